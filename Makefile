@@ -1,0 +1,42 @@
+# Each goal does its own set-up: `make demo` and `make test` need Python 3.11+ and make, nothing else.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.PHONY: help demo test lint bench docs lock clean
+
+help:            ## list the goals
+	@grep -E '^[a-z]+: .*##|^[a-z]+:  *##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
+
+$(READY): requirements.lock pyproject.toml
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Spinney needs Python 3.11 or newer")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --requirement requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	@touch $@
+
+demo: $(READY)   ## publish a synthetic map of a made-up town, with a picture
+	$(BIN)/spinney demo --out demo-output --force
+
+test: lint       ## lint, types, import contracts and all tests
+	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: $(READY)  ## benchmarks: print measured against wanted, fail where one is missed
+	$(BIN)/python -m benchmarks
+
+docs: $(READY)   ## regenerate the command-line reference and the README's picture
+	$(BIN)/python docs/build.py
+
+lock:            ## renew requirements.lock from the ranges in pyproject.toml (needs uv)
+	uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url \
+	  --extra plot --group test --group lint --output-file requirements.lock pyproject.toml
+
+clean:           ## remove the environment and everything generated
+	rm -rf $(VENV) demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

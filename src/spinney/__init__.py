@@ -1,0 +1,72 @@
+"""Spinney turns a private table into a differentially private synthetic one, by planting noisy trees.
+
+This module is the only public door. Names load on first use, so `import spinney` stays light.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from spinney.errors import SpinneyError
+    from spinney.privacy.entropy import UnsafeSeededEntropy
+    from spinney.privacy.ledger import Ledger
+    from spinney.release.model import Release
+    from spinney.release.storage import load
+    from spinney.schema.columns import Boolean, Category, Date, Datetime, Integer, Real
+    from spinney.schema.table import Schema
+    from spinney.synthesizers.grid import GridSynthesizer
+    from spinney.synthesizers.one_call import synthesize
+    from spinney.synthesizers.tree import KDTreeSynthesizer
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Boolean": "spinney.schema.columns",
+    "Category": "spinney.schema.columns",
+    "Date": "spinney.schema.columns",
+    "Datetime": "spinney.schema.columns",
+    "Integer": "spinney.schema.columns",
+    "Real": "spinney.schema.columns",
+    "Schema": "spinney.schema.table",
+    "GridSynthesizer": "spinney.synthesizers.grid",
+    "KDTreeSynthesizer": "spinney.synthesizers.tree",
+    "Ledger": "spinney.privacy.ledger",
+    "Release": "spinney.release.model",
+    "SpinneyError": "spinney.errors",
+    "UnsafeSeededEntropy": "spinney.privacy.entropy",
+    "load": "spinney.release.storage",
+    "synthesize": "spinney.synthesizers.one_call",
+}
+
+__all__ = [
+    "Boolean",
+    "Category",
+    "Date",
+    "Datetime",
+    "GridSynthesizer",
+    "Integer",
+    "KDTreeSynthesizer",
+    "Ledger",
+    "Real",
+    "Release",
+    "Schema",
+    "SpinneyError",
+    "UnsafeSeededEntropy",
+    "__version__",
+    "load",
+    "synthesize",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'spinney' has no attribute {name!r}")
+    value = getattr(import_module(_HOME[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,1 @@
+"""The `spinney` command: thin verbs over the library."""

@@ -1,0 +1,1 @@
+"""Engines count: rows become CellCounts here and nowhere else. An engine sees no epsilon and cannot add noise."""

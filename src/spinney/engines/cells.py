@@ -1,0 +1,94 @@
+"""Values to cell numbers, axis by axis: the lattice's formulas as compiled loops.
+
+Each loop fills `cells` and returns how many values had no cell: a null, a NaN or an infinity on an axis without nulls. Where
+the axis has nulls, all three are null.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numba
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.engines.frames import Physical
+from spinney.schema.lattice import Axis
+
+Cells = NDArray[np.int64]
+
+
+class AxisCells:
+    """Turns slices of one physical column into cell numbers."""
+
+    def __init__(self, column: Physical, axis: Axis) -> None:
+        self._column = column
+        self._axis = axis
+        self._edges = np.array(axis.edges, dtype=np.float64)
+
+    def fill(self, start: int, stop: int, cells: Cells) -> int:
+        """Cells of rows start..stop into `cells`; returns how many rows have none."""
+        axis, values = self._axis, self._column.values[start:stop]
+        is_null = self._column.is_null
+        mask = np.empty(0, dtype=np.bool_) if is_null is None else is_null[start:stop]
+        if axis.kind == "real":
+            return int(_real_cells(values, axis.origin, axis.scale, axis.first, axis.last, axis.null_cell, cells))
+        if axis.kind == "ladder":
+            return int(_ladder_cells(values.astype(np.float64), mask, self._edges, axis.null_cell, cells))
+        return int(_integer_cells(values, mask, axis.low, axis.high, axis.step, axis.null_cell, cells))
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _real_cells(
+    values: NDArray[Any], origin: float, scale: float, first: int, last: int, null_cell: int, cells: Cells
+) -> int:
+    n_bad = 0
+    for i in range(values.size):
+        position = (np.float64(values[i]) - origin) * scale
+        if np.isfinite(position):
+            # Clamp before converting: a float past int64 has no defined integer.
+            position = min(max(position, np.float64(first)), np.float64(last))
+            cells[i] = np.int64(np.floor(position))
+        elif null_cell >= 0:
+            cells[i] = null_cell
+        else:
+            cells[i] = first
+            n_bad += 1
+    return n_bad
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _integer_cells(
+    values: NDArray[np.int64],
+    mask: NDArray[np.bool_],
+    low: int,
+    high: int,
+    step: int,
+    null_cell: int,
+    cells: Cells,
+) -> int:
+    n_bad = 0
+    has_mask = mask.size > 0
+    for i in range(values.size):
+        if has_mask and mask[i]:
+            cells[i] = max(null_cell, 0)
+            n_bad += null_cell < 0
+        else:
+            offset = min(max(values[i], low), high) - low
+            cells[i] = offset // step if step > 1 else offset
+    return n_bad
+
+
+@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+def _ladder_cells(
+    values: NDArray[np.float64], mask: NDArray[np.bool_], edges: NDArray[np.float64], null_cell: int, cells: Cells
+) -> int:
+    n_bad = 0
+    has_mask = mask.size > 0
+    for i in range(values.size):
+        if (has_mask and mask[i]) or not np.isfinite(values[i]):
+            cells[i] = max(null_cell, 0)
+            n_bad += null_cell < 0
+        else:
+            cells[i] = np.searchsorted(edges, values[i], side="right")
+    return n_bad

@@ -1,0 +1,242 @@
+"""Frames in: one view of pandas, polars, pyarrow and numpy tables, checked against a schema.
+
+Opening a table compares names and types only. Values are looked at column by column when cells are counted; whatever is wrong
+with them is reported by column name and kind of mistake, never by value, and conversion errors of other libraries are not
+passed on because their messages quote the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import narwhals as nw
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from numpy.typing import NDArray
+
+from spinney.errors import InputError, SchemaError
+from spinney.schema.columns import Boolean, Category, Column, Date, Datetime, Integer, Real
+from spinney.schema.table import Schema
+
+FrameKind = Literal["pandas", "polars", "pyarrow", "numpy"]
+
+_LARGEST_INTEGER = 2**62
+
+
+@dataclass(frozen=True, slots=True)
+class Physical:
+    """One column as numbers: reals as floats with NaN for null, everything else as int64 with a null mask."""
+
+    values: NDArray[Any]
+    is_null: NDArray[np.bool_] | None = None
+
+
+class Table:
+    """A frame whose columns and types fit a schema. Its rows have not been looked at."""
+
+    def __init__(self, kind: FrameKind, n_rows: int, schema: Schema, column: Callable[[str], Any]) -> None:
+        self.kind = kind
+        self.n_rows = n_rows
+        self.schema = schema
+        self._column = column
+
+    def __repr__(self) -> str:
+        return f"Table({self.kind}, sensitive)"
+
+    def physical(self, name: str) -> Physical:
+        """The values of one column as numbers, or an InputError that names the column."""
+        column = self.schema[name]
+        try:
+            if isinstance(column, Real):
+                return Physical(_floats(self._column(name)))
+            return _CONVERT[type(column)](self._column(name), column)
+        except InputError as err:
+            raise InputError(f"column {name!r}: {err}") from None
+        except (pa.ArrowException, ValueError, TypeError, OverflowError):
+            # The cause quotes values of the table, so it stays out of the chain.
+            raise InputError(
+                f"column {name!r}: some value cannot be read as {column.type_name}; clean the column or change its type"
+            ) from None
+
+
+def open_table(frame: Any, schema: Schema) -> Table:
+    """The frame as a `Table`, after checking that it has rows and exactly the schema's columns with fitting types."""
+    if not isinstance(schema, Schema):
+        raise SchemaError(f"schema is a {type(schema).__name__}, not a Schema; make one with sp.Schema({{...}})")
+    if isinstance(frame, np.ndarray):
+        table = _open_array(frame, schema)
+    else:
+        table = _open_frame(frame, schema)
+    if table.n_rows == 0:
+        raise InputError("the table has no rows; there is nothing to release")
+    return table
+
+
+def _open_array(array: NDArray[Any], schema: Schema) -> Table:
+    if array.ndim == 1 and len(schema) == 1:
+        array = array[:, None]
+    if array.ndim != 2 or array.shape[1] != len(schema):
+        raise SchemaError(f"an array of shape {array.shape} does not have the schema's {len(schema)} columns")
+    if array.dtype.kind not in "fiub":
+        raise SchemaError(f"an array of dtype {array.dtype} is not numeric; pass a data frame for other types")
+    position = {name: index for index, name in enumerate(schema)}
+    for name, column in schema.items():
+        is_text = isinstance(column, Category) and isinstance(column.values[0], str)
+        if isinstance(column, (Date, Datetime)) or is_text:
+            raise SchemaError(f"column {name!r} is of type {column.type_name}, which a numeric array cannot hold")
+    return Table("numpy", len(array), schema, lambda name: array[:, position[name]])
+
+
+def _open_frame(frame: Any, schema: Schema) -> Table:
+    try:
+        wrapped = nw.from_native(frame, eager_only=True)
+    except TypeError:
+        raise InputError(
+            f"a {type(frame).__name__} is not a table; pass a pandas, polars or pyarrow table or a numpy array"
+        ) from None
+    kind: FrameKind
+    implementation = wrapped.implementation
+    if implementation.is_pandas():
+        kind = "pandas"
+    elif implementation.is_polars():
+        kind = "polars"
+    elif implementation.is_pyarrow():
+        kind = "pyarrow"
+    else:
+        raise InputError(f"tables of {implementation} are not supported; convert to pandas, polars or pyarrow")
+    names = list(wrapped.columns)
+    if len(set(names)) != len(names):
+        raise InputError("the table has two columns of the same name; rename one")
+    for name in names:
+        if name not in schema:
+            raise SchemaError(f"column {name!r} is in the table but not in the schema; describe it or drop it")
+    for name, column in schema.items():
+        if name not in names:
+            raise SchemaError(f"column {name!r} is in the schema but not in the table")
+        dtype = wrapped.schema[name]
+        if not _fits(dtype, column):
+            raise SchemaError(f"column {name!r} has type {dtype} in the table, which does not fit {column.type_name}")
+    return Table(kind, len(wrapped), schema, lambda name: wrapped[name])
+
+
+def _fits(dtype: Any, column: Column) -> bool:
+    """Whether values of this dtype can be meant by this column type, without looking at them."""
+    if dtype.is_numeric():
+        return not isinstance(column, (Date, Datetime))
+    if isinstance(dtype, nw.Boolean):
+        return isinstance(column, Boolean)
+    if isinstance(dtype, (nw.String, nw.Categorical, nw.Enum)):
+        return isinstance(column, Category) and isinstance(column.values[0], str)
+    if isinstance(dtype, nw.Date):
+        return isinstance(column, Date)
+    if isinstance(dtype, nw.Datetime):
+        if isinstance(column, Datetime):
+            return (dtype.time_zone is None) == (column.timezone is None)
+        return isinstance(column, Date) and dtype.time_zone is None
+    # Object columns (dates in pandas, all-null columns) are settled when their values are converted.
+    return isinstance(dtype, (nw.Object, nw.Unknown))
+
+
+# ------------------------------------------------------------------------------------------------- conversion
+
+
+def _arrow(series: Any) -> Any:
+    """A column as one arrow array."""
+    if isinstance(series, np.ndarray):
+        return pa.array(series, from_pandas=True)
+    array = series.to_arrow()
+    if isinstance(array, pa.ChunkedArray):
+        array = array.combine_chunks()
+    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+
+
+def _floats(series: Any) -> NDArray[Any]:
+    """Real values without a copy where the table already holds floats."""
+    if isinstance(series, np.ndarray):
+        return series if series.dtype.kind == "f" else series.astype(np.float64)
+    if series.dtype.is_float():
+        values = np.asarray(series.to_numpy())
+        if values.dtype.kind == "f":
+            return values
+    floats = _arrow(series).cast(pa.float64())
+    return np.asarray(floats.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _with_mask(array: Any) -> Physical:
+    """An integer arrow array as int64 and a mask."""
+    is_null = None
+    if array.null_count:
+        is_null = np.asarray(array.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
+        array = array.fill_null(0)
+    return Physical(np.asarray(array.to_numpy(zero_copy_only=False)).astype(np.int64, copy=False), is_null)
+
+
+def _whole_numbers(series: Any) -> Any:
+    """Integers, or floats that hold whole numbers, as an arrow array of int64."""
+    array = _arrow(series)
+    if pa.types.is_floating(array.type):
+        array = pc.if_else(pc.is_nan(array), pa.scalar(None, array.type), array)
+        clipped = pc.max_element_wise(
+            pc.min_element_wise(array, float(_LARGEST_INTEGER), skip_nulls=False),
+            float(-_LARGEST_INTEGER),
+            skip_nulls=False,
+        )
+        if not pc.all(pc.equal(clipped, pc.floor(clipped))).as_py() and clipped.null_count < len(clipped):
+            raise InputError("some value is not a whole number; use Real for this column")
+        return clipped.cast(pa.int64())
+    if pa.types.is_uint64(array.type):
+        array = pc.min_element_wise(array, pa.scalar(_LARGEST_INTEGER, pa.uint64()), skip_nulls=False)
+    return array.cast(pa.int64())
+
+
+def _integers(series: Any, column: Column) -> Physical:
+    return _with_mask(_whole_numbers(series))
+
+
+def _truth_values(series: Any, column: Column) -> Physical:
+    array = _arrow(series)
+    if pa.types.is_boolean(array.type):
+        return _with_mask(array.cast(pa.int8()))
+    numbers = _with_mask(_whole_numbers(series))
+    if ((numbers.values != 0) & (numbers.values != 1)).any():
+        raise InputError("some value is neither true nor false")
+    return numbers
+
+
+def _days(series: Any, column: Column) -> Physical:
+    array = _arrow(series)
+    if pa.types.is_timestamp(array.type):
+        array = pc.floor_temporal(array, unit="day")
+    return _with_mask(array.cast(pa.date32(), safe=False).cast(pa.int32()))
+
+
+def _microseconds(series: Any, column: Column) -> Physical:
+    assert isinstance(column, Datetime)
+    array = _arrow(series)
+    if not pa.types.is_timestamp(array.type) and array.null_count < len(array):
+        raise InputError("some value is not a date and time")
+    if (getattr(array.type, "tz", None) is None) != (column.timezone is None):
+        raise InputError("the column and the schema do not agree on having a time zone")
+    return _with_mask(array.cast(pa.timestamp("us", column.timezone), safe=False).cast(pa.int64()))
+
+
+def _positions(series: Any, column: Column) -> Physical:
+    assert isinstance(column, Category)
+    is_text = isinstance(column.values[0], str)
+    array = _arrow(series).cast(pa.string()) if is_text else _whole_numbers(series)
+    found = pc.index_in(array, value_set=pa.array(column.values, type=array.type))
+    if found.null_count > array.null_count:
+        raise InputError("some value is not in the schema's list of values; add it to the list or recode the column")
+    return _with_mask(found)
+
+
+_CONVERT: dict[type[Column], Callable[[Any, Column], Physical]] = {
+    Integer: _integers,
+    Boolean: _truth_values,
+    Date: _days,
+    Datetime: _microseconds,
+    Category: _positions,
+}

@@ -1,0 +1,37 @@
+"""What can go wrong, in a handful of classes that a caller may catch.
+
+Every message names the argument, its value when that value is public, and the remedy. A value that came out of the
+private table never appears: the column is named instead.
+"""
+
+
+class SpinneyError(Exception):
+    """Base of every error that Spinney raises on purpose."""
+
+
+class ParameterError(SpinneyError, ValueError):
+    """A parameter of a synthesizer, a sampler or a command is out of range."""
+
+
+class SchemaError(SpinneyError, ValueError):
+    """The schema is incomplete, contradictory, or does not describe the table at hand."""
+
+
+class InputError(SpinneyError, ValueError):
+    """The table cannot be read under its schema. Names the column, never a value."""
+
+
+class BudgetError(SpinneyError, ValueError):
+    """A charge would exceed the budget, or the budget is too small for what was asked."""
+
+
+class NotFittedError(SpinneyError, AttributeError):
+    """A result was asked for before `fit`."""
+
+
+class ReleaseFileError(SpinneyError, OSError):
+    """A release file is truncated, foreign, from a newer version, or would overwrite another."""
+
+
+class MissingExtraError(SpinneyError, ImportError):
+    """An optional dependency is needed for this and is not installed."""

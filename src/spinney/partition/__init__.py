@@ -1,0 +1,1 @@
+"""Space, counts, and the mechanisms that turn exact counts into noisy bins."""

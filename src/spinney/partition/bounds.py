@@ -1,0 +1,75 @@
+"""Private bounds: a paid-for answer to "between which powers of two do the values lie?".
+
+The ladder of magnitudes (both signs, zero between) is fixed and public, so counting values per rung and releasing the counts as a
+grid is Algorithm 1 once more, and its proof is the grid's. The bounds are the ends of the outermost rungs whose noisy counts pass
+a threshold that no empty rung passes except with the stated chance: post-processing.
+"""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from spinney.errors import BudgetError
+from spinney.partition.counts import CellCounts
+from spinney.partition.grid import release_grid
+from spinney.partition.zorder import deinterleave
+from spinney.privacy.budget import Unit
+from spinney.privacy.entropy import Entropy
+from spinney.privacy.ledger import Ledger
+from spinney.schema.columns import Bounded, Date, Datetime, Integer
+from spinney.schema.lattice import Axis, Lattice, ladder_axis
+
+# Chance that any empty rung of one ladder passes: the price of a bound that is too generous, not of privacy.
+_FALSE_ALARM = 1e-3
+# Rungs in physical units: reals from a millionth to 2^40, whole numbers to 2^40, days to +-2^21 (5,700 years), microseconds to 2^57.
+_RUNGS = {Integer: (0, 40), Date: (0, 21), Datetime: (20, 57)}
+_REAL_RUNGS = (-20, 40)
+_LATEST_DAY, _EARLIEST_DAY = 2_932_896, -719_162  # 9999-12-31 and 0001-01-01, the ends of the calendar
+_DAY = 86_400_000_000
+
+
+def ladder_lattice(name: str, column: Bounded) -> Lattice:
+    """The one-column lattice on which bounds are counted."""
+    smallest, largest = _RUNGS.get(type(column), _REAL_RUNGS)
+    return Lattice((ladder_axis(name, nullable=column.nullable, smallest=smallest, largest=largest),))
+
+
+def ladder_threshold(lattice: Lattice, epsilon: Fraction, unit: Unit) -> int:
+    """The smallest t with (number of rungs) * P(noise >= t) at most the false-alarm chance."""
+    rate = float(epsilon / unit.factor)
+    return max(1, math.ceil(math.log(lattice.axes[0].n_possible / _FALSE_ALARM) / rate))
+
+
+def release_bounds(
+    counts: CellCounts, column: Bounded, *, epsilon: Fraction, ledger: Ledger, entropy: Entropy
+) -> tuple[object, object]:
+    """Logical bounds (low, high) of one column, from rung counts. Charges `epsilon` before it reads a count."""
+    lattice = counts.lattice
+    axis = lattice.axes[0]
+    threshold = ladder_threshold(lattice, epsilon, ledger.unit)
+    bins = release_grid(
+        counts, epsilon=epsilon, threshold=threshold, ledger=ledger, entropy=entropy, what=f"bounds of {axis.name}"
+    )
+    first, _ = deinterleave(bins.codes, bins.depths, lattice)
+    rungs = [int(cell) for cell in first[:, 0] if axis.first <= cell <= axis.last]
+    if not rungs:
+        raise BudgetError(
+            f"column {axis.name!r}: no magnitude stood out from the noise, so no private bounds were found (epsilon={epsilon} "
+            "is spent); state the bounds, or give bounds_share a larger part"
+        )
+    return _logical_bounds(column, axis, min(rungs), max(rungs))
+
+
+def _logical_bounds(column: Bounded, axis: Axis, lowest: int, highest: int) -> tuple[object, object]:
+    """The outer edges of two rungs in the column's own terms; the outermost rungs end at their own magnitude doubled."""
+    low = axis.edges[lowest - 1] if lowest > 0 else 2 * axis.edges[0]
+    high = axis.edges[highest] if highest < len(axis.edges) else 2 * axis.edges[-1]
+    if isinstance(column, Integer):
+        # Rung edges are whole; the upper edge itself belongs to the next rung, except below zero where -1 < v < 0 is empty.
+        return int(low), max(int(low), int(high) - 1)
+    if isinstance(column, Date):
+        return column.logical(max(low, _EARLIEST_DAY)), column.logical(min(high, _LATEST_DAY))
+    if isinstance(column, Datetime):
+        return column.logical(max(low, _EARLIEST_DAY * _DAY)), column.logical(min(high, _LATEST_DAY * _DAY))
+    return low, high

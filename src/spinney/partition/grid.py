@@ -1,0 +1,24 @@
+"""Algorithm 1: every cell of a fixed grid gets discrete Laplace noise, and cells below the threshold go.
+
+A grid is the tree that splits everywhere and decides nothing, so the release is the tree's; only the plan differs. Cells without
+rows are never enumerated, however many there are. Proof: grid.proof.md.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+from spinney.partition.bins import NoisyBins
+from spinney.partition.counts import CellCounts
+from spinney.partition.kdtree import release_tree
+from spinney.partition.plan import grid_plan
+from spinney.privacy.entropy import Entropy
+from spinney.privacy.ledger import Ledger
+
+
+def release_grid(
+    counts: CellCounts, *, epsilon: Fraction, threshold: int, ledger: Ledger, entropy: Entropy, what: str = "table"
+) -> NoisyBins:
+    """Noisy counts of the lattice's cells, where at least `threshold`. Charges `epsilon` before it reads a count."""
+    plan = grid_plan(unit=ledger.unit, depth=counts.lattice.depth, epsilon=epsilon, threshold=threshold)
+    return release_tree(counts, plan=plan, ledger=ledger, entropy=entropy, what=what)

@@ -1,0 +1,201 @@
+"""SplitPlan: everything public that a release is made by, and what it costs.
+
+One plan covers the grid, the paper's tree and PrivTree. With c a node's count, k its depth and X discrete Laplace noise:
+
+    k < fixed_depth                 split
+    fixed_depth <= k < max_depth    split iff score(c, k) + X > cutoff,   X of rate decision_rate
+    k = max_depth                   leaf
+    leaf                            released iff c + X >= threshold,      X of rate count_rate
+
+    grid       fixed_depth = max_depth: no decisions
+    paper      score(c, k) = c
+    privtree   score(c, k) = max(c - (k - fixed_depth) * decay, cutoff - decay)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal
+
+import flint
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.errors import ParameterError
+from spinney.privacy.budget import Unit
+from spinney.privacy.discrete import discrete_laplace
+from spinney.privacy.ledger import Charge, DiscreteLaplaceCounts, SplitDecisions
+
+Rule = Literal["grid", "paper", "privtree"]
+
+
+@dataclass(frozen=True, slots=True)
+class SplitPlan:
+    """A complete, public description of one release. Make one with `grid_plan`, `paper_plan` or `privtree_plan`."""
+
+    rule: Rule
+    unit: Unit
+    fixed_depth: int
+    max_depth: int
+    count_epsilon: Fraction
+    threshold: int
+    decision_epsilon: Fraction = Fraction(0)
+    decision_rate: Fraction = Fraction(0)
+    cutoff: int = 0
+    decay: int = 0
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.fixed_depth <= self.max_depth:
+            raise ParameterError(
+                f"fixed_depth={self.fixed_depth} and max_depth={self.max_depth} are not in order; "
+                "need 0 <= fixed_depth <= max_depth"
+            )
+        if self.threshold < 1:
+            raise ParameterError(f"threshold={self.threshold} is below 1; a released bin must count something")
+        if self.has_decisions and self.decision_rate <= 0:
+            raise ParameterError("a tree with noisy levels needs a positive decision_rate")
+
+    @property
+    def levels(self) -> int:
+        """Levels on which splitting is decided by noisy counts."""
+        return self.max_depth - self.fixed_depth
+
+    @property
+    def has_decisions(self) -> bool:
+        return self.levels > 0
+
+    @property
+    def count_rate(self) -> Fraction:
+        """1/scale of the noise on leaf counts."""
+        return self.count_epsilon / self.unit.factor
+
+    @property
+    def epsilon(self) -> Fraction:
+        return self.count_epsilon + self.decision_epsilon
+
+    def charges(self, what: str = "table") -> tuple[Charge, ...]:
+        """What the ledger must be charged before any count is read."""
+        counts = DiscreteLaplaceCounts(self.count_epsilon, self.unit.factor, note=f"{what}: leaf counts")
+        if not self.has_decisions:
+            return (counts,)
+        decisions = SplitDecisions(
+            self.decision_epsilon, self.rule, self.decision_rate, self.levels, note=f"{what}: split decisions"
+        )
+        return (decisions, counts)
+
+    def score(self, true_counts: NDArray[np.int64], depth: int) -> NDArray[np.int64]:
+        """The numbers to which decision noise is added at a noisy level."""
+        if self.rule == "paper":
+            return true_counts
+        biased = true_counts - (depth - self.fixed_depth) * self.decay
+        return np.maximum(biased, self.cutoff - self.decay)
+
+    def empty_split_chance(self, depth: int) -> flint.arb:
+        """Chance that an empty node at `depth` splits, at the current precision."""
+        if depth < self.fixed_depth:
+            return flint.arb(1)
+        if depth >= self.max_depth:
+            return flint.arb(0)
+        score = int(self.score(np.zeros(1, dtype=np.int64), depth)[0])
+        return discrete_laplace(self.decision_rate).tail(self.cutoff - score + 1)
+
+    def empty_pass_chance(self) -> flint.arb:
+        """Chance that an empty leaf is released, at the current precision."""
+        return discrete_laplace(self.count_rate).tail(self.threshold)
+
+    def expected_empty_bins(self) -> float:
+        """Expected number of bins that a table without rows would release: a public bound on the size of empty space.
+
+        e(max_depth) = p;  e(k) = (1-s)p + 2s e(k+1).
+        """
+        p = self.empty_pass_chance()
+        expected = p
+        for depth in reversed(range(self.max_depth)):
+            s = self.empty_split_chance(depth)
+            expected = (1 - s) * p + 2 * s * expected
+        return float(expected.upper())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as JSON-ready data."""
+        described: dict[str, Any] = {
+            "rule": self.rule,
+            "unit": self.unit.value,
+            "max_depth": self.max_depth,
+            "count_epsilon": str(self.count_epsilon),
+            "count_noise_scale": float(1 / self.count_rate),
+            "threshold": self.threshold,
+        }
+        if self.rule != "grid":
+            described |= {
+                "fixed_depth": self.fixed_depth,
+                "decision_epsilon": str(self.decision_epsilon),
+                "cutoff": self.cutoff,
+            }
+        if self.has_decisions:
+            described["decision_noise_scale"] = float(1 / self.decision_rate)
+        if self.rule == "privtree":
+            described["decay"] = self.decay
+        return described
+
+
+def grid_plan(*, unit: Unit, depth: int, epsilon: Fraction, threshold: int) -> SplitPlan:
+    """Algorithm 1: every cell of a fixed grid is a leaf."""
+    return SplitPlan("grid", unit, fixed_depth=depth, max_depth=depth, count_epsilon=epsilon, threshold=threshold)
+
+
+def paper_plan(
+    *,
+    unit: Unit,
+    fixed_depth: int,
+    max_depth: int,
+    decision_epsilon: Fraction,
+    count_epsilon: Fraction,
+    cutoff: int,
+    threshold: int,
+) -> SplitPlan:
+    """Algorithms 2-3: decision noise of scale (unit factor) * (max_depth - fixed_depth) / epsilon', as printed."""
+    levels = max_depth - fixed_depth
+    return SplitPlan(
+        "paper",
+        unit,
+        fixed_depth,
+        max_depth,
+        count_epsilon,
+        threshold,
+        decision_epsilon=decision_epsilon if levels > 0 else Fraction(0),
+        decision_rate=decision_epsilon / (unit.factor * levels) if levels > 0 else Fraction(0),
+        cutoff=cutoff,
+    )
+
+
+def privtree_plan(
+    *,
+    unit: Unit,
+    fixed_depth: int,
+    max_depth: int,
+    decision_epsilon: Fraction,
+    count_epsilon: Fraction,
+    cutoff: int,
+    threshold: int,
+) -> SplitPlan:
+    """The PrivTree rule with the largest decision rate whose certified worst-case loss is within epsilon'."""
+    from spinney.partition.calibration import largest_privtree_rate
+
+    levels = max_depth - fixed_depth
+    if levels > 0:
+        rate, decay = largest_privtree_rate(decision_epsilon, levels=levels, unit=unit)
+    else:
+        decision_epsilon, rate, decay = Fraction(0), Fraction(0), 0
+    return SplitPlan(
+        "privtree",
+        unit,
+        fixed_depth,
+        max_depth,
+        count_epsilon,
+        threshold,
+        decision_epsilon=decision_epsilon,
+        decision_rate=rate,
+        cutoff=cutoff,
+        decay=decay,
+    )

@@ -1,0 +1,1 @@
+"""The only room where epsilon is spent and noise is made."""

@@ -1,0 +1,84 @@
+"""Budgets as exact fractions, and the unit of privacy that they are counted in.
+
+`epsilon="0.1"` means one tenth, not the nearest binary float. Floats are read by their shortest decimal form, which is what
+the person typed.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
+from enum import StrEnum
+from fractions import Fraction
+from typing import Any
+
+from spinney.errors import ParameterError
+
+# Below this a release is noise alone and tables of laws grow without bound; above it nothing is protected.
+SMALLEST_EPSILON = Fraction(1, 2**30)
+LARGEST_EPSILON = Fraction(2**20)
+
+
+class Unit(StrEnum):
+    """Which tables count as neighbours."""
+
+    REPLACE_ONE = "replace-one"
+    ADD_REMOVE = "add-remove"
+
+    @property
+    def factor(self) -> int:
+        """How many cell counts one person's row can change, each by one: the L1 sensitivity of all cell counts."""
+        return 2 if self is Unit.REPLACE_ONE else 1
+
+    @property
+    def n_is_public(self) -> bool:
+        """Replacing a row keeps the number of rows, so neighbours agree on it."""
+        return self is Unit.REPLACE_ONE
+
+    @classmethod
+    def parse(cls, value: Any) -> Unit:
+        try:
+            return cls(value)
+        except ValueError:
+            names = " or ".join(repr(unit.value) for unit in cls)
+            raise ParameterError(f"unit={value!r} is not {names}") from None
+
+
+def parse_fraction(value: Any, name: str) -> Fraction:
+    """An exact number from an int, a float, a Fraction, a Decimal or text such as "0.1" or "1/3"."""
+    if isinstance(value, bool) or not isinstance(value, (int, float, Fraction, Decimal, str)):
+        # numpy scalars arrive here; their shortest decimal form is exact enough to be what was meant
+        if not hasattr(value, "item") or isinstance(value, bool):
+            raise ParameterError(f"{name}={value!r} is not a number")
+        value = value.item()
+    if isinstance(value, float) and not math.isfinite(value):
+        raise ParameterError(f"{name}={value!r} is not a finite number")
+    try:
+        return Fraction(str(value).strip()) if isinstance(value, (float, str)) else Fraction(value)
+    except (ValueError, ZeroDivisionError, InvalidOperation, OverflowError):
+        raise ParameterError(f"{name}={value!r} is not a number such as 1 or '0.1'") from None
+
+
+def parse_epsilon(value: Any, name: str = "epsilon") -> Fraction:
+    """A positive privacy budget, exactly."""
+    epsilon = parse_fraction(value, name)
+    if epsilon <= 0:
+        raise ParameterError(f"{name}={value} is not positive; a release needs some budget")
+    if not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
+        raise ParameterError(f"{name}={value} is outside 2^-30..2^20")
+    return epsilon
+
+
+def parse_share(value: Any, name: str) -> Fraction:
+    """A share of a budget, strictly between 0 and 1."""
+    share = parse_fraction(value, name)
+    if not 0 < share < 1:
+        raise ParameterError(f"{name}={value} is not strictly between 0 and 1")
+    return share
+
+
+def split_budget(epsilon: Fraction, shares: Mapping[str, Fraction]) -> dict[str, Fraction]:
+    """`epsilon` divided in proportion to named shares; the parts add up to `epsilon` exactly."""
+    total = sum(shares.values(), Fraction(0))
+    return {name: epsilon * share / total for name, share in shares.items()}

@@ -1,0 +1,141 @@
+"""The ledger: what was charged for what, before the data were touched.
+
+Events are frozen data. A mechanism charges first and reads counts afterwards, so a crash can waste budget but never
+under-count it. Pure epsilon composes by addition, in exact fractions. Two kinds of event carry no epsilon because no finite
+one would be true: they brand the ledger, and with it every card made from it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import Any
+
+from spinney.errors import BudgetError, ParameterError
+from spinney.privacy.budget import Unit, parse_epsilon
+
+
+@dataclass(frozen=True, slots=True)
+class DiscreteLaplaceCounts:
+    """Counts released with discrete Laplace noise of ratio exp(-epsilon / sensitivity)."""
+
+    epsilon: Fraction
+    sensitivity: int
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class SplitDecisions:
+    """All noisy decisions of one tree together. `rate` is 1/scale of the noise in each."""
+
+    epsilon: Fraction
+    rule: str
+    rate: Fraction
+    levels: int
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotPrivate:
+    """Something was taken from the data without noise. No guarantee survives this event."""
+
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnsafeEntropy:
+    """Noise came from a seeded generator: anyone who knows the seed can subtract it."""
+
+    note: str
+
+
+Charge = DiscreteLaplaceCounts | SplitDecisions
+Brand = NotPrivate | UnsafeEntropy
+Event = Charge | Brand
+_EVENTS: dict[str, type[Event]] = {
+    kind.__name__: kind for kind in (DiscreteLaplaceCounts, SplitDecisions, NotPrivate, UnsafeEntropy)
+}
+
+
+class Ledger:
+    """A running account of privacy loss, with an optional limit that no charge can pass.
+
+    >>> ledger = Ledger(limit="1")
+    >>> ledger.charge(DiscreteLaplaceCounts(Fraction(1, 4), sensitivity=2, note="counts"))
+    >>> ledger.spent, ledger.remaining
+    (Fraction(1, 4), Fraction(3, 4))
+    """
+
+    def __init__(self, limit: Any = None, *, unit: Unit | str = Unit.REPLACE_ONE) -> None:
+        self.unit = Unit.parse(unit)
+        self.limit = None if limit is None else parse_epsilon(limit, "limit")
+        self._events: list[Event] = []
+
+    def __repr__(self) -> str:
+        of = "" if self.limit is None else f" of {self.limit}"
+        return f"Ledger(unit={self.unit.value!r}, spent {self.spent}{of}, {len(self._events)} events)"
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        return tuple(self._events)
+
+    @property
+    def spent(self) -> Fraction:
+        """Total epsilon so far, by basic composition."""
+        return total_epsilon(self._events)
+
+    @property
+    def remaining(self) -> Fraction | None:
+        """What may still be spent, or None where no limit was set."""
+        return None if self.limit is None else self.limit - self.spent
+
+    def require(self, epsilon: Fraction, *, unit: Unit) -> None:
+        """Raise now, before any data is read, if `epsilon` more could not be charged later."""
+        if unit is not self.unit:
+            raise ParameterError(
+                f"unit={unit.value!r} does not match the ledger's {self.unit.value!r}; budgets in different units do not add"
+            )
+        if self.limit is not None and self.spent + epsilon > self.limit:
+            raise BudgetError(
+                f"epsilon={epsilon} does not fit: {self.spent} of {self.limit} is spent; "
+                "ask for less or open a ledger with a higher limit"
+            )
+
+    def charge(self, event: Charge) -> None:
+        """Record a charge, or raise and record nothing where it would exceed the limit."""
+        self.require(event.epsilon, unit=self.unit)
+        self._events.append(event)
+
+    def brand(self, event: Brand) -> None:
+        """Record that the guarantee is void or conditional."""
+        self._events.append(event)
+
+
+def total_epsilon(events: Iterable[Event]) -> Fraction:
+    """The sum of all charges."""
+    return sum((event.epsilon for event in events if isinstance(event, Charge)), Fraction(0))
+
+
+def brands(events: Iterable[Event]) -> list[Brand]:
+    """The events that void the guarantee or make it conditional."""
+    return [event for event in events if isinstance(event, Brand)]
+
+
+def event_to_dict(event: Event) -> dict[str, Any]:
+    """An event as JSON-ready data; fractions become text."""
+    described: dict[str, Any] = {"event": type(event).__name__}
+    for field in fields(event):
+        value = getattr(event, field.name)
+        described[field.name] = str(value) if isinstance(value, Fraction) else value
+    return described
+
+
+def event_from_dict(described: dict[str, Any]) -> Event:
+    """Read what `event_to_dict` wrote."""
+    kind = _EVENTS[described["event"]]
+    values = {field.name: described[field.name] for field in fields(kind)}
+    for name in ("epsilon", "rate"):
+        if name in values:
+            values[name] = Fraction(values[name])
+    return kind(**values)

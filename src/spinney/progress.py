@@ -1,0 +1,15 @@
+"""Progress bars that appear only when someone is waiting: on a terminal, after two seconds."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import TypeVar
+
+T = TypeVar("T")
+
+
+def progress(steps: Sequence[T], title: str, *, unit: str) -> Iterable[T]:
+    """The steps, with a bar on standard error if they take over two seconds and it is a terminal."""
+    from tqdm import tqdm
+
+    return tqdm(steps, desc=title, unit=unit, delay=2, disable=None, leave=False)

@@ -1,0 +1,127 @@
+"""The release card: what was promised, what was charged for what, and by which plan, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date
+from fractions import Fraction
+from typing import Any
+
+from spinney.privacy.ledger import Brand, Event, NotPrivate, brands, event_from_dict, event_to_dict, total_epsilon
+from spinney.schema.table import Schema
+
+_LIMITS = "Not promised: protection against timing or memory side channels, nor of what many releases of the same people add up to."
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Card:
+    """Everything about a release except its bins. `print(card)` is meant to be read; `to_dict` to be parsed."""
+
+    spinney_version: str
+    synthesizer: str
+    parameters: Mapping[str, Any]
+    unit: str
+    events: tuple[Event, ...]
+    schema: Schema
+    plan: Mapping[str, Any]
+    n_rows: int | None  # None where the number of rows is private
+    n_bins: int
+    frame: str
+
+    @property
+    def epsilon(self) -> Fraction:
+        """Total privacy loss of this release."""
+        return total_epsilon(self.events)
+
+    @property
+    def brands(self) -> list[Brand]:
+        """What voids the guarantee or makes it conditional; empty for a release that is safe to publish."""
+        return brands(self.events)
+
+    @property
+    def is_private(self) -> bool:
+        return not self.brands
+
+    def to_dict(self) -> dict[str, Any]:
+        """The card as JSON-ready data."""
+        return {
+            "spinney_version": self.spinney_version,
+            "is_private": self.is_private,
+            "warnings": [_warning(brand) for brand in self.brands],
+            "epsilon": str(self.epsilon),
+            "unit": self.unit,
+            "synthesizer": self.synthesizer,
+            "parameters": dict(self.parameters),
+            "events": [event_to_dict(event) for event in self.events],
+            "plan": dict(self.plan),
+            "n_rows": self.n_rows,
+            "n_bins": self.n_bins,
+            "frame": self.frame,
+            "schema": _jsonable(self.schema.to_dict()),
+        }
+
+    @classmethod
+    def from_dict(cls, described: Mapping[str, Any]) -> Card:
+        """Read what `to_dict` wrote."""
+        return cls(
+            spinney_version=described["spinney_version"],
+            synthesizer=described["synthesizer"],
+            parameters=described["parameters"],
+            unit=described["unit"],
+            events=tuple(event_from_dict(event) for event in described["events"]),
+            schema=Schema.from_dict(described["schema"]),
+            plan=described["plan"],
+            n_rows=described["n_rows"],
+            n_bins=described["n_bins"],
+            frame=described["frame"],
+        )
+
+    def to_json(self) -> str:
+        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
+
+    def __str__(self) -> str:
+        lines = []
+        for brand in self.brands:
+            lines.append(f"*** NOT PRIVATE *** {_warning(brand)}")
+        lines += [
+            f"Spinney release by {self.synthesizer} (spinney {self.spinney_version})",
+            f"  guarantee   {_decimal(self.epsilon)}-differential privacy (pure), unit {self.unit}",
+            f"  rows        {'private' if self.n_rows is None else f'{self.n_rows:,} (public)'}",
+            f"  bins        {self.n_bins:,} released",
+            "  charged",
+        ]
+        for event in self.events:
+            amount = "-" if isinstance(event, Brand) else _decimal(event.epsilon)
+            lines.append(f"    {amount:>10}  {event.note}")
+        lines.append("  plan")
+        lines += [f"    {name:<22} {value}" for name, value in self.plan.items()]
+        lines.append("  columns")
+        lines += [f"    {name:<22} {column!r}" for name, column in self.schema.items()]
+        lines.append(f"  {_LIMITS}")
+        return "\n".join(lines)
+
+    def __repr__(self) -> str:
+        state = "" if self.is_private else ", NOT PRIVATE"
+        return f"Card(epsilon={_decimal(self.epsilon)}, unit={self.unit!r}, {self.n_bins} bins{state})"
+
+
+def _warning(brand: Brand) -> str:
+    if isinstance(brand, NotPrivate):
+        return f"{brand.note}: no privacy guarantee holds; for research on data that may be public"
+    return f"{brand.note}: whoever knows the seed can remove it; for tests and figures"
+
+
+def _decimal(value: Fraction) -> str:
+    """A fraction as people write it: exactly where a short decimal exists, otherwise as a fraction and a hint."""
+    text = f"{float(value):g}"
+    return text if Fraction(text) == value else f"{value} (about {float(value):.4g})"
+
+
+def _jsonable(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _jsonable(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_jsonable(item) for item in value]
+    return value.isoformat() if isinstance(value, date) else value

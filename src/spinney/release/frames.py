@@ -1,0 +1,86 @@
+"""Frames out: positions along the axes become typed columns in the kind of table that came in."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from spinney.errors import MissingExtraError, ParameterError
+from spinney.schema.columns import Boolean, Category, Date, Datetime, Integer, Real
+from spinney.schema.lattice import integer_bounds
+from spinney.schema.table import Schema
+
+FRAME_KINDS = ("pandas", "polars", "pyarrow", "numpy")
+
+
+def check_frame_kind(kind: str) -> str:
+    """The kind of frame, or an error that lists them."""
+    if kind not in FRAME_KINDS:
+        raise ParameterError(f"frame={kind!r} is not one of {', '.join(map(repr, FRAME_KINDS))}")
+    return kind
+
+
+def to_frame(positions: NDArray[np.float64], schema: Schema, kind: str) -> Any:
+    """Rows given by positions (n_axes, n_rows) as a table of the given kind; NaN is null."""
+    if kind == "numpy":
+        return _to_array(positions, schema)
+    table = pa.table({name: _arrow_column(positions[i], schema[name]) for i, name in enumerate(schema)})
+    if kind == "pyarrow":
+        return table
+    try:
+        if kind == "polars":
+            import polars
+
+            return polars.from_arrow(table)
+        import pandas
+    except ImportError as err:
+        raise MissingExtraError(f"{kind} is not installed; install it or ask for frame='pyarrow'") from err
+    nullable = {pa.int64(): pandas.Int64Dtype(), pa.bool_(): pandas.BooleanDtype()}
+    has_nulls = {field.type for field, column in zip(table.schema, table.columns, strict=True) if column.null_count}
+    return table.to_pandas(
+        types_mapper=lambda kind: nullable.get(kind) if kind in has_nulls else None, date_as_object=False
+    )
+
+
+def _values(positions: NDArray[np.float64], n_values: int) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
+    """Whole steps above the low bound, and which are null."""
+    is_null = np.isnan(positions)
+    steps = np.floor(np.where(is_null, 0, positions)).astype(np.int64)
+    return np.minimum(steps, n_values - 1), is_null if is_null.any() else None
+
+
+def _arrow_column(positions: NDArray[np.float64], column: Any) -> pa.Array:
+    if isinstance(column, Real):
+        values = np.clip(positions, column.low, column.high)
+        return pa.array(values, mask=np.isnan(positions) if column.nullable else None)
+    if isinstance(column, Category):
+        steps, is_null = _values(positions, len(column.values))
+        return pa.array(column.values).take(pa.array(steps, mask=is_null))
+    low, high = integer_bounds(column)
+    steps, is_null = _values(positions, high - low + 1)
+    numbers = pa.array(low + steps, mask=is_null)
+    if isinstance(column, Boolean):
+        return numbers.cast(pa.bool_())
+    if isinstance(column, Date):
+        return numbers.cast(pa.int32()).cast(pa.date32())
+    if isinstance(column, Datetime):
+        return numbers.cast(pa.timestamp("us", column.timezone))
+    assert isinstance(column, Integer)
+    return numbers
+
+
+def _to_array(positions: NDArray[np.float64], schema: Schema) -> NDArray[np.float64]:
+    """All columns as floats (n_rows, n_axes), which is what a numeric array held on the way in."""
+    array = positions
+    for index, column in enumerate(schema.values()):
+        if isinstance(column, Real):
+            np.clip(array[index], column.low, column.high, out=array[index])
+            continue
+        if isinstance(column, (Date, Datetime)) or (isinstance(column, Category) and isinstance(column.values[0], str)):
+            raise ParameterError(f"frame='numpy' cannot hold a column of type {column.type_name}; ask for 'pyarrow'")
+        values = _arrow_column(array[index], column)
+        array[index] = values.cast(pa.float64()).to_numpy(zero_copy_only=False)
+    return array.T

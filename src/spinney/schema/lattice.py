@@ -1,0 +1,301 @@
+"""Lattice: how rows become cells, as plain data that every engine can translate.
+
+Each column is an axis of cells numbered from 0. The bits of a row's cell numbers, interleaved axis by axis with the most
+significant first, are its *cell code*; a node of the tree at depth k is a k-bit prefix of a code. `order` spells the
+interleaving out: bit i of a code is bit `order[i].bit` (from the top) of axis `order[i].axis`.
+
+    axis kind    cell of a value v
+    real         floor((v - origin) * scale), moved into first..last
+    integer      (v moved into low..high, minus low) // step
+    category     position of v in the public list
+    ladder       how many of the fixed `edges` are <= v
+
+A nullable axis spends its top bit on the null flag: null is cell 2^(bits-1), values lie below. Cells that no row can have
+(past the end of a list, outside the stated bounds of a cube, the rest of the null half) are public knowledge and get no noise.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+from spinney.errors import ParameterError, SchemaError
+from spinney.schema.columns import MAX_BITS, Boolean, Bounded, Category, Column, Real
+from spinney.schema.table import Schema
+
+AxisKind = Literal["real", "integer", "category", "ladder"]
+
+# Codes longer than this are allowed but pointless; the limit keeps tables of per-depth laws small.
+MAX_DEPTH = 4096
+
+
+class SplitStep(NamedTuple):
+    """One bit of a code: which axis it cuts, and which bit of that axis it is, counted from the top."""
+
+    axis: int
+    bit: int
+
+
+@dataclass(frozen=True, slots=True)
+class Axis:
+    """One column's cells. `first` and `last` are the cells that a non-null value can have."""
+
+    name: str
+    kind: AxisKind
+    bits: int
+    first: int
+    last: int
+    nullable: bool = False
+    low: float | int = 0
+    high: float | int = 0
+    origin: float = 0.0  # real: where cell 0 starts; differs from low on a cube only
+    scale: float = 1.0  # real: cells per unit
+    step: int = 1  # integer: values per cell
+    edges: tuple[float, ...] = ()  # ladder
+
+    @property
+    def value_bits(self) -> int:
+        return self.bits - self.nullable
+
+    @property
+    def null_cell(self) -> int:
+        """The cell of a null, or -1 where the column has none."""
+        return 1 << (self.bits - 1) if self.nullable else -1
+
+    @property
+    def n_possible(self) -> int:
+        """How many cells some row can have."""
+        return self.last - self.first + 1 + self.nullable
+
+    @property
+    def is_full(self) -> bool:
+        """Whether every cell is possible."""
+        return self.n_possible == 1 << self.bits
+
+    @property
+    def edge(self) -> float:
+        """Length of the whole axis in units of the column, cells outside the bounds included."""
+        if self.kind == "real":
+            return (1 << self.value_bits) / self.scale
+        if self.kind == "integer":
+            return float((1 << self.value_bits) * self.step)
+        return float(1 << self.value_bits)
+
+
+@dataclass(frozen=True)
+class Lattice:
+    """The axes of a table in column order."""
+
+    axes: tuple[Axis, ...]
+
+    def __post_init__(self) -> None:
+        if self.depth > MAX_DEPTH:
+            raise SchemaError(
+                f"the lattice has {self.depth} bits over {len(self.axes)} columns, more than {MAX_DEPTH}; "
+                "set smaller `bits` on some columns"
+            )
+
+    @property
+    def n_axes(self) -> int:
+        return len(self.axes)
+
+    @cached_property
+    def depth(self) -> int:
+        """Bits of a full cell code: the deepest possible tree."""
+        return sum(axis.bits for axis in self.axes)
+
+    @property
+    def n_words(self) -> int:
+        """64-bit words that hold one code, left-aligned."""
+        return max(1, -(-self.depth // 64))
+
+    @cached_property
+    def order(self) -> tuple[SplitStep, ...]:
+        """The cyclic axis order: one bit of every axis per round, axes that have run out left aside."""
+        rounds = max((axis.bits for axis in self.axes), default=0)
+        return tuple(
+            SplitStep(index, bit) for bit in range(rounds) for index, axis in enumerate(self.axes) if bit < axis.bits
+        )
+
+    @cached_property
+    def is_full(self) -> bool:
+        """Whether every code is possible."""
+        return all(axis.is_full for axis in self.axes)
+
+    def bits_at(self, depth: int) -> list[int]:
+        """How many bits of each axis a prefix of `depth` bits fixes."""
+        used = [0] * self.n_axes
+        for step in self.order[:depth]:
+            used[step.axis] += 1
+        return used
+
+    def depth_for_edge(self, edge: float) -> int:
+        """The smallest depth at which every bin edge is at most `edge`, in units of the columns.
+
+        With d axes of length R this is d * log2(R / edge), the paper's h for s1 and h' for s2.
+        """
+        for depth in range(self.depth + 1):
+            used = self.bits_at(depth)
+            if all(axis.edge / 2 ** max(0, n - axis.nullable) <= edge for axis, n in zip(self.axes, used, strict=True)):
+                return depth
+        raise ParameterError(f"no bin edge as small as {edge:g} exists on this lattice; raise `bits` on the columns")
+
+
+# ------------------------------------------------------------------------------------------------ building
+
+
+def tree_lattice(schema: Schema, *, axes: str = "boxes", default_bits: int | None = None) -> Lattice:
+    """The lattice of a tree: powers of two on every real axis.
+
+    Columns without stated `bits` get 60 / (number of columns), between 4 and 20. Integers and dates get no more than they
+    need for one cell per value, categories exactly that. `axes="cube"` makes all edges as long as the longest, centred, as
+    the paper does.
+    """
+    bits = default_bits if default_bits is not None else min(20, max(4, 60 // len(schema)))
+    if axes == "boxes":
+        return Lattice(tuple(_tree_axis(name, column, bits) for name, column in schema.items()))
+    if axes != "cube":
+        raise ParameterError(f"axes={axes!r} is not 'boxes' or 'cube'")
+    return Lattice(_cube_axes(schema, bits))
+
+
+def _tree_axis(name: str, column: Column, default_bits: int) -> Axis:
+    bits = column.bits if column.bits is not None else default_bits
+    if isinstance(column, Real):
+        return real_axis(name, column, n_cells=1 << bits)
+    return _discrete_axis(name, column, max_cells=1 << bits)
+
+
+def real_axis(name: str, column: Real, *, n_cells: int, width: float | None = None) -> Axis:
+    """`n_cells` equal cells over the bounds; with `width`, cells of that width starting at the low bound."""
+    value_bits = max(0, (n_cells - 1).bit_length())
+    return Axis(
+        name=name,
+        kind="real",
+        bits=value_bits + column.nullable,
+        first=0,
+        last=n_cells - 1,
+        nullable=column.nullable,
+        low=column.low,
+        high=column.high,
+        origin=column.low,
+        scale=_scale(name, n_cells, column) if width is None else 1 / width,
+    )
+
+
+def _scale(name: str, n_cells: int, column: Real) -> float:
+    scale = n_cells / (column.high - column.low)
+    if not (math.isfinite(scale) and scale > 0):
+        raise SchemaError(f"column {name!r}: the bounds {column.low}..{column.high} are too close or too far apart")
+    return scale
+
+
+def _discrete_axis(name: str, column: Column, *, max_cells: int) -> Axis:
+    """Integers, dates and truth values: equal steps of whole values. Categories: one cell each, whatever `max_cells`."""
+    if isinstance(column, Category):
+        n_cells, low, high, step = len(column.values), 0, len(column.values) - 1, 1
+    else:
+        low, high = integer_bounds(column)
+        step = -(-(high - low + 1) // max_cells)
+        n_cells = -(-(high - low + 1) // step)
+    return Axis(
+        name=name,
+        kind="category" if isinstance(column, Category) else "integer",
+        bits=(n_cells - 1).bit_length() + column.nullable,
+        first=0,
+        last=n_cells - 1,
+        nullable=column.nullable,
+        low=low,
+        high=high,
+        step=step,
+    )
+
+
+def integer_bounds(column: Column) -> tuple[int, int]:
+    """The physical range of a column that is whole numbers underneath."""
+    if isinstance(column, Boolean):
+        return 0, 1
+    assert isinstance(column, Bounded)
+    return int(column.physical(column.low)), int(column.physical(column.high))
+
+
+def _cube_axes(schema: Schema, bits: int) -> tuple[Axis, ...]:
+    columns: dict[str, Real] = {}
+    for name, column in schema.items():
+        if not isinstance(column, Real) or column.nullable:
+            raise SchemaError(f"axes='cube' needs real columns without nulls, and column {name!r} is not; use 'boxes'")
+        columns[name] = column
+    edge = max(column.high - column.low for column in columns.values())
+    axes = []
+    for name, column in columns.items():
+        n_bits = column.bits if column.bits is not None else bits
+        scale = (1 << n_bits) / edge
+        origin = (column.low + column.high) / 2 - edge / 2
+        first, last = (
+            min(max(math.floor((bound - origin) * scale), 0), (1 << n_bits) - 1) for bound in (column.low, column.high)
+        )
+        axes.append(
+            Axis(name, "real", n_bits, first, last, low=column.low, high=column.high, origin=origin, scale=scale)
+        )
+    return tuple(axes)
+
+
+def grid_lattice(
+    schema: Schema, *, bins: int | Mapping[str, int] | None = None, width: float | Mapping[str, float] | None = None
+) -> Lattice:
+    """The lattice of a grid: `bins` equal bins per column, or bins of a given `width` from the low bound up.
+
+    Columns with fewer values than bins get one bin per value. A mapping sets single columns; it must name them all.
+    """
+    axes = []
+    for name, column in schema.items():
+        n_bins = _for_column(bins, name, "bins")
+        edge = _for_column(width, name, "width")
+        if isinstance(column, Real):
+            if edge is not None:
+                n_bins = max(1, math.ceil(round((column.high - column.low) / edge, 9)))
+            assert n_bins is not None
+            axes.append(real_axis(name, column, n_cells=_checked_bins(name, int(n_bins)), width=edge))
+            continue
+        if edge is not None and not isinstance(column, Category):
+            low, high = integer_bounds(column)
+            n_bins = -(-(high - low + 1) // max(1, round(edge)))
+        n_bins = 1 << MAX_BITS if n_bins is None else n_bins
+        axes.append(_discrete_axis(name, column, max_cells=_checked_bins(name, int(n_bins))))
+    return Lattice(tuple(axes))
+
+
+def _for_column(value: float | Mapping[str, float] | None, name: str, argument: str) -> float | None:
+    if not isinstance(value, Mapping):
+        return value
+    if name not in value:
+        raise ParameterError(f"{argument} does not name column {name!r}; give it an entry")
+    return value[name]
+
+
+def _checked_bins(name: str, n_bins: int) -> int:
+    if not 1 <= n_bins <= 1 << MAX_BITS:
+        raise ParameterError(f"{n_bins} bins on column {name!r} is not in 1..2^{MAX_BITS}; use a larger bin width")
+    return n_bins
+
+
+# -------------------------------------------------------------------------------------------------- ladders
+
+
+def ladder_axis(name: str, *, nullable: bool, smallest: int, largest: int) -> Axis:
+    """A fixed ladder of magnitudes 2^smallest .. 2^largest for both signs, with 0 between: public for any column."""
+    rungs = [2.0**i for i in range(smallest, largest + 1)]
+    edges = tuple([-r for r in reversed(rungs)] + [0.0] + rungs)
+    n_cells = len(edges) + 1
+    return Axis(
+        name=name,
+        kind="ladder",
+        bits=(n_cells - 1).bit_length() + nullable,
+        first=0,
+        last=n_cells - 1,
+        nullable=nullable,
+        edges=edges,
+    )

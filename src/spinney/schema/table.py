@@ -1,0 +1,150 @@
+"""Schema: the public description of a table, in Python or as a TOML file.
+
+A schema file reads
+
+    [columns.longitude]
+    type = "real"
+    low = -9.0
+    high = 3.0
+
+and everything Spinney knows without spending epsilon is in it.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from spinney.errors import SchemaError
+from spinney.schema.columns import COLUMN_TYPES, Bounded, Column
+
+
+class Schema(Mapping[str, Column]):
+    """An ordered mapping from column names to column types.
+
+    >>> import spinney as sp
+    >>> sp.Schema({"age": sp.Integer(0, 120), "smoker": sp.Boolean()})
+    Schema({'age': Integer(low=0, high=120), 'smoker': Boolean()})
+    """
+
+    def __init__(self, columns: Mapping[str, Column]) -> None:
+        if not isinstance(columns, Mapping):
+            raise SchemaError("Schema takes a mapping from column names to column types")
+        if not columns:
+            raise SchemaError("Schema has no columns; describe at least one")
+        for name, column in columns.items():
+            if not isinstance(name, str) or not name:
+                raise SchemaError(f"column name {name!r} is not a non-empty text")
+            if not isinstance(column, Column):
+                raise SchemaError(f"column {name!r}: {column!r} is not a column type such as sp.Real(0, 1)")
+        self._columns = dict(columns)
+
+    def __getitem__(self, name: str) -> Column:
+        return self._columns[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def __repr__(self) -> str:
+        return f"Schema({self._columns!r})"
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Schema):
+            return NotImplemented
+        return list(self._columns.items()) == list(other._columns.items())
+
+    __hash__ = None  # type: ignore[assignment]  # compares by value and order; not meant as a key
+
+    # ---------------------------------------------------------------------------------------- bounds
+
+    def columns_awaiting_bounds(self, source: str) -> list[str]:
+        """Names of the columns whose bounds are to come from `source` and are not there yet."""
+        return [
+            name
+            for name, column in self._columns.items()
+            if isinstance(column, Bounded) and column.bounds == source and not column.has_bounds
+        ]
+
+    def with_bounds(self, bounds: Mapping[str, tuple[Any, Any]]) -> Schema:
+        """The schema with some bounds filled in."""
+        columns = dict(self._columns)
+        for name, (low, high) in bounds.items():
+            column = columns[name]
+            assert isinstance(column, Bounded)
+            columns[name] = column.with_bounds(low, high)
+        return Schema(columns)
+
+    @property
+    def has_data_derived_bounds(self) -> bool:
+        """Whether any bound was, or is to be, read off the private data."""
+        return any(isinstance(c, Bounded) and c.bounds == "from-data-not-private" for c in self._columns.values())
+
+    # ------------------------------------------------------------------------------------ plain data
+
+    def to_dict(self) -> dict[str, Any]:
+        """The schema as plain data; dates stay dates."""
+        return {"columns": {name: column.to_dict() for name, column in self._columns.items()}}
+
+    @classmethod
+    def from_dict(cls, described: Any) -> Schema:
+        """Read what `to_dict` wrote, or what a TOML file says."""
+        if not isinstance(described, Mapping) or not isinstance(described.get("columns"), Mapping):
+            raise SchemaError("a schema needs a table named columns, one entry per column: [columns.NAME]")
+        unknown = sorted(set(described) - {"columns"})
+        if unknown:
+            raise SchemaError(f"a schema has no entry {unknown[0]!r}; only [columns.NAME] tables belong in it")
+        return cls({name: _column_from_dict(name, entry) for name, entry in described["columns"].items()})
+
+    def to_toml(self) -> str:
+        """The schema as the text of a TOML file."""
+        import tomlkit
+
+        return tomlkit.dumps(self.to_dict())
+
+    @classmethod
+    def from_toml(cls, text: str) -> Schema:
+        """Read a schema from the text of a TOML file."""
+        try:
+            described = tomllib.loads(text)
+        except tomllib.TOMLDecodeError as err:
+            raise SchemaError(f"the schema is not valid TOML: {err}") from err
+        return cls.from_dict(described)
+
+    @classmethod
+    def from_file(cls, path: str | Path) -> Schema:
+        """Read a schema from a TOML file."""
+        try:
+            text = Path(path).read_text(encoding="utf-8")
+        except OSError as err:
+            raise SchemaError(f"cannot read the schema {str(path)!r}: {err.strerror or err}") from err
+        except UnicodeDecodeError:
+            raise SchemaError(f"the schema {str(path)!r} is not a UTF-8 text file") from None
+        return cls.from_toml(text)
+
+    def to_file(self, path: str | Path) -> None:
+        """Write the schema as a TOML file."""
+        Path(path).write_text(self.to_toml(), encoding="utf-8")
+
+
+def _column_from_dict(name: str, entry: Any) -> Column:
+    if not isinstance(entry, Mapping) or "type" not in entry:
+        raise SchemaError(f'column {name!r}: the entry needs a type, for example type = "real"')
+    options = dict(entry)
+    kind = COLUMN_TYPES.get(options.pop("type"))
+    if kind is None:
+        raise SchemaError(f"column {name!r}: type {entry['type']!r} is not one of {', '.join(sorted(COLUMN_TYPES))}")
+    unknown = sorted(set(options) - set(kind.__dataclass_fields__))
+    if unknown:
+        raise SchemaError(
+            f"column {name!r}: {unknown[0]!r} is not an option of type {entry['type']!r}; "
+            f"it takes {', '.join(sorted(kind.__dataclass_fields__))}"
+        )
+    try:
+        return kind(**options)
+    except SchemaError as err:
+        raise SchemaError(f"column {name!r}: {err}") from err

@@ -1,0 +1,187 @@
+"""What every synthesizer does around its mechanism: check, pay for bounds, count, release, write the card.
+
+The order is the promise. Parameters, names and types are checked and the ledger is asked for the whole budget before any row is
+looked at. Rows are then encoded, which finds unreadable values before anything is charged. Only then does a mechanism charge the
+ledger and read counts.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+import spinney
+from spinney.engines.frames import Table, open_table
+from spinney.engines.memory import count_cells, true_extremes
+from spinney.errors import NotFittedError, ParameterError
+from spinney.partition.bounds import ladder_lattice, release_bounds
+from spinney.partition.kdtree import check_size, release_tree
+from spinney.partition.plan import SplitPlan
+from spinney.privacy.budget import Unit, parse_epsilon, parse_share
+from spinney.privacy.entropy import Entropy, SystemEntropy
+from spinney.privacy.ledger import Ledger, NotPrivate
+from spinney.release.card import Card
+from spinney.release.model import Release
+from spinney.release.placement import check_placement
+from spinney.schema.columns import Bounded, Real
+from spinney.schema.lattice import Lattice
+from spinney.schema.table import Schema
+from spinney.synthesizers.parameters import Parameters
+
+
+@dataclass(frozen=True, slots=True)
+class PublicFacts:
+    """All that a plan may depend on."""
+
+    schema: Schema
+    epsilon: Fraction  # what is left for the release itself
+    unit: Unit
+    n_rows: int  # the number of rows where it is public, otherwise a public guess
+
+
+class Synthesizer(Parameters):
+    """Common part of the grid and the tree. Subclasses say which lattice and plan follow from public facts."""
+
+    epsilon: Any
+    unit: str
+    bounds_share: Any
+    placement: str
+    assumed_rows: int
+
+    release_: Release
+    ledger_: Ledger
+    plan_: SplitPlan
+
+    @abstractmethod
+    def _design(self, facts: PublicFacts) -> tuple[Lattice, SplitPlan]:
+        """The lattice and the plan, from public facts only; raises on parameters out of range."""
+
+    def fit(self, frame: Any, schema: Schema, *, ledger: Ledger | None = None, entropy: Entropy | None = None) -> Self:
+        """Spend epsilon on a private table.
+
+        Args:
+            frame: a pandas, polars or pyarrow table, or a numeric numpy array with the schema's columns in order.
+            schema: what is public about the table.
+            ledger: an account shared by several releases of the same people; by default a new one limited to epsilon.
+            entropy: leave it out. Tests and figures may pass `UnsafeSeededEntropy`, which brands the release.
+        """
+        epsilon, unit = parse_epsilon(self.epsilon), Unit.parse(self.unit)
+        check_placement(self.placement)
+        table = open_table(frame, schema)
+        n_rows = table.n_rows if unit.n_is_public else _checked_rows(self.assumed_rows)
+        entropy = SystemEntropy() if entropy is None else entropy
+        ledger = Ledger(limit=epsilon, unit=unit) if ledger is None else ledger
+        ledger.require(epsilon, unit=unit)
+        n_before = len(ledger.events)
+
+        awaiting = schema.columns_awaiting_bounds("private")
+        bounds_epsilon = epsilon * parse_share(self.bounds_share, "bounds_share") if awaiting else Fraction(0)
+        if not awaiting and not schema.columns_awaiting_bounds("from-data-not-private"):
+            self._design(PublicFacts(schema, epsilon, unit, n_rows))  # refuse bad parameters before reading rows
+        if schema.has_data_derived_bounds:
+            ledger.brand(NotPrivate(note="bounds were read off the data"))
+            schema = _data_derived_bounds(table)
+        if awaiting:
+            schema = _private_bounds(table, schema, awaiting, bounds_epsilon, ledger, entropy)
+
+        lattice, plan = self._design(PublicFacts(schema, epsilon - bounds_epsilon, unit, n_rows))
+        check_size(plan)
+        counts = count_cells(Table(table.kind, table.n_rows, schema, table._column), lattice)
+        bins = release_tree(counts, plan=plan, ledger=ledger, entropy=entropy)
+
+        card = Card(
+            spinney_version=spinney.__version__,
+            synthesizer=type(self).__name__,
+            parameters={name: _plain(value) for name, value in self.get_params().items()},
+            unit=unit.value,
+            events=ledger.events[n_before:],
+            schema=schema,
+            plan=plan.to_dict(),
+            n_rows=table.n_rows if unit.n_is_public else None,
+            n_bins=len(bins),
+            frame=table.kind,
+        )
+        self.ledger_, self.plan_ = ledger, plan
+        self.release_ = Release(bins, card, placement=self.placement)
+        return self
+
+    # ------------------------------------------------------------------------------- results of a fit
+
+    @property
+    def card_(self) -> Card:
+        """What was promised and what it cost."""
+        return self._fitted().card
+
+    @property
+    def schema_(self) -> Schema:
+        """The schema with all bounds filled in."""
+        return self._fitted().card.schema
+
+    def sample(
+        self, n_rows: int | None = None, *, seed: int | np.random.Generator | None = None, **options: Any
+    ) -> Any:
+        """Synthetic rows in the kind of table that was fitted. See `Release.sample`."""
+        return self._fitted().sample(n_rows, seed=seed, **options)
+
+    def weighted_points(self, **options: Any) -> tuple[Any, NDArray[np.float64]]:
+        """Bin centres and normalised noisy counts, the paper's output. See `Release.weighted_points`."""
+        return self._fitted().weighted_points(**options)
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the release to one file, whole or not at all."""
+        self._fitted().save(path, overwrite=overwrite)
+
+    def _fitted(self) -> Release:
+        try:
+            return self.release_
+        except AttributeError:
+            raise NotFittedError(
+                f"this {type(self).__name__} is not fitted yet; call fit(frame, schema) first"
+            ) from None
+
+
+def _private_bounds(
+    table: Table, schema: Schema, names: list[str], epsilon: Fraction, ledger: Ledger, entropy: Entropy
+) -> Schema:
+    """The schema with paid-for bounds; every column gets an equal part of epsilon."""
+    found = {}
+    for name in names:
+        column = schema[name]
+        assert isinstance(column, Bounded)
+        counts = count_cells(table, ladder_lattice(name, column))
+        found[name] = release_bounds(counts, column, epsilon=epsilon / len(names), ledger=ledger, entropy=entropy)
+    return schema.with_bounds(found)
+
+
+def _data_derived_bounds(table: Table) -> Schema:
+    """The schema with the data's own extremes. Not private; the caller has branded the ledger."""
+    found = {}
+    for name in table.schema.columns_awaiting_bounds("from-data-not-private"):
+        column = table.schema[name]
+        assert isinstance(column, Bounded)
+        low, high = true_extremes(table, name)
+        if isinstance(column, Real) and low == high:
+            low, high = low - 0.5, high + 0.5
+        found[name] = (column.logical(low), column.logical(high))
+    return table.schema.with_bounds(found)
+
+
+def _checked_rows(n_rows: Any) -> int:
+    if isinstance(n_rows, bool) or not isinstance(n_rows, int) or n_rows < 1:
+        raise ParameterError(f"assumed_rows={n_rows!r} is not a positive whole number")
+    return n_rows
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON-ready data."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, dict):
+        return {str(key): _plain(item) for key, item in value.items()}
+    return str(value)

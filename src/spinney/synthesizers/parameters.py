@@ -1,0 +1,40 @@
+"""Scikit-learn's parameter protocol in a few lines, so that `clone`, grid search and reprs work without depending on it."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any, Self
+
+from spinney.errors import ParameterError
+
+
+class Parameters:
+    """Mixin for classes whose `__init__` stores its keyword arguments under their own names and does nothing else."""
+
+    @classmethod
+    def _defaults(cls) -> dict[str, Any]:
+        signature = inspect.signature(cls.__init__)
+        return {name: p.default for name, p in signature.parameters.items() if name != "self"}
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The constructor's arguments and their present values."""
+        return {name: getattr(self, name) for name in self._defaults()}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change constructor arguments; a later `fit` uses them."""
+        known = self._defaults()
+        for name, value in params.items():
+            if name not in known:
+                raise ParameterError(
+                    f"{name!r} is not a parameter of {type(self).__name__}; it has {', '.join(sorted(known))}"
+                )
+            setattr(self, name, value)
+        return self
+
+    def __repr__(self) -> str:
+        changed = [
+            f"{name}={getattr(self, name)!r}"
+            for name, default in self._defaults().items()
+            if getattr(self, name) is not default and getattr(self, name) != default
+        ]
+        return f"{type(self).__name__}({', '.join(changed)})"

@@ -1,0 +1,176 @@
+"""KDTreeSynthesizer: an adaptive tree whose splits follow noisy counts."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+from spinney.errors import ParameterError
+from spinney.partition.plan import SplitPlan, paper_plan, privtree_plan
+from spinney.privacy.budget import parse_fraction, parse_share
+from spinney.schema.lattice import Lattice, tree_lattice
+from spinney.synthesizers.automatic import (
+    filtering_threshold,
+    paper_cutoff,
+    paper_depths,
+    privtree_depths,
+    quiet_threshold,
+)
+from spinney.synthesizers.base import PublicFacts, Synthesizer
+
+_PAPER_TREE_SHARE = Fraction(1, 2)
+_PRIVTREE_TREE_SHARE = Fraction(2, 5)
+
+
+class KDTreeSynthesizer(Synthesizer):
+    """Synthetic rows from a KD-tree that splits at midpoints on cyclic axes, deeper where there are more rows.
+
+    >>> import numpy as np, spinney as sp
+    >>> table = np.random.default_rng(0).normal(size=(1000, 2))
+    >>> model = sp.KDTreeSynthesizer(epsilon="1").fit(table, sp.Schema({"x": sp.Real(-5, 5), "y": sp.Real(-5, 5)}))
+    >>> model.sample(10).shape
+    (10, 2)
+
+    Args:
+        epsilon: the whole budget, exact: a number or text such as "0.1" or "1/3".
+        rule: "privtree" (noise that does not grow with depth) or "paper" (Algorithms 2 and 3).
+        unit: "replace-one" (the number of rows is public) or "add-remove" (it is private).
+        fixed_depth: levels that split whatever the data, the paper's h.
+        max_depth: depth at which splitting ends, the paper's h'.
+        largest_edge: s1, the largest edge a leaf may have, in units of the columns; another way to give fixed_depth.
+        smallest_edge: s2, the edge at which splitting ends; another way to give max_depth.
+        cutoff: a node splits if its noisy score is above this: tau in the paper, theta in PrivTree.
+        threshold: leaves whose noisy count is below this are not released: t.
+        tree_share: the part of epsilon for split decisions, epsilon' / epsilon; the rest is for leaf counts.
+        axes: "boxes" scales each column to its own bounds; "cube" gives all edges the length of the longest, as the paper does.
+        bounds_share: the part of epsilon that pays for bounds="private" columns, if there are any.
+        placement: where rows lie in their bin: "tilted", "uniform" or "centre".
+        assumed_rows: a public guess of the number of rows, used for automatic values under "add-remove" only.
+    """
+
+    def __init__(
+        self,
+        epsilon: Any = 1,
+        *,
+        rule: str = "privtree",
+        unit: str = "replace-one",
+        fixed_depth: int | None = None,
+        max_depth: int | None = None,
+        largest_edge: float | None = None,
+        smallest_edge: float | None = None,
+        cutoff: float | None = None,
+        threshold: float | None = None,
+        tree_share: Any = None,
+        axes: str = "boxes",
+        bounds_share: Any = "0.1",
+        placement: str = "tilted",
+        assumed_rows: int = 10_000,
+    ) -> None:
+        self.epsilon = epsilon
+        self.rule = rule
+        self.unit = unit
+        self.fixed_depth = fixed_depth
+        self.max_depth = max_depth
+        self.largest_edge = largest_edge
+        self.smallest_edge = smallest_edge
+        self.cutoff = cutoff
+        self.threshold = threshold
+        self.tree_share = tree_share
+        self.axes = axes
+        self.bounds_share = bounds_share
+        self.placement = placement
+        self.assumed_rows = assumed_rows
+
+    def _design(self, facts: PublicFacts) -> tuple[Lattice, SplitPlan]:
+        if self.rule not in ("privtree", "paper"):
+            raise ParameterError(f"rule={self.rule!r} is not 'privtree' or 'paper'")
+        is_paper = self.rule == "paper"
+        lattice = tree_lattice(facts.schema, axes=self.axes)
+        fixed_depth, max_depth = self._depths(lattice, facts)
+        share = self.tree_share
+        if share is None:
+            share = _PAPER_TREE_SHARE if is_paper else _PRIVTREE_TREE_SHARE
+        if max_depth == fixed_depth:
+            decision_epsilon = Fraction(0)
+        else:
+            decision_epsilon = facts.epsilon * parse_share(share, "tree_share")
+        count_epsilon = facts.epsilon - decision_epsilon
+
+        if self.cutoff is not None:
+            cutoff = whole_number_below(self.cutoff, "cutoff")
+        elif is_paper:
+            cutoff = paper_cutoff(facts.n_rows, fixed_depth, max_depth, decision_epsilon, facts.unit)
+        else:
+            cutoff = 0
+        if self.threshold is not None:
+            threshold = released_from(self.threshold)
+        elif is_paper:
+            threshold = filtering_threshold(fixed_depth, count_epsilon)
+        else:
+            threshold = quiet_threshold(fixed_depth, count_epsilon, facts.unit)
+        make = paper_plan if is_paper else privtree_plan
+        plan = make(
+            unit=facts.unit,
+            fixed_depth=fixed_depth,
+            max_depth=max_depth,
+            decision_epsilon=decision_epsilon,
+            count_epsilon=count_epsilon,
+            cutoff=cutoff,
+            threshold=threshold,
+        )
+        return lattice, plan
+
+    def _depths(self, lattice: Lattice, facts: PublicFacts) -> tuple[int, int]:
+        """fixed_depth and max_depth: given as depths, given as edges, or automatic."""
+        if self.rule == "paper":
+            automatic = paper_depths(lattice, facts.n_rows, facts.epsilon)
+        else:
+            automatic = privtree_depths(lattice)
+        max_depth = _one_of(self.max_depth, "max_depth", self.smallest_edge, "smallest_edge", lattice)
+        fixed_depth = _one_of(self.fixed_depth, "fixed_depth", self.largest_edge, "largest_edge", lattice)
+        if max_depth is None:
+            max_depth = max(automatic[1], fixed_depth or 0)
+        if fixed_depth is None:
+            fixed_depth = min(automatic[0], max_depth)
+        if max_depth > lattice.depth:
+            raise ParameterError(
+                f"max_depth={max_depth} is not in 1..{lattice.depth}; set larger `bits` on the columns to allow deeper trees"
+            )
+        if fixed_depth > max_depth:
+            raise ParameterError(
+                f"fixed_depth={fixed_depth} is above max_depth={max_depth}; lower one or raise the other"
+            )
+        return fixed_depth, max_depth
+
+
+def _one_of(depth: Any, depth_name: str, edge: Any, edge_name: str, lattice: Lattice) -> int | None:
+    """A depth that is given as such or as an edge length, or None."""
+    if depth is not None and edge is not None:
+        raise ParameterError(f"give {depth_name} or {edge_name}, not both")
+    if edge is not None:
+        length = float(parse_fraction(edge, edge_name))
+        if length <= 0:
+            raise ParameterError(f"{edge_name}={edge} is not positive")
+        return lattice.depth_for_edge(length)
+    if depth is None:
+        return None
+    if isinstance(depth, bool) or not isinstance(depth, int) or depth < 0:
+        raise ParameterError(f"{depth_name}={depth!r} is not a whole number of levels")
+    return depth
+
+
+def whole_number_below(value: Any, name: str) -> int:
+    """For integers x, `x > value` says the same as `x > floor(value)`."""
+    number = math.floor(parse_fraction(value, name))
+    if not 0 <= number < 2**60:
+        raise ParameterError(f"{name}={value} is not in 0..2^60")
+    return number
+
+
+def released_from(threshold: Any) -> int:
+    """The smallest count that is released: at least the threshold, and at least 1 (an empty bin says nothing)."""
+    number = math.ceil(parse_fraction(threshold, "threshold"))
+    if not 0 <= number < 2**60:
+        raise ParameterError(f"threshold={threshold} is not in 0..2^60")
+    return max(1, number)
