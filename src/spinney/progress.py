@@ -12,4 +12,5 @@ def progress(steps: Sequence[T], title: str, *, unit: str) -> Iterable[T]:
     """The steps, with a bar on standard error if they take over two seconds and it is a terminal."""
     from tqdm import tqdm
 
-    return tqdm(steps, desc=title, unit=unit, delay=2, disable=None, leave=False)
+    bar: Iterable[T] = tqdm(steps, desc=title, unit=unit, delay=2, disable=None, leave=False)
+    return bar

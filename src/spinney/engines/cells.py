@@ -1,7 +1,7 @@
 """Values to cell numbers, axis by axis: the lattice's formulas as compiled loops.
 
-Each loop fills `cells` and returns how many values had no cell: a null, a NaN or an infinity on an axis without nulls. Where
-the axis has nulls, all three are null.
+Each loop fills `cells` and returns how many values had no cell: a null, a NaN or an infinity on an axis without
+nulls. Where the axis has nulls, all three are null.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ class AxisCells:
             return int(_real_cells(values, axis.origin, axis.scale, axis.first, axis.last, axis.null_cell, cells))
         if axis.kind == "ladder":
             return int(_ladder_cells(values.astype(np.float64), mask, self._edges, axis.null_cell, cells))
-        return int(_integer_cells(values, mask, axis.low, axis.high, axis.step, axis.null_cell, cells))
+        return int(_integer_cells(values, mask, int(axis.low), int(axis.high), axis.step, axis.null_cell, cells))
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def _real_cells(
     values: NDArray[Any], origin: float, scale: float, first: int, last: int, null_cell: int, cells: Cells
 ) -> int:
     n_bad = 0
     for i in range(values.size):
-        position = (np.float64(values[i]) - origin) * scale
-        if np.isfinite(position):
-            # Clamp before converting: a float past int64 has no defined integer.
-            position = min(max(position, np.float64(first)), np.float64(last))
+        value = np.float64(values[i])
+        if np.isfinite(value):
+            # Clamp before converting: a float past int64 has no defined integer, and far values overflow to infinity.
+            position = min(max((value - origin) * scale, np.float64(first)), np.float64(last))
             cells[i] = np.int64(np.floor(position))
         elif null_cell >= 0:
             cells[i] = null_cell
@@ -57,7 +57,7 @@ def _real_cells(
     return n_bad
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def _integer_cells(
     values: NDArray[np.int64],
     mask: NDArray[np.bool_],
@@ -79,7 +79,7 @@ def _integer_cells(
     return n_bad
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def _ladder_cells(
     values: NDArray[np.float64], mask: NDArray[np.bool_], edges: NDArray[np.float64], null_cell: int, cells: Cells
 ) -> int:

@@ -1,8 +1,8 @@
 """Frames in: one view of pandas, polars, pyarrow and numpy tables, checked against a schema.
 
-Opening a table compares names and types only. Values are looked at column by column when cells are counted; whatever is wrong
-with them is reported by column name and kind of mistake, never by value, and conversion errors of other libraries are not
-passed on because their messages quote the data.
+Opening a table compares names and types only. Values are looked at column by column when cells are counted;
+whatever is wrong with them is reported by column name and kind of mistake, never by value, and conversion
+errors of other libraries are not passed on because their messages quote the data.
 """
 
 from __future__ import annotations
@@ -66,16 +66,15 @@ def open_table(frame: Any, schema: Schema) -> Table:
     """The frame as a `Table`, after checking that it has rows and exactly the schema's columns with fitting types."""
     if not isinstance(schema, Schema):
         raise SchemaError(f"schema is a {type(schema).__name__}, not a Schema; make one with sp.Schema({{...}})")
-    if isinstance(frame, np.ndarray):
-        table = _open_array(frame, schema)
-    else:
-        table = _open_frame(frame, schema)
+    table = _open_array(frame, schema) if isinstance(frame, np.ndarray) else _open_frame(frame, schema)
     if table.n_rows == 0:
         raise InputError("the table has no rows; there is nothing to release")
     return table
 
 
 def _open_array(array: NDArray[Any], schema: Schema) -> Table:
+    if isinstance(array, np.ma.MaskedArray):
+        raise InputError("a masked array is not supported; fill it with NaN or pass a data frame")
     if array.ndim == 1 and len(schema) == 1:
         array = array[:, None]
     if array.ndim != 2 or array.shape[1] != len(schema):
@@ -93,10 +92,13 @@ def _open_array(array: NDArray[Any], schema: Schema) -> Table:
 def _open_frame(frame: Any, schema: Schema) -> Table:
     try:
         wrapped = nw.from_native(frame, eager_only=True)
+        names = list(wrapped.columns)
     except TypeError:
         raise InputError(
             f"a {type(frame).__name__} is not a table; pass a pandas, polars or pyarrow table or a numpy array"
         ) from None
+    except nw.exceptions.DuplicateError:
+        raise InputError("the table has two columns of the same name; rename one") from None
     kind: FrameKind
     implementation = wrapped.implementation
     if implementation.is_pandas():
@@ -107,9 +109,6 @@ def _open_frame(frame: Any, schema: Schema) -> Table:
         kind = "pyarrow"
     else:
         raise InputError(f"tables of {implementation} are not supported; convert to pandas, polars or pyarrow")
-    names = list(wrapped.columns)
-    if len(set(names)) != len(names):
-        raise InputError("the table has two columns of the same name; rename one")
     for name in names:
         if name not in schema:
             raise SchemaError(f"column {name!r} is in the table but not in the schema; describe it or drop it")
@@ -117,6 +116,8 @@ def _open_frame(frame: Any, schema: Schema) -> Table:
         if name not in names:
             raise SchemaError(f"column {name!r} is in the schema but not in the table")
         dtype = wrapped.schema[name]
+        if kind == "pandas" and frame[name].dtype == object:
+            dtype = nw.Object()
         if not _fits(dtype, column):
             raise SchemaError(f"column {name!r} has type {dtype} in the table, which does not fit {column.type_name}")
     return Table(kind, len(wrapped), schema, lambda name: wrapped[name])
@@ -124,19 +125,23 @@ def _open_frame(frame: Any, schema: Schema) -> Table:
 
 def _fits(dtype: Any, column: Column) -> bool:
     """Whether values of this dtype can be meant by this column type, without looking at them."""
+    is_text = isinstance(column, Category) and isinstance(column.values[0], str)
     if dtype.is_numeric():
-        return not isinstance(column, (Date, Datetime))
+        # A column of floats may be all null, whatever is meant by it.
+        return not isinstance(column, (Date, Datetime)) and (dtype.is_float() or not is_text)
     if isinstance(dtype, nw.Boolean):
         return isinstance(column, Boolean)
-    if isinstance(dtype, (nw.String, nw.Categorical, nw.Enum)):
-        return isinstance(column, Category) and isinstance(column.values[0], str)
+    if isinstance(dtype, nw.String):
+        return is_text
+    if isinstance(dtype, (nw.Categorical, nw.Enum)):
+        return isinstance(column, Category)
     if isinstance(dtype, nw.Date):
         return isinstance(column, Date)
     if isinstance(dtype, nw.Datetime):
         if isinstance(column, Datetime):
             return (dtype.time_zone is None) == (column.timezone is None)
         return isinstance(column, Date) and dtype.time_zone is None
-    # Object columns (dates in pandas, all-null columns) are settled when their values are converted.
+    # Object columns of pandas and columns of nulls alone are settled when their values are converted.
     return isinstance(dtype, (nw.Object, nw.Unknown))
 
 
@@ -146,22 +151,35 @@ def _fits(dtype: Any, column: Column) -> bool:
 def _arrow(series: Any) -> Any:
     """A column as one arrow array."""
     if isinstance(series, np.ndarray):
-        return pa.array(series, from_pandas=True)
+        return pa.array(series.astype(series.dtype.newbyteorder("=")), from_pandas=True)
     array = series.to_arrow()
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
     return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
+_NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean)
+_TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
+
+
+def _only(kinds: tuple[Callable[[Any], bool], ...], array: Any) -> Any:
+    """The array if it holds these kinds of values or nulls alone. Arrow would parse text and take times for numbers."""
+    if array.null_count == len(array):
+        return pa.nulls(len(array))
+    if not any(is_kind(array.type) for is_kind in kinds):
+        raise InputError("the values are of another kind than the schema says; convert them or change the type")
+    return array
+
+
 def _floats(series: Any) -> NDArray[Any]:
-    """Real values without a copy where the table already holds floats."""
-    if isinstance(series, np.ndarray):
-        return series if series.dtype.kind == "f" else series.astype(np.float64)
-    if series.dtype.is_float():
-        values = np.asarray(series.to_numpy())
-        if values.dtype.kind == "f":
+    """Real values without a copy where the table already holds floats of 32 or 64 bits."""
+    if isinstance(series, np.ndarray) or series.dtype.is_float():
+        values = np.asarray(series if isinstance(series, np.ndarray) else series.to_numpy())
+        if values.dtype in (np.float32, np.float64):
             return values
-    floats = _arrow(series).cast(pa.float64())
+        if values.dtype.kind in "fiub":
+            return values.astype(np.float64)
+    floats = _only(_NUMBERS, _arrow(series)).cast(pa.float64())
     return np.asarray(floats.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 
@@ -176,9 +194,10 @@ def _with_mask(array: Any) -> Physical:
 
 def _whole_numbers(series: Any) -> Any:
     """Integers, or floats that hold whole numbers, as an arrow array of int64."""
-    array = _arrow(series)
+    array = _only(_NUMBERS, _arrow(series))
     if pa.types.is_floating(array.type):
-        array = pc.if_else(pc.is_nan(array), pa.scalar(None, array.type), array)
+        array = array.cast(pa.float64())
+        array = pc.if_else(pc.is_finite(array), array, pa.scalar(None, array.type))
         clipped = pc.max_element_wise(
             pc.min_element_wise(array, float(_LARGEST_INTEGER), skip_nulls=False),
             float(-_LARGEST_INTEGER),
@@ -192,11 +211,11 @@ def _whole_numbers(series: Any) -> Any:
     return array.cast(pa.int64())
 
 
-def _integers(series: Any, column: Column) -> Physical:
+def _integers(series: Any, _: Column) -> Physical:
     return _with_mask(_whole_numbers(series))
 
 
-def _truth_values(series: Any, column: Column) -> Physical:
+def _truth_values(series: Any, _: Column) -> Physical:
     array = _arrow(series)
     if pa.types.is_boolean(array.type):
         return _with_mask(array.cast(pa.int8()))
@@ -206,27 +225,34 @@ def _truth_values(series: Any, column: Column) -> Physical:
     return numbers
 
 
-def _days(series: Any, column: Column) -> Physical:
-    array = _arrow(series)
+def _days(series: Any, _: Column) -> Physical:
+    array = _only((pa.types.is_date, pa.types.is_timestamp), _arrow(series))
     if pa.types.is_timestamp(array.type):
+        if array.type.tz is not None:
+            raise InputError("the values have a time zone, so their day is not settled; convert them to days")
         array = pc.floor_temporal(array, unit="day")
     return _with_mask(array.cast(pa.date32(), safe=False).cast(pa.int32()))
 
 
 def _microseconds(series: Any, column: Column) -> Physical:
     assert isinstance(column, Datetime)
-    array = _arrow(series)
-    if not pa.types.is_timestamp(array.type) and array.null_count < len(array):
-        raise InputError("some value is not a date and time")
-    if (getattr(array.type, "tz", None) is None) != (column.timezone is None):
+    array = _only((pa.types.is_timestamp,), _arrow(series))
+    if pa.types.is_timestamp(array.type) and (array.type.tz is None) != (column.timezone is None):
         raise InputError("the column and the schema do not agree on having a time zone")
     return _with_mask(array.cast(pa.timestamp("us", column.timezone), safe=False).cast(pa.int64()))
+
+
+def _texts(series: Any) -> Any:
+    array = _arrow(series)
+    if pa.types.is_floating(array.type):
+        array = pc.if_else(pc.is_nan(array), pa.scalar(None, array.type), array)
+    return _only(_TEXTS, array).cast(pa.string())
 
 
 def _positions(series: Any, column: Column) -> Physical:
     assert isinstance(column, Category)
     is_text = isinstance(column.values[0], str)
-    array = _arrow(series).cast(pa.string()) if is_text else _whole_numbers(series)
+    array = _texts(series) if is_text else _whole_numbers(series)
     found = pc.index_in(array, value_set=pa.array(column.values, type=array.type))
     if found.null_count > array.null_count:
         raise InputError("some value is not in the schema's list of values; add it to the list or recode the column")

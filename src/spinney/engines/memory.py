@@ -1,7 +1,8 @@
 """The in-memory engine: counts lattice cells of a table with all cores.
 
-Rows are cut into one part per core. Each part is encoded in blocks that stay in cache, sorted by radix and run-length counted;
-the counted parts are merged. Nothing here knows about privacy, and nothing leaves but `CellCounts`.
+Rows are cut into one part per core. Each part is encoded in blocks that stay in cache, sorted by radix and run-
+length counted; the counted parts are merged. Nothing here knows about privacy, and nothing leaves but
+`CellCounts`.
 """
 
 from __future__ import annotations
@@ -51,12 +52,24 @@ def _count_part(columns: list[AxisCells], lattice: Lattice, start: int, stop: in
         here, block_cells = codes[block - start : end - start], cells[: end - block]
         for column, axis, spread in zip(columns, lattice.axes, tables, strict=True):
             if column.fill(block, end, block_cells):
-                raise InputError(
-                    f"column {axis.name!r} holds a missing or non-finite value; "
-                    "declare it nullable in the schema or clean the table"
-                )
+                raise _missing(axis.name)
             add_axis(block_cells, spread, here)
     return CellCounts.from_codes(lattice, codes)
+
+
+def check_values(table: Table) -> None:
+    """Raise an InputError that names the first column with values that cannot be counted."""
+    for name, column in table.schema.items():
+        physical = table.physical(name)
+        is_missing = ~np.isfinite(physical.values) if physical.is_null is None else physical.is_null
+        if not column.nullable and is_missing.any():
+            raise _missing(name)
+
+
+def _missing(name: str) -> InputError:
+    return InputError(
+        f"column {name!r} holds a missing or non-finite value; declare it nullable in the schema or clean the table"
+    )
 
 
 def true_extremes(table: Table, name: str) -> tuple[float, float]:

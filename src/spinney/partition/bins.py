@@ -1,7 +1,7 @@
 """NoisyBins: what a mechanism releases. PUBLIC from here on.
 
-Bins are disjoint nodes of the tree, in depth-first order, with noisy counts that have passed the threshold. Nothing else about
-the table is in here.
+Bins are disjoint nodes of the tree, in depth-first order, with noisy counts that have passed the threshold.
+Nothing else about the table is in here.
 """
 
 from __future__ import annotations

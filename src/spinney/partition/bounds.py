@@ -1,8 +1,9 @@
 """Private bounds: a paid-for answer to "between which powers of two do the values lie?".
 
-The ladder of magnitudes (both signs, zero between) is fixed and public, so counting values per rung and releasing the counts as a
-grid is Algorithm 1 once more, and its proof is the grid's. The bounds are the ends of the outermost rungs whose noisy counts pass
-a threshold that no empty rung passes except with the stated chance: post-processing.
+The ladder of magnitudes (both signs, zero between) is fixed and public, so counting values per rung and
+releasing the counts as a grid is Algorithm 1 once more, and its proof is the grid's. The bounds are the ends of
+the outermost rungs whose noisy counts pass a threshold that no empty rung passes except with the stated chance:
+post-processing.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ from spinney.schema.lattice import Axis, Lattice, ladder_axis
 
 # Chance that any empty rung of one ladder passes: the price of a bound that is too generous, not of privacy.
 _FALSE_ALARM = 1e-3
-# Rungs in physical units: reals from a millionth to 2^40, whole numbers to 2^40, days to +-2^21 (5,700 years), microseconds to 2^57.
+# Rungs in physical units, as powers of two: reals from a millionth up, whole numbers, days (2^21 is 5,700 years), and
+# microseconds from a second up to 4,500 years.
 _RUNGS = {Integer: (0, 40), Date: (0, 21), Datetime: (20, 57)}
 _REAL_RUNGS = (-20, 40)
 _LATEST_DAY, _EARLIEST_DAY = 2_932_896, -719_162  # 9999-12-31 and 0001-01-01, the ends of the calendar
@@ -55,21 +57,21 @@ def release_bounds(
     rungs = [int(cell) for cell in first[:, 0] if axis.first <= cell <= axis.last]
     if not rungs:
         raise BudgetError(
-            f"column {axis.name!r}: no magnitude stood out from the noise, so no private bounds were found (epsilon={epsilon} "
-            "is spent); state the bounds, or give bounds_share a larger part"
+            f"column {axis.name!r}: no magnitude stood out from the noise, so no private bounds were found "
+            f"(epsilon={epsilon} is spent); state the bounds, or give bounds_share a larger part"
         )
     return _logical_bounds(column, axis, min(rungs), max(rungs))
 
 
 def _logical_bounds(column: Bounded, axis: Axis, lowest: int, highest: int) -> tuple[object, object]:
-    """The outer edges of two rungs in the column's own terms; the outermost rungs end at their own magnitude doubled."""
+    """The outer edges of two rungs in the column's own terms; the outermost rungs end at twice their magnitude."""
     low = axis.edges[lowest - 1] if lowest > 0 else 2 * axis.edges[0]
     high = axis.edges[highest] if highest < len(axis.edges) else 2 * axis.edges[-1]
     if isinstance(column, Integer):
-        # Rung edges are whole; the upper edge itself belongs to the next rung, except below zero where -1 < v < 0 is empty.
+        # Rung edges are whole, and the upper edge itself belongs to the next rung.
         return int(low), max(int(low), int(high) - 1)
     if isinstance(column, Date):
         return column.logical(max(low, _EARLIEST_DAY)), column.logical(min(high, _LATEST_DAY))
     if isinstance(column, Datetime):
-        return column.logical(max(low, _EARLIEST_DAY * _DAY)), column.logical(min(high, _LATEST_DAY * _DAY))
+        return column.logical(max(low, (_EARLIEST_DAY + 1) * _DAY)), column.logical(min(high, _LATEST_DAY * _DAY))
     return low, high

@@ -1,7 +1,8 @@
 """How much noise PrivTree's decisions need: the exact worst case, certified.
 
-Let r be the rate of the decision noise, a = exp(-r), D = decay, and let one row be added below a path of L noisy decisions. The
-worst outcome is that every node on the path splits, with scores at cutoff - D, cutoff, cutoff + D, ...; its log-ratio is
+Let r be the rate of the decision noise, a = exp(-r), D = decay, and let one row be added below a path of L
+noisy decisions. The worst outcome is that every node on the path splits, with scores at cutoff - D, cutoff,
+cutoff + D, ...; its log-ratio is
 
     S = r + sum over i = 0..L-2 of  ln( (1 - a^(iD+1)/(1+a)) / (1 - a^(iD)/(1+a)) ),
 
@@ -22,6 +23,7 @@ import flint
 from spinney.errors import BudgetError
 from spinney.privacy.budget import Unit
 from spinney.privacy.discrete import arb_fraction
+from spinney.privacy.exact import as_integer
 
 _PRECISION = 192
 # Rates are searched as multiples of epsilon' / 4096; rounding down means at most 0.025 % more noise than needed.
@@ -31,7 +33,7 @@ _GRID = 4096
 def decay_for(rate: Fraction) -> int:
     """ceil(ln 2 / rate): the bias per level that makes an empty node's offspring die out."""
     with flint.ctx.workprec(_PRECISION):
-        return max(1, int((flint.arb(2).log() / arb_fraction(rate)).ceil().unique_fmpz()))
+        return max(1, as_integer((flint.arb(2).log() / arb_fraction(rate)).ceil()))
 
 
 def worst_path_loss(rate: Fraction, decay: int, levels: int, unit: Unit) -> flint.arb:

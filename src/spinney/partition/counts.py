@@ -1,7 +1,7 @@
 """CellCounts: how many rows lie in each occupied lattice cell. SENSITIVE.
 
-This is the one form in which rows reach a mechanism, and the last one that is private. It shows nothing of itself, cannot be
-pickled or copied into a file, and is read only by functions that have charged a ledger.
+This is the one form in which rows reach a mechanism, and the last one that is private. It shows nothing of
+itself, cannot be pickled or copied into a file, and is read only by functions that have charged a ledger.
 """
 
 from __future__ import annotations

@@ -1,14 +1,15 @@
 """Empty space as an exact branching process (replaces the paper's Algorithms 4 and 5).
 
-An empty node draws noise like any other: a neighbouring table may hold a row there. But all empty nodes of one depth are alike,
-so a whole empty subtree can be settled by a single draw. With s(k) the chance that an empty node of depth k splits and p the
-chance that an empty leaf passes the threshold, the chance q that a subtree rooted at depth k releases nothing obeys
+An empty node draws noise like any other: a neighbouring table may hold a row there. But all empty nodes of one
+depth are alike, so a whole empty subtree can be settled by a single draw. With s(k) the chance that an empty
+node of depth k splits and p the chance that an empty leaf passes the threshold, the chance q that a subtree
+rooted at depth k releases nothing obeys
 
     q(max_depth) = 1 - p,     q(k) = (1 - s(k)) (1 - p) + s(k) q(k+1)^2.
 
-A subtree survives with chance 1 - q(k). A survivor is a released leaf with chance (1-s)p / (1-q); otherwise it has split, and its
-left child, its right child or both survive. Everything is drawn exactly; the cost is proportional to what is released, at any
-depth, data-independent levels included. Proof: empty.proof.md.
+A subtree survives with chance 1 - q(k). A survivor is a released leaf with chance (1-s)p / (1-q); otherwise it
+has split, and its left child, its right child or both survive. Everything is drawn exactly; the cost is
+proportional to what is released, at any depth, data-independent levels included. Proof: empty.proof.md.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from numpy.typing import NDArray
 
 from spinney.partition.plan import SplitPlan
 from spinney.partition.zorder import Codes, possible_nodes
-from spinney.privacy.discrete import geometric
+from spinney.privacy.discrete import geometric, within_range
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.exact import ExactLaw
 from spinney.schema.lattice import Lattice
@@ -72,16 +73,16 @@ class EmptySpace:
             alive = self._children(alive, fates, depth)
         codes = np.concatenate(released)
         # [step 3] Given that the noise of an empty leaf is at least t, what exceeds t is geometric.
-        noisy_counts = plan.threshold + geometric(plan.count_rate).draw(len(codes), entropy)
+        noisy_counts = within_range(plan.threshold + geometric(plan.count_rate).draw(len(codes), entropy))
         return codes, np.concatenate(depths), noisy_counts
 
     def _surviving(self, codes: Codes, depth: int, entropy: Entropy) -> Codes:
-        """Which of the possible subtrees rooted here release anything. [step 1]"""
+        """Which of the possible subtrees rooted here release anything: [step 1]."""
         codes = self._possible(codes, depth)
         if depth not in self._survival:
             self._survival[depth] = ExactLaw(lambda: [self._q(depth)])
-        survives = self._survival[depth].draw(len(codes), entropy) == 1
-        return codes[survives]
+        surviving: Codes = codes[self._survival[depth].draw(len(codes), entropy) == 1]
+        return surviving
 
     def _children(self, codes: Codes, fates: NDArray[np.int64], depth: int) -> Codes:
         """Surviving children of nodes that have split."""
@@ -93,7 +94,7 @@ class EmptySpace:
         return self._possible(np.concatenate([left, right]), depth + 1)
 
     def _possible(self, codes: Codes, depth: int) -> Codes:
-        """Drop subtrees that no row can reach. They are drawn like the others and then forgotten: draws are independent."""
+        """Drop subtrees that no row can reach. Draws are independent: forgetting some leaves the others' law alone."""
         if self._lattice.is_full or not len(codes):
             return codes
         return codes[possible_nodes(codes, np.full(len(codes), depth, dtype=np.int64), self._lattice)]

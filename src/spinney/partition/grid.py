@@ -1,7 +1,7 @@
 """Algorithm 1: every cell of a fixed grid gets discrete Laplace noise, and cells below the threshold go.
 
-A grid is the tree that splits everywhere and decides nothing, so the release is the tree's; only the plan differs. Cells without
-rows are never enumerated, however many there are. Proof: grid.proof.md.
+A grid is the tree that splits everywhere and decides nothing, so the release is the tree's; only the plan
+differs. Cells without rows are never enumerated, however many there are. Proof: grid.proof.md.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """The tree release: the paper's Algorithms 2-3, the PrivTree rule, and the grid as the tree without decisions.
 
-A node is a range of positions in the sorted codes; its count is a difference of two prefix sums. The frontier goes down level by
-level, all nodes of one depth at once, so noise is drawn in blocks. The empty child of a split node becomes the root of an empty
-subtree and is settled by `empty.EmptySpace`. Proof: kdtree.proof.md; the labels [step 1] ... are its steps.
+A node is a range of positions in the sorted codes; its count is a difference of two prefix sums. The frontier
+goes down level by level, all nodes of one depth at once, so noise is drawn in blocks. The empty child of a
+split node becomes the root of an empty subtree and is settled by `empty.EmptySpace`. Proof: kdtree.proof.md;
+the labels [step 1] ... are its steps.
 """
 
 from __future__ import annotations
@@ -129,7 +130,7 @@ def _split(codes: Codes, start: Indices, stop: Indices, depth: int) -> tuple[Ind
     return child_start, child_stop, empty
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def _first_with_bit(codes: Codes, start: Indices, stop: Indices, word: int, bit: np.uint64) -> Indices:
     """In every range, the first position whose code has the bit, by bisection; `stop` if none has."""
     middle = np.empty(start.size, dtype=np.int64)

@@ -1,6 +1,6 @@
 """SplitPlan: everything public that a release is made by, and what it costs.
 
-One plan covers the grid, the paper's tree and PrivTree. With c a node's count, k its depth and X discrete Laplace noise:
+One plan covers the grid, the paper's tree and PrivTree. With c a node's count, k its depth, X discrete Laplace noise:
 
     k < fixed_depth                 split
     fixed_depth <= k < max_depth    split iff score(c, k) + X > cutoff,   X of rate decision_rate

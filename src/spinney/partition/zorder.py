@@ -1,8 +1,8 @@
 """Cell codes: interleaved bits, left-aligned in 64-bit words, most significant first.
 
-A code is a row of `lattice.n_words` words; a node of depth k is a code whose bits from k on are zero, together with k. Sorting
-codes as numbers visits the tree depth first, so a node is a contiguous range of sorted codes. All kernels are pure: arrays in,
-arrays out, no randomness.
+A code is a row of `lattice.n_words` words; a node of depth k is a code whose bits from k on are zero, together
+with k. Sorting codes as numbers visits the tree depth first, so a node is a contiguous range of sorted codes.
+All kernels are pure: arrays in, arrays out, no randomness.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def interleave(cells: Indices, lattice: Lattice) -> Codes:
     return codes
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def add_axis(cells: Indices, table: NDArray[np.uint64], codes: Codes) -> None:
     """Put the bits of one axis into the codes."""
     n_bytes, _, n_words = table.shape
@@ -72,12 +72,12 @@ def split_axes(lattice: Lattice) -> NDArray[np.int64]:
 
 
 def deinterleave(codes: Codes, depths: NDArray[np.int64], lattice: Lattice) -> tuple[Indices, Indices]:
-    """First cell and number of cells of every node along every axis, impossible cells included: two (n, n_axes) arrays."""
+    """First cell and number of cells of each node along each axis, impossible ones included: (n, n_axes) arrays."""
     bits = np.array([axis.bits for axis in lattice.axes], dtype=np.int64)
-    return _deinterleave(codes, depths, split_axes(lattice), bits)  # type: ignore[no-any-return]
+    return _deinterleave(codes, depths, split_axes(lattice), bits)
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def _deinterleave(
     codes: Codes, depths: NDArray[np.int64], order: NDArray[np.int64], bits: NDArray[np.int64]
 ) -> tuple[Indices, Indices]:
@@ -119,10 +119,10 @@ def sort_codes(codes: Codes) -> Codes:
     flat = codes[:, 0]
     if flat.size < _SMALL_SORT:
         return np.sort(flat)[:, None]
-    return _radix_sort(flat, np.empty_like(flat))[:, None]  # type: ignore[no-any-return]
+    return _radix_sort(flat, np.empty_like(flat))[:, None]
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def _radix_sort(codes: NDArray[np.uint64], spare: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Least significant digit first, 10 bits a pass; passes over digits that are all equal are skipped."""
     source, target = codes, spare
@@ -135,10 +135,10 @@ def _radix_sort(codes: NDArray[np.uint64], spare: NDArray[np.uint64]) -> NDArray
             starts[np.int64(source[i] >> offset & mask)] += 1
         if starts[np.int64(source[0] >> offset & mask)] == source.size:
             continue
-        total = 0
-        for digit in range(n_digits):
-            count = starts[digit]
-            starts[digit] = total
+        total = np.int64(0)
+        for value in range(n_digits):
+            count = starts[value]
+            starts[value] = total
             total += count
         for i in range(source.size):
             digit = np.int64(source[i] >> offset & mask)
@@ -148,7 +148,7 @@ def _radix_sort(codes: NDArray[np.uint64], spare: NDArray[np.uint64]) -> NDArray
     return source
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def count_runs(codes: Codes) -> tuple[Codes, NDArray[np.int64]]:
     """Distinct codes of a sorted array and how often each occurs; writes over its argument."""
     n, n_words = codes.shape
@@ -171,7 +171,7 @@ def count_runs(codes: Codes) -> tuple[Codes, NDArray[np.int64]]:
     return codes[: last + 1], counts[: last + 1]
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def merge_counted(
     left: Codes, left_counts: NDArray[np.int64], right: Codes, right_counts: NDArray[np.int64]
 ) -> tuple[Codes, NDArray[np.int64]]:

@@ -1,14 +1,14 @@
 """Budgets as exact fractions, and the unit of privacy that they are counted in.
 
-`epsilon="0.1"` means one tenth, not the nearest binary float. Floats are read by their shortest decimal form, which is what
-the person typed.
+`epsilon="0.1"` means one tenth, not the nearest binary float. Floats are read by their shortest decimal form,
+which is what the person typed.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
 from typing import Any
@@ -18,6 +18,9 @@ from spinney.errors import ParameterError
 # Below this a release is noise alone and tables of laws grow without bound; above it nothing is protected.
 SMALLEST_EPSILON = Fraction(1, 2**30)
 LARGEST_EPSILON = Fraction(2**20)
+
+# Numbers of more than 300 digits are slips of the pen, and expanding them exactly takes forever.
+_LARGEST_EXPONENT = 300
 
 
 class Unit(StrEnum):
@@ -47,17 +50,31 @@ class Unit(StrEnum):
 
 def parse_fraction(value: Any, name: str) -> Fraction:
     """An exact number from an int, a float, a Fraction, a Decimal or text such as "0.1" or "1/3"."""
-    if isinstance(value, bool) or not isinstance(value, (int, float, Fraction, Decimal, str)):
-        # numpy scalars arrive here; their shortest decimal form is exact enough to be what was meant
-        if not hasattr(value, "item") or isinstance(value, bool):
-            raise ParameterError(f"{name}={value!r} is not a number")
-        value = value.item()
+    is_numpy_scalar = hasattr(value, "item") and getattr(value, "shape", None) == ()
+    if isinstance(value, bool) or not (isinstance(value, (int, float, Fraction, Decimal, str)) or is_numpy_scalar):
+        raise ParameterError(f"{name}={value!r} is not a number")
     if isinstance(value, float) and not math.isfinite(value):
         raise ParameterError(f"{name}={value!r} is not a finite number")
+    if isinstance(value, (int, Fraction)):
+        return Fraction(value)
+    text = str(value).strip()  # the shortest decimal form, of numpy's scalars too
+    exponent = text.lower().partition("e")[2]
     try:
-        return Fraction(str(value).strip()) if isinstance(value, (float, str)) else Fraction(value)
-    except (ValueError, ZeroDivisionError, InvalidOperation, OverflowError):
+        is_absurd = abs(int(exponent or 0)) > _LARGEST_EXPONENT
+        number = Fraction(0) if is_absurd else Fraction(text)
+    except (ValueError, ZeroDivisionError):
         raise ParameterError(f"{name}={value!r} is not a number such as 1 or '0.1'") from None
+    if is_absurd:
+        raise ParameterError(f"{name}={value!r} is too large or too small to be meant")
+    return number
+
+
+def parse_length(value: Any, name: str) -> float:
+    """A positive length in units of a column, as a float: it shapes bins and never enters a budget."""
+    length = parse_fraction(value, name)
+    if not 0 < length <= Fraction(10) ** _LARGEST_EXPONENT:
+        raise ParameterError(f"{name}={value} is not a positive number")
+    return max(float(length), 10.0**-_LARGEST_EXPONENT)
 
 
 def parse_epsilon(value: Any, name: str = "epsilon") -> Fraction:

@@ -2,13 +2,14 @@
 
     P(X = k) = (1-a)/(1+a) * a^|k|,     a = exp(-rate),     rate = epsilon / sensitivity, a Fraction
 
-Write X = G with probability 1/(1+a) and X = -1-G otherwise, G geometric: P(G = g) = (1-a) a^g. The base-256 digits of G are
-independent, digit j being v with probability proportional to a^(256^j v), and what lies above the lower digits is again
-geometric, with ratio a^(256^j). So a draw is one exact draw (`exact.ExactLaw`) per digit, two or three in all, whatever the
-scale; the sign rides with the lowest digit.
+Write X = G with probability 1/(1+a) and X = -1-G otherwise, G geometric: P(G = g) = (1-a) a^g. The base-256
+digits of G are independent, digit j being v with probability proportional to a^(256^j v), and what lies above
+the lower digits is again geometric, with ratio a^(256^j). So a draw is one exact draw (`exact.ExactLaw`) per
+digit, two or three in all, whatever the scale; the sign rides with the lowest digit.
 
-No floating-point number takes part. Counts leave `add_noise` inside ±2^61, a range that noise leaves with probability below
-exp(-2^31) at the smallest allowed epsilon; cutting there is a function of the noisy count alone.
+No floating-point number takes part. Counts leave `add_noise` inside ±2^61, a range that noise leaves with
+probability below exp(-2^31) at the smallest allowed epsilon; cutting there is a function of the noisy count
+alone.
 """
 
 from __future__ import annotations
@@ -91,10 +92,15 @@ def geometric(rate: Fraction) -> Geometric:
 
 def add_noise(true_counts: Counts, rate: Fraction, entropy: Entropy) -> Counts:
     """The counts with independent discrete Laplace noise of the given rate, inside ±2^61."""
-    # Noise saturates at ±2^62 (see `_sum_digits`) and counts stay below 2^53, so a saturated sum is always cut: the result is a
-    # function of count + noise.
-    noisy = true_counts + discrete_laplace(rate).draw(len(true_counts), entropy)
-    return np.clip(noisy, -_LARGEST_COUNT, _LARGEST_COUNT)
+    # Noise saturates at ±2^62 (see `_sum_digits`) and counts stay below 2^53, so a saturated sum is always cut: the
+    # result is a function of count + noise.
+    noisy: Counts = true_counts + discrete_laplace(rate).draw(len(true_counts), entropy)
+    return within_range(noisy)
+
+
+def within_range(noisy_counts: Counts) -> Counts:
+    """Noisy counts cut at ±2^61, those of empty bins too: an uncut one would tell its origin."""
+    return noisy_counts.clip(-_LARGEST_COUNT, _LARGEST_COUNT)
 
 
 # --------------------------------------------------------------------------------------------------- digits

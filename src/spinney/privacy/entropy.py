@@ -1,7 +1,7 @@
 """Randomness for noise: from the operating system, in blocks of 32-bit words.
 
-Real noise has no seed. The seeded twin exists so that tests and figures can be repeated; its name says that it is unsafe,
-and a ledger that meets it records the fact.
+Real noise has no seed. The seeded twin exists so that tests and figures can be repeated; its name says that it
+is unsafe, and a ledger that meets it records the fact.
 """
 
 from __future__ import annotations

@@ -1,12 +1,13 @@
 """Exact draws from finite laws whose probabilities are irrational.
 
-A law is known through its cumulative probabilities F(0) <= F(1) <= ... as intervals of any width that is asked for. To draw
-is to read a uniform number u bit by bit and to stop as soon as the bits say between which two F it lies:
+A law is known through its cumulative probabilities F(0) <= F(1) <= ... as intervals of any width that is asked
+for. To draw is to read a uniform number u bit by bit and to stop as soon as the bits say between which two F it
+lies:
 
 1. Read 32 bits. Compare with a table of floor(2^32 F(i)). Almost always this settles it, in a compiled loop.
 2. Where the bits read so far agree with some F(i) to the last place, read 64 more and compute F to that many places.
-   Repeat. Every round settles all but a 2^-64 part, so this ends with probability 1, and the law is exactly F: no rounding
-   of F ever enters a decision.
+   Repeat. Every round settles all but a 2^-64 part, so this ends with probability 1, and the law is exactly F: no
+   rounding of F ever enters a decision.
 
 Intervals come from Arb (`python-flint`), whose balls provably contain the real number.
 """
@@ -54,7 +55,7 @@ class ExactLaw:
         return drawn
 
     def _refine(self, bits: int, entropy: Entropy) -> int:
-        """Go on reading bits after an undecided first word. [step 2]"""
+        """Go on reading bits after an undecided first word: step 2."""
         n_bits, precision = _WORD, self._precision
         while True:
             for word in entropy.words(2):
@@ -83,19 +84,26 @@ def _scaled_bounds(cumulative: Cumulative, n_bits: int, precision: int) -> tuple
         precision *= 2
 
 
+def as_integer(exact: flint.arb) -> int:
+    """The integer that a ball of radius 0 is."""
+    integer = exact.unique_fmpz()
+    assert integer is not None
+    return int(integer)
+
+
 def _floor(exact: flint.arb) -> int:
     """Floor of a ball of radius 0."""
-    return int(exact.floor().unique_fmpz())
+    return as_integer(exact.floor())
 
 
 def _ceil(exact: flint.arb) -> int:
     """Ceiling of a ball of radius 0."""
-    return int(exact.ceil().unique_fmpz())
+    return as_integer(exact.ceil())
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def _settle(words: Words, thresholds: NDArray[np.int64], guide: NDArray[np.int32], out: NDArray[np.int64]) -> bool:
-    """Draw from the table; -1 marks a word that does not settle it. True if there is any. [step 1]"""
+    """Draw from the table; -1 marks a word that does not settle it. True if there is any: step 1."""
     n_thresholds = thresholds.size
     any_undecided = False
     for i in range(words.size):

@@ -1,8 +1,8 @@
 """The ledger: what was charged for what, before the data were touched.
 
-Events are frozen data. A mechanism charges first and reads counts afterwards, so a crash can waste budget but never
-under-count it. Pure epsilon composes by addition, in exact fractions. Two kinds of event carry no epsilon because no finite
-one would be true: they brand the ledger, and with it every card made from it.
+Events are frozen data. A mechanism charges first and reads counts afterwards, so a crash can waste budget but
+never under-count it. Pure epsilon composes by addition, in exact fractions. Two kinds of event carry no epsilon
+because no finite one would be true: they brand the ledger, and with it every card made from it.
 """
 
 from __future__ import annotations
@@ -94,7 +94,8 @@ class Ledger:
         """Raise now, before any data is read, if `epsilon` more could not be charged later."""
         if unit is not self.unit:
             raise ParameterError(
-                f"unit={unit.value!r} does not match the ledger's {self.unit.value!r}; budgets in different units do not add"
+                f"unit={unit.value!r} does not match the ledger's {self.unit.value!r}; "
+                "budgets in different units do not add up"
             )
         if self.limit is not None and self.spent + epsilon > self.limit:
             raise BudgetError(
@@ -104,6 +105,8 @@ class Ledger:
 
     def charge(self, event: Charge) -> None:
         """Record a charge, or raise and record nothing where it would exceed the limit."""
+        if event.epsilon < 0:
+            raise BudgetError(f"epsilon={event.epsilon} is negative; what was spent cannot be earned back")
         self.require(event.epsilon, unit=self.unit)
         self._events.append(event)
 

@@ -12,7 +12,7 @@ from typing import Any
 from spinney.privacy.ledger import Brand, Event, NotPrivate, brands, event_from_dict, event_to_dict, total_epsilon
 from spinney.schema.table import Schema
 
-_LIMITS = "Not promised: protection against timing or memory side channels, nor of what many releases of the same people add up to."
+_LIMITS = "Not promised: protection from side channels such as timing, or from the sum of many releases of one table."
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -82,9 +82,7 @@ class Card:
         return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
 
     def __str__(self) -> str:
-        lines = []
-        for brand in self.brands:
-            lines.append(f"*** NOT PRIVATE *** {_warning(brand)}")
+        lines = [f"*** NOT PRIVATE *** {_warning(brand)}" for brand in self.brands]
         lines += [
             f"Spinney release by {self.synthesizer} (spinney {self.spinney_version})",
             f"  guarantee   {_decimal(self.epsilon)}-differential privacy (pure), unit {self.unit}",

@@ -38,10 +38,13 @@ def to_frame(positions: NDArray[np.float64], schema: Schema, kind: str) -> Any:
         import pandas
     except ImportError as err:
         raise MissingExtraError(f"{kind} is not installed; install it or ask for frame='pyarrow'") from err
+    # By the schema, not by the rows drawn: a nullable column has the same dtype in every sample.
     nullable = {pa.int64(): pandas.Int64Dtype(), pa.bool_(): pandas.BooleanDtype()}
-    has_nulls = {field.type for field, column in zip(table.schema, table.columns, strict=True) if column.null_count}
-    return table.to_pandas(
-        types_mapper=lambda kind: nullable.get(kind) if kind in has_nulls else None, date_as_object=False
+    return pandas.DataFrame(
+        {
+            name: table[name].to_pandas(types_mapper=nullable.get if column.nullable else None, date_as_object=False)
+            for name, column in schema.items()
+        }
     )
 
 

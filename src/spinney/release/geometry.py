@@ -1,9 +1,10 @@
 """Where bins lie in the units of the columns, and how the density leans inside them.
 
-Reals keep their unit; every other column is measured in whole values above its low bound, a bin of k values being k long. The lean
-of a bin along an axis follows from released counts alone: the last split along that axis divides a node into the half that
-holds the bin, with count c_own, and its sibling with c_sib. As in finite-volume schemes the density is taken as linear across the
-two, which moves the mean of the half toward the sibling by
+Reals keep their unit; every other column is measured in whole values above its low bound, a bin of k values
+being k long. The lean of a bin along an axis follows from released counts alone: the last split along that axis
+divides a node into the half that holds the bin, with count c_own, and its sibling with c_sib. As in finite-
+volume schemes the density is taken as linear across the two, which moves the mean of the half toward the
+sibling by
 
     edge * (c_sib / c_own - 1) / 12,        limited to a third of the edge.
 """
@@ -88,7 +89,7 @@ def _both_halves_possible(bins: NoisyBins) -> NDArray[np.bool_]:
     return is_possible
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def _shifts(
     codes: Codes,
     depths: NDArray[np.int64],
@@ -130,15 +131,15 @@ def _shifts(
     return shift
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def _is_less(code: NDArray[np.uint64], other: NDArray[np.uint64]) -> bool:
     for word in range(code.size):
         if code[word] != other[word]:
-            return code[word] < other[word]
+            return bool(code[word] < other[word])
     return False
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def _position(codes: Codes, node: NDArray[np.uint64]) -> int:
     """How many codes come before the node."""
     low, high = 0, codes.shape[0]
@@ -151,7 +152,7 @@ def _position(codes: Codes, node: NDArray[np.uint64]) -> int:
     return low
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
+@numba.njit(cache=True, nogil=True)
 def _position_after(codes: Codes, node: NDArray[np.uint64], word: int, bit: np.uint64) -> int:
     """How many codes come before the end of the node whose last bit is `bit` of `word`."""
     end = node.copy()
@@ -161,6 +162,6 @@ def _position_after(codes: Codes, node: NDArray[np.uint64], word: int, bit: np.u
         overflows = total < end[w]
         end[w] = total
         if not overflows:
-            return _position(codes, end)
+            return int(_position(codes, end))
         carry = np.uint64(1)
-    return codes.shape[0]
+    return int(codes.shape[0])

@@ -1,8 +1,9 @@
 """Rows inside bins: centre, uniform or tilted.
 
-A placement gives every bin and axis an interval and a slope: a row lies at `low + length * v`, v with density 1 + slope (v - 1/2) on
-[0, 1]. `centre` has length 0, `uniform` slope 0. `tilted` follows the lean of the density (geometry.shifts): up to a sixth of
-the edge a slope over the whole edge has that mean; beyond, a triangle on the side of the sibling, as long as the mean asks for.
+A placement gives every bin and axis an interval and a slope: a row lies at `low + length * v`, v with density 1
++ slope (v - 1/2) on [0, 1]. `centre` has length 0, `uniform` slope 0. `tilted` follows the lean of the density
+(geometry.shifts): up to a sixth of the edge a slope over the whole edge has that mean; beyond, a triangle on
+the side of the sibling, as long as the mean asks for.
 """
 
 from __future__ import annotations
@@ -49,10 +50,11 @@ def draw_points(bins: NoisyBins, n_rows: int, *, placement: Placement, rng: np.r
 
     Bins are picked by their noisy counts, independently for each row.
     """
-    chances = bins.noisy_counts / bins.noisy_counts.sum()
-    chosen = np.repeat(np.arange(len(bins), dtype=np.int32), rng.multinomial(n_rows, chances))
-    rng.shuffle(chosen)
-    laws = _laws(bin_boxes(bins), shifts(bins) if placement == "tilted" else None, placement)
+    cumulative = np.cumsum(bins.noisy_counts) / bins.noisy_counts.sum()
+    guide = np.searchsorted(cumulative, np.arange(2 * len(bins)) / (2 * len(bins)), side="right").astype(np.int32)
+    boxes = bin_boxes(bins)
+    laws = _laws(boxes, shifts(bins) if placement == "tilted" else None, placement)
+    null_share = np.ascontiguousarray(boxes.null_share.T)
 
     rows = np.empty((bins.lattice.n_axes, n_rows))
     starts = range(0, n_rows, _STREAM_ROWS)
@@ -60,8 +62,12 @@ def draw_points(bins: NoisyBins, n_rows: int, *, placement: Placement, rng: np.r
 
     def place(start: int, stream: np.random.Generator) -> None:
         part = slice(start, min(start + _STREAM_ROWS, n_rows))
-        uniforms = stream.random((part.stop - start, bins.lattice.n_axes))
-        _place(chosen[part], uniforms, laws, rows[:, part])
+        chosen = _choose(stream.random(part.stop - start), cumulative, guide)
+        for axis, law in enumerate(laws):
+            stream.random(out=rows[axis, part])
+            if bins.lattice.axes[axis].nullable:
+                _set_nulls(chosen, null_share[axis], rows[axis, part])
+            _place(chosen, law, rows[axis, part])
 
     with ThreadPoolExecutor(cpu_count() or 1) as pool:
         futures = [pool.submit(place, start, stream) for start, stream in zip(starts, streams, strict=True)]
@@ -71,37 +77,48 @@ def draw_points(bins: NoisyBins, n_rows: int, *, placement: Placement, rng: np.r
 
 
 def _laws(boxes: Boxes, lean: Matrix | None, placement: Placement) -> NDArray[np.float64]:
-    """Interval, slope and null share of every bin and axis, side by side in memory: (n_bins, n_axes, 4)."""
-    laws = np.zeros((*boxes.low.shape, 4))
-    laws[..., 0], laws[..., 1], laws[..., 3] = boxes.low, boxes.length, boxes.null_share
+    """Low end, length and slope of every axis and bin, side by side in memory: (n_axes, n_bins, 3)."""
+    low, length, slope = boxes.low, boxes.length, np.zeros_like(boxes.low)
     if placement == "centre":
-        laws[..., 0] += boxes.length / 2
-        laws[..., 1] = 0
+        low, length = low + length / 2, np.zeros_like(length)
     if lean is not None:
         reach = np.where(np.abs(lean) <= _STEEPEST, 1.0, 3 * (0.5 - np.abs(lean)))
-        laws[..., 0] += np.where(lean > 0, (1 - reach) * boxes.length, 0)
-        laws[..., 1] *= reach
-        laws[..., 2] = 12 * np.clip(lean, -_STEEPEST, _STEEPEST)
-    return laws
+        low = low + np.where(lean > 0, (1 - reach) * length, 0)
+        length = length * reach
+        slope = 12 * np.clip(lean, -_STEEPEST, _STEEPEST)
+    return np.stack([low.T, length.T, slope.T], axis=-1)
 
 
-@numba.njit(cache=True, nogil=True)  # type: ignore[untyped-decorator]
-def _place(
-    chosen: NDArray[np.int32], uniforms: NDArray[np.float64], laws: NDArray[np.float64], rows: NDArray[np.float64]
-) -> None:
+@numba.njit(cache=True, nogil=True)
+def _choose(
+    uniforms: NDArray[np.float64], cumulative: NDArray[np.float64], guide: NDArray[np.int32]
+) -> NDArray[np.int32]:
+    """For every u the bin with cumulative[bin-1] <= u < cumulative[bin], by a guide table and a short walk."""
+    chosen = np.empty(uniforms.size, dtype=np.int32)
+    last = cumulative.size - 1
+    for i in range(uniforms.size):
+        index = guide[np.int64(uniforms[i] * guide.size)]
+        while index < last and cumulative[index] <= uniforms[i]:
+            index += 1
+        chosen[i] = min(index, last)
+    return chosen
+
+
+@numba.njit(cache=True, nogil=True)
+def _set_nulls(chosen: NDArray[np.int32], null_share: NDArray[np.float64], positions: NDArray[np.float64]) -> None:
+    """Turn uniform numbers below the bin's null share into NaN and stretch the others over [0, 1) again, in place."""
     for i in range(chosen.size):
-        bin_index = chosen[i]
-        for axis in range(uniforms.shape[1]):
-            u = uniforms[i, axis]
-            low, length, slope, null_share = laws[bin_index, axis]
-            if null_share > 0:
-                if u < null_share:
-                    rows[axis, i] = np.nan
-                    continue
-                u = (u - null_share) / (1 - null_share)
-            # Inverse of the distribution v + slope (v^2 - v) / 2, in the form that is stable as slope -> 0.
-            start = 1 - slope / 2
-            root = np.sqrt(max(start * start + 2 * slope * u, 0.0))
-            if slope != 0.0:
-                u = min(2 * u / (start + root), 1.0)
-            rows[axis, i] = low + length * u
+        share, u = null_share[chosen[i]], positions[i]
+        positions[i] = np.nan if u < share else (u - share) / (1 - share)
+
+
+@numba.njit(cache=True, nogil=True, error_model="numpy")
+def _place(chosen: NDArray[np.int32], law: NDArray[np.float64], positions: NDArray[np.float64]) -> None:
+    """Turn uniform numbers into positions along one axis, in place. Without branches, so that it compiles to vectors."""
+    for i in range(chosen.size):
+        index, u = chosen[i], positions[i]
+        # Inverse of the distribution v + slope (v^2 - v) / 2, in the form that is stable as slope -> 0.
+        slope = law[index, 2]
+        start = 1 - 0.5 * slope
+        v = 2 * u / (start + np.sqrt(max(start * start + 2 * slope * u, 0.0)))
+        positions[i] = law[index, 0] + law[index, 1] * v

@@ -1,7 +1,8 @@
 """The release file: a zip archive of `card.json` and `bins.arrow`, nothing else and no pickle.
 
-Zip checks every byte by CRC, and both members open with everyday tools. Time stamps are fixed, so equal releases are equal files.
-Files are written next to their place and moved there when complete: a reader sees the whole file or none.
+Zip checks every byte by CRC, and both members open with everyday tools. Time stamps are fixed, so equal
+releases are equal files. Files are written next to their place and moved there when complete: a reader sees the
+whole file or none.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import json
 import os
 import tempfile
 import zipfile
+import zlib
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
@@ -21,12 +23,15 @@ import pyarrow as pa
 from spinney.errors import ReleaseFileError, SpinneyError
 from spinney.partition.bins import NoisyBins
 from spinney.release.card import Card
+from spinney.release.frames import check_frame_kind
 from spinney.release.model import Release
 from spinney.schema.lattice import Axis, Lattice
 
 FORMAT = "spinney-release"
 FORMAT_VERSION = 1
 
+# Ladders serve private bounds only and never reach a release.
+_AXIS_FIELDS = [name for name in Axis.__dataclass_fields__ if name != "edges"]
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
@@ -104,7 +109,7 @@ def load(path: str | Path) -> Release:
             data = archive.read("bins.arrow")
     except FileNotFoundError:
         raise ReleaseFileError(f"there is no file {str(path)!r}") from None
-    except (zipfile.BadZipFile, KeyError, ValueError, EOFError, NotImplementedError) as err:
+    except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, EOFError, RuntimeError) as err:
         raise ReleaseFileError(
             f"{str(path)!r} is not a Spinney release, or is damaged: fetch or save it again"
         ) from err
@@ -113,8 +118,11 @@ def load(path: str | Path) -> Release:
     _check_format(path, described)
     try:
         lattice = Lattice(tuple(_axis_from_dict(axis) for axis in described["axes"]))
-        card = Card.from_dict(described["card"])
-        return Release(_bins_from_arrow(data, lattice), card, placement=described["placement"])
+        card, bins = Card.from_dict(described["card"]), _bins_from_arrow(data, lattice)
+        check_frame_kind(card.frame)
+        if [axis.name for axis in lattice.axes] != list(card.schema) or card.n_bins != len(bins):
+            raise ValueError("the card describes other bins")
+        return Release(bins, card, placement=described["placement"])
     except (KeyError, TypeError, ValueError, pa.ArrowException) as err:
         raise ReleaseFileError(f"{str(path)!r} is a Spinney release with inconsistent contents") from err
 
@@ -123,9 +131,9 @@ def _check_format(path: Path, described: Any) -> None:
     if not isinstance(described, dict) or described.get("format") != FORMAT:
         raise ReleaseFileError(f"{str(path)!r} is not a Spinney release")
     version = described.get("format_version")
-    if not isinstance(version, int) or version > FORMAT_VERSION:
+    if not isinstance(version, int) or not 1 <= version <= FORMAT_VERSION:
         raise ReleaseFileError(
-            f"{str(path)!r} has format version {version!r} and this Spinney reads up to {FORMAT_VERSION}; upgrade Spinney"
+            f"{str(path)!r} has format version {version!r}, and this Spinney reads up to {FORMAT_VERSION}; upgrade it"
         )
 
 
@@ -146,14 +154,16 @@ def _bins_from_arrow(data: bytes, lattice: Lattice) -> NoisyBins:
         codes[:, word] = table[f"code_{word}"].to_numpy()
     depths = table["depth"].to_numpy().astype(np.int64)
     noisy_counts = table["noisy_count"].to_numpy().astype(np.int64)
-    if table.num_rows and not (0 <= depths.min() and depths.max() <= lattice.depth and noisy_counts.min() >= 1):
+    if table.num_rows and not (depths.min() >= 0 and depths.max() <= lattice.depth and noisy_counts.min() >= 1):
         raise ValueError("bins out of range")
     return NoisyBins(lattice, codes, depths, noisy_counts)
 
 
 def _axis_to_dict(axis: Axis) -> dict[str, Any]:
-    return {name: getattr(axis, name) for name in Axis.__dataclass_fields__ if name != "edges"}
+    return {name: getattr(axis, name) for name in _AXIS_FIELDS}
 
 
 def _axis_from_dict(described: dict[str, Any]) -> Axis:
+    if set(described) != set(_AXIS_FIELDS):
+        raise ValueError("an axis with other entries than ours")
     return Axis(**described)

@@ -1,10 +1,11 @@
 """Column types: what the holder states publicly about one column.
 
-A column says which values are possible, never which values occur. Numbers and dates carry bounds, because the box that
-the data happen to fill is itself private. Bounds are stated (`Real(0, 10)`), paid for out of epsilon
-(`bounds="private"`), or read off the data with a name that says what that costs (`bounds="from-data-not-private"`).
+A column says which values are possible, never which values occur. Numbers and dates carry bounds, because the
+box that the data happen to fill is itself private. Bounds are stated (`Real(0, 10)`), paid for out of epsilon
+(`bounds="private"`), or read off the data under a name that says what that costs
+(`bounds="from-data-not-private"`).
 
-Dates and times are integers underneath (days, microseconds since 1970-01-01): `physical` converts, `logical` gives back.
+Dates and times are integers underneath (days, microseconds since 1970-01-01): `physical` converts, `logical` undoes it.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ BoundsSource = Literal["stated", "private", "from-data-not-private"]
 BOUNDS_SOURCES = ("stated", "private", "from-data-not-private")
 
 MAX_BITS = 32
-# Physical integers stay well inside int64, so that `value - low` never overflows in any engine.
-_INTEGER_LIMIT = 2**62
+# Physical integers stay so far inside int64 that neither `value - low` nor a range rounded up to whole cells overflows.
+_INTEGER_LIMIT = 2**61
 _EPOCH_DAY = date(1970, 1, 1)
 _EPOCH = datetime(1970, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
@@ -38,7 +39,7 @@ class Column:
     bits: int | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        if self.bits is not None and not (isinstance(self.bits, int) and 0 <= self.bits <= MAX_BITS):
+        if self.bits is not None and not (type(self.bits) is int and 0 <= self.bits <= MAX_BITS):
             raise SchemaError(f"{type(self).__name__}: bits={self.bits!r} is not a whole number in 0..{MAX_BITS}")
         if not isinstance(self.nullable, bool):
             raise SchemaError(f"{type(self).__name__}: nullable={self.nullable!r} is not true or false")
@@ -125,7 +126,7 @@ class Real(Bounded):
     type_name: ClassVar[str] = "real"
 
     def _parse(self, value: Any, name: str) -> float:
-        return _parse_number(value, name, float, "Real")
+        return float(_parse_number(value, name, float, "Real"))
 
     def physical(self, value: Any) -> float:
         return float(value)
@@ -144,9 +145,9 @@ class Integer(Bounded):
     type_name: ClassVar[str] = "integer"
 
     def _parse(self, value: Any, name: str) -> int:
-        number = _parse_number(value, name, int, "Integer")
+        number = int(_parse_number(value, name, int, "Integer"))
         if abs(number) > _INTEGER_LIMIT:
-            raise SchemaError(f"Integer: {name}={number} is beyond ±2^62; use Real for numbers of this size")
+            raise SchemaError(f"Integer: {name}={number} is beyond ±2^61; use Real for numbers of this size")
         return number
 
     def physical(self, value: Any) -> int:
@@ -217,7 +218,8 @@ class Datetime(Bounded):
             raise SchemaError(f"Datetime: {name}={value} has an offset; name the column's zone with timezone=...")
         if self.timezone is not None and value.tzinfo is None:
             value = value.replace(tzinfo=ZoneInfo(self.timezone))
-        return value
+        moment: datetime = value
+        return moment
 
     def physical(self, value: Any) -> int:
         if value.tzinfo is not None:
@@ -271,6 +273,8 @@ class Category(Column):
             raise SchemaError("Category: values is empty; list every value that the column may take")
         if not (all(type(v) is str for v in values) or all(type(v) is int for v in values)):
             raise SchemaError("Category: values must be all text or all whole numbers")
+        if any(type(v) is int and abs(v) > _INTEGER_LIMIT for v in values):
+            raise SchemaError("Category: values holds a number beyond ±2^61; write such numbers as text")
         if len(set(values)) != len(values):
             raise SchemaError("Category: values repeats a value; list each once")
         object.__setattr__(self, "values", values)

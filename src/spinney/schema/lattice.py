@@ -1,8 +1,9 @@
 """Lattice: how rows become cells, as plain data that every engine can translate.
 
-Each column is an axis of cells numbered from 0. The bits of a row's cell numbers, interleaved axis by axis with the most
-significant first, are its *cell code*; a node of the tree at depth k is a k-bit prefix of a code. `order` spells the
-interleaving out: bit i of a code is bit `order[i].bit` (from the top) of axis `order[i].axis`.
+Each column is an axis of cells numbered from 0. The bits of a row's cell numbers, interleaved axis by axis with
+the most significant first, are its *cell code*; a node of the tree at depth k is a k-bit prefix of a code.
+`order` spells the interleaving out: bit i of a code is bit `order[i].bit` (from the top) of axis
+`order[i].axis`.
 
     axis kind    cell of a value v
     real         floor((v - origin) * scale), moved into first..last
@@ -10,8 +11,9 @@ interleaving out: bit i of a code is bit `order[i].bit` (from the top) of axis `
     category     position of v in the public list
     ladder       how many of the fixed `edges` are <= v
 
-A nullable axis spends its top bit on the null flag: null is cell 2^(bits-1), values lie below. Cells that no row can have
-(past the end of a list, outside the stated bounds of a cube, the rest of the null half) are public knowledge and get no noise.
+A nullable axis spends its top bit on the null flag: null is cell 2^(bits-1), values lie below. Cells that no
+row can have (past the end of a list, outside the stated bounds of a cube, the rest of the null half) are public
+knowledge and get no noise.
 """
 
 from __future__ import annotations
@@ -30,6 +32,10 @@ AxisKind = Literal["real", "integer", "category", "ladder"]
 
 # Codes longer than this are allowed but pointless; the limit keeps tables of per-depth laws small.
 MAX_DEPTH = 4096
+
+# Shorter ranges than this overflow when divided into 2^32 cells.
+_SHORTEST = 1e-290
+_TOO_MANY = 2.0**40
 
 
 class SplitStep(NamedTuple):
@@ -150,16 +156,24 @@ class Lattice:
 def tree_lattice(schema: Schema, *, axes: str = "boxes", default_bits: int | None = None) -> Lattice:
     """The lattice of a tree: powers of two on every real axis.
 
-    Columns without stated `bits` get 60 / (number of columns), between 4 and 20. Integers and dates get no more than they
-    need for one cell per value, categories exactly that. `axes="cube"` makes all edges as long as the longest, centred, as
-    the paper does.
+    Columns without stated `bits` get 60 / (number of columns), between 4 and 20. Integers and dates get no more than
+    they need for one cell per value, categories exactly that. `axes="cube"` makes all edges as long as the longest,
+    centred, as the paper does.
     """
     bits = default_bits if default_bits is not None else min(20, max(4, 60 // len(schema)))
+    check_axes(axes, schema)
     if axes == "boxes":
         return Lattice(tuple(_tree_axis(name, column, bits) for name, column in schema.items()))
-    if axes != "cube":
+    return Lattice(_cube_axes({name: column for name, column in schema.items() if isinstance(column, Real)}, bits))
+
+
+def check_axes(axes: str, schema: Schema) -> None:
+    """Raise unless this kind of axes exists and fits the columns, whatever their bounds."""
+    if axes not in ("boxes", "cube"):
         raise ParameterError(f"axes={axes!r} is not 'boxes' or 'cube'")
-    return Lattice(_cube_axes(schema, bits))
+    for name, column in schema.items():
+        if axes == "cube" and (not isinstance(column, Real) or column.nullable):
+            raise SchemaError(f"axes='cube' needs real columns without nulls, and column {name!r} is not; use 'boxes'")
 
 
 def _tree_axis(name: str, column: Column, default_bits: int) -> Axis:
@@ -182,24 +196,25 @@ def real_axis(name: str, column: Real, *, n_cells: int, width: float | None = No
         low=column.low,
         high=column.high,
         origin=column.low,
-        scale=_scale(name, n_cells, column) if width is None else 1 / width,
+        scale=n_cells / _length(name, column) if width is None else 1 / width,
     )
 
 
-def _scale(name: str, n_cells: int, column: Real) -> float:
-    scale = n_cells / (column.high - column.low)
-    if not (math.isfinite(scale) and scale > 0):
+def _length(name: str, column: Real) -> float:
+    """The range high - low, where floats can divide it into cells."""
+    length: float = column.high - column.low
+    if not _SHORTEST < length < math.inf:
         raise SchemaError(f"column {name!r}: the bounds {column.low}..{column.high} are too close or too far apart")
-    return scale
+    return length
 
 
-def _discrete_axis(name: str, column: Column, *, max_cells: int) -> Axis:
-    """Integers, dates and truth values: equal steps of whole values. Categories: one cell each, whatever `max_cells`."""
+def _discrete_axis(name: str, column: Column, *, max_cells: int, step: int | None = None) -> Axis:
+    """Integers, dates, truth values: equal steps of whole values. Categories: one cell each, whatever `max_cells`."""
     if isinstance(column, Category):
         n_cells, low, high, step = len(column.values), 0, len(column.values) - 1, 1
     else:
         low, high = integer_bounds(column)
-        step = -(-(high - low + 1) // max_cells)
+        step = -(-(high - low + 1) // max_cells) if step is None else step
         n_cells = -(-(high - low + 1) // step)
     return Axis(
         name=name,
@@ -222,13 +237,8 @@ def integer_bounds(column: Column) -> tuple[int, int]:
     return int(column.physical(column.low)), int(column.physical(column.high))
 
 
-def _cube_axes(schema: Schema, bits: int) -> tuple[Axis, ...]:
-    columns: dict[str, Real] = {}
-    for name, column in schema.items():
-        if not isinstance(column, Real) or column.nullable:
-            raise SchemaError(f"axes='cube' needs real columns without nulls, and column {name!r} is not; use 'boxes'")
-        columns[name] = column
-    edge = max(column.high - column.low for column in columns.values())
+def _cube_axes(columns: Mapping[str, Real], bits: int) -> tuple[Axis, ...]:
+    edge = max(_length(name, column) for name, column in columns.items())
     axes = []
     for name, column in columns.items():
         n_bits = column.bits if column.bits is not None else bits
@@ -253,18 +263,20 @@ def grid_lattice(
     axes = []
     for name, column in schema.items():
         n_bins = _for_column(bins, name, "bins")
-        edge = _for_column(width, name, "width")
+        edge = _for_column(width, name, "bin_width")
         if isinstance(column, Real):
             if edge is not None:
-                n_bins = max(1, math.ceil(round((column.high - column.low) / edge, 9)))
+                n_bins = max(1, math.ceil(round(min(_length(name, column) / edge, _TOO_MANY), 9)))
             assert n_bins is not None
             axes.append(real_axis(name, column, n_cells=_checked_bins(name, int(n_bins)), width=edge))
             continue
+        step = None
         if edge is not None and not isinstance(column, Category):
             low, high = integer_bounds(column)
-            n_bins = -(-(high - low + 1) // max(1, round(edge)))
+            step = min(max(1, round(edge)), high - low + 1)
+            n_bins = -(-(high - low + 1) // step)
         n_bins = 1 << MAX_BITS if n_bins is None else n_bins
-        axes.append(_discrete_axis(name, column, max_cells=_checked_bins(name, int(n_bins))))
+        axes.append(_discrete_axis(name, column, max_cells=_checked_bins(name, int(n_bins)), step=step))
     return Lattice(tuple(axes))
 
 
@@ -278,7 +290,9 @@ def _for_column(value: float | Mapping[str, float] | None, name: str, argument: 
 
 def _checked_bins(name: str, n_bins: int) -> int:
     if not 1 <= n_bins <= 1 << MAX_BITS:
-        raise ParameterError(f"{n_bins} bins on column {name!r} is not in 1..2^{MAX_BITS}; use a larger bin width")
+        raise ParameterError(
+            f"{n_bins:g} bins on column {name!r} is not in 1..2^{MAX_BITS}; lower bins or raise bin_width"
+        )
     return n_bins
 
 

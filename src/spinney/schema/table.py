@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Iterator, Mapping
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
@@ -135,14 +136,15 @@ def _column_from_dict(name: str, entry: Any) -> Column:
     if not isinstance(entry, Mapping) or "type" not in entry:
         raise SchemaError(f'column {name!r}: the entry needs a type, for example type = "real"')
     options = dict(entry)
-    kind = COLUMN_TYPES.get(options.pop("type"))
+    kind = COLUMN_TYPES.get(str(options.pop("type")))
     if kind is None:
         raise SchemaError(f"column {name!r}: type {entry['type']!r} is not one of {', '.join(sorted(COLUMN_TYPES))}")
-    unknown = sorted(set(options) - set(kind.__dataclass_fields__))
+    known = {field.name for field in fields(kind)}
+    unknown = sorted(set(options) - known)
     if unknown:
         raise SchemaError(
             f"column {name!r}: {unknown[0]!r} is not an option of type {entry['type']!r}; "
-            f"it takes {', '.join(sorted(kind.__dataclass_fields__))}"
+            f"it takes {', '.join(sorted(known))}"
         )
     try:
         return kind(**options)

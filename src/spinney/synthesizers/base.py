@@ -1,8 +1,8 @@
 """What every synthesizer does around its mechanism: check, pay for bounds, count, release, write the card.
 
-The order is the promise. Parameters, names and types are checked and the ledger is asked for the whole budget before any row is
-looked at. Rows are then encoded, which finds unreadable values before anything is charged. Only then does a mechanism charge the
-ledger and read counts.
+The order is the promise. Parameters, names and types are checked and the ledger is asked for the whole budget
+before any row is looked at. Rows are then encoded, which finds unreadable values before anything is charged.
+Only then does a mechanism charge the ledger and read counts.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import dataclass
 from fractions import Fraction
+from numbers import Integral
 from pathlib import Path
 from typing import Any, Self
 
@@ -18,7 +19,7 @@ from numpy.typing import NDArray
 
 import spinney
 from spinney.engines.frames import Table, open_table
-from spinney.engines.memory import count_cells, true_extremes
+from spinney.engines.memory import check_values, count_cells, true_extremes
 from spinney.errors import NotFittedError, ParameterError
 from spinney.partition.bounds import ladder_lattice, release_bounds
 from spinney.partition.kdtree import check_size, release_tree
@@ -59,6 +60,10 @@ class Synthesizer(Parameters):
     plan_: SplitPlan
 
     @abstractmethod
+    def _check(self, schema: Schema) -> None:
+        """Raise on parameters that are wrong whatever the bounds turn out to be."""
+
+    @abstractmethod
     def _design(self, facts: PublicFacts) -> tuple[Lattice, SplitPlan]:
         """The lattice and the plan, from public facts only; raises on parameters out of range."""
 
@@ -73,16 +78,20 @@ class Synthesizer(Parameters):
         """
         epsilon, unit = parse_epsilon(self.epsilon), Unit.parse(self.unit)
         check_placement(self.placement)
+        bounds_share, assumed_rows = parse_share(self.bounds_share, "bounds_share"), _checked_rows(self.assumed_rows)
         table = open_table(frame, schema)
-        n_rows = table.n_rows if unit.n_is_public else _checked_rows(self.assumed_rows)
+        self._check(schema)
+        n_rows = table.n_rows if unit.n_is_public else assumed_rows
         entropy = SystemEntropy() if entropy is None else entropy
         ledger = Ledger(limit=epsilon, unit=unit) if ledger is None else ledger
         ledger.require(epsilon, unit=unit)
         n_before = len(ledger.events)
 
         awaiting = schema.columns_awaiting_bounds("private")
-        bounds_epsilon = epsilon * parse_share(self.bounds_share, "bounds_share") if awaiting else Fraction(0)
-        if not awaiting and not schema.columns_awaiting_bounds("from-data-not-private"):
+        bounds_epsilon = epsilon * bounds_share if awaiting else Fraction(0)
+        if awaiting or schema.columns_awaiting_bounds("from-data-not-private"):
+            check_values(table)  # find unreadable values of all columns before paying for the bounds of one
+        else:
             self._design(PublicFacts(schema, epsilon, unit, n_rows))  # refuse bad parameters before reading rows
         if schema.has_data_derived_bounds:
             ledger.brand(NotPrivate(note="bounds were read off the data"))
@@ -173,9 +182,9 @@ def _data_derived_bounds(table: Table) -> Schema:
 
 
 def _checked_rows(n_rows: Any) -> int:
-    if isinstance(n_rows, bool) or not isinstance(n_rows, int) or n_rows < 1:
+    if isinstance(n_rows, bool) or not isinstance(n_rows, Integral) or n_rows < 1:
         raise ParameterError(f"assumed_rows={n_rows!r} is not a positive whole number")
-    return n_rows
+    return int(n_rows)
 
 
 def _plain(value: Any) -> Any:

@@ -7,8 +7,9 @@ from typing import Any
 
 from spinney.errors import ParameterError
 from spinney.partition.plan import SplitPlan, grid_plan
-from spinney.privacy.budget import parse_fraction
+from spinney.privacy.budget import parse_fraction, parse_length
 from spinney.schema.lattice import Lattice, grid_lattice
+from spinney.schema.table import Schema
 from spinney.synthesizers.automatic import grid_bins, grid_threshold
 from spinney.synthesizers.base import PublicFacts, Synthesizer
 from spinney.synthesizers.tree import released_from
@@ -19,7 +20,7 @@ class GridSynthesizer(Synthesizer):
 
     Args:
         epsilon: the whole budget, exact: a number or text such as "0.1" or "1/3".
-        bins: bins per column, one number for all or one per column name; columns with fewer values get one bin per value.
+        bins: bins per column, one number or one per column name; columns with fewer values get one bin per value.
         bin_width: w, the width of a bin in units of the column, one number or one per column name; instead of bins.
         threshold: bins whose noisy count is below this are not released: t.
         unit: "replace-one" (the number of rows is public) or "add-remove" (it is private).
@@ -49,32 +50,46 @@ class GridSynthesizer(Synthesizer):
         self.placement = placement
         self.assumed_rows = assumed_rows
 
-    def _design(self, facts: PublicFacts) -> tuple[Lattice, SplitPlan]:
+    def _check(self, schema: Schema) -> None:
         if self.bins is not None and self.bin_width is not None:
             raise ParameterError("give bins or bin_width, not both")
+        if self.bins is not None:
+            _checked(self.bins, "bins", schema, is_whole=True)
         if self.bin_width is not None:
-            lattice = grid_lattice(facts.schema, width=_checked(self.bin_width, "bin_width", facts, is_whole=False))
+            _checked(self.bin_width, "bin_width", schema, is_whole=False)
+        if self.threshold is not None:
+            released_from(self.threshold)
+
+    def _design(self, facts: PublicFacts) -> tuple[Lattice, SplitPlan]:
+        schema = facts.schema
+        if self.bin_width is not None:
+            lattice = grid_lattice(schema, width=_checked(self.bin_width, "bin_width", schema, is_whole=False))
         else:
             bins = self.bins if self.bins is not None else grid_bins(len(facts.schema), facts.n_rows, facts.epsilon)
-            lattice = grid_lattice(facts.schema, bins=_checked(bins, "bins", facts, is_whole=True))
+            lattice = grid_lattice(schema, bins=_checked(bins, "bins", schema, is_whole=True))
         if self.threshold is not None:
             threshold = released_from(self.threshold)
         else:
-            threshold = grid_threshold(lattice, facts.n_rows, facts.epsilon, facts.unit)
+            threshold = grid_threshold(lattice, facts.epsilon, facts.unit)
         plan = grid_plan(unit=facts.unit, depth=lattice.depth, epsilon=facts.epsilon, threshold=threshold)
         return lattice, plan
 
 
-def _checked(value: Any, name: str, facts: PublicFacts, *, is_whole: bool) -> Any:
-    """A positive number, or a mapping of them that names columns of the schema."""
+def _checked(value: Any, name: str, schema: Schema, *, is_whole: bool) -> Any:
+    """A positive number, or a mapping of them that names the columns of the schema."""
     if isinstance(value, Mapping):
         for column in value:
-            if column not in facts.schema:
+            if column not in schema:
                 raise ParameterError(f"{name} names column {column!r}, which is not in the schema")
+        for column in schema:
+            if column not in value:
+                raise ParameterError(f"{name} does not name column {column!r}; give it an entry")
         return {
-            column: _checked(item, f"{name}[{column!r}]", facts, is_whole=is_whole) for column, item in value.items()
+            column: _checked(item, f"{name}[{column!r}]", schema, is_whole=is_whole) for column, item in value.items()
         }
+    if not is_whole:
+        return parse_length(value, name)
     number = parse_fraction(value, name)
-    if number <= 0 or (is_whole and number.denominator != 1):
-        raise ParameterError(f"{name}={value!r} is not a positive {'whole ' if is_whole else ''}number")
-    return int(number) if is_whole else float(number)
+    if number <= 0 or number.denominator != 1:
+        raise ParameterError(f"{name}={value!r} is not a positive whole number")
+    return int(number)

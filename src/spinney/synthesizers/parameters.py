@@ -1,4 +1,4 @@
-"""Scikit-learn's parameter protocol in a few lines, so that `clone`, grid search and reprs work without depending on it."""
+"""Scikit-learn's parameter protocol in a few lines: `clone`, grid search and reprs work without depending on it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ class Parameters:
         signature = inspect.signature(cls.__init__)
         return {name: p.default for name, p in signature.parameters.items() if name != "self"}
 
-    def get_params(self, deep: bool = True) -> dict[str, Any]:
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - part of the protocol, nothing nests here
         """The constructor's arguments and their present values."""
         return {name: getattr(self, name) for name in self._defaults()}
 

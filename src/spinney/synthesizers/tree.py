@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from numbers import Integral
 from typing import Any
 
 from spinney.errors import ParameterError
 from spinney.partition.plan import SplitPlan, paper_plan, privtree_plan
-from spinney.privacy.budget import parse_fraction, parse_share
-from spinney.schema.lattice import Lattice, tree_lattice
+from spinney.privacy.budget import parse_fraction, parse_length, parse_share
+from spinney.schema.lattice import Lattice, check_axes, tree_lattice
+from spinney.schema.table import Schema
 from spinney.synthesizers.automatic import (
-    filtering_threshold,
     paper_cutoff,
     paper_depths,
+    paper_threshold,
     privtree_depths,
-    quiet_threshold,
+    privtree_threshold,
 )
 from spinney.synthesizers.base import PublicFacts, Synthesizer
 
@@ -43,7 +45,7 @@ class KDTreeSynthesizer(Synthesizer):
         cutoff: a node splits if its noisy score is above this: tau in the paper, theta in PrivTree.
         threshold: leaves whose noisy count is below this are not released: t.
         tree_share: the part of epsilon for split decisions, epsilon' / epsilon; the rest is for leaf counts.
-        axes: "boxes" scales each column to its own bounds; "cube" gives all edges the length of the longest, as the paper does.
+        axes: "boxes" scales each column to its own bounds; "cube" makes all edges equal, as in the paper.
         bounds_share: the part of epsilon that pays for bounds="private" columns, if there are any.
         placement: where rows lie in their bin: "tilted", "uniform" or "centre".
         assumed_rows: a public guess of the number of rows, used for automatic values under "add-remove" only.
@@ -82,19 +84,30 @@ class KDTreeSynthesizer(Synthesizer):
         self.placement = placement
         self.assumed_rows = assumed_rows
 
-    def _design(self, facts: PublicFacts) -> tuple[Lattice, SplitPlan]:
+    def _check(self, schema: Schema) -> None:
         if self.rule not in ("privtree", "paper"):
             raise ParameterError(f"rule={self.rule!r} is not 'privtree' or 'paper'")
+        check_axes(self.axes, schema)
+        max_depth, _ = _one_of(self.max_depth, "max_depth", self.smallest_edge, "smallest_edge")
+        fixed_depth, _ = _one_of(self.fixed_depth, "fixed_depth", self.largest_edge, "largest_edge")
+        if fixed_depth is not None and max_depth is not None:
+            _check_order(fixed_depth, max_depth)
+        if self.tree_share is not None:
+            parse_share(self.tree_share, "tree_share")
+        if self.cutoff is not None:
+            whole_number_below(self.cutoff, "cutoff")
+        if self.threshold is not None:
+            released_from(self.threshold)
+
+    def _design(self, facts: PublicFacts) -> tuple[Lattice, SplitPlan]:
         is_paper = self.rule == "paper"
         lattice = tree_lattice(facts.schema, axes=self.axes)
         fixed_depth, max_depth = self._depths(lattice, facts)
         share = self.tree_share
         if share is None:
             share = _PAPER_TREE_SHARE if is_paper else _PRIVTREE_TREE_SHARE
-        if max_depth == fixed_depth:
-            decision_epsilon = Fraction(0)
-        else:
-            decision_epsilon = facts.epsilon * parse_share(share, "tree_share")
+        share = parse_share(share, "tree_share") if max_depth > fixed_depth else Fraction(0)
+        decision_epsilon = facts.epsilon * share
         count_epsilon = facts.epsilon - decision_epsilon
 
         if self.cutoff is not None:
@@ -106,9 +119,9 @@ class KDTreeSynthesizer(Synthesizer):
         if self.threshold is not None:
             threshold = released_from(self.threshold)
         elif is_paper:
-            threshold = filtering_threshold(fixed_depth, count_epsilon)
+            threshold = paper_threshold(fixed_depth, count_epsilon)
         else:
-            threshold = quiet_threshold(fixed_depth, count_epsilon, facts.unit)
+            threshold = privtree_threshold(fixed_depth, count_epsilon, facts.unit)
         make = paper_plan if is_paper else privtree_plan
         plan = make(
             unit=facts.unit,
@@ -127,37 +140,47 @@ class KDTreeSynthesizer(Synthesizer):
             automatic = paper_depths(lattice, facts.n_rows, facts.epsilon)
         else:
             automatic = privtree_depths(lattice)
-        max_depth = _one_of(self.max_depth, "max_depth", self.smallest_edge, "smallest_edge", lattice)
-        fixed_depth = _one_of(self.fixed_depth, "fixed_depth", self.largest_edge, "largest_edge", lattice)
+        max_depth = _depth_on(lattice, self.max_depth, "max_depth", self.smallest_edge, "smallest_edge")
+        fixed_depth = _depth_on(lattice, self.fixed_depth, "fixed_depth", self.largest_edge, "largest_edge")
         if max_depth is None:
             max_depth = max(automatic[1], fixed_depth or 0)
         if fixed_depth is None:
             fixed_depth = min(automatic[0], max_depth)
-        if max_depth > lattice.depth:
-            raise ParameterError(
-                f"max_depth={max_depth} is not in 1..{lattice.depth}; set larger `bits` on the columns to allow deeper trees"
-            )
-        if fixed_depth > max_depth:
-            raise ParameterError(
-                f"fixed_depth={fixed_depth} is above max_depth={max_depth}; lower one or raise the other"
-            )
+        _check_order(fixed_depth, max_depth)
         return fixed_depth, max_depth
 
 
-def _one_of(depth: Any, depth_name: str, edge: Any, edge_name: str, lattice: Lattice) -> int | None:
-    """A depth that is given as such or as an edge length, or None."""
+def _one_of(depth: Any, depth_name: str, edge: Any, edge_name: str) -> tuple[int | None, float | None]:
+    """A depth that is given as such or as an edge length; at most one of the two."""
     if depth is not None and edge is not None:
         raise ParameterError(f"give {depth_name} or {edge_name}, not both")
     if edge is not None:
-        length = float(parse_fraction(edge, edge_name))
-        if length <= 0:
-            raise ParameterError(f"{edge_name}={edge} is not positive")
-        return lattice.depth_for_edge(length)
+        return None, parse_length(edge, edge_name)
     if depth is None:
-        return None
-    if isinstance(depth, bool) or not isinstance(depth, int) or depth < 0:
+        return None, None
+    if isinstance(depth, bool) or not isinstance(depth, Integral) or depth < 0:
         raise ParameterError(f"{depth_name}={depth!r} is not a whole number of levels")
-    return depth
+    return int(depth), None
+
+
+def _depth_on(lattice: Lattice, depth: Any, depth_name: str, edge: Any, edge_name: str) -> int | None:
+    """The depth that was asked for in either way, or None."""
+    wanted, length = _one_of(depth, depth_name, edge, edge_name)
+    if length is not None:
+        try:
+            return lattice.depth_for_edge(length)
+        except ParameterError as err:
+            raise ParameterError(f"{edge_name}={edge}: {err}") from None
+    if wanted is not None and wanted > lattice.depth:
+        raise ParameterError(
+            f"{depth_name}={wanted} is not in 0..{lattice.depth}; set larger `bits` on the columns for deeper trees"
+        )
+    return wanted
+
+
+def _check_order(fixed_depth: int, max_depth: int) -> None:
+    if fixed_depth > max_depth:
+        raise ParameterError(f"fixed_depth={fixed_depth} is above max_depth={max_depth}; lower one or raise the other")
 
 
 def whole_number_below(value: Any, name: str) -> int:

@@ -1,0 +1,114 @@
+"""Makes the pages that follow from the code: `docs/reference/cli.md` and the README's picture.
+
+python docs/build.py            write both
+python docs/build.py --check    exit 1 if cli.md is not what the commands say now
+"""
+
+from __future__ import annotations
+
+import sys
+from inspect import cleandoc
+from pathlib import Path
+
+import click
+
+from spinney.cli.app import app
+from spinney.cli.outcome import FAILED, INTERRUPTED, TRACEBACK_VARIABLE, WRONG_CALL
+from spinney.cli.verb import Verb
+
+DOCS = Path(__file__).parent
+REFERENCE = DOCS / "reference" / "cli.md"
+PICTURE = DOCS / "images" / "partition.png"
+
+_INTRODUCTION = f"""\
+# The `spinney` command
+
+<!-- Written by docs/build.py from the commands themselves. Change their help, then run `make docs`. -->
+
+`spinney` and `python -m spinney` are the same. `spinney VERB --help` shows what stands here.
+
+Tables are CSV (`.csv`, and `.csv.gz` to read) or Parquet (`.parquet`, `.pq`); `-` is CSV on standard input or output.
+A CSV needs a header row, commas and UTF-8; with a schema at hand its columns are read as the types that the schema
+states. Outputs appear whole or not at all, and an existing file is overwritten on `--force` only.
+
+| exit status | meaning |
+|---|---|
+| 0 | done |
+| {FAILED} | a failed run: the table does not fit its schema, the budget does not suffice, a file cannot be read |
+| {WRONG_CALL} | a wrong call: a bad option, parameter or schema, a missing input, an output that exists |
+| {INTERRUPTED} | interrupted; nothing was written |
+
+Messages go to standard error as `error: ...`, with `--json` as `{{"error": "..."}}`. They name columns, never values of
+the table. Set `{TRACEBACK_VARIABLE}=1` to see tracebacks, which may quote private values.
+"""
+
+
+def reference_page() -> str:
+    """The reference of all verbs as Markdown."""
+    return "\n".join([_INTRODUCTION, *(_section(verb) for verb in app.commands.values())])
+
+
+def _section(verb: click.Command) -> str:
+    assert isinstance(verb, Verb)
+    arguments = [str(p.name).upper() for p in verb.params if isinstance(p, click.Argument)]
+    options = [p for p in verb.params if isinstance(p, click.Option)]
+    usage = " ".join(["spinney", str(verb.name), *arguments, "[OPTIONS]"])
+    return "\n".join(
+        [
+            f"## `spinney {verb.name}`\n",
+            f"    {usage}\n",
+            f"{cleandoc(verb.help or '')}\n",
+            "| option | meaning |",
+            "|---|---|",
+            *(_row(option) for option in options),
+            "",
+            "```sh",
+            *verb.examples,
+            "```",
+            "",
+        ]
+    )
+
+
+def _row(option: click.Option) -> str:
+    value = ""
+    if isinstance(option.type, click.Choice):
+        value = " " + "\\|".join(str(choice) for choice in option.type.choices)
+    elif not option.is_flag:
+        value = f" {option.metavar}"
+    notes = ["Required."] if option.required else []
+    if option.show_default:
+        notes.append(f"Default: {option.default}.")
+    return f"| `{option.opts[0]}{value}` | {' '.join([option.help or '', *notes])} |"
+
+
+def draw_picture(path: Path) -> None:
+    """The made-up town, its partition and synthetic rows, with seeded noise so that the picture can be made again."""
+    import numpy as np
+
+    from spinney import KDTreeSynthesizer, UnsafeSeededEntropy
+    from spinney.cli.town import make_town, town_schema
+    from spinney.report.picture import comparison_figure, save_figure
+
+    town = make_town()
+    model = KDTreeSynthesizer(epsilon="1").fit(town, town_schema(), entropy=UnsafeSeededEntropy(7))
+    synthetic = np.asarray(model.sample(len(town), seed=7))
+    figure = comparison_figure(model.release_, town, synthetic)
+    path.parent.mkdir(exist_ok=True)
+    save_figure(figure, path, overwrite=True, dpi=95)
+
+
+def main() -> None:
+    """Write the pages, or check them."""
+    page = reference_page()
+    if sys.argv[1:] == ["--check"]:
+        if not REFERENCE.exists() or REFERENCE.read_text(encoding="utf-8") != page:
+            sys.exit("docs/reference/cli.md is not what the commands say; run `make docs`")
+        return
+    REFERENCE.parent.mkdir(exist_ok=True)
+    REFERENCE.write_text(page, encoding="utf-8")
+    draw_picture(PICTURE)
+
+
+if __name__ == "__main__":
+    main()

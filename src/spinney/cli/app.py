@@ -1,0 +1,64 @@
+"""The command itself: the verbs in the order of their use, and one way out for every error."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any, NoReturn
+
+import click
+
+from spinney import __version__
+from spinney.cli.card import card
+from spinney.cli.demo import demo
+from spinney.cli.fit import fit
+from spinney.cli.outcome import WRONG_CALL, exit_status, report
+from spinney.cli.picture import picture
+from spinney.cli.sample import sample
+from spinney.cli.schema import schema
+
+
+class App(click.Group):
+    """A group whose errors all end in `outcome`, and that lists its verbs in the order given."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's signature
+        return list(self.commands)
+
+    def main(  # type: ignore[override]  # always exits, whatever `standalone_mode` says
+        self, args: Sequence[str] | None = None, prog_name: str | None = None, **extra: Any
+    ) -> NoReturn:
+        """Run a command line and exit."""
+        arguments = list(sys.argv[1:] if args is None else args)
+        try:
+            status = super().main(arguments, prog_name or "spinney", **extra | {"standalone_mode": False})
+        except (Exception, KeyboardInterrupt) as err:
+            report(err, as_json="--json" in arguments)
+            sys.exit(exit_status(err))
+        sys.exit(status or 0)
+
+
+@click.group(cls=App, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, "--version", message="spinney %(version)s")
+@click.pass_context
+def app(ctx: click.Context) -> None:
+    r"""Turn a private table into a differentially private synthetic one.
+
+    \b
+    spinney schema   what must be stated about the table
+    spinney fit      spend epsilon, once
+    spinney sample   draw rows from the release, as often as you like
+
+    `spinney demo` shows all of it on a made-up town.
+    """
+    if ctx.invoked_subcommand is None:
+        click.echo(ctx.get_help(), err=True)
+        ctx.exit(WRONG_CALL)
+
+
+for verb in (schema, fit, sample, card, picture, demo):
+    app.add_command(verb)
+
+
+def main() -> NoReturn:
+    """Run the `spinney` command."""
+    app.main()

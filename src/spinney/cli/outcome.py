@@ -1,0 +1,69 @@
+"""How a run ends: the exit status and the one message, decided here for every verb.
+
+    0    done
+    1    a failed run: the table does not fit its schema, the budget does not suffice, a file cannot be read or written
+    2    a wrong call: a bad option, parameter or schema, a missing input, an output that exists
+    130  interrupted
+
+A user's mistake never shows a traceback. Neither does a mistake of ours unless asked for, because the values in a
+traceback may be private.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import traceback
+
+import click
+
+from spinney.errors import ParameterError, SchemaError, SpinneyError
+
+FAILED, WRONG_CALL, INTERRUPTED = 1, 2, 130
+
+TRACEBACK_VARIABLE = "SPINNEY_TRACEBACK"
+
+# The first class that fits decides.
+_STATUS: tuple[tuple[type[BaseException], int], ...] = (
+    (click.UsageError, WRONG_CALL),
+    (ParameterError, WRONG_CALL),
+    (SchemaError, WRONG_CALL),
+    (click.Abort, INTERRUPTED),
+    (KeyboardInterrupt, INTERRUPTED),
+)
+
+
+def exit_status(err: BaseException) -> int:
+    """The exit status that an error leads to."""
+    return next((status for kind, status in _STATUS if isinstance(err, kind)), FAILED)
+
+
+def message(err: BaseException) -> str:
+    """What the person at the keyboard is told."""
+    if isinstance(err, click.ClickException):
+        return err.format_message()
+    if isinstance(err, SpinneyError):
+        return str(err)
+    if isinstance(err, (click.Abort, KeyboardInterrupt)):
+        return "interrupted; nothing was written"
+    if isinstance(err, MemoryError):
+        return "out of memory; use a machine with more, or fewer rows or columns at a time"
+    if isinstance(err, OSError) and err.strerror:
+        return f"{err.filename or 'input or output'}: {err.strerror}"
+    return (
+        f"unexpected {type(err).__name__}, which is a mistake in Spinney; run again with {TRACEBACK_VARIABLE}=1 "
+        "to see where, and mind that a traceback may quote private values"
+    )
+
+
+def report(err: BaseException, *, as_json: bool) -> None:
+    """Print the message on standard error, as text or as one line of JSON."""
+    if os.environ.get(TRACEBACK_VARIABLE):
+        traceback.print_exception(err)
+    if as_json:
+        click.echo(json.dumps({"error": message(err)}, ensure_ascii=False), err=True)
+        return
+    click.secho("error: ", err=True, nl=False, fg="red")
+    click.echo(message(err), err=True)
+    if isinstance(err, click.UsageError) and err.ctx is not None:
+        click.echo(f"{err.ctx.command_path} --help shows examples", err=True)

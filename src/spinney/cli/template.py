@@ -1,0 +1,79 @@
+"""The schema template: what a file says about its columns, and blanks for what a person must state.
+
+Blanks are lines that are commented out, so an unfilled template is valid TOML and loading it names the first column
+whose bounds or values are missing.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+import pyarrow as pa
+
+from spinney.errors import InputError
+
+_PREAMBLE = """\
+# A Spinney schema. Names and types come from the file; the rest is for you to state.
+#
+# Bounds and lists of values are blank on purpose. The smallest and largest value in the table, and which values occur,
+# are facts about the people in it, and bounds read off the data would leak them without any noise. State what is
+# publicly known about each column: an age lies in 0..120 whoever is in the table. Generous bounds cost little, and
+# values outside are moved to the nearest bound. Where nothing is known, `bounds = "private"` in place of low and high
+# pays for them out of epsilon.
+#
+# Take away the "# " before a line to state it. `nullable = true` says that values may be missing.
+"""
+_BOUNDS = ["# low = ", "# high = "]
+_VALUES = ['# values = ["", ""]  # every value the column may take, whether or not it occurs']
+_CODES = ['# if the numbers are codes: type = "category" and values = [1, 2] or ["001", "002"]']
+_NULLABLE = "# nullable = true"
+
+
+def schema_template(fields: pa.Schema) -> str:
+    """A template for columns of these names and types."""
+    parts = [_PREAMBLE]
+    for field in fields:
+        if not field.name:
+            raise InputError("a column has no name; give every column one")
+        parts.append("\n".join([f"[columns.{_key(field.name)}]", *_entry(field.type), _NULLABLE]) + "\n")
+    return "\n".join(parts)
+
+
+def _entry(kind: Any) -> list[str]:
+    """The lines of one column, from its type in the file alone."""
+    types = pa.types
+    if types.is_dictionary(kind):
+        kind = kind.value_type
+    if types.is_boolean(kind):
+        return ['type = "boolean"']
+    if types.is_integer(kind):
+        return ['type = "integer"', *_BOUNDS, *_CODES]
+    if types.is_floating(kind) or types.is_decimal(kind):
+        return ['type = "real"', *_BOUNDS]
+    if types.is_date(kind):
+        return ['type = "date"', "# low = 1900-01-01", "# high = 2099-12-31"]
+    if types.is_timestamp(kind):
+        zone = [] if kind.tz is None else [f'timezone = "{_known_zone(kind.tz)}"']
+        return ['type = "datetime"', *zone, "# low = 1900-01-01T00:00:00", "# high = 2099-12-31T23:59:59"]
+    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
+        return ['type = "category"', *_VALUES]
+    return [
+        '# type = ""  # the file does not say: real, integer, boolean, date, datetime or category; or drop the column'
+    ]
+
+
+def _known_zone(zone: str) -> str:
+    """The zone itself, or UTC for a bare offset: moments are the same in every zone."""
+    try:
+        ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return "UTC"
+    return zone
+
+
+def _key(name: str) -> str:
+    import tomlkit
+
+    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else tomlkit.string(name).as_string()

@@ -1,0 +1,251 @@
+"""Pictures of a release: the noisy partition of two columns, alone or between private and synthetic rows.
+
+All that is drawn of a release is public. Private rows are drawn by `comparison_figure` alone, for made-up or public
+data. Figures are made without pyplot: no global state, no display.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.errors import MissingExtraError, ParameterError
+from spinney.release.geometry import bin_boxes
+from spinney.release.model import Release
+from spinney.release.storage import write_whole
+from spinney.schema.columns import Boolean, Category, Column, Date, Datetime, Real
+from spinney.schema.lattice import integer_bounds
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+Points = NDArray[np.float64]  # (n, 2)
+Corners = NDArray[np.float64]  # (n_bins, 4): left, bottom, right, top
+
+ENDINGS = (".svg", ".png")
+
+_INK, _GREEN, _WARNING = "#20302a", "#1f6f4a", "#b00020"
+_SHADES = "YlGn"
+_DAY = 86_400_000_000  # microseconds
+# More rectangles than this make an .svg unwieldy; they are drawn as an image inside it.
+_MANY_BINS = 20_000
+# Squares along each side of a picture in which densities are added up.
+_SQUARES = 400
+_MANY_TICKS = 20
+
+
+def check_picture_name(path: str | Path) -> None:
+    """Raise unless the ending of a file name is one that pictures are written as."""
+    if not str(path).lower().endswith(ENDINGS):
+        raise ParameterError(f"picture {str(path)!r} does not end in {' or '.join(ENDINGS)}")
+
+
+def partition_figure(release: Release, columns: Sequence[str] | None = None) -> Figure:
+    """The bins of a release in two of its columns, shaded by noisy density.
+
+    Where the release has more columns, its bins overlap in the two and their densities add up.
+    """
+    x, y = _chosen(release, columns)
+    figure = _new_figure(6.4, 5.6)
+    axes = figure.add_subplot()
+    shades = _draw_bins(axes, release, x, y)
+    axes.set_title(_caption(release), fontsize=10, color=_INK)
+    if shades is not None:
+        figure.colorbar(shades, ax=axes, label="noisy density, mean = 1", format="%g").minorticks_off()
+    _mark_brands(figure, release)
+    return figure
+
+
+def comparison_figure(release: Release, true_points: Points, synthetic_points: Points) -> Figure:
+    """Private rows, noisy partition and synthetic rows side by side, for a release of two columns."""
+    x, y = _chosen(release, None)
+    figure = _new_figure(12, 4.6 if release.card.is_private else 4.7)
+    private, partition, synthetic = figure.subplots(1, 3, sharex=True, sharey=True)
+    for axes, points, title in (
+        (private, true_points, f"private: {len(true_points):,} rows"),
+        (synthetic, synthetic_points, f"synthetic: {len(synthetic_points):,} rows"),
+    ):
+        axes.plot(*points.T, linestyle="none", marker=".", markersize=1.6, markeredgewidth=0, color=_GREEN, alpha=0.6)
+        axes.set_title(title, fontsize=10, color=_INK)
+    _draw_bins(partition, release, x, y)
+    partition.set_title(_caption(release), fontsize=10, color=_INK)
+    for axes in (private, partition, synthetic):
+        axes.set_aspect("equal")
+        axes.set_xlabel(x, color=_INK)
+        axes.tick_params(labelsize=8)
+    partition.set_ylabel("")
+    private.set_ylabel(y, color=_INK)
+    _mark_brands(figure, release)
+    return figure
+
+
+def save_figure(figure: Figure, path: str | Path, *, overwrite: bool = False, dpi: int = 120) -> None:
+    """Write a figure as its ending says, whole or not at all. Equal figures are equal files."""
+    import matplotlib as mpl
+
+    check_picture_name(path)
+    kind = Path(path).suffix.lower().lstrip(".")
+    metadata = {"Date": None} if kind == "svg" else {"Software": None}
+    with mpl.rc_context({"svg.hashsalt": "spinney"}):
+        write_whole(
+            path, lambda file: figure.savefig(file, format=kind, dpi=dpi, metadata=metadata), overwrite=overwrite
+        )
+
+
+# ------------------------------------------------------------------------------------------------- choosing
+
+
+def _chosen(release: Release, columns: Sequence[str] | None) -> tuple[str, str]:
+    names = list(release.schema)
+    if columns is None:
+        if len(names) != 2:
+            raise ParameterError(f"the release has {len(names)} columns; draw two of {', '.join(names)} by columns X,Y")
+        columns = names
+    if len(columns) != 2 or columns[0] == columns[1]:
+        raise ParameterError(f"columns={','.join(columns)} does not name two different columns")
+    for name in columns:
+        if name not in names:
+            raise ParameterError(f"columns={','.join(columns)}: {name!r} is not one of {', '.join(names)}")
+    return columns[0], columns[1]
+
+
+def _caption(release: Release) -> str:
+    card = release.card
+    return f"noisy partition: {card.n_bins:,} bins, ε = {float(card.epsilon):g} ({card.unit})"
+
+
+# -------------------------------------------------------------------------------------------------- drawing
+
+
+def _new_figure(width: float, height: float) -> Figure:
+    try:
+        from matplotlib.figure import Figure
+    except ImportError as err:
+        raise MissingExtraError("pictures need matplotlib; pip install 'spinney[plot]'") from err
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def _draw_bins(axes: Axes, release: Release, x: str, y: str) -> Any:
+    """Draw the bins; returns what a colour bar describes, or None where no bin has an area."""
+    boxes, names = bin_boxes(release.bins), list(release.schema)
+    spans = []
+    for name, is_x in ((x, True), (y, False)):
+        index, column = names.index(name), release.schema[name]
+        low, length = _in_units(boxes.low[:, index], boxes.length[:, index], column)
+        # A bin of missing values alone lies nowhere along the column.
+        spans.append((low, np.where(boxes.null_share[:, index] == 1, 0, length)))
+        _label(axes, name, column, is_x=is_x)
+    (left, width), (bottom, height) = spans
+    is_shown = (width > 0) & (height > 0)
+    if not is_shown.any():
+        return None
+    corners = np.stack([left, bottom, left + width, bottom + height], axis=1)[is_shown]
+    noisy_counts = release.bins.noisy_counts[is_shown]
+    if len(names) == 2:
+        return _draw_rectangles(axes, corners, noisy_counts)
+    return _draw_overlaid(axes, corners, noisy_counts)
+
+
+def _draw_rectangles(axes: Axes, corners: Corners, noisy_counts: NDArray[np.int64]) -> Any:
+    """Bins of two columns, side by side."""
+    from matplotlib.collections import PolyCollection
+    from matplotlib.colors import LogNorm
+
+    left, bottom, right, top = corners.T
+    area = (right - left) * (top - bottom)
+    density = noisy_counts / area
+    density /= np.average(density, weights=area)
+    shades = PolyCollection(
+        list(np.stack([left, bottom, right, bottom, right, top, left, top], axis=1).reshape(-1, 4, 2)),
+        array=density,
+        cmap=_SHADES,
+        norm=LogNorm(*_color_range(density)),
+        edgecolors=_INK,
+        linewidths=0.15,
+        rasterized=len(corners) > _MANY_BINS,
+    )
+    axes.add_collection(shades)
+    return shades
+
+
+def _draw_overlaid(axes: Axes, corners: Corners, noisy_counts: NDArray[np.int64]) -> Any:
+    """Bins of more columns, one over the other: the sum of their densities in each of many small squares.
+
+    See-through rectangles would show the same until their shades run out, which a few hundred bins achieve.
+    """
+    from matplotlib.colors import LogNorm
+
+    edges = [np.linspace(*limits, _SQUARES + 1) for limits in (axes.get_xlim(), axes.get_ylim())]
+    place = np.empty(corners.shape, dtype=np.int64)
+    for side in range(4):
+        grid = edges[side % 2]
+        place[:, side] = np.rint((corners[:, side] - grid[0]) / (grid[-1] - grid[0]) * _SQUARES)
+    left, bottom = np.clip(place[:, :2], 0, _SQUARES - 1).T
+    right, top = np.maximum(place[:, 2], left + 1), np.maximum(place[:, 3], bottom + 1)
+
+    # Each rectangle is a step up at two of its corners and a step down at the others; sums along both axes fill it.
+    density = noisy_counts / ((right - left) * (top - bottom))
+    steps = np.zeros((_SQUARES + 1, _SQUARES + 1))
+    for across, up, sign in ((left, bottom, 1), (right, bottom, -1), (left, top, -1), (right, top, 1)):
+        np.add.at(steps, (up, across), sign * density)
+    total = steps.cumsum(axis=0).cumsum(axis=1)[:-1, :-1]
+    total = np.where(total > 1e-9 * total.max(), total, np.nan)
+    total /= np.nanmean(total)
+    norm = LogNorm(*_color_range(total[np.isfinite(total)]))
+    return axes.pcolormesh(*edges, np.ma.masked_invalid(total), cmap=_SHADES, norm=norm, rasterized=True)
+
+
+def _color_range(density: NDArray[np.float64]) -> tuple[float, float]:
+    """From the thinnest bin to one that few exceed, and never empty."""
+    low, high = float(density.min()), float(np.quantile(density, 0.98))
+    return (low, high) if high > low * 1.01 else (low / 2, low * 2)
+
+
+def _in_units(
+    low: NDArray[np.float64], length: NDArray[np.float64], column: Column
+) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Positions as they are drawn: values of numbers, days since 1970 of dates and times, places in a list."""
+    if isinstance(column, (Real, Category, Boolean)):
+        return low, length
+    scale = 1 / _DAY if isinstance(column, Datetime) else 1.0
+    return (low + integer_bounds(column)[0]) * scale, length * scale
+
+
+def _label(axes: Axes, name: str, column: Column, *, is_x: bool) -> None:
+    """Name, range and ticks of one column."""
+    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+    axis = axes.xaxis if is_x else axes.yaxis
+    axis.set_label_text(name)
+    axis.label.set(color=_INK, parse_math=False)
+    axes.tick_params(labelsize=8)
+    set_limits = axes.set_xlim if is_x else axes.set_ylim
+    if isinstance(column, Real):
+        set_limits(column.low, column.high)
+    elif isinstance(column, (Category, Boolean)):
+        values = ["false", "true"] if isinstance(column, Boolean) else [str(value) for value in column.values]
+        set_limits(0, len(values))
+        stride = -(-len(values) // _MANY_TICKS)
+        # Values are not formulas: a $ in them is a $.
+        axis.set_ticks(np.arange(len(values))[::stride] + 0.5, labels=values[::stride], parse_math=False)
+    else:
+        low, high = integer_bounds(column)
+        scale = 1 / _DAY if isinstance(column, Datetime) else 1.0
+        set_limits(low * scale, (high + 1) * scale)
+        if isinstance(column, (Date, Datetime)):
+            zone = column.timezone if isinstance(column, Datetime) else None
+            locator = AutoDateLocator(tz=zone)  # type: ignore[no-untyped-call]
+            axis.set_major_locator(locator)
+            axis.set_major_formatter(ConciseDateFormatter(locator, tz=zone))  # type: ignore[no-untyped-call]
+
+
+def _mark_brands(figure: Figure, release: Release) -> None:
+    """A release whose guarantee is void says so in its picture."""
+    warnings = release.card.to_dict()["warnings"]
+    if warnings:
+        figure.supxlabel("NOT PRIVATE: " + "; ".join(warnings), fontsize=7, color=_WARNING)
