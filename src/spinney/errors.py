@@ -29,8 +29,8 @@ class NotFittedError(SpinneyError, AttributeError):
     """A result was asked for before `fit`."""
 
 
-class ReleaseFileError(SpinneyError, OSError):
-    """A release file is truncated, foreign, from a newer version, or would overwrite another."""
+class FileError(SpinneyError, OSError):
+    """A file is missing, damaged, foreign or from a newer version, or cannot be written where it was wanted."""
 
 
 class MissingExtraError(SpinneyError, ImportError):

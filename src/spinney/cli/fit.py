@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -197,13 +196,9 @@ def load_schema(path: str, *, bounds_from_data: bool) -> Schema:
 
 def essentials(card: Card) -> str:
     """What a person should know of a release in three lines."""
-    epsilon = f"{float(card.epsilon):g}"
-    if Fraction(epsilon) != card.epsilon:
-        epsilon = f"{card.epsilon} (about {epsilon})"
-    promise = "none: see the warning" if not card.is_private else f"{epsilon}-differential privacy (pure)"
     return "\n".join(
         [
-            f"  guarantee   {promise}, unit {card.unit}",
+            f"  guarantee   {card.guarantee}",
             f"  rows        {'private' if card.n_rows is None else f'{card.n_rows:,} (public)'}",
             f"  bins        {card.n_bins:,} released",
         ]

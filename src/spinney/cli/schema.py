@@ -13,14 +13,18 @@ from spinney.cli.verb import TABLE, Verb, check_output, force_option
     cls=Verb,
     examples=(
         "spinney schema people.csv --out schema.toml",
+        "spinney schema places.csv --private-bounds --out schema.toml",
         "spinney schema people.parquet",
         "zcat people.csv.gz | spinney schema - --out schema.toml",
     ),
 )
 @click.argument("table", type=TABLE)
 @click.option("--out", metavar="FILE", help="The template; by default it is printed.")
+@click.option(
+    "--private-bounds", is_flag=True, help="Have bounds paid for out of epsilon, instead of leaving them to be stated."
+)
 @force_option
-def schema(table: str, out: str | None, force: bool) -> None:
+def schema(table: str, out: str | None, private_bounds: bool, force: bool) -> None:
     """Print a schema template for TABLE.
 
     TABLE is a CSV or Parquet file, or - for CSV on standard input. Names and types are filled in. Bounds, categories
@@ -28,11 +32,11 @@ def schema(table: str, out: str | None, force: bool) -> None:
     """
     from spinney.cli.tables import read_types
     from spinney.cli.template import schema_template
-    from spinney.release.storage import write_whole
+    from spinney.files import write_whole
 
     if out is not None:
         check_output(out, force=force, inputs=[table])
-    text = schema_template(read_types(table))
+    text = schema_template(read_types(table), pays_for_bounds=private_bounds)
     if out is None:
         click.echo(text, nl=False)
         return
@@ -41,4 +45,4 @@ def schema(table: str, out: str | None, force: bool) -> None:
         file.write(text.encode())
 
     write_whole(out, write, overwrite=force)
-    click.echo(f"wrote {out}; state the bounds and lists that are missing, then: spinney fit --schema {out}")
+    click.echo(f"wrote {out}; state what is missing in it, then: spinney fit {table} --schema {out} ...")

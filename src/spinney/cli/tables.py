@@ -20,7 +20,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from spinney.errors import InputError, ParameterError
-from spinney.release.storage import write_whole
+from spinney.files import write_whole
 from spinney.schema.columns import Boolean, Category, Column, Date, Datetime, Integer
 from spinney.schema.table import Schema
 

@@ -17,46 +17,52 @@ from spinney.errors import InputError
 _PREAMBLE = """\
 # A Spinney schema. Names and types come from the file; the rest is for you to state.
 #
-# Bounds and lists of values are blank on purpose. The smallest and largest value in the table, and which values occur,
-# are facts about the people in it, and bounds read off the data would leak them without any noise. State what is
-# publicly known about each column: an age lies in 0..120 whoever is in the table. Generous bounds cost little, and
-# values outside are moved to the nearest bound. Where nothing is known, `bounds = "private"` in place of low and high
-# pays for them out of epsilon.
+# Lists of values, and bounds unless they are paid for, are blank on purpose. The smallest and largest value in the
+# table, and which values occur, are facts about the people in it, and bounds read off the data would leak them without
+# any noise. State what is publicly known about each column: an age lies in 0..120 whoever is in the table. Generous
+# bounds cost little, and values outside are moved to the nearest bound. Where nothing is known, `bounds = "private"`
+# in place of low and high pays for them out of epsilon.
 #
 # Take away the "# " before a line to state it. `nullable = true` says that values may be missing.
 """
-_BOUNDS = ["# low = ", "# high = "]
 _VALUES = ['# values = ["", ""]  # every value the column may take, whether or not it occurs']
 _CODES = ['# if the numbers are codes: type = "category" and values = [1, 2] or ["001", "002"]']
 _NULLABLE = "# nullable = true"
 
 
-def schema_template(fields: pa.Schema) -> str:
-    """A template for columns of these names and types."""
+def schema_template(fields: pa.Schema, *, pays_for_bounds: bool = False) -> str:
+    """A template for columns of these names and types; with `pays_for_bounds`, bounds are left to epsilon."""
     parts = [_PREAMBLE]
     for field in fields:
         if not field.name:
             raise InputError("a column has no name; give every column one")
-        parts.append("\n".join([f"[columns.{_key(field.name)}]", *_entry(field.type), _NULLABLE]) + "\n")
+        parts.append(
+            "\n".join([f"[columns.{_key(field.name)}]", *_entry(field.type, pays_for_bounds), _NULLABLE]) + "\n"
+        )
     return "\n".join(parts)
 
 
-def _entry(kind: Any) -> list[str]:
+def _entry(kind: Any, pays_for_bounds: bool) -> list[str]:
     """The lines of one column, from its type in the file alone."""
     types = pa.types
+
+    def bounds(*blanks: str) -> list[str]:
+        return ['bounds = "private"'] if pays_for_bounds else list(blanks)
+
     if types.is_dictionary(kind):
         kind = kind.value_type
     if types.is_boolean(kind):
         return ['type = "boolean"']
     if types.is_integer(kind):
-        return ['type = "integer"', *_BOUNDS, *_CODES]
+        return ['type = "integer"', *bounds("# low = ", "# high = "), *_CODES]
     if types.is_floating(kind) or types.is_decimal(kind):
-        return ['type = "real"', *_BOUNDS]
+        return ['type = "real"', *bounds("# low = ", "# high = ")]
     if types.is_date(kind):
-        return ['type = "date"', "# low = 1900-01-01", "# high = 2099-12-31"]
+        return ['type = "date"', *bounds("# low = 1900-01-01", "# high = 2099-12-31")]
     if types.is_timestamp(kind):
         zone = [] if kind.tz is None else [f'timezone = "{_known_zone(kind.tz)}"']
-        return ['type = "datetime"', *zone, "# low = 1900-01-01T00:00:00", "# high = 2099-12-31T23:59:59"]
+        blanks = bounds("# low = 1900-01-01T00:00:00", "# high = 2099-12-31T23:59:59")
+        return ['type = "datetime"', *zone, *blanks]
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
         return ['type = "category"', *_VALUES]
     return [

@@ -35,8 +35,8 @@ json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, 
 
 def check_output(path: str, *, force: bool, inputs: Sequence[str] = ()) -> None:
     """Raise a usage error unless a file can be put at `path`. Verbs call this before they read or spend anything."""
-    from spinney.errors import ReleaseFileError
-    from spinney.release.storage import check_writable
+    from spinney.errors import FileError
+    from spinney.files import check_writable
 
     if any(source != "-" and os.path.exists(path) and os.path.samefile(source, path) for source in inputs):
         raise click.UsageError(f"--out {path!r} is also an input; choose another name")
@@ -44,7 +44,7 @@ def check_output(path: str, *, force: bool, inputs: Sequence[str] = ()) -> None:
         raise click.UsageError(f"{path!r} exists; choose another name, or say --force to overwrite it")
     try:
         check_writable(path, overwrite=force)
-    except ReleaseFileError as err:
+    except FileError as err:
         raise click.UsageError(str(err)) from err
 
 

@@ -46,6 +46,10 @@ class Table:
     def __repr__(self) -> str:
         return f"Table({self.kind}, sensitive)"
 
+    def with_schema(self, schema: Schema) -> Table:
+        """The same rows under a schema of the same names and types, with other bounds."""
+        return Table(self.kind, self.n_rows, schema, self._column)
+
     def physical(self, name: str) -> Physical:
         """The values of one column as numbers, or an InputError that names the column."""
         column = self.schema[name]
@@ -86,7 +90,14 @@ def _open_array(array: NDArray[Any], schema: Schema) -> Table:
         is_text = isinstance(column, Category) and isinstance(column.values[0], str)
         if isinstance(column, (Date, Datetime)) or is_text:
             raise SchemaError(f"column {name!r} is of type {column.type_name}, which a numeric array cannot hold")
-    return Table("numpy", len(array), schema, lambda name: array[:, position[name]])
+    return Table("numpy", len(array), schema, lambda name: _native(array[:, position[name]]))
+
+
+def _native(values: NDArray[Any]) -> NDArray[Any]:
+    """The numbers in a width and byte order that arrow and the compiled loops know; no copy where they are."""
+    if values.dtype.kind == "f" and values.dtype not in (np.float32, np.float64):
+        return values.astype(np.float64)
+    return values.astype(values.dtype.newbyteorder("="), copy=False)
 
 
 def _open_frame(frame: Any, schema: Schema) -> Table:
@@ -151,7 +162,7 @@ def _fits(dtype: Any, column: Column) -> bool:
 def _arrow(series: Any) -> Any:
     """A column as one arrow array."""
     if isinstance(series, np.ndarray):
-        return pa.array(series.astype(series.dtype.newbyteorder("=")), from_pandas=True)
+        return pa.array(series, from_pandas=True)
     array = series.to_arrow()
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
@@ -174,11 +185,9 @@ def _only(kinds: tuple[Callable[[Any], bool], ...], array: Any) -> Any:
 def _floats(series: Any) -> NDArray[Any]:
     """Real values without a copy where the table already holds floats of 32 or 64 bits."""
     if isinstance(series, np.ndarray) or series.dtype.is_float():
-        values = np.asarray(series if isinstance(series, np.ndarray) else series.to_numpy())
-        if values.dtype in (np.float32, np.float64):
-            return values
+        values = series if isinstance(series, np.ndarray) else _native(np.asarray(series.to_numpy()))
         if values.dtype.kind in "fiub":
-            return values.astype(np.float64)
+            return values if values.dtype.kind == "f" else values.astype(np.float64)
     floats = _only(_NUMBERS, _arrow(series)).cast(pa.float64())
     return np.asarray(floats.to_numpy(zero_copy_only=False), dtype=np.float64)
 

@@ -37,6 +37,12 @@ def ladder_lattice(name: str, column: Bounded) -> Lattice:
     return Lattice((ladder_axis(name, nullable=column.nullable, smallest=smallest, largest=largest),))
 
 
+def widest_bounds(column: Bounded) -> tuple[object, object]:
+    """The most generous bounds that a ladder can give. They are public: a plan is tried on them before paying."""
+    axis = ladder_lattice("", column).axes[0]
+    return _logical_bounds(column, axis, axis.first, axis.last)
+
+
 def ladder_threshold(lattice: Lattice, epsilon: Fraction, unit: Unit) -> int:
     """The smallest t with (number of rungs) * P(noise >= t) at most the false-alarm chance."""
     rate = float(epsilon / unit.factor)

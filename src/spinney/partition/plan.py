@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from spinney.errors import ParameterError
 from spinney.privacy.budget import Unit
-from spinney.privacy.discrete import discrete_laplace
+from spinney.privacy.discrete import SMALLEST_RATE, discrete_laplace
 from spinney.privacy.ledger import Charge, DiscreteLaplaceCounts, SplitDecisions
 
 Rule = Literal["grid", "paper", "privtree"]
@@ -55,6 +55,11 @@ class SplitPlan:
             raise ParameterError(f"threshold={self.threshold} is below 1; a released bin must count something")
         if self.has_decisions and self.decision_rate <= 0:
             raise ParameterError("a tree with noisy levels needs a positive decision_rate")
+        if self.count_rate < SMALLEST_RATE or (self.has_decisions and self.decision_rate < SMALLEST_RATE):
+            raise ParameterError(
+                f"epsilon={self.count_epsilon} for counts and {self.decision_epsilon} for decisions asks for noise "
+                "of a scale above 2^50; give a larger epsilon or a more even share"
+            )
 
     @property
     def levels(self) -> int:

@@ -5,11 +5,10 @@
 Write X = G with probability 1/(1+a) and X = -1-G otherwise, G geometric: P(G = g) = (1-a) a^g. The base-256
 digits of G are independent, digit j being v with probability proportional to a^(256^j v), and what lies above
 the lower digits is again geometric, with ratio a^(256^j). So a draw is one exact draw (`exact.ExactLaw`) per
-digit, two or three in all, whatever the scale; the sign rides with the lowest digit.
+digit, one to three in all at scales up to a million; the sign rides with the lowest digit.
 
 No floating-point number takes part. Counts leave `add_noise` inside ±2^61, a range that noise leaves with
-probability below exp(-2^31) at the smallest allowed epsilon; cutting there is a function of the noisy count
-alone.
+probability below exp(-2^11) at the smallest allowed rate; cutting there is a function of the noisy count alone.
 """
 
 from __future__ import annotations
@@ -25,6 +24,9 @@ from spinney.privacy.entropy import Entropy
 from spinney.privacy.exact import ExactLaw
 
 Counts = NDArray[np.int64]
+
+# Below this rate the digits of a draw would no longer fit into 64 bits. Plans refuse it before anything is charged.
+SMALLEST_RATE = Fraction(1, 2**50)
 
 _BASE = 256
 _LAST = _BASE - 1

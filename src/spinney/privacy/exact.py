@@ -77,10 +77,9 @@ def _scaled_bounds(cumulative: Cumulative, n_bits: int, precision: int) -> tuple
     while True:
         with flint.ctx.workprec(precision):
             scaled = [ball * flint.arb(2) ** n_bits for ball in cumulative()]
-            bounds = [(_floor(ball.lower()), _ceil(ball.upper())) for ball in scaled]
-        if all(high - low <= 2 for low, high in bounds):
-            ceiling = 1 << n_bits
-            return [(max(0, low), min(ceiling, high)) for low, high in bounds], precision
+            if all(ball.rad() < 0.5 for ball in scaled):
+                bounds = [(as_integer(ball.lower().floor()), as_integer(ball.upper().ceil())) for ball in scaled]
+                return [(max(0, low), min(1 << n_bits, high)) for low, high in bounds], precision
         precision *= 2
 
 
@@ -89,16 +88,6 @@ def as_integer(exact: flint.arb) -> int:
     integer = exact.unique_fmpz()
     assert integer is not None
     return int(integer)
-
-
-def _floor(exact: flint.arb) -> int:
-    """Floor of a ball of radius 0."""
-    return as_integer(exact.floor())
-
-
-def _ceil(exact: flint.arb) -> int:
-    """Ceiling of a ball of radius 0."""
-    return as_integer(exact.ceil())
 
 
 @numba.njit(cache=True, nogil=True)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 from spinney.errors import BudgetError, ParameterError
@@ -61,16 +62,34 @@ _EVENTS: dict[str, type[Event]] = {
 class Ledger:
     """A running account of privacy loss, with an optional limit that no charge can pass.
 
+    With a `parent` every event is recorded there first: one release keeps its own books while the limit of a whole
+    series of releases holds. `Ledger.create` and `Ledger.open` keep the account in a file.
+
     >>> ledger = Ledger(limit="1")
     >>> ledger.charge(DiscreteLaplaceCounts(Fraction(1, 4), sensitivity=2, note="counts"))
     >>> ledger.spent, ledger.remaining
     (Fraction(1, 4), Fraction(3, 4))
     """
 
-    def __init__(self, limit: Any = None, *, unit: Unit | str = Unit.REPLACE_ONE) -> None:
+    def __init__(self, limit: Any = None, *, unit: Unit | str = Unit.REPLACE_ONE, parent: Ledger | None = None) -> None:
         self.unit = Unit.parse(unit)
         self.limit = None if limit is None else parse_epsilon(limit, "limit")
+        self._parent = parent
         self._events: list[Event] = []
+
+    @staticmethod
+    def create(path: str | Path, *, limit: Any, unit: Unit | str = Unit.REPLACE_ONE) -> Ledger:
+        """A new account in a file, which must not exist yet."""
+        from spinney.privacy.account import LedgerFile
+
+        return LedgerFile.create_at(path, limit=limit, unit=unit)
+
+    @staticmethod
+    def open(path: str | Path) -> Ledger:
+        """The account in a file. Charges are on disk before any count is read; processes may share it."""
+        from spinney.privacy.account import LedgerFile
+
+        return LedgerFile.open_at(path)
 
     def __repr__(self) -> str:
         of = "" if self.limit is None else f" of {self.limit}"
@@ -102,16 +121,25 @@ class Ledger:
                 f"epsilon={epsilon} does not fit: {self.spent} of {self.limit} is spent; "
                 "ask for less or open a ledger with a higher limit"
             )
+        if self._parent is not None:
+            self._parent.require(epsilon, unit=unit)
 
     def charge(self, event: Charge) -> None:
         """Record a charge, or raise and record nothing where it would exceed the limit."""
         if event.epsilon < 0:
             raise BudgetError(f"epsilon={event.epsilon} is negative; what was spent cannot be earned back")
         self.require(event.epsilon, unit=self.unit)
-        self._events.append(event)
+        if self._parent is not None:
+            self._parent.charge(event)
+        self._record(event)
 
     def brand(self, event: Brand) -> None:
         """Record that the guarantee is void or conditional."""
+        if self._parent is not None:
+            self._parent.brand(event)
+        self._record(event)
+
+    def _record(self, event: Event) -> None:
         self._events.append(event)
 
 

@@ -44,6 +44,13 @@ class Card:
     def is_private(self) -> bool:
         return not self.brands
 
+    @property
+    def guarantee(self) -> str:
+        """The promise in words."""
+        if not self.is_private:
+            return "none: see the warning"
+        return f"{decimal(self.epsilon)}-differential privacy (pure), unit {self.unit}"
+
     def to_dict(self) -> dict[str, Any]:
         """The card as JSON-ready data."""
         return {
@@ -85,13 +92,13 @@ class Card:
         lines = [f"*** NOT PRIVATE *** {_warning(brand)}" for brand in self.brands]
         lines += [
             f"Spinney release by {self.synthesizer} (spinney {self.spinney_version})",
-            f"  guarantee   {_decimal(self.epsilon)}-differential privacy (pure), unit {self.unit}",
+            f"  guarantee   {self.guarantee}",
             f"  rows        {'private' if self.n_rows is None else f'{self.n_rows:,} (public)'}",
             f"  bins        {self.n_bins:,} released",
             "  charged",
         ]
         for event in self.events:
-            amount = "-" if isinstance(event, Brand) else _decimal(event.epsilon)
+            amount = "-" if isinstance(event, Brand) else decimal(event.epsilon)
             lines.append(f"    {amount:>10}  {event.note}")
         lines.append("  plan")
         lines += [f"    {name:<22} {value}" for name, value in self.plan.items()]
@@ -102,7 +109,7 @@ class Card:
 
     def __repr__(self) -> str:
         state = "" if self.is_private else ", NOT PRIVATE"
-        return f"Card(epsilon={_decimal(self.epsilon)}, unit={self.unit!r}, {self.n_bins} bins{state})"
+        return f"Card(epsilon={decimal(self.epsilon)}, unit={self.unit!r}, {self.n_bins} bins{state})"
 
 
 def _warning(brand: Brand) -> str:
@@ -111,7 +118,7 @@ def _warning(brand: Brand) -> str:
     return f"{brand.note}: whoever knows the seed can remove it; for tests and figures"
 
 
-def _decimal(value: Fraction) -> str:
+def decimal(value: Fraction) -> str:
     """A fraction as people write it: exactly where a short decimal exists, otherwise as a fraction and a hint."""
     text = f"{float(value):g}"
     return text if Fraction(text) == value else f"{value} (about {float(value):.4g})"

@@ -114,7 +114,7 @@ def _set_nulls(chosen: NDArray[np.int32], null_share: NDArray[np.float64], posit
 
 @numba.njit(cache=True, nogil=True, error_model="numpy")
 def _place(chosen: NDArray[np.int32], law: NDArray[np.float64], positions: NDArray[np.float64]) -> None:
-    """Turn uniform numbers into positions along one axis, in place. Without branches, so that it compiles to vectors."""
+    """Turn uniform numbers into positions along one axis, in place; without branches, so it compiles to vectors."""
     for i in range(chosen.size):
         index, u = chosen[i], positions[i]
         # Inverse of the distribution v + slope (v^2 - v) / 2, in the form that is stable as slope -> 0.

@@ -1,26 +1,23 @@
 """The release file: a zip archive of `card.json` and `bins.arrow`, nothing else and no pickle.
 
 Zip checks every byte by CRC, and both members open with everyday tools. Time stamps are fixed, so equal
-releases are equal files. Files are written next to their place and moved there when complete: a reader sees the
-whole file or none.
+releases are equal files.
 """
 
 from __future__ import annotations
 
 import io
 import json
-import os
-import tempfile
 import zipfile
 import zlib
-from collections.abc import Callable
 from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
 import pyarrow as pa
 
-from spinney.errors import ReleaseFileError, SpinneyError
+from spinney.errors import FileError
+from spinney.files import write_whole
 from spinney.partition.bins import NoisyBins
 from spinney.release.card import Card
 from spinney.release.frames import check_frame_kind
@@ -33,52 +30,6 @@ FORMAT_VERSION = 1
 # Ladders serve private bounds only and never reach a release.
 _AXIS_FIELDS = [name for name in Axis.__dataclass_fields__ if name != "edges"]
 _EPOCH = (1980, 1, 1, 0, 0, 0)
-
-
-def write_whole(path: str | Path, write: Callable[[IO[bytes]], None], *, overwrite: bool) -> None:
-    """Let `write` fill a new file that appears at `path` complete or not at all."""
-    path = Path(path)
-    check_writable(path, overwrite=overwrite)
-    try:
-        handle, partial = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
-    except OSError as err:
-        raise ReleaseFileError(f"cannot write {str(path)!r}: {err.strerror or err}") from err
-    try:
-        with os.fdopen(handle, "wb") as file:
-            write(file)
-            file.flush()
-            os.fsync(file.fileno())
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(partial, 0o666 & ~umask)
-        if overwrite:
-            os.replace(partial, path)
-        else:
-            try:
-                os.link(partial, path)  # fails if someone made the file meanwhile; a rename would not
-            except FileExistsError:
-                check_writable(path, overwrite=False)
-            except OSError:
-                os.replace(partial, path)  # a file system without hard links
-    except OSError as err:
-        if isinstance(err, SpinneyError):
-            raise
-        raise ReleaseFileError(f"cannot write {str(path)!r}: {err.strerror or err}") from err
-    finally:
-        Path(partial).unlink(missing_ok=True)
-
-
-def check_writable(path: str | Path, *, overwrite: bool) -> None:
-    """Raise if a file cannot be put at `path`; meant to be called before any budget is spent."""
-    path = Path(path)
-    if path.is_dir():
-        raise ReleaseFileError(f"{str(path)!r} is a folder; name a file in it")
-    if path.exists() and not overwrite:
-        raise ReleaseFileError(f"{str(path)!r} exists; choose another name or say that it may be overwritten")
-    if not path.parent.is_dir():
-        raise ReleaseFileError(f"the folder {str(path.parent)!r} does not exist; make it first")
-    if not os.access(path.parent, os.W_OK):
-        raise ReleaseFileError(f"the folder {str(path.parent)!r} cannot be written to")
 
 
 def save(release: Release, path: str | Path, *, overwrite: bool = False) -> None:
@@ -108,13 +59,11 @@ def load(path: str | Path) -> Release:
             described = json.loads(archive.read("card.json"))
             data = archive.read("bins.arrow")
     except FileNotFoundError:
-        raise ReleaseFileError(f"there is no file {str(path)!r}") from None
+        raise FileError(f"there is no file {str(path)!r}") from None
     except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, EOFError, RuntimeError) as err:
-        raise ReleaseFileError(
-            f"{str(path)!r} is not a Spinney release, or is damaged: fetch or save it again"
-        ) from err
+        raise FileError(f"{str(path)!r} is not a Spinney release, or is damaged: fetch or save it again") from err
     except OSError as err:
-        raise ReleaseFileError(f"cannot read {str(path)!r}: {err.strerror or err}") from err
+        raise FileError(f"cannot read {str(path)!r}: {err.strerror or err}") from err
     _check_format(path, described)
     try:
         lattice = Lattice(tuple(_axis_from_dict(axis) for axis in described["axes"]))
@@ -124,15 +73,15 @@ def load(path: str | Path) -> Release:
             raise ValueError("the card describes other bins")
         return Release(bins, card, placement=described["placement"])
     except (KeyError, TypeError, ValueError, pa.ArrowException) as err:
-        raise ReleaseFileError(f"{str(path)!r} is a Spinney release with inconsistent contents") from err
+        raise FileError(f"{str(path)!r} is a Spinney release with inconsistent contents") from err
 
 
 def _check_format(path: Path, described: Any) -> None:
     if not isinstance(described, dict) or described.get("format") != FORMAT:
-        raise ReleaseFileError(f"{str(path)!r} is not a Spinney release")
+        raise FileError(f"{str(path)!r} is not a Spinney release")
     version = described.get("format_version")
     if not isinstance(version, int) or not 1 <= version <= FORMAT_VERSION:
-        raise ReleaseFileError(
+        raise FileError(
             f"{str(path)!r} has format version {version!r}, and this Spinney reads up to {FORMAT_VERSION}; upgrade it"
         )
 

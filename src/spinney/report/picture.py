@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.errors import MissingExtraError, ParameterError
+from spinney.files import write_whole
 from spinney.release.geometry import bin_boxes
 from spinney.release.model import Release
-from spinney.release.storage import write_whole
 from spinney.schema.columns import Boolean, Category, Column, Date, Datetime, Real
 from spinney.schema.lattice import integer_bounds
 

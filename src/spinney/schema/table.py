@@ -71,6 +71,11 @@ class Schema(Mapping[str, Column]):
             if isinstance(column, Bounded) and column.bounds == source and not column.has_bounds
         ]
 
+    @property
+    def awaits_bounds(self) -> bool:
+        """Whether any bounds are still to be found."""
+        return any(isinstance(column, Bounded) and not column.has_bounds for column in self._columns.values())
+
     def with_bounds(self, bounds: Mapping[str, tuple[Any, Any]]) -> Schema:
         """The schema with some bounds filled in."""
         columns = dict(self._columns)

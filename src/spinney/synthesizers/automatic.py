@@ -52,7 +52,7 @@ def paper_cutoff(n_rows: int, fixed_depth: int, max_depth: int, epsilon: Fractio
     levels = max_depth - fixed_depth
     if levels == 0:
         return 0
-    log_n_empty = math.log(2.0**fixed_depth + n_rows * levels)
+    log_n_empty = math.log(2**fixed_depth + n_rows * levels)
     return math.ceil(unit.factor * levels / float(epsilon) * (log_n_empty - math.log(_LEMMA_DELTA)))
 
 

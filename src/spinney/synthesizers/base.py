@@ -8,7 +8,7 @@ Only then does a mechanism charge the ledger and read counts.
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from numbers import Integral
 from pathlib import Path
@@ -21,7 +21,7 @@ import spinney
 from spinney.engines.frames import Table, open_table
 from spinney.engines.memory import check_values, count_cells, true_extremes
 from spinney.errors import NotFittedError, ParameterError
-from spinney.partition.bounds import ladder_lattice, release_bounds
+from spinney.partition.bounds import ladder_lattice, release_bounds, widest_bounds
 from spinney.partition.kdtree import check_size, release_tree
 from spinney.partition.plan import SplitPlan
 from spinney.privacy.budget import Unit, parse_epsilon, parse_share
@@ -44,6 +44,7 @@ class PublicFacts:
     epsilon: Fraction  # what is left for the release itself
     unit: Unit
     n_rows: int  # the number of rows where it is public, otherwise a public guess
+    found_bounds: bool = False  # whether bounds came to light on the way; then depths are cut to what the lattice has
 
 
 class Synthesizer(Parameters):
@@ -63,6 +64,15 @@ class Synthesizer(Parameters):
     def _check(self, schema: Schema) -> None:
         """Raise on parameters that are wrong whatever the bounds turn out to be."""
 
+    def _check_lengths(self, schema: Schema, **lengths: Any) -> None:
+        """Refuse lengths in units of the columns while bounds are still to be found: nobody can tell if they fit."""
+        for argument, length in lengths.items():
+            if length is not None and schema.awaits_bounds:
+                raise ParameterError(
+                    f"{argument} is measured in units of the columns, and some bounds are still to be found; "
+                    "state them, or give a number of levels or bins instead"
+                )
+
     @abstractmethod
     def _design(self, facts: PublicFacts) -> tuple[Lattice, SplitPlan]:
         """The lattice and the plan, from public facts only; raises on parameters out of range."""
@@ -81,42 +91,40 @@ class Synthesizer(Parameters):
         bounds_share, assumed_rows = parse_share(self.bounds_share, "bounds_share"), _checked_rows(self.assumed_rows)
         table = open_table(frame, schema)
         self._check(schema)
-        n_rows = table.n_rows if unit.n_is_public else assumed_rows
         entropy = SystemEntropy() if entropy is None else entropy
-        ledger = Ledger(limit=epsilon, unit=unit) if ledger is None else ledger
-        ledger.require(epsilon, unit=unit)
-        n_before = len(ledger.events)
+        books = Ledger(limit=epsilon, unit=unit, parent=ledger)  # one fit never spends more than its own epsilon
+        books.require(epsilon, unit=unit)
 
-        awaiting = schema.columns_awaiting_bounds("private")
-        bounds_epsilon = epsilon * bounds_share if awaiting else Fraction(0)
-        if awaiting or schema.columns_awaiting_bounds("from-data-not-private"):
-            check_values(table)  # find unreadable values of all columns before paying for the bounds of one
-        else:
-            self._design(PublicFacts(schema, epsilon, unit, n_rows))  # refuse bad parameters before reading rows
+        n_rows = table.n_rows if unit.n_is_public else assumed_rows
+        bounds_epsilon = epsilon * bounds_share if schema.columns_awaiting_bounds("private") else Fraction(0)
+        facts = PublicFacts(_with_widest_bounds(schema), epsilon - bounds_epsilon, unit, n_rows)
+        lattice, plan = self._design(facts)
+        check_size(plan)  # a plan that cannot work, whatever the bounds, is refused before any row is read
+        if schema.awaits_bounds:
+            check_values(
+                table
+            )  # unreadable values of all columns come to light before one column's bounds are paid for
         if schema.has_data_derived_bounds:
-            ledger.brand(NotPrivate(note="bounds were read off the data"))
-            schema = _data_derived_bounds(table)
-        if awaiting:
-            schema = _private_bounds(table, schema, awaiting, bounds_epsilon, ledger, entropy)
-
-        lattice, plan = self._design(PublicFacts(schema, epsilon - bounds_epsilon, unit, n_rows))
-        check_size(plan)
-        counts = count_cells(Table(table.kind, table.n_rows, schema, table._column), lattice)
-        bins = release_tree(counts, plan=plan, ledger=ledger, entropy=entropy)
+            books.brand(NotPrivate(note="bounds were read off the data"))
+        if schema.awaits_bounds:
+            table = table.with_schema(_find_bounds(table, bounds_epsilon, books, entropy))
+            lattice, plan = self._design(replace(facts, schema=table.schema, found_bounds=True))
+        counts = count_cells(table, lattice)
+        bins = release_tree(counts, plan=plan, ledger=books, entropy=entropy)
 
         card = Card(
             spinney_version=spinney.__version__,
             synthesizer=type(self).__name__,
             parameters={name: _plain(value) for name, value in self.get_params().items()},
             unit=unit.value,
-            events=ledger.events[n_before:],
-            schema=schema,
+            events=books.events,
+            schema=table.schema,
             plan=plan.to_dict(),
             n_rows=table.n_rows if unit.n_is_public else None,
             n_bins=len(bins),
             frame=table.kind,
         )
-        self.ledger_, self.plan_ = ledger, plan
+        self.ledger_, self.plan_ = books if ledger is None else ledger, plan
         self.release_ = Release(bins, card, placement=self.placement)
         return self
 
@@ -155,30 +163,37 @@ class Synthesizer(Parameters):
             ) from None
 
 
-def _private_bounds(
-    table: Table, schema: Schema, names: list[str], epsilon: Fraction, ledger: Ledger, entropy: Entropy
-) -> Schema:
-    """The schema with paid-for bounds; every column gets an equal part of epsilon."""
-    found = {}
-    for name in names:
+def _with_widest_bounds(schema: Schema) -> Schema:
+    """The schema with generous public bounds where bounds are still to be found."""
+    awaiting = {
+        name: column for name, column in schema.items() if isinstance(column, Bounded) and not column.has_bounds
+    }
+    return schema.with_bounds({name: widest_bounds(column) for name, column in awaiting.items()})
+
+
+def _find_bounds(table: Table, epsilon: Fraction, ledger: Ledger, entropy: Entropy) -> Schema:
+    """The table's schema with all bounds filled in: stated ones, paid-for ones, and those read off the data."""
+    schema = table.schema
+    found: dict[str, tuple[Any, Any]] = {}
+    for name in schema.columns_awaiting_bounds("from-data-not-private"):
+        found[name] = _data_derived_bounds(table, name)
+    paid_for = schema.columns_awaiting_bounds("private")
+    for name in paid_for:
         column = schema[name]
         assert isinstance(column, Bounded)
         counts = count_cells(table, ladder_lattice(name, column))
-        found[name] = release_bounds(counts, column, epsilon=epsilon / len(names), ledger=ledger, entropy=entropy)
+        found[name] = release_bounds(counts, column, epsilon=epsilon / len(paid_for), ledger=ledger, entropy=entropy)
     return schema.with_bounds(found)
 
 
-def _data_derived_bounds(table: Table) -> Schema:
-    """The schema with the data's own extremes. Not private; the caller has branded the ledger."""
-    found = {}
-    for name in table.schema.columns_awaiting_bounds("from-data-not-private"):
-        column = table.schema[name]
-        assert isinstance(column, Bounded)
-        low, high = true_extremes(table, name)
-        if isinstance(column, Real) and low == high:
-            low, high = low - 0.5, high + 0.5
-        found[name] = (column.logical(low), column.logical(high))
-    return table.schema.with_bounds(found)
+def _data_derived_bounds(table: Table, name: str) -> tuple[Any, Any]:
+    """The column's own extremes. Not private; the caller has branded the ledger."""
+    column = table.schema[name]
+    assert isinstance(column, Bounded)
+    low, high = true_extremes(table, name)
+    if isinstance(column, Real) and low == high:
+        low, high = low - 0.5, high + 0.5
+    return column.logical(low), column.logical(high)
 
 
 def _checked_rows(n_rows: Any) -> int:

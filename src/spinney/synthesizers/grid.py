@@ -59,6 +59,7 @@ class GridSynthesizer(Synthesizer):
             _checked(self.bin_width, "bin_width", schema, is_whole=False)
         if self.threshold is not None:
             released_from(self.threshold)
+        self._check_lengths(schema, bin_width=self.bin_width)
 
     def _design(self, facts: PublicFacts) -> tuple[Lattice, SplitPlan]:
         schema = facts.schema

@@ -98,6 +98,7 @@ class KDTreeSynthesizer(Synthesizer):
             whole_number_below(self.cutoff, "cutoff")
         if self.threshold is not None:
             released_from(self.threshold)
+        self._check_lengths(schema, largest_edge=self.largest_edge, smallest_edge=self.smallest_edge)
 
     def _design(self, facts: PublicFacts) -> tuple[Lattice, SplitPlan]:
         is_paper = self.rule == "paper"
@@ -142,12 +143,17 @@ class KDTreeSynthesizer(Synthesizer):
             automatic = privtree_depths(lattice)
         max_depth = _depth_on(lattice, self.max_depth, "max_depth", self.smallest_edge, "smallest_edge")
         fixed_depth = _depth_on(lattice, self.fixed_depth, "fixed_depth", self.largest_edge, "largest_edge")
+        for name, depth in (("max_depth", max_depth), ("fixed_depth", fixed_depth)):
+            if depth is not None and depth > lattice.depth and not facts.found_bounds:
+                raise ParameterError(
+                    f"{name}={depth} is not in 0..{lattice.depth}; set larger `bits` on the columns for deeper trees"
+                )
         if max_depth is None:
             max_depth = max(automatic[1], fixed_depth or 0)
         if fixed_depth is None:
             fixed_depth = min(automatic[0], max_depth)
         _check_order(fixed_depth, max_depth)
-        return fixed_depth, max_depth
+        return min(fixed_depth, lattice.depth), min(max_depth, lattice.depth)
 
 
 def _one_of(depth: Any, depth_name: str, edge: Any, edge_name: str) -> tuple[int | None, float | None]:
@@ -171,10 +177,6 @@ def _depth_on(lattice: Lattice, depth: Any, depth_name: str, edge: Any, edge_nam
             return lattice.depth_for_edge(length)
         except ParameterError as err:
             raise ParameterError(f"{edge_name}={edge}: {err}") from None
-    if wanted is not None and wanted > lattice.depth:
-        raise ParameterError(
-            f"{depth_name}={wanted} is not in 0..{lattice.depth}; set larger `bits` on the columns for deeper trees"
-        )
     return wanted
 
 

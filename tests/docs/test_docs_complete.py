@@ -1,0 +1,68 @@
+"""Docs keep up with the code: names, verbs, links, proofs."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import spinney
+from spinney.cli.app import app
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("src/**/*.proof.md")])
+PROOFS = {
+    "partition/kdtree.proof.md": "partition/kdtree.py",
+    "partition/empty.proof.md": "partition/empty.py",
+}
+STEP = re.compile(r"\[step \d+\]")
+
+
+def test_every_public_name_is_documented():
+    """Each name of the public door stands in the library reference."""
+    reference = (ROOT / "docs/reference/library.md").read_text()
+    missing = [name for name in spinney.__all__ if f"`sp.{name}`" not in reference]
+    assert not missing
+
+
+def test_every_verb_is_documented():
+    """Each verb of the command line has a section in the reference."""
+    reference = (ROOT / "docs/reference/cli.md").read_text()
+    missing = [verb for verb in app.commands if f"## `spinney {verb}`" not in reference]
+    assert app.commands
+    assert not missing
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_links_lead_somewhere(page):
+    """Relative links in Markdown pages point to files that exist."""
+    text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)
+    for target in re.findall(r"\]\(([^)#]+)[^)]*\)", text):
+        if "://" not in target:
+            assert (page.parent / target).exists(), f"{page.name} links to {target}"
+
+
+@pytest.mark.parametrize(("proof", "source"), PROOFS.items())
+def test_proof_steps_are_in_the_source(proof, source):
+    """A proof and its code name the same steps."""
+    home = ROOT / "src/spinney"
+    in_proof = set(STEP.findall((home / proof).read_text()))
+    in_source = set(STEP.findall((home / source).read_text()))
+    assert in_proof
+    assert in_proof == in_source
+
+
+def test_each_mechanism_has_a_proof():
+    """Every module that charges a ledger has a proof beside it or names the one it rests on."""
+    for module in (ROOT / "src/spinney/partition").glob("*.py"):
+        if "ledger.charge(" in module.read_text() or "release_grid(" in module.read_text():
+            beside = module.with_suffix("").with_suffix(".proof.md")
+            assert beside.exists() or "its proof is the grid's" in module.read_text(), module.name
+
+
+def test_the_documented_targets_exist():
+    """The README's make goals, and those of the contributing page, are in the Makefile."""
+    goals = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
+    text = (ROOT / "README.md").read_text() + (ROOT / "CONTRIBUTING.md").read_text()
+    named = set(re.findall(r"^make ([a-z]+)", text, re.MULTILINE))
+    assert {"demo", "test", "bench"} <= named
+    assert named <= goals

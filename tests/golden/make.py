@@ -1,0 +1,151 @@
+"""Make the golden release files that are missing, and record what samples of them look like.
+
+    python tests/golden/make.py
+
+Files that exist are left alone: they are here because files of their version are out in the world. A new
+version of the format gets new files beside the old ones. Their noise is seeded, so they protect nobody; their
+tables are made up.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import spinney as sp
+from spinney.release.model import Release
+from spinney.release.placement import PLACEMENTS
+from spinney.release.storage import FORMAT_VERSION
+
+FOLDER = Path(__file__).parent
+RECORD = FOLDER / "expected.json"
+
+
+def mixed_table() -> tuple[pa.Table, sp.Schema]:
+    """Every column type, nullable and not."""
+    rng = np.random.default_rng(1)
+    n = 800
+    days = rng.integers(0, 7000, n)
+    is_gone = rng.random(n) < 0.25
+    table = pa.table(
+        {
+            "length": rng.normal(10, 2, n),
+            "weight": pa.array(rng.normal(3, 1, n), mask=is_gone),
+            "age": rng.poisson(4, n),
+            "eggs": pa.array(rng.poisson(2, n), mask=is_gone),
+            "found": [date(2000, 1, 1) + timedelta(days=int(d)) for d in days],
+            "ringed": [datetime(2000, 1, 1) + timedelta(days=int(d), hours=6) for d in days],
+            "seen": pa.array([datetime(2001, 7, 1) + timedelta(days=int(d)) for d in days], pa.timestamp("us", "UTC")),
+            "is_female": rng.random(n) < 0.6,
+            "species": rng.choice(["wren", "robin", "tit", "finch", "owl"], n, p=[0.4, 0.3, 0.2, 0.05, 0.05]),
+            "grade": pa.array(rng.choice([1, 2, 5], n), mask=is_gone),
+        }
+    )
+    schema = sp.Schema(
+        {
+            "length": sp.Real(0, 20),
+            "weight": sp.Real(0, 8, nullable=True),
+            "age": sp.Integer(0, 30),
+            "eggs": sp.Integer(0, 12, nullable=True),
+            "found": sp.Date("2000-01-01", "2019-12-31"),
+            "ringed": sp.Datetime("2000-01-01", "2020-01-01"),
+            "seen": sp.Datetime("2000-01-01", "2022-01-01", timezone="Europe/London"),
+            "is_female": sp.Boolean(),
+            "species": sp.Category(["wren", "robin", "tit", "finch", "owl"]),
+            "grade": sp.Category([1, 2, 5], nullable=True),
+        }
+    )
+    return table, schema
+
+
+def reals(n_columns: int, bounds: str = "stated") -> tuple[np.ndarray[Any, Any], sp.Schema]:
+    """A cloud of reals in the unit cube, with stated or data-derived bounds."""
+    points = np.random.default_rng(n_columns).beta(2, 5, (1000, n_columns))
+    column = sp.Real(0, 1) if bounds == "stated" else sp.Real(bounds="from-data-not-private")
+    return points, sp.Schema({f"c{i}": column for i in range(n_columns)})
+
+
+def fitted() -> dict[str, sp.KDTreeSynthesizer | sp.GridSynthesizer]:
+    """Models that leave nothing to automatic values."""
+    tree = {"max_depth": 24, "fixed_depth": 0, "cutoff": 0, "threshold": 4, "tree_share": "0.4"}
+    paper = {"rule": "paper", "fixed_depth": 8, "max_depth": 70, "cutoff": 3, "threshold": 2, "tree_share": "0.5"}
+
+    def entropy() -> sp.UnsafeSeededEntropy:
+        return sp.UnsafeSeededEntropy(17)
+
+    return {
+        "tree-mixed": sp.KDTreeSynthesizer("5", **tree).fit(*mixed_table(), entropy=entropy()),
+        "tree-cube": sp.KDTreeSynthesizer("1", axes="cube", placement="uniform", **tree).fit(
+            *reals(3), entropy=entropy()
+        ),
+        "paper-wide": sp.KDTreeSynthesizer("400", **paper).fit(*reals(20), entropy=entropy()),
+        "grid-branded": sp.GridSynthesizer(
+            "0.5", bin_width=0.15, threshold=3, unit="add-remove", placement="centre"
+        ).fit(*reals(2, "from-data-not-private"), entropy=entropy()),
+    }
+
+
+def summary(release: Release) -> dict[str, Any]:
+    """What must never change about a file: its card in short, and samples by every placement, exactly."""
+    described: dict[str, Any] = {
+        "epsilon": str(release.card.epsilon),
+        "unit": release.card.unit,
+        "is_private": release.card.is_private,
+        "n_rows": release.card.n_rows,
+        "n_bins": len(release.bins),
+        "noisy_total": release.bins.noisy_total,
+        "placement": release.placement,
+        "frame": release.card.frame,
+        "schema": release.card.to_dict()["schema"],
+    }
+    for placement in PLACEMENTS:
+        rows = release.sample(300, seed=5, placement=placement, frame="pyarrow")
+        points, weights = release.weighted_points(placement=placement, frame="pyarrow")
+        described[placement] = {
+            "rows": {name: _column(rows[name].to_pylist()) for name in rows.column_names},
+            "points": {name: _column(points[name].to_pylist()) for name in points.column_names},
+            "weights": math.fsum(weights * np.arange(len(weights))).hex(),
+        }
+    return described
+
+
+def _column(values: list[Any]) -> dict[str, Any]:
+    """Nulls and an exact sum, or counts of values."""
+    present = [value for value in values if value is not None]
+    described: dict[str, Any] = {"nulls": len(values) - len(present)}
+    if not present:
+        return described
+    if isinstance(present[0], float):
+        # Positions weigh in, so that the order of rows counts; fsum is exact on any machine.
+        return described | {"sum": math.fsum(i * value for i, value in enumerate(present)).hex()}
+    if isinstance(present[0], datetime):
+        return described | {"sum": sum(i * int(value.timestamp()) for i, value in enumerate(_aware(present)))}
+    if isinstance(present[0], date):
+        return described | {"sum": sum(i * value.toordinal() for i, value in enumerate(present))}
+    if isinstance(present[0], int):
+        return described | {"sum": sum(i * int(value) for i, value in enumerate(present))}
+    return described | {"counts": {str(value): present.count(value) for value in sorted(set(present))}}
+
+
+def _aware(moments: list[datetime]) -> list[datetime]:
+    return [moment if moment.tzinfo else moment.replace(tzinfo=UTC) for moment in moments]
+
+
+def main() -> None:
+    recorded = json.loads(RECORD.read_text()) if RECORD.exists() else {}
+    for name, model in fitted().items():
+        path = FOLDER / f"v{FORMAT_VERSION}-{name}.spinney"
+        if not path.exists():
+            model.save(path)
+            recorded[path.name] = summary(sp.load(path))
+    RECORD.write_text(json.dumps(recorded, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,58 @@
+"""Old files must still load: release files of every format version give the samples that were recorded with them."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+from pathlib import Path
+
+import pytest
+
+import spinney as sp
+
+FOLDER = Path(__file__).parent
+EXPECTED = json.loads((FOLDER / "expected.json").read_text(encoding="utf-8"))
+
+
+@pytest.fixture(scope="module")
+def make():
+    """The script that made the files, for its summary."""
+    specification = importlib.util.spec_from_file_location("golden_make", FOLDER / "make.py")
+    module = importlib.util.module_from_spec(specification)
+    specification.loader.exec_module(module)
+    return module
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_golden_file_samples_as_recorded(name, make):
+    """Card, bins and seeded samples by every placement are exactly what they were."""
+    assert make.summary(sp.load(FOLDER / name)) == EXPECTED[name]
+
+
+def test_every_file_is_recorded():
+    """No golden file without a record, no record without a file, and the first version is among them."""
+    assert {path.name for path in FOLDER.glob("*.spinney")} == set(EXPECTED)
+    assert sum(name.startswith("v1-") for name in EXPECTED) >= 4
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_a_golden_file_can_be_saved_again(name, make, tmp_path):
+    """An old release, saved by this version, is the same release."""
+    sp.load(FOLDER / name).save(tmp_path / "again")
+    assert make.summary(sp.load(tmp_path / "again")) == EXPECTED[name]
+
+
+@pytest.mark.parametrize("name", EXPECTED)
+def test_golden_files_are_branded(name):
+    """Their noise is seeded, and every one of them says so."""
+    card = sp.load(FOLDER / name).card
+    assert not card.is_private
+    assert "NOT PRIVATE" in str(card)
+
+
+def test_the_summary_notices_changes(make, release_of):
+    """One count more is another summary: the comparison above can fail."""
+    schema = sp.Schema({"x": sp.Real(0, 1), "n": sp.Integer(0, 9)})
+    one, other = (release_of(schema, {"00": 10, "11": n}) for n in (10, 11))
+    assert make.summary(one) != make.summary(other)
+    assert make.summary(one) == make.summary(one)

@@ -1,0 +1,113 @@
+"""Brands: what voids a guarantee is on the ledger, on the card and in the file, and cannot be overlooked."""
+
+from __future__ import annotations
+
+from datetime import date
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import spinney as sp
+from spinney.errors import InputError
+from spinney.privacy.ledger import NotPrivate, UnsafeEntropy
+
+FROM_DATA = "from-data-not-private"
+
+
+def test_a_clean_release_has_no_brand(square):
+    """With stated bounds and the system's randomness nothing is branded."""
+    model = sp.KDTreeSynthesizer(1).fit(*square)
+    assert model.card_.is_private
+    assert model.card_.brands == []
+    assert model.card_.to_dict()["warnings"] == []
+    assert "NOT PRIVATE" not in str(model.card_) + repr(model.card_)
+
+
+@pytest.mark.parametrize("kind", [sp.KDTreeSynthesizer, sp.GridSynthesizer])
+def test_bounds_from_the_data_brand_the_release(kind, square, tmp_path):
+    """Data-derived bounds are on the ledger, shouted by the card, and survive the file."""
+    schema = sp.Schema({"x": sp.Real(bounds=FROM_DATA), "y": sp.Real(0, 1)})
+    model = kind(1).fit(square[0], schema)
+    assert isinstance(model.ledger_.events[0], NotPrivate)
+    model.save(tmp_path / "release")
+    for card in (model.card_, sp.load(tmp_path / "release").card):
+        assert not card.is_private
+        assert [type(brand) for brand in card.brands] == [NotPrivate]
+        assert str(card).startswith("*** NOT PRIVATE *** bounds were read off the data")
+        assert "NOT PRIVATE" in repr(card)
+        assert card.to_dict()["is_private"] is False
+        assert card.schema["x"].bounds == FROM_DATA
+
+
+def test_bounds_from_the_data_are_the_extremes(people):
+    """Each type gets the smallest and the largest value, nulls aside."""
+    frame, schema = people
+    names = ["weight", "age", "born", "left", "seen"]
+    asked = {
+        "weight": sp.Real(bounds=FROM_DATA, nullable=True),
+        "age": sp.Integer(bounds=FROM_DATA),
+        "born": sp.Date(bounds=FROM_DATA),
+        "left": sp.Datetime(bounds=FROM_DATA),
+        "seen": sp.Datetime(bounds=FROM_DATA, timezone="Europe/Berlin"),
+    }
+    found = sp.KDTreeSynthesizer(1).fit(frame[names], sp.Schema(asked)).schema_
+    for name in names:
+        assert found[name].low == frame[name].min()
+        assert found[name].high == frame[name].max()
+    assert found["age"].low == schema["age"].low == 0
+
+
+def test_a_constant_column_gets_a_little_room():
+    """One value alone spans no interval; half a unit on both sides does."""
+    found = sp.KDTreeSynthesizer(1).fit(np.full(50, 3.0), sp.Schema({"v": sp.Real(bounds=FROM_DATA)})).schema_
+    assert (found["v"].low, found["v"].high) == (2.5, 3.5)
+    days = pd.DataFrame({"v": [date(2020, 1, 1)] * 50})
+    found = sp.KDTreeSynthesizer(1).fit(days, sp.Schema({"v": sp.Date(bounds=FROM_DATA)})).schema_
+    assert found["v"].low == found["v"].high == date(2020, 1, 1)
+
+
+def test_a_column_of_nulls_has_no_bounds():
+    """Bounds cannot be read off nothing; the column is named."""
+    with pytest.raises(InputError, match="column 'v' holds no finite value"):
+        sp.KDTreeSynthesizer(1).fit(np.full(5, np.nan), sp.Schema({"v": sp.Real(bounds=FROM_DATA, nullable=True)}))
+
+
+def test_stated_bounds_under_that_name_stay_branded(square):
+    """Bounds once read off the data do not become public by being written down."""
+    schema = sp.Schema({"x": sp.Real(0, 1, bounds=FROM_DATA), "y": sp.Real(0, 1)})
+    assert not sp.KDTreeSynthesizer(1).fit(square[0], schema).card_.is_private
+
+
+def test_seeded_noise_brands_the_release(square, seeded, tmp_path):
+    """A release with repeatable noise says that its seed undoes it."""
+    model = sp.GridSynthesizer(1).fit(*square, entropy=seeded(1))
+    model.save(tmp_path / "release")
+    for card in (model.card_, sp.load(tmp_path / "release").card):
+        assert [type(brand) for brand in card.brands] == [UnsafeEntropy]
+        assert "whoever knows the seed can remove it" in str(card)
+        assert not card.is_private
+
+
+def test_the_unsafe_name_says_so():
+    """The only seeded source of noise is called unsafe, and is the only one that can be seeded."""
+    assert sp.UnsafeSeededEntropy.is_unsafe
+    words = sp.UnsafeSeededEntropy(5).words(100)
+    assert np.array_equal(words, sp.UnsafeSeededEntropy(5).words(100))
+    assert not np.array_equal(words, sp.UnsafeSeededEntropy(6).words(100))
+    with pytest.raises(TypeError):
+        sp.KDTreeSynthesizer(1, seed=5)
+
+
+def test_seeded_noise_repeats_the_release(square, people, seeded):
+    """The same seed and table give the same bins, another seed others; noise is never reused within a release."""
+    models = [
+        (sp.KDTreeSynthesizer(1), *square),
+        (sp.KDTreeSynthesizer(3, rule="paper", fixed_depth=3, max_depth=12, cutoff=9, threshold=3), *people),
+        (sp.GridSynthesizer("0.5", bins=9, unit="add-remove"), *square),
+    ]
+    for model, table, schema in models:
+        one, two, other = (model.fit(table, schema, entropy=seeded(seed)).release_.bins for seed in (1, 1, 2))
+        for name in ("codes", "depths", "noisy_counts"):
+            assert np.array_equal(getattr(one, name), getattr(two, name))
+        assert one.noisy_counts.tolist() != other.noisy_counts.tolist()

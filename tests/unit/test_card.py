@@ -1,0 +1,81 @@
+"""The release card: the promise and its price, for people and for programs."""
+
+from __future__ import annotations
+
+import json
+from fractions import Fraction
+
+import pytest
+
+import spinney as sp
+from spinney.release.card import Card
+
+
+@pytest.fixture(scope="module")
+def model(people):
+    frame, schema = people
+    return sp.KDTreeSynthesizer("1/3", threshold=4, tree_share="0.4").fit(frame, schema)
+
+
+def test_the_card_survives_json(model):
+    """What `to_json` writes `from_dict` reads: events, fractions, dates and zones included."""
+    card = Card.from_dict(json.loads(model.card_.to_json()))
+    assert card.to_dict() == model.card_.to_dict()
+    assert card.schema == model.schema_
+    assert card.epsilon == Fraction(1, 3)
+    assert card.events == model.card_.events
+
+
+def test_the_card_tells_a_program_everything(model):
+    """Promise, price, parameters, plan, schema and sizes are plain JSON data."""
+    described = json.loads(model.card_.to_json())
+    assert described["epsilon"] == "1/3"
+    assert described["is_private"] is True
+    assert described["unit"] == "replace-one"
+    assert described["synthesizer"] == "KDTreeSynthesizer"
+    assert described["spinney_version"] == sp.__version__
+    assert described["parameters"].keys() == model.get_params().keys()
+    assert described["parameters"]["threshold"] == described["plan"]["threshold"] == 4
+    assert described["n_bins"] == len(model.release_.bins)
+    assert described["schema"]["columns"].keys() == set(model.schema_)
+    assert sum(Fraction(event["epsilon"]) for event in described["events"]) == Fraction(1, 3)
+
+
+def test_the_card_tells_a_person_the_promise(model):
+    """The printed card states the guarantee, the price of each part, every column, and what is not promised."""
+    text = str(model.card_)
+    assert "1/3 (about 0.3333)-differential privacy (pure), unit replace-one" in text
+    assert "split decisions" in text
+    assert "leaf counts" in text
+    assert "1,500 (public)" in text
+    assert "Not promised" in text
+    for name in model.schema_:
+        assert name in text
+
+
+@pytest.mark.parametrize(
+    ("epsilon", "shown"),
+    [("0.1", "0.1-diff"), (2, "2-diff"), ("1/3", r"1/3 (about 0.3333)-diff"), ("0.125", "0.125-diff")],
+)
+def test_epsilon_is_shown_as_people_write_it(square, epsilon, shown):
+    """Short decimals as decimals, other fractions exactly with a hint."""
+    assert shown in str(sp.GridSynthesizer(epsilon).fit(*square).card_)
+
+
+@pytest.mark.parametrize(
+    ("value", "plain"),
+    [(Fraction(1, 3), "1/3"), ({"x": 3, "y": 4}, {"x": 3, "y": 4}), (None, None), ("0.5", "0.5")],
+)
+def test_parameters_are_shown_as_given(square, value, plain):
+    """Parameters of any type become JSON data that reads the same."""
+    name = "bins" if isinstance(value, dict) else "threshold" if value is None else "epsilon"
+    model = sp.GridSynthesizer(**{name: value}).fit(*square)
+    assert json.loads(model.card_.to_json())["parameters"][name] == plain
+
+
+def test_reprs_are_short(model):
+    """Results show their size and budget on one line."""
+    n_bins = len(model.release_.bins)
+    assert repr(model.release_.bins) == f"NoisyBins({n_bins} bins on {len(model.schema_)} axes)"
+    assert repr(model.card_) == f"Card(epsilon=1/3 (about 0.3333), unit='replace-one', {n_bins} bins)"
+    assert repr(model.release_).startswith(f"Release({n_bins} bins, Card(")

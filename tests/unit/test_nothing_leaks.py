@@ -1,0 +1,177 @@
+"""Nothing sensitive leaves: no value of the private table in any file, repr, card, error or pickle of a model."""
+
+from __future__ import annotations
+
+import ast
+import io
+import pickle
+import struct
+import traceback
+import zipfile
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import spinney as sp
+from spinney.engines.frames import open_table
+from spinney.engines.memory import count_cells
+from spinney.errors import SpinneyError
+from spinney.schema.lattice import tree_lattice
+
+N = 400
+SCHEMA = {
+    "real": sp.Real(0, 1),
+    "number": sp.Integer(0, 2**50),
+    "day": sp.Date("1900-01-01", "2099-12-31"),
+    "moment": sp.Datetime("1900-01-01", "2099-12-31", timezone="UTC"),
+    "colour": sp.Category(["red", "green"]),
+}
+
+
+@pytest.fixture(scope="module")
+def secret() -> pd.DataFrame:
+    """Values that nothing public could equal by chance."""
+    rng = np.random.default_rng(99)
+    return pd.DataFrame(
+        {
+            "real": rng.random(N),
+            "number": rng.integers(2**45, 2**50, N),
+            "day": [date(1931, 1, 2) + timedelta(days=int(d)) for d in rng.integers(0, 20_000, N)],
+            "moment": [
+                datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=int(m)) for m in rng.integers(1e14, 1e15, N)
+            ],
+            "colour": rng.choice(["red", "green"], N),
+        }
+    )
+
+
+def traces(frame: pd.DataFrame) -> set[bytes]:
+    """The forms in which a value of the table might be written: as text and as 64-bit numbers."""
+    found: set[bytes] = set()
+    for value in frame["real"]:
+        found |= {repr(value).encode(), f"{value:.9g}".encode(), struct.pack("<d", value), struct.pack(">d", value)}
+    for value in frame["number"].tolist():
+        found |= {str(value).encode(), struct.pack("<q", value), struct.pack(">q", value)}
+    for value in frame["day"]:
+        found |= {value.isoformat().encode(), repr(value).encode()}
+    for value in frame["moment"]:
+        micros = int((value - datetime(1970, 1, 1, tzinfo=UTC)) / timedelta(microseconds=1))
+        found |= {value.isoformat().encode(), str(value).encode(), struct.pack("<q", micros), str(micros).encode()}
+    return found
+
+
+def leaks(haystack: bytes, needles: set[bytes]) -> list[bytes]:
+    return [needle for needle in needles if needle in haystack]
+
+
+def everything_public(model, path) -> dict[str, bytes]:
+    """Whatever a fitted model writes, shows or carries, decompressed where it is compressed."""
+    model.save(path)
+    with zipfile.ZipFile(path) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    table = pa.ipc.open_file(io.BytesIO(members["bins.arrow"])).read_all()
+    columns = {f"column {name}": np.asarray(table[name]).tobytes() for name in table.column_names}
+    shown = [model, model.release_, model.release_.bins, model.card_, model.ledger_, model.ledger_.events, model.plan_]
+    return {
+        "file": path.read_bytes(),
+        **members,
+        **columns,
+        "reprs": "\n".join(f"{thing!r}\n{thing!s}" for thing in shown).encode(),
+        "card": model.card_.to_json().encode(),
+        "attributes": repr(vars(model)).encode(),
+        "pickle": pickle.dumps(model),
+    }
+
+
+MODELS = {
+    "tree": sp.KDTreeSynthesizer(20),
+    "paper": sp.KDTreeSynthesizer(20, rule="paper", fixed_depth=2, max_depth=12, cutoff=5, threshold=1),
+    "grid": sp.GridSynthesizer(20, bins=4),
+    "add-remove": sp.KDTreeSynthesizer(20, unit="add-remove"),
+}
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_no_training_value_in_anything_public(secret, tmp_path, model):
+    """Files, columns, cards, reprs and pickles are searched for every value of the table, as text and as bytes."""
+    needles = traces(secret)
+    model.fit(secret, sp.Schema(SCHEMA))
+    assert len(model.release_.bins) > 5
+    for name, haystack in everything_public(model, tmp_path / "release").items():
+        assert leaks(haystack, needles) == [], name
+
+
+def test_the_search_finds_what_is_there(secret, tmp_path):
+    """Bounds read off the data are data: the same search finds them on the card."""
+    schema = sp.Schema(SCHEMA | {"number": sp.Integer(bounds="from-data-not-private")})
+    model = sp.KDTreeSynthesizer(5).fit(secret, schema)
+    found = leaks(everything_public(model, tmp_path / "release")["card.json"], traces(secret))
+    assert str(secret["number"].max()).encode() in found
+    assert str(secret["number"].min()).encode() in found
+
+
+def test_private_bounds_are_not_values(secret, tmp_path):
+    """Paid-for bounds are powers of two, not extremes of the data."""
+    columns = {name: SCHEMA[name] for name in ("real", "colour")} | {
+        "number": sp.Integer(bounds="private"),
+        "day": sp.Date(bounds="private"),
+        "moment": sp.Datetime(bounds="private", timezone="UTC"),
+    }
+    model = sp.KDTreeSynthesizer(50, bounds_share="0.5").fit(secret, sp.Schema(columns))
+    for name, haystack in everything_public(model, tmp_path / "release").items():
+        assert leaks(haystack, traces(secret)) == [], name
+
+
+def test_sensitive_intermediates_have_no_telling_repr(secret):
+    """The opened table and its counts say that they are sensitive and nothing else."""
+    table = open_table(secret, sp.Schema(SCHEMA))
+    counts = count_cells(table, tree_lattice(sp.Schema(SCHEMA)))
+    assert repr(table) == "Table(pandas, sensitive)"
+    assert repr(counts) == "CellCounts(sensitive)"
+
+
+@pytest.mark.parametrize(
+    ("values", "column"),
+    [
+        (["MARKER-7351", "red"], sp.Category(["red"])),
+        ([73517351.5, 1.0], sp.Integer(0, 9)),
+        ([73517351, 1], sp.Boolean()),
+        ([73517351, 1], sp.Category([1, 2])),
+        (pd.Series(["73517351", 1], dtype=object), sp.Integer(0, 9)),
+        (pd.Series([73517351, {}], dtype=object), sp.Real(0, 9)),
+        (pd.Series([date(7351, 7, 3), "x"], dtype=object), sp.Date("2020-01-01", "2021-01-01")),
+        ([73517351.25, float("nan")], sp.Real(0, 1)),
+        (["MARKER-7351", "x"], sp.Real(0, 1)),
+        (pd.Series([b"MARKER-7351", b"x"], dtype=object), sp.Category(["red"])),
+    ],
+)
+def test_errors_quote_no_values(values, column):
+    """Unreadable values are reported by column; the printed traceback, causes included, does not show them."""
+    with pytest.raises(SpinneyError) as caught:
+        sp.KDTreeSynthesizer().fit(pd.DataFrame({"it": values}), sp.Schema({"it": column}))
+    shown = "".join(traceback.format_exception(caught.value, limit=0))
+    assert "'it'" in shown
+    assert "7351" not in shown
+    assert caught.value.__cause__ is None
+
+
+def test_no_module_uses_pickle():
+    """Nothing in the library reads or writes pickles, or anything else that runs code on loading."""
+    forbidden = {"pickle", "cPickle", "joblib", "dill", "cloudpickle", "shelve", "marshal"}
+    imported = set()
+    sources = list(Path(sp.__file__).parent.rglob("*.py"))
+    assert len(sources) > 20
+    for source in sources:
+        for node in ast.walk(ast.parse(source.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Import):
+                imported |= {alias.name.split(".")[0] for alias in node.names}
+            elif isinstance(node, ast.ImportFrom) and node.module:
+                imported.add(node.module.split(".")[0])
+            elif isinstance(node, ast.keyword) and node.arg == "allow_pickle":
+                imported.add("pickle")
+    assert "numpy" in imported
+    assert not imported & forbidden

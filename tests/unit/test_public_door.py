@@ -1,0 +1,91 @@
+"""The public door: every name resolves, misspelt ones do not, and importing stays light."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+import spinney as sp
+from spinney import errors
+
+
+@pytest.mark.parametrize("name", sp.__all__)
+def test_public_names_resolve(name):
+    """Everything in `__all__` is there, and is documented."""
+    value = getattr(sp, name)
+    assert value is getattr(sp, name)
+    assert isinstance(value, str) or value.__doc__
+
+
+def test_all_is_sorted_and_complete():
+    """`__all__`, `dir` and the table of homes agree."""
+    assert len(set(sp.__all__)) == len(sp.__all__)
+    assert set(sp.__all__) == {*sp._HOME, "__version__"}
+    assert dir(sp) == sorted(sp.__all__)
+
+
+def test_unknown_names():
+    """A misspelt name is an AttributeError like anywhere else."""
+    with pytest.raises(AttributeError, match="no attribute 'KdTree'"):
+        _ = sp.KdTree
+
+
+def fresh(code: str) -> str:
+    """Output of a new Python."""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    return done.stdout
+
+
+def test_import_is_light():
+    """`import spinney` loads none of the heavy libraries; schema and errors need none either."""
+    heavy = ["numpy", "pyarrow", "numba", "narwhals", "flint", "pandas", "polars", "sklearn", "matplotlib", "click"]
+    loaded = json.loads(
+        fresh(
+            "import sys, json, spinney as sp\n"
+            "sp.Schema({'a': sp.Real(0, 1)}).to_toml(), sp.SpinneyError\n"
+            f"print(json.dumps([name for name in {heavy!r} if name in sys.modules]))"
+        )
+    )
+    assert loaded == []
+
+
+def test_core_needs_no_data_frame_library():
+    """Fitting and sampling an array imports neither pandas nor polars nor scikit-learn."""
+    loaded = json.loads(
+        fresh(
+            "import sys, json, numpy as np, spinney as sp\n"
+            "sp.KDTreeSynthesizer(1).fit(np.full((200, 1), 0.5), sp.Schema({'a': sp.Real(0, 1)})).sample(3)\n"
+            "print(json.dumps([name for name in ('pandas', 'polars', 'sklearn') if name in sys.modules]))"
+        )
+    )
+    assert loaded == []
+
+
+def test_errors_are_a_small_family():
+    """Every error is a SpinneyError and also the built-in that callers may already catch."""
+    family = {
+        errors.ParameterError: ValueError,
+        errors.SchemaError: ValueError,
+        errors.InputError: ValueError,
+        errors.BudgetError: ValueError,
+        errors.NotFittedError: AttributeError,
+        errors.FileError: OSError,
+        errors.MissingExtraError: ImportError,
+    }
+    defined = {value for value in vars(errors).values() if isinstance(value, type)} - {errors.SpinneyError}
+    assert defined == set(family)
+    for error, builtin in family.items():
+        assert issubclass(error, errors.SpinneyError)
+        assert issubclass(error, builtin)
+
+
+@pytest.mark.parametrize(("kind", "module"), [("pandas", "pandas"), ("polars", "polars")])
+def test_a_missing_data_frame_library_is_named(square, monkeypatch, kind, module):
+    """Asking for a table of a library that is not installed names it and the way out."""
+    model = sp.GridSynthesizer(1).fit(*square)
+    monkeypatch.setitem(sys.modules, module, None)
+    with pytest.raises(errors.MissingExtraError, match=f"{kind} is not installed; .*frame='pyarrow'"):
+        model.sample(3, frame=kind)

@@ -1,0 +1,198 @@
+"""Release files: one zip of JSON and Arrow that is written whole or not at all and reads back exactly."""
+
+from __future__ import annotations
+
+import errno
+import io
+import json
+import os
+import re
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import spinney as sp
+from spinney import files
+from spinney.errors import FileError
+from spinney.release import storage
+
+
+@pytest.fixture(scope="module")
+def model(people):
+    frame, schema = people
+    return sp.KDTreeSynthesizer("4", placement="uniform").fit(frame, schema, entropy=sp.UnsafeSeededEntropy(5))
+
+
+@pytest.fixture
+def path(tmp_path):
+    return tmp_path / "release.spinney"
+
+
+def test_a_loaded_release_gives_the_same_rows(model, path):
+    """Saved and loaded, a release samples row for row as before, in the same kind of table, by the same placement."""
+    model.save(path)
+    loaded = sp.load(path)
+    assert loaded.sample(200, seed=1).equals(model.sample(200, seed=1))
+    assert loaded.placement == "uniform"
+    points, weights = loaded.weighted_points()
+    expected_points, expected_weights = model.weighted_points()
+    assert points.equals(expected_points)
+    assert np.array_equal(weights, expected_weights)
+
+
+def test_the_card_comes_along(model, path):
+    """Everything on the card survives: events, fractions, schema, parameters."""
+    model.save(str(path))
+    loaded = sp.load(str(path))
+    assert loaded.card.to_dict() == model.card_.to_dict()
+    assert loaded.card.schema == model.schema_
+    assert loaded.card.events == model.card_.events
+    assert loaded.card.epsilon == model.ledger_.spent
+    assert str(loaded.card) == str(model.card_)
+
+
+@pytest.mark.parametrize("n_columns", [1, 40])
+def test_narrow_and_wide_codes_survive(path, n_columns):
+    """Codes of one word and of several come back bit for bit."""
+    schema = sp.Schema({f"c{i}": sp.Real(0, 1) for i in range(n_columns)})
+    table = np.random.default_rng(0).random((400, n_columns))
+    release = sp.KDTreeSynthesizer(50).fit(table, schema).release_
+    release.save(path)
+    loaded = sp.load(path)
+    for name in ("codes", "depths", "noisy_counts"):
+        assert np.array_equal(getattr(loaded.bins, name), getattr(release.bins, name))
+    assert loaded.bins.lattice == release.bins.lattice
+    assert (release.bins.lattice.n_words > 1) == (n_columns > 1)
+
+
+def test_a_release_without_bins_can_be_saved(release_of, path):
+    """Nothing released is a release too."""
+    release_of(sp.Schema({"x": sp.Real(0, 1)}), {}).save(path)
+    assert len(sp.load(path).bins) == 0
+
+
+def test_the_file_opens_with_everyday_tools(model, path):
+    """A zip of card.json and bins.arrow and nothing else."""
+    model.save(path)
+    with zipfile.ZipFile(path) as archive:
+        assert archive.namelist() == ["card.json", "bins.arrow"]
+        assert archive.testzip() is None
+        card = json.loads(archive.read("card.json"))
+        table = pa.ipc.open_file(io.BytesIO(archive.read("bins.arrow"))).read_all()
+    assert (card["format"], card["format_version"]) == ("spinney-release", 1)
+    assert table.column_names == ["code_0", "depth", "noisy_count"]
+    assert table.num_rows == card["card"]["n_bins"] == len(model.release_.bins)
+
+
+def test_equal_releases_are_equal_files(model, path, tmp_path):
+    """No time stamps: saving twice, and saving what was loaded, gives the same bytes."""
+    model.save(path)
+    model.save(tmp_path / "again")
+    sp.load(path).save(tmp_path / "reloaded")
+    assert path.read_bytes() == (tmp_path / "again").read_bytes() == (tmp_path / "reloaded").read_bytes()
+    with zipfile.ZipFile(path) as archive:
+        assert {member.date_time for member in archive.infolist()} == {(1980, 1, 1, 0, 0, 0)}
+
+
+def test_an_existing_file_is_kept(model, path):
+    """Without `overwrite` an existing file is refused and left alone; with it, replaced."""
+    path.write_bytes(b"precious")
+    with pytest.raises(FileError, match="exists"):
+        model.save(path)
+    assert path.read_bytes() == b"precious"
+    model.save(path, overwrite=True)
+    assert sp.load(path).card.n_bins == model.card_.n_bins
+
+
+def test_a_file_that_appears_meanwhile_is_kept(model, path, monkeypatch):
+    """Someone else's file that comes into being during the write is not overwritten."""
+    link = os.link
+
+    def too_late(source, target):
+        Path(target).write_bytes(b"theirs")
+        link(source, target)
+
+    monkeypatch.setattr(files.os, "link", too_late)
+    with pytest.raises(FileError, match="exists"):
+        model.save(path)
+    assert path.read_bytes() == b"theirs"
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_file_systems_without_links(model, path, monkeypatch):
+    """Where hard links do not exist the file still arrives whole."""
+
+    def no_links(source, target):
+        raise OSError(errno.EPERM, "no links here")
+
+    monkeypatch.setattr(files.os, "link", no_links)
+    model.save(path)
+    assert sp.load(path).card.n_bins == model.card_.n_bins
+    assert os.listdir(path.parent) == [path.name]
+
+
+def test_folders_and_missing_folders(model, tmp_path):
+    """A folder is no file, and a missing folder is not made silently; both are named."""
+    with pytest.raises(FileError, match="is a folder"):
+        model.save(tmp_path)
+    with pytest.raises(FileError, match=re.escape(str(tmp_path / "absent"))):
+        model.save(tmp_path / "absent" / "release")
+    assert os.listdir(tmp_path) == []
+
+
+def test_folders_that_cannot_be_written_to(model, path, monkeypatch):
+    """A read-only folder is refused before anything is written."""
+    monkeypatch.setattr(files.os, "access", lambda *_: False)
+    with pytest.raises(FileError, match="cannot be written to"):
+        model.save(path)
+    monkeypatch.undo()
+
+    def refuse(**_):
+        raise PermissionError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(files.tempfile, "mkstemp", refuse)
+    with pytest.raises(FileError, match=r"cannot write .*Permission denied"):
+        model.save(path)
+    assert os.listdir(path.parent) == []
+
+
+@pytest.mark.parametrize(
+    ("step", "overwrite"),
+    [("fsync", False), ("chmod", False), ("fsync", True), ("chmod", True), ("replace", True)],
+)
+def test_a_full_disk_leaves_nothing_behind(model, path, monkeypatch, step, overwrite):
+    """A write that fails half way leaves the old file, if there was one, and no fragments."""
+    if overwrite:
+        path.write_bytes(b"precious")
+
+    def full(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(files.os, step, full)
+    with pytest.raises(FileError, match="No space left"):
+        model.save(path, overwrite=overwrite)
+    assert os.listdir(path.parent) == ([path.name] if overwrite else [])
+    assert not overwrite or path.read_bytes() == b"precious"
+
+
+def test_an_interrupted_write_leaves_nothing_behind(model, path, monkeypatch):
+    """Ctrl-C during a write is passed on, without a fragment."""
+
+    def interrupt(_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(storage, "_bins_to_arrow", interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        model.save(path)
+    assert os.listdir(path.parent) == []
+
+
+def test_new_files_have_ordinary_permissions(model, path):
+    """The file is as readable as any other new file of this user, though it was born as a temporary one."""
+    model.save(path)
+    ordinary = path.with_name("ordinary")
+    ordinary.touch()
+    assert path.stat().st_mode == ordinary.stat().st_mode

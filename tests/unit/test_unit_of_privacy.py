@@ -1,0 +1,78 @@
+"""Units: what a release may know about the number of rows, and what it may show of it."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import spinney as sp
+from spinney.privacy.budget import Unit
+
+MODELS = {
+    "tree": sp.KDTreeSynthesizer("0.5"),
+    "paper": sp.KDTreeSynthesizer("0.5", rule="paper"),
+    "grid": sp.GridSynthesizer("0.5"),
+    "grid by width": sp.GridSynthesizer("0.5", bin_width=0.1),
+}
+SCHEMA = sp.Schema({"x": sp.Real(0, 1), "y": sp.Real(0, 1), "c": sp.Integer(0, 6)})
+
+
+def table(n):
+    return np.floor(np.random.default_rng(n).random((n, 3)) * [1e6, 1e6, 6]) / [1e6, 1e6, 1]
+
+
+def fitted(model, n, **options):
+    model = type(model)(**(model.get_params() | options))
+    return model.fit(table(n), SCHEMA)
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_a_private_number_of_rows_shapes_nothing(model):
+    """Under add-remove tables of 2 and of 20,000 rows are released by the same plan on the same lattice."""
+    small, large = (fitted(model, n, unit="add-remove") for n in (2, 20_000))
+    assert small.plan_ == large.plan_
+    assert small.release_.bins.lattice == large.release_.bins.lattice
+
+
+def test_a_public_number_of_rows_may_shape_the_plan():
+    """Under replace-one some automatic value follows n; otherwise the test above could not fail."""
+    plans = [(fitted(model, 2).plan_, fitted(model, 20_000).plan_) for model in MODELS.values()]
+    assert any(small != large for small, large in plans)
+
+
+@pytest.mark.parametrize("model", [MODELS["grid"], MODELS["paper"]], ids=["grid", "paper"])
+def test_assumed_rows_stand_in(model):
+    """A public guess takes the place of n under add-remove, and only there."""
+    few, many = (fitted(model, 50, unit="add-remove", assumed_rows=n).plan_ for n in (10, 10**6))
+    assert few != many
+    few, many = (fitted(model, 50, assumed_rows=n).plan_ for n in (10, 10**6))
+    assert few == many
+
+
+def test_the_card_hides_a_private_number_of_rows():
+    """Under add-remove the true number of rows is nowhere on the card; under replace-one it is public."""
+    n = 7351
+    model = fitted(MODELS["tree"], n, unit="add-remove")
+    assert model.card_.n_rows is None
+    assert "rows        private" in str(model.card_)
+    public = fitted(MODELS["tree"], n)
+    assert public.card_.n_rows == n
+    assert "7,351 (public)" in str(public.card_)
+    assert str(n) in public.card_.to_json()
+    described = json.loads(model.card_.to_json())
+    del described["n_bins"]
+    assert str(n) not in json.dumps(described)
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_noise_follows_the_unit(model):
+    """A replaced row counts twice: the noise on counts is twice as wide, and the sensitivity says so."""
+    replace, add = (fitted(model, 500, unit=unit) for unit in ("replace-one", "add-remove"))
+    assert (replace.plan_.unit, add.plan_.unit) == (Unit.REPLACE_ONE, Unit.ADD_REMOVE)
+    assert replace.plan_.count_rate / replace.plan_.count_epsilon == add.plan_.count_rate / add.plan_.count_epsilon / 2
+    assert replace.ledger_.events[-1].sensitivity == 2
+    assert add.ledger_.events[-1].sensitivity == 1
+    assert replace.card_.unit == "replace-one"
+    assert add.card_.unit == "add-remove"
