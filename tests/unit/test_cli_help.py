@@ -17,13 +17,14 @@ from spinney.cli.app import app
 from spinney.cli.verb import Verb
 
 ROOT = Path(__file__).parents[2]
-VERBS = ["schema", "fit", "sample", "card", "picture", "demo"]
+VERBS = ["schema", "fit", "sample", "card", "picture", "ledger", "demo"]
 
 
 def test_all_verbs_are_there_in_the_order_of_their_use() -> None:
     run = spinney("--help")
     assert run.status == 0
     assert list(app.commands) == VERBS
+    assert "\b" not in run.out.replace("\\b", "\b"), "the overview is laid out, not shown with its markup"
     places = [run.out.rindex(f"\n  {verb} ") for verb in VERBS]
     assert places == sorted(places)
 

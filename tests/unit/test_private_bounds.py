@@ -142,3 +142,35 @@ def test_rows_come_out_inside_the_bounds_found(unit):
     assert column.low <= rows.min()
     assert rows.max() <= column.high
     assert abs(rows.mean() - 50) < 5
+
+
+def test_depths_are_cut_where_bounds_were_paid_for():
+    """A depth that the bounds found leave no room for is cut, not refused after the bounds were charged."""
+    values = np.random.default_rng(0).integers(0, 3, (5_000, 1))
+    schema = sp.Schema({"n": sp.Integer(bounds="private")})
+    model = sp.KDTreeSynthesizer(4, fixed_depth=12, max_depth=15, bounds_share="0.5").fit(values, schema)
+    assert model.schema_["n"].high < 2**10
+    assert model.plan_.max_depth < 12
+
+
+@pytest.mark.parametrize("bounds", ["private", "from-data-not-private"])
+@pytest.mark.parametrize(
+    "model",
+    [sp.KDTreeSynthesizer(smallest_edge=1), sp.KDTreeSynthesizer(largest_edge=4), sp.GridSynthesizer(bin_width=2)],
+    ids=repr,
+)
+def test_lengths_wait_for_bounds(model, bounds):
+    """Lengths in units of a column are refused while its bounds are to be found, and nothing is spent."""
+    ledger = sp.Ledger(limit=1)
+    with pytest.raises(ParameterError, match="measured in units of the columns"):
+        model.fit(np.ones((10, 1)), sp.Schema({"x": sp.Real(bounds=bounds)}), ledger=ledger)
+    assert ledger.events == ()
+
+
+def test_impossible_sizes_are_refused_before_bounds_are_paid_for():
+    """A plan that would drown in empty bins costs nothing, private bounds or not."""
+    ledger = sp.Ledger(limit=1)
+    schema = sp.Schema({name: sp.Real(bounds="private") for name in "abc"})
+    with pytest.raises(BudgetError, match="empty bins"):
+        sp.KDTreeSynthesizer(fixed_depth=40, threshold=1).fit(np.ones((10, 3)), schema, ledger=ledger)
+    assert ledger.events == ()

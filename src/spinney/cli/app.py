@@ -12,6 +12,7 @@ from spinney import __version__
 from spinney.cli.card import card
 from spinney.cli.demo import demo
 from spinney.cli.fit import fit
+from spinney.cli.ledger import ledger
 from spinney.cli.outcome import WRONG_CALL, exit_status, report
 from spinney.cli.picture import picture
 from spinney.cli.sample import sample
@@ -41,7 +42,7 @@ class App(click.Group):
 @click.version_option(__version__, "--version", message="spinney %(version)s")
 @click.pass_context
 def app(ctx: click.Context) -> None:
-    r"""Turn a private table into a differentially private synthetic one.
+    """Turn a private table into a differentially private synthetic one.
 
     \b
     spinney schema   what must be stated about the table
@@ -49,13 +50,13 @@ def app(ctx: click.Context) -> None:
     spinney sample   draw rows from the release, as often as you like
 
     `spinney demo` shows all of it on a made-up town.
-    """
+    """  # noqa: D301  # click reads the backspace as "do not re-wrap"
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help(), err=True)
         ctx.exit(WRONG_CALL)
 
 
-for verb in (schema, fit, sample, card, picture, demo):
+for verb in (schema, fit, sample, card, picture, ledger, demo):
     app.add_command(verb)
 
 

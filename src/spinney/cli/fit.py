@@ -12,6 +12,7 @@ from spinney.cli.verb import FILE, TABLE, Verb, check_output, force_option, json
 from spinney.errors import ParameterError
 
 if TYPE_CHECKING:
+    from spinney.privacy.ledger import Ledger
     from spinney.release.card import Card
     from spinney.schema.table import Schema
     from spinney.synthesizers.base import Synthesizer
@@ -92,6 +93,7 @@ def _with_parameters(command: Callable[..., None]) -> Callable[..., None]:
         "spinney fit people.csv --schema schema.toml --epsilon 1 --out people.spinney",
         "spinney fit people.parquet --schema schema.toml --epsilon 1/3 --rule paper --out people.spinney",
         "spinney fit people.csv --schema schema.toml --epsilon 1 --method grid --bins 20 --out people.spinney",
+        "spinney fit people.csv --schema schema.toml --epsilon 1 --out people.spinney --ledger people.ledger",
         "zcat people.csv.gz | spinney fit - --schema schema.toml --epsilon 0.5 --out people.spinney --json",
     ),
 )
@@ -101,6 +103,9 @@ def _with_parameters(command: Callable[..., None]) -> Callable[..., None]:
 )
 @click.option("--epsilon", required=True, metavar="NUMBER", help="The whole budget, exactly: 1, 0.1 or 1/3.")
 @click.option("--out", required=True, metavar="FILE", help="The release file to write.")
+@click.option(
+    "--ledger", "ledger_path", type=FILE, metavar="FILE", help="Charge this ledger, and stop if it has too little left."
+)
 @_with_parameters
 @click.option(
     "--bounds-from-data-not-private",
@@ -114,6 +119,7 @@ def fit(
     schema_path: str,
     epsilon: str,
     out: str,
+    ledger_path: str | None,
     method: str,
     bounds_from_data_not_private: bool,
     force: bool,
@@ -125,21 +131,33 @@ def fit(
     TABLE is a CSV or Parquet file, or - for CSV on standard input. The output is checked before the table is read, and
     appears whole or not at all. Rows are drawn later by `spinney sample`, at no cost.
     """
+    ledger = None if ledger_path is None else _open_ledger(ledger_path, parameters)
     synthesizer = make_synthesizer(method, epsilon, parameters)
     if out == "-":
         raise click.UsageError("--out - is not possible for a release, which is no text; name a file")
-    check_output(out, force=force, inputs=[table, schema_path])
+    check_output(out, force=force, inputs=[path for path in (table, schema_path, ledger_path) if path is not None])
     schema = load_schema(schema_path, bounds_from_data=bounds_from_data_not_private)
-    card = fit_file(table, schema, synthesizer, out, force=force)
+    card = fit_file(table, schema, synthesizer, out, force=force, ledger=ledger)
     warn_of_brands(card)
     click.echo(card.to_json() if as_json else f"wrote {out}\n{essentials(card)}")
 
 
-def fit_file(table: str, schema: Schema, synthesizer: Synthesizer, out: str, *, force: bool) -> Card:
+def _open_ledger(path: str, parameters: dict[str, Any]) -> Ledger:
+    """The ledger in a file; the unit is the ledger's unless another was asked for."""
+    from spinney.privacy.ledger import Ledger
+
+    ledger = Ledger.open(path)
+    parameters["unit"] = parameters["unit"] or ledger.unit.value
+    return ledger
+
+
+def fit_file(
+    table: str, schema: Schema, synthesizer: Synthesizer, out: str, *, force: bool, ledger: Ledger | None = None
+) -> Card:
     """Read a table, fit it and save the release; returns its card."""
     from spinney.cli.tables import read_table
 
-    synthesizer.fit(read_table(table, schema), schema)
+    synthesizer.fit(read_table(table, schema), schema, ledger=ledger)
     synthesizer.save(out, overwrite=force)
     return synthesizer.card_
 

@@ -153,6 +153,12 @@ def brands(events: Iterable[Event]) -> list[Brand]:
     return [event for event in events if isinstance(event, Brand)]
 
 
+def decimal(value: Fraction) -> str:
+    """A fraction as people write it: exactly where a short decimal exists, otherwise as a fraction and a hint."""
+    text = f"{float(value):g}"
+    return text if Fraction(text) == value else f"{value} (about {float(value):.4g})"
+
+
 def event_to_dict(event: Event) -> dict[str, Any]:
     """An event as JSON-ready data; fractions become text."""
     described: dict[str, Any] = {"event": type(event).__name__}

@@ -9,7 +9,16 @@ from datetime import date
 from fractions import Fraction
 from typing import Any
 
-from spinney.privacy.ledger import Brand, Event, NotPrivate, brands, event_from_dict, event_to_dict, total_epsilon
+from spinney.privacy.ledger import (
+    Brand,
+    Event,
+    NotPrivate,
+    brands,
+    decimal,
+    event_from_dict,
+    event_to_dict,
+    total_epsilon,
+)
 from spinney.schema.table import Schema
 
 _LIMITS = "Not promised: protection from side channels such as timing, or from the sum of many releases of one table."
@@ -116,12 +125,6 @@ def _warning(brand: Brand) -> str:
     if isinstance(brand, NotPrivate):
         return f"{brand.note}: no privacy guarantee holds; for research on data that may be public"
     return f"{brand.note}: whoever knows the seed can remove it; for tests and figures"
-
-
-def decimal(value: Fraction) -> str:
-    """A fraction as people write it: exactly where a short decimal exists, otherwise as a fraction and a hint."""
-    text = f"{float(value):g}"
-    return text if Fraction(text) == value else f"{value} (about {float(value):.4g})"
 
 
 def _jsonable(value: Any) -> Any:

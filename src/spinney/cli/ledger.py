@@ -1,0 +1,74 @@
+"""`spinney ledger`: an account in a file that several releases of the same people share."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from spinney.cli.verb import Verb, check_output, json_option
+
+if TYPE_CHECKING:
+    from spinney.privacy.ledger import Ledger
+
+
+@click.command(
+    cls=Verb,
+    examples=(
+        "spinney ledger people.ledger --limit 2",
+        "spinney ledger people.ledger",
+        "spinney ledger people.ledger --json | jq .remaining",
+    ),
+)
+@click.argument("file", type=click.Path(dir_okay=False))
+@click.option("--limit", metavar="NUMBER", help="Open a new ledger that no release may take beyond this epsilon.")
+@click.option(
+    "--unit",
+    type=click.Choice(["replace-one", "add-remove"]),
+    help="The unit of a new ledger. Default: replace-one.",
+)
+@json_option
+def ledger(file: str, limit: str | None, unit: str | None, as_json: bool) -> None:
+    """Open the ledger FILE with a limit, or show what it says.
+
+    Releases of the same people add up. `spinney fit --ledger FILE` charges the ledger before it reads a count, and is
+    refused where the charge would exceed the limit.
+    """
+    from spinney.privacy.ledger import Ledger
+
+    if limit is None:
+        if unit is not None:
+            raise click.UsageError("--unit goes with --limit: an open ledger has its unit")
+        account = Ledger.open(file)
+    else:
+        check_output(file, force=False)
+        account = Ledger.create(file, limit=limit, unit=unit or "replace-one")
+    click.echo(json.dumps(_described(account), indent=2, ensure_ascii=False) if as_json else _text(account))
+
+
+def _described(account: Ledger) -> dict[str, object]:
+    from spinney.privacy.ledger import event_to_dict
+
+    return {
+        "unit": account.unit.value,
+        "limit": str(account.limit),
+        "spent": str(account.spent),
+        "remaining": str(account.remaining),
+        "events": [event_to_dict(event) for event in account.events],
+    }
+
+
+def _text(account: Ledger) -> str:
+    from spinney.privacy.ledger import Brand, decimal
+
+    assert account.limit is not None
+    assert account.remaining is not None
+    lines = [
+        f"spent {decimal(account.spent)} of {decimal(account.limit)}, {decimal(account.remaining)} left, "
+        f"unit {account.unit.value}"
+    ]
+    for event in account.events:
+        amount = "-" if isinstance(event, Brand) else decimal(event.epsilon)
+        lines.append(f"  {amount:>10}  {event.note}")
+    return "\n".join(lines)

@@ -1,0 +1,172 @@
+"""An account in a file: charged on disk before anything is touched, shared between processes, never over its limit."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from fractions import Fraction
+from pathlib import Path
+
+import pytest
+
+import spinney as sp
+from commands import spinney, write_people
+from spinney.errors import BudgetError, FileError, ParameterError
+from spinney.partition import kdtree
+from spinney.privacy.ledger import DiscreteLaplaceCounts, NotPrivate
+
+
+def counts(epsilon) -> DiscreteLaplaceCounts:
+    return DiscreteLaplaceCounts(Fraction(epsilon), sensitivity=2, note="counts")
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "people.ledger"
+
+
+def test_an_account_outlives_the_process(path):
+    """What was charged and branded is there when the file is opened again."""
+    first = sp.Ledger.create(path, limit="0.3", unit="add-remove")
+    first.charge(counts("0.1"))
+    first.brand(NotPrivate(note="bounds"))
+    again = sp.Ledger.open(path)
+    assert again.events == first.events
+    assert (again.limit, again.spent, again.remaining) == (Fraction(3, 10), Fraction(1, 10), Fraction(1, 5))
+    assert again.unit == "add-remove"
+
+
+def test_a_charge_beyond_the_limit_is_refused_by_whoever_asks(path):
+    """Two holders of one account see each other's charges, also those made after both had opened it."""
+    one, other = sp.Ledger.create(path, limit=1), sp.Ledger.open(path)
+    one.charge(counts("0.7"))
+    with pytest.raises(BudgetError, match="7/10 of 1 is spent"):
+        other.charge(counts("0.4"))
+    other.charge(counts("0.3"))
+    with pytest.raises(BudgetError):
+        one.charge(counts("0.001"))
+    assert sp.Ledger.open(path).spent == 1
+
+
+def test_processes_take_turns(path):
+    """Charges of several processes at once are all recorded, and not one too many."""
+    sp.Ledger.create(path, limit=2)
+    program = f"""
+from fractions import Fraction
+import spinney as sp
+from spinney.privacy.ledger import DiscreteLaplaceCounts
+ledger = sp.Ledger.open({str(path)!r})
+for _ in range(20):
+    try:
+        ledger.charge(DiscreteLaplaceCounts(Fraction(1, 20), 2, "counts"))
+    except sp.SpinneyError:
+        pass
+"""
+    children = [subprocess.Popen([sys.executable, "-c", program]) for _ in range(3)]
+    assert [child.wait(timeout=60) for child in children] == [0, 0, 0]
+    account = sp.Ledger.open(path)
+    assert account.spent == 2
+    assert len(account.events) == 40
+
+
+def test_the_charge_is_on_disk_before_counts_are_read(path, square, monkeypatch):
+    """When growth begins, another process could already read the whole charge."""
+    ledger = sp.Ledger.create(path, limit=1)
+    grow, seen = kdtree._grow, []
+
+    def spy(*arguments):
+        seen.append(sp.Ledger.open(path).spent)
+        return grow(*arguments)
+
+    monkeypatch.setattr(kdtree, "_grow", spy)
+    sp.KDTreeSynthesizer("0.4").fit(*square, ledger=ledger)
+    assert seen == [Fraction(2, 5)]
+
+
+def test_a_card_shows_its_own_release_only(path, square):
+    """The account holds both releases; each card holds one."""
+    ledger = sp.Ledger.create(path, limit=1)
+    first = sp.KDTreeSynthesizer("0.4").fit(*square, ledger=ledger)
+    second = sp.GridSynthesizer("0.6").fit(*square, ledger=ledger)
+    assert (first.card_.epsilon, second.card_.epsilon) == (Fraction(2, 5), Fraction(3, 5))
+    assert ledger.remaining == 0
+
+
+def test_a_file_that_exists_is_left_alone(path):
+    """Opening a new account never wipes an old one."""
+    sp.Ledger.create(path, limit=1).charge(counts("0.5"))
+    with pytest.raises(FileError, match="exists"):
+        sp.Ledger.create(path, limit=5)
+    assert sp.Ledger.open(path).spent == Fraction(1, 2)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "damaged"),
+        ("[1, 2]", "is not a Spinney ledger"),
+        ('{"format": "spinney-ledger", "format_version": 2}', "upgrade"),
+        ('{"format": "spinney-ledger", "format_version": 1, "unit": "people"}', "inconsistent"),
+        (
+            '{"format": "spinney-ledger", "format_version": 1, "unit": "replace-one", "limit": "1", '
+            '"events": [{"event": "Refund", "epsilon": "-1"}]}',
+            "inconsistent",
+        ),
+    ],
+)
+def test_files_that_are_no_ledgers_are_refused(path, text, message):
+    """Damaged, foreign and newer files are named and nothing is charged."""
+    path.write_text(text)
+    with pytest.raises(FileError, match=message):
+        sp.Ledger.open(path)
+    with pytest.raises(FileError, match="there is no ledger"):
+        sp.Ledger.open(path.with_name("absent"))
+
+
+def test_a_damaged_account_stops_the_next_charge(path, square):
+    """An account that was spoilt after it was opened is not written over."""
+    ledger = sp.Ledger.create(path, limit=1)
+    path.write_text("{")
+    with pytest.raises(FileError, match="damaged"):
+        sp.KDTreeSynthesizer("0.4").fit(*square, ledger=ledger)
+    assert path.read_text() == "{"
+
+
+def test_one_fit_spends_no_more_than_its_epsilon(square):
+    """A fit keeps its own books with its own limit inside a larger account."""
+    ledger = sp.Ledger(limit=10)
+    books = sp.Ledger(limit=1, parent=ledger)
+    with pytest.raises(BudgetError):
+        books.charge(counts(2))
+    assert ledger.events == ()
+    with pytest.raises(ParameterError, match="unit"):
+        sp.KDTreeSynthesizer(1, unit="add-remove").fit(*square, ledger=ledger)
+
+
+def test_the_command_line_keeps_the_account(tmp_path, path):
+    """`spinney ledger` opens and shows an account; `fit --ledger` charges it and stops at its limit."""
+    table, schema = write_people(tmp_path)
+    assert spinney("ledger", path, "--limit", "1.5", "--unit", "add-remove").status == 0
+    common = ["fit", table, "--schema", schema, "--epsilon", "1", "--ledger", path]
+    assert spinney(*common, "--out", tmp_path / "one.spinney").status == 0
+    refused = spinney(*common, "--out", tmp_path / "two.spinney")
+    assert refused.status == 1
+    assert "1 of 3/2 is spent" in refused.err
+    assert not (tmp_path / "two.spinney").exists()
+    shown = spinney("ledger", path)
+    assert "spent 1 of 1.5, 0.5 left, unit add-remove" in shown.out
+    assert "leaf counts" in shown.out
+    assert spinney("ledger", path, "--json").json["remaining"] == "1/2"
+    assert sp.load(tmp_path / "one.spinney").card.unit == "add-remove"
+
+
+def test_a_wrong_call_of_the_verb_is_told(tmp_path, path):
+    """An account is opened once, and --unit belongs to opening."""
+    assert spinney("ledger", path).status == 1
+    assert spinney("ledger", path, "--limit", "0").status == 2
+    assert spinney("ledger", path, "--limit", "1").status == 0
+    before = json.loads(path.read_text())
+    assert spinney("ledger", path, "--limit", "2").status == 2
+    assert spinney("ledger", path, "--unit", "add-remove").status == 2
+    assert json.loads(path.read_text()) == before
