@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import spinney as sp
-from spinney.errors import BudgetError
+from spinney.errors import BudgetError, ParameterError
 from spinney.privacy.ledger import DiscreteLaplaceCounts
 
 N = 2000
