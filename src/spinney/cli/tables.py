@@ -163,7 +163,7 @@ def _read_typed(data: Any, names: list[str], schema: Schema) -> pa.Table:
 def _arrow_types(column: Column) -> Iterator[pa.DataType]:
     """Types to read a column as, best first. The rest are other spellings of the same values: 3.0 for 3."""
     if isinstance(column, Category):
-        return iter([pa.string()] if isinstance(column.values[0], str) else [pa.int64(), pa.float64()])
+        return iter([pa.string()] if column.is_text else [pa.int64(), pa.float64()])
     if isinstance(column, Integer):
         return iter([pa.int64(), pa.float64()])
     if isinstance(column, Boolean):

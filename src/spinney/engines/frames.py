@@ -87,8 +87,7 @@ def _open_array(array: NDArray[Any], schema: Schema) -> Table:
         raise SchemaError(f"an array of dtype {array.dtype} is not numeric; pass a data frame for other types")
     position = {name: index for index, name in enumerate(schema)}
     for name, column in schema.items():
-        is_text = isinstance(column, Category) and isinstance(column.values[0], str)
-        if isinstance(column, (Date, Datetime)) or is_text:
+        if isinstance(column, (Date, Datetime)) or column.is_text:
             raise SchemaError(f"column {name!r} is of type {column.type_name}, which a numeric array cannot hold")
     return Table("numpy", len(array), schema, lambda name: _native(array[:, position[name]]))
 
@@ -136,14 +135,13 @@ def _open_frame(frame: Any, schema: Schema) -> Table:
 
 def _fits(dtype: Any, column: Column) -> bool:
     """Whether values of this dtype can be meant by this column type, without looking at them."""
-    is_text = isinstance(column, Category) and isinstance(column.values[0], str)
     if dtype.is_numeric():
         # A column of floats may be all null, whatever is meant by it.
-        return not isinstance(column, (Date, Datetime)) and (dtype.is_float() or not is_text)
+        return not isinstance(column, (Date, Datetime)) and (dtype.is_float() or not column.is_text)
     if isinstance(dtype, nw.Boolean):
         return isinstance(column, Boolean)
     if isinstance(dtype, nw.String):
-        return is_text
+        return column.is_text
     if isinstance(dtype, (nw.Categorical, nw.Enum)):
         return isinstance(column, Category)
     if isinstance(dtype, nw.Date):
@@ -260,8 +258,7 @@ def _texts(series: Any) -> Any:
 
 def _positions(series: Any, column: Column) -> Physical:
     assert isinstance(column, Category)
-    is_text = isinstance(column.values[0], str)
-    array = _texts(series) if is_text else _whole_numbers(series)
+    array = _texts(series) if column.is_text else _whole_numbers(series)
     found = pc.index_in(array, value_set=pa.array(column.values, type=array.type))
     if found.null_count > array.null_count:
         raise InputError("some value is not in the schema's list of values; add it to the list or recode the column")

@@ -16,13 +16,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any, Literal
+from typing import Any, Literal, TypedDict, Unpack
 
 import flint
 import numpy as np
 from numpy.typing import NDArray
 
 from spinney.errors import ParameterError
+from spinney.partition.calibration import largest_privtree_rate
 from spinney.privacy.budget import Unit
 from spinney.privacy.discrete import SMALLEST_RATE, discrete_laplace
 from spinney.privacy.ledger import Charge, DiscreteLaplaceCounts, SplitDecisions
@@ -149,58 +150,30 @@ def grid_plan(*, unit: Unit, depth: int, epsilon: Fraction, threshold: int) -> S
     return SplitPlan("grid", unit, fixed_depth=depth, max_depth=depth, count_epsilon=epsilon, threshold=threshold)
 
 
-def paper_plan(
-    *,
-    unit: Unit,
-    fixed_depth: int,
-    max_depth: int,
-    decision_epsilon: Fraction,
-    count_epsilon: Fraction,
-    cutoff: int,
-    threshold: int,
-) -> SplitPlan:
+class TreeSettings(TypedDict):
+    """What the two tree rules have in common."""
+
+    unit: Unit
+    fixed_depth: int
+    max_depth: int
+    count_epsilon: Fraction
+    cutoff: int
+    threshold: int
+
+
+def paper_plan(*, decision_epsilon: Fraction, **settings: Unpack[TreeSettings]) -> SplitPlan:
     """Algorithms 2-3: decision noise of scale (unit factor) * (max_depth - fixed_depth) / epsilon', as printed."""
-    levels = max_depth - fixed_depth
-    return SplitPlan(
-        "paper",
-        unit,
-        fixed_depth,
-        max_depth,
-        count_epsilon,
-        threshold,
-        decision_epsilon=decision_epsilon if levels > 0 else Fraction(0),
-        decision_rate=decision_epsilon / (unit.factor * levels) if levels > 0 else Fraction(0),
-        cutoff=cutoff,
-    )
+    levels = settings["max_depth"] - settings["fixed_depth"]
+    if levels <= 0:
+        return SplitPlan("paper", **settings)
+    rate = decision_epsilon / (settings["unit"].factor * levels)
+    return SplitPlan("paper", **settings, decision_epsilon=decision_epsilon, decision_rate=rate)
 
 
-def privtree_plan(
-    *,
-    unit: Unit,
-    fixed_depth: int,
-    max_depth: int,
-    decision_epsilon: Fraction,
-    count_epsilon: Fraction,
-    cutoff: int,
-    threshold: int,
-) -> SplitPlan:
+def privtree_plan(*, decision_epsilon: Fraction, **settings: Unpack[TreeSettings]) -> SplitPlan:
     """The PrivTree rule with the largest decision rate whose certified worst-case loss is within epsilon'."""
-    from spinney.partition.calibration import largest_privtree_rate
-
-    levels = max_depth - fixed_depth
-    if levels > 0:
-        rate, decay = largest_privtree_rate(decision_epsilon, levels=levels, unit=unit)
-    else:
-        decision_epsilon, rate, decay = Fraction(0), Fraction(0), 0
-    return SplitPlan(
-        "privtree",
-        unit,
-        fixed_depth,
-        max_depth,
-        count_epsilon,
-        threshold,
-        decision_epsilon=decision_epsilon,
-        decision_rate=rate,
-        cutoff=cutoff,
-        decay=decay,
-    )
+    levels = settings["max_depth"] - settings["fixed_depth"]
+    if levels <= 0:
+        return SplitPlan("privtree", **settings)
+    rate, decay = largest_privtree_rate(decision_epsilon, levels=levels, unit=settings["unit"])
+    return SplitPlan("privtree", **settings, decision_epsilon=decision_epsilon, decision_rate=rate, decay=decay)

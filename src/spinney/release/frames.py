@@ -82,7 +82,7 @@ def _to_array(positions: NDArray[np.float64], schema: Schema) -> NDArray[np.floa
         if isinstance(column, Real):
             np.clip(array[index], column.low, column.high, out=array[index])
             continue
-        if isinstance(column, (Date, Datetime)) or (isinstance(column, Category) and isinstance(column.values[0], str)):
+        if isinstance(column, (Date, Datetime)) or column.is_text:
             raise ParameterError(f"frame='numpy' cannot hold a column of type {column.type_name}; ask for 'pyarrow'")
         values = _arrow_column(array[index], column)
         array[index] = values.cast(pa.float64()).to_numpy(zero_copy_only=False)

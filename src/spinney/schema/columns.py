@@ -44,6 +44,11 @@ class Column:
         if not isinstance(self.nullable, bool):
             raise SchemaError(f"{type(self).__name__}: nullable={self.nullable!r} is not true or false")
 
+    @property
+    def is_text(self) -> bool:
+        """Whether values are texts; everything else is a number underneath."""
+        return False
+
     def to_dict(self) -> dict[str, Any]:
         """The column as plain data for TOML and JSON; what is at its default is left out."""
         described: dict[str, Any] = {"type": self.type_name}
@@ -278,6 +283,10 @@ class Category(Column):
         if len(set(values)) != len(values):
             raise SchemaError("Category: values repeats a value; list each once")
         object.__setattr__(self, "values", values)
+
+    @property
+    def is_text(self) -> bool:
+        return isinstance(self.values[0], str)
 
     def to_dict(self) -> dict[str, Any]:
         return Column.to_dict(self) | {"values": list(self.values)}
