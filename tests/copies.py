@@ -46,7 +46,7 @@ class ScriptedEntropy:
 
 def line_of(depth: int) -> dict[str, sp.Integer]:
     """Columns of a one-dimensional small table whose cells are all possible."""
-    return {"x": sp.Integer(0, 2**depth - 1)}
+    return {"x": sp.Integer(0, 2**depth - 1, bits=depth)}
 
 
 def lattice_of(columns: Mapping[str, Any], n_bits: int = 0) -> Lattice:

@@ -40,12 +40,23 @@ def write_whole(path: str | Path, write: Callable[[IO[bytes]], None], *, overwri
                 check_writable(path, overwrite=False)
             except OSError:
                 os.replace(partial, path)  # a file system without hard links
+        _settle_folder(path.parent)
     except OSError as err:
         if isinstance(err, SpinneyError):
             raise
         raise FileError(f"cannot write {str(path)!r}: {err.strerror or err}") from err
     finally:
         Path(partial).unlink(missing_ok=True)
+
+
+def _settle_folder(folder: Path) -> None:
+    """Have the new name itself on disk, where folders can be synchronised."""
+    if os.name == "posix":
+        descriptor = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def check_writable(path: str | Path, *, overwrite: bool) -> None:

@@ -98,3 +98,13 @@ def test_no_levels_cost_nothing() -> None:
     losses = {unit: [float(worst_path_loss(rate, 3, levels, unit)) for levels in (0, 1)] for unit in Unit}
     assert losses[Unit.ADD_REMOVE] == pytest.approx([0, 1 / 3])
     assert losses[Unit.REPLACE_ONE] == pytest.approx([0, 2 / 3])
+
+
+@pytest.mark.parametrize("unit", Unit)
+@pytest.mark.parametrize("epsilon", [Fraction(1, 2**30), Fraction(1), Fraction(300), Fraction(1000), Fraction(2**20)])
+def test_every_rate_is_certified_and_near_the_best(unit, epsilon):
+    """From the smallest to the largest budget the rate is certified, and 0.1 % more would not be."""
+    rate, decay = largest_privtree_rate(epsilon, levels=40, unit=unit)
+    assert is_within(rate, decay, 40, unit, epsilon)
+    more = rate * Fraction(1001, 1000)
+    assert not is_within(more, decay_for(more), 40, unit, epsilon)

@@ -167,7 +167,6 @@ def test_columns_of_the_wrong_type(make, values, column):
         ([7351], DAY),
         ([7351, "a"], sp.Category(["a"])),
         ([{"a": 7351}], sp.Category(["a"])),
-        ([2**80], sp.Integer(0, 9)),
     ],
     ids=repr,
 )

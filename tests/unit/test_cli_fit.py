@@ -222,7 +222,7 @@ def test_dates_and_times_are_iso(tmp_path: Path) -> None:
     assert str(row["m"]) == "2020-01-01 10:00:00.500000"
     assert row["z"].isoformat() == "2020-07-01T09:00:00+01:00"
     table = read(tmp_path, "d,m,z\n2020-02-29 00:00:00,2020-01-01T10:00:00.123456789,2020-07-01T10:00:00Z\n", **schema)
-    assert pa.types.is_timestamp(table["d"].type), "a day may be written with a time"
+    assert str(table.to_pylist()[0]["d"]) == "2020-02-29", "a day may be written with a time"
 
 
 def test_quoted_fields_may_hold_commas_and_newlines(tmp_path: Path) -> None:

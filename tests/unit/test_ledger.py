@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
+import sys
+import threading
 from fractions import Fraction
 
 import pytest
@@ -135,3 +138,26 @@ def test_repr_shows_the_account():
     ledger = sp.Ledger(limit=2, unit="add-remove")
     ledger.charge(counts("0.5"))
     assert repr(ledger) == "Ledger(unit='add-remove', spent 1/2 of 2, 1 events)"
+
+
+def test_threads_cannot_overspend():
+    """Checking and recording are one step, also when many threads charge at once."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        for _ in range(50):
+            ledger = sp.Ledger(limit=1)
+
+            def spend(ledger=ledger) -> None:
+                for _ in range(4):
+                    with contextlib.suppress(BudgetError):
+                        ledger.charge(counts("0.3"))
+
+            threads = [threading.Thread(target=spend) for _ in range(8)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert ledger.spent == Fraction(9, 10)
+    finally:
+        sys.setswitchinterval(interval)

@@ -93,6 +93,33 @@ def test_a_card_shows_its_own_release_only(path, square):
     assert ledger.remaining == 0
 
 
+def test_another_way_to_the_file_is_the_same_account(path, tmp_path, monkeypatch):
+    """A link, or a relative path and another working folder, leads to one account with one limit."""
+    sp.Ledger.create(path, limit=1)
+    (tmp_path / "elsewhere").mkdir()
+    link = tmp_path / "elsewhere" / "link.ledger"
+    link.symlink_to(path)
+    sp.Ledger.open(link).charge(counts("0.6"))
+    assert link.is_symlink()
+    monkeypatch.chdir(tmp_path)
+    relative = sp.Ledger.open(path.name)
+    monkeypatch.chdir(tmp_path / "elsewhere")
+    relative.charge(counts("0.4"))
+    with pytest.raises(BudgetError):
+        sp.Ledger.open(path).charge(counts("0.1"))
+    assert sp.Ledger.open(path).spent == 1
+
+
+def test_an_exhausted_account_is_told_before_the_table_is_read(tmp_path, path):
+    """With nothing left, a table that cannot be read is not even opened."""
+    table, schema = write_people(tmp_path, table="x,age,colour\n1,2,SECRET\n")
+    sp.Ledger.create(path, limit="0.5")
+    out = tmp_path / "r.spinney"
+    run = spinney("fit", table, "--schema", schema, "--epsilon", "1", "--out", out, "--ledger", path)
+    assert run.status == 1
+    assert "does not fit" in run.err
+
+
 def test_a_file_that_exists_is_left_alone(path):
     """Opening a new account never wipes an old one."""
     sp.Ledger.create(path, limit=1).charge(counts("0.5"))

@@ -7,6 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 
 import spinney as sp
@@ -174,3 +175,10 @@ def test_impossible_sizes_are_refused_before_bounds_are_paid_for():
     with pytest.raises(BudgetError, match="empty bins"):
         sp.KDTreeSynthesizer(fixed_depth=40, threshold=1).fit(np.ones((10, 3)), schema, ledger=ledger)
     assert ledger.events == ()
+
+
+def test_days_before_the_calendar_are_moved_into_it():
+    """Values before the year 1, which a day column can hold, cost their share and give bounds, not an error."""
+    days = pa.table({"d": pa.array([-(2**21) + 5] * N, type=pa.int32()).cast(pa.date32())})
+    model = sp.KDTreeSynthesizer(4, bounds_share="0.5").fit(days, sp.Schema({"d": sp.Date(bounds=PAID)}))
+    assert model.schema_["d"].low == date(1, 1, 1)

@@ -76,3 +76,20 @@ def test_noise_follows_the_unit(model):
     assert add.ledger_.events[-1].sensitivity == 1
     assert replace.card_.unit == "replace-one"
     assert add.card_.unit == "add-remove"
+
+
+@pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+def test_an_empty_table_is_a_neighbour_like_any_other(model):
+    """Under add-remove a table without rows is released; an error would tell it from a table of one row."""
+    empty, one = (fitted(model, n, unit="add-remove", threshold=1) for n in (0, 1))
+    assert empty.plan_ == one.plan_
+    assert empty.card_.epsilon == one.card_.epsilon
+    assert empty.card_.n_rows is None
+
+
+def test_private_bounds_of_an_empty_table():
+    """Where no magnitude stands out, the error comes after the charge and says so, rows or no rows."""
+    schema = sp.Schema({"x": sp.Real(bounds="private")})
+    for n_rows in (0, 1):
+        with pytest.raises(sp.SpinneyError, match="no magnitude stood out"):
+            sp.KDTreeSynthesizer(1, unit="add-remove").fit(np.ones((n_rows, 1)), schema)

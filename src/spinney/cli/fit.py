@@ -156,7 +156,10 @@ def fit_file(
 ) -> Card:
     """Read a table, fit it and save the release; returns its card."""
     from spinney.cli.tables import read_table
+    from spinney.privacy.budget import Unit, parse_epsilon
 
+    if ledger is not None:  # an exhausted account is told before the table is opened
+        ledger.require(parse_epsilon(synthesizer.epsilon), unit=Unit.parse(synthesizer.unit))
     synthesizer.fit(read_table(table, schema), schema, ledger=ledger)
     synthesizer.save(out, overwrite=force)
     return synthesizer.card_

@@ -15,18 +15,17 @@ from pathlib import Path
 from typing import IO, Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
+from spinney.cli.texts import parse_texts
 from spinney.errors import InputError, ParameterError
 from spinney.files import write_whole
-from spinney.schema.columns import Boolean, Category, Column, Date, Datetime, Integer
+from spinney.schema.columns import Boolean, Column, Real
 from spinney.schema.table import Schema
 
 _PARQUET = (".parquet", ".pq")
 _CSV = (".csv", ".csv.gz")
-_NULL_SPELLINGS = tuple(pacsv.ConvertOptions().null_values)
 
 
 def check_table_name(path: str, argument: str, *, endings: tuple[str, ...] = (".csv", *_PARQUET)) -> None:
@@ -136,50 +135,34 @@ def _header(data: Any) -> list[str]:
 
 
 def _read_typed(data: Any, names: list[str], schema: Schema) -> pa.Table:
-    """The CSV with every column as its schema says; where a first choice of type fails, the next is tried."""
-    choices = {name: _arrow_types(schema[name]) if name in schema else iter([pa.string()]) for name in names}
-    types = {name: next(choices[name]) for name in names}
-    while True:
-        try:
-            table = _read_csv(data, types)
-            break
-        except pa.ArrowInvalid as err:
-            name = _failing_column(err, names)
-            if name is None:
-                raise _told(err) from None  # the cause quotes values of the table
-            try:
-                types[name] = next(choices[name])
-            except StopIteration:
-                kind = schema[name].type_name if name in schema else "text"
-                raise InputError(
-                    f"column {name!r}: some value cannot be read as {kind}; clean the column or change its type"
-                ) from None
+    """The CSV with every column as its schema says, each value read by itself."""
+    types = {name: _first_type(schema[name]) if name in schema else pa.string() for name in names}
+    try:
+        table = _read_csv(data, types)
+    except pa.ArrowInvalid as err:
+        name = _failing_column(err, names)
+        # The cause quotes values of the table.
+        raise (_told(err) if name is None else _unreadable(name, schema)) from None
     for index, name in enumerate(names):
-        if name in schema and schema[name].nullable and pa.types.is_string(types[name]):
-            table = table.set_column(index, name, _with_nulls(table[name], schema[name]))
+        if name in schema and pa.types.is_string(types[name]):
+            try:
+                values = parse_texts(table[name], schema[name])
+            except (pa.ArrowInvalid, InputError):
+                raise _unreadable(name, schema) from None
+            table = table.set_column(index, name, values)
     return table
 
 
-def _arrow_types(column: Column) -> Iterator[pa.DataType]:
-    """Types to read a column as, best first. The rest are other spellings of the same values: 3.0 for 3."""
-    if isinstance(column, Category):
-        return iter([pa.string()] if column.is_text else [pa.int64(), pa.float64()])
-    if isinstance(column, Integer):
-        return iter([pa.int64(), pa.float64()])
-    if isinstance(column, Boolean):
-        return iter([pa.bool_()])
-    if isinstance(column, Date):
-        return iter([pa.date32(), pa.timestamp("us")])
-    if isinstance(column, Datetime):
-        return iter([pa.timestamp("us", column.timezone), pa.timestamp("ns", column.timezone)])
-    return iter([pa.float64()])
+def _first_type(column: Column) -> pa.DataType:
+    """What the reader makes of a column: numbers and truth values have one spelling each, the rest is parsed later."""
+    if isinstance(column, Real):
+        return pa.float64()
+    return pa.bool_() if isinstance(column, Boolean) else pa.string()
 
 
-def _with_nulls(values: Any, column: Column) -> Any:
-    """Text with its spellings of "missing" as nulls, except those that the schema lists as values."""
-    assert isinstance(column, Category)
-    missing = pa.array([spelling for spelling in _NULL_SPELLINGS if spelling not in column.values], type=pa.string())
-    return pc.if_else(pc.is_in(values, value_set=missing), pa.scalar(None, pa.string()), values)
+def _unreadable(name: str, schema: Schema) -> InputError:
+    kind = schema[name].type_name if name in schema else "text"
+    return InputError(f"column {name!r}: some value cannot be read as {kind}; clean the column or change its type")
 
 
 def _failing_column(err: pa.ArrowInvalid, names: list[str]) -> str | None:

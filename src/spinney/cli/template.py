@@ -15,7 +15,8 @@ import pyarrow as pa
 from spinney.errors import InputError
 
 _PREAMBLE = """\
-# A Spinney schema. Names and types come from the file; the rest is for you to state.
+# A Spinney schema. Names and types come from the file; the rest is for you to state. The types of a CSV are a guess
+# from its values: whether "integer" or "real" is right is for you to say, from what is publicly known.
 #
 # Lists of values, and bounds unless they are paid for, are blank on purpose. The smallest and largest value in the
 # table, and which values occur, are facts about the people in it, and bounds read off the data would leak them without

@@ -17,6 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
+from spinney.engines.objects import convert_objects
 from spinney.errors import InputError, SchemaError
 from spinney.schema.columns import Boolean, Category, Column, Date, Datetime, Integer, Real
 from spinney.schema.table import Schema
@@ -67,13 +68,10 @@ class Table:
 
 
 def open_table(frame: Any, schema: Schema) -> Table:
-    """The frame as a `Table`, after checking that it has rows and exactly the schema's columns with fitting types."""
+    """The frame as a `Table`, after checking that it has exactly the schema's columns, with fitting types."""
     if not isinstance(schema, Schema):
         raise SchemaError(f"schema is a {type(schema).__name__}, not a Schema; make one with sp.Schema({{...}})")
-    table = _open_array(frame, schema) if isinstance(frame, np.ndarray) else _open_frame(frame, schema)
-    if table.n_rows == 0:
-        raise InputError("the table has no rows; there is nothing to release")
-    return table
+    return _open_array(frame, schema) if isinstance(frame, np.ndarray) else _open_frame(frame, schema)
 
 
 def _open_array(array: NDArray[Any], schema: Schema) -> Table:
@@ -126,11 +124,20 @@ def _open_frame(frame: Any, schema: Schema) -> Table:
         if name not in names:
             raise SchemaError(f"column {name!r} is in the schema but not in the table")
         dtype = wrapped.schema[name]
-        if kind == "pandas" and frame[name].dtype == object:
-            dtype = nw.Object()
-        if not _fits(dtype, column):
+        if not _is_object(frame, name, dtype) and not _fits(dtype, column):
             raise SchemaError(f"column {name!r} has type {dtype} in the table, which does not fit {column.type_name}")
-    return Table(kind, len(wrapped), schema, lambda name: wrapped[name])
+
+    def values(name: str) -> Any:
+        if _is_object(frame, name, wrapped.schema[name]):
+            return convert_objects(wrapped[name].to_list(), schema[name])
+        return wrapped[name]
+
+    return Table(kind, len(wrapped), schema, values)
+
+
+def _is_object(frame: Any, name: str, dtype: Any) -> bool:
+    """Whether a column holds Python objects, of which each may be of its own type."""
+    return isinstance(dtype, nw.Object) or getattr(frame[name], "dtype", None) == np.dtype(object)
 
 
 def _fits(dtype: Any, column: Column) -> bool:
@@ -150,8 +157,8 @@ def _fits(dtype: Any, column: Column) -> bool:
         if isinstance(column, Datetime):
             return (dtype.time_zone is None) == (column.timezone is None)
         return isinstance(column, Date) and dtype.time_zone is None
-    # Object columns of pandas and columns of nulls alone are settled when their values are converted.
-    return isinstance(dtype, (nw.Object, nw.Unknown))
+    # Columns of nulls alone are settled when their values are converted.
+    return isinstance(dtype, nw.Unknown)
 
 
 # ------------------------------------------------------------------------------------------------- conversion
@@ -159,6 +166,8 @@ def _fits(dtype: Any, column: Column) -> bool:
 
 def _arrow(series: Any) -> Any:
     """A column as one arrow array."""
+    if isinstance(series, pa.Array):
+        return series
     if isinstance(series, np.ndarray):
         return pa.array(series, from_pandas=True)
     array = series.to_arrow()
@@ -182,7 +191,7 @@ def _only(kinds: tuple[Callable[[Any], bool], ...], array: Any) -> Any:
 
 def _floats(series: Any) -> NDArray[Any]:
     """Real values without a copy where the table already holds floats of 32 or 64 bits."""
-    if isinstance(series, np.ndarray) or series.dtype.is_float():
+    if isinstance(series, np.ndarray) or (not isinstance(series, pa.Array) and series.dtype.is_float()):
         values = series if isinstance(series, np.ndarray) else _native(np.asarray(series.to_numpy()))
         if values.dtype.kind in "fiub":
             return values if values.dtype.kind == "f" else values.astype(np.float64)

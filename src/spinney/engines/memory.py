@@ -32,7 +32,7 @@ def count_cells(table: Table, lattice: Lattice) -> CellCounts:
     n_threads = os.cpu_count() or 1
     part = min(_LARGEST_PART, max(_SMALLEST_PART, -(-table.n_rows // n_threads)))
     starts = range(0, table.n_rows, part)
-    if len(starts) == 1:
+    if len(starts) <= 1:
         return _count_part(columns, lattice, 0, table.n_rows)
     counted: CellCounts | None = None
     with ThreadPoolExecutor(n_threads) as pool:

@@ -77,7 +77,15 @@ def _logical_bounds(column: Bounded, axis: Axis, lowest: int, highest: int) -> t
         # Rung edges are whole, and the upper edge itself belongs to the next rung.
         return int(low), max(int(low), int(high) - 1)
     if isinstance(column, Date):
-        return column.logical(max(low, _EARLIEST_DAY)), column.logical(min(high, _LATEST_DAY))
+        return _in_calendar(column, low, high, unit=1, margin=0)
     if isinstance(column, Datetime):
-        return column.logical(max(low, (_EARLIEST_DAY + 1) * _DAY)), column.logical(min(high, _LATEST_DAY * _DAY))
+        # A day inside the ends of the calendar, so that no time zone leads out of it.
+        return _in_calendar(column, low, high, unit=_DAY, margin=1)
     return low, high
+
+
+def _in_calendar(column: Bounded, low: float, high: float, *, unit: int, margin: int) -> tuple[object, object]:
+    """Both ends as logical values, moved into the days that a calendar has."""
+    earliest, latest = (_EARLIEST_DAY + margin) * unit, (_LATEST_DAY - margin) * unit
+    low, high = (min(max(end, earliest), latest) for end in (low, high))
+    return column.logical(low), column.logical(high)

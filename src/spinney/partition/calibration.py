@@ -40,8 +40,8 @@ def worst_path_loss(rate: Fraction, decay: int, levels: int, unit: Unit) -> flin
     if levels == 0:
         return flint.arb(0)
     a = (-arb_fraction(rate)).exp()
-    loss = arb_fraction(rate)
-    for i in range(levels - 1):
+    loss = arb_fraction(rate * min(levels, 2))  # the terms at cutoff - D and at cutoff are r each
+    for i in range(1, levels - 1):
         power = (-arb_fraction(rate * (i * decay))).exp() / (1 + a)
         loss += ((1 - a * power) / (1 - power)).log()
     return loss + arb_fraction(rate) if unit is Unit.REPLACE_ONE else loss
@@ -64,4 +64,6 @@ def largest_privtree_rate(epsilon: Fraction, *, levels: int, unit: Unit) -> tupl
         else:
             high = middle
     rate = epsilon * low / _GRID
-    return rate, decay_for(rate)
+    decay = decay_for(rate)
+    assert is_within(rate, decay, levels, unit, epsilon), "what is returned is certified"
+    return rate, decay

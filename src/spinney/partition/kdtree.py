@@ -14,7 +14,7 @@ import numba
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.errors import BudgetError
+from spinney.errors import BudgetError, ParameterError
 from spinney.partition.bins import NoisyBins
 from spinney.partition.counts import CellCounts
 from spinney.partition.empty import EmptySpace
@@ -56,6 +56,8 @@ def release_tree(
     counts: CellCounts, *, plan: SplitPlan, ledger: Ledger, entropy: Entropy, what: str = "table"
 ) -> NoisyBins:
     """Noisy bins of one tree. Charges `plan.epsilon` to the ledger before it reads a count."""
+    if plan.max_depth > counts.lattice.depth:
+        raise ParameterError(f"max_depth={plan.max_depth} is beyond the lattice's depth of {counts.lattice.depth}")
     check_size(plan)
     ledger.require(plan.epsilon, unit=plan.unit)
     for charge in plan.charges(what):  # [step 1] charge before touch

@@ -28,6 +28,9 @@ from spinney.privacy.budget import Unit
 from spinney.privacy.discrete import SMALLEST_RATE, discrete_laplace
 from spinney.privacy.ledger import Charge, DiscreteLaplaceCounts, SplitDecisions
 
+# Noisy counts are cut at 2^61: beyond this a cutoff would treat occupied nodes and empty ones differently.
+LARGEST_SETTING = 2**60
+
 Rule = Literal["grid", "paper", "privtree"]
 
 
@@ -54,6 +57,10 @@ class SplitPlan:
             )
         if self.threshold < 1:
             raise ParameterError(f"threshold={self.threshold} is below 1; a released bin must count something")
+        if max(self.threshold, abs(self.cutoff), self.decay * self.max_depth) >= LARGEST_SETTING:
+            raise ParameterError(
+                f"threshold={self.threshold} or cutoff={self.cutoff} is beyond 2^60; give a larger epsilon"
+            )
         if self.has_decisions and self.decision_rate <= 0:
             raise ParameterError("a tree with noisy levels needs a positive decision_rate")
         if self.count_rate < SMALLEST_RATE or (self.has_decisions and self.decision_rate < SMALLEST_RATE):

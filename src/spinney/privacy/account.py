@@ -27,7 +27,8 @@ class LedgerFile(Ledger):
 
     def __init__(self, path: Path, limit: Any, unit: Unit | str) -> None:
         super().__init__(limit, unit=unit)
-        self.path = path
+        # Resolved, so that a link or another working folder leads to the same account and the same lock.
+        self.path = path = path.resolve()
         # Reentrant, so that a charge may check and record under one lock.
         self._lock = FileLock(f"{path}.lock")
 

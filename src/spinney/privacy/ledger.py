@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, fields
 from fractions import Fraction
 from pathlib import Path
+from threading import RLock
 from typing import Any
 
 from spinney.errors import BudgetError, ParameterError
@@ -57,6 +58,9 @@ Event = Charge | Brand
 _EVENTS: dict[str, type[Event]] = {
     kind.__name__: kind for kind in (DiscreteLaplaceCounts, SplitDecisions, NotPrivate, UnsafeEntropy)
 }
+
+# Threads check and record one at a time. One lock for all ledgers, since charges are rare and locks cannot be pickled.
+_TURN = RLock()
 
 
 class Ledger:
@@ -128,10 +132,11 @@ class Ledger:
         """Record a charge, or raise and record nothing where it would exceed the limit."""
         if event.epsilon < 0:
             raise BudgetError(f"epsilon={event.epsilon} is negative; what was spent cannot be earned back")
-        self.require(event.epsilon, unit=self.unit)
-        if self._parent is not None:
-            self._parent.charge(event)
-        self._record(event)
+        with _TURN:
+            self.require(event.epsilon, unit=self.unit)
+            if self._parent is not None:
+                self._parent.charge(event)
+            self._record(event)
 
     def brand(self, event: Brand) -> None:
         """Record that the guarantee is void or conditional."""

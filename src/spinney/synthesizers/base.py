@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 import spinney
 from spinney.engines.frames import Table, open_table
 from spinney.engines.memory import check_values, count_cells, true_extremes
-from spinney.errors import NotFittedError, ParameterError
+from spinney.errors import InputError, NotFittedError, ParameterError
 from spinney.partition.bounds import ladder_lattice, release_bounds, widest_bounds
 from spinney.partition.kdtree import check_size, release_tree
 from spinney.partition.plan import SplitPlan
@@ -90,6 +90,8 @@ class Synthesizer(Parameters):
         check_placement(self.placement)
         bounds_share, assumed_rows = parse_share(self.bounds_share, "bounds_share"), _checked_rows(self.assumed_rows)
         table = open_table(frame, schema)
+        if unit.n_is_public and table.n_rows == 0:  # under add-remove an empty table is a neighbour like any other
+            raise InputError("the table has no rows; there is nothing to release")
         self._check(schema)
         entropy = SystemEntropy() if entropy is None else entropy
         books = Ledger(limit=epsilon, unit=unit, parent=ledger)  # one fit never spends more than its own epsilon

@@ -1,0 +1,149 @@
+"""A row's cell depends on that row alone: whatever the other rows are and however they are spelt.
+
+Sensitivity rests on this. A reader that chooses one type for a whole column breaks it: one row would move everybody.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime, timedelta, timezone
+from decimal import Decimal
+from fractions import Fraction
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import spinney as sp
+from spinney.cli.tables import read_table
+from spinney.engines.frames import open_table
+from spinney.engines.memory import count_cells
+from spinney.schema.columns import Column
+from spinney.schema.lattice import tree_lattice
+
+LARGE = 2**60 - 1
+
+TEXTS: dict[str, tuple[Column, list[str]]] = {
+    "large integers": (
+        sp.Integer(0, LARGE, bits=32),
+        [str(2**59 - 1), str(2**59), "5", "5.0", " 7", "+9", "1e3", "99999999999999999999", "-3", str(LARGE)],
+    ),
+    "integers with nulls": (sp.Integer(0, LARGE, bits=32, nullable=True), [str(2**59 - 1), "", "NA", "5.0", "nan"]),
+    "numbered categories": (sp.Category([2**53, 2**53 + 1, 7]), [str(2**53), str(2**53 + 1), "7", "7.0"]),
+    "text categories": (sp.Category(["7", "7.0", "NA", ""], nullable=True), ["7", "7.0", "NA", "", "NULL"]),
+    "reals": (
+        sp.Real(0, 1, bits=20, nullable=True),
+        ["0.1", "1e-1", ".1", "1", "0.10000000000000001", "", "inf"],
+    ),
+    "truth values": (sp.Boolean(nullable=True), ["true", "false", "1", "0", "True", ""]),
+    "days": (
+        sp.Date("1500-01-01", "2500-01-01", nullable=True),
+        ["1500-06-01", "2020-02-29", "2020-02-29 23:59:59", "2020-02-29T00:00", "", "2499-12-31"],
+    ),
+    "moments": (
+        sp.Datetime("1500-01-01", "2500-01-01", bits=32),
+        [
+            "1500-06-01T00:00:00",
+            "2020-01-01T10:00:00.123456789",
+            "2020-01-01 10:00:00",
+            "2020-01-01",
+            "2020-01-01T10:00",
+        ],
+    ),
+    "moments in a zone": (
+        sp.Datetime("1500-01-01", "2500-01-01", bits=32, timezone="Europe/London"),
+        ["1500-06-01T00:00:00Z", "2020-07-01T10:00:00+02:00", "2020-07-01T08:00:00.000000001Z"],
+    ),
+}
+
+OBJECTS: dict[str, tuple[Column, list]] = {
+    "decimals": (sp.Real(0, 1, bits=20), [Decimal("0.1"), Decimal("0.9"), Decimal("0.900000"), 0.1, 1, Fraction(1, 3)]),
+    "half precision": (sp.Real(0, 1, bits=20), [np.float16(0.4), 1, 0.4, np.float32(0.4), True]),
+    "integers": (
+        sp.Integer(0, LARGE, bits=32, nullable=True),
+        [2**59 - 1, 2**80, 5.0, Decimal(5), float("nan"), pd.NA],
+    ),
+    "truth values": (sp.Boolean(nullable=True), [True, 0, 1.0, np.False_, None]),
+    "days": (
+        sp.Date("1500-01-01", "2500-01-01", nullable=True),
+        [
+            date(1500, 1, 2),
+            datetime(2020, 1, 1, 23),
+            pd.Timestamp("2020-01-01 23:00"),
+            np.datetime64("2020-01-01"),
+            pd.NaT,
+        ],
+    ),
+    "moments": (
+        sp.Datetime("1500-01-01", "2500-01-01", bits=32, nullable=True),
+        [datetime(1500, 1, 2), pd.Timestamp("2020-01-01 10:00:00.123456789"), np.datetime64("2020-01-01T10:00"), None],
+    ),
+    "moments in a zone": (
+        sp.Datetime("1500-01-01", "2500-01-01", bits=32, timezone="UTC"),
+        [datetime(2020, 1, 1, tzinfo=UTC), datetime(1600, 1, 1, 2, tzinfo=timezone(timedelta(hours=2)))],
+    ),
+    "texts": (sp.Category(["a", "b"], nullable=True), ["a", "b", None, np.str_("a")]),
+}
+
+
+def cells(frame, column: Column) -> list[tuple[int, int]]:
+    """Codes and true counts of a table of one column."""
+    schema = sp.Schema({"v": column})
+    counts = count_cells(open_table(frame, schema), tree_lattice(schema))
+    return sorted(zip(counts.true_codes[:, 0].tolist(), counts.true_counts.tolist(), strict=True))
+
+
+def csv_cells(folder: Path, texts: list[str], column: Column) -> list[tuple[int, int]]:
+    path = folder / "t.csv"
+    path.write_text("v\n" + "".join(f'"{text}"\n' for text in texts))
+    return cells(read_table(str(path), sp.Schema({"v": column})), column)
+
+
+def object_cells(values: list, column: Column) -> list[tuple[int, int]]:
+    return cells(pd.DataFrame({"v": pd.Series(values, dtype=object)}), column)
+
+
+def added_up(parts: list[list[tuple[int, int]]]) -> list[tuple[int, int]]:
+    total: dict[int, int] = {}
+    for code, count in (pair for part in parts for pair in part):
+        total[code] = total.get(code, 0) + count
+    return sorted(total.items())
+
+
+@pytest.mark.parametrize("name", TEXTS)
+@settings(max_examples=25, derandomize=True, deadline=None)
+@given(data=st.data())
+def test_csv_rows_are_read_one_by_one(name, data, tmp_path_factory):
+    """Any rows of a CSV together have the cells that they have alone."""
+    folder = tmp_path_factory.mktemp("rows")
+    column, spellings = TEXTS[name]
+    rows = data.draw(st.lists(st.sampled_from(spellings), min_size=1, max_size=8))
+    assert csv_cells(folder, rows, column) == added_up([csv_cells(folder, [row], column) for row in rows])
+
+
+@pytest.mark.parametrize("name", OBJECTS)
+@settings(max_examples=25, derandomize=True, deadline=None)
+@given(data=st.data())
+def test_objects_are_read_one_by_one(name, data):
+    """Any Python objects in one column have the cells that they have alone."""
+    column, values = OBJECTS[name]
+    rows = data.draw(st.lists(st.sampled_from(values), min_size=1, max_size=8))
+    assert object_cells(rows, column) == added_up([object_cells([row], column) for row in rows])
+
+
+def test_one_spelling_moves_nobody(tmp_path):
+    """The case that a fallback of type gets wrong: a thousand large integers and one "5.0"."""
+    column = sp.Integer(0, LARGE, bits=20)
+    plain = csv_cells(tmp_path, [str(2**59 - 1)] * 1000 + ["5"], column)
+    spelt = csv_cells(tmp_path, [str(2**59 - 1)] * 1000 + ["5.0"], column)
+    assert plain == spelt
+    assert {count for _, count in plain} == {1000, 1}
+
+
+def test_different_values_have_different_cells(tmp_path):
+    """The comparison would notice: neighbouring large integers are told apart on a fine lattice."""
+    column = sp.Category([2**53, 2**53 + 1, 7])
+    assert len(csv_cells(tmp_path, [str(2**53), str(2**53 + 1), "7.0"], column)) == 3
+    assert len(object_cells([Decimal("0.1"), Decimal("0.900000")], sp.Real(0, 1, bits=20))) == 2
