@@ -32,7 +32,7 @@ def small_lattices(most_depth: int = 9) -> st.SearchStrategy[Lattice]:
     trees = st.lists(columns(), min_size=1, max_size=3).map(lambda drawn: tree_lattice(_named(drawn)))
     grids = st.lists(columns(), min_size=1, max_size=3).map(lambda drawn: grid_lattice(_named(drawn), bins=3))
     cubes = st.lists(st.integers(1, 9), min_size=1, max_size=3).map(
-        lambda edges: tree_lattice(_named([sp.Real(0, edge) for edge in edges]), axes="cube", default_bits=3)
+        lambda edges: tree_lattice(_named([sp.Real(0, edge, bits=3) for edge in edges]), axes="cube")
     )
     return st.one_of(trees, grids, cubes).filter(lambda lattice: lattice.depth <= most_depth)
 

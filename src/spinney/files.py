@@ -15,9 +15,9 @@ from typing import IO
 from spinney.errors import FileError, SpinneyError
 
 
-def write_whole(path: str | Path, write: Callable[[IO[bytes]], None], *, overwrite: bool) -> None:
-    """Let `write` fill a new file that appears at `path` complete or not at all."""
-    path = Path(path)
+def write_whole(path: str | Path, write: Callable[[IO[bytes]], object], *, overwrite: bool) -> None:
+    """Let `write` fill a new file that appears at `path`, or where a link there leads, complete or not at all."""
+    path = Path(path).resolve()
     check_writable(path, overwrite=overwrite)
     try:
         handle, partial = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".partial", dir=path.parent)
@@ -61,12 +61,19 @@ def _settle_folder(folder: Path) -> None:
 
 def check_writable(path: str | Path, *, overwrite: bool) -> None:
     """Raise if a file cannot be put at `path`; meant to be called before any budget is spent."""
-    path = Path(path)
+    path = Path(path).resolve()
     if path.is_dir():
         raise FileError(f"{str(path)!r} is a folder; name a file in it")
+    if path.exists() and not path.is_file():
+        raise FileError(f"{str(path)!r} is a device or a pipe, which cannot be replaced by a file; choose another name")
     if path.exists() and not overwrite:
         raise FileError(f"{str(path)!r} exists; choose another name or say that it may be overwritten")
     if not path.parent.is_dir():
         raise FileError(f"the folder {str(path.parent)!r} does not exist; make it first")
-    if not os.access(path.parent, os.W_OK):
-        raise FileError(f"the folder {str(path.parent)!r} cannot be written to")
+    try:
+        with tempfile.TemporaryFile(
+            dir=path.parent
+        ):  # asking for permission says too little: the disk may be read-only
+            pass
+    except OSError as err:
+        raise FileError(f"the folder {str(path.parent)!r} cannot be written to: {err.strerror or err}") from err

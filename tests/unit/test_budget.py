@@ -19,7 +19,6 @@ from spinney.privacy.budget import (
     parse_fraction,
     parse_length,
     parse_share,
-    split_budget,
 )
 
 NOT_NUMBERS = [
@@ -113,15 +112,6 @@ def test_lengths_are_positive_floats():
     for value in (0, -1, "x", "1e400", float("inf")):
         with pytest.raises(ParameterError, match="bin_width="):
             parse_length(value, "bin_width")
-
-
-@given(st.fractions(min_value=Fraction(1, 1000), max_value=1000), st.lists(st.integers(1, 50), min_size=1, max_size=9))
-def test_parts_add_up_exactly(epsilon, weights):
-    """Splitting a budget loses nothing to rounding and keeps proportions."""
-    shares = {str(i): Fraction(weight) for i, weight in enumerate(weights)}
-    parts = split_budget(epsilon, shares)
-    assert sum(parts.values()) == epsilon
-    assert all(parts[name] * shares["0"] == parts["0"] * shares[name] for name in shares)
 
 
 def test_units():

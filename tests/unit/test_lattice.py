@@ -108,9 +108,9 @@ def test_default_bits_shrink_with_the_number_of_columns(n_columns):
     assert 64 * (lattice.n_words - 1) < lattice.depth <= 64 * lattice.n_words
 
 
-def test_default_bits_can_be_set_and_stated_bits_win():
-    """`default_bits` is for columns that state none."""
-    lattice = tree_lattice(sp.Schema({"a": sp.Real(0, 1), "b": sp.Real(0, 1, bits=9)}), default_bits=5)
+def test_stated_bits_win():
+    """The automatic resolution is for columns that state none."""
+    lattice = tree_lattice(sp.Schema({"a": sp.Real(0, 1, bits=5), "b": sp.Real(0, 1, bits=9)}))
     assert [axis.bits for axis in lattice.axes] == [5, 9]
 
 

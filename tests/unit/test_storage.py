@@ -145,14 +145,14 @@ def test_folders_and_missing_folders(model, tmp_path):
 
 def test_folders_that_cannot_be_written_to(model, path, monkeypatch):
     """A read-only folder is refused before anything is written."""
-    monkeypatch.setattr(files.os, "access", lambda *_: False)
-    with pytest.raises(FileError, match="cannot be written to"):
-        model.save(path)
-    monkeypatch.undo()
 
     def refuse(**_):
         raise PermissionError(errno.EACCES, "Permission denied")
 
+    monkeypatch.setattr(files.tempfile, "TemporaryFile", refuse)
+    with pytest.raises(FileError, match=r"cannot be written to: Permission denied"):
+        model.save(path)
+    monkeypatch.undo()
     monkeypatch.setattr(files.tempfile, "mkstemp", refuse)
     with pytest.raises(FileError, match=r"cannot write .*Permission denied"):
         model.save(path)
@@ -196,3 +196,18 @@ def test_new_files_have_ordinary_permissions(model, path):
     ordinary = path.with_name("ordinary")
     ordinary.touch()
     assert path.stat().st_mode == ordinary.stat().st_mode
+
+
+def test_links_lead_to_their_target_and_pipes_are_kept(model, path):
+    """Overwriting through a link replaces what it points to; a pipe or device is never replaced."""
+    link, pipe = path.with_name("link.spinney"), path.with_name("pipe")
+    model.save(path)
+    before = path.read_bytes()
+    link.symlink_to(path)
+    sp.GridSynthesizer(1).fit(np.zeros((5, 1)), sp.Schema({"x": sp.Real(0, 1)})).save(link, overwrite=True)
+    assert link.is_symlink()
+    assert path.read_bytes() != before
+    os.mkfifo(pipe)
+    with pytest.raises(FileError, match="device or a pipe"):
+        model.save(pipe, overwrite=True)
+    assert pipe.is_fifo()

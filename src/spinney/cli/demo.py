@@ -62,7 +62,7 @@ def _check_folder(folder: Path, *, force: bool) -> None:
 def _make(scratch: Path, folder: Path) -> None:
     import pyarrow as pa
 
-    from spinney.cli.fit import essentials, fit_file
+    from spinney.cli.fit import fit_file
     from spinney.cli.sample import sample_file
     from spinney.cli.tables import read_table, write_table
     from spinney.cli.town import make_town, town_schema
@@ -79,7 +79,7 @@ def _make(scratch: Path, folder: Path) -> None:
 
     _show("fit", there["town.csv"], "--schema", there["schema.toml"], "--epsilon 1 --out", there["town.spinney"])
     card = fit_file(here["town.csv"], schema, KDTreeSynthesizer(epsilon="1"), here["town.spinney"], force=True)
-    click.echo(f"wrote {there['town.spinney']}\n{essentials(card)}\n")
+    click.echo(f"wrote {there['town.spinney']}\n{card.essentials}\n")
 
     _show("sample", there["town.spinney"], f"--rows {len(town)} --out", there["synthetic.parquet"])
     n_rows = sample_file(here["town.spinney"], here["synthetic.parquet"], n_rows=len(town), force=True)

@@ -139,7 +139,11 @@ def fit(
     schema = load_schema(schema_path, bounds_from_data=bounds_from_data_not_private)
     card = fit_file(table, schema, synthesizer, out, force=force, ledger=ledger)
     warn_of_brands(card)
-    click.echo(card.to_json() if as_json else f"wrote {out}\n{essentials(card)}")
+    if card.n_bins == 0:
+        click.secho(
+            "warning: every noisy count fell below the threshold, so the release is empty", err=True, fg="yellow"
+        )
+    click.echo(card.to_json() if as_json else f"wrote {out}\n{card.essentials}")
 
 
 def _open_ledger(path: str, parameters: dict[str, Any]) -> Ledger:
@@ -213,14 +217,3 @@ def load_schema(path: str, *, bounds_from_data: bool) -> Schema:
         if kind is not None and issubclass(kind, Bounded) and not entry.keys() & {"low", "high", "bounds"}:
             entry["bounds"] = "from-data-not-private"
     return Schema.from_dict(described)
-
-
-def essentials(card: Card) -> str:
-    """What a person should know of a release in three lines."""
-    return "\n".join(
-        [
-            f"  guarantee   {card.guarantee}",
-            f"  rows        {'private' if card.n_rows is None else f'{card.n_rows:,} (public)'}",
-            f"  bins        {card.n_bins:,} released",
-        ]
-    )

@@ -42,7 +42,7 @@ def ledger(file: str, limit: str | None, unit: str | None, as_json: bool) -> Non
             raise click.UsageError("--unit goes with --limit: an open ledger has its unit")
         account = Ledger.open(file)
     else:
-        check_output(file, force=False)
+        check_output(file, force=False, can_force=False)
         account = Ledger.create(file, limit=limit, unit=unit or "replace-one")
     click.echo(json.dumps(_described(account), indent=2, ensure_ascii=False) if as_json else _text(account))
 

@@ -1,8 +1,9 @@
 """How a run ends: the exit status and the one message, decided here for every verb.
 
     0    done
-    1    a failed run: the table does not fit its schema, the budget does not suffice, a file cannot be read or written
-    2    a wrong call: a bad option, parameter or schema, a missing input, an output that exists
+    1    a failed run: values do not fit the schema, the budget does not suffice, a file cannot be read or written
+    2    a wrong call: a bad option or parameter, a schema that does not describe the table's columns, a missing input,
+         an output that exists
     130  interrupted
 
 A user's mistake never shows a traceback. Neither does a mistake of ours unless asked for, because the values in a
@@ -45,7 +46,7 @@ def message(err: BaseException) -> str:
     if isinstance(err, SpinneyError):
         return str(err)
     if isinstance(err, (click.Abort, KeyboardInterrupt)):
-        return "interrupted; nothing was written"
+        return "interrupted; no output was written, though a ledger may have been charged"
     if isinstance(err, MemoryError):
         return "out of memory; use a machine with more, or fewer rows or columns at a time"
     if isinstance(err, OSError) and err.strerror:
@@ -66,4 +67,4 @@ def report(err: BaseException, *, as_json: bool) -> None:
     click.secho("error: ", err=True, nl=False, fg="red")
     click.echo(message(err), err=True)
     if isinstance(err, click.UsageError) and err.ctx is not None:
-        click.echo(f"{err.ctx.command_path} --help shows examples", err=True)
+        click.echo(f"{err.ctx.command_path} --help shows how it is called", err=True)

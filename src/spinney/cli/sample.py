@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
+
 import click
 
-from spinney.cli.verb import FILE, Verb, check_output, force_option, warn_of_brands
+from spinney.cli.verb import FILE, Verb, check_output, force_option, json_option, warn_of_brands
 
 PLACEMENTS = ("tilted", "uniform", "centre")
 
@@ -34,14 +36,18 @@ PLACEMENTS = ("tilted", "uniform", "centre")
     help="Where rows lie in their bin; by default as the release was fitted.",
 )
 @force_option
-def sample(release: str, rows: int | None, out: str, seed: int | None, placement: str | None, force: bool) -> None:
+@json_option
+def sample(
+    release: str, rows: int | None, out: str, seed: int | None, placement: str | None, force: bool, as_json: bool
+) -> None:
     """Draw synthetic rows from RELEASE.
 
     The output appears whole or not at all.
     """
     n_rows = sample_file(release, out, n_rows=rows, seed=seed, placement=placement, force=force)
     if out != "-":
-        click.echo(f"wrote {n_rows:,} synthetic rows to {out}")
+        wrote = f"wrote {n_rows:,} synthetic rows to {out}"
+        click.echo(json.dumps({"out": out, "rows": n_rows}) if as_json else wrote)
 
 
 def sample_file(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import IO
 
 import click
@@ -19,7 +20,7 @@ from spinney.cli.verb import TABLE, Verb, check_output, force_option
     ),
 )
 @click.argument("table", type=TABLE)
-@click.option("--out", metavar="FILE", help="The template; by default it is printed.")
+@click.option("--out", metavar="FILE", help="The template; by default, and for -, it is printed.")
 @click.option(
     "--private-bounds", is_flag=True, help="Have bounds paid for out of epsilon, instead of leaving them to be stated."
 )
@@ -34,6 +35,8 @@ def schema(table: str, out: str | None, private_bounds: bool, force: bool) -> No
     from spinney.cli.template import schema_template
     from spinney.files import write_whole
 
+    if out == "-":
+        out = None
     if out is not None:
         check_output(out, force=force, inputs=[table])
     text = schema_template(read_types(table), pays_for_bounds=private_bounds)
@@ -45,4 +48,5 @@ def schema(table: str, out: str | None, private_bounds: bool, force: bool) -> No
         file.write(text.encode())
 
     write_whole(out, write, overwrite=force)
-    click.echo(f"wrote {out}; state what is missing in it, then: spinney fit {table} --schema {out} ...")
+    then = f"spinney fit {shlex.quote(table)} --schema {shlex.quote(out)} ..."
+    click.echo(f"wrote {out}; check it, state what is left blank, then: {then}")

@@ -129,6 +129,8 @@ def _header(data: Any) -> list[str]:
         raise _told(err) from None  # the cause quotes values of the table
     except UnicodeDecodeError:
         raise InputError("the CSV is not UTF-8 text; save it as UTF-8") from None
+    if len(names) == 1 and any(mark in names[0] for mark in ";\t|"):
+        raise InputError("the header of the CSV is not separated by commas; save the table with commas")
     if len(set(names)) != len(names):
         raise InputError("the table has two columns of the same name; rename one")
     return names

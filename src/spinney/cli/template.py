@@ -6,7 +6,6 @@ whose bounds or values are missing.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
@@ -81,6 +80,7 @@ def _known_zone(zone: str) -> str:
 
 
 def _key(name: str) -> str:
-    import tomlkit
+    """The name as TOML writes a key."""
+    import tomli_w
 
-    return name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else tomlkit.string(name).as_string()
+    return tomli_w.dumps({name: 0}).rpartition(" = ")[0]

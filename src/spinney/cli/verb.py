@@ -33,7 +33,7 @@ force_option = click.option("--force", is_flag=True, help="Overwrite the output 
 json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, errors included.")
 
 
-def check_output(path: str, *, force: bool, inputs: Sequence[str] = ()) -> None:
+def check_output(path: str, *, force: bool, inputs: Sequence[str] = (), can_force: bool = True) -> None:
     """Raise a usage error unless a file can be put at `path`. Verbs call this before they read or spend anything."""
     from spinney.errors import FileError
     from spinney.files import check_writable
@@ -41,7 +41,9 @@ def check_output(path: str, *, force: bool, inputs: Sequence[str] = ()) -> None:
     if any(source != "-" and os.path.exists(path) and os.path.samefile(source, path) for source in inputs):
         raise click.UsageError(f"--out {path!r} is also an input; choose another name")
     if Path(path).is_file() and not force:
-        raise click.UsageError(f"{path!r} exists; choose another name, or say --force to overwrite it")
+        raise click.UsageError(
+            f"{path!r} exists; choose another name" + (", or say --force to overwrite it" if can_force else "")
+        )
     try:
         check_writable(path, overwrite=force)
     except FileError as err:

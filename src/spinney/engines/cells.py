@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney.compiled import compiled
 from spinney.engines.frames import Physical
 from spinney.schema.lattice import Axis
 
@@ -38,7 +38,7 @@ class AxisCells:
         return int(_integer_cells(values, mask, int(axis.low), int(axis.high), axis.step, axis.null_cell, cells))
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _real_cells(
     values: NDArray[Any], origin: float, scale: float, first: int, last: int, null_cell: int, cells: Cells
 ) -> int:
@@ -57,7 +57,7 @@ def _real_cells(
     return n_bad
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _integer_cells(
     values: NDArray[np.int64],
     mask: NDArray[np.bool_],
@@ -79,7 +79,7 @@ def _integer_cells(
     return n_bad
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _ladder_cells(
     values: NDArray[np.float64], mask: NDArray[np.bool_], edges: NDArray[np.float64], null_cell: int, cells: Cells
 ) -> int:

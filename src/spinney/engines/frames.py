@@ -122,10 +122,15 @@ def _open_frame(frame: Any, schema: Schema) -> Table:
             raise SchemaError(f"column {name!r} is in the table but not in the schema; describe it or drop it")
     for name, column in schema.items():
         if name not in names:
-            raise SchemaError(f"column {name!r} is in the schema but not in the table")
+            raise SchemaError(
+                f"column {name!r} is in the schema but not in the table; add it or take it out of the schema"
+            )
         dtype = wrapped.schema[name]
         if not _is_object(frame, name, dtype) and not _fits(dtype, column):
-            raise SchemaError(f"column {name!r} has type {dtype} in the table, which does not fit {column.type_name}")
+            raise SchemaError(
+                f"column {name!r} has type {dtype} in the table, which does not fit {column.type_name} ({column!r}); "
+                "change the schema or convert the column"
+            )
 
     def values(name: str) -> Any:
         if _is_object(frame, name, wrapped.schema[name]):

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney.compiled import compiled
 from spinney.errors import BudgetError, ParameterError
 from spinney.partition.bins import NoisyBins
 from spinney.partition.counts import CellCounts
@@ -60,8 +60,7 @@ def release_tree(
         raise ParameterError(f"max_depth={plan.max_depth} is beyond the lattice's depth of {counts.lattice.depth}")
     check_size(plan)
     ledger.require(plan.epsilon, unit=plan.unit)
-    for charge in plan.charges(what):  # [step 1] charge before touch
-        ledger.charge(charge)
+    ledger.charge(*plan.charges(what))  # [step 1] charge before touch
     if entropy.is_unsafe:
         ledger.brand(UnsafeEntropy(note=f"{what}: noise from a seeded generator"))
 
@@ -132,7 +131,7 @@ def _split(codes: Codes, start: Indices, stop: Indices, depth: int) -> tuple[Ind
     return child_start, child_stop, empty
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _first_with_bit(codes: Codes, start: Indices, stop: Indices, word: int, bit: np.uint64) -> Indices:
     """In every range, the first position whose code has the bit, by bisection; `stop` if none has."""
     middle = np.empty(start.size, dtype=np.int64)

@@ -7,10 +7,10 @@ All kernels are pure: arrays in, arrays out, no randomness.
 
 from __future__ import annotations
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney.compiled import compiled
 from spinney.schema.lattice import Lattice
 
 Codes = NDArray[np.uint64]  # (n, n_words)
@@ -48,7 +48,7 @@ def interleave(cells: Indices, lattice: Lattice) -> Codes:
     return codes
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def add_axis(cells: Indices, table: NDArray[np.uint64], codes: Codes) -> None:
     """Put the bits of one axis into the codes."""
     n_bytes, _, n_words = table.shape
@@ -77,7 +77,7 @@ def deinterleave(codes: Codes, depths: NDArray[np.int64], lattice: Lattice) -> t
     return _deinterleave(codes, depths, split_axes(lattice), bits)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _deinterleave(
     codes: Codes, depths: NDArray[np.int64], order: NDArray[np.int64], bits: NDArray[np.int64]
 ) -> tuple[Indices, Indices]:
@@ -122,7 +122,7 @@ def sort_codes(codes: Codes) -> Codes:
     return _radix_sort(flat, np.empty_like(flat))[:, None]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _radix_sort(codes: NDArray[np.uint64], spare: NDArray[np.uint64]) -> NDArray[np.uint64]:
     """Least significant digit first, 10 bits a pass; passes over digits that are all equal are skipped."""
     source, target = codes, spare
@@ -148,7 +148,7 @@ def _radix_sort(codes: NDArray[np.uint64], spare: NDArray[np.uint64]) -> NDArray
     return source
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def count_runs(codes: Codes) -> tuple[Codes, NDArray[np.int64]]:
     """Distinct codes of a sorted array and how often each occurs; writes over its argument."""
     n, n_words = codes.shape
@@ -171,7 +171,7 @@ def count_runs(codes: Codes) -> tuple[Codes, NDArray[np.int64]]:
     return codes[: last + 1], counts[: last + 1]
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def merge_counted(
     left: Codes, left_counts: NDArray[np.int64], right: Codes, right_counts: NDArray[np.int64]
 ) -> tuple[Codes, NDArray[np.int64]]:

@@ -50,17 +50,17 @@ class LedgerFile(Ledger):
             self._events = _read(self.path)["events"]
             super().require(epsilon, unit=unit)
 
-    def charge(self, event: Charge) -> None:
+    def charge(self, *charges: Charge) -> None:
         with self._lock:
-            super().charge(event)
+            super().charge(*charges)
 
     def brand(self, event: Brand) -> None:
         with self._lock:
             self._events = _read(self.path)["events"]
             super().brand(event)
 
-    def _record(self, event: Event) -> None:
-        super()._record(event)
+    def _record(self, *events: Event) -> None:
+        super()._record(*events)
         self._write(overwrite=True)
 
     def _write(self, *, overwrite: bool) -> None:

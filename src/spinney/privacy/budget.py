@@ -7,7 +7,6 @@ which is what the person typed.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
 from decimal import Decimal
 from enum import StrEnum
 from fractions import Fraction
@@ -83,7 +82,7 @@ def parse_epsilon(value: Any, name: str = "epsilon") -> Fraction:
     if epsilon <= 0:
         raise ParameterError(f"{name}={value} is not positive; a release needs some budget")
     if not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
-        raise ParameterError(f"{name}={value} is outside 2^-30..2^20")
+        raise ParameterError(f"{name}={value} is outside 2^-30..2^20; budgets of use lie between about 0.01 and 10")
     return epsilon
 
 
@@ -93,9 +92,3 @@ def parse_share(value: Any, name: str) -> Fraction:
     if not 0 < share < 1:
         raise ParameterError(f"{name}={value} is not strictly between 0 and 1")
     return share
-
-
-def split_budget(epsilon: Fraction, shares: Mapping[str, Fraction]) -> dict[str, Fraction]:
-    """`epsilon` divided in proportion to named shares; the parts add up to `epsilon` exactly."""
-    total = sum(shares.values(), Fraction(0))
-    return {name: epsilon * share / total for name, share in shares.items()}

@@ -17,16 +17,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import flint
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney.compiled import compiled
 from spinney.privacy.entropy import Entropy, Words
 
 Cumulative = Callable[[], list["flint.arb"]]
 
 _WORD = 32
 _GUIDE_BITS = 10
+_GUIDE_SHIFT = _WORD - _GUIDE_BITS
 _FIRST_PRECISION = 128
 _BLOCK = 1 << 16
 
@@ -40,7 +41,7 @@ class ExactLaw:
         self._precision = precision
         # [table] A word below thresholds[i] certainly means X <= i; from thresholds[i] + 2 on it certainly means X > i.
         self._thresholds = np.array([low for low, _ in lower], dtype=np.int64)
-        starts = np.arange(1 << _GUIDE_BITS, dtype=np.int64) << (_WORD - _GUIDE_BITS)
+        starts = np.arange(1 << _GUIDE_BITS, dtype=np.int64) << _GUIDE_SHIFT
         self._guide = np.searchsorted(self._thresholds, starts, side="right").astype(np.int32)
 
     def draw(self, n: int, entropy: Entropy) -> NDArray[np.int64]:
@@ -90,14 +91,14 @@ def as_integer(exact: flint.arb) -> int:
     return int(integer)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _settle(words: Words, thresholds: NDArray[np.int64], guide: NDArray[np.int32], out: NDArray[np.int64]) -> bool:
     """Draw from the table; -1 marks a word that does not settle it. True if there is any: step 1."""
     n_thresholds = thresholds.size
     any_undecided = False
     for i in range(words.size):
         word = np.int64(words[i])
-        index = np.int64(guide[word >> 22])
+        index = np.int64(guide[word >> _GUIDE_SHIFT])
         while index < n_thresholds and word >= thresholds[index]:
             index += 1
         if index > 0 and word < thresholds[index - 1] + 2:

@@ -128,15 +128,16 @@ class Ledger:
         if self._parent is not None:
             self._parent.require(epsilon, unit=unit)
 
-    def charge(self, event: Charge) -> None:
-        """Record a charge, or raise and record nothing where it would exceed the limit."""
-        if event.epsilon < 0:
-            raise BudgetError(f"epsilon={event.epsilon} is negative; what was spent cannot be earned back")
+    def charge(self, *charges: Charge) -> None:
+        """Record charges, all or none: where together they would exceed the limit, raise and record nothing."""
+        for charge in charges:
+            if charge.epsilon < 0:
+                raise BudgetError(f"epsilon={charge.epsilon} is negative; what was spent cannot be earned back")
         with _TURN:
-            self.require(event.epsilon, unit=self.unit)
+            self.require(total_epsilon(charges), unit=self.unit)
             if self._parent is not None:
-                self._parent.charge(event)
-            self._record(event)
+                self._parent.charge(*charges)
+            self._record(*charges)
 
     def brand(self, event: Brand) -> None:
         """Record that the guarantee is void or conditional."""
@@ -144,8 +145,8 @@ class Ledger:
             self._parent.brand(event)
         self._record(event)
 
-    def _record(self, event: Event) -> None:
-        self._events.append(event)
+    def _record(self, *events: Event) -> None:
+        self._events += events
 
 
 def total_epsilon(events: Iterable[Event]) -> Fraction:

@@ -60,6 +60,17 @@ class Card:
             return "none: see the warning"
         return f"{decimal(self.epsilon)}-differential privacy (pure), unit {self.unit}"
 
+    @property
+    def essentials(self) -> str:
+        """What a person should know of a release in three lines."""
+        return "\n".join(
+            [
+                f"  guarantee   {self.guarantee}",
+                f"  rows        {'private' if self.n_rows is None else f'{self.n_rows:,} (public)'}",
+                f"  bins        {self.n_bins:,} released",
+            ]
+        )
+
     def to_dict(self) -> dict[str, Any]:
         """The card as JSON-ready data."""
         return {
@@ -101,9 +112,7 @@ class Card:
         lines = [f"*** NOT PRIVATE *** {_warning(brand)}" for brand in self.brands]
         lines += [
             f"Spinney release by {self.synthesizer} (spinney {self.spinney_version})",
-            f"  guarantee   {self.guarantee}",
-            f"  rows        {'private' if self.n_rows is None else f'{self.n_rows:,} (public)'}",
-            f"  bins        {self.n_bins:,} released",
+            self.essentials,
             "  charged",
         ]
         for event in self.events:

@@ -13,10 +13,10 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney.compiled import compiled
 from spinney.partition.bins import NoisyBins
 from spinney.partition.zorder import Codes, deinterleave, split_axes
 from spinney.schema.lattice import Axis
@@ -89,7 +89,7 @@ def _both_halves_possible(bins: NoisyBins) -> NDArray[np.bool_]:
     return is_possible
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _shifts(
     codes: Codes,
     depths: NDArray[np.int64],
@@ -124,14 +124,14 @@ def _shifts(
                 stop = _position_after(codes, half, word, bit)
                 lower, upper = before[middle] - before[start], before[stop] - before[middle]
                 own, sibling = (upper, lower) if is_upper else (lower, upper)
-                lean = min((sibling / own - 1) / 12, 1 / 3)
+                lean = min((sibling / own - 1) / 12, LARGEST_SHIFT)
                 shift[i, axis] = -lean if is_upper else lean
             if seen == n_axes:
                 break
     return shift
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _is_less(code: NDArray[np.uint64], other: NDArray[np.uint64]) -> bool:
     for word in range(code.size):
         if code[word] != other[word]:
@@ -139,7 +139,7 @@ def _is_less(code: NDArray[np.uint64], other: NDArray[np.uint64]) -> bool:
     return False
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _position(codes: Codes, node: NDArray[np.uint64]) -> int:
     """How many codes come before the node."""
     low, high = 0, codes.shape[0]
@@ -152,7 +152,7 @@ def _position(codes: Codes, node: NDArray[np.uint64]) -> int:
     return low
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _position_after(codes: Codes, node: NDArray[np.uint64], word: int, bit: np.uint64) -> int:
     """How many codes come before the end of the node whose last bit is `bit` of `word`."""
     end = node.copy()

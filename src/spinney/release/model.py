@@ -13,6 +13,7 @@ from spinney.partition.bins import NoisyBins
 from spinney.release.card import Card
 from spinney.release.frames import check_frame_kind, to_frame
 from spinney.release.placement import check_placement, draw_points, mean_points
+from spinney.schema.table import Schema
 
 
 class Release:
@@ -27,7 +28,8 @@ class Release:
         return f"Release({self.card.n_bins} bins, {self.card!r})"
 
     @property
-    def schema(self) -> Any:
+    def schema(self) -> Schema:
+        """What was public about the table, bounds included."""
         return self.card.schema
 
     def sample(

@@ -12,10 +12,10 @@ from concurrent.futures import ThreadPoolExecutor
 from os import cpu_count
 from typing import Literal
 
-import numba
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney.compiled import compiled
 from spinney.errors import ParameterError
 from spinney.partition.bins import NoisyBins
 from spinney.progress import progress
@@ -89,7 +89,7 @@ def _laws(boxes: Boxes, lean: Matrix | None, placement: Placement) -> NDArray[np
     return np.stack([low.T, length.T, slope.T], axis=-1)
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _choose(
     uniforms: NDArray[np.float64], cumulative: NDArray[np.float64], guide: NDArray[np.int32]
 ) -> NDArray[np.int32]:
@@ -104,7 +104,7 @@ def _choose(
     return chosen
 
 
-@numba.njit(cache=True, nogil=True)
+@compiled
 def _set_nulls(chosen: NDArray[np.int32], null_share: NDArray[np.float64], positions: NDArray[np.float64]) -> None:
     """Turn uniform numbers below the bin's null share into NaN and stretch the others over [0, 1) again, in place."""
     for i in range(chosen.size):
@@ -112,7 +112,7 @@ def _set_nulls(chosen: NDArray[np.int32], null_share: NDArray[np.float64], posit
         positions[i] = np.nan if u < share else (u - share) / (1 - share)
 
 
-@numba.njit(cache=True, nogil=True, error_model="numpy")
+@compiled
 def _place(chosen: NDArray[np.int32], law: NDArray[np.float64], positions: NDArray[np.float64]) -> None:
     """Turn uniform numbers into positions along one axis, in place; without branches, so it compiles to vectors."""
     for i in range(chosen.size):

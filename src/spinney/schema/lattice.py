@@ -153,14 +153,14 @@ class Lattice:
 # ------------------------------------------------------------------------------------------------ building
 
 
-def tree_lattice(schema: Schema, *, axes: str = "boxes", default_bits: int | None = None) -> Lattice:
+def tree_lattice(schema: Schema, *, axes: str = "boxes") -> Lattice:
     """The lattice of a tree: powers of two on every real axis.
 
     Columns without stated `bits` get 60 / (number of columns), between 4 and 20. Integers and dates get no more than
     they need for one cell per value, categories exactly that. `axes="cube"` makes all edges as long as the longest,
     centred, as the paper does.
     """
-    bits = default_bits if default_bits is not None else min(20, max(4, 60 // len(schema)))
+    bits = min(20, max(4, 60 // len(schema)))
     check_axes(axes, schema)
     if axes == "boxes":
         return Lattice(tuple(_tree_axis(name, column, bits) for name, column in schema.items()))

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any
 
 from spinney.errors import SchemaError
+from spinney.files import write_whole
 from spinney.schema.columns import COLUMN_TYPES, Bounded, Column
 
 
@@ -108,9 +109,9 @@ class Schema(Mapping[str, Column]):
 
     def to_toml(self) -> str:
         """The schema as the text of a TOML file."""
-        import tomlkit
+        import tomli_w
 
-        return tomlkit.dumps(self.to_dict())
+        return tomli_w.dumps(self.to_dict())
 
     @classmethod
     def from_toml(cls, text: str) -> Schema:
@@ -132,9 +133,10 @@ class Schema(Mapping[str, Column]):
             raise SchemaError(f"the schema {str(path)!r} is not a UTF-8 text file") from None
         return cls.from_toml(text)
 
-    def to_file(self, path: str | Path) -> None:
-        """Write the schema as a TOML file."""
-        Path(path).write_text(self.to_toml(), encoding="utf-8")
+    def to_file(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the schema as a TOML file, whole or not at all."""
+        text = self.to_toml().encode()
+        write_whole(path, lambda file: file.write(text), overwrite=overwrite)
 
 
 def _column_from_dict(name: str, entry: Any) -> Column:

@@ -7,7 +7,7 @@ Only then does a mechanism charge the ledger and read counts.
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from numbers import Integral
@@ -47,7 +47,7 @@ class PublicFacts:
     found_bounds: bool = False  # whether bounds came to light on the way; then depths are cut to what the lattice has
 
 
-class Synthesizer(Parameters):
+class Synthesizer(Parameters, ABC):
     """Common part of the grid and the tree. Subclasses say which lattice and plan follow from public facts."""
 
     epsilon: Any
