@@ -1,5 +1,7 @@
 """Docs keep up with the code: names, verbs, links, proofs."""
 
+import doctest
+import importlib
 import re
 from pathlib import Path
 
@@ -11,6 +13,7 @@ from spinney.cli.app import app
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("src/**/*.proof.md")])
 PROOFS = {
+    "partition/grid.proof.md": "partition/grid.py",
     "partition/kdtree.proof.md": "partition/kdtree.py",
     "partition/empty.proof.md": "partition/empty.py",
 }
@@ -66,3 +69,15 @@ def test_the_documented_targets_exist():
     named = set(re.findall(r"^make ([a-z]+)", text, re.MULTILINE))
     assert {"demo", "test", "bench"} <= named
     assert named <= goals
+
+
+def test_the_examples_in_docstrings_run():
+    """Every `>>>` in the sources shows what really comes out."""
+    n_examples = 0
+    for path in sorted((ROOT / "src/spinney").rglob("*.py")):
+        if ">>> " in path.read_text():
+            name = ".".join(path.relative_to(ROOT / "src").with_suffix("").parts)
+            results = doctest.testmod(importlib.import_module(name))
+            assert results.failed == 0, name
+            n_examples += results.attempted
+    assert n_examples > 5

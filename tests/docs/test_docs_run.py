@@ -35,32 +35,56 @@ def test_python_snippets_run(text, tmp_path):
     assert run.returncode == 0, run.stderr
 
 
-@pytest.mark.parametrize("text", snippets("sh"))
-def test_shell_snippets_run(text, tmp_path):
-    """Every marked shell snippet runs in a folder that holds nothing but town.csv."""
+def shell_pages() -> list:
+    """For every page with marked shell snippets, what to do in order: ("sh", text) or (file name, text)."""
+    pages = []
+    for page in PAGES:
+        steps = []
+        for match in FENCE.finditer(page.read_text()):
+            runs = match["runs"] or ""
+            if match["language"] == "sh" and runs:
+                steps.append(("sh", match["text"]))
+            elif runs.startswith("file "):
+                steps.append((runs.removeprefix("file "), match["text"]))
+        if steps:
+            pages.append(pytest.param(steps, id=str(page.relative_to(ROOT))))
+    return pages
+
+
+@pytest.mark.parametrize("steps", shell_pages())
+def test_shell_snippets_run(steps, tmp_path):
+    """The marked shell snippets of a page run in order, in a folder that at first holds nothing but town.csv."""
     lines = ["x,y", *(f"{x},{y}" for x, y in make_town())]
     (tmp_path / "town.csv").write_text("\n".join(lines) + "\n")
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"
-    run = subprocess.run(
-        ["bash", "-eu", "-c", text],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-        env={**os.environ, "PATH": path},
-    )
-    assert run.returncode == 0, run.stderr
+    for kind, text in steps:
+        if kind != "sh":
+            (tmp_path / kind).write_text(text)
+            continue
+        run = subprocess.run(
+            ["bash", "-eu", "-c", text],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            check=False,
+            env={**os.environ, "PATH": path},
+        )
+        assert run.returncode == 0, run.stderr
     assert (tmp_path / "synthetic.parquet").stat().st_size > 0
 
 
-def test_every_python_snippet_is_marked():
-    """No Python snippet escapes execution."""
+def test_every_snippet_is_marked():
+    """No Python snippet and no call of the command escapes execution."""
     for page in PAGES:
+        if page.name == "cli.md":
+            continue  # generated; its examples are parsed by the tests of the command's help
         for match in FENCE.finditer(page.read_text()):
-            assert match["language"] != "python" or match["runs"], f"an unmarked snippet in {page.name}"
+            is_ours = match["language"] == "python" or (match["language"] == "sh" and "spinney " in match["text"])
+            assert not is_ours or match["runs"], f"an unmarked snippet in {page.name}"
 
 
 def test_the_readme_has_snippets():
     """The markers are found at all: a wrong pattern would make the tests above pass on nothing."""
-    names = [parameter.id for language in ("python", "sh") for parameter in snippets(language)]
+    names = [parameter.id for parameter in [*snippets("python"), *shell_pages()]]
     assert sum(name.startswith("README.md") for name in names) == 2
+    assert "docs/start/first-release.md" in names

@@ -34,6 +34,11 @@ def test_rows_are_written_by_the_ending(release: Path, tmp_path: Path) -> None:
         assert table.column_names == ["x", "age", "colour"]
 
 
+def test_programs_get_json(release: Path, tmp_path: Path) -> None:
+    out = tmp_path / "a.csv"
+    assert spinney("sample", release, "--rows", 40, "--out", out, "--json").json == {"out": str(out), "rows": 40}
+
+
 def test_a_seed_repeats_the_rows(release: Path) -> None:
     first, again, other = (spinney("sample", release, "--rows", 50, "--seed", s, "--out", "-").out for s in (7, 7, 8))
     assert first == again

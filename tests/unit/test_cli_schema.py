@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import spinney as sp
-from commands import people, spinney, write_people
+from commands import files_in, people, spinney, write_people
 
 TABLE = (
     "weight,age,name,member,born,seen,strange name\n"
@@ -137,6 +137,19 @@ def test_bounds_may_be_left_to_epsilon(tmp_path: Path) -> None:
     pq.write_table(pa.table({name: pa.array([], type=kind) for name, kind in kinds.items()}), tmp_path / "t.parquet")
     schema = sp.Schema.from_toml(spinney("schema", tmp_path / "t.parquet", "--private-bounds").out)
     assert schema.columns_awaiting_bounds("private") == list(kinds)
+
+
+def test_a_dash_prints_the_template(tmp_path: Path) -> None:
+    table, _ = write_people(tmp_path)
+    before = files_in(tmp_path)
+    assert spinney("schema", table, "--out", "-").out == spinney("schema", table).out
+    assert files_in(tmp_path) == before
+
+
+def test_other_separators_are_told() -> None:
+    run = spinney("schema", "-", stdin="x;y\n1;2\n")
+    assert run.status == 1
+    assert "commas" in run.err
 
 
 def test_standard_input_is_csv(tmp_path: Path) -> None:

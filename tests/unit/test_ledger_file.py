@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import subprocess
 import sys
@@ -12,6 +13,7 @@ import pytest
 
 import spinney as sp
 from commands import spinney, write_people
+from spinney import files
 from spinney.errors import BudgetError, FileError, ParameterError
 from spinney.partition import kdtree
 from spinney.privacy.ledger import DiscreteLaplaceCounts, NotPrivate
@@ -186,6 +188,42 @@ def test_the_command_line_keeps_the_account(tmp_path, path):
     assert "leaf counts" in shown.out
     assert spinney("ledger", path, "--json").json["remaining"] == "1/2"
     assert sp.load(tmp_path / "one.spinney").card.unit == "add-remove"
+
+
+def test_an_output_that_cannot_be_written_costs_nothing(tmp_path, path, monkeypatch):
+    """A read-only disk, which permissions do not show, is noticed before the account is charged."""
+    table, schema = write_people(tmp_path)
+    sp.Ledger.create(path, limit=2)
+
+    def refuse(**_):
+        raise OSError(errno.EROFS, "Read-only file system")
+
+    monkeypatch.setattr(files.tempfile, "TemporaryFile", refuse)
+    out = tmp_path / "r.spinney"
+    run = spinney("fit", table, "--schema", schema, "--epsilon", "1", "--out", out, "--ledger", path)
+    assert run.status == 2
+    assert "Read-only" in run.err
+    assert sp.Ledger.open(path).spent == 0
+
+
+def test_charges_are_recorded_together_or_not_at_all(path):
+    """A release that costs several charges never leaves half of them behind."""
+    ledger = sp.Ledger.create(path, limit=1)
+    with pytest.raises(BudgetError):
+        ledger.charge(counts("0.6"), counts("0.6"))
+    assert ledger.events == ()
+    ledger.charge(counts("0.6"), counts("0.4"))
+    assert sp.Ledger.open(path).spent == 1
+
+
+def test_an_empty_release_is_told(tmp_path):
+    """A release without bins is written, with a warning that sampling from it will fail."""
+    table, schema = write_people(tmp_path)
+    out = tmp_path / "r.spinney"
+    run = spinney("fit", table, "--schema", schema, "--epsilon", "1", "--out", out, "--threshold", 10**9)
+    assert run.status == 0
+    assert "the release is empty" in run.err
+    assert spinney("sample", out, "--rows", 5, "--out", "-").status == 2
 
 
 def test_a_wrong_call_of_the_verb_is_told(tmp_path, path):

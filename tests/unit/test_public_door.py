@@ -5,11 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 
+import numba.core.caching
 import pytest
 
 import spinney as sp
 from spinney import errors
+from spinney.compiled import compiled
 
 
 @pytest.mark.parametrize("name", sp.__all__)
@@ -89,3 +92,29 @@ def test_a_missing_data_frame_library_is_named(square, monkeypatch, kind, module
     monkeypatch.setitem(sys.modules, module, None)
     with pytest.raises(errors.MissingExtraError, match=f"{kind} is not installed; .*frame='pyarrow'"):
         model.sample(3, frame=kind)
+
+
+def test_loops_compile_where_nothing_can_be_cached(monkeypatch):
+    """Without a writable folder for numba's cache, loops are compiled anew instead of failing."""
+    monkeypatch.setattr(numba.core.caching.FunctionCache, "_impl_class", NoPlace)
+
+    @compiled
+    def twice(x):
+        return 2 * x
+
+    assert twice(21) == 42
+
+
+class NoPlace:
+    """numba's cache when it finds no folder."""
+
+    def __init__(self, *_):
+        raise RuntimeError("cannot cache function: no locator available")
+
+
+def test_many_categories_are_written_quickly():
+    """A schema of 50,000 values becomes TOML in seconds, and reads back the same."""
+    schema = sp.Schema({"code": sp.Category([f"value {i}" for i in range(50_000)])})
+    start = time.perf_counter()
+    assert sp.Schema.from_toml(schema.to_toml()) == schema
+    assert time.perf_counter() - start < 10

@@ -20,5 +20,7 @@ def release_grid(
     counts: CellCounts, *, epsilon: Fraction, threshold: int, ledger: Ledger, entropy: Entropy, what: str = "table"
 ) -> NoisyBins:
     """Noisy counts of the lattice's cells, where at least `threshold`. Charges `epsilon` before it reads a count."""
+    # [step 1]
     plan = grid_plan(unit=ledger.unit, depth=counts.lattice.depth, epsilon=epsilon, threshold=threshold)
+    # [step 2]
     return release_tree(counts, plan=plan, ledger=ledger, entropy=entropy, what=what)

@@ -12,7 +12,7 @@ from spinney.errors import ParameterError
 from spinney.partition.bins import NoisyBins
 from spinney.release.card import Card
 from spinney.release.frames import check_frame_kind, to_frame
-from spinney.release.placement import check_placement, draw_points, mean_points
+from spinney.release.placement import RowSampler, check_placement, mean_points
 from spinney.schema.table import Schema
 
 
@@ -23,6 +23,7 @@ class Release:
         self.bins = bins
         self.card = card
         self.placement = check_placement(placement)
+        self._samplers: dict[str, RowSampler] = {}
 
     def __repr__(self) -> str:
         return f"Release({self.card.n_bins} bins, {self.card!r})"
@@ -62,7 +63,9 @@ class Release:
             raise ParameterError(f"seed={seed!r} is not a non-negative whole number") from None
         if n_rows == 0:
             return to_frame(np.empty((self.bins.lattice.n_axes, 0)), self.schema, kind)
-        return to_frame(draw_points(self.bins, int(n_rows), placement=where, rng=rng), self.schema, kind)
+        if where not in self._samplers:
+            self._samplers[where] = RowSampler(self.bins, where)
+        return to_frame(self._samplers[where].draw(int(n_rows), rng), self.schema, kind)
 
     def weighted_points(
         self, *, placement: str = "centre", frame: str | None = None

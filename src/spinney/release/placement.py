@@ -45,35 +45,43 @@ def mean_points(bins: NoisyBins, placement: Placement) -> Matrix:
     return np.where(boxes.null_share == 1, np.nan, points)
 
 
-def draw_points(bins: NoisyBins, n_rows: int, *, placement: Placement, rng: np.random.Generator) -> NDArray[np.float64]:
-    """Rows as positions along each axis (n_axes, n_rows), in random order; NaN is null.
+class RowSampler:
+    """Draws rows from bins. What depends on the bins alone is computed once; after that only rows cost time."""
 
-    Bins are picked by their noisy counts, independently for each row.
-    """
-    cumulative = np.cumsum(bins.noisy_counts) / bins.noisy_counts.sum()
-    guide = np.searchsorted(cumulative, np.arange(2 * len(bins)) / (2 * len(bins)), side="right").astype(np.int32)
-    boxes = bin_boxes(bins)
-    laws = _laws(boxes, shifts(bins) if placement == "tilted" else None, placement)
-    null_share = np.ascontiguousarray(boxes.null_share.T)
+    def __init__(self, bins: NoisyBins, placement: Placement) -> None:
+        boxes = bin_boxes(bins)
+        self._laws = _laws(boxes, shifts(bins) if placement == "tilted" else None, placement)
+        self._null_share = np.ascontiguousarray(boxes.null_share.T)
+        self._is_nullable = [axis.nullable for axis in bins.lattice.axes]
+        self._cumulative = np.cumsum(bins.noisy_counts) / bins.noisy_counts.sum()
+        steps = np.arange(2 * len(bins)) / (2 * len(bins))
+        self._guide = np.searchsorted(self._cumulative, steps, side="right").astype(np.int32)
 
-    rows = np.empty((bins.lattice.n_axes, n_rows))
-    starts = range(0, n_rows, _STREAM_ROWS)
-    streams = rng.spawn(len(starts))
+    def draw(self, n_rows: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Rows as positions along each axis (n_axes, n_rows), in random order; NaN is null.
 
-    def place(start: int, stream: np.random.Generator) -> None:
-        part = slice(start, min(start + _STREAM_ROWS, n_rows))
-        chosen = _choose(stream.random(part.stop - start), cumulative, guide)
-        for axis, law in enumerate(laws):
-            stream.random(out=rows[axis, part])
-            if bins.lattice.axes[axis].nullable:
-                _set_nulls(chosen, null_share[axis], rows[axis, part])
-            _place(chosen, law, rows[axis, part])
+        Bins are picked by their noisy counts, independently for each row.
+        """
+        rows = np.empty((len(self._laws), n_rows))
+        starts = range(0, n_rows, _STREAM_ROWS)
+        streams = rng.spawn(len(starts))
+        with ThreadPoolExecutor(cpu_count() or 1) as pool:
+            futures = [
+                pool.submit(self._fill, rows[:, start : start + _STREAM_ROWS], stream)
+                for start, stream in zip(starts, streams, strict=True)
+            ]
+            for future in progress(futures, "drawing rows", unit="part"):
+                future.result()
+        return rows
 
-    with ThreadPoolExecutor(cpu_count() or 1) as pool:
-        futures = [pool.submit(place, start, stream) for start, stream in zip(starts, streams, strict=True)]
-        for future in progress(futures, "drawing rows", unit="part"):
-            future.result()
-    return rows
+    def _fill(self, rows: NDArray[np.float64], stream: np.random.Generator) -> None:
+        """Rows of one random stream."""
+        chosen = _choose(stream.random((rows.shape[1],)), self._cumulative, self._guide)
+        for axis, positions in enumerate(rows):
+            stream.random(out=positions)
+            if self._is_nullable[axis]:
+                _set_nulls(chosen, self._null_share[axis], positions)
+            _place(chosen, self._laws[axis], positions)
 
 
 def _laws(boxes: Boxes, lean: Matrix | None, placement: Placement) -> NDArray[np.float64]:

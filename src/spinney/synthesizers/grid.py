@@ -12,7 +12,7 @@ from spinney.schema.lattice import Lattice, grid_lattice
 from spinney.schema.table import Schema
 from spinney.synthesizers.automatic import grid_bins, grid_threshold
 from spinney.synthesizers.base import PublicFacts, Synthesizer
-from spinney.synthesizers.tree import released_from
+from spinney.synthesizers.settings import parse_threshold
 
 
 class GridSynthesizer(Synthesizer):
@@ -58,7 +58,7 @@ class GridSynthesizer(Synthesizer):
         if self.bin_width is not None:
             _checked(self.bin_width, "bin_width", schema, is_whole=False)
         if self.threshold is not None:
-            released_from(self.threshold)
+            parse_threshold(self.threshold)
         self._check_lengths(schema, bin_width=self.bin_width)
 
     def _design(self, facts: PublicFacts) -> tuple[Lattice, SplitPlan]:
@@ -69,7 +69,7 @@ class GridSynthesizer(Synthesizer):
             bins = self.bins if self.bins is not None else grid_bins(len(facts.schema), facts.n_rows, facts.epsilon)
             lattice = grid_lattice(schema, bins=_checked(bins, "bins", schema, is_whole=True))
         if self.threshold is not None:
-            threshold = released_from(self.threshold)
+            threshold = parse_threshold(self.threshold)
         else:
             threshold = grid_threshold(lattice, facts.epsilon, facts.unit)
         plan = grid_plan(unit=facts.unit, depth=lattice.depth, epsilon=facts.epsilon, threshold=threshold)

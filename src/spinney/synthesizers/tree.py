@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from numbers import Integral
 from typing import Any
 
 from spinney.errors import ParameterError
 from spinney.partition.plan import SplitPlan, paper_plan, privtree_plan
-from spinney.privacy.budget import parse_fraction, parse_length, parse_share
+from spinney.privacy.budget import parse_length, parse_share
 from spinney.schema.lattice import Lattice, check_axes, tree_lattice
 from spinney.schema.table import Schema
 from spinney.synthesizers.automatic import (
@@ -20,6 +19,7 @@ from spinney.synthesizers.automatic import (
     privtree_threshold,
 )
 from spinney.synthesizers.base import PublicFacts, Synthesizer
+from spinney.synthesizers.settings import parse_cutoff, parse_threshold
 
 _PAPER_TREE_SHARE = Fraction(1, 2)
 _PRIVTREE_TREE_SHARE = Fraction(2, 5)
@@ -95,9 +95,9 @@ class KDTreeSynthesizer(Synthesizer):
         if self.tree_share is not None:
             parse_share(self.tree_share, "tree_share")
         if self.cutoff is not None:
-            whole_number_below(self.cutoff, "cutoff")
+            parse_cutoff(self.cutoff)
         if self.threshold is not None:
-            released_from(self.threshold)
+            parse_threshold(self.threshold)
         self._check_lengths(schema, largest_edge=self.largest_edge, smallest_edge=self.smallest_edge)
 
     def _design(self, facts: PublicFacts) -> tuple[Lattice, SplitPlan]:
@@ -112,13 +112,13 @@ class KDTreeSynthesizer(Synthesizer):
         count_epsilon = facts.epsilon - decision_epsilon
 
         if self.cutoff is not None:
-            cutoff = whole_number_below(self.cutoff, "cutoff")
+            cutoff = parse_cutoff(self.cutoff)
         elif is_paper:
             cutoff = paper_cutoff(facts.n_rows, fixed_depth, max_depth, decision_epsilon, facts.unit)
         else:
             cutoff = 0
         if self.threshold is not None:
-            threshold = released_from(self.threshold)
+            threshold = parse_threshold(self.threshold)
         elif is_paper:
             threshold = paper_threshold(fixed_depth, count_epsilon)
         else:
@@ -183,19 +183,3 @@ def _depth_on(lattice: Lattice, depth: Any, depth_name: str, edge: Any, edge_nam
 def _check_order(fixed_depth: int, max_depth: int) -> None:
     if fixed_depth > max_depth:
         raise ParameterError(f"fixed_depth={fixed_depth} is above max_depth={max_depth}; lower one or raise the other")
-
-
-def whole_number_below(value: Any, name: str) -> int:
-    """For integers x, `x > value` says the same as `x > floor(value)`."""
-    number = math.floor(parse_fraction(value, name))
-    if not 0 <= number < 2**60:
-        raise ParameterError(f"{name}={value} is not in 0..2^60")
-    return number
-
-
-def released_from(threshold: Any) -> int:
-    """The smallest count that is released: at least the threshold, and at least 1 (an empty bin says nothing)."""
-    number = math.ceil(parse_fraction(threshold, "threshold"))
-    if not 0 <= number < 2**60:
-        raise ParameterError(f"threshold={threshold} is not in 0..2^60")
-    return max(1, number)

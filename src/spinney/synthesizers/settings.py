@@ -1,0 +1,27 @@
+"""Parameters as people give them, turned into the whole numbers that a plan is made of."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from spinney.errors import ParameterError
+from spinney.privacy.budget import parse_fraction
+
+_LARGEST = 2**60
+
+
+def parse_cutoff(cutoff: Any) -> int:
+    """The largest noisy score that does not split: integers are above a number where they are above its floor."""
+    return _in_range(math.floor(parse_fraction(cutoff, "cutoff")), cutoff, "cutoff")
+
+
+def parse_threshold(threshold: Any) -> int:
+    """The smallest noisy count that is released: at least the threshold, and at least 1 (an empty bin says nothing)."""
+    return max(1, _in_range(math.ceil(parse_fraction(threshold, "threshold")), threshold, "threshold"))
+
+
+def _in_range(number: int, given: Any, name: str) -> int:
+    if not 0 <= number < _LARGEST:
+        raise ParameterError(f"{name}={given} is not in 0..2^60")
+    return number
