@@ -161,19 +161,16 @@ def tree_lattice(schema: Schema, *, axes: str = "boxes") -> Lattice:
     centred, as the paper does.
     """
     bits = min(20, max(4, 60 // len(schema)))
-    check_axes(axes, schema)
     if axes == "boxes":
         return Lattice(tuple(_tree_axis(name, column, bits) for name, column in schema.items()))
-    return Lattice(_cube_axes({name: column for name, column in schema.items() if isinstance(column, Real)}, bits))
-
-
-def check_axes(axes: str, schema: Schema) -> None:
-    """Raise unless this kind of axes exists and fits the columns, whatever their bounds."""
-    if axes not in ("boxes", "cube"):
+    if axes != "cube":
         raise ParameterError(f"axes={axes!r} is not 'boxes' or 'cube'")
+    reals: dict[str, Real] = {}
     for name, column in schema.items():
-        if axes == "cube" and (not isinstance(column, Real) or column.nullable):
+        if not isinstance(column, Real) or column.nullable:
             raise SchemaError(f"axes='cube' needs real columns without nulls, and column {name!r} is not; use 'boxes'")
+        reals[name] = column
+    return Lattice(_cube_axes(reals, bits))
 
 
 def _tree_axis(name: str, column: Column, default_bits: int) -> Axis:

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from numbers import Integral
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -56,22 +56,11 @@ class Synthesizer(Parameters, ABC):
     placement: str
     assumed_rows: int
 
+    _in_column_units: ClassVar[tuple[str, ...]] = ()  # parameters that are lengths
+
     release_: Release
     ledger_: Ledger
     plan_: SplitPlan
-
-    @abstractmethod
-    def _check(self, schema: Schema) -> None:
-        """Raise on parameters that are wrong whatever the bounds turn out to be."""
-
-    def _check_lengths(self, schema: Schema, **lengths: Any) -> None:
-        """Refuse lengths in units of the columns while bounds are still to be found: nobody can tell if they fit."""
-        for argument, length in lengths.items():
-            if length is not None and schema.awaits_bounds:
-                raise ParameterError(
-                    f"{argument} is measured in units of the columns, and some bounds are still to be found; "
-                    "state them, or give a number of levels or bins instead"
-                )
 
     @abstractmethod
     def _design(self, facts: PublicFacts) -> tuple[Lattice, SplitPlan]:
@@ -92,7 +81,7 @@ class Synthesizer(Parameters, ABC):
         table = open_table(frame, schema)
         if unit.n_is_public and table.n_rows == 0:  # under add-remove an empty table is a neighbour like any other
             raise InputError("the table has no rows; there is nothing to release")
-        self._check(schema)
+        self._refuse_lengths_without_bounds(schema)
         entropy = SystemEntropy() if entropy is None else entropy
         books = Ledger(limit=epsilon, unit=unit, parent=ledger)  # one fit never spends more than its own epsilon
         books.require(epsilon, unit=unit)
@@ -129,6 +118,15 @@ class Synthesizer(Parameters, ABC):
         self.ledger_, self.plan_ = books if ledger is None else ledger, plan
         self.release_ = Release(bins, card, placement=self.placement)
         return self
+
+    def _refuse_lengths_without_bounds(self, schema: Schema) -> None:
+        """Lengths in units of the columns wait for their bounds: until these are found nobody can tell if they fit."""
+        for name in self._in_column_units:
+            if getattr(self, name) is not None and schema.awaits_bounds:
+                raise ParameterError(
+                    f"{name} is measured in units of the columns, and some bounds are still to be found; "
+                    "state them, or give a number of levels or bins instead"
+                )
 
     # ------------------------------------------------------------------------------- results of a fit
 

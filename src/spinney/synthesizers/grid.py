@@ -29,6 +29,8 @@ class GridSynthesizer(Synthesizer):
         assumed_rows: a public guess of the number of rows, used for automatic values under "add-remove" only.
     """
 
+    _in_column_units = ("bin_width",)
+
     def __init__(
         self,
         epsilon: Any = 1,
@@ -50,23 +52,14 @@ class GridSynthesizer(Synthesizer):
         self.placement = placement
         self.assumed_rows = assumed_rows
 
-    def _check(self, schema: Schema) -> None:
+    def _design(self, facts: PublicFacts) -> tuple[Lattice, SplitPlan]:
         if self.bins is not None and self.bin_width is not None:
             raise ParameterError("give bins or bin_width, not both")
-        if self.bins is not None:
-            _checked(self.bins, "bins", schema, is_whole=True)
-        if self.bin_width is not None:
-            _checked(self.bin_width, "bin_width", schema, is_whole=False)
-        if self.threshold is not None:
-            parse_threshold(self.threshold)
-        self._check_lengths(schema, bin_width=self.bin_width)
-
-    def _design(self, facts: PublicFacts) -> tuple[Lattice, SplitPlan]:
         schema = facts.schema
         if self.bin_width is not None:
             lattice = grid_lattice(schema, width=_checked(self.bin_width, "bin_width", schema, is_whole=False))
         else:
-            bins = self.bins if self.bins is not None else grid_bins(len(facts.schema), facts.n_rows, facts.epsilon)
+            bins = self.bins if self.bins is not None else grid_bins(len(schema), facts.n_rows, facts.epsilon)
             lattice = grid_lattice(schema, bins=_checked(bins, "bins", schema, is_whole=True))
         if self.threshold is not None:
             threshold = parse_threshold(self.threshold)

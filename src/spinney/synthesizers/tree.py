@@ -9,8 +9,7 @@ from typing import Any
 from spinney.errors import ParameterError
 from spinney.partition.plan import SplitPlan, paper_plan, privtree_plan
 from spinney.privacy.budget import parse_length, parse_share
-from spinney.schema.lattice import Lattice, check_axes, tree_lattice
-from spinney.schema.table import Schema
+from spinney.schema.lattice import Lattice, tree_lattice
 from spinney.synthesizers.automatic import (
     paper_cutoff,
     paper_depths,
@@ -51,6 +50,8 @@ class KDTreeSynthesizer(Synthesizer):
         assumed_rows: a public guess of the number of rows, used for automatic values under "add-remove" only.
     """
 
+    _in_column_units = ("largest_edge", "smallest_edge")
+
     def __init__(
         self,
         epsilon: Any = 1,
@@ -84,31 +85,16 @@ class KDTreeSynthesizer(Synthesizer):
         self.placement = placement
         self.assumed_rows = assumed_rows
 
-    def _check(self, schema: Schema) -> None:
+    def _design(self, facts: PublicFacts) -> tuple[Lattice, SplitPlan]:
         if self.rule not in ("privtree", "paper"):
             raise ParameterError(f"rule={self.rule!r} is not 'privtree' or 'paper'")
-        check_axes(self.axes, schema)
-        max_depth, _ = _one_of(self.max_depth, "max_depth", self.smallest_edge, "smallest_edge")
-        fixed_depth, _ = _one_of(self.fixed_depth, "fixed_depth", self.largest_edge, "largest_edge")
-        if fixed_depth is not None and max_depth is not None:
-            _check_order(fixed_depth, max_depth)
-        if self.tree_share is not None:
-            parse_share(self.tree_share, "tree_share")
-        if self.cutoff is not None:
-            parse_cutoff(self.cutoff)
-        if self.threshold is not None:
-            parse_threshold(self.threshold)
-        self._check_lengths(schema, largest_edge=self.largest_edge, smallest_edge=self.smallest_edge)
-
-    def _design(self, facts: PublicFacts) -> tuple[Lattice, SplitPlan]:
         is_paper = self.rule == "paper"
         lattice = tree_lattice(facts.schema, axes=self.axes)
         fixed_depth, max_depth = self._depths(lattice, facts)
-        share = self.tree_share
-        if share is None:
-            share = _PAPER_TREE_SHARE if is_paper else _PRIVTREE_TREE_SHARE
-        share = parse_share(share, "tree_share") if max_depth > fixed_depth else Fraction(0)
-        decision_epsilon = facts.epsilon * share
+        share = _PAPER_TREE_SHARE if is_paper else _PRIVTREE_TREE_SHARE
+        if self.tree_share is not None:
+            share = parse_share(self.tree_share, "tree_share")
+        decision_epsilon = facts.epsilon * share if max_depth > fixed_depth else Fraction(0)
         count_epsilon = facts.epsilon - decision_epsilon
 
         if self.cutoff is not None:
@@ -152,34 +138,24 @@ class KDTreeSynthesizer(Synthesizer):
             max_depth = max(automatic[1], fixed_depth or 0)
         if fixed_depth is None:
             fixed_depth = min(automatic[0], max_depth)
-        _check_order(fixed_depth, max_depth)
+        if fixed_depth > max_depth:
+            raise ParameterError(
+                f"fixed_depth={fixed_depth} is above max_depth={max_depth}; lower one or raise the other"
+            )
         return min(fixed_depth, lattice.depth), min(max_depth, lattice.depth)
 
 
-def _one_of(depth: Any, depth_name: str, edge: Any, edge_name: str) -> tuple[int | None, float | None]:
-    """A depth that is given as such or as an edge length; at most one of the two."""
+def _depth_on(lattice: Lattice, depth: Any, depth_name: str, edge: Any, edge_name: str) -> int | None:
+    """The depth that was asked for, as such or as an edge length, or None."""
     if depth is not None and edge is not None:
         raise ParameterError(f"give {depth_name} or {edge_name}, not both")
     if edge is not None:
-        return None, parse_length(edge, edge_name)
-    if depth is None:
-        return None, None
-    if isinstance(depth, bool) or not isinstance(depth, Integral) or depth < 0:
-        raise ParameterError(f"{depth_name}={depth!r} is not a whole number of levels")
-    return int(depth), None
-
-
-def _depth_on(lattice: Lattice, depth: Any, depth_name: str, edge: Any, edge_name: str) -> int | None:
-    """The depth that was asked for in either way, or None."""
-    wanted, length = _one_of(depth, depth_name, edge, edge_name)
-    if length is not None:
         try:
-            return lattice.depth_for_edge(length)
+            return lattice.depth_for_edge(parse_length(edge, edge_name))
         except ParameterError as err:
             raise ParameterError(f"{edge_name}={edge}: {err}") from None
-    return wanted
-
-
-def _check_order(fixed_depth: int, max_depth: int) -> None:
-    if fixed_depth > max_depth:
-        raise ParameterError(f"fixed_depth={fixed_depth} is above max_depth={max_depth}; lower one or raise the other")
+    if depth is None:
+        return None
+    if isinstance(depth, bool) or not isinstance(depth, Integral) or depth < 0:
+        raise ParameterError(f"{depth_name}={depth!r} is not a whole number of levels")
+    return int(depth)
