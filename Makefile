@@ -36,7 +36,7 @@ docs: $(READY)   ## regenerate the command-line reference and the README's pictu
 
 lock:            ## renew requirements.lock from the ranges in pyproject.toml (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url \
-	  --extra plot --group test --group lint --output-file requirements.lock pyproject.toml
+	  --extra plot --extra metrics --group test --group lint --output-file requirements.lock pyproject.toml
 
 clean:           ## remove the environment and everything generated
 	rm -rf $(VENV) demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

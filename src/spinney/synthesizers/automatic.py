@@ -1,7 +1,8 @@
 """Automatic values: functions of public quantities only.
 
-Cutoff and threshold of the paper's rule are the paper's own formulas. The others were chosen once on Balog et al.'s
-mixtures in 2 and 5 dimensions (100,000 rows, epsilon 0.01 to 10) and are kept simple; none of them looks at the table.
+Cutoff and threshold of the paper's rule are the paper's own, from `spinney.theory`. The others were chosen once on
+Balog et al.'s mixtures in 2 and 5 dimensions (100,000 rows, epsilon 0.01 to 10) and are kept simple; none of them looks
+at the table.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from fractions import Fraction
 
 from spinney.privacy.budget import Unit
 from spinney.schema.lattice import Lattice
+from spinney.theory.trees import cutoff_sparing_empty_bins, tree_threshold
 
 # The lemma's delta: chance that any empty bin of the paper's tree is split.
 _LEMMA_DELTA = 0.01
@@ -45,20 +47,23 @@ def paper_depths(lattice: Lattice, n_rows: int, epsilon: Fraction) -> tuple[int,
 
 
 def paper_cutoff(n_rows: int, fixed_depth: int, max_depth: int, epsilon: Fraction, unit: Unit) -> int:
-    """The lemma's tau: factor (h' - h) / epsilon' * log((2^h + n (h' - h)) / delta).
-
-    Under replace-one the factor is the paper's 2. Above tau no empty bin splits, with probability 1 - delta.
-    """
-    levels = max_depth - fixed_depth
-    if levels == 0:
+    """The lemma's tau, rounded up. Without noisy levels there is nothing to decide, and no epsilon for it."""
+    if max_depth == fixed_depth:
         return 0
-    log_n_empty = math.log(2**fixed_depth + n_rows * levels)
-    return math.ceil(unit.factor * levels / float(epsilon) * (log_n_empty - math.log(_LEMMA_DELTA)))
+    tau = cutoff_sparing_empty_bins(
+        n_rows,
+        fixed_depth=fixed_depth,
+        max_depth=max_depth,
+        epsilon=epsilon,
+        delta=_LEMMA_DELTA,
+        factor=unit.factor,
+    )
+    return math.ceil(tau)
 
 
 def paper_threshold(fixed_depth: int, epsilon: Fraction) -> int:
-    """The second theorem's t: 8 / epsilon'' * log(1/delta) with delta = 2^-h."""
-    return max(1, math.ceil(8 / float(epsilon) * fixed_depth * math.log(2)))
+    """The paper's t, 8 / epsilon'' * log(1/delta) with delta = 2^-h, in both units as printed for replace-one."""
+    return max(1, math.ceil(tree_threshold(fixed_depth, epsilon=epsilon)))
 
 
 def privtree_depths(lattice: Lattice) -> tuple[int, int]:

@@ -1,0 +1,79 @@
+"""The metrics by name: what each is called, which way is better, and between which values it lies. NOT PRIVATE.
+
+Reports loop over `METRICS` without knowing what they measure. Each entry compares a real with a synthetic table and
+gives one number; where the function behind it gives one per column, it is their mean.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
+from spinney.metrics.classify import train_on_synthetic
+from spinney.metrics.kernels import mmd, mmd_squared_unbiased, rkhs_distance
+from spinney.metrics.marginals import mean_of, total_variation, wasserstein
+from spinney.metrics.sup import sup_distance
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One number that compares a real with a synthetic table, and what there is to know about it."""
+
+    name: str
+    better: Literal["lower", "higher"]
+    low: float
+    high: float
+    takes: Literal["points", "tables"]  # numeric points with a bandwidth, or tables of any kind with a schema
+    _measure: Callable[..., float]
+
+    # It reads the real table without noise. No metric can say otherwise.
+    is_private: ClassVar[bool] = False
+
+    def __call__(self, real: Any, synthetic: Any, **options: Any) -> float:
+        """The metric's value. `takes="points"`: bandwidth or gamma; `takes="tables"`: schema. Not private."""
+        return float(self._measure(real, synthetic, **options))
+
+    @property
+    def best(self) -> float:
+        """The value of a perfect match."""
+        return self.high if self.better == "higher" else max(self.low, 0.0)
+
+    def is_improvement(self, new: float, old: float) -> bool:
+        """Whether `new` is strictly better than `old`."""
+        return new < old if self.better == "lower" else new > old
+
+
+def _variation(ways: int) -> Callable[..., float]:
+    def measure(real: Any, synthetic: Any, **options: Any) -> float:
+        return mean_of(total_variation(real, synthetic, ways=ways, **options))
+
+    return measure
+
+
+def _wasserstein(real: Any, synthetic: Any, **options: Any) -> float:
+    return mean_of(wasserstein(real, synthetic, **options))
+
+
+def _area(real: Any, synthetic: Any, **options: Any) -> float:
+    return mean_of(train_on_synthetic(real, synthetic, **options))
+
+
+def _sup(real: Any, synthetic: Any, **options: Any) -> float:
+    return float(sup_distance(real, synthetic, **options))
+
+
+_ALL = (
+    Metric("mmd", "lower", 0.0, math.sqrt(2), "points", mmd),
+    Metric("mmd_squared_unbiased", "lower", -2.0, 2.0, "points", mmd_squared_unbiased),
+    Metric("rkhs_distance", "lower", 0.0, math.inf, "points", rkhs_distance),
+    Metric("sup_distance", "lower", 0.0, 1.0, "points", _sup),
+    Metric("total_variation_1", "lower", 0.0, 1.0, "tables", _variation(1)),
+    Metric("total_variation_2", "lower", 0.0, 1.0, "tables", _variation(2)),
+    Metric("total_variation_3", "lower", 0.0, 1.0, "tables", _variation(3)),
+    Metric("wasserstein", "lower", 0.0, 1.0, "tables", _wasserstein),
+    Metric("train_on_synthetic", "higher", 0.0, 1.0, "tables", _area),
+)
+
+METRICS = {metric.name: metric for metric in _ALL}

@@ -1,0 +1,163 @@
+"""Train on synthetic rows, test on real ones: the paper's twelve classifiers and the area under their ROC. NOT PRIVATE.
+
+What a table is worth to someone who wants to predict one of its columns. The paper names the classifiers and not their
+settings; here they are the libraries' defaults, on columns that are centred and scaled by the synthetic rows'
+means and deviations, categories as one column per value. Twelve need scikit-learn and xgboost: spinney[classify].
+"""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable, Sequence
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.engines.frames import Table, open_table
+from spinney.errors import InputError, MissingExtraError, ParameterError, SchemaError
+from spinney.metrics.points import Floats
+from spinney.schema.columns import Boolean, Category, Integer
+from spinney.schema.lattice import integer_bounds
+from spinney.schema.table import Schema
+
+Truths = NDArray[np.bool_]  # (n,)
+
+# Name in the paper's table -> module, class, options beyond the defaults. `random_state` is given to all that take it.
+_SETTINGS: dict[str, tuple[str, str, dict[str, Any]]] = {
+    "Logistic Regression": ("sklearn.linear_model", "LogisticRegression", {"max_iter": 1000}),
+    "Gaussian Naive Bayes": ("sklearn.naive_bayes", "GaussianNB", {}),
+    "Bernoulli Naive Bayes": ("sklearn.naive_bayes", "BernoulliNB", {}),
+    "Linear SVM": ("sklearn.svm", "LinearSVC", {}),
+    "Decision Tree": ("sklearn.tree", "DecisionTreeClassifier", {}),
+    "LDA": ("sklearn.discriminant_analysis", "LinearDiscriminantAnalysis", {}),
+    "Ada Boost": ("sklearn.ensemble", "AdaBoostClassifier", {}),
+    "Bagging": ("sklearn.ensemble", "BaggingClassifier", {}),
+    "Random Forest": ("sklearn.ensemble", "RandomForestClassifier", {}),
+    "GBM": ("sklearn.ensemble", "GradientBoostingClassifier", {}),
+    "Multi-layer perceptron": ("sklearn.neural_network", "MLPClassifier", {}),
+    "XGBoost": ("xgboost", "XGBClassifier", {}),
+}
+
+CLASSIFIERS = tuple(_SETTINGS)
+
+
+def train_on_synthetic(
+    real: Any,
+    synthetic: Any,
+    schema: Schema,
+    *,
+    target: str,
+    classifiers: Sequence[str] = CLASSIFIERS,
+    scores: str = "ranking",
+    seed: int = 0,
+) -> dict[str, float]:
+    """Area under the ROC, on real rows, of classifiers trained on synthetic. Higher is better, 0 to 1. Not private.
+
+    Args:
+        real: real rows that the synthesizer has not seen.
+        synthetic: the rows to learn from. If they hold one class alone, nothing can be learnt and the area is 0.5.
+        schema: describes both tables.
+        target: a column of two values; the second is the positive one.
+        classifiers: which of the paper's twelve, by name.
+        scores: "ranking" judges by predicted probabilities or margins; "labels" by predicted labels, as the code of
+            DP-MERF does, which gives lower areas.
+        seed: repeats the same training.
+    """
+    if scores not in ("ranking", "labels"):
+        raise ParameterError(f"scores={scores!r} is not 'ranking' or 'labels'")
+    for name in classifiers:
+        if name not in _SETTINGS:
+            raise ParameterError(f"classifiers: {name!r} is not one of {', '.join(CLASSIFIERS)}")
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
+        raise ParameterError(f"seed={seed!r} is not a non-negative whole number")
+    tests, learns = open_table(real, schema), open_table(synthetic, schema)
+    _check_target(schema, target)
+    models = {name: _make(name, int(seed)) for name in classifiers}
+    roc_auc_score = _library("sklearn.metrics").roc_auc_score
+
+    train_x, train_y = _features(learns, target), _labels(learns, target, "synthetic")
+    test_x, test_y = _features(tests, target), _labels(tests, target, "real")
+    if test_y.all() or not test_y.any():
+        raise InputError(f"real holds one value of {target!r} alone; the area under the ROC needs rows of both")
+    if train_y.all() or not train_y.any():
+        return dict.fromkeys(classifiers, 0.5)
+    mean, spread = train_x.mean(axis=0), train_x.std(axis=0)
+    spread[spread == 0] = 1.0
+    train_x, test_x = (train_x - mean) / spread, (test_x - mean) / spread
+    areas = {}
+    for name, model in models.items():
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # not converged, collinear: what such data do to a classifier is the result
+            model.fit(train_x, train_y.astype(np.int64))
+            areas[name] = float(roc_auc_score(test_y, _scores(model, scores)(test_x)))
+    return areas
+
+
+def _scores(model: Any, scores: str) -> Callable[[Floats], Any]:
+    if scores == "labels":
+        predict: Callable[[Floats], Any] = model.predict
+        return predict
+    if hasattr(model, "predict_proba"):
+        return lambda x: model.predict_proba(x)[:, 1]
+    margins: Callable[[Floats], Any] = model.decision_function
+    return margins
+
+
+def _check_target(schema: Schema, target: str) -> None:
+    if target not in schema:
+        raise SchemaError(f"target={target!r} is not a column of the schema")
+    column = schema[target]
+    is_binary = isinstance(column, Boolean) or (isinstance(column, Category) and len(column.values) == 2)
+    if isinstance(column, Integer) and column.has_bounds:
+        is_binary = column.high - column.low == 1
+    if not is_binary or column.nullable:
+        raise SchemaError(f"target={target!r} is not a column of exactly two values without nulls")
+
+
+def _make(name: str, seed: int) -> Any:
+    module, kind, options = _SETTINGS[name]
+    model = getattr(_library(module), kind)(**options)
+    if "random_state" in model.get_params():
+        model.set_params(random_state=seed)
+    return model
+
+
+def _library(module: str) -> Any:
+    try:
+        return import_module(module)
+    except ImportError:
+        package = {"sklearn": "scikit-learn"}.get(module.partition(".")[0], module)
+        raise MissingExtraError(f"{package} is not installed; install spinney[classify]") from None
+
+
+def _labels(table: Table, target: str, argument: str) -> Truths:
+    physical, column = table.physical(target), table.schema[target]
+    if physical.is_null is not None and physical.is_null.any():
+        raise InputError(f"column {target!r} of {argument} holds a missing value, and the target may not")
+    low = 0 if isinstance(column, Category) else integer_bounds(column)[0]
+    return np.asarray(physical.values > low)
+
+
+def _features(table: Table, target: str) -> Floats:
+    """Every other column as floats; categories as one column per value, nulls as a column of their own and 0."""
+    features = []
+    for name, column in table.schema.items():
+        if name == target:
+            continue
+        physical = table.physical(name)
+        is_null = ~np.isfinite(physical.values) if physical.is_null is None else physical.is_null
+        if is_null.any() and not column.nullable:
+            raise InputError(
+                f"column {name!r} holds a missing or non-finite value; declare it nullable or clean the table"
+            )
+        if isinstance(column, Category):
+            features += [((physical.values == i) & ~is_null).astype(np.float64) for i in range(len(column.values))]
+        else:
+            features.append(np.where(is_null, 0, physical.values).astype(np.float64))
+        if column.nullable:
+            features.append(is_null.astype(np.float64))
+    if not features:
+        raise SchemaError(f"the schema has no column beside the target {target!r} to learn from")
+    return np.stack(features, axis=1)
