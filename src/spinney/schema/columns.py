@@ -11,6 +11,7 @@ Dates and times are integers underneath (days, microseconds since 1970-01-01): `
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field, replace
 from datetime import UTC, date, datetime, timedelta
 from typing import Any, ClassVar, Literal, Self
@@ -60,7 +61,7 @@ class Column:
 
 
 @dataclass(frozen=True, slots=True)
-class Bounded(Column):
+class Bounded(Column, ABC):
     """A column with a low and a high end, both included."""
 
     low: Any = None
@@ -89,16 +90,17 @@ class Bounded(Column):
         if self.low > self.high or (isinstance(self, Real) and self.low == self.high):
             raise SchemaError(f"{kind}: low={self.low} is not below high={self.high}; swap or widen the bounds")
 
+    @abstractmethod
     def _parse(self, value: Any, name: str) -> Any:
-        raise NotImplementedError
+        """A bound as the column keeps it, or a SchemaError that names it."""
 
+    @abstractmethod
     def physical(self, value: Any) -> float | int:
         """The number that stands for a logical value: a float for reals, an integer for the rest."""
-        raise NotImplementedError
 
+    @abstractmethod
     def logical(self, number: Any) -> Any:
         """The logical value that a physical number stands for."""
-        raise NotImplementedError
 
     @property
     def has_bounds(self) -> bool:
