@@ -2,7 +2,7 @@
 
 Cutoff and threshold of the paper's rule are the paper's own, from `spinney.theory`. The others were chosen once on
 Balog et al.'s mixtures in 2 and 5 dimensions (100,000 rows, epsilon 0.01 to 10) and are kept simple; none of them looks
-at the table.
+at the table. `python -m benchmarks utility` shows what they are worth there.
 """
 
 from __future__ import annotations
