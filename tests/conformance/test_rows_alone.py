@@ -142,6 +142,21 @@ def test_one_spelling_moves_nobody(tmp_path):
     assert {count for _, count in plain} == {1000, 1}
 
 
+def test_absurd_numbers_are_clamped_at_once(tmp_path):
+    """A number of a billion digits is beyond all bounds, and is never written out to find that."""
+    column = sp.Integer(0, 9)
+    assert csv_cells(tmp_path, ["1e999999999"], column) == csv_cells(tmp_path, ["9"], column)
+    assert object_cells([Decimal("-1e999999999")], column) == object_cells([0], column)
+
+
+def test_cells_that_hold_arrays_are_refused():
+    """A value that is no value is an error, not a missing one; a signalling NaN is missing."""
+    column = sp.Real(0, 1, nullable=True)
+    with pytest.raises(sp.SpinneyError, match="column 'v'"):
+        object_cells([np.array([0.5, 0.5])], column)
+    assert object_cells([Decimal("sNaN")], column) == object_cells([None], column)
+
+
 def test_different_values_have_different_cells(tmp_path):
     """The comparison would notice: neighbouring large integers are told apart on a fine lattice."""
     column = sp.Category([2**53, 2**53 + 1, 7])

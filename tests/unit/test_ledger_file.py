@@ -190,6 +190,13 @@ def test_the_command_line_keeps_the_account(tmp_path, path):
     assert sp.load(tmp_path / "one.spinney").card.unit == "add-remove"
 
 
+def test_an_account_without_a_limit_is_shown(path):
+    """The library may keep an account that only counts; the command shows it."""
+    sp.Ledger.create(path, limit=None).charge(counts("0.25"))
+    assert "spent 0.25, no limit, unit replace-one" in spinney("ledger", path).out
+    assert spinney("ledger", path, "--json").json["remaining"] is None
+
+
 def test_an_output_that_cannot_be_written_costs_nothing(tmp_path, path, monkeypatch):
     """A read-only disk, which permissions do not show, is noticed before the account is charged."""
     table, schema = write_people(tmp_path)

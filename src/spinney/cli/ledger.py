@@ -52,23 +52,18 @@ def _described(account: Ledger) -> dict[str, object]:
 
     return {
         "unit": account.unit.value,
-        "limit": str(account.limit),
+        "limit": None if account.limit is None else str(account.limit),
         "spent": str(account.spent),
-        "remaining": str(account.remaining),
+        "remaining": None if account.remaining is None else str(account.remaining),
         "events": [event_to_dict(event) for event in account.events],
     }
 
 
 def _text(account: Ledger) -> str:
-    from spinney.privacy.ledger import Brand, decimal
+    from spinney.privacy.ledger import decimal, event_line
 
-    assert account.limit is not None
-    assert account.remaining is not None
-    lines = [
-        f"spent {decimal(account.spent)} of {decimal(account.limit)}, {decimal(account.remaining)} left, "
-        f"unit {account.unit.value}"
-    ]
-    for event in account.events:
-        amount = "-" if isinstance(event, Brand) else decimal(event.epsilon)
-        lines.append(f"  {amount:>10}  {event.note}")
-    return "\n".join(lines)
+    limits = ", no limit"
+    if account.limit is not None and account.remaining is not None:
+        limits = f" of {decimal(account.limit)}, {decimal(account.remaining)} left"
+    first = f"spent {decimal(account.spent)}{limits}, unit {account.unit.value}"
+    return "\n".join([first, *(f"  {event_line(event)}" for event in account.events)])

@@ -17,14 +17,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from spinney.engines.objects import convert_objects
+from spinney.engines.objects import LARGEST_INTEGER, convert_objects
 from spinney.errors import InputError, SchemaError
 from spinney.schema.columns import Boolean, Category, Column, Date, Datetime, Integer, Real
 from spinney.schema.table import Schema
 
 FrameKind = Literal["pandas", "polars", "pyarrow", "numpy"]
-
-_LARGEST_INTEGER = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,15 +218,15 @@ def _whole_numbers(series: Any) -> Any:
         array = array.cast(pa.float64())
         array = pc.if_else(pc.is_finite(array), array, pa.scalar(None, array.type))
         clipped = pc.max_element_wise(
-            pc.min_element_wise(array, float(_LARGEST_INTEGER), skip_nulls=False),
-            float(-_LARGEST_INTEGER),
+            pc.min_element_wise(array, float(LARGEST_INTEGER), skip_nulls=False),
+            float(-LARGEST_INTEGER),
             skip_nulls=False,
         )
         if not pc.all(pc.equal(clipped, pc.floor(clipped))).as_py() and clipped.null_count < len(clipped):
             raise InputError("some value is not a whole number; use Real for this column")
         return clipped.cast(pa.int64())
     if pa.types.is_uint64(array.type):
-        array = pc.min_element_wise(array, pa.scalar(_LARGEST_INTEGER, pa.uint64()), skip_nulls=False)
+        array = pc.min_element_wise(array, pa.scalar(LARGEST_INTEGER, pa.uint64()), skip_nulls=False)
     return array.cast(pa.int64())
 
 

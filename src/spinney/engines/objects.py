@@ -10,8 +10,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from datetime import UTC, date, datetime
-from decimal import Decimal
-from numbers import Integral, Real
+from decimal import Decimal, InvalidOperation
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -20,7 +20,8 @@ import pyarrow as pa
 from spinney.errors import InputError
 from spinney.schema import columns
 
-_LARGEST_INTEGER = 2**62
+# Whole numbers beyond this are moved to it, which is outside all bounds that a schema may state.
+LARGEST_INTEGER = 2**62
 
 
 def convert_objects(values: Iterable[Any], column: columns.Column) -> pa.Array:
@@ -48,8 +49,8 @@ def _is_missing(value: Any) -> bool:
         return True
     try:
         return bool(value != value)  # noqa: PLR0124
-    except (TypeError, ValueError):
-        return True  # pandas.NA refuses to be compared
+    except (TypeError, InvalidOperation):
+        return True  # pandas.NA and signalling NaNs refuse to be compared
 
 
 def _real(value: Any) -> float:
@@ -61,13 +62,16 @@ def _real(value: Any) -> float:
 def _whole(value: Any) -> int | None:
     if not isinstance(value, (Real, Decimal)):
         raise InputError("some value is not a number")
-    if not isinstance(value, Integral) and not math.isfinite(value):
-        return None
     exact: Any = value
+    if exact in (math.inf, -math.inf):
+        return None
+    # Clamped by comparison alone: arithmetic on Decimal("1e999999999") overflows, and its digits would fill memory.
+    if not -LARGEST_INTEGER < exact < LARGEST_INTEGER:
+        return LARGEST_INTEGER if exact > 0 else -LARGEST_INTEGER
     number: int = math.floor(exact)
     if number != exact:
         raise InputError("some value is not a whole number; use Real for this column")
-    return min(max(number, -_LARGEST_INTEGER), _LARGEST_INTEGER)
+    return number
 
 
 def _truth(value: Any) -> bool:

@@ -20,6 +20,7 @@ from fractions import Fraction
 
 import flint
 
+from spinney.errors import BudgetError
 from spinney.privacy.budget import Unit
 from spinney.privacy.discrete import arb_fraction
 from spinney.privacy.exact import as_integer
@@ -65,5 +66,6 @@ def largest_privtree_rate(epsilon: Fraction, *, levels: int, unit: Unit) -> tupl
             high = middle
     rate = epsilon * low / _GRID
     decay = decay_for(rate)
-    assert is_within(rate, decay, levels, unit, epsilon), "what is returned is certified"
+    if not is_within(rate, decay, levels, unit, epsilon):
+        raise BudgetError(f"no decision noise could be certified for {levels} levels within epsilon={epsilon}")
     return rate, decay

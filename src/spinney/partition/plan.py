@@ -59,7 +59,8 @@ class SplitPlan:
             raise ParameterError(f"threshold={self.threshold} is below 1; a released bin must count something")
         if max(self.threshold, abs(self.cutoff), self.decay * self.max_depth) >= LARGEST_SETTING:
             raise ParameterError(
-                f"threshold={self.threshold} or cutoff={self.cutoff} is beyond 2^60; give a larger epsilon"
+                f"threshold={self.threshold}, cutoff={self.cutoff} or decay={self.decay} over {self.max_depth} levels "
+                "leads beyond 2^60; give a larger epsilon"
             )
         if self.has_decisions and self.decision_rate <= 0:
             raise ParameterError("a tree with noisy levels needs a positive decision_rate")

@@ -165,6 +165,12 @@ def decimal(value: Fraction) -> str:
     return text if Fraction(text) == value else f"{value} (about {float(value):.4g})"
 
 
+def event_line(event: Event) -> str:
+    """An event as a line of an account: the amount, or a dash where no amount would be true, and what it was for."""
+    amount = "-" if isinstance(event, Brand) else decimal(event.epsilon)
+    return f"{amount:>10}  {event.note}"
+
+
 def event_to_dict(event: Event) -> dict[str, Any]:
     """An event as JSON-ready data; fractions become text."""
     described: dict[str, Any] = {"event": type(event).__name__}

@@ -16,6 +16,7 @@ from spinney.privacy.ledger import (
     brands,
     decimal,
     event_from_dict,
+    event_line,
     event_to_dict,
     total_epsilon,
 )
@@ -115,9 +116,7 @@ class Card:
             self.essentials,
             "  charged",
         ]
-        for event in self.events:
-            amount = "-" if isinstance(event, Brand) else decimal(event.epsilon)
-            lines.append(f"    {amount:>10}  {event.note}")
+        lines += [f"    {event_line(event)}" for event in self.events]
         lines.append("  plan")
         lines += [f"    {name:<22} {value}" for name, value in self.plan.items()]
         lines.append("  columns")

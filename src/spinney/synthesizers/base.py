@@ -92,9 +92,8 @@ class Synthesizer(Parameters, ABC):
         lattice, plan = self._design(facts)
         check_size(plan)  # a plan that cannot work, whatever the bounds, is refused before any row is read
         if schema.awaits_bounds:
-            check_values(
-                table
-            )  # unreadable values of all columns come to light before one column's bounds are paid for
+            # Unreadable values of all columns come to light before any column's bounds are paid for.
+            check_values(table)
         if schema.has_data_derived_bounds:
             books.brand(NotPrivate(note="bounds were read off the data"))
         if schema.awaits_bounds:

@@ -6,9 +6,8 @@ import math
 from typing import Any
 
 from spinney.errors import ParameterError
+from spinney.partition.plan import LARGEST_SETTING
 from spinney.privacy.budget import parse_fraction
-
-_LARGEST = 2**60
 
 
 def parse_cutoff(cutoff: Any) -> int:
@@ -22,6 +21,6 @@ def parse_threshold(threshold: Any) -> int:
 
 
 def _in_range(number: int, given: Any, name: str) -> int:
-    if not 0 <= number < _LARGEST:
+    if not 0 <= number < LARGEST_SETTING:
         raise ParameterError(f"{name}={given} is not in 0..2^60")
     return number
