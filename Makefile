@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help demo test lint bench docs lock clean
+.PHONY: help demo test lint bench docs paper page lock clean
 
 help:            ## list the goals
 	@grep -E '^[a-z]+: .*##|^[a-z]+:  *##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -34,9 +34,15 @@ bench: $(READY)  ## benchmarks: print measured against wanted, fail where one is
 docs: $(READY)   ## regenerate the command-line reference and the README's picture
 	$(BIN)/python docs/build.py
 
+paper: $(READY)  ## run every experiment of the paper in full (hours; DATA=folder with the credit-card table)
+	$(BIN)/spinney paper all --out paper-output $(if $(DATA),--data $(DATA))
+
+page: $(READY)   ## regenerate docs/paper.md and its pictures from the committed results
+	$(BIN)/python docs/paper_page.py
+
 lock:            ## renew requirements.lock from the ranges in pyproject.toml (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url \
-	  --extra plot --extra metrics --group test --group lint --output-file requirements.lock pyproject.toml
+	  --extra plot --extra metrics --extra baselines --group test --group lint --output-file requirements.lock pyproject.toml
 
 clean:           ## remove the environment and everything generated
-	rm -rf $(VENV) demo-output .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) demo-output paper-output .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -6,20 +6,12 @@ import numpy as np
 from sklearn.metrics.pairwise import rbf_kernel
 
 from benchmarks.harness import Result, best_of, seconds
+from spinney.experiments.mixtures import balog
 from spinney.metrics import kernel_metric
 
 N_POINTS, BLOCK = 20_000, 1_000
 # Dimensions, what is wanted, the published mean of the full matrix.
 CASES = ((2, 10.0, 0.21215986369427045), (5, 1.5, 0.1672984963245975))
-
-
-def balog(n_axes: int) -> np.ndarray:
-    """The data of Balog et al., bit for bit: ten clusters from a legacy generator."""
-    rng = np.random.RandomState(0)
-    means = rng.normal(100, 200, (10, n_axes))
-    weights = 1 / np.arange(1, 11)
-    members = rng.choice(10, size=100_000, p=weights / weights.sum())
-    return rng.normal(means[members], 30)
 
 
 def in_blocks(first: np.ndarray, second: np.ndarray, gamma: float) -> float:

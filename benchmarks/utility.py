@@ -11,7 +11,7 @@ import numpy as np
 
 import spinney as sp
 from benchmarks.harness import Result
-from benchmarks.metrics import balog
+from spinney.experiments.mixtures import balog
 from spinney.metrics import kernel_metric, rkhs_distance
 
 N_RUNS = 4

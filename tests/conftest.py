@@ -12,6 +12,7 @@ from hypothesis import settings
 
 import spinney as sp
 from spinney.partition.bins import NoisyBins
+from spinney.release.binned import BinnedRelease
 from spinney.release.card import Card
 from spinney.release.model import Release
 from spinney.schema.lattice import Lattice, tree_lattice
@@ -44,8 +45,8 @@ def release_of() -> Callable[..., Release]:
             np.array([len(prefix) for prefix in counts], dtype=np.int64),
             np.array(list(counts.values()), dtype=np.int64),
         )
-        card = Card("0", "by hand", {}, "replace-one", (), schema, {}, n_rows, len(bins), "pyarrow")
-        return Release(bins, card)
+        card = Card("0", "by hand", {}, "replace-one", (), schema, {}, n_rows, {"bins": len(bins)}, "pyarrow")
+        return BinnedRelease(bins, card)
 
     return make
 

@@ -231,3 +231,60 @@ def explicit_release(
         np.concatenate([np.full(len(copies), prefix) for copies, _, prefix, _ in found]),
         np.concatenate([noisy for *_, noisy in found]),
     )
+
+
+# ---------------------------------------------------------------------------------------------- kernel functions
+
+
+def modified_gram_schmidt(
+    points: NDArray[np.float64], gamma: float, nearly_zero: float = 1e-5
+) -> tuple[list[int], list[NDArray[np.float64]]]:
+    """Which K(z, .) are kept, and each orthonormal function as weights of all points: one inner product at a time."""
+    kernel = np.array([[math.exp(-gamma * ((z - other) ** 2).sum()) for other in points] for z in points])
+    kept: list[int] = []
+    functions: list[NDArray[np.float64]] = []
+    for i in range(len(points)):
+        rest = np.zeros(len(points))
+        rest[i] = 1.0
+        for function in functions:
+            rest = rest - (rest @ kernel @ function) * function
+        squared = float(rest @ kernel @ rest)
+        if squared > nearly_zero:
+            kept.append(i)
+            functions.append(rest / math.sqrt(squared))
+    return kept, functions
+
+
+def whole_kernel_sums(
+    rows: NDArray[np.float64], points: NDArray[np.float64], gamma: float, bits: int
+) -> list[list[int]]:
+    """For every point the terms of its sum, row by row, as Python integers."""
+    return [
+        [round(2**bits * math.exp(-gamma * _squared_distance(row, point))) for row in rows.tolist()]
+        for point in points.tolist()
+    ]
+
+
+def whole_feature_sums(
+    rows: NDArray[np.float64], frequencies: NDArray[np.float64], bits: int
+) -> tuple[list[list[int]], list[list[int]]]:
+    """For every frequency the cosines and the sines of all rows, as Python integers."""
+    phases = [[_phase(frequency, row) for row in rows.tolist()] for frequency in frequencies.tolist()]
+    return (
+        [[round(2**bits * math.cos(phase)) for phase in line] for line in phases],
+        [[round(2**bits * math.sin(phase)) for phase in line] for line in phases],
+    )
+
+
+def _squared_distance(first: list[float], second: list[float]) -> float:
+    total = 0.0
+    for a, b in zip(second, first, strict=True):
+        total += (a - b) * (a - b)
+    return total
+
+
+def _phase(frequency: list[float], row: list[float]) -> float:
+    total = 0.0
+    for w, x in zip(frequency, row, strict=True):
+        total += w * x
+    return total

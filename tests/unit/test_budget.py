@@ -15,6 +15,7 @@ from spinney.privacy.budget import (
     LARGEST_EPSILON,
     SMALLEST_EPSILON,
     Unit,
+    parse_delta,
     parse_epsilon,
     parse_fraction,
     parse_length,
@@ -104,6 +105,27 @@ def test_shares_lie_strictly_between_0_and_1(value):
     with pytest.raises(ParameterError, match=r"tree_share=.* strictly between"):
         parse_share(value, "tree_share")
     assert parse_share("0.4", "tree_share") == Fraction(2, 5)
+
+
+@pytest.mark.parametrize("value", ["1e-6", 1e-6, "1/1000000", Decimal("0.000001"), Fraction(1, 10**6)], ids=repr)
+def test_delta_is_read_exactly(value):
+    """A millionth is a millionth, however it is written."""
+    assert parse_delta(value) == Fraction(1, 10**6)
+
+
+def test_delta_starts_at_zero_and_ends_below_one():
+    """0 is pure; from 1 on nothing is promised, and below 0 nothing is meant. The name is the caller's."""
+    assert parse_delta(0) == parse_delta("0.0") == 0
+    assert parse_delta("0.999") == Fraction(999, 1000)
+    for value in (1, "1", 1.0, "1.5", 5):
+        with pytest.raises(ParameterError, match=r"delta=.* promises nothing"):
+            parse_delta(value)
+    for value in (-1, "-1e-9", -0.5):
+        with pytest.raises(ParameterError, match=r"share=.* is negative; 0 means pure"):
+            parse_delta(value, "share")
+    for value in NOT_NUMBERS:
+        with pytest.raises(ParameterError, match="delta="):
+            parse_delta(value)
 
 
 def test_lengths_are_positive_floats():

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 
 import pytest
 
 import spinney as sp
+from spinney.privacy.ledger import DiscreteGaussianVector, UnsafeEntropy
 from spinney.release.card import Card
 
 
@@ -36,7 +38,7 @@ def test_the_card_tells_a_program_everything(model):
     assert described["spinney_version"] == sp.__version__
     assert described["parameters"].keys() == model.get_params().keys()
     assert described["parameters"]["threshold"] == described["plan"]["threshold"] == 4
-    assert described["n_bins"] == len(model.release_.bins)
+    assert described["released"] == {"bins": len(model.release_.bins)}
     assert described["schema"]["columns"].keys() == set(model.schema_)
     assert sum(Fraction(event["epsilon"]) for event in described["events"]) == Fraction(1, 3)
 
@@ -51,6 +53,33 @@ def test_the_card_tells_a_person_the_promise(model):
     assert "Not promised" in text
     for name in model.schema_:
         assert name in text
+
+
+def test_a_pure_card_does_not_speak_of_delta(model):
+    """Programs read a delta of 0; people read "pure"."""
+    assert model.card_.delta == 0
+    assert json.loads(model.card_.to_json())["delta"] == "0"
+    assert "delta" not in str(model.card_)
+
+
+def test_a_card_with_delta_promises_the_pair(model):
+    """The promise, the price of the charge, the repr and the JSON all name delta; a brand still voids it."""
+    event = DiscreteGaussianVector(Fraction(1), Fraction(1, 10**6), Fraction(4), Fraction(200), note="sums")
+    card = replace(model.card_, events=(event,))
+    assert card.guarantee == "(1, 1e-06)-differential privacy, unit replace-one"
+    assert card.guarantee in str(card)
+    assert "(1, 1e-06)  sums" in str(card)
+    assert repr(card).startswith("Card(epsilon=1, delta=1e-06, unit=")
+    again = Card.from_dict(json.loads(card.to_json()))
+    assert (again.delta, again.events) == (Fraction(1, 10**6), (event,))
+    assert replace(card, events=(event, UnsafeEntropy(note="seeded"))).guarantee == "none: see the warning"
+
+
+def test_cards_from_before_delta_are_read(model):
+    """The entry follows from the events, so a card without it is the same card."""
+    described = model.card_.to_dict()
+    del described["delta"]
+    assert Card.from_dict(described).to_dict() == model.card_.to_dict()
 
 
 @pytest.mark.parametrize(
@@ -78,4 +107,4 @@ def test_reprs_are_short(model):
     n_bins = len(model.release_.bins)
     assert repr(model.release_.bins) == f"NoisyBins({n_bins} bins on {len(model.schema_)} axes)"
     assert repr(model.card_) == f"Card(epsilon=1/3 (about 0.3333), unit='replace-one', {n_bins} bins)"
-    assert repr(model.release_).startswith(f"Release({n_bins} bins, Card(")
+    assert repr(model.release_).startswith("BinnedRelease(Card(")

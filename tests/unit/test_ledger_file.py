@@ -16,11 +16,15 @@ from commands import spinney, write_people
 from spinney import files
 from spinney.errors import BudgetError, FileError, ParameterError
 from spinney.partition import kdtree
-from spinney.privacy.ledger import DiscreteLaplaceCounts, NotPrivate
+from spinney.privacy.ledger import DiscreteGaussianVector, DiscreteLaplaceCounts, NotPrivate
 
 
 def counts(epsilon) -> DiscreteLaplaceCounts:
     return DiscreteLaplaceCounts(Fraction(epsilon), sensitivity=2, note="counts")
+
+
+def sums(epsilon, delta) -> DiscreteGaussianVector:
+    return DiscreteGaussianVector(Fraction(epsilon), Fraction(delta), Fraction(4), Fraction(100), note="sums")
 
 
 @pytest.fixture
@@ -37,6 +41,42 @@ def test_an_account_outlives_the_process(path):
     assert again.events == first.events
     assert (again.limit, again.spent, again.remaining) == (Fraction(3, 10), Fraction(1, 10), Fraction(1, 5))
     assert again.unit == "add-remove"
+
+
+def test_delta_and_its_limit_outlive_the_process(path):
+    """The limit on delta is in the file, and all who hold the account share it."""
+    one = sp.Ledger.create(path, limit=3, delta="1e-6")
+    one.charge(sums(1, "6e-7"))
+    again = sp.Ledger.open(path)
+    assert (again.events, again.delta_limit, again.spent_delta) == (one.events, Fraction(1, 10**6), Fraction(6, 10**7))
+    again.charge(sums(1, "3e-7"))
+    with pytest.raises(BudgetError, match="9e-07 of 1e-06 is spent"):
+        one.charge(sums(1, "2e-7"))
+    assert sp.Ledger.open(path).remaining_delta == Fraction(1, 10**7)
+
+
+def test_files_from_before_delta_are_pure(path):
+    """An account without the entry opens, refuses delta, and takes pure charges as before."""
+    sp.Ledger.create(path, limit=1).charge(counts("0.25"))
+    described = json.loads(path.read_text())
+    del described["delta"]
+    path.write_text(json.dumps(described))
+    account = sp.Ledger.open(path)
+    assert (account.spent, account.delta_limit) == (Fraction(1, 4), 0)
+    with pytest.raises(BudgetError, match="delta="):
+        account.charge(sums("0.25", "1e-9"))
+    account.charge(counts("0.25"))
+    assert sp.Ledger.open(path).spent == Fraction(1, 2)
+
+
+def test_old_files_without_any_limit_still_only_count(path):
+    """No limit and no entry: both are counted, neither is held."""
+    path.write_text(
+        '{"format": "spinney-ledger", "format_version": 1, "unit": "replace-one", "limit": null, "events": []}'
+    )
+    account = sp.Ledger.open(path)
+    account.charge(sums(1, "0.9"))
+    assert (account.delta_limit, sp.Ledger.open(path).spent_delta) == (None, Fraction(9, 10))
 
 
 def test_a_charge_beyond_the_limit_is_refused_by_whoever_asks(path):
@@ -142,6 +182,11 @@ def test_a_file_that_exists_is_left_alone(path):
             '"events": [{"event": "Refund", "epsilon": "-1"}]}',
             "inconsistent",
         ),
+        (
+            '{"format": "spinney-ledger", "format_version": 1, "unit": "replace-one", "limit": "1", "delta": "2", '
+            '"events": []}',
+            "inconsistent",
+        ),
     ],
 )
 def test_files_that_are_no_ledgers_are_refused(path, text, message):
@@ -188,6 +233,32 @@ def test_the_command_line_keeps_the_account(tmp_path, path):
     assert "leaf counts" in shown.out
     assert spinney("ledger", path, "--json").json["remaining"] == "1/2"
     assert sp.load(tmp_path / "one.spinney").card.unit == "add-remove"
+
+
+def test_the_command_line_shows_delta_where_there_is_one(path):
+    """`--delta` opens an approximate account; a pure one is shown without a word about delta."""
+    opened = spinney("ledger", path, "--limit", "2", "--delta", "1e-6")
+    assert opened.out.splitlines() == ["spent 0 of 2, 2 left, unit replace-one", "delta 0 of 1e-06, 1e-06 left"]
+    sp.Ledger.open(path).charge(sums("0.5", "5e-7"))
+    shown = spinney("ledger", path).out
+    assert "delta 5e-07 of 1e-06, 5e-07 left" in shown
+    assert "(0.5, 5e-07)  sums" in shown
+    described = spinney("ledger", path, "--json").json
+    assert (described["delta"], described["spent_delta"], described["remaining_delta"]) == (
+        "1/1000000",
+        "1/2000000",
+        "1/2000000",
+    )
+    pure = path.with_name("pure.ledger")
+    assert "delta" not in spinney("ledger", pure, "--limit", "2").out
+    assert spinney("ledger", pure, "--json").json["delta"] == "0"
+
+
+def test_an_account_without_a_limit_shows_its_delta(path):
+    """What only counts shows what it counted."""
+    sp.Ledger.create(path, limit=None).charge(sums("0.5", "5e-7"))
+    assert "delta 5e-07, no limit" in spinney("ledger", path).out
+    assert spinney("ledger", path, "--json").json["remaining_delta"] is None
 
 
 def test_an_account_without_a_limit_is_shown(path):
@@ -241,4 +312,7 @@ def test_a_wrong_call_of_the_verb_is_told(tmp_path, path):
     before = json.loads(path.read_text())
     assert spinney("ledger", path, "--limit", "2").status == 2
     assert spinney("ledger", path, "--unit", "add-remove").status == 2
+    assert spinney("ledger", path, "--delta", "1e-6").status == 2
+    assert spinney("ledger", path.with_name("other"), "--limit", "1", "--delta", "1").status == 2
+    assert not path.with_name("other").exists()
     assert json.loads(path.read_text()) == before

@@ -149,7 +149,10 @@ def test_missing_entries(whole, path):
         lambda card: card["card"]["schema"]["columns"]["a"].update(type="complex"),
         lambda card: card["card"]["schema"]["columns"].pop("a"),
         lambda card: card["card"].update(frame="excel"),
-        lambda card: card["card"].update(n_bins=1),
+        lambda card: card["card"].update(released={"bins": 1}),
+        lambda card: card.update(kind="points"),
+        lambda card: card.update(kind="generator"),
+        lambda card: card.update(kind="miracle"),
     ],
 )
 def test_inconsistent_contents(whole, path, change):

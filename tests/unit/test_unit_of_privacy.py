@@ -62,7 +62,7 @@ def test_the_card_hides_a_private_number_of_rows():
     assert "7,351 (public)" in str(public.card_)
     assert str(n) in public.card_.to_json()
     described = json.loads(model.card_.to_json())
-    del described["n_bins"]
+    del described["released"]
     assert str(n) not in json.dumps(described)
 
 

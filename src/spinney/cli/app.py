@@ -14,6 +14,7 @@ from spinney.cli.demo import demo
 from spinney.cli.fit import fit
 from spinney.cli.ledger import ledger
 from spinney.cli.outcome import WRONG_CALL, exit_status, report
+from spinney.cli.paper import paper
 from spinney.cli.picture import picture
 from spinney.cli.sample import sample
 from spinney.cli.schema import schema
@@ -56,7 +57,7 @@ def app(ctx: click.Context) -> None:
         ctx.exit(WRONG_CALL)
 
 
-for verb in (schema, fit, sample, card, picture, ledger, demo):
+for verb in (schema, fit, sample, card, picture, ledger, demo, paper):
     app.add_command(verb)
 
 

@@ -139,7 +139,7 @@ def fit(
     schema = load_schema(schema_path, bounds_from_data=bounds_from_data_not_private)
     card = fit_file(table, schema, synthesizer, out, force=force, ledger=ledger)
     warn_of_brands(card)
-    if card.n_bins == 0:
+    if card.is_empty:
         click.secho(
             "warning: every noisy count fell below the threshold, so the release is empty", err=True, fg="yellow"
         )

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     cls=Verb,
     examples=(
         "spinney ledger people.ledger --limit 2",
+        "spinney ledger people.ledger --limit 2 --delta 1e-6",
         "spinney ledger people.ledger",
         "spinney ledger people.ledger --json | jq .remaining",
     ),
@@ -24,12 +25,15 @@ if TYPE_CHECKING:
 @click.argument("file", type=click.Path(dir_okay=False))
 @click.option("--limit", metavar="NUMBER", help="Open a new ledger that no release may take beyond this epsilon.")
 @click.option(
+    "--delta", metavar="NUMBER", help="The delta that releases into a new ledger may share. Default: 0, pure epsilon."
+)
+@click.option(
     "--unit",
     type=click.Choice(["replace-one", "add-remove"]),
     help="The unit of a new ledger. Default: replace-one.",
 )
 @json_option
-def ledger(file: str, limit: str | None, unit: str | None, as_json: bool) -> None:
+def ledger(file: str, limit: str | None, delta: str | None, unit: str | None, as_json: bool) -> None:
     """Open the ledger FILE with a limit, or show what it says.
 
     Releases of the same people add up. `spinney fit --ledger FILE` charges the ledger before it reads a count, and is
@@ -40,10 +44,12 @@ def ledger(file: str, limit: str | None, unit: str | None, as_json: bool) -> Non
     if limit is None:
         if unit is not None:
             raise click.UsageError("--unit goes with --limit: an open ledger has its unit")
+        if delta is not None:
+            raise click.UsageError("--delta goes with --limit: an open ledger has its delta")
         account = Ledger.open(file)
     else:
         check_output(file, force=False, can_force=False)
-        account = Ledger.create(file, limit=limit, unit=unit or "replace-one")
+        account = Ledger.create(file, limit=limit, delta=delta or 0, unit=unit or "replace-one")
     click.echo(json.dumps(_described(account), indent=2, ensure_ascii=False) if as_json else _text(account))
 
 
@@ -55,6 +61,9 @@ def _described(account: Ledger) -> dict[str, object]:
         "limit": None if account.limit is None else str(account.limit),
         "spent": str(account.spent),
         "remaining": None if account.remaining is None else str(account.remaining),
+        "delta": None if account.delta_limit is None else str(account.delta_limit),
+        "spent_delta": str(account.spent_delta),
+        "remaining_delta": None if account.remaining_delta is None else str(account.remaining_delta),
         "events": [event_to_dict(event) for event in account.events],
     }
 
@@ -65,5 +74,10 @@ def _text(account: Ledger) -> str:
     limits = ", no limit"
     if account.limit is not None and account.remaining is not None:
         limits = f" of {decimal(account.limit)}, {decimal(account.remaining)} left"
-    first = f"spent {decimal(account.spent)}{limits}, unit {account.unit.value}"
-    return "\n".join([first, *(f"  {event_line(event)}" for event in account.events)])
+    lines = [f"spent {decimal(account.spent)}{limits}, unit {account.unit.value}"]
+    if account.delta_limit or account.spent_delta:
+        limits = ", no limit"
+        if account.delta_limit is not None and account.remaining_delta is not None:
+            limits = f" of {decimal(account.delta_limit)}, {decimal(account.remaining_delta)} left"
+        lines.append(f"delta {decimal(account.spent_delta)}{limits}")
+    return "\n".join([*lines, *(f"  {event_line(event)}" for event in account.events)])

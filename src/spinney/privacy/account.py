@@ -15,7 +15,7 @@ from filelock import FileLock
 
 from spinney.errors import FileError
 from spinney.files import write_whole
-from spinney.privacy.budget import Unit
+from spinney.privacy.budget import Unit, parse_delta
 from spinney.privacy.ledger import Brand, Charge, Event, Ledger, event_from_dict, event_to_dict
 
 FORMAT = "spinney-ledger"
@@ -25,30 +25,30 @@ FORMAT_VERSION = 1
 class LedgerFile(Ledger):
     """A `Ledger` kept in a file; see `Ledger.create` and `Ledger.open`."""
 
-    def __init__(self, path: Path, limit: Any, unit: Unit | str) -> None:
-        super().__init__(limit, unit=unit)
+    def __init__(self, path: Path, limit: Any, delta: Any, unit: Unit | str) -> None:
+        super().__init__(limit, delta=delta, unit=unit)
         # Resolved, so that a link or another working folder leads to the same account and the same lock.
         self.path = path = path.resolve()
         # Reentrant, so that a charge may check and record under one lock.
         self._lock = FileLock(f"{path}.lock")
 
     @classmethod
-    def create_at(cls, path: str | Path, *, limit: Any, unit: Unit | str) -> LedgerFile:
-        account = cls(Path(path), limit, unit)
+    def create_at(cls, path: str | Path, *, limit: Any, delta: Any, unit: Unit | str) -> LedgerFile:
+        account = cls(Path(path), limit, delta, unit)
         account._write(overwrite=False)
         return account
 
     @classmethod
     def open_at(cls, path: str | Path) -> LedgerFile:
         described = _read(Path(path))
-        account = cls(Path(path), described["limit"], described["unit"])
+        account = cls(Path(path), described["limit"], described["delta"], described["unit"])
         account._events = described["events"]
         return account
 
-    def require(self, epsilon: Fraction, *, unit: Unit) -> None:
+    def require(self, epsilon: Fraction, *, unit: Unit, delta: Fraction = Fraction(0)) -> None:
         with self._lock:
             self._events = _read(self.path)["events"]
-            super().require(epsilon, unit=unit)
+            super().require(epsilon, unit=unit, delta=delta)
 
     def charge(self, *charges: Charge) -> None:
         with self._lock:
@@ -69,6 +69,7 @@ class LedgerFile(Ledger):
             "format_version": FORMAT_VERSION,
             "unit": self.unit.value,
             "limit": None if self.limit is None else str(self.limit),
+            "delta": None if self.delta_limit is None else str(self.delta_limit),
             "events": [event_to_dict(event) for event in self.events],
         }
 
@@ -79,7 +80,7 @@ class LedgerFile(Ledger):
 
 
 def _read(path: Path) -> dict[str, Any]:
-    """Unit, limit and events of the account in a file."""
+    """Unit, limits and events of the account in a file. Files from before there was a delta are pure."""
     try:
         described = json.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
@@ -99,6 +100,7 @@ def _read(path: Path) -> dict[str, Any]:
         return {
             "unit": Unit.parse(described["unit"]),
             "limit": described["limit"],
+            "delta": parse_delta(described.get("delta") or 0),
             "events": [event_from_dict(event) for event in described["events"]],
         }
     except (KeyError, TypeError, ValueError) as err:

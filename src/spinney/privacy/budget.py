@@ -86,6 +86,16 @@ def parse_epsilon(value: Any, name: str = "epsilon") -> Fraction:
     return epsilon
 
 
+def parse_delta(value: Any, name: str = "delta") -> Fraction:
+    """The chance that an (epsilon, delta) promise leaves uncovered, exactly: 0 (pure) or more, below 1."""
+    delta = parse_fraction(value, name)
+    if delta < 0:
+        raise ParameterError(f"{name}={value} is negative; 0 means pure epsilon")
+    if delta >= 1:
+        raise ParameterError(f"{name}={value} is 1 or more, which promises nothing; values of use are 1e-6 or smaller")
+    return delta
+
+
 def parse_share(value: Any, name: str) -> Fraction:
     """A share of a budget, strictly between 0 and 1."""
     share = parse_fraction(value, name)

@@ -52,10 +52,10 @@ class ExactLaw:
             words = entropy.words(len(part))
             if _settle(words, self._thresholds, self._guide, part):
                 for i in np.flatnonzero(part < 0):
-                    part[i] = self._refine(int(words[i]), entropy)
+                    part[i] = self.refine(int(words[i]), entropy)
         return drawn
 
-    def _refine(self, bits: int, entropy: Entropy) -> int:
+    def refine(self, bits: int, entropy: Entropy) -> int:
         """Go on reading bits after an undecided first word: step 2."""
         n_bits, precision = _WORD, self._precision
         while True:

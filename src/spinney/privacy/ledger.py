@@ -1,8 +1,9 @@
 """The ledger: what was charged for what, before the data were touched.
 
 Events are frozen data. A mechanism charges first and reads counts afterwards, so a crash can waste budget but
-never under-count it. Pure epsilon composes by addition, in exact fractions. Two kinds of event carry no epsilon
-because no finite one would be true: they brand the ledger, and with it every card made from it.
+never under-count it. Epsilon and delta compose by addition, in exact fractions; an account is pure unless it was
+opened with a delta. Two kinds of event carry no epsilon because no finite one would be true: they brand the ledger,
+and with it every card made from it.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from threading import RLock
 from typing import Any
 
 from spinney.errors import BudgetError, ParameterError
-from spinney.privacy.budget import Unit, parse_epsilon
+from spinney.privacy.budget import Unit, parse_delta, parse_epsilon
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +40,17 @@ class SplitDecisions:
 
 
 @dataclass(frozen=True, slots=True)
+class DiscreteGaussianVector:
+    """Whole numbers of a squared L2 sensitivity released with discrete Gaussian noise of a variance."""
+
+    epsilon: Fraction
+    delta: Fraction
+    sensitivity_squared: Fraction
+    variance: Fraction
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
 class NotPrivate:
     """Something was taken from the data without noise. No guarantee survives this event."""
 
@@ -52,12 +64,14 @@ class UnsafeEntropy:
     note: str
 
 
-Charge = DiscreteLaplaceCounts | SplitDecisions
+Charge = DiscreteLaplaceCounts | SplitDecisions | DiscreteGaussianVector
 Brand = NotPrivate | UnsafeEntropy
 Event = Charge | Brand
 _EVENTS: dict[str, type[Event]] = {
-    kind.__name__: kind for kind in (DiscreteLaplaceCounts, SplitDecisions, NotPrivate, UnsafeEntropy)
+    kind.__name__: kind
+    for kind in (DiscreteLaplaceCounts, SplitDecisions, DiscreteGaussianVector, NotPrivate, UnsafeEntropy)
 }
+_FRACTIONS = ("epsilon", "delta", "rate", "sensitivity_squared", "variance")
 
 # Threads check and record one at a time. One lock for all ledgers, since charges are rare and locks cannot be pickled.
 _TURN = RLock()
@@ -65,6 +79,9 @@ _TURN = RLock()
 
 class Ledger:
     """A running account of privacy loss, with an optional limit that no charge can pass.
+
+    `limit` holds epsilon and `delta` holds delta; with a limit and no delta the account is pure, and a charge that
+    carries a delta is refused. An account without a limit only counts, both.
 
     With a `parent` every event is recorded there first: one release keeps its own books while the limit of a whole
     series of releases holds. `Ledger.create` and `Ledger.open` keep the account in a file.
@@ -75,18 +92,29 @@ class Ledger:
     (Fraction(1, 4), Fraction(3, 4))
     """
 
-    def __init__(self, limit: Any = None, *, unit: Unit | str = Unit.REPLACE_ONE, parent: Ledger | None = None) -> None:
+    def __init__(
+        self,
+        limit: Any = None,
+        *,
+        delta: Any = 0,
+        unit: Unit | str = Unit.REPLACE_ONE,
+        parent: Ledger | None = None,
+    ) -> None:
         self.unit = Unit.parse(unit)
         self.limit = None if limit is None else parse_epsilon(limit, "limit")
+        allowed = parse_delta(delta)
+        if limit is None and allowed:
+            raise ParameterError(f"delta={delta} has no limit to go with; give one, or leave delta out to only count")
+        self.delta_limit = None if limit is None else allowed
         self._parent = parent
         self._events: list[Event] = []
 
     @staticmethod
-    def create(path: str | Path, *, limit: Any, unit: Unit | str = Unit.REPLACE_ONE) -> Ledger:
+    def create(path: str | Path, *, limit: Any, delta: Any = 0, unit: Unit | str = Unit.REPLACE_ONE) -> Ledger:
         """A new account in a file, which must not exist yet."""
         from spinney.privacy.account import LedgerFile
 
-        return LedgerFile.create_at(path, limit=limit, unit=unit)
+        return LedgerFile.create_at(path, limit=limit, delta=delta, unit=unit)
 
     @staticmethod
     def open(path: str | Path) -> Ledger:
@@ -97,6 +125,9 @@ class Ledger:
 
     def __repr__(self) -> str:
         of = "" if self.limit is None else f" of {self.limit}"
+        if self.spent_delta or self.delta_limit:
+            of += f", delta {decimal(self.spent_delta)}"
+            of += f" of {decimal(self.delta_limit)}" if self.delta_limit is not None else ""
         return f"Ledger(unit={self.unit.value!r}, spent {self.spent}{of}, {len(self._events)} events)"
 
     @property
@@ -109,12 +140,22 @@ class Ledger:
         return total_epsilon(self._events)
 
     @property
+    def spent_delta(self) -> Fraction:
+        """Total delta so far, by basic composition; 0 where everything was pure."""
+        return total_delta(self._events)
+
+    @property
     def remaining(self) -> Fraction | None:
         """What may still be spent, or None where no limit was set."""
         return None if self.limit is None else self.limit - self.spent
 
-    def require(self, epsilon: Fraction, *, unit: Unit) -> None:
-        """Raise now, before any data is read, if `epsilon` more could not be charged later."""
+    @property
+    def remaining_delta(self) -> Fraction | None:
+        """The delta that may still be spent, or None where no limit was set."""
+        return None if self.delta_limit is None else self.delta_limit - self.spent_delta
+
+    def require(self, epsilon: Fraction, *, unit: Unit, delta: Fraction = Fraction(0)) -> None:
+        """Raise now, before any data is read, if `epsilon` and `delta` more could not be charged later."""
         if unit is not self.unit:
             raise ParameterError(
                 f"unit={unit.value!r} does not match the ledger's {self.unit.value!r}; "
@@ -125,16 +166,23 @@ class Ledger:
                 f"epsilon={epsilon} does not fit: {self.spent} of {self.limit} is spent; "
                 "ask for less or open a ledger with a higher limit"
             )
+        if self.delta_limit is not None and self.spent_delta + delta > self.delta_limit:
+            raise BudgetError(
+                f"delta={decimal(delta)} does not fit: {decimal(self.spent_delta)} of {decimal(self.delta_limit)} "
+                "is spent; ask for less or open a ledger with a higher delta"
+            )
         if self._parent is not None:
-            self._parent.require(epsilon, unit=unit)
+            self._parent.require(epsilon, unit=unit, delta=delta)
 
     def charge(self, *charges: Charge) -> None:
         """Record charges, all or none: where together they would exceed the limit, raise and record nothing."""
         for charge in charges:
             if charge.epsilon < 0:
                 raise BudgetError(f"epsilon={charge.epsilon} is negative; what was spent cannot be earned back")
+            if delta_of(charge) < 0:
+                raise BudgetError(f"delta={delta_of(charge)} is negative; what was spent cannot be earned back")
         with _TURN:
-            self.require(total_epsilon(charges), unit=self.unit)
+            self.require(total_epsilon(charges), unit=self.unit, delta=total_delta(charges))
             if self._parent is not None:
                 self._parent.charge(*charges)
             self._record(*charges)
@@ -154,6 +202,16 @@ def total_epsilon(events: Iterable[Event]) -> Fraction:
     return sum((event.epsilon for event in events if isinstance(event, Charge)), Fraction(0))
 
 
+def total_delta(events: Iterable[Event]) -> Fraction:
+    """The sum of the deltas of all charges."""
+    return sum((delta_of(event) for event in events), Fraction(0))
+
+
+def delta_of(event: Event) -> Fraction:
+    """An event's delta; 0 for what is pure."""
+    return event.delta if isinstance(event, DiscreteGaussianVector) else Fraction(0)
+
+
 def brands(events: Iterable[Event]) -> list[Brand]:
     """The events that void the guarantee or make it conditional."""
     return [event for event in events if isinstance(event, Brand)]
@@ -168,6 +226,8 @@ def decimal(value: Fraction) -> str:
 def event_line(event: Event) -> str:
     """An event as a line of an account: the amount, or a dash where no amount would be true, and what it was for."""
     amount = "-" if isinstance(event, Brand) else decimal(event.epsilon)
+    if delta_of(event):
+        amount = f"({amount}, {decimal(delta_of(event))})"
     return f"{amount:>10}  {event.note}"
 
 
@@ -184,7 +244,7 @@ def event_from_dict(described: dict[str, Any]) -> Event:
     """Read what `event_to_dict` wrote."""
     kind = _EVENTS[described["event"]]
     values = {field.name: described[field.name] for field in fields(kind)}
-    for name in ("epsilon", "rate"):
+    for name in _FRACTIONS:
         if name in values:
             values[name] = Fraction(values[name])
     return kind(**values)

@@ -18,6 +18,7 @@ from spinney.privacy.ledger import (
     event_from_dict,
     event_line,
     event_to_dict,
+    total_delta,
     total_epsilon,
 )
 from spinney.schema.table import Schema
@@ -37,13 +38,32 @@ class Card:
     schema: Schema
     plan: Mapping[str, Any]
     n_rows: int | None  # None where the number of rows is private
-    n_bins: int
+    released: Mapping[str, int]  # how many of what, such as {"bins": 1234}
     frame: str
 
     @property
     def epsilon(self) -> Fraction:
         """Total privacy loss of this release."""
         return total_epsilon(self.events)
+
+    @property
+    def delta(self) -> Fraction:
+        """The chance that `epsilon` does not cover; 0 for a pure release."""
+        return total_delta(self.events)
+
+    @property
+    def n_bins(self) -> int:
+        """How many bins were released; 0 for a release of something else."""
+        return self.released.get("bins", 0)
+
+    @property
+    def contents(self) -> str:
+        """What was released, in words."""
+        return ", ".join(f"{count:,} {what}" for what, count in self.released.items())
+
+    @property
+    def is_empty(self) -> bool:
+        return not any(self.released.values())
 
     @property
     def brands(self) -> list[Brand]:
@@ -59,6 +79,8 @@ class Card:
         """The promise in words."""
         if not self.is_private:
             return "none: see the warning"
+        if self.delta:
+            return f"({decimal(self.epsilon)}, {decimal(self.delta)})-differential privacy, unit {self.unit}"
         return f"{decimal(self.epsilon)}-differential privacy (pure), unit {self.unit}"
 
     @property
@@ -68,7 +90,7 @@ class Card:
             [
                 f"  guarantee   {self.guarantee}",
                 f"  rows        {'private' if self.n_rows is None else f'{self.n_rows:,} (public)'}",
-                f"  bins        {self.n_bins:,} released",
+                *(f"  {what:<11} {count:,} released" for what, count in self.released.items()),
             ]
         )
 
@@ -79,13 +101,14 @@ class Card:
             "is_private": self.is_private,
             "warnings": [_warning(brand) for brand in self.brands],
             "epsilon": str(self.epsilon),
+            "delta": str(self.delta),
             "unit": self.unit,
             "synthesizer": self.synthesizer,
             "parameters": dict(self.parameters),
             "events": [event_to_dict(event) for event in self.events],
             "plan": dict(self.plan),
             "n_rows": self.n_rows,
-            "n_bins": self.n_bins,
+            "released": dict(self.released),
             "frame": self.frame,
             "schema": _jsonable(self.schema.to_dict()),
         }
@@ -102,7 +125,7 @@ class Card:
             schema=Schema.from_dict(described["schema"]),
             plan=described["plan"],
             n_rows=described["n_rows"],
-            n_bins=described["n_bins"],
+            released=described["released"] if "released" in described else {"bins": described["n_bins"]},
             frame=described["frame"],
         )
 
@@ -126,7 +149,8 @@ class Card:
 
     def __repr__(self) -> str:
         state = "" if self.is_private else ", NOT PRIVATE"
-        return f"Card(epsilon={decimal(self.epsilon)}, unit={self.unit!r}, {self.n_bins} bins{state})"
+        delta = f", delta={decimal(self.delta)}" if self.delta else ""
+        return f"Card(epsilon={decimal(self.epsilon)}{delta}, unit={self.unit!r}, {self.contents}{state})"
 
 
 def _warning(brand: Brand) -> str:

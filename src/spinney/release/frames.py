@@ -48,6 +48,21 @@ def to_frame(positions: NDArray[np.float64], schema: Schema, kind: str) -> Any:
     )
 
 
+def positions_of(values: NDArray[np.float64], schema: Schema) -> NDArray[np.float64]:
+    """Positions of rows given by numbers (n_columns, n_rows): reals as they are, whole numbers above the low bound.
+
+    Categories are given by their place in the list. What lies outside the bounds is moved to the nearer one.
+    """
+    positions = np.array(values, dtype=np.float64)
+    for index, column in enumerate(schema.values()):
+        if isinstance(column, Real):
+            np.clip(positions[index], column.low, column.high, out=positions[index])
+            continue
+        low, high = (0, len(column.values) - 1) if isinstance(column, Category) else integer_bounds(column)
+        positions[index] = np.clip(np.rint(positions[index]), low, high) - low
+    return positions
+
+
 def _values(positions: NDArray[np.float64], n_values: int) -> tuple[NDArray[np.int64], NDArray[np.bool_] | None]:
     """Whole steps above the low bound, and which are null."""
     is_null = np.isnan(positions)

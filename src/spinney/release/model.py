@@ -1,32 +1,37 @@
-"""Release: a finished, public model. Sampling from it costs nothing, however often."""
+"""Release: a finished, public model. Sampling from it costs nothing, however often.
+
+What was released may be bins (`binned`), weighted points (`points`) or a generator (`generator`). All have a card, draw
+rows and go into a file in the same way; a kind says what a draw is and which members its file has.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spinney.errors import ParameterError
-from spinney.partition.bins import NoisyBins
 from spinney.release.card import Card
 from spinney.release.frames import check_frame_kind, to_frame
-from spinney.release.placement import RowSampler, check_placement, mean_points
 from spinney.schema.table import Schema
 
+Members = dict[str, bytes]
 
-class Release:
-    """Noisy bins with their card. `sp.load` returns one, and a fitted synthesizer holds one in `release_`."""
 
-    def __init__(self, bins: NoisyBins, card: Card, *, placement: str = "tilted") -> None:
-        self.bins = bins
+class Release(ABC):
+    """A released model with its card. `sp.load` returns one, and a fitted synthesizer holds one in `release_`."""
+
+    kind: ClassVar[str]  # what a file is marked with
+
+    def __init__(self, card: Card) -> None:
         self.card = card
-        self.placement = check_placement(placement)
-        self._samplers: dict[str, RowSampler] = {}
 
     def __repr__(self) -> str:
-        return f"Release({self.card.n_bins} bins, {self.card!r})"
+        return f"{type(self).__name__}({self.card!r})"
 
     @property
     def schema(self) -> Schema:
@@ -38,48 +43,41 @@ class Release:
         n_rows: int | None = None,
         *,
         seed: int | np.random.Generator | None = None,
-        placement: str | None = None,
         frame: str | None = None,
+        **options: Any,
     ) -> Any:
         """Synthetic rows, in the kind of table that was fitted.
 
         Args:
-            n_rows: how many; by default as many as the private table had where that is public, else the noisy total.
+            n_rows: how many; by default as many as the private table had where that is public, else a noisy total.
             seed: repeats the same rows; the noise of the release is not affected.
-            placement: "centre", "uniform" or "tilted"; by default the synthesizer's.
             frame: "pandas", "polars", "pyarrow" or "numpy"; by default the kind that was fitted.
+            options: what this kind of release lets one choose: of bins, where rows lie in them (placement="tilted").
         """
-        where = self.placement if placement is None else check_placement(placement)
+        draw = self._drawing(**options)
         kind = check_frame_kind(frame or self.card.frame)
         if n_rows is None:
-            n_rows = self.card.n_rows if self.card.n_rows is not None else self.bins.noisy_total
+            n_rows = self.card.n_rows if self.card.n_rows is not None else self._noisy_total()
         if isinstance(n_rows, bool) or not isinstance(n_rows, (int, np.integer)) or n_rows < 0:
             raise ParameterError(f"n_rows={n_rows!r} is not a whole number of rows")
-        if n_rows > 0:
-            self._require_bins()
         try:
             rng = np.random.default_rng(seed)
         except (TypeError, ValueError):
             raise ParameterError(f"seed={seed!r} is not a non-negative whole number") from None
         if n_rows == 0:
-            return to_frame(np.empty((self.bins.lattice.n_axes, 0)), self.schema, kind)
-        if where not in self._samplers:
-            self._samplers[where] = RowSampler(self.bins, where)
-        return to_frame(self._samplers[where].draw(int(n_rows), rng), self.schema, kind)
+            return to_frame(np.empty((len(self.schema), 0)), self.schema, kind)
+        self._require_contents()
+        return to_frame(self._draw(int(n_rows), rng, **draw), self.schema, kind)
 
-    def weighted_points(
-        self, *, placement: str = "centre", frame: str | None = None
-    ) -> tuple[Any, NDArray[np.float64]]:
-        """The paper's output Q: one point per bin and weights that add up to 1.
+    def weighted_points(self, *, frame: str | None = None, **options: Any) -> tuple[Any, NDArray[np.float64]]:
+        """The released distribution as points and weights, where it has such a form.
 
-        Points are bin centres; with `placement="tilted"` they lean toward the denser neighbour.
+        Bins give the paper's output Q, their centres with weights that add up to 1; with `placement="tilted"` points
+        lean toward the denser neighbour. Released points come with the weights that were released.
         """
-        where = check_placement(placement)
         kind = check_frame_kind(frame or self.card.frame)
-        self._require_bins()
-        points = np.ascontiguousarray(mean_points(self.bins, where).T)
-        weights = self.bins.noisy_counts / self.bins.noisy_counts.sum()
-        return to_frame(points, self.schema, kind), weights
+        positions, weights = self._weighted_points(**options)
+        return to_frame(positions, self.schema, kind), weights
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the release to one file, whole or not at all."""
@@ -87,9 +85,35 @@ class Release:
 
         save(self, path, overwrite=overwrite)
 
-    def _require_bins(self) -> None:
-        if not len(self.bins):
-            raise ParameterError(
-                "the release has no bins: every noisy count fell below the threshold; "
-                "fit again with a larger epsilon or a lower threshold"
-            )
+    # ------------------------------------------------------------------------------- what a kind says of itself
+
+    def _drawing(self, **options: Any) -> dict[str, Any]:
+        """The options of a draw, checked; none by default."""
+        for name in options:
+            raise ParameterError(f"{name!r} is not an option of a release of {self.card.contents}")
+        return {}
+
+    @abstractmethod
+    def _draw(self, n_rows: int, rng: np.random.Generator, **options: Any) -> NDArray[np.float64]:
+        """Positions of `n_rows` rows along the columns (n_columns, n_rows), as `to_frame` takes them."""
+
+    @abstractmethod
+    def _noisy_total(self) -> int:
+        """How many rows to draw where the true number is private."""
+
+    @abstractmethod
+    def _require_contents(self) -> None:
+        """Raise if there is nothing to draw from."""
+
+    def _weighted_points(self, **options: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:  # noqa: ARG002
+        """Positions (n_columns, n_points) and weights (n_points,)."""
+        raise ParameterError(f"a release of {self.card.contents} has no weighted points; use sample() instead")
+
+    @abstractmethod
+    def to_members(self) -> tuple[dict[str, Any], Members]:
+        """What a file holds besides the card: JSON-ready entries, and further members by name."""
+
+    @classmethod
+    @abstractmethod
+    def from_members(cls, card: Card, described: Mapping[str, Any], members: Members) -> Self:
+        """Read what `to_members` gave; KeyError, TypeError or ValueError where it is not that."""

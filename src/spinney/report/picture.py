@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from spinney.errors import MissingExtraError, ParameterError
 from spinney.files import write_whole
+from spinney.release.binned import BinnedRelease
 from spinney.release.geometry import bin_boxes
 from spinney.release.model import Release
 from spinney.schema.columns import Boolean, Category, Column, Date, Datetime, Real
@@ -101,6 +102,8 @@ def save_figure(figure: Figure, path: str | Path, *, overwrite: bool = False, dp
 
 
 def _chosen(release: Release, columns: Sequence[str] | None) -> tuple[str, str]:
+    if not isinstance(release, BinnedRelease):
+        raise ParameterError(f"the release holds {release.card.contents}, not bins, so there is no partition to draw")
     names = list(release.schema)
     if columns is None:
         if len(names) != 2:
@@ -132,6 +135,7 @@ def _new_figure(width: float, height: float) -> Figure:
 
 def _draw_bins(axes: Axes, release: Release, x: str, y: str) -> Any:
     """Draw the bins; returns what a colour bar describes, or None where no bin has an area."""
+    assert isinstance(release, BinnedRelease)  # checked by `_chosen`
     boxes, names = bin_boxes(release.bins), list(release.schema)
     spans = []
     for name, is_x in ((x, True), (y, False)):

@@ -11,29 +11,23 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from numbers import Integral
-from pathlib import Path
 from typing import Any, ClassVar, Self
 
-import numpy as np
-from numpy.typing import NDArray
-
-import spinney
 from spinney.engines.frames import Table, open_table
 from spinney.engines.memory import check_values, count_cells, true_extremes
-from spinney.errors import InputError, NotFittedError, ParameterError
+from spinney.errors import InputError, ParameterError
 from spinney.partition.bounds import ladder_lattice, release_bounds, widest_bounds
 from spinney.partition.kdtree import check_size, release_tree
 from spinney.partition.plan import SplitPlan
 from spinney.privacy.budget import Unit, parse_epsilon, parse_share
 from spinney.privacy.entropy import Entropy, SystemEntropy
 from spinney.privacy.ledger import Ledger, NotPrivate
-from spinney.release.card import Card
-from spinney.release.model import Release
+from spinney.release.binned import BinnedRelease
 from spinney.release.placement import check_placement
 from spinney.schema.columns import Bounded, Real
 from spinney.schema.lattice import Lattice
 from spinney.schema.table import Schema
-from spinney.synthesizers.parameters import Parameters
+from spinney.synthesizers.front_door import FrontDoor
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +41,7 @@ class PublicFacts:
     found_bounds: bool = False  # whether bounds came to light on the way; then depths are cut to what the lattice has
 
 
-class Synthesizer(Parameters, ABC):
+class Synthesizer(FrontDoor, ABC):
     """Common part of the grid and the tree. Subclasses say which lattice and plan follow from public facts."""
 
     epsilon: Any
@@ -58,8 +52,6 @@ class Synthesizer(Parameters, ABC):
 
     _in_column_units: ClassVar[tuple[str, ...]] = ()  # parameters that are lengths
 
-    release_: Release
-    ledger_: Ledger
     plan_: SplitPlan
 
     @abstractmethod
@@ -102,20 +94,9 @@ class Synthesizer(Parameters, ABC):
         counts = count_cells(table, lattice)
         bins = release_tree(counts, plan=plan, ledger=books, entropy=entropy)
 
-        card = Card(
-            spinney_version=spinney.__version__,
-            synthesizer=type(self).__name__,
-            parameters={name: _plain(value) for name, value in self.get_params().items()},
-            unit=unit.value,
-            events=books.events,
-            schema=table.schema,
-            plan=plan.to_dict(),
-            n_rows=table.n_rows if unit.n_is_public else None,
-            n_bins=len(bins),
-            frame=table.kind,
-        )
+        card = self._card(table, books, plan=plan.to_dict(), released={"bins": len(bins)})
         self.ledger_, self.plan_ = books if ledger is None else ledger, plan
-        self.release_ = Release(bins, card, placement=self.placement)
+        self.release_ = BinnedRelease(bins, card, placement=self.placement)
         return self
 
     def _refuse_lengths_without_bounds(self, schema: Schema) -> None:
@@ -126,40 +107,6 @@ class Synthesizer(Parameters, ABC):
                     f"{name} is measured in units of the columns, and some bounds are still to be found; "
                     "state them, or give a number of levels or bins instead"
                 )
-
-    # ------------------------------------------------------------------------------- results of a fit
-
-    @property
-    def card_(self) -> Card:
-        """What was promised and what it cost."""
-        return self._fitted().card
-
-    @property
-    def schema_(self) -> Schema:
-        """The schema with all bounds filled in."""
-        return self._fitted().card.schema
-
-    def sample(
-        self, n_rows: int | None = None, *, seed: int | np.random.Generator | None = None, **options: Any
-    ) -> Any:
-        """Synthetic rows in the kind of table that was fitted. See `Release.sample`."""
-        return self._fitted().sample(n_rows, seed=seed, **options)
-
-    def weighted_points(self, **options: Any) -> tuple[Any, NDArray[np.float64]]:
-        """Bin centres and normalised noisy counts, the paper's output. See `Release.weighted_points`."""
-        return self._fitted().weighted_points(**options)
-
-    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the release to one file, whole or not at all."""
-        self._fitted().save(path, overwrite=overwrite)
-
-    def _fitted(self) -> Release:
-        try:
-            return self.release_
-        except AttributeError:
-            raise NotFittedError(
-                f"this {type(self).__name__} is not fitted yet; call fit(frame, schema) first"
-            ) from None
 
 
 def _with_widest_bounds(schema: Schema) -> Schema:
@@ -199,12 +146,3 @@ def _checked_rows(n_rows: Any) -> int:
     if isinstance(n_rows, bool) or not isinstance(n_rows, Integral) or n_rows < 1:
         raise ParameterError(f"assumed_rows={n_rows!r} is not a positive whole number")
     return int(n_rows)
-
-
-def _plain(value: Any) -> Any:
-    """A parameter as JSON-ready data."""
-    if value is None or isinstance(value, (bool, int, float, str)):
-        return value
-    if isinstance(value, dict):
-        return {str(key): _plain(item) for key, item in value.items()}
-    return str(value)

@@ -32,9 +32,18 @@ class Parameters:
         return self
 
     def __repr__(self) -> str:
+        values = {name: getattr(self, name) for name in self._defaults()}
         changed = [
-            f"{name}={getattr(self, name)!r}"
-            for name, default in self._defaults().items()
-            if getattr(self, name) is not default and getattr(self, name) != default
+            f"{name}={value!r}" if not hasattr(value, "shape") or value.shape == () else f"{name}=<shape {value.shape}>"
+            for name, value in values.items()
+            if value is not self._defaults()[name] and _differs(value, self._defaults()[name])
         ]
         return f"{type(self).__name__}({', '.join(changed)})"
+
+
+def _differs(value: Any, default: Any) -> bool:
+    """Whether a parameter was changed; arrays, which compare element by element, always are."""
+    try:
+        return bool(value != default)
+    except ValueError:
+        return True

@@ -1,0 +1,108 @@
+"""What the rival systems do around their mechanisms: the same door, the same order, the same card as our synthesizers.
+
+Parameters, names and types are checked and the ledger is asked for the whole (epsilon, delta) before any row is looked
+at; unreadable values come to light before anything is charged; then a mechanism charges and releases. Where a published
+system does something that is not private (reads lengths off the data, trusts floating-point noise), the version here
+does not, or brands its release.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from fractions import Fraction
+from numbers import Integral
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.engines.frames import Table, open_table
+from spinney.engines.memory import check_values
+from spinney.errors import InputError, ParameterError, SchemaError
+from spinney.privacy.budget import Unit, parse_delta, parse_epsilon
+from spinney.privacy.entropy import Entropy, SystemEntropy
+from spinney.privacy.ledger import Ledger
+from spinney.release.model import Release
+from spinney.schema.columns import Bounded, Integer, Real
+from spinney.schema.table import Schema
+from spinney.synthesizers.front_door import FrontDoor
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What one fit may spend, on whose account, and where its noise comes from."""
+
+    epsilon: Fraction
+    delta: Fraction
+    unit: Unit
+    books: Ledger
+    entropy: Entropy
+
+
+class Baseline(FrontDoor, ABC):
+    """Common part of the rival systems. A subclass checks what is public, then releases."""
+
+    epsilon: Any
+    delta: Any
+    unit: str
+
+    @abstractmethod
+    def _check(self, schema: Schema) -> None:
+        """Raise on parameters out of range and on columns that the system cannot take."""
+
+    @abstractmethod
+    def _release(self, table: Table, budget: Budget) -> Release:
+        """Add up the rows, charge before noise meets a sum, and return what may be published."""
+
+    def fit(self, frame: Any, schema: Schema, *, ledger: Ledger | None = None, entropy: Entropy | None = None) -> Self:
+        """Spend (epsilon, delta) on a private table.
+
+        Args:
+            frame: a pandas, polars or pyarrow table, or a numeric numpy array with the schema's columns in order.
+            schema: what is public about the table; all bounds stated.
+            ledger: an account shared by several releases of the same people; by default a new one for this fit.
+            entropy: leave it out. Tests and figures may pass `UnsafeSeededEntropy`, which brands the release.
+        """
+        epsilon, delta, unit = parse_epsilon(self.epsilon), parse_delta(self.delta), Unit.parse(self.unit)
+        if delta == 0:
+            raise ParameterError("delta=0 is not possible with Gaussian noise; give a small one such as '1e-6'")
+        table = open_table(frame, schema)
+        if unit.n_is_public and table.n_rows == 0:
+            raise InputError("the table has no rows; there is nothing to release")
+        if schema.awaits_bounds or schema.has_data_derived_bounds:
+            raise SchemaError(f"{type(self).__name__} needs stated bounds; give every column low and high")
+        self._check(schema)
+        books = Ledger(limit=epsilon, delta=delta, unit=unit, parent=ledger)
+        books.require(epsilon, unit=unit, delta=delta)
+        check_values(table)
+        source = SystemEntropy() if entropy is None else entropy
+        self.release_ = self._release(table, Budget(epsilon, delta, unit, books, source))
+        self.ledger_ = books if ledger is None else ledger
+        return self
+
+
+def check_numeric(schema: Schema, system: str, *, besides: str | None = None) -> None:
+    """Raise unless all columns, one aside, are numbers without nulls."""
+    for name, column in schema.items():
+        if name != besides and (not isinstance(column, (Real, Integer)) or column.nullable):
+            raise SchemaError(f"column {name!r}: {system} takes numbers without nulls; leave the column out")
+
+
+def numeric_rows(table: Table, names: list[str]) -> Floats:
+    """The named columns of the table as numbers (n_rows, n_columns), moved into their bounds. SENSITIVE."""
+    columns = []
+    for name in names:
+        column = table.schema[name]
+        assert isinstance(column, Bounded)
+        columns.append(np.clip(table.physical(name).values.astype(np.float64), column.low, column.high))
+    return np.column_stack(columns)
+
+
+def whole_number(value: Any, name: str, *, at_least: int = 1) -> int:
+    """A count that was given as a parameter."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or value < at_least:
+        raise ParameterError(f"{name}={value!r} is not a whole number of at least {at_least}")
+    return int(value)

@@ -1,0 +1,98 @@
+"""A release of noisy bins: what the grid and the tree publish."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from spinney.errors import ParameterError
+from spinney.partition.bins import NoisyBins
+from spinney.release.arrow import from_arrow, to_arrow
+from spinney.release.card import Card
+from spinney.release.model import Members, Release
+from spinney.release.placement import RowSampler, check_placement, mean_points
+from spinney.schema.lattice import Axis, Lattice
+
+# Ladders serve private bounds only and never reach a release.
+_AXIS_FIELDS = [name for name in Axis.__dataclass_fields__ if name != "edges"]
+
+
+class BinnedRelease(Release):
+    """Noisy bins with their card."""
+
+    kind = "bins"
+
+    def __init__(self, bins: NoisyBins, card: Card, *, placement: str = "tilted") -> None:
+        super().__init__(card)
+        self.bins = bins
+        self.placement = check_placement(placement)
+        self._samplers: dict[str, RowSampler] = {}
+
+    def _drawing(self, *, placement: str | None = None, **unknown: Any) -> dict[str, Any]:
+        super()._drawing(**unknown)
+        return {"placement": self.placement if placement is None else check_placement(placement)}
+
+    def _draw(self, n_rows: int, rng: np.random.Generator, **options: Any) -> NDArray[np.float64]:
+        where = options["placement"]
+        if where not in self._samplers:
+            self._samplers[where] = RowSampler(self.bins, where)
+        return self._samplers[where].draw(n_rows, rng)
+
+    def _weighted_points(
+        self, *, placement: str = "centre", **unknown: Any
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        super()._drawing(**unknown)
+        where = check_placement(placement)
+        self._require_contents()
+        weights = self.bins.noisy_counts / self.bins.noisy_counts.sum()
+        return np.ascontiguousarray(mean_points(self.bins, where).T), weights
+
+    def _noisy_total(self) -> int:
+        return self.bins.noisy_total
+
+    def _require_contents(self) -> None:
+        if not len(self.bins):
+            raise ParameterError(
+                "the release has no bins: every noisy count fell below the threshold; "
+                "fit again with a larger epsilon or a lower threshold"
+            )
+
+    def to_members(self) -> tuple[dict[str, Any], Members]:
+        axes = [{name: getattr(axis, name) for name in _AXIS_FIELDS} for axis in self.bins.lattice.axes]
+        return {"placement": self.placement, "axes": axes}, {"bins.arrow": _bins_to_arrow(self.bins)}
+
+    @classmethod
+    def from_members(cls, card: Card, described: Mapping[str, Any], members: Members) -> Self:
+        lattice = Lattice(tuple(_axis_from_dict(axis) for axis in described["axes"]))
+        bins = _bins_from_arrow(members["bins.arrow"], lattice)
+        if [axis.name for axis in lattice.axes] != list(card.schema) or card.n_bins != len(bins):
+            raise ValueError("the card describes other bins")
+        return cls(bins, card, placement=described["placement"])
+
+
+def _bins_to_arrow(bins: NoisyBins) -> bytes:
+    columns: dict[str, Any] = {f"code_{word}": bins.codes[:, word] for word in range(bins.lattice.n_words)}
+    columns |= {"depth": bins.depths.astype(np.int32), "noisy_count": bins.noisy_counts}
+    return to_arrow(pa.table(columns))
+
+
+def _bins_from_arrow(data: bytes, lattice: Lattice) -> NoisyBins:
+    table = from_arrow(data)
+    codes = np.empty((table.num_rows, lattice.n_words), dtype=np.uint64)
+    for word in range(lattice.n_words):
+        codes[:, word] = table[f"code_{word}"].to_numpy()
+    depths = table["depth"].to_numpy().astype(np.int64)
+    noisy_counts = table["noisy_count"].to_numpy().astype(np.int64)
+    if table.num_rows and not (depths.min() >= 0 and depths.max() <= lattice.depth and noisy_counts.min() >= 1):
+        raise ValueError("bins out of range")
+    return NoisyBins(lattice, codes, depths, noisy_counts)
+
+
+def _axis_from_dict(described: dict[str, Any]) -> Axis:
+    if set(described) != set(_AXIS_FIELDS):
+        raise ValueError("an axis with other entries than ours")
+    return Axis(**described)
