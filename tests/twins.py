@@ -11,6 +11,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from fractions import Fraction
 
 import numpy as np
 from numpy.typing import NDArray
@@ -156,6 +157,33 @@ def split_rule(plan: SplitPlan) -> Callable[[int, int], bool]:
         return depth < plan.fixed_depth or (depth < plan.max_depth and score_of(count, depth, plan) > plan.cutoff)
 
     return splits
+
+
+# ---------------------------------------------------------------------------------------------- moments of leaves
+
+
+def measured_cells(node: Node, lattice: Lattice) -> list[list[int] | None]:
+    """Along every axis the cells that a leaf's offset is counted over; None where there is no offset."""
+    measured: list[list[int] | None] = []
+    for cells, axis in zip(box_of(node, lattice), lattice.axes, strict=True):
+        possible = [cell for cell in cells if is_possible_cell(cell, axis)]
+        holds_null = axis.nullable and 2 ** (axis.bits - 1) in cells
+        measured.append(None if holds_null or len(possible) < 2 or axis.kind == "category" else possible)
+    return measured
+
+
+def leaf_steps(rows: Iterable[Cells], node: Node, lattice: Lattice, quantum: int) -> list[int]:
+    """Count and sums of offsets of the rows in one leaf, row by row, in exact fractions rounded to whole steps."""
+    steps = [0] * (1 + len(lattice.axes))
+    box, measured = box_of(node, lattice), measured_cells(node, lattice)
+    for row in rows:
+        if all(cell in cells for cell, cells in zip(row, box, strict=True)):
+            steps[0] += quantum
+            for index, cells in enumerate(measured):
+                if cells is not None:
+                    place = Fraction(2 * cells.index(row[index]) + 1, len(cells))  # between 0 and 2: edges in halves
+                    steps[1 + index] += round(quantum * place) - quantum
+    return steps
 
 
 # ---------------------------------------------------------------------------------------------- trees with noise

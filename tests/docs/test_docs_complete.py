@@ -16,7 +16,9 @@ PROOFS = {
     "partition/grid.proof.md": "partition/grid.py",
     "partition/kdtree.proof.md": "partition/kdtree.py",
     "partition/empty.proof.md": "partition/empty.py",
+    "partition/moments.proof.md": "partition/moments.py",
     "privacy/gaussian.proof.md": "privacy/gaussian.py",
+    "privacy/supnorm.proof.md": "privacy/supnorm.py",
     "baselines/balog.proof.md": "baselines/balog.py baselines/basis.py",
     "baselines/merf.proof.md": "baselines/merf.py",
 }

@@ -31,7 +31,7 @@ COMMON = [
     ("bounds_share", 1, "between 0 and 1"),
     ("bounds_share", "half", "number"),
     ("placement", "middle", "'centre', 'uniform', 'tilted'"),
-    ("placement", None, "'centre', 'uniform', 'tilted'"),
+    ("placement", 1, "'centre', 'uniform', 'tilted'"),
     ("assumed_rows", 0, "positive whole number"),
     ("assumed_rows", 1.5, "positive whole number"),
     ("assumed_rows", True, "positive whole number"),

@@ -67,7 +67,7 @@ def test_leans_meet_their_slow_twin(schema, seeded):
         else:
             columns.append(rng.integers(0, 5, n).astype(float))
     model = sp.KDTreeSynthesizer(4).fit(np.stack(columns, axis=1), schema, entropy=seeded(1))
-    fast, slow = shifts(model.release_.bins), slow_shifts(model.release_.bins)
+    fast, slow = shifts(model.release_.bins, model.release_.bins.noisy_counts), slow_shifts(model.release_.bins)
     assert len(fast) > 30
     assert np.abs(slow).max() > 0.05
     assert np.array_equal(fast, slow)

@@ -19,10 +19,17 @@ from spinney import files
 from spinney.errors import FileError
 
 
-@pytest.fixture(scope="module")
-def model(people):
+@pytest.fixture(scope="module", params=["bins", "leaves"])
+def model(people, request):
+    """A fitted tree that released bins, and one that released leaf moments."""
     frame, schema = people
-    return sp.KDTreeSynthesizer("4", placement="uniform").fit(frame, schema, entropy=sp.UnsafeSeededEntropy(5))
+    tree = sp.KDTreeSynthesizer("4", placement="uniform", moments=request.param == "leaves")
+    return tree.fit(frame, schema, entropy=sp.UnsafeSeededEntropy(5))
+
+
+def contents_of(release):
+    """What was released, and the member of the file that holds it."""
+    return (release.bins, "bins.arrow") if release.kind == "bins" else (release.moments, "leaves.arrow")
 
 
 @pytest.fixture
@@ -53,18 +60,20 @@ def test_the_card_comes_along(model, path):
     assert str(loaded.card) == str(model.card_)
 
 
+@pytest.mark.parametrize("moments", [False, True])
 @pytest.mark.parametrize("n_columns", [1, 40])
-def test_narrow_and_wide_codes_survive(path, n_columns):
+def test_narrow_and_wide_codes_survive(path, n_columns, moments):
     """Codes of one word and of several come back bit for bit."""
     schema = sp.Schema({f"c{i}": sp.Real(0, 1) for i in range(n_columns)})
     table = np.random.default_rng(0).random((400, n_columns))
-    release = sp.KDTreeSynthesizer(50).fit(table, schema).release_
+    release = sp.KDTreeSynthesizer(50, moments=moments).fit(table, schema).release_
     release.save(path)
-    loaded = sp.load(path)
-    for name in ("codes", "depths", "noisy_counts"):
-        assert np.array_equal(getattr(loaded.bins, name), getattr(release.bins, name))
-    assert loaded.bins.lattice == release.bins.lattice
-    assert (release.bins.lattice.n_words > 1) == (n_columns > 1)
+    (found, _), (made, _) = contents_of(sp.load(path)), contents_of(release)
+    for name in ("codes", "depths", "noisy_steps" if moments else "noisy_counts"):
+        assert np.array_equal(getattr(found, name), getattr(made, name))
+    assert found.lattice == made.lattice
+    assert (made.lattice.n_words > 1) == (n_columns > 1)
+    assert not moments or (found.quantum, found.rate) == (made.quantum, made.rate)
 
 
 def test_a_release_without_bins_can_be_saved(release_of, path):
@@ -74,16 +83,18 @@ def test_a_release_without_bins_can_be_saved(release_of, path):
 
 
 def test_the_file_opens_with_everyday_tools(model, path):
-    """A zip of card.json and bins.arrow and nothing else."""
+    """A zip of card.json and one Arrow file and nothing else."""
     model.save(path)
+    contents, member = contents_of(model.release_)
     with zipfile.ZipFile(path) as archive:
-        assert archive.namelist() == ["card.json", "bins.arrow"]
+        assert archive.namelist() == ["card.json", member]
         assert archive.testzip() is None
         card = json.loads(archive.read("card.json"))
-        table = pa.ipc.open_file(io.BytesIO(archive.read("bins.arrow"))).read_all()
+        table = pa.ipc.open_file(io.BytesIO(archive.read(member))).read_all()
     assert (card["format"], card["format_version"]) == ("spinney-release", 1)
-    assert table.column_names == ["code_0", "depth", "noisy_count"]
-    assert table.num_rows == card["card"]["released"]["bins"] == len(model.release_.bins)
+    sums = [f"noisy_sum_{axis}" for axis in range(10)] if member == "leaves.arrow" else []
+    assert table.column_names == ["code_0", "depth", "noisy_count", *sums]
+    assert table.num_rows == card["card"]["released"][member.split(".")[0]] == len(contents)
 
 
 def test_equal_releases_are_equal_files(model, path, tmp_path):
@@ -103,7 +114,7 @@ def test_an_existing_file_is_kept(model, path):
         model.save(path)
     assert path.read_bytes() == b"precious"
     model.save(path, overwrite=True)
-    assert sp.load(path).card.n_bins == model.card_.n_bins
+    assert sp.load(path).card.released == model.card_.released
 
 
 def test_a_file_that_appears_meanwhile_is_kept(model, path, monkeypatch):
@@ -129,7 +140,7 @@ def test_file_systems_without_links(model, path, monkeypatch):
 
     monkeypatch.setattr(files.os, "link", no_links)
     model.save(path)
-    assert sp.load(path).card.n_bins == model.card_.n_bins
+    assert sp.load(path).card.released == model.card_.released
     assert os.listdir(path.parent) == [path.name]
 
 
@@ -181,7 +192,7 @@ def test_an_interrupted_write_leaves_nothing_behind(model, path, monkeypatch):
     """Ctrl-C during a write is passed on, without a fragment."""
 
     def interrupt(archive, member, data):
-        if member.filename == "bins.arrow":  # the card is written by then
+        if member.filename.endswith(".arrow"):  # the card is written by then
             raise KeyboardInterrupt
         write(archive, member, data)
 

@@ -13,12 +13,12 @@ import spinney as sp
 from spinney.errors import FileError
 
 
-@pytest.fixture(scope="module")
-def whole(tmp_path_factory):
+@pytest.fixture(scope="module", params=["bins", "moments"])
+def whole(tmp_path_factory, request):
     """The bytes of a small release file and rows from it."""
     path = tmp_path_factory.mktemp("whole") / "release"
     table = np.random.default_rng(0).random((300, 2))
-    model = sp.KDTreeSynthesizer(5).fit(
+    model = sp.KDTreeSynthesizer(5, moments=request.param == "moments").fit(
         table, sp.Schema({"a": sp.Real(0, 1), "b": sp.Real(0, 1)}), entropy=sp.UnsafeSeededEntropy(1)
     )
     model.save(path)
@@ -33,9 +33,9 @@ def path(tmp_path):
 def rewritten(raw: bytes, change) -> bytes:
     """The file with its card changed by a function, all checksums right."""
     with zipfile.ZipFile(io.BytesIO(raw)) as archive:
-        card, bins = json.loads(archive.read("card.json")), archive.read("bins.arrow")
-    members = {"card.json": json.dumps(change(card) or card), "bins.arrow": bins}
-    return zipped(members)
+        members = {name: archive.read(name) for name in archive.namelist()}
+    card = json.loads(members["card.json"])
+    return zipped({**members, "card.json": json.dumps(change(card) or card)})
 
 
 def zipped(members) -> bytes:
@@ -150,6 +150,9 @@ def test_missing_entries(whole, path):
         lambda card: card["card"]["schema"]["columns"].pop("a"),
         lambda card: card["card"].update(frame="excel"),
         lambda card: card["card"].update(released={"bins": 1}),
+        lambda card: card["card"].update(released={"leaves": 1}),
+        lambda card: card["card"]["events"][0].update(epsilon="1/0"),
+        lambda card: card.update(kind="bins" if card["kind"] == "moments" else "moments"),
         lambda card: card.update(kind="points"),
         lambda card: card.update(kind="generator"),
         lambda card: card.update(kind="miracle"),
@@ -169,9 +172,9 @@ def test_inconsistent_contents(whole, path, change):
 def test_bins_that_are_no_arrow(whole, path):
     """A right card with foreign bins is refused."""
     with zipfile.ZipFile(io.BytesIO(whole[0])) as archive:
-        card = archive.read("card.json")
+        card, (_, member) = archive.read("card.json"), archive.namelist()
     for bins in (b"", b"ARROW1", b"\0" * 100):
-        path.write_bytes(zipped({"card.json": card, "bins.arrow": bins}))
+        path.write_bytes(zipped({"card.json": card, member: bins}))
         with pytest.raises(FileError, match="inconsistent"):
             sp.load(path)
 

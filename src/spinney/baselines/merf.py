@@ -65,6 +65,8 @@ class DPMERF(Baseline):
             By default the median distance of rows whose columns spread over a sixth of their range:
             range · sqrt(2 n_columns) / 6. "from-data-not-private" reads it off ten rows as the published code does:
             columns of the same bounds share their median distance; the release is then branded as not private.
+        noise: "least", as little as our accounting certifies for one release of everything, or "published": that of the
+            published code, which releases class weights and features one after the other under an older accounting.
         unit: "replace-one" (the number of rows is public) or "add-remove" (it is private).
         seed: of the public frequencies and of the training. Noise has no seed.
     """
@@ -80,6 +82,7 @@ class DPMERF(Baseline):
         batch_share: Any = "0.5",
         learning_rate: Any = "0.01",
         bandwidth: float | Mapping[str, float] | str | None = None,
+        noise: str = "least",
         unit: str = "replace-one",
         seed: int = 0,
     ) -> None:
@@ -91,6 +94,7 @@ class DPMERF(Baseline):
         self.batch_share = batch_share
         self.learning_rate = learning_rate
         self.bandwidth = bandwidth
+        self.noise = noise
         self.unit = unit
         self.seed = seed
 
@@ -101,6 +105,8 @@ class DPMERF(Baseline):
             raise ParameterError(f"n_features={self.n_features} is odd; features come in pairs of cosine and sine")
         whole_number(self.n_steps, "n_steps")
         whole_number(self.seed, "seed", at_least=0)
+        if self.noise not in ("least", "published"):
+            raise ParameterError(f"noise={self.noise!r} is not 'least' or 'published'")
         for name in ("batch_share", "learning_rate"):
             if not 0 < parse_fraction(getattr(self, name), name) <= 1:
                 raise ParameterError(f"{name}={getattr(self, name)} is not above 0 and at most 1")
@@ -123,6 +129,8 @@ class DPMERF(Baseline):
         n_classes = class_count(schema, self.target)
         law = FeatureLaw.of(len(frequencies), unit)
         variance = least_variance(budget.epsilon, budget.delta, law.sensitivity_squared)
+        if self.noise == "published":
+            variance = max(variance, _published_variance(budget, law))
         noisy_vector = release_vector(
             true_vector((rows - origin) / bandwidths, classes, frequencies, n_classes=n_classes, law=law),
             sensitivity_squared=law.sensitivity_squared,
@@ -177,6 +185,16 @@ class FeatureLaw:
         # [step 3] Replaced within a class: (2 norms)^2. Between classes: two features, two counts, no more than that.
         n_norms = 4 if unit is Unit.REPLACE_ONE else 2
         return cls(squared_norm, count_unit, Fraction(n_norms * squared_norm))
+
+
+def _published_variance(budget: Budget, law: FeatureLaw) -> Fraction:
+    """The noise of the published code: two releases of equal noise, by epsilon = rho + 2 sqrt(rho ln(1/delta)).
+
+    Hence rho = (sqrt(ln(1/delta) + epsilon) - sqrt(ln(1/delta)))^2 for both together, half of it for the features.
+    """
+    log_odds = -math.log(budget.delta)
+    rho = (math.sqrt(log_odds + float(budget.epsilon)) - math.sqrt(log_odds)) ** 2
+    return law.sensitivity_squared / Fraction(rho)
 
 
 def true_vector(rows: Floats, classes: Integers, frequencies: Floats, *, n_classes: int, law: FeatureLaw) -> Integers:

@@ -17,7 +17,17 @@ if TYPE_CHECKING:
     from spinney.schema.table import Schema
     from spinney.synthesizers.base import Synthesizer
 
-_TREE_ONLY = ("rule", "fixed_depth", "max_depth", "largest_edge", "smallest_edge", "cutoff", "tree_share", "axes")
+_TREE_ONLY = (
+    "rule",
+    "fixed_depth",
+    "max_depth",
+    "largest_edge",
+    "smallest_edge",
+    "cutoff",
+    "moments",
+    "tree_share",
+    "axes",
+)
 _GRID_ONLY = ("bins", "bin_width")
 
 # Options that are parameters of a synthesizer. Numbers stay text up to the library, which reads them exactly.
@@ -47,6 +57,11 @@ _PARAMETERS: tuple[Callable[[Any], Any], ...] = (
     ),
     click.option("--cutoff", metavar="NUMBER", help="Tree: split where the noisy score is above this."),
     click.option(
+        "--moments/--no-moments",
+        default=None,
+        help="Tree: leaves release the means of their rows too; for up to about eight columns. Default: no.",
+    ),
+    click.option(
         "--tree-share", metavar="SHARE", help="Tree: the part of epsilon for split decisions, between 0 and 1."
     ),
     click.option(
@@ -70,7 +85,7 @@ _PARAMETERS: tuple[Callable[[Any], Any], ...] = (
     click.option(
         "--placement",
         type=click.Choice(PLACEMENTS),
-        help="Where sampled rows lie in their bin. Default: tilted.",
+        help="Where sampled rows lie in their bin. Default: tilted, with --moments fitted.",
     ),
     click.option(
         "--bounds-share", metavar="SHARE", help='The part of epsilon that pays for bounds = "private". Default: 0.1.'

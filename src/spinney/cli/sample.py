@@ -8,7 +8,8 @@ import click
 
 from spinney.cli.verb import FILE, Verb, check_output, force_option, json_option, warn_of_brands
 
-PLACEMENTS = ("tilted", "uniform", "centre")
+# "tilted" is of releases of bins, "fitted" of releases of leaf moments.
+PLACEMENTS = ("tilted", "fitted", "uniform", "centre")
 
 
 @click.command(

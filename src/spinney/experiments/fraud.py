@@ -31,7 +31,11 @@ _TREE_STYLES: _Styles = {
     "spinney": (BLUE, "s", "-"),
     "spinney, inside": (SKY, "D", "-"),
 }
-_MERF_STYLES: _Styles = {"dp-merf": (GREEN, "o", "-"), "dp-merf, inside": (PURPLE, "D", "-")}
+_MERF_STYLES: _Styles = {
+    "dp-merf, published noise": (RED, "v", "-"),
+    "dp-merf": (GREEN, "o", "-"),
+    "dp-merf, inside": (PURPLE, "D", "-"),
+}
 
 
 def _tasks(params: Params) -> list[Task]:
@@ -68,7 +72,7 @@ def _draw_areas(
         if field == "labels":
             _line(axes, printed, label, INK, "x")
         _over_epsilon(axes, f"area under the ROC {what}, mean of {len(results.params['classifiers'])} classifiers")
-    panels[0].set_ylim(0.2, 1)
+    panels[0].set_ylim(0.1, 1)
     _legend_above(figure, panels[0])
     note(figure, fraud_wording.small_print(results))
     return figure

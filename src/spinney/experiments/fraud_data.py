@@ -4,7 +4,8 @@
 class. The first column, Time, is left out, as in the paper. Of the 284,315 honest payments only 0.5 % are kept, before
 anything else happens; `undersampled` does that in two ways, and says what each is worth as a promise.
 
-Arrays hold Class first: trees cut columns in their order, and the class is what the classifiers want to know.
+Arrays hold Class first: trees cut columns in their order, and the class is what the classifiers want to know. With the
+class last, Spinney's tree rarely comes to cut it, and in a few trials its rows were worth no more than guessing.
 """
 
 from __future__ import annotations
@@ -42,7 +43,8 @@ def public_schema() -> Schema:
     """Bounds by rule, without a look at the table: components within five times sqrt(28), amounts up to 30,000.
 
     The rule supposes that the components were made from standardised inputs, as is usual. Should that be wrong, some
-    values are moved to the bounds; the promise does not depend on it.
+    values are moved to the bounds; the promise does not depend on it. The area does: in a few trials at epsilon = 10,
+    bounds of ±100 for the components gave Spinney's tree about 0.60 where these give 0.75.
     """
     components: dict[str, Column] = {
         name: Real(-round(LARGEST_COMPONENT, 1), round(LARGEST_COMPONENT, 1)) for name in COMPONENTS

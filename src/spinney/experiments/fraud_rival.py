@@ -1,8 +1,9 @@
 """DP-MERF on the fraud table: as published, and with nothing taken from the data for free.
 
 As published, bandwidths are read off ten rows of the table and the thinning-out is not part of the promise; such a
-release is branded as not private. The other takes public bandwidths and thins out inside, under (epsilon/2, delta') per
-step of unit add-remove; see `undersampled`. Both meet the same public bounds as Spinney's trees.
+release is branded as not private. So is the second, which has less noise for the same (epsilon, delta), by one release
+instead of two and sharper accounting. The third takes public bandwidths and thins out inside, under
+(epsilon/2, delta') per step of unit add-remove; see `undersampled`. All meet the same public bounds as Spinney's trees.
 """
 
 from __future__ import annotations
@@ -31,6 +32,10 @@ class Rival:
 
 
 def _as_published(epsilon: str, delta: str) -> dict[str, Any]:
+    return {"epsilon": epsilon, "delta": delta, "bandwidth": FROM_DATA, "noise": "published"}
+
+
+def _least_noise(epsilon: str, delta: str) -> dict[str, Any]:
     return {"epsilon": epsilon, "delta": delta, "bandwidth": FROM_DATA}
 
 
@@ -41,7 +46,8 @@ def half_step(epsilon: str, delta: str) -> dict[str, Any]:
 
 
 RIVALS = {
-    "dp-merf": Rival("DP-MERF as published", "outside", _as_published),
+    "dp-merf, published noise": Rival("DP-MERF as published", "outside", _as_published),
+    "dp-merf": Rival("DP-MERF, as little noise as we can certify", "outside", _least_noise),
     "dp-merf, inside": Rival("DP-MERF, public bandwidths, thinning accounted for", "inside", half_step),
 }
 

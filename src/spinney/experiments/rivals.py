@@ -2,7 +2,8 @@
 
 A rival's one release holds sets of every size: points come in an order, and the first n with their own weights are
 post-processing (`prefix`). Ours differ by their settings: a grid has as many points as bins above the threshold, so
-its curve runs over bin widths, the tree's over depths. The setting that a user would get without choosing is marked;
+its curve runs over bin widths; the tree's settings are depths, and the lemma's cutoff and threshold or a part of them.
+The setting that a user would get without choosing is marked;
 choosing the best by its distance looks at the private rows, and is labelled so.
 
 Theirs is (epsilon, 1e-6)-private, ours pure epsilon, both in the unit replace-one. "Leak" is Algorithm 1 where the
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import json
 import math
+from fractions import Fraction
 from functools import cache
 from importlib.resources import files
 from typing import Any
@@ -24,7 +26,9 @@ from spinney.experiments import mixtures, trials
 from spinney.experiments.framework import Experiment, Inputs
 from spinney.experiments.results import Params, Record, Task
 from spinney.experiments.rivals_wording import draw, table, verdict
+from spinney.privacy.budget import Unit
 from spinney.privacy.entropy import UnsafeSeededEntropy
+from spinney.synthesizers.automatic import paper_cutoff, paper_threshold
 from spinney.synthesizers.base import Synthesizer
 from spinney.synthesizers.grid import GridSynthesizer
 
@@ -47,9 +51,10 @@ def _tasks(params: Params) -> list[Task]:
             made += [about | {"method": method} for method in ("grid automatic", "paper automatic", "spinney")]
             made += [about | {"method": "grid", "bins": bins} for bins in params["bins"]]
             made += [
-                about | {"method": "paper", "fixed_depth": fixed, "max_depth": fixed + levels}
+                about | {"method": "paper", "fixed_depth": fixed, "max_depth": fixed + levels, "scale": scale}
                 for fixed in params["fixed_depths"]
                 for levels in params["levels"]
+                for scale in params["scales"]
             ]
     return made
 
@@ -62,7 +67,7 @@ def _run(params: Params, task: Task, inputs: Inputs) -> Record:
     if task["method"] in _RIVALS:
         return _run_rival(params, task, points, gamma, kappa)
     return trials.trial(
-        _ours(task),
+        _ours(task, n_rows),
         points,
         mixtures.box_schema(n_axes),
         method="spinney" if task["method"] == "spinney" else "paper",
@@ -72,12 +77,19 @@ def _run(params: Params, task: Task, inputs: Inputs) -> Record:
     )
 
 
-def _ours(task: Task) -> Synthesizer:
+def _ours(task: Task, n_rows: int) -> Synthesizer:
     method, epsilon = task["method"], task["epsilon"]
     if method.startswith("grid"):
         return GridSynthesizer(epsilon, bins=task.get("bins"), placement="centre")
-    settings = {name: task[name] for name in ("fixed_depth", "max_depth") if name in task}
-    return trials.tree("spinney" if method == "spinney" else "paper", epsilon, **settings)
+    if method != "paper":
+        return trials.tree("spinney" if method == "spinney" else "paper", epsilon)
+    depths = {name: task[name] for name in ("fixed_depth", "max_depth")}
+    # The lemma's cutoff and threshold, with half of the budget for each stage, times the scale of this setting.
+    half = Fraction(epsilon) / 2
+    cutoff = paper_cutoff(n_rows, **depths, epsilon=half, unit=Unit.REPLACE_ONE)
+    threshold = paper_threshold(depths["fixed_depth"], half)
+    scale = Fraction(task["scale"])
+    return trials.tree("paper", epsilon, **depths, cutoff=scale * cutoff, threshold=max(1, scale * threshold))
 
 
 def _run_rival(params: Params, task: Task, points: trials.Points, gamma: float, kappa: float) -> Record:
@@ -163,10 +175,11 @@ EXPERIMENTS = (
         | {
             "n_axes": 2,
             "bins": [4, 6, 8, 12, 16, 24, 32, 48, 64, 96, 128, 192],
-            "fixed_depths": [6, 8, 10, 12],
+            "fixed_depths": [6, 8, 10],
             "levels": [4],
+            "scales": ["1", "0.3", "0.1"],
         },
-        quick=_QUICK | {"n_axes": 2, "bins": [6, 16], "fixed_depths": [6], "levels": [4]},
+        quick=_QUICK | {"n_axes": 2, "bins": [6, 16], "fixed_depths": [6], "levels": [4], "scales": ["1", "0.3"]},
     ),
     _experiment(
         id="fig-tree-vs-balog",
@@ -180,9 +193,10 @@ EXPERIMENTS = (
         | {
             "n_axes": 5,
             "bins": [2, 3, 4, 6, 8],
-            "fixed_depths": [5, 8, 10, 12, 15, 18],
+            "fixed_depths": [5, 10, 15],
             "levels": [5, 10],
+            "scales": ["1", "0.3", "0.1"],
         },
-        quick=_QUICK | {"n_axes": 5, "bins": [3], "fixed_depths": [8, 12], "levels": [5]},
+        quick=_QUICK | {"n_axes": 5, "bins": [3], "fixed_depths": [8, 12], "levels": [5], "scales": ["1"]},
     ),
 )

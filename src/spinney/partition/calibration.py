@@ -30,10 +30,10 @@ _PRECISION = 192
 _GRID = 4096
 
 
-def decay_for(rate: Fraction) -> int:
-    """ceil(ln 2 / rate): the bias per level that makes an empty node's offspring die out."""
+def decay_for(rate: Fraction, factor: Fraction = Fraction(1)) -> int:
+    """ceil(factor ln 2 / rate), the bias per level: from factor 1 on, an empty node's offspring dies out."""
     with flint.ctx.workprec(_PRECISION):
-        return max(1, as_integer((flint.arb(2).log() / arb_fraction(rate)).ceil()))
+        return max(1, as_integer((arb_fraction(factor) * flint.arb(2).log() / arb_fraction(rate)).ceil()))
 
 
 def worst_path_loss(rate: Fraction, decay: int, levels: int, unit: Unit) -> flint.arb:
@@ -54,18 +54,20 @@ def is_within(rate: Fraction, decay: int, levels: int, unit: Unit, epsilon: Frac
         return bool(worst_path_loss(rate, decay, levels, unit) <= arb_fraction(epsilon))
 
 
-def largest_privtree_rate(epsilon: Fraction, *, levels: int, unit: Unit) -> tuple[Fraction, int]:
+def largest_privtree_rate(
+    epsilon: Fraction, *, levels: int, unit: Unit, decay_factor: Fraction = Fraction(1)
+) -> tuple[Fraction, int]:
     """The largest rate on the search grid, with its decay, whose worst case is certainly within epsilon."""
     low, high = _GRID // 6, _GRID  # the textbook's epsilon / 6 is always enough
     while high - low > 1:
         middle = (low + high) // 2
         rate = epsilon * middle / _GRID
-        if is_within(rate, decay_for(rate), levels, unit, epsilon):
+        if is_within(rate, decay_for(rate, decay_factor), levels, unit, epsilon):
             low = middle
         else:
             high = middle
     rate = epsilon * low / _GRID
-    decay = decay_for(rate)
+    decay = decay_for(rate, decay_factor)
     if not is_within(rate, decay, levels, unit, epsilon):
         raise BudgetError(f"no decision noise could be certified for {levels} levels within epsilon={epsilon}")
     return rate, decay

@@ -121,7 +121,7 @@ def _split(codes: Codes, start: Indices, stop: Indices, depth: int) -> tuple[Ind
         return start, stop, codes[:0]
     word, offset = divmod(depth, 64)
     bit = np.uint64(1 << (63 - offset))
-    middle = _first_with_bit(codes, start, stop, word, bit)
+    middle = first_with_bit(codes, start, stop, word, bit)
     has_left, has_right = middle > start, middle < stop
     # An empty child is the occupied child's code with the last bit turned.
     empty = prefixes(codes, start[~(has_left & has_right)], depth + 1)
@@ -132,7 +132,7 @@ def _split(codes: Codes, start: Indices, stop: Indices, depth: int) -> tuple[Ind
 
 
 @compiled
-def _first_with_bit(codes: Codes, start: Indices, stop: Indices, word: int, bit: np.uint64) -> Indices:
+def first_with_bit(codes: Codes, start: Indices, stop: Indices, word: int, bit: np.uint64) -> Indices:
     """In every range, the first position whose code has the bit, by bisection; `stop` if none has."""
     middle = np.empty(start.size, dtype=np.int64)
     for i in range(start.size):

@@ -6,6 +6,7 @@ One plan covers the grid, the paper's tree and PrivTree. With c a node's count, 
     fixed_depth <= k < max_depth    split iff score(c, k) + X > cutoff,   X of rate decision_rate
     k = max_depth                   leaf
     leaf                            released iff c + X >= threshold,      X of rate count_rate
+    leaf, with moments              released, with sums of offsets (`moments`)
 
     grid       fixed_depth = max_depth: no decisions
     paper      score(c, k) = c
@@ -26,7 +27,7 @@ from spinney.errors import ParameterError
 from spinney.partition.calibration import largest_privtree_rate
 from spinney.privacy.budget import Unit
 from spinney.privacy.discrete import SMALLEST_RATE, discrete_laplace
-from spinney.privacy.ledger import Charge, DiscreteLaplaceCounts, SplitDecisions
+from spinney.privacy.ledger import Charge, DiscreteLaplaceCounts, LeafMoments, SplitDecisions
 
 # Noisy counts are cut at 2^61: beyond this a cutoff would treat occupied nodes and empty ones differently.
 LARGEST_SETTING = 2**60
@@ -48,6 +49,7 @@ class SplitPlan:
     decision_rate: Fraction = Fraction(0)
     cutoff: int = 0
     decay: int = 0
+    has_moments: bool = False  # leaves release counts and sums of offsets, all of them; there is no threshold
 
     def __post_init__(self) -> None:
         if not 0 <= self.fixed_depth <= self.max_depth:
@@ -90,7 +92,9 @@ class SplitPlan:
 
     def charges(self, what: str = "table") -> tuple[Charge, ...]:
         """What the ledger must be charged before any count is read."""
-        counts = DiscreteLaplaceCounts(self.count_epsilon, self.unit.factor, note=f"{what}: leaf counts")
+        counts: Charge = DiscreteLaplaceCounts(self.count_epsilon, self.unit.factor, note=f"{what}: leaf counts")
+        if self.has_moments:
+            counts = LeafMoments(self.count_epsilon, self.unit.factor, note=f"{what}: leaf counts and means")
         if not self.has_decisions:
             return (counts,)
         decisions = SplitDecisions(
@@ -123,7 +127,13 @@ class SplitPlan:
 
         e(max_depth) = p;  e(k) = (1-s)p + 2s e(k+1).
         """
-        p = self.empty_pass_chance()
+        return self._expected_empty(self.empty_pass_chance())
+
+    def expected_empty_leaves(self) -> float:
+        """Expected number of leaves of a table without rows, released or not."""
+        return self._expected_empty(flint.arb(1))
+
+    def _expected_empty(self, p: flint.arb) -> float:
         expected = p
         for depth in reversed(range(self.max_depth)):
             s = self.empty_split_chance(depth)
@@ -138,8 +148,8 @@ class SplitPlan:
             "max_depth": self.max_depth,
             "count_epsilon": str(self.count_epsilon),
             "count_noise_scale": float(1 / self.count_rate),
-            "threshold": self.threshold,
         }
+        described |= {"leaves": "moments"} if self.has_moments else {"threshold": self.threshold}
         if self.rule != "grid":
             described |= {
                 "fixed_depth": self.fixed_depth,
@@ -178,10 +188,14 @@ def paper_plan(*, decision_epsilon: Fraction, **settings: Unpack[TreeSettings]) 
     return SplitPlan("paper", **settings, decision_epsilon=decision_epsilon, decision_rate=rate)
 
 
-def privtree_plan(*, decision_epsilon: Fraction, **settings: Unpack[TreeSettings]) -> SplitPlan:
+def privtree_plan(
+    *, decision_epsilon: Fraction, decay_factor: Fraction = Fraction(1), **settings: Unpack[TreeSettings]
+) -> SplitPlan:
     """The PrivTree rule with the largest decision rate whose certified worst-case loss is within epsilon'."""
     levels = settings["max_depth"] - settings["fixed_depth"]
     if levels <= 0:
         return SplitPlan("privtree", **settings)
-    rate, decay = largest_privtree_rate(decision_epsilon, levels=levels, unit=settings["unit"])
+    rate, decay = largest_privtree_rate(
+        decision_epsilon, levels=levels, unit=settings["unit"], decay_factor=decay_factor
+    )
     return SplitPlan("privtree", **settings, decision_epsilon=decision_epsilon, decision_rate=rate, decay=decay)

@@ -40,6 +40,16 @@ def spread_tables(lattice: Lattice) -> list[NDArray[np.uint64]]:
     return tables
 
 
+def byte_tables(lattice: Lattice) -> NDArray[np.int64]:
+    """What every byte of a code, first byte first, adds to the cell numbers of all axes: (n_bytes, 256, n_axes)."""
+    tables = np.zeros((8 * lattice.n_words, 256, lattice.n_axes), dtype=np.int64)
+    for position, step in enumerate(lattice.order):
+        byte, bit = divmod(position, 8)
+        holds_bit = (np.arange(256) >> (7 - bit) & 1).astype(bool)
+        tables[byte, holds_bit, step.axis] |= 1 << (lattice.axes[step.axis].bits - 1 - step.bit)
+    return tables[: max(1, -(-lattice.depth // 8))]
+
+
 def interleave(cells: Indices, lattice: Lattice) -> Codes:
     """Codes of rows given by their cell numbers (n, n_axes)."""
     codes = np.zeros((len(cells), lattice.n_words), dtype=np.uint64)

@@ -29,6 +29,18 @@ class DiscreteLaplaceCounts:
 
 
 @dataclass(frozen=True, slots=True)
+class LeafMoments:
+    """Counts and sums of offsets in [-1, 1], of leaves that share no row, with one vector of noise for each leaf.
+
+    The noise is even over cubes, of ratio exp(-epsilon / sensitivity) for each unit of the largest coordinate.
+    """
+
+    epsilon: Fraction
+    sensitivity: int
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
 class SplitDecisions:
     """All noisy decisions of one tree together. `rate` is 1/scale of the noise in each."""
 
@@ -64,12 +76,12 @@ class UnsafeEntropy:
     note: str
 
 
-Charge = DiscreteLaplaceCounts | SplitDecisions | DiscreteGaussianVector
+Charge = DiscreteLaplaceCounts | LeafMoments | SplitDecisions | DiscreteGaussianVector
 Brand = NotPrivate | UnsafeEntropy
 Event = Charge | Brand
 _EVENTS: dict[str, type[Event]] = {
     kind.__name__: kind
-    for kind in (DiscreteLaplaceCounts, SplitDecisions, DiscreteGaussianVector, NotPrivate, UnsafeEntropy)
+    for kind in (DiscreteLaplaceCounts, LeafMoments, SplitDecisions, DiscreteGaussianVector, NotPrivate, UnsafeEntropy)
 }
 _FRACTIONS = ("epsilon", "delta", "rate", "sensitivity_squared", "variance")
 

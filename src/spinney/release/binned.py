@@ -12,13 +12,11 @@ from numpy.typing import NDArray
 from spinney.errors import ParameterError
 from spinney.partition.bins import NoisyBins
 from spinney.release.arrow import from_arrow, to_arrow
+from spinney.release.axes import axes_from_list, axes_to_list
 from spinney.release.card import Card
 from spinney.release.model import Members, Release
 from spinney.release.placement import RowSampler, check_placement, mean_points
-from spinney.schema.lattice import Axis, Lattice
-
-# Ladders serve private bounds only and never reach a release.
-_AXIS_FIELDS = [name for name in Axis.__dataclass_fields__ if name != "edges"]
+from spinney.schema.lattice import Lattice
 
 
 class BinnedRelease(Release):
@@ -62,12 +60,12 @@ class BinnedRelease(Release):
             )
 
     def to_members(self) -> tuple[dict[str, Any], Members]:
-        axes = [{name: getattr(axis, name) for name in _AXIS_FIELDS} for axis in self.bins.lattice.axes]
-        return {"placement": self.placement, "axes": axes}, {"bins.arrow": _bins_to_arrow(self.bins)}
+        described = {"placement": self.placement, "axes": axes_to_list(self.bins.lattice)}
+        return described, {"bins.arrow": _bins_to_arrow(self.bins)}
 
     @classmethod
     def from_members(cls, card: Card, described: Mapping[str, Any], members: Members) -> Self:
-        lattice = Lattice(tuple(_axis_from_dict(axis) for axis in described["axes"]))
+        lattice = axes_from_list(described["axes"])
         bins = _bins_from_arrow(members["bins.arrow"], lattice)
         if [axis.name for axis in lattice.axes] != list(card.schema) or card.n_bins != len(bins):
             raise ValueError("the card describes other bins")
@@ -90,9 +88,3 @@ def _bins_from_arrow(data: bytes, lattice: Lattice) -> NoisyBins:
     if table.num_rows and not (depths.min() >= 0 and depths.max() <= lattice.depth and noisy_counts.min() >= 1):
         raise ValueError("bins out of range")
     return NoisyBins(lattice, codes, depths, noisy_counts)
-
-
-def _axis_from_dict(described: dict[str, Any]) -> Axis:
-    if set(described) != set(_AXIS_FIELDS):
-        raise ValueError("an axis with other entries than ours")
-    return Axis(**described)

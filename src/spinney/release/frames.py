@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import numpy as np
@@ -27,20 +28,18 @@ def to_frame(positions: NDArray[np.float64], schema: Schema, kind: str) -> Any:
     """Rows given by positions (n_axes, n_rows) as a table of the given kind; NaN is null."""
     if kind == "numpy":
         return _to_array(positions, schema)
+    try:
+        library = import_module(kind)
+    except ImportError as err:
+        raise MissingExtraError(f"{kind} is not installed; install it or ask for frame='pyarrow'") from err
     table = pa.table({name: _arrow_column(positions[i], schema[name]) for i, name in enumerate(schema)})
     if kind == "pyarrow":
         return table
-    try:
-        if kind == "polars":
-            import polars
-
-            return polars.from_arrow(table)
-        import pandas
-    except ImportError as err:
-        raise MissingExtraError(f"{kind} is not installed; install it or ask for frame='pyarrow'") from err
+    if kind == "polars":
+        return library.from_arrow(table)
     # By the schema, not by the rows drawn: a nullable column has the same dtype in every sample.
-    nullable = {pa.int64(): pandas.Int64Dtype(), pa.bool_(): pandas.BooleanDtype()}
-    return pandas.DataFrame(
+    nullable = {pa.int64(): library.Int64Dtype(), pa.bool_(): library.BooleanDtype()}
+    return library.DataFrame(
         {
             name: table[name].to_pandas(types_mapper=nullable.get if column.nullable else None, date_as_object=False)
             for name, column in schema.items()

@@ -12,12 +12,13 @@ sibling by
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spinney.compiled import compiled
-from spinney.partition.bins import NoisyBins
+from spinney.partition.bins import NoisyBins, NoisyMoments
 from spinney.partition.zorder import Codes, deinterleave, split_axes
 from spinney.schema.lattice import Axis
 
@@ -35,7 +36,7 @@ class Boxes:
     null_share: Matrix
 
 
-def bin_boxes(bins: NoisyBins) -> Boxes:
+def bin_boxes(bins: NoisyBins | NoisyMoments) -> Boxes:
     """The boxes of all bins, cut to what rows can have."""
     first, size = deinterleave(bins.codes, bins.depths, bins.lattice)
     shape = (len(bins), bins.lattice.n_axes)
@@ -66,20 +67,20 @@ def _extent(axis: Axis, start: NDArray[np.int64], stop: NDArray[np.int64]) -> tu
     return begin.astype(np.float64), (end - begin).astype(np.float64)
 
 
-def shifts(bins: NoisyBins) -> Matrix:
+def shifts(bins: NoisyBins | NoisyMoments, counts: NDArray[Any]) -> Matrix:
     """How far the mean of each bin leans along each axis, in edges: between -1/3 and 1/3."""
     lattice = bins.lattice
     is_blind = np.array(
         [lattice.axes[step.axis].nullable and step.bit == 0 for step in lattice.order] or [False], dtype=np.bool_
     )
-    before = np.concatenate([[0], np.cumsum(bins.noisy_counts)])
+    before = np.concatenate([[0], np.cumsum(counts)])
     shift: Matrix = _shifts(bins.codes, bins.depths, before, split_axes(lattice), is_blind, lattice.n_axes)
     if not lattice.is_full:
         shift *= _both_halves_possible(bins)
     return shift
 
 
-def _both_halves_possible(bins: NoisyBins) -> NDArray[np.bool_]:
+def _both_halves_possible(bins: NoisyBins | NoisyMoments) -> NDArray[np.bool_]:
     """Where the sibling across the last split holds values at all; otherwise there is nothing to lean on."""
     first, size = deinterleave(bins.codes, bins.depths, bins.lattice)
     is_possible = np.ones(first.shape, dtype=np.bool_)
@@ -93,7 +94,7 @@ def _both_halves_possible(bins: NoisyBins) -> NDArray[np.bool_]:
 def _shifts(
     codes: Codes,
     depths: NDArray[np.int64],
-    before: NDArray[np.int64],
+    before: NDArray[Any],
     order: NDArray[np.int64],
     is_blind: NDArray[np.bool_],
     n_axes: int,
@@ -124,7 +125,7 @@ def _shifts(
                 stop = _position_after(codes, half, word, bit)
                 lower, upper = before[middle] - before[start], before[stop] - before[middle]
                 own, sibling = (upper, lower) if is_upper else (lower, upper)
-                lean = min((sibling / own - 1) / 12, LARGEST_SHIFT)
+                lean = min((sibling / own - 1) / 12, LARGEST_SHIFT) if own > 0 else 0.0
                 shift[i, axis] = -lean if is_upper else lean
             if seen == n_axes:
                 break

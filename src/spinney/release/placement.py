@@ -40,7 +40,7 @@ def check_placement(placement: str) -> Placement:
 def mean_points(bins: NoisyBins, placement: Placement) -> Matrix:
     """The mean of every bin (n_bins, n_axes); NaN where the bin is null along an axis."""
     boxes = bin_boxes(bins)
-    lean = shifts(bins) if placement == "tilted" else 0.0
+    lean = shifts(bins, bins.noisy_counts) if placement == "tilted" else 0.0
     points = boxes.low + boxes.length * (0.5 + lean)
     return np.where(boxes.null_share == 1, np.nan, points)
 
@@ -50,7 +50,7 @@ class RowSampler:
 
     def __init__(self, bins: NoisyBins, placement: Placement) -> None:
         boxes = bin_boxes(bins)
-        self._laws = _laws(boxes, shifts(bins) if placement == "tilted" else None, placement)
+        self._laws = _laws(boxes, shifts(bins, bins.noisy_counts) if placement == "tilted" else None, placement)
         self._null_share = np.ascontiguousarray(boxes.null_share.T)
         self._is_nullable = [axis.nullable for axis in bins.lattice.axes]
         self._cumulative = np.cumsum(bins.noisy_counts) / bins.noisy_counts.sum()

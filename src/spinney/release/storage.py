@@ -21,12 +21,15 @@ from spinney.release.card import Card
 from spinney.release.frames import check_frame_kind
 from spinney.release.generator import GeneratorRelease
 from spinney.release.model import Release
+from spinney.release.moments import MomentsRelease
 from spinney.release.points import PointsRelease
 
 FORMAT = "spinney-release"
 FORMAT_VERSION = 1
 
-_KINDS: dict[str, type[Release]] = {kind.kind: kind for kind in (BinnedRelease, PointsRelease, GeneratorRelease)}
+_KINDS: dict[str, type[Release]] = {
+    kind.kind: kind for kind in (BinnedRelease, MomentsRelease, PointsRelease, GeneratorRelease)
+}
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
@@ -69,7 +72,7 @@ def load(path: str | Path) -> Release:
         card = Card.from_dict(described["card"])
         check_frame_kind(card.frame)
         return _KINDS[described.get("kind", BinnedRelease.kind)].from_members(card, described, members)
-    except (KeyError, TypeError, ValueError, ParameterError, pa.ArrowException) as err:
+    except (KeyError, TypeError, ValueError, ArithmeticError, ParameterError, pa.ArrowException) as err:
         raise FileError(f"{str(path)!r} is a Spinney release with inconsistent contents") from err
 
 

@@ -16,8 +16,9 @@ from numpy.typing import NDArray
 from spinney.errors import MissingExtraError, ParameterError
 from spinney.files import write_whole
 from spinney.release.binned import BinnedRelease
-from spinney.release.geometry import bin_boxes
+from spinney.release.geometry import Boxes, bin_boxes
 from spinney.release.model import Release
+from spinney.release.moments import MomentsRelease
 from spinney.schema.columns import Boolean, Category, Column, Date, Datetime, Real
 from spinney.schema.lattice import integer_bounds
 
@@ -102,7 +103,7 @@ def save_figure(figure: Figure, path: str | Path, *, overwrite: bool = False, dp
 
 
 def _chosen(release: Release, columns: Sequence[str] | None) -> tuple[str, str]:
-    if not isinstance(release, BinnedRelease):
+    if not isinstance(release, (BinnedRelease, MomentsRelease)):
         raise ParameterError(f"the release holds {release.card.contents}, not bins, so there is no partition to draw")
     names = list(release.schema)
     if columns is None:
@@ -119,7 +120,7 @@ def _chosen(release: Release, columns: Sequence[str] | None) -> tuple[str, str]:
 
 def _caption(release: Release) -> str:
     card = release.card
-    return f"noisy partition: {card.n_bins:,} bins, ε = {float(card.epsilon):g} ({card.unit})"
+    return f"noisy partition: {card.contents}, ε = {float(card.epsilon):g} ({card.unit})"
 
 
 # -------------------------------------------------------------------------------------------------- drawing
@@ -135,8 +136,8 @@ def _new_figure(width: float, height: float) -> Figure:
 
 def _draw_bins(axes: Axes, release: Release, x: str, y: str) -> Any:
     """Draw the bins; returns what a colour bar describes, or None where no bin has an area."""
-    assert isinstance(release, BinnedRelease)  # checked by `_chosen`
-    boxes, names = bin_boxes(release.bins), list(release.schema)
+    boxes, counts = _bins(release)
+    names = list(release.schema)
     spans = []
     for name, is_x in ((x, True), (y, False)):
         index, column = names.index(name), release.schema[name]
@@ -145,17 +146,25 @@ def _draw_bins(axes: Axes, release: Release, x: str, y: str) -> Any:
         spans.append((low, np.where(boxes.null_share[:, index] == 1, 0, length)))
         _label(axes, name, column, is_x=is_x)
     (left, width), (bottom, height) = spans
-    is_shown = (width > 0) & (height > 0)
+    is_shown = (width > 0) & (height > 0) & (counts > 0)
     if not is_shown.any():
         return None
     corners = np.stack([left, bottom, left + width, bottom + height], axis=1)[is_shown]
-    noisy_counts = release.bins.noisy_counts[is_shown]
+    noisy_counts = counts[is_shown]
     if len(names) == 2:
         return _draw_rectangles(axes, corners, noisy_counts)
     return _draw_overlaid(axes, corners, noisy_counts)
 
 
-def _draw_rectangles(axes: Axes, corners: Corners, noisy_counts: NDArray[np.int64]) -> Any:
+def _bins(release: Release) -> tuple[Boxes, NDArray[Any]]:
+    """Boxes and noisy counts; of leaf moments, the counts as fitted to the total."""
+    if isinstance(release, MomentsRelease):
+        return release.density.boxes, release.density.weights
+    assert isinstance(release, BinnedRelease)  # checked by `_chosen`
+    return bin_boxes(release.bins), release.bins.noisy_counts
+
+
+def _draw_rectangles(axes: Axes, corners: Corners, noisy_counts: NDArray[Any]) -> Any:
     """Bins of two columns, side by side."""
     from matplotlib.collections import PolyCollection
     from matplotlib.colors import LogNorm
@@ -177,7 +186,7 @@ def _draw_rectangles(axes: Axes, corners: Corners, noisy_counts: NDArray[np.int6
     return shades
 
 
-def _draw_overlaid(axes: Axes, corners: Corners, noisy_counts: NDArray[np.int64]) -> Any:
+def _draw_overlaid(axes: Axes, corners: Corners, noisy_counts: NDArray[Any]) -> Any:
     """Bins of more columns, one over the other: the sum of their densities in each of many small squares.
 
     See-through rectangles would show the same until their shades run out, which a few hundred bins achieve.

@@ -71,6 +71,22 @@ def privtree_depths(lattice: Lattice) -> tuple[int, int]:
     return 0, lattice.depth
 
 
+def moments_depths(lattice: Lattice, n_rows: int, epsilon: Fraction) -> tuple[int, int]:
+    """Fixed levels that halve every axis alike, four or more in all, fewer where there is less to tell; none below."""
+    n_axes = lattice.n_axes
+    log_size = math.log2(max(1.0, n_rows * float(epsilon)))
+    fixed = max(0, min(n_axes * math.ceil(4 / n_axes), round(log_size / 2)))
+    return min(fixed, lattice.depth), lattice.depth
+
+
+def moments_decay(n_columns: int) -> Fraction:
+    """How much stronger than PrivTree's the bias against splitting is: 4 / d, at least 1.
+
+    A leaf with a mean says more than a leaf without, so leaves may be larger; the more so the fewer its neighbours.
+    """
+    return max(Fraction(1), Fraction(4, n_columns))
+
+
 def privtree_threshold(fixed_depth: int, epsilon: Fraction, unit: Unit) -> int:
     """Twice the scale of the leaf noise, or more where fixed levels make many empty bins."""
     return max(math.ceil(2 * unit.factor / epsilon), quiet_threshold(fixed_depth, epsilon, unit))

@@ -18,11 +18,14 @@ from spinney.engines.memory import check_values, count_cells, true_extremes
 from spinney.errors import InputError, ParameterError
 from spinney.partition.bounds import ladder_lattice, release_bounds, widest_bounds
 from spinney.partition.kdtree import check_size, release_tree
+from spinney.partition.moments import check_leaves, release_moments
 from spinney.partition.plan import SplitPlan
 from spinney.privacy.budget import Unit, parse_epsilon, parse_share
 from spinney.privacy.entropy import Entropy, SystemEntropy
 from spinney.privacy.ledger import Ledger, NotPrivate
 from spinney.release.binned import BinnedRelease
+from spinney.release.model import Release
+from spinney.release.moments import MomentsRelease, check_moment_placement
 from spinney.release.placement import check_placement
 from spinney.schema.columns import Bounded, Real
 from spinney.schema.lattice import Lattice
@@ -47,7 +50,7 @@ class Synthesizer(FrontDoor, ABC):
     epsilon: Any
     unit: str
     bounds_share: Any
-    placement: str
+    placement: str | None
     assumed_rows: int
 
     _in_column_units: ClassVar[tuple[str, ...]] = ()  # parameters that are lengths
@@ -68,7 +71,6 @@ class Synthesizer(FrontDoor, ABC):
             entropy: leave it out. Tests and figures may pass `UnsafeSeededEntropy`, which brands the release.
         """
         epsilon, unit = parse_epsilon(self.epsilon), Unit.parse(self.unit)
-        check_placement(self.placement)
         bounds_share, assumed_rows = parse_share(self.bounds_share, "bounds_share"), _checked_rows(self.assumed_rows)
         table = open_table(frame, schema)
         if unit.n_is_public and table.n_rows == 0:  # under add-remove an empty table is a neighbour like any other
@@ -82,7 +84,13 @@ class Synthesizer(FrontDoor, ABC):
         bounds_epsilon = epsilon * bounds_share if schema.columns_awaiting_bounds("private") else Fraction(0)
         facts = PublicFacts(_with_widest_bounds(schema), epsilon - bounds_epsilon, unit, n_rows)
         lattice, plan = self._design(facts)
-        check_size(plan)  # a plan that cannot work, whatever the bounds, is refused before any row is read
+        if self.placement is not None:
+            (check_moment_placement if plan.has_moments else check_placement)(self.placement)
+        # A plan that cannot work, whatever the bounds, is refused before any row is read.
+        if plan.has_moments:
+            check_leaves(plan, lattice)
+        else:
+            check_size(plan)
         if schema.awaits_bounds:
             # Unreadable values of all columns come to light before any column's bounds are paid for.
             check_values(table)
@@ -92,11 +100,16 @@ class Synthesizer(FrontDoor, ABC):
             table = table.with_schema(_find_bounds(table, bounds_epsilon, books, entropy))
             lattice, plan = self._design(replace(facts, schema=table.schema, found_bounds=True))
         counts = count_cells(table, lattice)
-        bins = release_tree(counts, plan=plan, ledger=books, entropy=entropy)
-
-        card = self._card(table, books, plan=plan.to_dict(), released={"bins": len(bins)})
-        self.ledger_, self.plan_ = books if ledger is None else ledger, plan
-        self.release_ = BinnedRelease(bins, card, placement=self.placement)
+        release: Release
+        if plan.has_moments:
+            moments = release_moments(counts, plan=plan, ledger=books, entropy=entropy)
+            card = self._card(table, books, plan=plan.to_dict(), released={"leaves": len(moments)})
+            release = MomentsRelease(moments, card, placement=self.placement or "fitted")
+        else:
+            bins = release_tree(counts, plan=plan, ledger=books, entropy=entropy)
+            card = self._card(table, books, plan=plan.to_dict(), released={"bins": len(bins)})
+            release = BinnedRelease(bins, card, placement=self.placement or "tilted")
+        self.release_, self.plan_, self.ledger_ = release, plan, books if ledger is None else ledger
         return self
 
     def _refuse_lengths_without_bounds(self, schema: Schema) -> None:

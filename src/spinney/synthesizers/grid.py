@@ -40,7 +40,7 @@ class GridSynthesizer(Synthesizer):
         threshold: float | None = None,
         unit: str = "replace-one",
         bounds_share: Any = "0.1",
-        placement: str = "tilted",
+        placement: str | None = None,
         assumed_rows: int = 10_000,
     ) -> None:
         self.epsilon = epsilon

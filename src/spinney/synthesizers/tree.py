@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from fractions import Fraction
 from numbers import Integral
 from typing import Any
 
 from spinney.errors import ParameterError
-from spinney.partition.plan import SplitPlan, paper_plan, privtree_plan
+from spinney.partition.plan import SplitPlan, TreeSettings, paper_plan, privtree_plan
 from spinney.privacy.budget import parse_length, parse_share
 from spinney.schema.lattice import Lattice, tree_lattice
 from spinney.synthesizers.automatic import (
+    moments_decay,
+    moments_depths,
     paper_cutoff,
     paper_depths,
     paper_threshold,
@@ -22,6 +25,7 @@ from spinney.synthesizers.settings import parse_cutoff, parse_threshold
 
 _PAPER_TREE_SHARE = Fraction(1, 2)
 _PRIVTREE_TREE_SHARE = Fraction(2, 5)
+_MOMENTS_TREE_SHARE = Fraction(1, 10)
 
 
 class KDTreeSynthesizer(Synthesizer):
@@ -43,10 +47,12 @@ class KDTreeSynthesizer(Synthesizer):
         smallest_edge: s2, the edge at which splitting ends; another way to give max_depth.
         cutoff: a node splits if its noisy score is above this: tau in the paper, theta in PrivTree.
         threshold: leaves whose noisy count is below this are not released: t.
-        tree_share: the part of epsilon for split decisions, epsilon' / epsilon; the rest is for leaf counts.
+        moments: whether leaves release their rows' means as well as their counts. Up to about eight columns this brings
+            synthetic rows several times nearer to the real ones; all leaves are released, so there is no threshold.
+        tree_share: the part of epsilon for split decisions, epsilon' / epsilon; the rest is for the leaves.
         axes: "boxes" scales each column to its own bounds; "cube" makes all edges equal, as in the paper.
         bounds_share: the part of epsilon that pays for bounds="private" columns, if there are any.
-        placement: where rows lie in their bin: "tilted", "uniform" or "centre".
+        placement: where rows lie in their bin: "tilted", "uniform" or "centre"; with moments "fitted" for "tilted".
         assumed_rows: a public guess of the number of rows, used for automatic values under "add-remove" only.
     """
 
@@ -64,10 +70,11 @@ class KDTreeSynthesizer(Synthesizer):
         smallest_edge: float | None = None,
         cutoff: float | None = None,
         threshold: float | None = None,
+        moments: bool = False,
         tree_share: Any = None,
         axes: str = "boxes",
         bounds_share: Any = "0.1",
-        placement: str = "tilted",
+        placement: str | None = None,
         assumed_rows: int = 10_000,
     ) -> None:
         self.epsilon = epsilon
@@ -79,6 +86,7 @@ class KDTreeSynthesizer(Synthesizer):
         self.smallest_edge = smallest_edge
         self.cutoff = cutoff
         self.threshold = threshold
+        self.moments = moments
         self.tree_share = tree_share
         self.axes = axes
         self.bounds_share = bounds_share
@@ -89,9 +97,10 @@ class KDTreeSynthesizer(Synthesizer):
         if self.rule not in ("privtree", "paper"):
             raise ParameterError(f"rule={self.rule!r} is not 'privtree' or 'paper'")
         is_paper = self.rule == "paper"
+        has_moments = self._has_moments()
         lattice = tree_lattice(facts.schema, axes=self.axes)
-        fixed_depth, max_depth = self._depths(lattice, facts)
-        share = _PAPER_TREE_SHARE if is_paper else _PRIVTREE_TREE_SHARE
+        fixed_depth, max_depth = self._depths(lattice, facts, has_moments=has_moments)
+        share = _PAPER_TREE_SHARE if is_paper else _MOMENTS_TREE_SHARE if has_moments else _PRIVTREE_TREE_SHARE
         if self.tree_share is not None:
             share = parse_share(self.tree_share, "tree_share")
         decision_epsilon = facts.epsilon * share if max_depth > fixed_depth else Fraction(0)
@@ -109,22 +118,38 @@ class KDTreeSynthesizer(Synthesizer):
             threshold = paper_threshold(fixed_depth, count_epsilon)
         else:
             threshold = privtree_threshold(fixed_depth, count_epsilon, facts.unit)
-        make = paper_plan if is_paper else privtree_plan
-        plan = make(
-            unit=facts.unit,
-            fixed_depth=fixed_depth,
-            max_depth=max_depth,
-            decision_epsilon=decision_epsilon,
-            count_epsilon=count_epsilon,
-            cutoff=cutoff,
-            threshold=threshold,
-        )
-        return lattice, plan
+        settings: TreeSettings = {
+            "unit": facts.unit,
+            "fixed_depth": fixed_depth,
+            "max_depth": max_depth,
+            "count_epsilon": count_epsilon,
+            "cutoff": cutoff,
+            "threshold": threshold,
+        }
+        if is_paper:
+            return lattice, paper_plan(decision_epsilon=decision_epsilon, **settings)
+        if not has_moments:
+            return lattice, privtree_plan(decision_epsilon=decision_epsilon, **settings)
+        factor = moments_decay(lattice.n_axes)
+        plan = privtree_plan(decision_epsilon=decision_epsilon, decay_factor=factor, **settings)
+        return lattice, replace(plan, has_moments=True)
 
-    def _depths(self, lattice: Lattice, facts: PublicFacts) -> tuple[int, int]:
+    def _has_moments(self) -> bool:
+        """Whether leaves release their means too."""
+        if not isinstance(self.moments, bool):
+            raise ParameterError(f"moments={self.moments!r} is not True or False")
+        if self.moments and self.rule == "paper":
+            raise ParameterError("moments=True goes with rule='privtree'; the paper's leaves release counts alone")
+        if self.moments and self.threshold is not None:
+            raise ParameterError("threshold and moments=True exclude each other: with moments all leaves are released")
+        return self.moments
+
+    def _depths(self, lattice: Lattice, facts: PublicFacts, *, has_moments: bool) -> tuple[int, int]:
         """fixed_depth and max_depth: given as depths, given as edges, or automatic."""
         if self.rule == "paper":
             automatic = paper_depths(lattice, facts.n_rows, facts.epsilon)
+        elif has_moments:
+            automatic = moments_depths(lattice, facts.n_rows, facts.epsilon)
         else:
             automatic = privtree_depths(lattice)
         max_depth = _depth_on(lattice, self.max_depth, "max_depth", self.smallest_edge, "smallest_edge")

@@ -1,0 +1,216 @@
+"""Leaf moments: every leaf of the tree releases how many rows it holds and where in the leaf they lie on average.
+
+A row of a leaf adds 1 to its count and its offset u from the leaf's centre to its sums, in half-edges, so u lies in
+[-1, 1] along every axis: the vector (1, u) lies in a cube, and noise that is even over cubes (`privacy.supnorm`)
+hides it at the price of the count alone. A leaf's box is public once the tree is, so the axes along which it is one
+cell wide, or has no order, are left out and need no noise.
+
+All leaves are released, empty ones too, since counts are later fitted to a known total: a threshold would bias them.
+So empty space is walked through, node by node; `check_leaves` refuses a plan under which that would take too long.
+Cells are finer than leaves, so engines go on counting cells and nothing else. Proof: moments.proof.md.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import pairwise
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.compiled import compiled
+from spinney.errors import BudgetError, ParameterError
+from spinney.partition.bins import NoisyMoments, leaf_cells
+from spinney.partition.counts import CellCounts
+from spinney.partition.kdtree import first_with_bit
+from spinney.partition.plan import SplitPlan
+from spinney.partition.zorder import Codes, Indices, byte_tables, possible_nodes
+from spinney.privacy.discrete import SMALLEST_RATE, add_noise, within_range
+from spinney.privacy.entropy import Entropy
+from spinney.privacy.ledger import Ledger, UnsafeEntropy
+from spinney.privacy.supnorm import MOST_AXES, sup_norm_noise
+from spinney.progress import progress
+from spinney.schema.lattice import Lattice
+
+# Expected leaves of a table without rows above which a release is refused.
+MAX_LEAVES = 2.0**22
+# Offsets are counted in 1024ths of a half-edge: rounding moves a mean by less than a two-thousandth of it.
+QUANTUM = 1024
+
+
+@dataclass(frozen=True, slots=True)
+class _Leaves:
+    """Leaves of the tree in the order of making. `start` and `stop` are sensitive."""
+
+    codes: Codes
+    depths: Indices
+    start: Indices
+    stop: Indices
+
+    def __repr__(self) -> str:
+        return "_Leaves(sensitive)"
+
+
+def check_leaves(plan: SplitPlan, lattice: Lattice) -> None:
+    """Refuse, before anything is charged, a plan whose leaves could not all be released."""
+    if lattice.n_axes >= MOST_AXES:
+        raise ParameterError(
+            f"moments=True takes up to {MOST_AXES - 1} columns, and there are {lattice.n_axes}; use moments=False"
+        )
+    if plan.count_rate / QUANTUM < SMALLEST_RATE:
+        raise ParameterError(
+            f"epsilon={plan.count_epsilon} for leaf counts and means asks for noise of a scale above 2^40; "
+            "give a larger epsilon or a smaller tree_share"
+        )
+    expected = plan.expected_empty_leaves()
+    if expected > MAX_LEAVES:
+        raise BudgetError(
+            f"this plan would make about {expected:.2g} leaves of empty space (limit {MAX_LEAVES:.2g}), and leaf "
+            "moments release them all; use fewer fixed levels, or moments=False"
+        )
+
+
+def release_moments(
+    counts: CellCounts, *, plan: SplitPlan, ledger: Ledger, entropy: Entropy, what: str = "table"
+) -> NoisyMoments:
+    """Noisy counts and offset sums of all leaves of one tree. Charges `plan.epsilon` before it reads a count."""
+    lattice = counts.lattice
+    if plan.max_depth > lattice.depth:
+        raise ParameterError(f"max_depth={plan.max_depth} is beyond the lattice's depth of {lattice.depth}")
+    check_leaves(plan, lattice)
+    ledger.require(plan.epsilon, unit=plan.unit)
+    ledger.charge(*plan.charges(what))  # [step 1] charge before touch
+    if entropy.is_unsafe:
+        ledger.brand(UnsafeEntropy(note=f"{what}: noise from a seeded generator"))
+
+    leaves = _grow(counts, plan, entropy)
+    order = np.lexsort(leaves.codes.T[::-1])  # the order of making must not show
+    leaves = _Leaves(leaves.codes[order], leaves.depths[order], leaves.start[order], leaves.stop[order])
+    first, size, is_measured = leaf_cells(leaves.codes, leaves.depths, lattice)
+    steps = _true_steps(counts, leaves, first, size, is_measured)
+    rate = plan.count_rate / QUANTUM
+    noisy_steps = _add_noise(steps, is_measured, rate, entropy)  # [step 5]
+    return NoisyMoments(lattice, leaves.codes, leaves.depths, noisy_steps, QUANTUM, rate)
+
+
+def _grow(counts: CellCounts, plan: SplitPlan, entropy: Entropy) -> _Leaves:
+    """Split from the root down, empty nodes like all others; every node that may split draws its own noise."""
+    lattice, true_codes = counts.lattice, counts.true_codes
+    before = np.concatenate([[0], np.cumsum(counts.true_counts)])
+    codes = np.zeros((1, lattice.n_words), dtype=np.uint64)
+    start, stop = np.array([0]), np.array([len(true_codes)])
+    made: list[_Leaves] = []
+    for depth in progress(range(plan.max_depth + 1), "planting the tree", unit="level"):
+        if depth < plan.fixed_depth:  # [step 2]
+            splits = np.ones(len(codes), dtype=np.bool_)
+        elif depth < plan.max_depth:  # [step 3]
+            true_counts = before[stop] - before[start]
+            splits = add_noise(plan.score(true_counts, depth), plan.decision_rate, entropy) > plan.cutoff
+        else:
+            splits = np.zeros(len(codes), dtype=np.bool_)
+        is_leaf = ~splits
+        depths = np.full(int(is_leaf.sum()), depth, dtype=np.int64)
+        made.append(_Leaves(codes[is_leaf], depths, start[is_leaf], stop[is_leaf]))
+        codes, start, stop = _children(codes[splits], start[splits], stop[splits], true_codes, depth, lattice)
+        if not len(codes):
+            break
+    return _Leaves(*(np.concatenate([getattr(part, name) for part in made]) for name in _Leaves.__slots__))
+
+
+def _children(
+    codes: Codes, start: Indices, stop: Indices, true_codes: Codes, depth: int, lattice: Lattice
+) -> tuple[Codes, Indices, Indices]:
+    """Both halves of every node, those left out that no row can reach: that much is public."""
+    if not len(codes):
+        return codes, start, stop
+    word, offset = divmod(depth, 64)
+    bit = np.uint64(1 << (63 - offset))
+    middle = first_with_bit(true_codes, start, stop, word, bit)
+    upper = codes.copy()
+    upper[:, word] |= bit
+    both = np.concatenate([codes, upper])
+    starts, stops = np.concatenate([start, middle]), np.concatenate([middle, stop])
+    is_possible = possible_nodes(both, np.full(len(both), depth + 1, dtype=np.int64), lattice)
+    return both[is_possible], starts[is_possible], stops[is_possible]
+
+
+def _true_steps(
+    counts: CellCounts, leaves: _Leaves, first: Indices, size: Indices, is_measured: NDArray[np.bool_]
+) -> Indices:
+    """Count and offset sums of every leaf in steps of 1 / QUANTUM: (n_leaves, 1 + n_axes). SENSITIVE: [step 4]."""
+    steps = np.zeros((len(leaves.depths), 1 + counts.lattice.n_axes), dtype=np.int64)
+    tables = byte_tables(counts.lattice)
+    n_threads = os.cpu_count() or 1
+    # Parts of about as many cells each.
+    bounds = np.searchsorted(leaves.stop, np.linspace(0, len(counts.true_codes), n_threads + 1)[1:-1])
+    edges = [0, *bounds.tolist(), len(leaves.stop)]
+    with ThreadPoolExecutor(n_threads) as pool:
+        parts = [slice(low, high) for low, high in pairwise(edges)]
+        list(
+            pool.map(
+                lambda part: _sum_offsets(
+                    counts.true_codes,
+                    counts.true_counts,
+                    leaves.start[part],
+                    leaves.stop[part],
+                    first[part],
+                    size[part],
+                    is_measured[part],
+                    tables,
+                    steps[part],
+                ),
+                parts,
+            )
+        )
+    return steps
+
+
+@compiled
+def _sum_offsets(
+    codes: Codes,
+    counts: Indices,
+    start: Indices,
+    stop: Indices,
+    first: Indices,
+    size: Indices,
+    is_measured: NDArray[np.bool_],
+    tables: NDArray[np.int64],
+    steps: Indices,
+) -> None:
+    n_axes = first.shape[1]
+    n_bytes = tables.shape[0]
+    cells = np.empty(n_axes, dtype=np.int64)
+    scale = np.empty(n_axes)
+    for leaf in range(start.size):
+        for axis in range(n_axes):
+            scale[axis] = QUANTUM / size[leaf, axis]
+        for i in range(start[leaf], stop[leaf]):
+            for axis in range(n_axes):
+                cells[axis] = 0
+            for byte in range(n_bytes):
+                value = np.int64(codes[i, byte >> 3] >> np.uint64(56 - 8 * (byte & 7)) & np.uint64(255))
+                for axis in range(n_axes):
+                    cells[axis] += tables[byte, value, axis]
+            steps[leaf, 0] += QUANTUM * counts[i]
+            for axis in range(n_axes):
+                if is_measured[leaf, axis]:
+                    # The centre of the cell. Cut, so that even an engine that miscounts cells cannot cost privacy.
+                    offset = np.rint(scale[axis] * (2 * (cells[axis] - first[leaf, axis]) + 1)) - QUANTUM
+                    steps[leaf, 1 + axis] += counts[i] * np.int64(min(max(offset, -QUANTUM), QUANTUM))
+
+
+def _add_noise(steps: Indices, is_measured: NDArray[np.bool_], rate: Fraction, entropy: Entropy) -> Indices:
+    """One vector of noise for every leaf, as long as the leaf has measured axes, and one more for its count."""
+    noisy_steps = np.zeros_like(steps)
+    n_measured = is_measured.sum(axis=1)
+    for n in np.unique(n_measured):
+        chosen = np.flatnonzero(n_measured == n)
+        noise = sup_norm_noise(rate, int(n) + 1).draw(len(chosen), entropy)
+        noisy_steps[chosen, 0] = steps[chosen, 0] + noise[:, 0]
+        rows, axes = np.nonzero(is_measured[chosen])
+        places = chosen[rows], axes + 1
+        noisy_steps[places] = steps[places] + noise[:, 1:].reshape(-1)
+    return within_range(noisy_steps)

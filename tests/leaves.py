@@ -1,0 +1,140 @@
+"""Leaves for tests of moments: trees listed one by one, true steps without noise, releases made by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+from unittest import mock
+
+import numpy as np
+from numpy.typing import NDArray
+
+import spinney as sp
+from spinney.partition import moments
+from spinney.partition.bins import NoisyMoments
+from spinney.partition.counts import CellCounts
+from spinney.partition.plan import SplitPlan, privtree_plan
+from spinney.partition.zorder import interleave
+from spinney.privacy.budget import Unit
+from spinney.release.card import Card
+from spinney.release.moments import MomentsRelease
+from spinney.schema.lattice import Lattice, tree_lattice
+from twins import Cells, Node, is_possible_node, pack, unpack
+
+Q = moments.QUANTUM
+
+
+def moments_plan(depths: tuple[int, int], *, unit: Unit = Unit.REPLACE_ONE, decisions: str = "1") -> SplitPlan:
+    """A plan that spends 1 on leaves and `decisions` on what to split."""
+    plan = privtree_plan(
+        unit=unit,
+        fixed_depth=depths[0],
+        max_depth=depths[1],
+        decision_epsilon=Fraction(decisions if depths[1] > depths[0] else 0),
+        count_epsilon=Fraction(1),
+        cutoff=0,
+        threshold=1,
+    )
+    return replace(plan, has_moments=True)
+
+
+def counts_of_rows(rows: Sequence[Cells], lattice: Lattice) -> CellCounts:
+    cells = np.array(rows, dtype=np.int64).reshape(len(rows), lattice.n_axes)
+    return CellCounts.from_codes(lattice, interleave(cells, lattice))
+
+
+def all_trees(lattice: Lattice, depth: int, node: Node = (0, 0)) -> Iterator[list[Node]]:
+    """Every tree of at most this depth, as the list of its leaves in the order of codes."""
+    if not is_possible_node(node, lattice):
+        yield []
+        return
+    yield [node]
+    if node[0] < depth:
+        rights = list(all_trees(lattice, depth, (node[0] + 1, 2 * node[1] + 1)))
+        for left in all_trees(lattice, depth, (node[0] + 1, 2 * node[1])):
+            for right in rights:
+                yield left + right
+
+
+def steps_on(tree: Sequence[Node], rows: Sequence[Cells], lattice: Lattice) -> NDArray[np.int64]:
+    """True steps of the leaves of a given tree, by the mechanism's own functions."""
+    counts = counts_of_rows(rows, lattice)
+    codes = [unpack(words, lattice.depth) for words in counts.true_codes.tolist()]
+    ranges = []
+    for depth, prefix in tree:
+        inside = [i for i, code in enumerate(codes) if code >> (lattice.depth - depth) == prefix]
+        before = sum(code >> (lattice.depth - depth) < prefix for code in codes)
+        ranges.append((before, before + len(inside)))
+    start, stop = np.array(ranges, dtype=np.int64).reshape(-1, 2).T.copy()
+    packed = np.array([pack(prefix, depth, lattice) for depth, prefix in tree], dtype=np.uint64)
+    depths = np.array([depth for depth, _ in tree], dtype=np.int64)
+    leaves = moments._Leaves(packed.reshape(-1, lattice.n_words), depths, start, stop)
+    return moments._true_steps(counts, leaves, *moments.leaf_cells(leaves.codes, depths, lattice))
+
+
+def nodes_of(released: NoisyMoments) -> list[Node]:
+    """The released leaves as (depth, prefix)."""
+    return [
+        (int(depth), unpack(words, int(depth)) if depth else 0)
+        for words, depth in zip(released.codes.tolist(), released.depths, strict=True)
+    ]
+
+
+class _Silence:
+    """Stands in for sup-norm noise: zeros."""
+
+    def __init__(self, _: Fraction, n_axes: int) -> None:
+        self._n_axes = n_axes
+
+    def draw(self, n: int, _: Any) -> NDArray[np.int64]:
+        return np.zeros((n, self._n_axes), dtype=np.int64)
+
+
+@contextmanager
+def without_leaf_noise() -> Iterator[None]:
+    """Leaves show their true steps; decisions keep their noise."""
+    with mock.patch.object(moments, "sup_norm_noise", _Silence):
+        yield
+
+
+def moments_by_hand(
+    schema: sp.Schema, leaves: Mapping[str, Sequence[float]], *, rate: Fraction = Fraction(10**6), axes: str = "boxes"
+) -> NoisyMoments:
+    """Leaves by prefix, such as "01", each with its count and sums of offsets; hardly any noise unless a rate is given.
+
+    The rate is that of a whole row, not of a step.
+    """
+    lattice = tree_lattice(schema, axes=axes)
+    nodes = [(len(prefix), int("0" + prefix, 2)) for prefix in leaves]
+    codes = np.array([pack(number, depth, lattice) for depth, number in nodes], dtype=np.uint64)
+    depths = np.array([depth for depth, _ in nodes], dtype=np.int64)
+    steps = np.rint(Q * np.array(list(leaves.values()), dtype=np.float64)).astype(np.int64)
+    order = np.lexsort(codes.reshape(-1, lattice.n_words).T[::-1])
+    return NoisyMoments(
+        lattice, codes.reshape(-1, lattice.n_words)[order], depths[order], steps[order], Q, Fraction(rate) / Q
+    )
+
+
+def release_by_hand(
+    schema: sp.Schema, leaves: Mapping[str, Sequence[float]], *, n_rows: int | None = 100, frame: str = "numpy"
+) -> MomentsRelease:
+    made = moments_by_hand(schema, leaves)
+    unit = "add-remove" if n_rows is None else "replace-one"
+    return MomentsRelease(made, Card("0", "by hand", {}, unit, (), schema, {}, n_rows, {"leaves": len(made)}, frame))
+
+
+def prefixes(depth: int) -> list[str]:
+    """All nodes of one depth."""
+    return [f"{number:0{depth}b}" if depth else "" for number in range(2**depth)]
+
+
+def sup_norms(vectors: NDArray[Any]) -> NDArray[Any]:
+    return np.abs(vectors).max(axis=-1)
+
+
+def total_change(one: Iterable[Any], other: Iterable[Any]) -> int:
+    """How far the steps of all leaves move together: the sum over leaves of the sup norm."""
+    return int(sup_norms(np.asarray(one) - np.asarray(other)).sum())

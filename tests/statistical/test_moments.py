@@ -1,0 +1,79 @@
+"""Leaf moments through the front door carry the noise that their card states, and no other."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+from scipy import special, stats
+
+import spinney as sp
+from fits import ACCEPT, REJECT
+from leaves import nodes_of, sup_norms
+from spinney.partition.zorder import deinterleave
+from twins import leaf_steps
+
+SCHEMA = sp.Schema({"x": sp.Real(0, 1, bits=7), "y": sp.Integer(0, 127)})
+UNITS = {"replace-one": 2, "add-remove": 1}
+
+
+def fitted(unit: str, epsilon: str = "2"):
+    """4,096 leaves of four cells each, rows in a few of them, and their noise: released steps less true ones."""
+    cells = np.random.default_rng(5).integers(0, 26, size=(200, 2))
+    table = np.stack([(cells[:, 0] + 0.5) / 128, cells[:, 1]], axis=1)
+    model = sp.KDTreeSynthesizer(epsilon, moments=True, unit=unit, fixed_depth=12, max_depth=12)
+    released = model.fit(table, SCHEMA, entropy=sp.UnsafeSeededEntropy(9)).release_.moments
+    of_leaf: dict[tuple[int, int], list[tuple[int, ...]]] = {}
+    for x, y in cells.tolist():
+        of_leaf.setdefault((x // 2, y // 2), []).append((x, y))
+    first, _ = deinterleave(released.codes, released.depths, released.lattice)
+    true_steps = [
+        leaf_steps(of_leaf.get((x // 2, y // 2), []), node, released.lattice, released.quantum)
+        for node, (x, y) in zip(nodes_of(released), first.tolist(), strict=True)
+    ]
+    assert len(of_leaf) > 50
+    return model, released, released.noisy_steps - np.array(true_steps)
+
+
+def coordinate_cdf(x: NDArray[np.float64], k: int) -> NDArray[np.float64]:
+    """P(|coordinate| < x) for density exp(-max) in k dimensions: uniform on a cube whose reach is gamma, k+1 parts."""
+    return 1 - special.gammaincc(k + 1, x) + x / k * special.gammaincc(k, x)
+
+
+@pytest.mark.parametrize("unit", UNITS)
+def test_released_steps_have_the_stated_noise(unit: str) -> None:
+    """Norms of leaves and sizes of all three coordinates fit at the scale of the card; 0.7x and 1.3x are rejected."""
+    model, released, noise = fitted(unit)
+    assert released.rate == Fraction(2, UNITS[unit] * released.quantum)
+    assert model.card_.plan["count_noise_scale"] == UNITS[unit] / 2
+    scale = float(1 / released.rate)
+
+    def p_values(claimed: float) -> list[float]:
+        norms = stats.kstest(sup_norms(noise), stats.gamma(3, scale=claimed).cdf).pvalue
+        sizes = [stats.kstest(np.abs(noise[:, i]), lambda x: coordinate_cdf(x / claimed, 3)).pvalue for i in range(3)]
+        return [float(norms), *map(float, sizes)]
+
+    assert min(p_values(scale)) > ACCEPT
+    assert max(p_values(0.7 * scale)) < REJECT
+    assert max(p_values(1.3 * scale)) < REJECT
+
+
+def test_leaves_with_and_without_rows_have_the_same_noise() -> None:
+    """Two samples of one law; with half the noise on one side they would not be."""
+    _, released, noise = fitted("replace-one")
+    first, _ = deinterleave(released.codes, released.depths, released.lattice)
+    could_hold_rows = (first[:, 0] < 26) & (first[:, 1] < 26)
+    norms = [sup_norms(noise[part]).astype(float) for part in (could_hold_rows, ~could_hold_rows)]
+    assert stats.ks_2samp(*norms).pvalue > ACCEPT
+    assert stats.ks_2samp(norms[0] / 2, norms[1]).pvalue < REJECT
+
+
+def test_coordinates_of_a_leaf_are_uncorrelated_and_leaves_independent() -> None:
+    """No coordinate tells another one's sign, and no leaf its neighbour's size; a shared draw would be noticed."""
+    _, _, noise = fitted("replace-one")
+    assert stats.pearsonr(np.sign(noise[:, 0]), np.sign(noise[:, 1])).pvalue > ACCEPT
+    assert stats.pearsonr(np.sign(noise[:, 1]), np.sign(noise[:, 2])).pvalue > ACCEPT
+    assert stats.spearmanr(sup_norms(noise[1:]), sup_norms(noise[:-1])).pvalue > ACCEPT
+    assert stats.spearmanr(np.abs(noise[:, 0]), np.abs(noise[:, 2])).pvalue < REJECT  # one reach for a whole leaf
