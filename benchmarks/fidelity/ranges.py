@@ -59,7 +59,7 @@ class Cell:
 def spinney_default(points: Points, box: Box, epsilon: Fraction, entropy: Entropy) -> Answers:
     """Spinney's default tree. A release that cannot answer boxes itself is read off a sample of ten times n rows."""
     schema = Schema({name: Real(box.low[axis], box.high[axis]) for axis, name in enumerate(("x", "y"))})
-    model = KDTreeSynthesizer(epsilon).fit(points, schema, entropy=entropy)
+    model = KDTreeSynthesizer(epsilon, moments=True).fit(points, schema, entropy=entropy)
     if hasattr(model.release_, "range_counts"):
         return model.release_
     if model.card_.is_empty:

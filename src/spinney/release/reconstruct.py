@@ -25,9 +25,8 @@ Floats = NDArray[np.float64]
 
 # No mean lies nearer to an edge than this: the density would be a spike on noise.
 LARGEST_MEAN = 0.97
-# Rows spread over at most this part of a leaf, the larger one where leaves stand far out from noise, and at least that:
-# clusters are finer than leaves more often than not.
-_WIDEST, _NARROWEST = (2 / 3, 0.85), 0.2
+# Rows spread over at least this part of a leaf.
+_NARROWEST = 0.2
 # A count below this many deviations of its noise is taken for noise: most of space is empty.
 _STANDS_OUT = 1.5
 # E[z; z > 1.5] for noise of deviation 1: 0.130 if it is Gaussian, 0.132 if it is Laplace.
@@ -59,12 +58,19 @@ def reconstruct(moments: NoisyMoments, total: float | None) -> LeafDensity:
     lean = 2 * shifts(moments, weights)
     means = np.where(is_measured, leaf_means(weights, noisy_sums, lean, variance), 0.0)
     slopes = exponential_slopes(means)
-    # Leaves that hold far more rows than noise show their own shape, and need less drawing together.
     signal = total / len(moments) / float(np.sqrt(variance).mean())
-    widest = min(max(signal / 28, _WIDEST[0]), _WIDEST[1])
-    part = automatic_spread(moments, weights, means, widest)
+    part = automatic_spread(moments, weights, means, widest_spread(moments.lattice.n_axes, signal))
     spread = np.where(is_measured, part, 1.0)
     return LeafDensity(bin_boxes(moments), weights, means, slopes, spread)
+
+
+def widest_spread(n_axes: int, signal: float) -> float:
+    """The most of a leaf that rows may spread over; `signal` is the mean count of a leaf in deviations of its noise.
+
+    Up to three columns all of it: leaves are small, and gaps between them would show on a map. Beyond, clusters are
+    finer than leaves, and rows drawn together around the mean are nearer to them; less so where leaves stand far out.
+    """
+    return 1.0 if n_axes <= 3 else min(max(signal / 28, 2 / 3), 0.85)
 
 
 def leaf_weights(noisy_counts: Floats, variance: Floats, total: float) -> Floats:
