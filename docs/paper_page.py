@@ -30,11 +30,12 @@ Every picture, table and verdict below follows from a committed file of results,
 seed. The data are made up or public. Noise is seeded, so that each command gives the same numbers again; that of a
 release for publication never is.
 
-Where not stated otherwise: pure ε, unit replace-one, bounds stated beforehand instead of read off the data. *Paper's*
-means the paper's algorithm with its empty space drawn exactly ([errata](errata.md)). *Automatic settings* are functions
-of public quantities; *best over settings* is the best of a stated grid, chosen by looking at the private rows: what the
-algorithm could do, not what a user can have. A distance is the norm of the difference of two kernel densities;
-releasing nothing at all has one too, and a release that is further away is worse than none.
+Where not stated otherwise: pure ε, unit replace-one, bounds stated beforehand instead of read off the data; rival
+systems promise (ε, δ). *Paper's* means the paper's algorithm with its empty space drawn exactly ([errata](errata.md)).
+*Automatic settings* are functions of public quantities; *best over settings* is the best of a stated grid, chosen by
+looking at the private rows: what the algorithm could do, not what a user can have. A distance is the norm of the
+difference of two kernel densities; releasing nothing at all has one too, and a release that is further away is worse
+than none.
 
 `spinney paper --list` lists the experiments, `spinney paper ID` runs one, and `--quick` makes a small one in seconds.
 """

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -19,9 +20,12 @@ import numpy as np
 import pyarrow as pa
 
 import spinney as sp
+from spinney.baselines import BalogAlgorithm1
+from spinney.release.binned import BinnedRelease
 from spinney.release.model import Release
 from spinney.release.placement import PLACEMENTS
 from spinney.release.storage import FORMAT_VERSION
+from spinney.synthesizers.front_door import FrontDoor
 
 FOLDER = Path(__file__).parent
 RECORD = FOLDER / "expected.json"
@@ -71,8 +75,8 @@ def reals(n_columns: int, bounds: str = "stated") -> tuple[np.ndarray[Any, Any],
     return points, sp.Schema({f"c{i}": column for i in range(n_columns)})
 
 
-def fitted() -> dict[str, sp.KDTreeSynthesizer | sp.GridSynthesizer]:
-    """Models that leave nothing to automatic values."""
+def models() -> dict[str, Callable[[], FrontDoor]]:
+    """Models that leave nothing to automatic values, by name; fitted when called."""
     tree = {"max_depth": 24, "fixed_depth": 0, "cutoff": 0, "threshold": 4, "tree_share": "0.4"}
     paper = {"rule": "paper", "fixed_depth": 8, "max_depth": 70, "cutoff": 3, "threshold": 2, "tree_share": "0.5"}
 
@@ -80,14 +84,15 @@ def fitted() -> dict[str, sp.KDTreeSynthesizer | sp.GridSynthesizer]:
         return sp.UnsafeSeededEntropy(17)
 
     return {
-        "tree-mixed": sp.KDTreeSynthesizer("5", **tree).fit(*mixed_table(), entropy=entropy()),
-        "tree-cube": sp.KDTreeSynthesizer("1", axes="cube", placement="uniform", **tree).fit(
+        "tree-mixed": lambda: sp.KDTreeSynthesizer("5", **tree).fit(*mixed_table(), entropy=entropy()),
+        "tree-cube": lambda: sp.KDTreeSynthesizer("1", axes="cube", placement="uniform", **tree).fit(
             *reals(3), entropy=entropy()
         ),
-        "paper-wide": sp.KDTreeSynthesizer("400", **paper).fit(*reals(20), entropy=entropy()),
-        "grid-branded": sp.GridSynthesizer(
-            "0.5", bin_width=0.15, threshold=3, unit="add-remove", placement="centre"
+        "paper-wide": lambda: sp.KDTreeSynthesizer("400", **paper).fit(*reals(20), entropy=entropy()),
+        "grid-branded": lambda: sp.GridSynthesizer(
+            "0.5", bins=7, threshold=3, unit="add-remove", placement="centre"
         ).fit(*reals(2, "from-data-not-private"), entropy=entropy()),
+        "points": lambda: BalogAlgorithm1("1", n_points=12, bandwidth=0.3).fit(*reals(2), entropy=entropy()),
     }
 
 
@@ -98,21 +103,27 @@ def summary(release: Release) -> dict[str, Any]:
         "unit": release.card.unit,
         "is_private": release.card.is_private,
         "n_rows": release.card.n_rows,
-        "n_bins": len(release.bins),
-        "noisy_total": release.bins.noisy_total,
-        "placement": release.placement,
         "frame": release.card.frame,
         "schema": release.card.to_dict()["schema"],
     }
-    for placement in PLACEMENTS:
-        rows = release.sample(300, seed=5, placement=placement, frame="pyarrow")
-        points, weights = release.weighted_points(placement=placement, frame="pyarrow")
-        described[placement] = {
-            "rows": {name: _column(rows[name].to_pylist()) for name in rows.column_names},
-            "points": {name: _column(points[name].to_pylist()) for name in points.column_names},
-            "weights": math.fsum(weights * np.arange(len(weights))).hex(),
-        }
-    return described
+    if not isinstance(release, BinnedRelease):
+        return described | {"released": dict(release.card.released), "drawn": _drawn(release)}
+    described |= {
+        "n_bins": len(release.bins),
+        "noisy_total": release.bins.noisy_total,
+        "placement": release.placement,
+    }
+    return described | {placement: _drawn(release, placement=placement) for placement in PLACEMENTS}
+
+
+def _drawn(release: Release, **options: Any) -> dict[str, Any]:
+    rows = release.sample(300, seed=5, frame="pyarrow", **options)
+    points, weights = release.weighted_points(frame="pyarrow", **options)
+    return {
+        "rows": {name: _column(rows[name].to_pylist()) for name in rows.column_names},
+        "points": {name: _column(points[name].to_pylist()) for name in points.column_names},
+        "weights": math.fsum(weights * np.arange(len(weights))).hex(),
+    }
 
 
 def _column(values: list[Any]) -> dict[str, Any]:
@@ -139,10 +150,10 @@ def _aware(moments: list[datetime]) -> list[datetime]:
 
 def main() -> None:
     recorded = json.loads(RECORD.read_text()) if RECORD.exists() else {}
-    for name, model in fitted().items():
+    for name, fitted in models().items():
         path = FOLDER / f"v{FORMAT_VERSION}-{name}.spinney"
         if not path.exists():
-            model.save(path)
+            fitted().save(path)
             recorded[path.name] = summary(sp.load(path))
     RECORD.write_text(json.dumps(recorded, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 

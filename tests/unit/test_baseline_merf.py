@@ -373,6 +373,8 @@ def test_fast_waves_are_cosine_and_sine():
         ({"batch_share": "2"}, ParameterError, "batch_share=2"),
         ({"learning_rate": -1}, ParameterError, "learning_rate=-1"),
         ({"seed": -1}, ParameterError, "seed=-1"),
+        ({"seed": 2**63}, ParameterError, "seed=9223372036854775808 does not fit"),
+        ({"target": ["is_red"]}, SchemaError, "is not a column"),
         ({"bandwidth": 0}, ParameterError, "bandwidth=0"),
         ({"bandwidth": "from-data"}, ParameterError, "'from-data-not-private'"),
         ({"bandwidth": {"x": 1}}, ParameterError, "does not name column 'y'"),

@@ -101,6 +101,25 @@ def test_force_begins_anew(tmp_path, monkeypatch):
     assert json.loads((tmp_path / "toy.json").read_text())["is_quick"]
 
 
+def test_force_without_the_data_throws_nothing_away(tmp_path, monkeypatch):
+    """What was done before an interruption is still there when the new run cannot begin."""
+    monkeypatch.setattr(catalogue, "experiment", lambda _: toy(needs_fraud=True))
+    kept = tmp_path / "toy.partial.jsonl"
+    kept.write_text("what was done\n")
+    run = spinney("paper", "toy", "--out", tmp_path, "--data", tmp_path, "--force")
+    assert run.status == 1
+    assert kept.read_text() == "what was done\n"
+
+
+def test_an_interruption_says_that_work_is_kept(tmp_path, monkeypatch):
+    """The next call of the same command goes on, and the message says so."""
+    monkeypatch.setattr(catalogue, "experiment", lambda _: toy(n=3, stop_at=1))
+    run = spinney("paper", "toy", "--out", tmp_path)
+    assert run.status == 130
+    assert "the same command goes on from there" in run.err
+    assert files_in(tmp_path) == {"toy.partial.jsonl"}
+
+
 def test_a_missing_extra_is_named_before_any_work(tmp_path, monkeypatch):
     """Without matplotlib nothing is computed, and the remedy is given."""
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)

@@ -148,3 +148,12 @@ def test_selecting_and_averaging():
     assert math.isnan(results.mean("v", m="b"))
     assert all(map(math.isnan, results.range("v", m="c")))
     assert len(results.where(m="b")) == 1
+
+
+def test_a_quick_run_leaves_an_interrupted_full_one_alone(tmp_path):
+    """Trying an experiment out does not cost the hours that a full run has behind it."""
+    ran = []
+    with pytest.raises(KeyboardInterrupt):
+        run_experiment(toy(ran, stop_at=2), tmp_path, inputs=Inputs())
+    run_experiment(toy(), tmp_path, inputs=Inputs(), is_quick=True)
+    assert (tmp_path / "toy.partial.jsonl").exists()

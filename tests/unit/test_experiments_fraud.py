@@ -278,12 +278,16 @@ def test_degradation_is_made_from_the_other_two(tmp_path):
     low = "paper, low threshold"
     tree = {(low, "10"): 0.6, (low, "0.1"): 0.5, ("spinney", "10"): 0.9, ("spinney", "0.1"): 0.7}
     quick_results(tmp_path, "tab-fraud-tree", tree)
-    quick_results(tmp_path, "tab-fraud-dpmerf", {("dp-merf", "10"): 0.5, ("dp-merf", "0.1"): 0.45})
+    quick_results(
+        tmp_path,
+        "tab-fraud-dpmerf",
+        {("dp-merf, published noise", "10"): 0.5, ("dp-merf, published noise", "0.1"): 0.45},
+    )
     results = run_experiment(one, tmp_path, inputs=Inputs(), is_quick=True)
     (steady,), (spinney,) = results.where(method=low, epsilon="0.1"), results.where(method="spinney", epsilon="0.1")
     assert (steady["ratio"], steady["advantage_left"]) == (pytest.approx(5 / 6, abs=1e-6), 0)
     assert (spinney["ratio"], spinney["advantage_left"]) == (pytest.approx(7 / 9, abs=1e-6), 0.5)
-    assert [record["advantage_left"] for record in results.where(method="dp-merf")] == [None, None]
+    assert [record["advantage_left"] for record in results.where(method="dp-merf, published noise")] == [None, None]
     assert "0.778 · 0.500" in one.table(results)
     assert "50% of its advantage" in one.verdict(results)
     assert "20% for paper's tree" not in one.verdict(results)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from spinney.errors import ParameterError
-from spinney.experiments import mixtures, partition, scaling, sweep, trials
+from spinney.experiments import mixtures, partition, rivals_wording, scaling, sweep, trials
 from spinney.experiments.catalogue import experiment
 from spinney.experiments.framework import Inputs, run_experiment, seed_of
 from spinney.experiments.results import Results
@@ -216,6 +216,31 @@ def test_committed_results_come_out_again(one, about):
             assert record[name] == close
 
 
+@pytest.mark.parametrize("one", ["fig-grid-vs-balog", "fig-tree-vs-balog"])
+def test_the_best_setting_is_no_worse_than_the_automatic_one(one):
+    """What a user gets without choosing is one of the settings."""
+    results = Results.read(RESULTS / f"{one}.json")
+    for epsilon in results.params["epsilons"]:
+        for method in ("grid", "paper"):
+            best = rivals_wording._best(results, method, epsilon)[1]
+            assert best.mean() <= rivals_wording._best(results, f"{method} automatic", epsilon)[1].mean()
+
+
+def test_a_verdict_on_rivals_says_no_more_than_was_compared():
+    """Better than one rival and worse than the other is not "neither"; rows that are public are said to be."""
+    distances = {"balog1": 0.5, "balog1 leak": 0.1, "balog2": 0.3}
+    records = [{"method": name, "epsilon": "1", "mmd_1": mmd, "mmd_2": mmd} for name, mmd in distances.items()]
+    ours = {"grid": 0.45, "grid automatic": 0.4, "paper": 0.2, "paper automatic": 0.4, "spinney": 0.2}
+    setting = {"bins": 4, "fixed_depth": 2, "max_depth": 4, "scale": "1", "n_bins": 3, "epsilon": "1"}
+    records += [setting | {"method": name, "mmd": mmd} for name, mmd in ours.items()]
+    params = {"epsilons": ["1"], "n_rows": 10, "n_axes": 2, "sizes": {name: [1, 2] for name in distances}, "bins": [4]}
+    params |= {"fixed_depths": [2], "levels": [2], "scales": ["1"]}
+    told = rivals_wording.verdict(Results("fig-grid-vs-balog", True, params, records, {}), [])
+    assert "at its best setting beats the better rival at no ε: 1 (0.400 against 0.300)." in told
+    assert "Spinney's default beats both rivals at their best size at ε = 1 (0.200 against 0.300)." in told
+    assert "nearer than all of ours at ε = 1 (0.100 against 0.200)" in told
+
+
 # ---------------------------------------------------------------------------------------------------- wording
 
 
@@ -238,6 +263,6 @@ def test_tables_and_ranges():
     """Missing numbers are a dash."""
     assert markdown_table(["", "a"], [["x", "1"]]) == "|  | a |\n| --- | ---: |\n| x | 1 |"
     assert with_range(0.5, (0.25, 1.0)) == "0.500 (0.250–1.00)"
-    assert with_spread(np.array([0.1, 0.3])) == "0.200 ± 0.10"
-    assert with_spread(np.array([0.417] * 5)) == "0.417"
+    assert with_spread(np.array([0.1, 0.3])) == "0.200 ± 0.14"
+    assert with_spread(np.array([0.417] * 5)) == with_spread(np.array([0.417])) == "0.417"
     assert with_range(float("nan"), (0, 0)) == number(float("inf")) == "–"

@@ -270,7 +270,7 @@ def test_axes_without_an_offset_are_flat_and_wide() -> None:
     density = reconstruct(moments_by_hand(schema, {"0": (30, 25, 5), "1": (10, -9, 9)}), 40)
     assert (density.means[:, 0] == 0).all()
     assert (density.spread[:, 0] == 1).all()
-    assert (density.spread[:, 1] < 1).all()
+    assert (density.means[:, 1] != 0).all()
 
 
 def test_all_rows_lie_in_the_whole_box() -> None:

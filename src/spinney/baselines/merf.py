@@ -104,7 +104,8 @@ class DPMERF(Baseline):
         if whole_number(self.n_features, "n_features", at_least=2) % 2:
             raise ParameterError(f"n_features={self.n_features} is odd; features come in pairs of cosine and sine")
         whole_number(self.n_steps, "n_steps")
-        whole_number(self.seed, "seed", at_least=0)
+        if whole_number(self.seed, "seed", at_least=0) >= 2**63:
+            raise ParameterError(f"seed={self.seed} does not fit into 63 bits, which JAX asks for; take a smaller one")
         if self.noise not in ("least", "published"):
             raise ParameterError(f"noise={self.noise!r} is not 'least' or 'published'")
         for name in ("batch_share", "learning_rate"):
@@ -231,7 +232,7 @@ def _class_numbers(table: Table, target: str) -> Integers:
 
 
 def _check_target(schema: Schema, target: Any) -> None:
-    if target not in schema:
+    if not isinstance(target, str) or target not in schema:
         raise SchemaError(f"target={target!r} is not a column of the schema")
     column = schema[target]
     if not isinstance(column, (Boolean, Category, Integer)) or column.nullable:

@@ -46,7 +46,7 @@ def message(err: BaseException) -> str:
     if isinstance(err, SpinneyError):
         return str(err)
     if isinstance(err, (click.Abort, KeyboardInterrupt)):
-        return "interrupted; no output was written, though a ledger may have been charged"
+        return "interrupted; no finished output was written, though a ledger may have been charged"
     if isinstance(err, MemoryError):
         return "out of memory; use a machine with more, or fewer rows or columns at a time"
     if isinstance(err, OSError) and err.strerror:

@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     "--data",
     type=click.Path(exists=True, file_okay=False),
     metavar="FOLDER",
-    help="The folder with creditcard.parquet or creditcard.csv, for the experiments on fraud.",
+    help="The folder with creditcard.parquet or creditcard.csv, for the experiments on fraud; without it, the table is "
+    "fetched from OpenML.",
 )
 @click.option("--force", is_flag=True, help="Begin anew and replace results of other parameters.")
 def paper(experiment: str | None, wants_list: bool, quick: bool, out: str, data: str | None, force: bool) -> None:
@@ -53,7 +54,7 @@ def paper(experiment: str | None, wants_list: bool, quick: bool, out: str, data:
 
     if wants_list:
         for one in map(named, IDS):
-            click.echo(f"{one.id:<20} {one.title}" + (" [needs --data]" if one.needs_fraud else ""))
+            click.echo(f"{one.id:<20} {one.title}" + (" [--data, or a download]" if one.needs_fraud else ""))
         return
     if experiment is None:
         raise click.UsageError(f"name an experiment, or all: {', '.join(IDS)}")
@@ -92,7 +93,7 @@ def _run_all(chosen: list[Experiment], folder: Path, *, data: Path | None, quick
 
 
 def _run_one(one: Experiment, folder: Path, inputs: Any, *, quick: bool, force: bool) -> None:
-    from spinney.experiments.framework import finished, run_experiment
+    from spinney.experiments.framework import finished, partial_file, run_experiment
     from spinney.report.picture import save_figure
 
     def say(line: str) -> None:
@@ -104,8 +105,13 @@ def _run_one(one: Experiment, folder: Path, inputs: Any, *, quick: bool, force: 
         click.echo("  finished before; drawn again")
     else:
         if force:
-            (folder / f"{one.id}.partial.jsonl").unlink(missing_ok=True)
-        results = run_experiment(one, folder, inputs=inputs, is_quick=quick, say=say)
+            one.check_inputs(inputs, is_quick=quick)  # what cannot run throws nothing away
+            partial_file(one, folder, is_quick=quick).unlink(missing_ok=True)
+        try:
+            results = run_experiment(one, folder, inputs=inputs, is_quick=quick, say=say)
+        except KeyboardInterrupt:
+            say(f"\nfinished tasks of {one.id} are kept in {str(folder)!r}; the same command goes on from there")
+            raise
     save_figure(one.draw(results), folder / f"{one.id}.svg", overwrite=True)
     click.echo(f"\n{one.table(results)}\n\n{one.verdict(results)}\n")
     for ending in ("json", "svg"):

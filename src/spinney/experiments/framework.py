@@ -2,8 +2,8 @@
 
 A task is a flat dict such as {"n_rows": 1000, "epsilon": "0.1", "method": "paper", "repetition": 3}. Its seed follows
 from the experiment's id and the task, so a task comes out the same whatever ran before it and wherever it runs.
-Finished records are appended to FOLDER/ID.partial.jsonl as they come; a restart skips them, and at the end
-FOLDER/ID.json appears whole.
+Finished records are appended to FOLDER/ID.partial.jsonl as they come (of a quick run to ID.quick.partial.jsonl); a
+restart skips them, and at the end FOLDER/ID.json appears whole.
 """
 
 from __future__ import annotations
@@ -108,6 +108,11 @@ def seed_of(experiment_id: str, task: Task) -> int:
     return int.from_bytes(hashlib.blake2b(text.encode(), digest_size=6).digest(), "big")
 
 
+def partial_file(experiment: Experiment, folder: Path, *, is_quick: bool) -> Path:
+    """Where records of an unfinished run are; a quick run does not disturb those of a full one."""
+    return folder / f"{experiment.id}{'.quick' if is_quick else ''}.partial.jsonl"
+
+
 def run_experiment(
     experiment: Experiment,
     folder: Path,
@@ -122,7 +127,7 @@ def run_experiment(
     params = experiment.params(is_quick=is_quick)
     present = versions()
     head = {"id": experiment.id, "is_quick": is_quick, "parameters": params, "versions": present}
-    partial = folder / f"{experiment.id}.partial.jsonl"
+    partial = partial_file(experiment, folder, is_quick=is_quick)
     if experiment.reads:
         partial.unlink(missing_ok=True)
     done = _resume(partial, head, say)

@@ -105,7 +105,7 @@ def _over_epsilon(axes: Axes, y: str) -> None:
 _SOURCES = {
     "paper, low threshold": "tab-fraud-tree",
     "spinney": "tab-fraud-tree",
-    "dp-merf": "tab-fraud-dpmerf",
+    "dp-merf, published noise": "tab-fraud-dpmerf",
 }
 
 

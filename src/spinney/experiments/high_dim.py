@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from spinney.experiments import sweep, trials
 from spinney.experiments.framework import Experiment
 from spinney.experiments.results import Results
-from spinney.experiments.wording import number
+from spinney.experiments.wording import number, sentence_case
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -35,12 +35,15 @@ def _verdict(results: Results) -> str:
         bad = ", ".join(name for name, epsilon in useful.items() if epsilon is None)
         at_last = " / ".join(number(sweep.mean_distance(results, one, method, last)) for one in cases)
         parts.append(
-            f"{trials.NAMES[method]}: nearer to the private rows than nothing at all "
+            f"{sentence_case(trials.NAMES[method])}: nearer to the private rows than nothing at all "
             + (f"for {good}" if good else "nowhere")
             + (f", not for {bad}" if good and bad else "")
             + f"; at ε = {last} the distances are {at_last}."
         )
-    hopeless = [_label(one) for one in cases if sweep.smallest_useful(results, one, "best") is None]
+    epsilons = results.params["epsilons"]
+    hopeless = [
+        _label(one) for one in cases if not any(sweep.is_useful(results, one, "best", epsilon) for epsilon in epsilons)
+    ]
     if hopeless:
         parts.append(
             f"With these data and this kernel the paper's claim is not borne out for {', '.join(hopeless)}: no setting "

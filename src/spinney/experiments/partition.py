@@ -267,8 +267,12 @@ def _table(results: Results) -> str:
 
 def _verdict(results: Results) -> str:
     paper, ours, n_rows = _facts(results, "paper"), _facts(results, "spinney"), results.params["n_rows"]
+    finer = [who for who, facts in (("the paper's", paper), ("Spinney's", ours)) if facts["half"] < 0.5]
+    opening = {2: "Both partitions are", 1: f"Only {''.join(finer)} partition is", 0: "Neither partition is"}[
+        len(finer)
+    ]
     return (
-        f"Both partitions are finer where rows are dense: half of the released rows lie in the smallest bins, on "
+        f"{opening} finer where rows are dense: half of the released rows lie in the smallest bins, on "
         f"{paper['half']:.1%} of the square by the paper's rule and {ours['half']:.1%} by Spinney's. At the same ε "
         f"Spinney releases {ours['bins']:,} bins against {paper['bins']:,}, and a noisy total of {ours['total']:,} "
         f"against {paper['total']:,} for {n_rows:,} rows."

@@ -25,7 +25,7 @@ from spinney.baselines import BalogAlgorithm1, BalogAlgorithm2
 from spinney.experiments import mixtures, trials
 from spinney.experiments.framework import Experiment, Inputs
 from spinney.experiments.results import Params, Record, Task
-from spinney.experiments.rivals_wording import draw, table, verdict
+from spinney.experiments.rivals_wording import DELTA, draw, table, verdict
 from spinney.privacy.budget import Unit
 from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.synthesizers.automatic import paper_cutoff, paper_threshold
@@ -95,7 +95,7 @@ def _ours(task: Task, n_rows: int) -> Synthesizer:
 def _run_rival(params: Params, task: Task, points: trials.Points, gamma: float, kappa: float) -> Record:
     """One release, and the distance of its sets of all sizes as mmd_1, mmd_10, ..."""
     method, sizes = task["method"], params["sizes"][task["method"]]
-    options: dict[str, Any] = {"n_points": sizes[-1], "bandwidth": 1 / math.sqrt(2 * gamma)}
+    options: dict[str, Any] = {"delta": DELTA, "n_points": sizes[-1], "bandwidth": 1 / math.sqrt(2 * gamma)}
     if method == "balog1 leak":
         options["public_points"] = points[: sizes[-1]]
     elif method == "balog1":

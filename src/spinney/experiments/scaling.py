@@ -244,10 +244,8 @@ def _verdict(results: Results) -> str:
             + (": the gap that the paper suspects." if steeper == len(slopes) else ".")
         )
     if floors:
-        parts.append(
-            f"Where more budget stops to help, it ends {number(min(floors))} to {number(max(floors))} times below the "
-            "rounding bound."
-        )
+        ends = " to ".join(dict.fromkeys((number(min(floors)), number(max(floors)))))
+        parts.append(f"Where more budget no longer helps, it ends {ends} times below the rounding bound.")
     last = params["epsilons"][-1]
     both = []
     for n_axes in params["n_axes"]:
@@ -261,7 +259,6 @@ def _verdict(results: Results) -> str:
     return " ".join(parts)
 
 
-_FULL_EPSILONS = [f"{step * unit:g}" for unit in (1e-4, 1e-3, 1e-2, 1e-1, 1) for step in (2, 5, 10)]
 _COMMON = {"half_edge": 5, "bandwidth": 1, "delta": 0.05, "bin_widths": [1.0, 0.25]}
 
 EXPERIMENTS = (

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from spinney.experiments import sweep, trials
 from spinney.experiments.framework import Experiment
 from spinney.experiments.results import Results
-from spinney.experiments.wording import number
+from spinney.experiments.wording import number, sentence_case
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -34,21 +34,29 @@ def _verdict(results: Results) -> str:
         pairs = [more <= fewer for below, above in pairwise(means) for fewer, more in zip(below, above, strict=True)]
         reached = ", ".join(f"{number(min(row))} with {_label(one)}" for one, row in zip(cases, means, strict=True))
         parts.append(
-            f"{trials.NAMES[method]}: ten times the rows is no worse in {sum(pairs)} of {len(pairs)} comparisons; "
-            f"smallest distance over ε {reached}."
+            f"{sentence_case(trials.NAMES[method])}: more rows are no worse in {sum(pairs)} of {len(pairs)} "
+            f"comparisons; smallest distance over ε {reached}."
         )
-    worse = [
-        f"{_label(one)} at ε = {epsilon}"
-        for one in cases
-        for epsilon in epsilons
-        if sweep.mean_distance(results, one, "paper", epsilon) > 1.01 * sweep.nothing(results, one)
-    ]
-    if worse:
-        parts.append(
-            "The exceptions have a reason: with little data and budget, thresholds leave so few bins that the release "
-            f"is further away than nothing (automatic settings: {', '.join(worse)})."
-        )
-    return " ".join([*parts, sweep.against_best(results)])
+    return " ".join([*parts, *_worse_than_nothing(results), sweep.against_best(results)])
+
+
+def _worse_than_nothing(results: Results) -> list[str]:
+    """Where a release is further away than none, by more than rounding; for all methods alike."""
+    sentences = []
+    for method in sweep.METHODS:
+        cases = []
+        for one in results.params["cases"]:
+            nothing = sweep.nothing(results, one)
+            epsilons = [
+                epsilon
+                for epsilon in results.params["epsilons"]
+                if sweep.mean_distance(results, one, method, epsilon) > 1.01 * nothing
+            ]
+            if epsilons:
+                cases.append(f"{_label(one)} at ε = {', '.join(epsilons)}")
+        if cases:
+            sentences.append(f"Further away than nothing with {trials.NAMES[method]}: {'; '.join(cases)}.")
+    return sentences
 
 
 EXPERIMENTS = (

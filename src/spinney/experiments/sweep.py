@@ -103,11 +103,16 @@ def nothing(results: Results, one: Case) -> float:
     return results.mean("mmd", method="nothing", **one)
 
 
+def is_useful(results: Results, one: Case, method: str, epsilon: str) -> bool:
+    """Whether a release is nearer to the private rows than nothing, by more than the rounding of records."""
+    return mean_distance(results, one, method, epsilon) < (1 - 1e-5) * nothing(results, one)
+
+
 def smallest_useful(results: Results, one: Case, method: str) -> str | None:
     """The smallest epsilon from which on a release is nearer to the private rows than nothing; None if none is."""
     useful = None
     for epsilon in reversed(results.params["epsilons"]):
-        if mean_distance(results, one, method, epsilon) >= nothing(results, one):
+        if not is_useful(results, one, method, epsilon):
             break
         useful = epsilon
     return useful
@@ -149,7 +154,7 @@ def draw(results: Results, label: Callable[[Case], str], what: str) -> Figure:
 
 
 def table(results: Results, label: Callable[[Case], str]) -> str:
-    """Mean distances with their range, a row per case and method."""
+    """Mean distances with their deviation, a row per case and method."""
     epsilons = results.params["epsilons"]
     rows = []
     for one in results.params["cases"]:

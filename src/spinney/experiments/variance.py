@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from spinney.experiments import mixtures, sweep, trials
 from spinney.experiments.framework import Experiment
 from spinney.experiments.results import Results
-from spinney.experiments.wording import number
+from spinney.experiments.wording import number, sentence_case
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,7 +38,7 @@ def _verdict(results: Results) -> str:
         wins = [epsilon for epsilon, one, two in zip(epsilons, small, large, strict=True) if one < two]
         where = f"at ε = {', '.join(wins)}" if wins else "at no ε"
         parts.append(
-            f"{trials.NAMES[method]}: tight clusters (σ = {tight['spread']}) are nearer {where}; "
+            f"{sentence_case(trials.NAMES[method])}: tight clusters (σ = {tight['spread']}) are nearer {where}; "
             f"at ε = {epsilons[-1]} {number(small[-1])} against {number(large[-1])}."
         )
     return " ".join([*parts, _resolution(results, tight), sweep.against_best(results)]).replace("  ", " ")

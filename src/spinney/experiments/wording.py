@@ -27,6 +27,11 @@ def number(value: float) -> str:
     return f"{value:,.{max(0, 2 - size)}f}"
 
 
+def sentence_case(text: str) -> str:
+    """With a capital first letter; the rest stays."""
+    return text[:1].upper() + text[1:]
+
+
 def with_range(mean: float, low_high: tuple[float, float]) -> str:
     """A mean with the smallest and the largest value."""
     if not math.isfinite(mean):
@@ -36,7 +41,7 @@ def with_range(mean: float, low_high: tuple[float, float]) -> str:
 
 def with_spread(values: NDArray[np.float64]) -> str:
     """A mean with the standard deviation of its repetitions, to two digits."""
-    mean, sd = float(values.mean()), float(values.std())
+    mean, sd = float(values.mean()), float(values.std(ddof=1)) if len(values) > 1 else 0.0
     if sd <= 1e-9 * abs(mean):  # the same number every time, but for rounding
         return number(mean)
     return f"{number(mean)} ± {sd:.{max(0, 1 - math.floor(math.log10(sd)))}f}"

@@ -29,6 +29,8 @@ LARGEST_MEAN = 0.97
 _NARROWEST = 0.2
 # A count below this many deviations of its noise is taken for noise: most of space is empty.
 _STANDS_OUT = 1.5
+# The counts that do not stand out hold rows if their sum does, by this many deviations.
+_HOLDS_ROWS = 2.0
 # E[z; z > 1.5] for noise of deviation 1: 0.130 if it is Gaussian, 0.132 if it is Laplace.
 _LIFTED = 0.13
 # Below this slope the exponential law is uniform to more digits than a float has.
@@ -77,13 +79,15 @@ def leaf_weights(noisy_counts: Floats, variance: Floats, total: float) -> Floats
     """Weights that are not negative and add up to the total, for counts that stand out and for the others apart.
 
     One projection of all counts would spread the noise of empty space over everything. What the others hold together is
-    their sum, corrected for what noise alone took from it by lifting some empty leaves above the line.
+    their sum, corrected for what noise alone took from it by lifting some empty leaves above the line; where that is
+    no more than noise, they are taken for empty.
     """
     deviation = np.sqrt(variance)
     stands_out = noisy_counts > _STANDS_OUT * deviation
     others = ~stands_out
     held = float(noisy_counts[others].sum() + _LIFTED * deviation[others].sum())
-    held = min(max(held, 0.0), total) if stands_out.any() else total
+    is_noise = held < _HOLDS_ROWS * math.sqrt(float(variance[others].sum()))
+    held = (0.0 if is_noise else min(held, total)) if stands_out.any() else total
     weights = np.zeros_like(noisy_counts)
     for group, share in ((stands_out, total - held), (others, held)):
         if group.any() and share > 0:

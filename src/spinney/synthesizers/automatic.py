@@ -79,6 +79,11 @@ def moments_depths(lattice: Lattice, n_rows: int, epsilon: Fraction) -> tuple[in
     return min(fixed, lattice.depth), lattice.depth
 
 
+def moments_share(n_rows: int, epsilon: Fraction) -> Fraction:
+    """The part of epsilon for the shape of the tree: a tenth, or a fifth where there is little to tell at all."""
+    return Fraction(1, 5) if n_rows * epsilon < 4000 else Fraction(1, 10)
+
+
 def moments_decay(n_columns: int) -> Fraction:
     """How much stronger than PrivTree's the bias against splitting is: 4 / d, at least 1.
 

@@ -14,6 +14,7 @@ from spinney.schema.lattice import Lattice, tree_lattice
 from spinney.synthesizers.automatic import (
     moments_decay,
     moments_depths,
+    moments_share,
     paper_cutoff,
     paper_depths,
     paper_threshold,
@@ -25,7 +26,6 @@ from spinney.synthesizers.settings import parse_cutoff, parse_threshold
 
 _PAPER_TREE_SHARE = Fraction(1, 2)
 _PRIVTREE_TREE_SHARE = Fraction(2, 5)
-_MOMENTS_TREE_SHARE = Fraction(1, 10)
 
 
 class KDTreeSynthesizer(Synthesizer):
@@ -100,7 +100,9 @@ class KDTreeSynthesizer(Synthesizer):
         has_moments = self._has_moments()
         lattice = tree_lattice(facts.schema, axes=self.axes)
         fixed_depth, max_depth = self._depths(lattice, facts, has_moments=has_moments)
-        share = _PAPER_TREE_SHARE if is_paper else _MOMENTS_TREE_SHARE if has_moments else _PRIVTREE_TREE_SHARE
+        share = _PAPER_TREE_SHARE if is_paper else _PRIVTREE_TREE_SHARE
+        if has_moments:
+            share = moments_share(facts.n_rows, facts.epsilon)
         if self.tree_share is not None:
             share = parse_share(self.tree_share, "tree_share")
         decision_epsilon = facts.epsilon * share if max_depth > fixed_depth else Fraction(0)
