@@ -46,6 +46,11 @@ def paper_page(results: Path = RESULTS) -> str:
     return "\n".join([_INTRODUCTION, *(_section(experiment(one), results / f"{one}.json") for one in IDS)])
 
 
+def _verdict(text: str) -> str:
+    """A sentence after its heading, a list below it."""
+    return f"**Verdict.**{chr(10) * 2 if text.startswith('- ') else ' '}{text}"
+
+
 def _section(one: Experiment, path: Path) -> str:
     command = f"`spinney paper {one.id}{' --data FOLDER' if one.needs_fraud else ''}`"
     parts = [f"## {one.title}", f"**The paper.** {one.paper_says}"]
@@ -60,7 +65,7 @@ def _section(one: Experiment, path: Path) -> str:
         f"![{one.title}](paper/{one.id}.svg)",
         "**Measured.**",
         one.table(held),
-        f"**Verdict.** {one.verdict(held)}",
+        _verdict(one.verdict(held)),
         f"{command}: {len(held.records):,} records, {_duration(held.seconds)} of computing; "
         f"[results](paper/results/{one.id}.json). Made with {versions}.",
     ]

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from spinney.experiments import sweep, trials
 from spinney.experiments.framework import Experiment
 from spinney.experiments.results import Results
-from spinney.experiments.wording import number, sentence_case
+from spinney.experiments.wording import number, points, sentence_case
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -49,7 +49,7 @@ def _verdict(results: Results) -> str:
             f"With these data and this kernel the paper's claim is not borne out for {', '.join(hopeless)}: no setting "
             "of the grid gives a release that is better than none."
         )
-    return " ".join([*parts, sweep.against_best(results)])
+    return points([*parts, sweep.against_best(results)])
 
 
 EXPERIMENTS = (

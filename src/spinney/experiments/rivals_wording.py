@@ -21,7 +21,7 @@ from spinney.experiments.drawing import (
     title,
 )
 from spinney.experiments.results import Floats, Results
-from spinney.experiments.wording import markdown_table, number, sentence_case, with_spread
+from spinney.experiments.wording import markdown_table, number, points, sentence_case, with_spread
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -200,7 +200,7 @@ def _points(size: float) -> str:
 
 def verdict(results: Results, published: Published) -> str:
     """Whether our rivals agree with their published curves, and who is nearer to the private rows."""
-    return " ".join([*_agreement(results, published), *_winners(results, published), *_apart(results)])
+    return points([*_agreement(results, published), *_winners(results, published), *_apart(results)])
 
 
 def _agreement(results: Results, published: Published) -> list[str]:

@@ -19,7 +19,7 @@ from spinney.experiments import mixtures, trials
 from spinney.experiments.drawing import BLUE, GREY, INK, ORANGE, PRIVACY, RED, curve, log_axes, new_figure, note, title
 from spinney.experiments.framework import Experiment, Inputs
 from spinney.experiments.results import Params, Record, Results, Task
-from spinney.experiments.wording import markdown_table, number
+from spinney.experiments.wording import markdown_table, number, points
 from spinney.metrics import mmd_bound_from_sup
 from spinney.synthesizers.base import Synthesizer
 from spinney.synthesizers.grid import GridSynthesizer
@@ -256,7 +256,7 @@ def _verdict(results: Results) -> str:
         ours = results.mean("mmd", method="spinney", n_axes=n_axes, epsilon=last)
         both.append(f"{number(ours)} and {number(grid)} (d = {n_axes})")
     parts.append(f"At ε = {last}, Spinney's default tree against the better grid: {', '.join(both)}.")
-    return " ".join(parts)
+    return points(parts)
 
 
 _COMMON = {"half_edge": 5, "bandwidth": 1, "delta": 0.05, "bin_widths": [1.0, 0.25]}

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from spinney.experiments import sweep, trials
 from spinney.experiments.framework import Experiment
 from spinney.experiments.results import Results
-from spinney.experiments.wording import number, sentence_case
+from spinney.experiments.wording import number, points, sentence_case
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,7 +37,7 @@ def _verdict(results: Results) -> str:
             f"{sentence_case(trials.NAMES[method])}: more rows are no worse in {sum(pairs)} of {len(pairs)} "
             f"comparisons; smallest distance over ε {reached}."
         )
-    return " ".join([*parts, *_worse_than_nothing(results), sweep.against_best(results)])
+    return points([*parts, *_worse_than_nothing(results), sweep.against_best(results)])
 
 
 def _worse_than_nothing(results: Results) -> list[str]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from spinney.experiments import mixtures, sweep, trials
 from spinney.experiments.framework import Experiment
 from spinney.experiments.results import Results
-from spinney.experiments.wording import number, sentence_case
+from spinney.experiments.wording import number, points, sentence_case
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -41,7 +41,7 @@ def _verdict(results: Results) -> str:
             f"{sentence_case(trials.NAMES[method])}: tight clusters (σ = {tight['spread']}) are nearer {where}; "
             f"at ε = {epsilons[-1]} {number(small[-1])} against {number(large[-1])}."
         )
-    return " ".join([*parts, _resolution(results, tight), sweep.against_best(results)]).replace("  ", " ")
+    return points([*parts, _resolution(results, tight), sweep.against_best(results)])
 
 
 def _resolution(results: Results, tight: sweep.Case) -> str:

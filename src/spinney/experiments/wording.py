@@ -47,5 +47,10 @@ def with_spread(values: NDArray[np.float64]) -> str:
     return f"{number(mean)} ± {sd:.{max(0, 1 - math.floor(math.log10(sd)))}f}"
 
 
+def points(sentences: Iterable[str]) -> str:
+    """Findings one below the other; empty ones are left out."""
+    return "\n".join(f"- {sentence}" for sentence in sentences if sentence)
+
+
 def _row(cells: Sequence[str]) -> str:
     return f"| {' | '.join(cells)} |"
