@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
 from os import cpu_count
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,10 +30,10 @@ class EvenRows:
         half = boxes.length / 2
         low = boxes.low + half * (1 + density.means * (1 - density.spread) - density.spread)
         growth = np.expm1(2 * density.slopes)
-        self._laws = np.stack(
-            [low.T, (boxes.length * density.spread).T, growth.T, 1 / (2 * density.slopes).T], axis=-1
-        )  # (n_axes, n_leaves, 4)
-        self._null_share = np.ascontiguousarray(boxes.null_share.T)
+        # (n_leaves, n_axes, 4): a leaf's own numbers lie side by side, for rows come in random order.
+        self._laws = np.stack([low, boxes.length * density.spread, growth, 1 / (2 * density.slopes)], axis=-1)
+        self._null_share = boxes.null_share
+        self._has_nulls = bool(boxes.null_share.any())
         cumulative = np.cumsum(density.weights)
         self._cumulative = cumulative / cumulative[-1]  # the last leaf that weighs anything ends at 1, exactly
         steps = np.arange(2 * len(self._cumulative)) / (2 * len(self._cumulative))
@@ -40,10 +41,10 @@ class EvenRows:
 
     def draw(self, n_rows: int, rng: np.random.Generator) -> Floats:
         """Rows as positions along each axis (n_axes, n_rows), in random order; NaN is null."""
-        n_axes = len(self._laws)
+        n_axes = self._laws.shape[1]
         starts = rng.random(n_axes + 1)
         strides = kronecker_strides(n_axes)
-        order = rng.permutation(n_rows)
+        order = rng.permutation(np.arange(n_rows, dtype=np.int32 if n_rows < 2**31 else np.int64))
         rows = np.empty((n_axes, n_rows))
         with ThreadPoolExecutor(cpu_count() or 1) as pool:
             futures = [
@@ -57,6 +58,7 @@ class EvenRows:
                     self._guide,
                     self._laws,
                     self._null_share,
+                    self._has_nulls,
                     rows[:, part : part + _PART],
                 )
                 for part in range(0, n_rows, _PART)
@@ -76,7 +78,7 @@ def kronecker_strides(n_axes: int) -> Floats:
 
 @compiled
 def _fill(
-    order: NDArray[np.int64],
+    order: NDArray[Any],
     n_rows: int,
     starts: Floats,
     strides: Floats,
@@ -84,6 +86,7 @@ def _fill(
     guide: NDArray[np.int32],
     laws: Floats,
     null_share: Floats,
+    has_nulls: bool,
     rows: Floats,
 ) -> None:
     last = np.searchsorted(cumulative, 1.0)  # leaves after it weigh nothing
@@ -96,10 +99,12 @@ def _fill(
         for axis in range(rows.shape[0]):
             u = starts[axis + 1] + order[i] * strides[axis]
             u -= np.floor(u)
-            share = null_share[axis, leaf]
-            if u < share:
-                rows[axis, i] = np.nan
-                continue
-            u = (u - share) / (1 - share)
-            law = laws[axis, leaf]
-            rows[axis, i] = law[0] + law[1] * (np.log1p(u * law[2]) * law[3])
+            if has_nulls:
+                share = null_share[leaf, axis]
+                if u < share:
+                    rows[axis, i] = np.nan
+                    continue
+                u = (u - share) / (1 - share)
+            law = laws[leaf, axis]
+            # log1p would take twice as long; no slope is so near to 0 that more than a few digits are lost.
+            rows[axis, i] = law[0] + law[1] * (np.log(1 + u * law[2]) * law[3])
