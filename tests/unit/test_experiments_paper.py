@@ -230,7 +230,7 @@ def test_a_verdict_on_rivals_says_no_more_than_was_compared():
     """Better than one rival and worse than the other is not "neither"; rows that are public are said to be."""
     distances = {"balog1": 0.5, "balog1 leak": 0.1, "balog2": 0.3}
     records = [{"method": name, "epsilon": "1", "mmd_1": mmd, "mmd_2": mmd} for name, mmd in distances.items()]
-    ours = {"grid": 0.45, "grid automatic": 0.4, "paper": 0.2, "paper automatic": 0.4, "spinney": 0.2}
+    ours = {"grid": 0.45, "grid automatic": 0.4, "paper": 0.2, "paper automatic": 0.4, "spinney": 0.2, "moments": 0.25}
     setting = {"bins": 4, "fixed_depth": 2, "max_depth": 4, "scale": "1", "n_bins": 3, "epsilon": "1"}
     records += [setting | {"method": name, "mmd": mmd} for name, mmd in ours.items()]
     params = {"epsilons": ["1"], "n_rows": 10, "n_axes": 2, "sizes": {name: [1, 2] for name in distances}, "bins": [4]}

@@ -14,6 +14,7 @@ from spinney.experiments.drawing import (
     ORANGE,
     PURPLE,
     RED,
+    SKY,
     band,
     log_axes,
     new_figure,
@@ -38,9 +39,10 @@ _NAMES = {
     "grid automatic": "grid, automatic settings",
     "paper automatic": "paper's tree, automatic settings",
     "spinney": "Spinney's default",
+    "moments": "Spinney with leaf moments",
 }
 _RIVALS = ("balog1", "balog1 leak", "balog2")
-_OURS = ("grid", "grid automatic", "paper", "paper automatic", "spinney")
+_OURS = ("grid", "grid automatic", "paper", "paper automatic", "spinney", "moments")
 DELTA = "1e-6"  # theirs, in all that was published and here
 # Colour, marker, line.
 _STYLES = {
@@ -52,6 +54,7 @@ _STYLES = {
     "grid automatic": (ORANGE, "o", ""),
     "paper automatic": (RED, "o", ""),
     "spinney": (BLUE, "s", ""),
+    "moments": (SKY, "D", ""),
 }
 # Of repetitions, beyond which a published distance is called another one. One more run than ours has its own noise.
 _DEVIATIONS = 3.0
@@ -115,7 +118,7 @@ def draw(results: Results, published: Published) -> Figure:
             _draw_rival(axes, results, published, method, epsilon)
         for method in ("grid", "paper"):
             _draw_settings(axes, results, method, epsilon)
-        for method in ("grid automatic", "paper automatic", "spinney"):
+        for method in ("grid automatic", "paper automatic", "spinney", "moments"):
             size, values = _best(results, method, epsilon)
             color, marker, _ = _STYLES[method]
             if size > 0:
@@ -123,8 +126,8 @@ def draw(results: Results, published: Published) -> Figure:
                     [size],
                     [values.mean()],
                     linestyle="",
-                    marker="*" if method != "spinney" else marker,
-                    markersize=13 if method != "spinney" else 9,
+                    marker="*" if method.endswith("automatic") else marker,
+                    markersize=13 if method.endswith("automatic") else 9,
                     color=color,
                     markeredgecolor="white",
                     zorder=5,
