@@ -112,11 +112,12 @@ def _run_rival(params: Params, task: Task, points: trials.Points, gamma: float, 
     options: dict[str, Any] = {"delta": DELTA, "n_points": sizes[-1], "bandwidth": 1 / math.sqrt(2 * gamma)}
     if method == "balog1 leak":
         options["public_points"] = points[: sizes[-1]]
-    else:
-        # The published points, bit for bit: a legacy generator, seeded with 0. Algorithm 2 starts its search from them.
+    elif method == "balog1":
+        # The published points, bit for bit: a legacy generator, seeded with 0.
         options["public_points"] = np.random.RandomState(0).normal(0, 500, (sizes[-1], points.shape[1]))
-    if method == "balog2":
-        options |= {"step": 100, "seed": task["repetition"]}
+    else:
+        starts = np.random.default_rng(task["seed"]).normal(0, 500, (sizes[-1], points.shape[1]))
+        options |= {"public_points": starts, "step": 100, "seed": task["repetition"]}
         options |= {name: params[name] for name in ("n_features", "n_steps")}
     model = (BalogAlgorithm2 if method == "balog2" else BalogAlgorithm1)(task["epsilon"], **options)
     model.fit(points, mixtures.box_schema(points.shape[1], -_WIDE, _WIDE), entropy=UnsafeSeededEntropy(task["seed"]))
