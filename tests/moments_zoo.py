@@ -252,6 +252,13 @@ noise_on_impossible_cells = _sabotage(
 )
 
 
+def paid_before_touch(mechanism: Mechanism) -> float:
+    """The check of the tree, with a plan of leaf moments."""
+    return charge_before_touch(
+        lambda counts, *, plan, **others: mechanism(counts, plan=replace(plan, has_moments=True), **others)
+    )
+
+
 def charge_after_touch(counts: Any, *, plan: SplitPlan, ledger: Ledger, entropy: Any) -> NoisyMoments:
     """A look at the counts, and then the charge."""
     if counts.true_counts.sum() < 0:
@@ -270,5 +277,5 @@ CAGES: dict[str, tuple[Check, Mechanism]] = {
     "empty nodes never split": (decision_law, empty_nodes_never_split),
     "half noise on decisions": (decision_law, half_noise_on_decisions),
     "leaves in impossible space": (decision_law, noise_on_impossible_cells),
-    "charge after touch": (charge_before_touch, charge_after_touch),
+    "charge after touch": (paid_before_touch, charge_after_touch),
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from dataclasses import replace
 from datetime import date
 from fractions import Fraction
 
@@ -14,9 +15,9 @@ import pyarrow as pa
 import pytest
 
 import spinney as sp
-from leaves import moments_plan, release_by_hand
+from leaves import counts_of_rows, moments_plan, release_by_hand
 from spinney.errors import BudgetError, FileError, ParameterError
-from spinney.partition.moments import MAX_LEAVES, QUANTUM, check_leaves
+from spinney.partition.moments import MAX_LEAVES, QUANTUM, check_leaves, release_moments
 from spinney.privacy.ledger import LeafMoments, SplitDecisions
 from spinney.release.arrow import from_arrow, to_arrow
 from spinney.release.moments import MOMENT_PLACEMENTS, MomentsRelease
@@ -436,3 +437,13 @@ def test_nothing_private_is_in_the_file(tmp_path) -> None:
     assert list(leaves) == ["code_0", "depth", "noisy_count", "noisy_sum_0"]
     assert 77 * QUANTUM not in leaves["noisy_count"]
     assert 0 not in leaves["noisy_count"]
+
+
+def test_a_plan_of_counts_alone_is_refused_unpaid():
+    """Leaf moments are charged as what they are, or not released."""
+    plan = replace(moments_plan((0, 2)), has_moments=False)
+    ledger = sp.Ledger(limit=plan.epsilon)
+    counts = counts_of_rows([(0, 0)], tree_lattice(sp.Schema({"x": sp.Real(0, 1), "y": sp.Real(0, 1)})))
+    with pytest.raises(ParameterError, match="has_moments"):
+        release_moments(counts, plan=plan, ledger=ledger, entropy=sp.UnsafeSeededEntropy(1))
+    assert not ledger.events

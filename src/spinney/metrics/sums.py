@@ -1,13 +1,13 @@
-"""Which way a kernel sum is taken: term by term, or in Fourier space where that is faster.
+"""Which way a kernel sum is taken: term by term, by tiles in many dimensions, or in Fourier space in few.
 
-Both give the same number to 1e-9 or better. Fourier space needs finufft, at most three dimensions, and a box that is
+All give the same number to 1e-9 or better. Fourier space needs finufft, at most three dimensions, and a box that is
 not too many bandwidths wide; its cost does not depend on the number of pairs. A graphics card is used on request only.
 """
 
 from __future__ import annotations
 
 from spinney.errors import ParameterError
-from spinney.metrics import direct, fourier, gpu
+from spinney.metrics import direct, fourier, gpu, tiles
 from spinney.metrics.points import Floats, WeightedSet
 
 METHODS = ("auto", "direct", "fourier", "gpu")
@@ -34,7 +34,8 @@ def inner_sum(first: WeightedSet, second: WeightedSet, gamma: float, method: str
         return gpu.inner_sum(first, second, gamma)
     frequencies = _choose([first.points, second.points], len(first) * len(second), gamma, method)
     if frequencies is None:
-        return direct.inner_sum(first, second, gamma)
+        take = tiles.inner_sum if _prefers_tiles(first, method) else direct.inner_sum
+        return take(first, second, gamma)
     return fourier.inner_sum(first, second, frequencies)
 
 
@@ -44,8 +45,14 @@ def square_sum(weighted: WeightedSet, gamma: float, method: str) -> float:
         return gpu.square_sum(weighted, gamma)
     frequencies = _choose([weighted.points], len(weighted) ** 2 // 2, gamma, method)
     if frequencies is None:
-        return direct.square_sum(weighted, gamma)
+        take = tiles.square_sum if _prefers_tiles(weighted, method) else direct.square_sum
+        return take(weighted, gamma)
     return fourier.square_sum(weighted, frequencies)
+
+
+def _prefers_tiles(weighted: WeightedSet, method: str) -> bool:
+    """Whether there are many dimensions, and nobody asked for a sum term by term."""
+    return method == "auto" and weighted.n_axes > tiles.MANY_AXES
 
 
 def _choose(boxes: list[Floats], n_pairs: int, gamma: float, method: str) -> fourier.Frequencies | None:

@@ -24,6 +24,7 @@ from spinney.privacy.discrete import add_noise
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger, UnsafeEntropy
 from spinney.progress import progress
+from spinney.schema.lattice import Lattice
 
 # Expected bins out of empty space above which a release is refused: 2^25 bins are about 1 GB of work space.
 MAX_EMPTY_BINS = 2.0**25
@@ -52,17 +53,22 @@ def check_size(plan: SplitPlan) -> None:
         )
 
 
+def pay(plan: SplitPlan, lattice: Lattice, ledger: Ledger, entropy: Entropy, what: str) -> None:
+    """Charge all that a plan costs, and brand noise that is not private. Raises, with nothing charged, if it cannot."""
+    if plan.max_depth > lattice.depth:
+        raise ParameterError(f"max_depth={plan.max_depth} is beyond the lattice's depth of {lattice.depth}")
+    ledger.require(plan.epsilon, unit=plan.unit)
+    ledger.charge(*plan.charges(what))
+    if entropy.is_unsafe:
+        ledger.brand(UnsafeEntropy(note=f"{what}: noise from a seeded generator"))
+
+
 def release_tree(
     counts: CellCounts, *, plan: SplitPlan, ledger: Ledger, entropy: Entropy, what: str = "table"
 ) -> NoisyBins:
     """Noisy bins of one tree. Charges `plan.epsilon` to the ledger before it reads a count."""
-    if plan.max_depth > counts.lattice.depth:
-        raise ParameterError(f"max_depth={plan.max_depth} is beyond the lattice's depth of {counts.lattice.depth}")
     check_size(plan)
-    ledger.require(plan.epsilon, unit=plan.unit)
-    ledger.charge(*plan.charges(what))  # [step 1] charge before touch
-    if entropy.is_unsafe:
-        ledger.brand(UnsafeEntropy(note=f"{what}: noise from a seeded generator"))
+    pay(plan, counts.lattice, ledger, entropy, what)  # [step 1] charge before touch
 
     growth = _grow(counts, plan, entropy)
     empty_codes, empty_depths, empty_counts = EmptySpace(plan, counts.lattice).release(growth.empty_roots, entropy)

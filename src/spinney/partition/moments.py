@@ -25,12 +25,12 @@ from spinney.compiled import compiled
 from spinney.errors import BudgetError, ParameterError
 from spinney.partition.bins import NoisyMoments, leaf_cells
 from spinney.partition.counts import CellCounts
-from spinney.partition.kdtree import first_with_bit
+from spinney.partition.kdtree import first_with_bit, pay
 from spinney.partition.plan import SplitPlan
 from spinney.partition.zorder import Codes, Indices, byte_tables, possible_nodes
 from spinney.privacy.discrete import SMALLEST_RATE, add_noise, within_range
 from spinney.privacy.entropy import Entropy
-from spinney.privacy.ledger import Ledger, UnsafeEntropy
+from spinney.privacy.ledger import Ledger
 from spinney.privacy.supnorm import MOST_AXES, sup_norm_noise
 from spinney.progress import progress
 from spinney.schema.lattice import Lattice
@@ -78,13 +78,10 @@ def release_moments(
 ) -> NoisyMoments:
     """Noisy counts and offset sums of all leaves of one tree. Charges `plan.epsilon` before it reads a count."""
     lattice = counts.lattice
-    if plan.max_depth > lattice.depth:
-        raise ParameterError(f"max_depth={plan.max_depth} is beyond the lattice's depth of {lattice.depth}")
+    if not plan.has_moments:
+        raise ParameterError("the plan is of leaf counts alone; a plan with has_moments=True is charged as what it is")
     check_leaves(plan, lattice)
-    ledger.require(plan.epsilon, unit=plan.unit)
-    ledger.charge(*plan.charges(what))  # [step 1] charge before touch
-    if entropy.is_unsafe:
-        ledger.brand(UnsafeEntropy(note=f"{what}: noise from a seeded generator"))
+    pay(plan, lattice, ledger, entropy, what)  # [step 1] charge before touch
 
     leaves = _grow(counts, plan, entropy)
     order = np.lexsort(leaves.codes.T[::-1])  # the order of making must not show
