@@ -39,7 +39,8 @@ def run() -> list[Result]:
         lambda: count_cells(open_table(table, SCHEMA), lattice),
         lambda: model.fit(table, SCHEMA),
     )
-    noisy_total = model.release_.bins.noisy_total
+    moments = model.release_.moments
+    noisy_total = moments.noisy_steps[:, 0].sum() / moments.quantum
     assert abs(noisy_total - N_ROWS) < N_ROWS / 100, f"noisy total {noisy_total}"
 
     rows = model.sample(N_ROWS, seed=0)
@@ -64,12 +65,12 @@ def _growth(table: np.ndarray, model: sp.KDTreeSynthesizer) -> list[Result]:
     per_row = {}
     for n_rows in (10_000, 100_000, 1_000_000, 10_000_000):
         fitting = min(seconds(lambda: model.fit(table[:n_rows], SCHEMA)) for _ in range(3))  # noqa: B023
-        n_bins = model.card_.n_bins
+        n_leaves = model.card_.released["leaves"]
         sampling = min(seconds(lambda: model.sample(n_rows, seed=0)) for _ in range(3))  # noqa: B023
         per_row[n_rows] = fitting / n_rows
         print(
             f"  n = {n_rows:>10,}: fit {fitting:8.3f} s = {1e9 * fitting / n_rows:7.0f} ns a row, "
-            f"{n_bins:>7,} bins; sample {1e9 * sampling / n_rows:5.0f} ns a row"
+            f"{n_leaves:>7,} leaves; sample {1e9 * sampling / n_rows:5.0f} ns a row"
         )
     return [
         Result("fit time a row at 10M, against 1M (1 is linear)", per_row[10_000_000] / per_row[1_000_000], 1.5, "x"),

@@ -79,7 +79,8 @@ def _row(option: click.Option) -> str:
     notes = ["Required."] if option.required else []
     if option.show_default:
         notes.append(f"Default: {option.default}.")
-    return f"| `{option.opts[0]}{value}` | {' '.join([option.help or '', *notes])} |"
+    name = " / ".join([option.opts[0], *option.secondary_opts])
+    return f"| `{name}{value}` | {' '.join([option.help or '', *notes])} |"
 
 
 def draw_picture(path: Path) -> None:

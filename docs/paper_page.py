@@ -32,6 +32,7 @@ release for publication never is.
 
 Where not stated otherwise: pure ε, unit replace-one, bounds stated beforehand instead of read off the data; rival
 systems promise (ε, δ). *Paper's* means the paper's algorithm with its empty space drawn exactly ([errata](errata.md)).
+*PrivTree with bins* is Spinney's tree with `moments=False`, which is what more than eight columns get by default.
 *Automatic settings* are functions of public quantities; *best over settings* is the best of a stated grid, chosen by
 looking at the private rows: what the algorithm could do, not what a user can have. A distance is the norm of the
 difference of two kernel densities; releasing nothing at all has one too, and a release that is further away is worse

@@ -14,11 +14,12 @@ from numpy.typing import NDArray
 
 import spinney as sp
 from spinney.partition import moments
-from spinney.partition.bins import NoisyMoments
+from spinney.partition.bins import NoisyBins, NoisyMoments
 from spinney.partition.counts import CellCounts
 from spinney.partition.plan import SplitPlan, privtree_plan
 from spinney.partition.zorder import interleave
 from spinney.privacy.budget import Unit
+from spinney.release.binned import BinnedRelease
 from spinney.release.card import Card
 from spinney.release.moments import MomentsRelease
 from spinney.schema.lattice import Lattice, tree_lattice
@@ -71,7 +72,7 @@ def steps_on(tree: Sequence[Node], rows: Sequence[Cells], lattice: Lattice) -> N
     start, stop = np.array(ranges, dtype=np.int64).reshape(-1, 2).T.copy()
     packed = np.array([pack(prefix, depth, lattice) for depth, prefix in tree], dtype=np.uint64)
     depths = np.array([depth for depth, _ in tree], dtype=np.int64)
-    leaves = moments._Leaves(packed.reshape(-1, lattice.n_words), depths, start, stop)
+    leaves = moments.Leaves(packed.reshape(-1, lattice.n_words), depths, start, stop)
     return moments._true_steps(counts, leaves, *moments.leaf_cells(leaves.codes, depths, lattice))
 
 
@@ -124,6 +125,18 @@ def release_by_hand(
     made = moments_by_hand(schema, leaves)
     unit = "add-remove" if n_rows is None else "replace-one"
     return MomentsRelease(made, Card("0", "by hand", {}, unit, (), schema, {}, n_rows, {"leaves": len(made)}, frame))
+
+
+def noisy_part(release: sp.Release) -> NoisyBins | NoisyMoments:
+    """What a tree or a grid released: bins or moments."""
+    assert isinstance(release, (BinnedRelease, MomentsRelease))
+    return release.bins if isinstance(release, BinnedRelease) else release.moments
+
+
+def noisy_numbers(release: sp.Release) -> NDArray[np.int64]:
+    """Its numbers with noise on them: counts, or counts and sums, a row for each bin or leaf."""
+    part = noisy_part(release)
+    return part.noisy_counts[:, None] if isinstance(part, NoisyBins) else part.noisy_steps
 
 
 def prefixes(depth: int) -> list[str]:

@@ -76,7 +76,7 @@ def measure(*, n_runs: int, n_frequencies: int, is_checked: bool = True) -> Dist
         for epsilon in epsilons:
             found = releases[n_axes, epsilon] = []
             for run in range(n_runs):
-                model = KDTreeSynthesizer(epsilon, moments=True)
+                model = KDTreeSynthesizer(epsilon)
                 model.fit(rows, mixtures.box_schema(n_axes), entropy=UnsafeSeededEntropy(run))
                 if model.card_.is_empty:
                     found.append(math.sqrt(meter.kappa))  # nothing released: the distance to the empty set

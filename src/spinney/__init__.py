@@ -14,8 +14,10 @@ if TYPE_CHECKING:
     from spinney.privacy.ledger import Ledger
     from spinney.release.model import Release
     from spinney.release.storage import load
-    from spinney.schema.columns import Boolean, Category, Date, Datetime, Integer, Real
+    from spinney.schema.columns import Boolean, Category, Date, Datetime, Identifier, Integer, Real
+    from spinney.schema.rules import AtMost, EmptyWhen
     from spinney.schema.table import Schema
+    from spinney.synthesizers.forest import ForestSynthesizer
     from spinney.synthesizers.grid import GridSynthesizer
     from spinney.synthesizers.one_call import synthesize
     from spinney.synthesizers.tree import KDTreeSynthesizer
@@ -27,10 +29,14 @@ _HOME = {
     "Category": "spinney.schema.columns",
     "Date": "spinney.schema.columns",
     "Datetime": "spinney.schema.columns",
+    "Identifier": "spinney.schema.columns",
     "Integer": "spinney.schema.columns",
     "Real": "spinney.schema.columns",
+    "AtMost": "spinney.schema.rules",
+    "EmptyWhen": "spinney.schema.rules",
     "Schema": "spinney.schema.table",
     "GridSynthesizer": "spinney.synthesizers.grid",
+    "ForestSynthesizer": "spinney.synthesizers.forest",
     "KDTreeSynthesizer": "spinney.synthesizers.tree",
     "Ledger": "spinney.privacy.ledger",
     "Release": "spinney.release.model",
@@ -41,11 +47,15 @@ _HOME = {
 }
 
 __all__ = [
+    "AtMost",
     "Boolean",
     "Category",
     "Date",
     "Datetime",
+    "EmptyWhen",
+    "ForestSynthesizer",
     "GridSynthesizer",
+    "Identifier",
     "Integer",
     "KDTreeSynthesizer",
     "Ledger",

@@ -23,6 +23,7 @@ import spinney as sp
 from spinney.baselines import BalogAlgorithm1
 from spinney.release.binned import BinnedRelease
 from spinney.release.model import Release
+from spinney.release.moments import MomentsRelease
 from spinney.release.placement import PLACEMENTS
 from spinney.release.storage import FORMAT_VERSION
 from spinney.synthesizers.front_door import FrontDoor
@@ -92,12 +93,15 @@ def models() -> dict[str, Callable[[], FrontDoor]]:
         "grid-branded": lambda: sp.GridSynthesizer(
             "0.5", bins=7, threshold=3, unit="add-remove", placement="centre"
         ).fit(*reals(2, "from-data-not-private"), entropy=entropy()),
+        "moments-mixed": lambda: sp.KDTreeSynthesizer(
+            "5", moments=True, placement="uniform", max_depth=24, fixed_depth=3, cutoff=0, tree_share="0.4"
+        ).fit(*mixed_table(), entropy=entropy()),
         "points": lambda: BalogAlgorithm1("1", n_points=12, bandwidth=0.3).fit(*reals(2), entropy=entropy()),
     }
 
 
 def summary(release: Release) -> dict[str, Any]:
-    """What must never change about a file: its card in short, and samples by every placement, exactly."""
+    """What must never change about a file: its card in short, and samples by every placement or all numbers."""
     described: dict[str, Any] = {
         "epsilon": str(release.card.epsilon),
         "unit": release.card.unit,
@@ -106,6 +110,8 @@ def summary(release: Release) -> dict[str, Any]:
         "frame": release.card.frame,
         "schema": release.card.to_dict()["schema"],
     }
+    if isinstance(release, MomentsRelease):
+        return described | {"placement": release.placement} | _noisy_leaves(release)
     if not isinstance(release, BinnedRelease):
         return described | {"released": dict(release.card.released), "drawn": _drawn(release)}
     described |= {
@@ -114,6 +120,19 @@ def summary(release: Release) -> dict[str, Any]:
         "placement": release.placement,
     }
     return described | {placement: _drawn(release, placement=placement) for placement in PLACEMENTS}
+
+
+def _noisy_leaves(release: MomentsRelease) -> dict[str, Any]:
+    """Every number of the file. No samples: the density is made anew from these numbers, by rules that may improve."""
+    moments = release.moments
+    return {
+        "n_leaves": len(moments),
+        "quantum": moments.quantum,
+        "rate": str(moments.rate),
+        "codes": _column(moments.codes.reshape(-1).tolist()),
+        "depths": _column(moments.depths.tolist()),
+        "steps": [_column(numbers) for numbers in moments.noisy_steps.T.tolist()],
+    }
 
 
 def _drawn(release: Release, **options: Any) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Old files must still load: release files of every format version give the samples that were recorded with them."""
+"""Old files must still load: release files of every version give the samples, or numbers, that were recorded."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import spinney as sp
+from leaves import release_by_hand
 
 FOLDER = Path(__file__).parent
 EXPECTED = json.loads((FOLDER / "expected.json").read_text(encoding="utf-8"))
@@ -25,7 +26,7 @@ def make():
 
 @pytest.mark.parametrize("name", EXPECTED)
 def test_a_golden_file_samples_as_recorded(name, make):
-    """Card, bins and seeded samples by every placement are exactly what they were."""
+    """Card, bins and seeded samples by every placement are exactly what they were; of moments, every number."""
     assert make.summary(sp.load(FOLDER / name)) == EXPECTED[name]
 
 
@@ -51,8 +52,11 @@ def test_golden_files_are_branded(name):
 
 
 def test_the_summary_notices_changes(make, release_of):
-    """One count more is another summary: the comparison above can fail."""
+    """One count or one step more is another summary: the comparison above can fail."""
     schema = sp.Schema({"x": sp.Real(0, 1), "n": sp.Integer(0, 9)})
     one, other = (release_of(schema, {"00": 10, "11": n}) for n in (10, 11))
+    assert make.summary(one) != make.summary(other)
+    assert make.summary(one) == make.summary(one)
+    one, other = (release_by_hand(schema, {"0": [5, 1, 0], "1": [7, 0, n]}) for n in (1, 2))
     assert make.summary(one) != make.summary(other)
     assert make.summary(one) == make.summary(one)

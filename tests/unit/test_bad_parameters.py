@@ -30,13 +30,17 @@ COMMON = [
     ("bounds_share", 0, "between 0 and 1"),
     ("bounds_share", 1, "between 0 and 1"),
     ("bounds_share", "half", "number"),
-    ("placement", "middle", "'centre', 'uniform', 'tilted'"),
-    ("placement", 1, "'centre', 'uniform', 'tilted'"),
     ("assumed_rows", 0, "positive whole number"),
     ("assumed_rows", 1.5, "positive whole number"),
     ("assumed_rows", True, "positive whole number"),
 ]
 TREE = [
+    ("placement", "middle", "'fitted', 'uniform', 'centre'"),
+    ("placement", 1, "'fitted', 'uniform', 'centre'"),
+    ("focus", "corners", "not 'density' or 'small areas'"),
+    ("focus", None, "not 'density' or 'small areas'"),
+    ("moments", "yes", "not True, False or None"),
+    ("moments", 1, "not True, False or None"),
     ("rule", "random", "'privtree' or 'paper'"),
     ("rule", ["paper"], "'privtree' or 'paper'"),
     ("axes", "ball", "'boxes' or 'cube'"),
@@ -62,6 +66,9 @@ TREE = [
     ("tree_share", "abc", "number"),
 ]
 GRID = [
+    ("placement", "middle", "'centre', 'uniform', 'tilted'"),
+    ("placement", "fitted", "'centre', 'uniform', 'tilted'"),
+    ("placement", 1, "'centre', 'uniform', 'tilted'"),
     ("bins", 0, "positive whole number"),
     ("bins", -3, "positive whole number"),
     ("bins", 1.5, "positive whole number"),
@@ -85,6 +92,15 @@ CASES = [
     *((sp.GridSynthesizer, *case) for case in COMMON + GRID),
 ]
 BOTH = [
+    (sp.KDTreeSynthesizer, {"moments": False, "placement": "middle"}, "'centre', 'uniform', 'tilted'"),
+    (sp.KDTreeSynthesizer, {"moments": False, "placement": 1}, "'centre', 'uniform', 'tilted'"),
+    (sp.KDTreeSynthesizer, {"moments": False, "placement": "fitted"}, "'centre', 'uniform', 'tilted'"),
+    (sp.KDTreeSynthesizer, {"moments": True, "placement": "tilted"}, "'fitted', 'uniform', 'centre'"),
+    (sp.KDTreeSynthesizer, {"focus": "small areas", "tree_share": "0.3"}, "tree_share and focus='small areas' exclude"),
+    (sp.KDTreeSynthesizer, {"focus": "small areas", "moments": False}, "focus='small areas' is of leaf moments"),
+    (sp.KDTreeSynthesizer, {"focus": "small areas", "threshold": 3}, "focus='small areas' is of leaf moments"),
+    (sp.KDTreeSynthesizer, {"focus": "small areas", "rule": "paper"}, "focus='small areas' is of leaf moments"),
+    (sp.KDTreeSynthesizer, {"moments": True, "threshold": 3}, "threshold and moments=True exclude each other"),
     (sp.KDTreeSynthesizer, {"max_depth": 3, "smallest_edge": 0.1}, "max_depth or smallest_edge, not both"),
     (sp.KDTreeSynthesizer, {"fixed_depth": 3, "largest_edge": 0.1}, "fixed_depth or largest_edge, not both"),
     (sp.KDTreeSynthesizer, {"fixed_depth": 5, "max_depth": 3}, "fixed_depth=5 is above max_depth=3"),

@@ -86,6 +86,24 @@ def test_a_filled_template_loads(tmp_path: Path) -> None:
     assert not schema["age"].nullable
 
 
+def test_the_template_knows_identifiers_steps_and_rules(tmp_path: Path) -> None:
+    """What the comments say can be done works: a column named as identifier, a step, the rules as they are shown."""
+    table, _ = write_people(tmp_path, table=TABLE)
+    template = spinney("schema", table).out
+    assert 'if it names a row or a person: type = "identifier" alone' in template
+    named = {'type = "category"': 'type = "identifier"'}
+    stated = FILLED["age"] | {"# nullable": "multiple_of = 5\nnullable"}
+    filled = fill(
+        template, FILLED | {"name": named, "age": stated, "born": FILLED["born"] | {"# nullable": "nullable"}}
+    )
+    shown = [line.removeprefix("#     ") for line in template.splitlines() if line.startswith("#     ")]
+    shown = "\n".join(shown).replace('"start"', '"weight"').replace('"end"', '"age"').replace('"status"', '"member"')
+    schema = sp.Schema.from_toml(filled + shown.replace('["open"]', "[true]"))
+    assert schema.identifiers == ["name"]
+    assert schema["age"].multiple_of == 5
+    assert schema.rules == (sp.AtMost("weight", "age"), sp.EmptyWhen("age", "member", [True]))
+
+
 def test_the_template_says_why_bounds_are_blank(tmp_path: Path) -> None:
     table, _ = write_people(tmp_path, table=TABLE)
     assert "bounds read off the data would leak" in spinney("schema", table).out

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from drawn import MODEST
-from spinney.release.even_rows import EvenRows, kronecker_strides
+from spinney.release.even_rows import EvenRows, kronecker_strides, take_logs
 from spinney.release.geometry import Boxes
 from spinney.release.reconstruct import LeafDensity, box_shares, exponential_slopes
 
@@ -89,11 +89,51 @@ def test_a_seed_repeats_rows() -> None:
     assert abs(np.corrcoef(np.arange(500), one[0])[0, 1]) < 0.2
 
 
-def test_parts_do_not_show(monkeypatch) -> None:
-    """Rows are the same whether drawn in one part or in many."""
-    whole = drawn(HILLS, 1000)
-    monkeypatch.setattr("spinney.release.even_rows._PART", 64)
-    assert np.array_equal(drawn(HILLS, 1000), whole)
+def test_rows_are_the_same_on_any_number_of_cores(monkeypatch) -> None:
+    """The number of threads changes nothing, to the last bit; several parts give the rows that one gives, reordered."""
+    whole = drawn(HILLS, 5000)
+    monkeypatch.setattr("spinney.release.shuffle._PART", 300)
+    several = []
+    for n_cores in (1, 2, 7):
+        monkeypatch.setattr("spinney.release.even_rows.cpu_count", lambda n=n_cores: n)
+        monkeypatch.setattr("spinney.release.shuffle.cpu_count", lambda n=n_cores: n)
+        several.append(drawn(HILLS, 5000))
+    assert np.array_equal(several[0], several[1])
+    assert np.array_equal(several[0], several[2])
+    assert not np.array_equal(several[0], whole)
+    by_value = [rows[:, np.lexsort(rows)] for rows in (whole, several[0])]
+    assert np.array_equal(*by_value)
+
+
+def test_rows_are_those_of_the_formulas() -> None:
+    """Row i by itself: the leaf at (i + s) / n of the weight, then the inverse of an axis's law at frac(s + i g^-a)."""
+    n_rows = 3000
+    starts, strides = np.random.default_rng(4).random(3), kronecker_strides(2)
+    ends = np.cumsum(HILLS.weights) / HILLS.weights.sum()
+    leaf = np.searchsorted(ends, (np.arange(n_rows) + starts[0]) / n_rows, side="right")
+    u = (starts[1:] + np.arange(n_rows)[:, None] * strides) % 1
+    alpha, mean, spread = HILLS.slopes[leaf], HILLS.means[leaf], HILLS.spread[leaf]
+    offset = np.log1p(u * np.expm1(2 * alpha)) / alpha - 1  # -1..1, density exp(alpha u)
+    offset = spread * offset + (1 - spread) * mean
+    expected = (HILLS.boxes.low[leaf] + (1 + offset) / 2).T
+    rows = drawn(HILLS, n_rows, seed=4)
+    expected, rows = (some[:, np.lexsort(some)] for some in (expected, rows))
+    assert rows == pytest.approx(expected, abs=1e-9)
+
+
+def test_logarithms() -> None:
+    """As numpy's to 15 digits, from the least to the largest normal number and close to 1; NaN stays NaN."""
+    rng = np.random.default_rng(2)
+    edges = [np.finfo(float).tiny, np.finfo(float).max, 0.5, 0.5**0.5, np.nextafter(0.5**0.5, 0), 2**0.5, 2, 1e-16]
+    near_1 = 1 + np.concatenate([rng.uniform(-1e-4, 1e-4, 10_000), [2.0**-52, -(2.0**-53)]])
+    numbers = np.concatenate([edges, near_1, np.exp(rng.uniform(-700, 700, 100_000)), rng.random(10_000) + 1e-16])
+    logs = numbers.copy()
+    take_logs(logs)
+    assert (np.abs(logs - np.log(numbers)) <= 4e-15 * np.abs(np.log(numbers))).all()
+    special = np.array([1.0, np.nan])
+    take_logs(special)
+    assert special[0] == 0
+    assert np.isnan(special[1])
 
 
 def test_nulls_have_their_share() -> None:
@@ -107,6 +147,21 @@ def test_nulls_have_their_share() -> None:
     values = rows[1, (leaf == 1) & ~np.isnan(rows[1])]
     assert values.mean() == pytest.approx(0.5, abs=0.01)
     assert np.ptp(values) > 0.99
+
+
+class LastNumbers(np.random.Generator):
+    """Draws the largest number below 1, always."""
+
+    def random(self, size: int) -> np.ndarray:
+        return np.full(size, 1 - 2.0**-53)
+
+
+@pytest.mark.parametrize("share", [0.0, 1e-9, 0.1, 0.3, 0.45])
+def test_the_last_number_stays_in_its_leaf(share: float) -> None:
+    """Also where rows crowd at the low end, nulls stretch the others, and rounding would make it 1."""
+    density = density_of([1.0], [[-0.97]], spread=1.0, null_share=[[share]])
+    rows = EvenRows(density).draw(1, LastNumbers(np.random.PCG64(0)))
+    assert 0 < rows[0, 0] <= 1
 
 
 @pytest.mark.parametrize("n_rows", [0, 1])

@@ -237,7 +237,8 @@ def test_a_verdict_on_rivals_says_no_more_than_was_compared():
     params |= {"fixed_depths": [2], "levels": [2], "scales": ["1"]}
     told = rivals_wording.verdict(Results("fig-grid-vs-balog", True, params, records, {}), [])
     assert "at its best setting beats the better rival at no ε: 1 (0.400 against 0.300)." in told
-    assert "Spinney's default beats both rivals at their best size at ε = 1 (0.200 against 0.300)." in told
+    assert "PrivTree with bins beats both rivals at their best size at ε = 1 (0.200 against 0.300)." in told
+    assert "Spinney's default beats both rivals at their best size at ε = 1 (0.250 against 0.300)." in told
     assert "nearer than all of ours at ε = 1 (0.100 against 0.200)" in told
 
 

@@ -18,6 +18,7 @@ from spinney.privacy.ledger import (
     DiscreteGaussianVector,
     DiscreteLaplaceCounts,
     NotPrivate,
+    Selection,
     SplitDecisions,
     UnsafeEntropy,
     brands,
@@ -43,6 +44,7 @@ EVENTS = [
     NotPrivate(note="bounds were read off the data"),
     UnsafeEntropy(note="seeded"),
     DiscreteGaussianVector(Fraction(1, 7), Fraction(1, 10**6), Fraction(4, 3), Fraction(10**20, 7), note="features"),
+    Selection(Fraction(1, 9), note="choices"),
 ]
 
 
@@ -136,7 +138,7 @@ def test_events_are_frozen(event):
 
 def test_totals_count_charges_only():
     """The sum of a mixed list is the sum of its charges."""
-    assert total_epsilon(EVENTS) == Fraction(1, 3) + Fraction(2, 7) + Fraction(1, 7)
+    assert total_epsilon(EVENTS) == Fraction(1, 3) + Fraction(2, 7) + Fraction(1, 7) + Fraction(1, 9)
     assert total_delta(EVENTS) == Fraction(1, 10**6)
     assert total_epsilon([]) == total_delta([]) == 0
     assert brands(EVENTS) == EVENTS[2:4]

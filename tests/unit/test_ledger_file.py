@@ -15,7 +15,7 @@ import spinney as sp
 from commands import spinney, write_people
 from spinney import files
 from spinney.errors import BudgetError, FileError, ParameterError
-from spinney.partition import kdtree
+from spinney.partition import kdtree, moments
 from spinney.privacy.ledger import DiscreteGaussianVector, DiscreteLaplaceCounts, NotPrivate
 
 
@@ -112,27 +112,31 @@ for _ in range(20):
     assert len(account.events) == 40
 
 
-def test_the_charge_is_on_disk_before_counts_are_read(path, square, monkeypatch):
+@pytest.mark.parametrize(("mechanism", "name"), [(moments, "grow_leaves"), (kdtree, "_grow")], ids=["moments", "bins"])
+def test_the_charge_is_on_disk_before_counts_are_read(path, square, monkeypatch, mechanism, name):
     """When growth begins, another process could already read the whole charge."""
     ledger = sp.Ledger.create(path, limit=1)
-    grow, seen = kdtree._grow, []
+    grow, seen = getattr(mechanism, name), []
 
     def spy(*arguments):
         seen.append(sp.Ledger.open(path).spent)
         return grow(*arguments)
 
-    monkeypatch.setattr(kdtree, "_grow", spy)
-    sp.KDTreeSynthesizer("0.4").fit(*square, ledger=ledger)
+    monkeypatch.setattr(mechanism, name, spy)
+    sp.KDTreeSynthesizer("0.4", moments=mechanism is moments).fit(*square, ledger=ledger)
     assert seen == [Fraction(2, 5)]
 
 
 def test_a_card_shows_its_own_release_only(path, square):
-    """The account holds both releases; each card holds one."""
-    ledger = sp.Ledger.create(path, limit=1)
+    """The account holds all releases, opened again too; each card holds one."""
+    ledger = sp.Ledger.create(path, limit="1.4")
     first = sp.KDTreeSynthesizer("0.4").fit(*square, ledger=ledger)
     second = sp.GridSynthesizer("0.6").fit(*square, ledger=ledger)
-    assert (first.card_.epsilon, second.card_.epsilon) == (Fraction(2, 5), Fraction(3, 5))
+    third = sp.KDTreeSynthesizer("0.4", moments=False).fit(*square, ledger=ledger)
+    cards = [model.card_ for model in (first, second, third)]
+    assert [card.epsilon for card in cards] == [Fraction(2, 5), Fraction(3, 5), Fraction(2, 5)]
     assert ledger.remaining == 0
+    assert sp.Ledger.open(path).events == tuple(event for card in cards for event in card.events)
 
 
 def test_another_way_to_the_file_is_the_same_account(path, tmp_path, monkeypatch):
@@ -230,7 +234,7 @@ def test_the_command_line_keeps_the_account(tmp_path, path):
     assert not (tmp_path / "two.spinney").exists()
     shown = spinney("ledger", path)
     assert "spent 1 of 1.5, 0.5 left, unit add-remove" in shown.out
-    assert "leaf counts" in shown.out
+    assert "leaf counts and means" in shown.out
     assert spinney("ledger", path, "--json").json["remaining"] == "1/2"
     assert sp.load(tmp_path / "one.spinney").card.unit == "add-remove"
 

@@ -98,6 +98,78 @@ def test_moments_are_asked_for_by_name(n_columns: int) -> None:
         assert ("leaves" in model.card_.released) == moments
 
 
+@pytest.mark.parametrize(
+    ("options", "has_moments"),
+    [
+        ({}, True),
+        ({"placement": "uniform"}, True),
+        ({"placement": "fitted"}, True),
+        ({"cutoff": 3, "fixed_depth": 6, "tree_share": "0.3"}, True),
+        ({"unit": "add-remove"}, True),
+        ({"moments": False}, False),
+        ({"rule": "paper"}, False),
+        ({"threshold": 5}, False),
+        ({"placement": "tilted"}, False),
+        ({"fixed_depth": 30, "threshold": None}, False),
+    ],
+    ids=str,
+)
+def test_by_default_leaves_release_moments_where_nothing_speaks_for_bins(square, options, has_moments) -> None:
+    """Up to eight columns, by the PrivTree rule, without a threshold, and where leaves can all be released."""
+    model = sp.KDTreeSynthesizer(1, **options).fit(*square)
+    assert model.plan_.has_moments == has_moments
+    assert model.release_.kind == ("moments" if has_moments else "bins")
+    assert model.card_.parameters["moments"] is options.get("moments")
+
+
+@pytest.mark.parametrize(("n_columns", "has_moments"), [(1, True), (8, True), (9, False), (64, False)])
+def test_the_default_follows_the_number_of_columns(n_columns: int, has_moments: bool) -> None:
+    """Eight columns have moments and nine bins, unless a placement asks for moments; rows come out of both."""
+    schema = sp.Schema({f"c{i}": sp.Real(0, 1) for i in range(n_columns)})
+    table = np.full((20, n_columns), 0.3)
+    assert sp.KDTreeSynthesizer(9).fit(table, schema).plan_.has_moments == has_moments
+    if n_columns < 64:
+        assert sp.KDTreeSynthesizer(9, placement="fitted").fit(table, schema).release_.kind == "moments"
+
+
+def test_the_focus_is_a_share(square) -> None:
+    """Small areas give the tree a fifth of epsilon, where it has not more already; what is spent is the same."""
+    wide, narrow = (sp.KDTreeSynthesizer(10, focus=focus).fit(*square) for focus in ("density", "small areas"))
+    assert narrow.plan_.decision_epsilon == 2 > wide.plan_.decision_epsilon
+    assert narrow.ledger_.spent == wide.ledger_.spent == 10
+    small = sp.KDTreeSynthesizer("0.001", focus="small areas").fit(*square).plan_
+    assert small.decision_epsilon >= Fraction(1, 5000)
+    lists = {name: sp.Category(["a", "b", "c"]) for name in ("k", "l")}
+    table = pa.table({name: ["a", "b", "c"] * 4000 for name in lists} | {"x": [0.5] * 12_000, "y": [0.1] * 12_000})
+    for n_reals, share in ((1, 2), (2, 2), (3, 1)):
+        schema = sp.Schema(lists | {name: sp.Real(0, 1) for name in ("x", "y", "z")[:n_reals]})
+        plan = sp.KDTreeSynthesizer(10).fit(table.append_column("z", table["x"]).select(list(schema)), schema).plan_
+        assert plan.decision_epsilon == share
+    with pytest.raises(ParameterError, match="raise tree_share"):
+        sp.KDTreeSynthesizer(focus="small areas", fixed_depth=30).fit(*square)
+
+
+@pytest.mark.parametrize("n_rows", [1, 300])
+def test_the_default_looks_at_no_row(n_rows: int) -> None:
+    """Tables as unlike as can be, of one public size, are released by one plan, bounds found or stated."""
+    one, other = np.full((n_rows, 2), 0.001), np.random.default_rng(1).random((n_rows, 2))
+    for unit in ("replace-one", "add-remove"):
+        plans = [sp.KDTreeSynthesizer(1, unit=unit).fit(table, SQUARE).plan_ for table in (one, other)]
+        assert plans[0] == plans[1]
+        assert plans[0].has_moments
+
+
+def test_a_budget_too_small_for_moments_is_spent_on_bins(square) -> None:
+    """Where sums would drown beyond the range of numbers counts may still be released, and their errors are theirs."""
+    share = {"tree_share": "4095/4096"}
+    model = sp.KDTreeSynthesizer(Fraction(1, 2**30), **share).fit(*square)
+    assert model.release_.kind == "bins"
+    with pytest.raises(BudgetError, match="empty bins"):
+        sp.KDTreeSynthesizer(1, fixed_depth=40, max_depth=40, threshold=1).fit(*square)
+    with pytest.raises(ParameterError, match="fixed_depth=9 is above max_depth=3"):
+        sp.KDTreeSynthesizer(1, fixed_depth=9, max_depth=3).fit(*square)
+
+
 def test_the_ledger_and_the_card_say_what_was_paid_for(square, fitted) -> None:
     """Two charges that add up to epsilon, leaves on the card, and a scale of noise that is that of the release."""
     decisions, leaves = fitted.card_.events[:2]
@@ -300,8 +372,8 @@ def test_boxes_of_another_shape_are_refused(low, high) -> None:
     [
         ({"rule": "paper"}, ParameterError, "moments=True goes with rule='privtree'"),
         ({"threshold": 5}, ParameterError, "threshold and moments=True exclude each other"),
-        ({"moments": "yes"}, ParameterError, "moments='yes' is not True or False"),
-        ({"moments": 1}, ParameterError, "moments=1 is not True or False"),
+        ({"moments": "yes"}, ParameterError, "moments='yes' is not True, False or None"),
+        ({"moments": 1}, ParameterError, "moments=1 is not True, False or None"),
         ({"placement": "tilted"}, ParameterError, "placement='tilted' is not one of .*moments=False"),
         ({"fixed_depth": 30}, BudgetError, "leaves of empty space .*fewer fixed levels"),
         (

@@ -12,7 +12,7 @@ from matplotlib.collections import PolyCollection, QuadMesh
 
 import spinney as sp
 from spinney.errors import MissingExtraError, ParameterError
-from spinney.release.geometry import bin_boxes
+from spinney.release.geometry import Boxes, bin_boxes
 from spinney.report.picture import comparison_figure, partition_figure, save_figure
 
 PLANE = sp.Schema({"x": sp.Real(0, 8), "y": sp.Real(-1, 1)})
@@ -31,17 +31,33 @@ def rectangles(figure: Any) -> Any:
     return next(part for part in figure.axes[0].collections if isinstance(part, PolyCollection))
 
 
-def test_every_bin_is_a_rectangle_in_its_place() -> None:
-    release = plane()
-    boxes = bin_boxes(release.bins)
+def shown(release: sp.Release) -> tuple[Boxes, Any]:
+    """Boxes and counts of what has rows: released bins, or leaves whose weight, fitted to the total, is above 0."""
+    if release.kind == "bins":
+        return bin_boxes(release.bins), release.bins.noisy_counts
+    is_used = release.density.weights > 0
+    boxes = bin_boxes(release.moments)
+    parts = (part[is_used] for part in (boxes.low, boxes.length, boxes.null_share))
+    return Boxes(*parts), release.density.weights[is_used]
+
+
+each_leaf = pytest.mark.parametrize("moments", [True, False], ids=["moments", "bins"])
+
+
+@each_leaf
+def test_every_bin_is_a_rectangle_in_its_place(moments: bool) -> None:
+    release = plane(moments=moments)
+    boxes, _ = shown(release)
     drawn = np.array([path.get_extents().extents for path in rectangles(partition_figure(release)).get_paths()])
+    assert len(drawn) > 10
     assert np.allclose(drawn, np.hstack([boxes.low, boxes.low + boxes.length]))
 
 
-def test_shades_follow_the_density() -> None:
-    release = plane()
-    boxes = bin_boxes(release.bins)
-    density = release.bins.noisy_counts / boxes.length.prod(axis=1)
+@each_leaf
+def test_shades_follow_the_density(moments: bool) -> None:
+    release = plane(moments=moments)
+    boxes, counts = shown(release)
+    density = counts / boxes.length.prod(axis=1)
     shades = rectangles(partition_figure(release)).get_array()
     assert np.allclose(shades / shades.max(), density / density.max())
     areas = boxes.length.prod(axis=1)
@@ -113,11 +129,12 @@ def test_a_long_list_is_not_labelled_in_full(tmp_path: Path) -> None:
     assert len(figure.axes[0].get_xticklabels()) == 20
 
 
-def test_bins_of_missing_values_lie_nowhere() -> None:
+@each_leaf
+def test_bins_of_missing_values_lie_nowhere(moments: bool) -> None:
     schema = sp.Schema({"x": sp.Real(0, 1, nullable=True), "y": sp.Real(0, 1)})
     table = pa.table({"x": [0.3, None] * 500, "y": [0.5, 0.7] * 500})
-    release = sp.KDTreeSynthesizer(epsilon=5).fit(table, schema).release_
-    is_null = bin_boxes(release.bins).null_share[:, 0] == 1
+    release = sp.KDTreeSynthesizer(epsilon=5, moments=moments).fit(table, schema).release_
+    is_null = shown(release)[0].null_share[:, 0] == 1
     assert is_null.any()
     assert len(rectangles(partition_figure(release)).get_paths()) == (~is_null).sum()
 

@@ -16,10 +16,19 @@ from spinney.release.geometry import bin_boxes
 LINE = sp.Schema({"x": sp.Real(0, 8)})
 
 
-@pytest.fixture(scope="module")
-def fitted(square):
+def tree(square, moments):
     points, schema = square
-    return sp.KDTreeSynthesizer("2").fit(points, schema, entropy=sp.UnsafeSeededEntropy(1))
+    return sp.KDTreeSynthesizer("2", moments=moments).fit(points, schema, entropy=sp.UnsafeSeededEntropy(1))
+
+
+@pytest.fixture(scope="module")
+def binned(square):
+    return tree(square, moments=False)
+
+
+@pytest.fixture(scope="module", params=["moments", "bins"])
+def fitted(square, binned, request):
+    return binned if request.param == "bins" else tree(square, moments=True)
 
 
 def test_a_seed_repeats_the_rows(fitted):
@@ -32,12 +41,12 @@ def test_a_seed_repeats_the_rows(fitted):
 
 
 @pytest.mark.parametrize("n_cores", [1, 3])
-def test_rows_do_not_depend_on_the_number_of_cores(fitted, monkeypatch, n_cores):
+def test_rows_do_not_depend_on_the_number_of_cores(binned, monkeypatch, n_cores):
     """Random streams are cut by rows, not by threads."""
-    rows = fitted.sample(300_000, seed=3)
+    rows = binned.sample(300_000, seed=3)
     assert len(rows) > 2 * placement._STREAM_ROWS
     monkeypatch.setattr(placement, "cpu_count", lambda: n_cores)
-    assert np.array_equal(rows, fitted.sample(300_000, seed=3))
+    assert np.array_equal(rows, binned.sample(300_000, seed=3))
 
 
 def test_rows_leave_no_state_behind(fitted):
@@ -58,8 +67,11 @@ def test_the_number_of_rows_follows_the_table_where_it_is_public(square, fitted)
 def test_the_number_of_rows_follows_the_noisy_total_where_it_is_private(square):
     """Under add-remove a sample has as many rows as the noisy counts add up to, by default."""
     points, schema = square
-    model = sp.KDTreeSynthesizer("2", unit="add-remove").fit(points, schema)
+    model = sp.KDTreeSynthesizer("2", unit="add-remove", moments=False).fit(points, schema)
     assert len(model.sample()) == model.release_.bins.noisy_total
+    model = sp.KDTreeSynthesizer("2", unit="add-remove").fit(points, schema)
+    moments = model.release_.moments
+    assert len(model.sample()) == round(moments.noisy_steps[:, 0].sum() / moments.quantum)
 
 
 @pytest.mark.parametrize("kind", ["numpy", "pyarrow", "pandas", "polars"])
@@ -93,7 +105,8 @@ def test_bad_seeds(fitted, seed):
 
 def test_bad_placement_and_frame(fitted):
     """Misspelt options list what there is."""
-    with pytest.raises(ParameterError, match=r"placement='middle' is not one of 'centre', 'uniform', 'tilted'"):
+    own = "'fitted', 'uniform', 'centre'" if fitted.release_.kind == "moments" else "'centre', 'uniform', 'tilted'"
+    with pytest.raises(ParameterError, match=f"placement='middle' is not one of {own}"):
         fitted.sample(1, placement="middle")
     with pytest.raises(ParameterError, match=r"frame='excel' is not one of"):
         fitted.sample(1, frame="excel")
@@ -120,12 +133,12 @@ def test_an_array_cannot_hold_text_or_dates(people):
         model.sample(3, frame="numpy")
 
 
-def test_every_row_lies_in_a_released_bin(fitted):
+def test_every_row_lies_in_a_released_bin(binned):
     """No row comes from where nothing was released."""
-    boxes = bin_boxes(fitted.release_.bins)
+    boxes = bin_boxes(binned.release_.bins)
     low, high = boxes.low - 1e-12, boxes.low + boxes.length + 1e-12
     for where in ("tilted", "uniform", "centre"):
-        for row in fitted.sample(300, seed=5, placement=where):
+        for row in binned.sample(300, seed=5, placement=where):
             assert ((low <= row) & (row <= high)).all(axis=1).any()
 
 

@@ -211,6 +211,7 @@ def test_logical_moments_come_back_in_their_zone():
         (sp.Integer(0, 120, nullable=True, bits=4), "Integer(low=0, high=120, nullable=True, bits=4)"),
         (sp.Real(bounds="private"), "Real(bounds='private')"),
         (sp.Date("2020-01-01", "2020-01-31"), "Date(low='2020-01-01', high='2020-01-31')"),
+        (sp.Real(0, 1, multiple_of=0.25), "Real(low=0.0, high=1.0, multiple_of=0.25)"),
         (sp.Boolean(), "Boolean()"),
         (sp.Category(["a", "b"]), "Category(values=('a', 'b'))"),
         (sp.Category(range(100)), "Category(values=<100 values>)"),

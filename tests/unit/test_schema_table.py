@@ -26,6 +26,10 @@ ALL_TYPES = sp.Schema(
         "truth": sp.Boolean(nullable=True),
         'text "quoted"\n': sp.Category(["ä", "b\\c", 'd"e', ""], nullable=True),
         "numbers": sp.Category([3, 1, 2]),
+        "fifties": sp.Integer(-100, 1000, multiple_of=50),
+        "cents": sp.Real(bounds="private", multiple_of=0.01, nullable=True),
+        "customer": sp.Identifier(),
+        "order": sp.Identifier(prefix="C-", digits=9),
     }
 )
 
@@ -82,6 +86,10 @@ def test_any_printable_name_survives(name):
         ('type = "real"\nlow = 0', "column 'age': Real: high is missing"),
         ('type = "real"\nlow = 0\nhigh = inf', "column 'age': Real: high=inf is not finite"),
         ('type = "integer"\nlow = 9\nhigh = 1', "column 'age': Integer: low=9 is not below"),
+        ('type = "integer"\nlow = 1\nhigh = 9\nmultiple_of = 50', "column 'age': Integer: no multiple of"),
+        ('type = "date"\nmultiple_of = 2', "column 'age': 'multiple_of' is not an option of type 'date'"),
+        ('type = "identifier"\nnullable = true', "column 'age': Identifier: nullable=True has no meaning"),
+        ('type = "identifier"\nlow = 0', "column 'age': 'low' is not an option of type 'identifier'"),
         ('type = "category"\nvalues = 3', "column 'age': Category: values must be a list"),
         ('type = "date"\nlow = 2020-01-01T00:00:00\nhigh = 2021-01-01', "column 'age': Date: low="),
     ],
@@ -161,7 +169,7 @@ def test_later_changes_of_the_mapping_do_not_reach_the_schema():
 
 def test_columns_awaiting_bounds():
     """The schema knows whose bounds are to come from where, and when the data will show."""
-    assert ALL_TYPES.columns_awaiting_bounds("private") == ["real, private", "zoned, private"]
+    assert ALL_TYPES.columns_awaiting_bounds("private") == ["real, private", "zoned, private", "cents"]
     assert ALL_TYPES.columns_awaiting_bounds("from-data-not-private") == ["real from data"]
     assert ALL_TYPES.has_data_derived_bounds
     filled = ALL_TYPES.with_bounds({"real from data": (0, 1)})

@@ -9,19 +9,23 @@ import pytest
 
 import spinney as sp
 from spinney.errors import BudgetError, ParameterError
-from spinney.partition import kdtree
-from spinney.privacy.ledger import Charge, DiscreteLaplaceCounts, SplitDecisions
+from spinney.partition import kdtree, moments
+from spinney.privacy.ledger import Charge, DiscreteLaplaceCounts, LeafMoments, SplitDecisions
 from spinney.synthesizers import base
 
 MODELS = {
-    "tree": sp.KDTreeSynthesizer("0.1"),
-    "tree, share": sp.KDTreeSynthesizer("1/3", tree_share="1/7"),
-    "tree without decisions": sp.KDTreeSynthesizer("0.1", fixed_depth=4, max_depth=4),
+    "moments": sp.KDTreeSynthesizer("0.1"),
+    "moments, share": sp.KDTreeSynthesizer("1/3", tree_share="1/7"),
+    "moments without decisions": sp.KDTreeSynthesizer("0.1", fixed_depth=4, max_depth=4),
+    "bins": sp.KDTreeSynthesizer("0.1", moments=False),
+    "bins, share": sp.KDTreeSynthesizer("1/3", moments=False, tree_share="1/7"),
+    "bins without decisions": sp.KDTreeSynthesizer("0.1", moments=False, fixed_depth=4, max_depth=4),
     "paper": sp.KDTreeSynthesizer("0.1", rule="paper", fixed_depth=3, max_depth=9),
     "grid": sp.GridSynthesizer("0.1"),
     "grid, add-remove": sp.GridSynthesizer("0.7", unit="add-remove"),
 }
 each_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
+each_leaf = pytest.mark.parametrize("has_moments", [True, False], ids=["moments", "bins"])
 
 
 @each_model
@@ -40,33 +44,38 @@ def test_charges_add_up_to_epsilon_exactly(model, bounds, square):
     assert sum(event.epsilon for event in model.card_.events if isinstance(event, Charge)) == epsilon
 
 
-def test_the_ledger_says_what_was_bought(square):
-    """Decisions and counts are charged apart, with their shares, noise and sensitivity."""
-    model = sp.KDTreeSynthesizer(1, tree_share="0.25", max_depth=10).fit(*square)
-    decisions, counts = model.ledger_.events
+@each_leaf
+def test_the_ledger_says_what_was_bought(square, has_moments):
+    """Decisions and leaves are charged apart, with their shares, noise and sensitivity."""
+    model = sp.KDTreeSynthesizer(1, tree_share="0.25", fixed_depth=0, max_depth=10, moments=has_moments).fit(*square)
+    decisions, leaves = model.ledger_.events
     assert isinstance(decisions, SplitDecisions)
     assert (decisions.epsilon, decisions.levels, decisions.rule) == (Fraction(1, 4), 10, "privtree")
     assert decisions.rate == model.plan_.decision_rate
-    assert counts == DiscreteLaplaceCounts(Fraction(3, 4), sensitivity=2, note=counts.note)
+    kind = LeafMoments if has_moments else DiscreteLaplaceCounts
+    assert leaves == kind(Fraction(3, 4), sensitivity=2, note=leaves.note)
     assert model.plan_.count_rate == Fraction(3, 8)
 
 
-def test_counts_are_paid_for_before_they_are_touched(square, monkeypatch):
+@each_leaf
+def test_counts_are_paid_for_before_they_are_touched(square, monkeypatch, has_moments):
     """When growth begins, the whole release is on the ledger already."""
     ledger = sp.Ledger(limit=1)
     seen = []
-    grow = kdtree._grow
+    mechanism, name = (moments, "grow_leaves") if has_moments else (kdtree, "_grow")
+    grow = getattr(mechanism, name)
 
     def spy(*arguments):
         seen.append(ledger.spent)
         return grow(*arguments)
 
-    monkeypatch.setattr(kdtree, "_grow", spy)
-    sp.KDTreeSynthesizer(1).fit(*square, ledger=ledger)
+    monkeypatch.setattr(mechanism, name, spy)
+    sp.KDTreeSynthesizer(1, moments=has_moments).fit(*square, ledger=ledger)
     assert seen == [1]
 
 
-def test_a_crash_wastes_budget_but_never_hides_it(square):
+@each_leaf
+def test_a_crash_wastes_budget_but_never_hides_it(square, has_moments):
     """If the noise fails, what was charged stays charged."""
 
     class Broken:
@@ -77,17 +86,18 @@ def test_a_crash_wastes_budget_but_never_hides_it(square):
 
     ledger = sp.Ledger(limit=1)
     with pytest.raises(OSError, match="no randomness"):
-        sp.KDTreeSynthesizer(1).fit(*square, ledger=ledger, entropy=Broken())
+        sp.KDTreeSynthesizer(1, moments=has_moments).fit(*square, ledger=ledger, entropy=Broken())
     assert ledger.spent == 1
 
 
-def test_a_shared_ledger_blocks_the_second_release(square, monkeypatch):
+@each_leaf
+def test_a_shared_ledger_blocks_the_second_release(square, monkeypatch, has_moments):
     """Two releases share one limit; the one that does not fit reads nothing."""
     ledger = sp.Ledger(limit="1.5")
-    sp.KDTreeSynthesizer(1).fit(*square, ledger=ledger)
+    sp.KDTreeSynthesizer(1, moments=has_moments).fit(*square, ledger=ledger)
     events = ledger.events
     monkeypatch.setattr(base, "count_cells", None)
-    for model in (sp.KDTreeSynthesizer(1), sp.GridSynthesizer("0.500000001")):
+    for model in (sp.KDTreeSynthesizer(1, moments=has_moments), sp.GridSynthesizer("0.500000001")):
         with pytest.raises(BudgetError, match="1 of 3/2 is spent"):
             model.fit(*square, ledger=ledger)
     assert ledger.events == events
@@ -128,7 +138,8 @@ def test_released_counts_pass_the_threshold(model, square):
 def test_extreme_budgets_work(square, epsilon):
     """At both ends of the allowed range a release is made, with next to nothing and with next to no noise."""
     points, schema = square
-    for model in (sp.KDTreeSynthesizer(epsilon), sp.GridSynthesizer(epsilon, bins=4, threshold=1)):
+    trees = sp.KDTreeSynthesizer(epsilon), sp.KDTreeSynthesizer(epsilon, moments=False)
+    for model in (*trees, sp.GridSynthesizer(epsilon, bins=4, threshold=1)):
         model.fit(points, schema)
         assert model.ledger_.spent == Fraction(epsilon)
     if epsilon == "1000000":

@@ -70,6 +70,7 @@ class Baseline(FrontDoor, ABC):
         if delta == 0:
             raise ParameterError("delta=0 is not possible with Gaussian noise; give a small one such as '1e-6'")
         table = open_table(frame, schema)
+        self._refuse_forest_only(schema)
         if unit.n_is_public and table.n_rows == 0:
             raise InputError("the table has no rows; there is nothing to release")
         if schema.awaits_bounds or schema.has_data_derived_bounds:

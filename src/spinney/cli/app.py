@@ -11,6 +11,7 @@ import click
 from spinney import __version__
 from spinney.cli.card import card
 from spinney.cli.demo import demo
+from spinney.cli.explain import explain
 from spinney.cli.fit import fit
 from spinney.cli.ledger import ledger
 from spinney.cli.outcome import WRONG_CALL, exit_status, report
@@ -57,7 +58,7 @@ def app(ctx: click.Context) -> None:
         ctx.exit(WRONG_CALL)
 
 
-for verb in (schema, fit, sample, card, picture, ledger, demo, paper):
+for verb in (schema, fit, sample, card, explain, picture, ledger, demo, paper):
     app.add_command(verb)
 
 

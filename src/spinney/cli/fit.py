@@ -25,6 +25,7 @@ _TREE_ONLY = (
     "smallest_edge",
     "cutoff",
     "moments",
+    "focus",
     "tree_share",
     "axes",
 )
@@ -59,7 +60,12 @@ _PARAMETERS: tuple[Callable[[Any], Any], ...] = (
     click.option(
         "--moments/--no-moments",
         default=None,
-        help="Tree: leaves release the means of their rows too; for up to about eight columns. Default: no.",
+        help="Tree: leaves release the means of their rows too, or counts alone. Default: up to eight columns.",
+    ),
+    click.option(
+        "--focus",
+        type=click.Choice(["density", "small areas"]),
+        help="Tree with moments: what it shall show best, the table as a whole or little boxes. Default: density.",
     ),
     click.option(
         "--tree-share", metavar="SHARE", help="Tree: the part of epsilon for split decisions, between 0 and 1."
@@ -85,7 +91,7 @@ _PARAMETERS: tuple[Callable[[Any], Any], ...] = (
     click.option(
         "--placement",
         type=click.Choice(PLACEMENTS),
-        help="Where sampled rows lie in their bin. Default: tilted, with --moments fitted.",
+        help="Where sampled rows lie in their leaf. Default: fitted with moments, tilted without.",
     ),
     click.option(
         "--bounds-share", metavar="SHARE", help='The part of epsilon that pays for bounds = "private". Default: 0.1.'
@@ -106,6 +112,7 @@ def _with_parameters(command: Callable[..., None]) -> Callable[..., None]:
     cls=Verb,
     examples=(
         "spinney fit people.csv --schema schema.toml --epsilon 1 --out people.spinney",
+        "spinney fit people.csv --schema schema.toml --epsilon 1 --no-moments --threshold 5 --out people.spinney",
         "spinney fit people.parquet --schema schema.toml --epsilon 1/3 --rule paper --out people.spinney",
         "spinney fit people.csv --schema schema.toml --epsilon 1 --method grid --bins 20 --out people.spinney",
         "spinney fit people.csv --schema schema.toml --epsilon 1 --out people.spinney --ledger people.ledger",

@@ -69,7 +69,7 @@ def _described(account: Ledger) -> dict[str, object]:
 
 
 def _text(account: Ledger) -> str:
-    from spinney.privacy.ledger import decimal, event_line
+    from spinney.privacy.ledger import decimal, event_lines
 
     limits = ", no limit"
     if account.limit is not None and account.remaining is not None:
@@ -80,4 +80,4 @@ def _text(account: Ledger) -> str:
         if account.delta_limit is not None and account.remaining_delta is not None:
             limits = f" of {decimal(account.delta_limit)}, {decimal(account.remaining_delta)} left"
         lines.append(f"delta {decimal(account.spent_delta)}{limits}")
-    return "\n".join([*lines, *(f"  {event_line(event)}" for event in account.events)])
+    return "\n".join([*lines, *(f"  {line}" for event in account.events for line in event_lines(event))])

@@ -34,7 +34,7 @@ PLACEMENTS = ("tilted", "fitted", "uniform", "centre")
 @click.option(
     "--placement",
     type=click.Choice(PLACEMENTS),
-    help="Where rows lie in their bin; by default as the release was fitted.",
+    help="Where rows lie in their leaf; by default as the release was fitted.",
 )
 @force_option
 @json_option

@@ -30,6 +30,7 @@ def schema(table: str, out: str | None, private_bounds: bool, force: bool) -> No
 
     TABLE is a CSV or Parquet file, or - for CSV on standard input. Names and types are filled in. Bounds, categories
     and nulls are left for a person to state from public knowledge: which values happen to be in the table is private.
+    The template says how to state identifiers, steps and rules between columns too.
     """
     from spinney.cli.tables import read_types
     from spinney.cli.template import schema_template

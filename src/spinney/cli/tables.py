@@ -21,7 +21,7 @@ import pyarrow.parquet as pq
 from spinney.cli.texts import parse_texts
 from spinney.errors import InputError, ParameterError
 from spinney.files import write_whole
-from spinney.schema.columns import Boolean, Column, Real
+from spinney.schema.columns import Boolean, Column, Identifier, Real
 from spinney.schema.table import Schema
 
 _PARQUET = (".parquet", ".pq")
@@ -146,7 +146,7 @@ def _read_typed(data: Any, names: list[str], schema: Schema) -> pa.Table:
         # The cause quotes values of the table.
         raise (_told(err) if name is None else _unreadable(name, schema)) from None
     for index, name in enumerate(names):
-        if name in schema and pa.types.is_string(types[name]):
+        if name in schema and pa.types.is_string(types[name]) and not isinstance(schema[name], Identifier):
             try:
                 values = parse_texts(table[name], schema[name])
             except (pa.ArrowInvalid, InputError):
@@ -157,6 +157,8 @@ def _read_typed(data: Any, names: list[str], schema: Schema) -> pa.Table:
 
 def _first_type(column: Column) -> pa.DataType:
     """What the reader makes of a column: numbers and truth values have one spelling each, the rest is parsed later."""
+    if isinstance(column, Identifier):
+        return pa.binary()  # nothing is made of it, so nothing can be wrong with it
     if isinstance(column, Real):
         return pa.float64()
     return pa.bool_() if isinstance(column, Boolean) else pa.string()

@@ -23,10 +23,26 @@ _PREAMBLE = """\
 # bounds cost little, and values outside are moved to the nearest bound. Where nothing is known, `bounds = "private"`
 # in place of low and high pays for them out of epsilon.
 #
-# Take away the "# " before a line to state it. `nullable = true` says that values may be missing.
+# Take away the "# " before a line to state it. `nullable = true` says that values may be missing. A column that names
+# rows or people (a customer number, an e-mail address) is an "identifier": it is never read, and made afresh.
+#
+# Two more things may be stated: `multiple_of = 50` of integers and reals that come in steps, and at the end of the file
+# what holds between columns:
+#
+#     [[rules]]
+#     type = "at-most"      # column is never larger than other
+#     column = "start"
+#     other = "end"
+#
+#     [[rules]]
+#     type = "empty-when"   # column is missing exactly when other has one of the values
+#     column = "end"
+#     other = "status"
+#     values = ["open"]
 """
 _VALUES = ['# values = ["", ""]  # every value the column may take, whether or not it occurs']
 _CODES = ['# if the numbers are codes: type = "category" and values = [1, 2] or ["001", "002"]']
+_NAMES = ['# if it names a row or a person: type = "identifier" alone']
 _NULLABLE = "# nullable = true"
 
 
@@ -54,7 +70,7 @@ def _entry(kind: Any, pays_for_bounds: bool) -> list[str]:
     if types.is_boolean(kind):
         return ['type = "boolean"']
     if types.is_integer(kind):
-        return ['type = "integer"', *bounds("# low = ", "# high = "), *_CODES]
+        return ['type = "integer"', *bounds("# low = ", "# high = "), *_CODES, *_NAMES]
     if types.is_floating(kind) or types.is_decimal(kind):
         return ['type = "real"', *bounds("# low = ", "# high = ")]
     if types.is_date(kind):
@@ -64,10 +80,8 @@ def _entry(kind: Any, pays_for_bounds: bool) -> list[str]:
         blanks = bounds("# low = 1900-01-01T00:00:00", "# high = 2099-12-31T23:59:59")
         return ['type = "datetime"', *zone, *blanks]
     if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
-        return ['type = "category"', *_VALUES]
-    return [
-        '# type = ""  # the file does not say: real, integer, boolean, date, datetime or category; or drop the column'
-    ]
+        return ['type = "category"', *_VALUES, *_NAMES]
+    return ['# type = ""  # not in the file: real, integer, boolean, date, datetime, category, identifier; or drop it']
 
 
 def _known_zone(zone: str) -> str:

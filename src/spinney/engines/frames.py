@@ -2,7 +2,7 @@
 
 Opening a table compares names and types only. Values are looked at column by column when cells are counted;
 whatever is wrong with them is reported by column name and kind of mistake, never by value, and conversion
-errors of other libraries are not passed on because their messages quote the data.
+errors of other libraries are not passed on because their messages quote the data. Identifiers are never looked at.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from spinney.engines.objects import LARGEST_INTEGER, convert_objects
 from spinney.errors import InputError, SchemaError
-from spinney.schema.columns import Boolean, Category, Column, Date, Datetime, Integer, Real
+from spinney.schema.columns import Boolean, Category, Column, Date, Datetime, Identifier, Integer, Real
 from spinney.schema.table import Schema
 
 FrameKind = Literal["pandas", "polars", "pyarrow", "numpy"]
@@ -52,6 +52,8 @@ class Table:
     def physical(self, name: str) -> Physical:
         """The values of one column as numbers, or an InputError that names the column."""
         column = self.schema[name]
+        if isinstance(column, Identifier):
+            raise SchemaError(f"column {name!r} is an identifier, whose values are never read; leave it out")
         try:
             if isinstance(column, Real):
                 return Physical(_floats(self._column(name)))
@@ -83,6 +85,8 @@ def _open_array(array: NDArray[Any], schema: Schema) -> Table:
         raise SchemaError(f"an array of dtype {array.dtype} is not numeric; pass a data frame for other types")
     position = {name: index for index, name in enumerate(schema)}
     for name, column in schema.items():
+        if isinstance(column, Identifier) and column.is_text:
+            raise SchemaError(f"column {name!r}: a numeric array cannot hold texts; leave the prefix out")
         if isinstance(column, (Date, Datetime)) or column.is_text:
             raise SchemaError(f"column {name!r} is of type {column.type_name}, which a numeric array cannot hold")
     return Table("numpy", len(array), schema, lambda name: _native(array[:, position[name]]))
@@ -123,7 +127,9 @@ def _open_frame(frame: Any, schema: Schema) -> Table:
             raise SchemaError(
                 f"column {name!r} is in the schema but not in the table; add it or take it out of the schema"
             )
-        dtype = wrapped.schema[name]
+        if isinstance(column, Identifier):  # of any type: nothing will look at it
+            continue
+        dtype = wrapped[name].dtype
         if not _is_object(frame, name, dtype) and not _fits(dtype, column):
             raise SchemaError(
                 f"column {name!r} has type {dtype} in the table, which does not fit {column.type_name} ({column!r}); "
@@ -131,7 +137,7 @@ def _open_frame(frame: Any, schema: Schema) -> Table:
             )
 
     def values(name: str) -> Any:
-        if _is_object(frame, name, wrapped.schema[name]):
+        if _is_object(frame, name, wrapped[name].dtype):
             return convert_objects(wrapped[name].to_list(), schema[name])
         return wrapped[name]
 

@@ -18,6 +18,7 @@ from spinney.errors import InputError
 from spinney.partition.counts import CellCounts
 from spinney.partition.zorder import add_axis, spread_tables
 from spinney.progress import progress
+from spinney.schema.columns import Identifier
 from spinney.schema.lattice import Lattice
 
 _BLOCK = 1 << 15
@@ -60,6 +61,8 @@ def _count_part(columns: list[AxisCells], lattice: Lattice, start: int, stop: in
 def check_values(table: Table) -> None:
     """Raise an InputError that names the first column with values that cannot be counted."""
     for name, column in table.schema.items():
+        if isinstance(column, Identifier):
+            continue
         physical = table.physical(name)
         is_missing = ~np.isfinite(physical.values) if physical.is_null is None else physical.is_null
         if not column.nullable and is_missing.any():

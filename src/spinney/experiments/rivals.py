@@ -4,7 +4,8 @@ A rival's one release holds sets of every size: points come in an order, and the
 post-processing (`prefix`). Ours differ by their settings: a grid has as many points as bins above the threshold, so
 its curve runs over bin widths; the tree's settings are depths, and the lemma's cutoff and threshold or a part of them.
 The setting that a user would get without choosing is marked; choosing the best by its distance looks at the private
-rows, and is labelled so. Leaf moments count by their leaves, and are measured by evenly spread rows.
+rows, and is labelled so. Spinney's default, "moments", counts by its leaves and is measured by evenly spread rows;
+"spinney" is PrivTree with bins (`trials` says why its key has stayed).
 
 Theirs is (epsilon, 1e-6)-private, ours pure epsilon, both in the unit replace-one. "Leak" is Algorithm 1 where the
 first rows of the private table may be published; it knows what the others do not.
@@ -97,8 +98,8 @@ def _ours(task: Task, n_rows: int) -> Synthesizer:
 
 
 def _run_moments(params: Params, task: Task, points: trials.Points, gamma: float, kappa: float) -> Record:
-    """Leaf moments describe a density rather than points; evenly spread rows stand for it."""
-    model = KDTreeSynthesizer(task["epsilon"], moments=True)
+    """Spinney's default. Leaf moments describe a density rather than points; evenly spread rows stand for it."""
+    model = KDTreeSynthesizer(task["epsilon"])
     model.fit(points, mixtures.box_schema(points.shape[1]), entropy=UnsafeSeededEntropy(task["seed"]))
     rows = model.sample(params["sampled_rows"], seed=task["seed"])
     equal = np.full(len(rows), 1 / len(rows))

@@ -38,8 +38,8 @@ _NAMES = {
     "paper": "tree (paper's Algorithm 2)",
     "grid automatic": "grid, automatic settings",
     "paper automatic": "paper's tree, automatic settings",
-    "spinney": "Spinney's default",
-    "moments": "Spinney with leaf moments",
+    "spinney": "PrivTree with bins",
+    "moments": "Spinney's default",
 }
 _RIVALS = ("balog1", "balog1 leak", "balog2")
 _OURS = ("grid", "grid automatic", "paper", "paper automatic", "spinney", "moments")
@@ -53,8 +53,8 @@ _STYLES = {
     "paper": (RED, "o", "-"),
     "grid automatic": (ORANGE, "o", ""),
     "paper automatic": (RED, "o", ""),
-    "spinney": (BLUE, "s", ""),
-    "moments": (SKY, "D", ""),
+    "spinney": (SKY, "D", ""),
+    "moments": (BLUE, "s", ""),
 }
 # Of repetitions, beyond which a published distance is called another one. One more run than ours has its own noise.
 _DEVIATIONS = 3.0

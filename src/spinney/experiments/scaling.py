@@ -159,7 +159,7 @@ def _draw(results: Results) -> Figure:
             )
         curve(
             axes, results, "epsilon", params["epsilons"], "mmd",
-            label="Spinney's default tree", style=_SPINNEY, method="spinney", n_axes=n_axes,
+            label="PrivTree with bins", style=_SPINNEY, method="spinney", n_axes=n_axes,
         )  # fmt: skip
         _benchmark(axes, results, n_axes)
         nothing = results.mean("mmd", method="nothing", n_axes=n_axes)
@@ -204,7 +204,7 @@ def _table(results: Results) -> str:
         lines: list[tuple[str, dict[str, Any]]] = [
             (f"grid, w = {width:g}", {"method": "paper", "bin_width": width}) for width in params["bin_widths"]
         ]
-        lines += [("Spinney's default tree", {"method": "spinney"}), ("releasing nothing", {"method": "nothing"})]
+        lines += [("PrivTree with bins", {"method": "spinney"}), ("releasing nothing", {"method": "nothing"})]
         for name, method in lines:
             wanted = method | {"n_axes": n_axes}
             if name == "releasing nothing":
@@ -255,7 +255,7 @@ def _verdict(results: Results) -> str:
         )
         ours = results.mean("mmd", method="spinney", n_axes=n_axes, epsilon=last)
         both.append(f"{number(ours)} and {number(grid)} (d = {n_axes})")
-    parts.append(f"At ε = {last}, Spinney's default tree against the better grid: {', '.join(both)}.")
+    parts.append(f"At ε = {last}, PrivTree with bins against the better grid: {', '.join(both)}.")
     return points(parts)
 
 

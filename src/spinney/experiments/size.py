@@ -55,7 +55,8 @@ def _worse_than_nothing(results: Results) -> list[str]:
             if epsilons:
                 cases.append(f"{_label(one)} at ε = {', '.join(epsilons)}")
         if cases:
-            sentences.append(f"Further away than nothing with {trials.NAMES[method]}: {'; '.join(cases)}.")
+            name = sentence_case(trials.NAMES[method])
+            sentences.append(f"{name}, further away than nothing: {'; '.join(cases)}.")
     return sentences
 
 

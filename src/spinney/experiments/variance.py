@@ -45,7 +45,7 @@ def _verdict(results: Results) -> str:
 
 
 def _resolution(results: Results, tight: sweep.Case) -> str:
-    """Why Spinney's curve goes flat, if it does and single cells are wider than a cluster."""
+    """Why PrivTree's curve goes flat, if it does and single cells are wider than a cluster."""
     *_, before, last = (
         sweep.mean_distance(results, tight, "spinney", epsilon) for epsilon in results.params["epsilons"]
     )
@@ -54,8 +54,8 @@ def _resolution(results: Results, tight: sweep.Case) -> str:
     if abs(last / before - 1) > 0.1 or width < 2 * tight["spread"]:
         return ""
     return (
-        f"Spinney's curve for tight clusters goes flat at the resolution of its lattice: {n_cells} cells an axis, each "
-        f"{width:g} wide; more `bits` on the columns would lower it."
+        f"PrivTree's curve for tight clusters goes flat at the resolution of its lattice: {n_cells} cells an axis, "
+        f"each {width:g} wide; more `bits` on the columns would lower it."
     )
 
 

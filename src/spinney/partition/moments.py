@@ -42,7 +42,7 @@ QUANTUM = 1024
 
 
 @dataclass(frozen=True, slots=True)
-class _Leaves:
+class Leaves:
     """Leaves of the tree in the order of making. `start` and `stop` are sensitive."""
 
     codes: Codes
@@ -51,7 +51,7 @@ class _Leaves:
     stop: Indices
 
     def __repr__(self) -> str:
-        return "_Leaves(sensitive)"
+        return "Leaves(sensitive)"
 
 
 def check_leaves(plan: SplitPlan, lattice: Lattice) -> None:
@@ -83,9 +83,9 @@ def release_moments(
     check_leaves(plan, lattice)
     pay(plan, lattice, ledger, entropy, what)  # [step 1] charge before touch
 
-    leaves = _grow(counts, plan, entropy)
+    leaves = grow_leaves(counts, plan, entropy)
     order = np.lexsort(leaves.codes.T[::-1])  # the order of making must not show
-    leaves = _Leaves(leaves.codes[order], leaves.depths[order], leaves.start[order], leaves.stop[order])
+    leaves = Leaves(leaves.codes[order], leaves.depths[order], leaves.start[order], leaves.stop[order])
     first, size, is_measured = leaf_cells(leaves.codes, leaves.depths, lattice)
     steps = _true_steps(counts, leaves, first, size, is_measured)
     rate = plan.count_rate / QUANTUM
@@ -93,13 +93,13 @@ def release_moments(
     return NoisyMoments(lattice, leaves.codes, leaves.depths, noisy_steps, QUANTUM, rate)
 
 
-def _grow(counts: CellCounts, plan: SplitPlan, entropy: Entropy) -> _Leaves:
+def grow_leaves(counts: CellCounts, plan: SplitPlan, entropy: Entropy) -> Leaves:
     """Split from the root down, empty nodes like all others; every node that may split draws its own noise."""
     lattice, true_codes = counts.lattice, counts.true_codes
     before = np.concatenate([[0], np.cumsum(counts.true_counts)])
     codes = np.zeros((1, lattice.n_words), dtype=np.uint64)
     start, stop = np.array([0]), np.array([len(true_codes)])
-    made: list[_Leaves] = []
+    made: list[Leaves] = []
     for depth in progress(range(plan.max_depth + 1), "planting the tree", unit="level"):
         if depth < plan.fixed_depth:  # [step 2]
             splits = np.ones(len(codes), dtype=np.bool_)
@@ -110,11 +110,11 @@ def _grow(counts: CellCounts, plan: SplitPlan, entropy: Entropy) -> _Leaves:
             splits = np.zeros(len(codes), dtype=np.bool_)
         is_leaf = ~splits
         depths = np.full(int(is_leaf.sum()), depth, dtype=np.int64)
-        made.append(_Leaves(codes[is_leaf], depths, start[is_leaf], stop[is_leaf]))
+        made.append(Leaves(codes[is_leaf], depths, start[is_leaf], stop[is_leaf]))
         codes, start, stop = _children(codes[splits], start[splits], stop[splits], true_codes, depth, lattice)
         if not len(codes):
             break
-    return _Leaves(*(np.concatenate([getattr(part, name) for part in made]) for name in _Leaves.__slots__))
+    return Leaves(*(np.concatenate([getattr(part, name) for part in made]) for name in Leaves.__slots__))
 
 
 def _children(
@@ -135,7 +135,7 @@ def _children(
 
 
 def _true_steps(
-    counts: CellCounts, leaves: _Leaves, first: Indices, size: Indices, is_measured: NDArray[np.bool_]
+    counts: CellCounts, leaves: Leaves, first: Indices, size: Indices, is_measured: NDArray[np.bool_]
 ) -> Indices:
     """Count and offset sums of every leaf in steps of 1 / QUANTUM: (n_leaves, 1 + n_axes). SENSITIVE: [step 4]."""
     steps = np.zeros((len(leaves.depths), 1 + counts.lattice.n_axes), dtype=np.int64)

@@ -37,7 +37,7 @@ class ExactLaw:
 
     def __init__(self, cumulative: Cumulative) -> None:
         self._cumulative = cumulative
-        lower, precision = _scaled_bounds(cumulative, _WORD, _FIRST_PRECISION)
+        lower, precision = scaled_bounds(cumulative, _WORD, _FIRST_PRECISION)
         self._precision = precision
         # [table] A word below thresholds[i] certainly means X <= i; from thresholds[i] + 2 on it certainly means X > i.
         self._thresholds = np.array([low for low, _ in lower], dtype=np.int64)
@@ -62,7 +62,7 @@ class ExactLaw:
             for word in entropy.words(2):
                 bits = bits << _WORD | int(word)
                 n_bits += _WORD
-            bounds, precision = _scaled_bounds(self._cumulative, n_bits, max(precision, n_bits + 64))
+            bounds, precision = scaled_bounds(self._cumulative, n_bits, max(precision, n_bits + 64))
             index = 0
             while index < len(bounds) and bits >= bounds[index][1]:
                 index += 1
@@ -70,7 +70,7 @@ class ExactLaw:
                 return index
 
 
-def _scaled_bounds(cumulative: Cumulative, n_bits: int, precision: int) -> tuple[list[tuple[int, int]], int]:
+def scaled_bounds(cumulative: Cumulative, n_bits: int, precision: int) -> tuple[list[tuple[int, int]], int]:
     """Integers (low, high) around 2^n_bits F(i), at most 2 apart, and the precision that gave them.
 
     low <= 2^n_bits F(i) <= high: bits < low means u < F(i) for certain, bits >= high means u >= F(i).

@@ -60,7 +60,7 @@ class DiscreteGaussian:
         self.variance = variance
         self._scale = math.isqrt(int(variance)) + 1  # t
         self._proposals = discrete_laplace(Fraction(1, self._scale))
-        self._wholes, self._parts = _exponentials()
+        self._wholes, self._parts = exponentials()
 
     def draw(self, n: int, entropy: Entropy) -> Integers:
         """`n` independent draws."""
@@ -230,7 +230,7 @@ def _short(value: Fraction) -> str:
 
 
 @lru_cache(maxsize=1)
-def _exponentials() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def exponentials() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """exp(-i) and exp(-i/64) for i < 64, correctly rounded but for a last-place doubt."""
     with flint.ctx.workprec(_PRECISION):
         wholes = [float((-flint.arb(i)).exp()) for i in range(_N_PARTS)]

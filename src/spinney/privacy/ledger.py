@@ -2,8 +2,9 @@
 
 Events are frozen data. A mechanism charges first and reads counts afterwards, so a crash can waste budget but
 never under-count it. Epsilon and delta compose by addition, in exact fractions; an account is pure unless it was
-opened with a delta. Two kinds of event carry no epsilon because no finite one would be true: they brand the ledger,
-and with it every card made from it.
+opened with a delta. What is composed more closely than by addition (`composition`) is one charge that lists its parts,
+and is checked before it is taken. Two kinds of event carry no epsilon because no finite one would be true: they brand
+the ledger, and with it every card made from it.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 from spinney.errors import BudgetError, ParameterError
 from spinney.privacy.budget import Unit, parse_delta, parse_epsilon
+from spinney.privacy.parts import Part, part_from_dict, part_line, part_to_dict
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,6 +65,27 @@ class DiscreteGaussianVector:
 
 
 @dataclass(frozen=True, slots=True)
+class Selection:
+    """Choices out of public lists by the exponential mechanism, of `epsilon` in all.
+
+    A choice with P(i) proportional to exp(rate * score), of scores that a row changes by at most D, costs 2 * rate * D.
+    """
+
+    epsilon: Fraction
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class ComposedRelease:
+    """Several mechanisms paid for together: within (epsilon, delta) as a whole, by `composition.composed_delta`."""
+
+    epsilon: Fraction
+    delta: Fraction
+    parts: tuple[Part, ...]
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
 class NotPrivate:
     """Something was taken from the data without noise. No guarantee survives this event."""
 
@@ -76,12 +99,21 @@ class UnsafeEntropy:
     note: str
 
 
-Charge = DiscreteLaplaceCounts | LeafMoments | SplitDecisions | DiscreteGaussianVector
+Charge = DiscreteLaplaceCounts | LeafMoments | SplitDecisions | DiscreteGaussianVector | Selection | ComposedRelease
 Brand = NotPrivate | UnsafeEntropy
 Event = Charge | Brand
 _EVENTS: dict[str, type[Event]] = {
     kind.__name__: kind
-    for kind in (DiscreteLaplaceCounts, LeafMoments, SplitDecisions, DiscreteGaussianVector, NotPrivate, UnsafeEntropy)
+    for kind in (
+        DiscreteLaplaceCounts,
+        LeafMoments,
+        SplitDecisions,
+        DiscreteGaussianVector,
+        Selection,
+        ComposedRelease,
+        NotPrivate,
+        UnsafeEntropy,
+    )
 }
 _FRACTIONS = ("epsilon", "delta", "rate", "sensitivity_squared", "variance")
 
@@ -193,6 +225,8 @@ class Ledger:
                 raise BudgetError(f"epsilon={charge.epsilon} is negative; what was spent cannot be earned back")
             if delta_of(charge) < 0:
                 raise BudgetError(f"delta={delta_of(charge)} is negative; what was spent cannot be earned back")
+            if isinstance(charge, ComposedRelease):
+                _check_parts(charge, self.unit)
         with _TURN:
             self.require(total_epsilon(charges), unit=self.unit, delta=total_delta(charges))
             if self._parent is not None:
@@ -221,7 +255,7 @@ def total_delta(events: Iterable[Event]) -> Fraction:
 
 def delta_of(event: Event) -> Fraction:
     """An event's delta; 0 for what is pure."""
-    return event.delta if isinstance(event, DiscreteGaussianVector) else Fraction(0)
+    return event.delta if isinstance(event, DiscreteGaussianVector | ComposedRelease) else Fraction(0)
 
 
 def brands(events: Iterable[Event]) -> list[Brand]:
@@ -243,12 +277,20 @@ def event_line(event: Event) -> str:
     return f"{amount:>10}  {event.note}"
 
 
+def event_lines(event: Event) -> list[str]:
+    """An event as lines of an account: `event_line`, and below it the parts of what was paid for together."""
+    parts = event.parts if isinstance(event, ComposedRelease) else ()
+    return [event_line(event), *(f"{'':>10}    {part_line(part)}" for part in parts)]
+
+
 def event_to_dict(event: Event) -> dict[str, Any]:
     """An event as JSON-ready data; fractions become text."""
     described: dict[str, Any] = {"event": type(event).__name__}
     for field in fields(event):
         value = getattr(event, field.name)
         described[field.name] = str(value) if isinstance(value, Fraction) else value
+    if isinstance(event, ComposedRelease):
+        described["parts"] = [part_to_dict(part) for part in event.parts]
     return described
 
 
@@ -259,4 +301,19 @@ def event_from_dict(described: dict[str, Any]) -> Event:
     for name in _FRACTIONS:
         if name in values:
             values[name] = Fraction(values[name])
+    if kind is ComposedRelease:
+        values["parts"] = tuple(part_from_dict(part) for part in values["parts"])
     return kind(**values)
+
+
+def _check_parts(charge: ComposedRelease, unit: Unit) -> None:
+    """Refuse a composed charge whose parts cost more than it says, in the unit of the account."""
+    from spinney.privacy.composition import check_claim, composed_delta
+
+    check_claim(charge.epsilon, charge.delta)
+    least = composed_delta(charge.parts, charge.epsilon, unit)
+    if least > charge.delta:
+        raise BudgetError(
+            f"the parts of {charge.note!r} cost delta={float(least):.6g} at epsilon={charge.epsilon} in unit "
+            f"{unit.value}, more than the {float(charge.delta):.6g} charged; take the parts that least_noise gives"
+        )

@@ -16,7 +16,7 @@ from spinney.privacy.ledger import (
     brands,
     decimal,
     event_from_dict,
-    event_line,
+    event_lines,
     event_to_dict,
     total_delta,
     total_epsilon,
@@ -139,7 +139,7 @@ class Card:
             self.essentials,
             "  charged",
         ]
-        lines += [f"    {event_line(event)}" for event in self.events]
+        lines += [f"    {line}" for event in self.events for line in event_lines(event)]
         lines.append("  plan")
         lines += [f"    {name:<22} {value}" for name, value in self.plan.items()]
         lines.append("  columns")

@@ -50,11 +50,11 @@ def bin_boxes(bins: NoisyBins | NoisyMoments) -> Boxes:
             n_value_cells = np.maximum(stop - start, 0)
             null_share[:, index] = np.where(holds_null, 1 / (n_value_cells + 1), 0)
             stop = np.maximum(stop, start)
-        low[:, index], length[:, index] = _extent(axis, start, stop)
+        low[:, index], length[:, index] = extent(axis, start, stop)
     return Boxes(low, length, null_share)
 
 
-def _extent(axis: Axis, start: NDArray[np.int64], stop: NDArray[np.int64]) -> tuple[Matrix, Matrix]:
+def extent(axis: Axis, start: NDArray[np.int64], stop: NDArray[np.int64]) -> tuple[Matrix, Matrix]:
     """Cells start..stop-1 in the units of the column: low end and length."""
     if axis.kind == "real":
         low = np.maximum(axis.origin + start / axis.scale, axis.low)

@@ -5,7 +5,8 @@
     density    along an axis proportional to exp(alpha u) on [-1, 1], with the leaf's mean, drawn together around it
 
 Each step is a function of arrays. Offsets u are in half-edges of the leaf; the prior for a mean is the lean
-(`geometry`), with the variance 1/3 of a row that may lie anywhere.
+(`geometry`), with the variance 1/3 of a row that may lie anywhere. Where leaves of four columns and more barely
+stand out from the noise, weights and means are posterior means instead (`posterior`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from spinney.compiled import compiled
 from spinney.partition.bins import NoisyMoments, leaf_cells
 from spinney.partition.zorder import split_axes
 from spinney.release.geometry import Boxes, bin_boxes, shifts
+from spinney.release.posterior import leaf_posterior
 
 Floats = NDArray[np.float64]
 
@@ -33,6 +35,9 @@ _STANDS_OUT = 1.5
 _HOLDS_ROWS = 2.0
 # E[z; z > 1.5] for noise of deviation 1: 0.130 if it is Gaussian, 0.132 if it is Laplace.
 _LIFTED = 0.13
+# Where the mean count of a leaf is below this many deviations of its noise, a posterior says more than a fit. Up to
+# three columns the two are as good.
+_FAINT = 5.0
 # Below this slope the exponential law is uniform to more digits than a float has.
 FLAT = 1e-5
 
@@ -56,14 +61,41 @@ def reconstruct(moments: NoisyMoments, total: float | None) -> LeafDensity:
     if total is None:
         total = max(1.0, float(noisy_counts.sum()))
     variance = coordinate_variance(is_measured.sum(axis=1) + 1, float(moments.rate) * moments.quantum)
+    signal = total / len(moments) / float(np.sqrt(variance).mean())
+    if signal < _FAINT and moments.lattice.n_axes > 3:
+        return _faint_density(moments, noisy_counts, noisy_sums, is_measured, total, signal)
     weights = leaf_weights(noisy_counts, variance, total)
     lean = 2 * shifts(moments, weights)
     means = np.where(is_measured, leaf_means(weights, noisy_sums, lean, variance), 0.0)
     slopes = exponential_slopes(means)
-    signal = total / len(moments) / float(np.sqrt(variance).mean())
     part = automatic_spread(moments, weights, means, widest_spread(moments.lattice.n_axes, signal))
     spread = np.where(is_measured, part, 1.0)
     return LeafDensity(bin_boxes(moments), weights, means, slopes, spread)
+
+
+def _faint_density(
+    moments: NoisyMoments,
+    noisy_counts: Floats,
+    noisy_sums: Floats,
+    is_measured: NDArray[np.bool_],
+    total: float,
+    signal: float,
+) -> LeafDensity:
+    """The density of leaves that barely stand out: posterior means, and rows spread over where a mean may lie."""
+    scale = 1 / (float(moments.rate) * moments.quantum)
+    posterior = leaf_posterior(noisy_counts, noisy_sums, is_measured, scale, total)
+    held = float(posterior.rows.sum())
+    weights = posterior.rows * (total / held) if held > 0 else np.full(len(moments), total / len(moments))
+    means = posterior.means.clip(-LARGEST_MEAN, LARGEST_MEAN)
+    slopes = exponential_slopes(means)
+    part = automatic_spread(moments, weights, means, widest_spread(moments.lattice.n_axes, signal))
+    spread = np.where(is_measured, spread_with_doubt(part, slopes, posterior.variances), 1.0)
+    return LeafDensity(bin_boxes(moments), weights, means, slopes, spread)
+
+
+def spread_with_doubt(part: float, slopes: Floats, doubt: Floats) -> Floats:
+    """The part f of a leaf with f^2 V = part^2 V + doubt: rows' own variance and that of their mean; at most 1."""
+    return np.sqrt(np.minimum(part**2 + doubt / exponential_variances(slopes), 1.0))
 
 
 def widest_spread(n_axes: int, signal: float) -> float:

@@ -18,6 +18,7 @@ from spinney.errors import FileError, ParameterError
 from spinney.files import write_whole
 from spinney.release.binned import BinnedRelease
 from spinney.release.card import Card
+from spinney.release.forest import ForestRelease
 from spinney.release.frames import check_frame_kind
 from spinney.release.generator import GeneratorRelease
 from spinney.release.model import Release
@@ -28,7 +29,7 @@ FORMAT = "spinney-release"
 FORMAT_VERSION = 1
 
 _KINDS: dict[str, type[Release]] = {
-    kind.kind: kind for kind in (BinnedRelease, MomentsRelease, PointsRelease, GeneratorRelease)
+    kind.kind: kind for kind in (BinnedRelease, MomentsRelease, ForestRelease, PointsRelease, GeneratorRelease)
 }
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 

@@ -31,7 +31,7 @@ Corners = NDArray[np.float64]  # (n_bins, 4): left, bottom, right, top
 
 ENDINGS = (".svg", ".png")
 
-_INK, _GREEN, _WARNING = "#20302a", "#1f6f4a", "#b00020"
+INK, GREEN, _WARNING = "#20302a", "#1f6f4a", "#b00020"
 _SHADES = "YlGn"
 _DAY = 86_400_000_000  # microseconds
 # More rectangles than this make an .svg unwieldy; they are drawn as an image inside it.
@@ -48,41 +48,41 @@ def check_picture_name(path: str | Path) -> None:
 
 
 def partition_figure(release: Release, columns: Sequence[str] | None = None) -> Figure:
-    """The bins of a release in two of its columns, shaded by noisy density.
+    """The bins or leaves of a release in two of its columns, shaded by noisy density.
 
-    Where the release has more columns, its bins overlap in the two and their densities add up.
+    Where the release has more columns, they overlap in the two and their densities add up.
     """
     x, y = _chosen(release, columns)
-    figure = _new_figure(6.4, 5.6)
+    figure = new_figure(6.4, 5.6)
     axes = figure.add_subplot()
     shades = _draw_bins(axes, release, x, y)
-    axes.set_title(_caption(release), fontsize=10, color=_INK)
+    axes.set_title(_caption(release), fontsize=10, color=INK)
     if shades is not None:
         figure.colorbar(shades, ax=axes, label="noisy density, mean = 1", format="%g").minorticks_off()
-    _mark_brands(figure, release)
+    mark_brands(figure, release)
     return figure
 
 
 def comparison_figure(release: Release, true_points: Points, synthetic_points: Points) -> Figure:
     """Private rows, noisy partition and synthetic rows side by side, for a release of two columns."""
     x, y = _chosen(release, None)
-    figure = _new_figure(12, 4.6 if release.card.is_private else 4.7)
+    figure = new_figure(12, 4.6 if release.card.is_private else 4.7)
     private, partition, synthetic = figure.subplots(1, 3, sharex=True, sharey=True)
     for axes, points, title in (
         (private, true_points, f"private: {len(true_points):,} rows"),
         (synthetic, synthetic_points, f"synthetic: {len(synthetic_points):,} rows"),
     ):
-        axes.plot(*points.T, linestyle="none", marker=".", markersize=1.6, markeredgewidth=0, color=_GREEN, alpha=0.6)
-        axes.set_title(title, fontsize=10, color=_INK)
+        axes.plot(*points.T, linestyle="none", marker=".", markersize=1.6, markeredgewidth=0, color=GREEN, alpha=0.6)
+        axes.set_title(title, fontsize=10, color=INK)
     _draw_bins(partition, release, x, y)
-    partition.set_title(_caption(release), fontsize=10, color=_INK)
+    partition.set_title(_caption(release), fontsize=10, color=INK)
     for axes in (private, partition, synthetic):
         axes.set_aspect("equal")
-        axes.set_xlabel(x, color=_INK)
+        axes.set_xlabel(x, color=INK)
         axes.tick_params(labelsize=8)
     partition.set_ylabel("")
-    private.set_ylabel(y, color=_INK)
-    _mark_brands(figure, release)
+    private.set_ylabel(y, color=INK)
+    mark_brands(figure, release)
     return figure
 
 
@@ -104,7 +104,9 @@ def save_figure(figure: Figure, path: str | Path, *, overwrite: bool = False, dp
 
 def _chosen(release: Release, columns: Sequence[str] | None) -> tuple[str, str]:
     if not isinstance(release, (BinnedRelease, MomentsRelease)):
-        raise ParameterError(f"the release holds {release.card.contents}, not bins, so there is no partition to draw")
+        raise ParameterError(
+            f"the release holds {release.card.contents}, not bins or leaves, so there is no partition to draw"
+        )
     names = list(release.schema)
     if columns is None:
         if len(names) != 2:
@@ -126,7 +128,8 @@ def _caption(release: Release) -> str:
 # -------------------------------------------------------------------------------------------------- drawing
 
 
-def _new_figure(width: float, height: float) -> Figure:
+def new_figure(width: float, height: float) -> Figure:
+    """An empty figure, in inches; MissingExtraError without matplotlib."""
     try:
         from matplotlib.figure import Figure
     except ImportError as err:
@@ -178,7 +181,7 @@ def _draw_rectangles(axes: Axes, corners: Corners, noisy_counts: NDArray[Any]) -
         array=density,
         cmap=_SHADES,
         norm=LogNorm(*_color_range(density)),
-        edgecolors=_INK,
+        edgecolors=INK,
         linewidths=0.15,
         rasterized=len(corners) > _MANY_BINS,
     )
@@ -235,7 +238,7 @@ def _label(axes: Axes, name: str, column: Column, *, is_x: bool) -> None:
 
     axis = axes.xaxis if is_x else axes.yaxis
     axis.set_label_text(name)
-    axis.label.set(color=_INK, parse_math=False)
+    axis.label.set(color=INK, parse_math=False)
     axes.tick_params(labelsize=8)
     set_limits = axes.set_xlim if is_x else axes.set_ylim
     if isinstance(column, Real):
@@ -257,7 +260,7 @@ def _label(axes: Axes, name: str, column: Column, *, is_x: bool) -> None:
             axis.set_major_formatter(ConciseDateFormatter(locator, tz=zone))  # type: ignore[no-untyped-call]
 
 
-def _mark_brands(figure: Figure, release: Release) -> None:
+def mark_brands(figure: Figure, release: Release) -> None:
     """A release whose guarantee is void says so in its picture."""
     warnings = release.card.to_dict()["warnings"]
     if warnings:

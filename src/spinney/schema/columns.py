@@ -10,130 +10,108 @@ Dates and times are integers underneath (days, microseconds since 1970-01-01): `
 
 from __future__ import annotations
 
-import math
-from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
+import sys
+from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
-from typing import Any, ClassVar, Literal, Self
+from fractions import Fraction
+from typing import Any, ClassVar, Self
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from spinney.errors import SchemaError
+from spinney.schema.base import MAX_BITS, Bounded, Column, parse_number, show
 
-BoundsSource = Literal["stated", "private", "from-data-not-private"]
-BOUNDS_SOURCES = ("stated", "private", "from-data-not-private")
+__all__ = [
+    "COLUMN_TYPES",
+    "MAX_BITS",
+    "Boolean",
+    "Bounded",
+    "Category",
+    "Column",
+    "Date",
+    "Datetime",
+    "Identifier",
+    "Integer",
+    "Number",
+    "Real",
+]
 
-MAX_BITS = 32
 # Physical integers stay so far inside int64 that neither `value - low` nor a range rounded up to whole cells overflows.
 _INTEGER_LIMIT = 2**61
+_LARGEST_STEP = 2**53
+_DIGITS, _MOST_DIGITS = 6, 18
 _EPOCH_DAY = date(1970, 1, 1)
 _EPOCH = datetime(1970, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
-    """What all column types share. `bits` fixes the resolution of the column; by default the synthesizer chooses."""
+class Number(Bounded):
+    """A bounded number, of which `multiple_of` may say that it comes in steps counted from 0: cents, quarters, fifties.
 
-    type_name: ClassVar[str]
+    Decimals mean what they say: 0.1 is a tenth, not the nearest float, so 0.3 is its third multiple.
+    """
 
-    nullable: bool = field(default=False, kw_only=True)
-    bits: int | None = field(default=None, kw_only=True)
+    largest: ClassVar[Any]  # no bound is beyond this, or below its negative
 
-    def __post_init__(self) -> None:
-        if self.bits is not None and not (type(self.bits) is int and 0 <= self.bits <= MAX_BITS):
-            raise SchemaError(f"{type(self).__name__}: bits={self.bits!r} is not a whole number in 0..{MAX_BITS}")
-        if not isinstance(self.nullable, bool):
-            raise SchemaError(f"{type(self).__name__}: nullable={self.nullable!r} is not true or false")
-
-    @property
-    def is_text(self) -> bool:
-        """Whether values are texts; everything else is a number underneath."""
-        return False
-
-    def to_dict(self) -> dict[str, Any]:
-        """The column as plain data for TOML and JSON; what is at its default is left out."""
-        described: dict[str, Any] = {"type": self.type_name}
-        if self.nullable:
-            described["nullable"] = True
-        if self.bits is not None:
-            described["bits"] = self.bits
-        return described
-
-
-@dataclass(frozen=True, slots=True)
-class Bounded(Column, ABC):
-    """A column with a low and a high end, both included."""
-
-    low: Any = None
-    high: Any = None
-    bounds: BoundsSource = field(default="stated", kw_only=True)
+    multiple_of: Any = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
-        Column.__post_init__(self)
-        kind = type(self).__name__
-        if self.bounds not in BOUNDS_SOURCES:
-            raise SchemaError(f"{kind}: bounds={self.bounds!r} is not one of {', '.join(map(repr, BOUNDS_SOURCES))}")
-        if self.bounds == "private":
-            if self.low is not None or self.high is not None:
-                raise SchemaError(f'{kind}: give either low and high or bounds="private", not both')
-            return
-        if self.low is None or self.high is None:
-            if self.bounds == "from-data-not-private" and self.low is None and self.high is None:
-                return
-            missing = "low" if self.low is None else "high"
+        if self.multiple_of is not None:
+            kind, step = type(self).__name__, self.parse(self.multiple_of, "multiple_of")
+            if step <= 0 or (isinstance(step, int) and step > _LARGEST_STEP):
+                reach = f"in 1..2^{_LARGEST_STEP.bit_length() - 1}" if isinstance(step, int) else "above 0"
+                raise SchemaError(f"{kind}: multiple_of={self.multiple_of!r} is not {reach}")
+            object.__setattr__(self, "multiple_of", step)
+        Bounded.__post_init__(self)
+        if self.multiple_of is not None and self.has_bounds and self._steps()[0] > self._steps()[1]:
             raise SchemaError(
-                f"{kind}: {missing} is missing; state the bounds from what is publicly known about the column, "
-                'or pay for them with bounds="private"'
+                f"{type(self).__name__}: no multiple of multiple_of={self.multiple_of} lies between "
+                f"low={self.low} and high={self.high}; widen the bounds"
             )
-        object.__setattr__(self, "low", self._parse(self.low, "low"))
-        object.__setattr__(self, "high", self._parse(self.high, "high"))
-        if self.low > self.high or (isinstance(self, Real) and self.low == self.high):
-            raise SchemaError(f"{kind}: low={self.low} is not below high={self.high}; swap or widen the bounds")
 
-    @abstractmethod
-    def _parse(self, value: Any, name: str) -> Any:
-        """A bound as the column keeps it, or a SchemaError that names it."""
-
-    @abstractmethod
-    def physical(self, value: Any) -> float | int:
-        """The number that stands for a logical value: a float for reals, an integer for the rest."""
-
-    @abstractmethod
-    def logical(self, number: Any) -> Any:
-        """The logical value that a physical number stands for."""
+    def _steps(self) -> tuple[int, int]:
+        """The least and the largest k with k * multiple_of inside the bounds; the wrong way round if there is none."""
+        step = exact(self.multiple_of)
+        return -(-exact(self.low) // step), exact(self.high) // step
 
     @property
-    def has_bounds(self) -> bool:
-        return self.low is not None
+    def multiples(self) -> tuple[Any, Any]:
+        """The smallest and the largest multiple of `multiple_of` inside the bounds."""
+        first, last = (k * exact(self.multiple_of) for k in self._steps())
+        return self.logical(first), self.logical(last)
 
     def with_bounds(self, low: Any, high: Any) -> Self:
-        """The same column with bounds filled in; remembers where they came from."""
-        if self.bounds == "private":
-            # A paid-for bound is released, hence public from here on.
-            return replace(self, low=low, high=high, bounds="stated")
-        return replace(self, low=low, high=high)
+        """Bounds that were found hold a multiple too: those between two multiples are widened to both."""
+        if self.multiple_of is not None:
+            step, ends = exact(self.multiple_of), (exact(self.parse(low, "low")), exact(self.parse(high, "high")))
+            if -(-ends[0] // step) > ends[1] // step:
+                low = self.logical(max(ends[0] // step * step, -self.largest))
+                high = self.logical(min(-(-ends[1] // step) * step, self.largest))
+        return Bounded.with_bounds(self, low, high)
 
     def to_dict(self) -> dict[str, Any]:
-        described = Column.to_dict(self)
-        if self.has_bounds:
-            described |= {"low": self.low, "high": self.high}
-        if self.bounds != "stated":
-            described["bounds"] = self.bounds
+        described = Bounded.to_dict(self)
+        if self.multiple_of is not None:
+            described["multiple_of"] = self.multiple_of
         return described
 
 
 @dataclass(frozen=True, slots=True)
-class Real(Bounded):
+class Real(Number):
     """A real number in [low, high]. Values outside are moved to the nearer bound.
 
     >>> Real(-9, 3)
     Real(low=-9.0, high=3.0)
+    >>> Real(0, 100, multiple_of=0.25)
+    Real(low=0.0, high=100.0, multiple_of=0.25)
     """
 
     type_name: ClassVar[str] = "real"
+    needs_length: ClassVar[bool] = True
+    largest: ClassVar[Any] = sys.float_info.max
 
-    def _parse(self, value: Any, name: str) -> float:
-        return float(_parse_number(value, name, float, "Real"))
+    def parse(self, value: Any, name: str) -> float:
+        return float(parse_number(value, name, float, "Real"))
 
     def physical(self, value: Any) -> float:
         return float(value)
@@ -142,17 +120,18 @@ class Real(Bounded):
         return float(number)
 
     def __repr__(self) -> str:
-        return _show(self)
+        return show(self)
 
 
 @dataclass(frozen=True, slots=True)
-class Integer(Bounded):
-    """A whole number in low..high, both included."""
+class Integer(Number):
+    """A whole number in low..high, both included; with `multiple_of=50`, one of 0, 50, 100, ... in there."""
 
     type_name: ClassVar[str] = "integer"
+    largest: ClassVar[Any] = _INTEGER_LIMIT
 
-    def _parse(self, value: Any, name: str) -> int:
-        number = int(_parse_number(value, name, int, "Integer"))
+    def parse(self, value: Any, name: str) -> int:
+        number = int(parse_number(value, name, int, "Integer"))
         if abs(number) > _INTEGER_LIMIT:
             raise SchemaError(f"Integer: {name}={number} is beyond ±2^61; use Real for numbers of this size")
         return number
@@ -164,7 +143,7 @@ class Integer(Bounded):
         return int(number)
 
     def __repr__(self) -> str:
-        return _show(self)
+        return show(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,7 +152,7 @@ class Date(Bounded):
 
     type_name: ClassVar[str] = "date"
 
-    def _parse(self, value: Any, name: str) -> date:
+    def parse(self, value: Any, name: str) -> date:
         if isinstance(value, str):
             try:
                 value = date.fromisoformat(value)
@@ -190,7 +169,7 @@ class Date(Bounded):
         return _EPOCH_DAY + timedelta(days=int(number))
 
     def __repr__(self) -> str:
-        return _show(self)
+        return show(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -213,7 +192,7 @@ class Datetime(Bounded):
                 raise SchemaError(f"Datetime: timezone={self.timezone!r} is not a known zone like 'UTC'") from None
         Bounded.__post_init__(self)
 
-    def _parse(self, value: Any, name: str) -> datetime:
+    def parse(self, value: Any, name: str) -> datetime:
         if isinstance(value, str):
             try:
                 value = datetime.fromisoformat(value)
@@ -246,7 +225,7 @@ class Datetime(Bounded):
         return described
 
     def __repr__(self) -> str:
-        return _show(self)
+        return show(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,7 +235,7 @@ class Boolean(Column):
     type_name: ClassVar[str] = "boolean"
 
     def __repr__(self) -> str:
-        return _show(self)
+        return show(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -294,37 +273,59 @@ class Category(Column):
         return Column.to_dict(self) | {"values": list(self.values)}
 
     def __repr__(self) -> str:
-        return _show(self)
+        return show(self)
+
+
+@dataclass(frozen=True, slots=True)
+class Identifier(Column):
+    """Names a row or a person: a customer number, an e-mail address. Its values are never read; they are made afresh.
+
+    Synthetic rows are numbered 1, 2, 3, ...; with a `prefix` they get texts, the number padded to `digits` or more.
+
+    >>> Identifier(prefix="C-")  # C-000001, C-000002, ...
+    Identifier(prefix='C-')
+    """
+
+    type_name: ClassVar[str] = "identifier"
+
+    prefix: str | None = field(default=None, kw_only=True)
+    digits: int = field(default=_DIGITS, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if self.nullable is not False:
+            raise SchemaError(
+                f"Identifier: nullable={self.nullable!r} has no meaning here; every row gets an identifier"
+            )
+        if self.bits is not None:
+            raise SchemaError(f"Identifier: bits={self.bits!r} has no meaning here; identifiers are not learnt")
+        if self.prefix is not None and not isinstance(self.prefix, str):
+            raise SchemaError(f"Identifier: prefix={self.prefix!r} is not a text such as 'C-'")
+        if type(self.digits) is not int or not 1 <= self.digits <= _MOST_DIGITS:
+            raise SchemaError(f"Identifier: digits={self.digits!r} is not a whole number in 1..{_MOST_DIGITS}")
+        if self.prefix is None and self.digits != _DIGITS:
+            raise SchemaError(f"Identifier: digits={self.digits} pads texts; give a prefix too, or leave it out")
+
+    @property
+    def is_text(self) -> bool:
+        return self.prefix is not None
+
+    def to_dict(self) -> dict[str, Any]:
+        described = Column.to_dict(self)
+        if self.prefix is not None:
+            described["prefix"] = self.prefix
+        if self.digits != _DIGITS:
+            described["digits"] = self.digits
+        return described
+
+    def __repr__(self) -> str:
+        return show(self)
 
 
 COLUMN_TYPES: dict[str, type[Column]] = {
-    kind.type_name: kind for kind in (Real, Integer, Date, Datetime, Boolean, Category)
+    kind.type_name: kind for kind in (Real, Integer, Date, Datetime, Boolean, Category, Identifier)
 }
 
 
-def _parse_number(value: Any, name: str, kind: type, owner: str) -> Any:
-    if isinstance(value, bool):
-        raise SchemaError(f"{owner}: {name}={value!r} is not a number")
-    try:
-        number = kind(value)
-    except (TypeError, ValueError, OverflowError):
-        raise SchemaError(f"{owner}: {name}={value!r} is not a number") from None
-    if not math.isfinite(number):
-        raise SchemaError(f"{owner}: {name}={value!r} is not finite; state a generous finite bound instead")
-    if kind is int and number != value:
-        raise SchemaError(f"{owner}: {name}={value!r} is not a whole number")
-    return number
-
-
-def _show(column: Column) -> str:
-    """A repr that reads like the call that made the column."""
-    shown = []
-    for name in column.__dataclass_fields__:
-        value, default = getattr(column, name), column.__dataclass_fields__[name].default
-        if name == "values" and len(value) > 8:
-            value = f"{len(value)} values"
-            shown.append(f"values=<{value}>")
-        elif value != default:
-            shown.append(f"{name}={value!r}" if not isinstance(value, date) else f"{name}={str(value)!r}")
-    shown.sort(key=lambda part: not part.startswith(("low", "high", "values")))
-    return f"{type(column).__name__}({', '.join(shown)})"
+def exact(number: Any) -> Fraction:
+    """What a number says as it is written: 0.1 is a tenth."""
+    return Fraction(repr(number))

@@ -11,21 +11,21 @@ the most significant first, are its *cell code*; a node of the tree at depth k i
     category     position of v in the public list
     ladder       how many of the fixed `edges` are <= v
 
-A nullable axis spends its top bit on the null flag: null is cell 2^(bits-1), values lie below. Cells that no
-row can have (past the end of a list, outside the stated bounds of a cube, the rest of the null half) are public
-knowledge and get no noise.
+Cells of a column with `multiple_of` lie around its multiples. A nullable axis spends its top bit on the null flag:
+null is cell 2^(bits-1), values lie below. Cells that no row can have (past the end of a list, outside the stated
+bounds of a cube, the rest of the null half) are public knowledge and get no noise.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple
 
 from spinney.errors import ParameterError, SchemaError
-from spinney.schema.columns import MAX_BITS, Boolean, Bounded, Category, Column, Real
+from spinney.schema.columns import MAX_BITS, Boolean, Bounded, Category, Column, Identifier, Integer, Real, exact
 from spinney.schema.table import Schema
 
 AxisKind = Literal["real", "integer", "category", "ladder"]
@@ -35,6 +35,8 @@ MAX_DEPTH = 4096
 
 # Shorter ranges than this overflow when divided into 2^32 cells.
 _SHORTEST = 1e-290
+_LONGEST = 1e290
+_FLOAT_STEPS = 2.0**50
 _TOO_MANY = 2.0**40
 
 
@@ -176,7 +178,7 @@ def tree_lattice(schema: Schema, *, axes: str = "boxes") -> Lattice:
 def _tree_axis(name: str, column: Column, default_bits: int) -> Axis:
     bits = column.bits if column.bits is not None else default_bits
     if isinstance(column, Real):
-        return real_axis(name, column, n_cells=1 << bits)
+        return _even_axis(name, column, max_cells=1 << bits)
     return _discrete_axis(name, column, max_cells=1 << bits)
 
 
@@ -197,6 +199,25 @@ def real_axis(name: str, column: Real, *, n_cells: int, width: float | None = No
     )
 
 
+def _even_axis(name: str, column: Real, *, max_cells: int) -> Axis:
+    """`max_cells` equal cells; with `multiple_of`, as many or fewer around multiples, so that draws round inside them.
+
+    Steps so fine that floats cannot tell such cells apart are left to the rounding.
+    """
+    if column.multiple_of is None:
+        return real_axis(name, column, n_cells=max_cells)
+    first, last = (exact(end) for end in column.multiples)
+    step = exact(column.multiple_of)
+    n_steps = round((last - first) / step) + 1
+    per_cell = -(-n_steps // max_cells)
+    width = float(step * per_cell)
+    largest = max(abs(column.low), abs(column.high))
+    if not (_SHORTEST < width < _LONGEST and largest + width / 2 < width * _FLOAT_STEPS):
+        return real_axis(name, column, n_cells=max_cells)
+    axis = real_axis(name, column, n_cells=-(-n_steps // per_cell), width=width)
+    return replace(axis, origin=float(first - step / 2))
+
+
 def _length(name: str, column: Real) -> float:
     """The range high - low, where floats can divide it into cells."""
     length: float = column.high - column.low
@@ -207,11 +228,14 @@ def _length(name: str, column: Real) -> float:
 
 def _discrete_axis(name: str, column: Column, *, max_cells: int, step: int | None = None) -> Axis:
     """Integers, dates, truth values: equal steps of whole values. Categories: one cell each, whatever `max_cells`."""
+    if isinstance(column, Identifier):
+        raise SchemaError(f"column {name!r} is an identifier, which has no cells; leave it out")
     if isinstance(column, Category):
         n_cells, low, high, step = len(column.values), 0, len(column.values) - 1, 1
     else:
         low, high = integer_bounds(column)
-        step = -(-(high - low + 1) // max_cells) if step is None else step
+        unit = getattr(column, "multiple_of", None) or 1  # what rounds to one multiple stays in one cell
+        step = -(-(high - low + 1) // (unit * max_cells)) * unit if step is None else step
         n_cells = -(-(high - low + 1) // step)
     return Axis(
         name=name,
@@ -227,10 +251,13 @@ def _discrete_axis(name: str, column: Column, *, max_cells: int, step: int | Non
 
 
 def integer_bounds(column: Column) -> tuple[int, int]:
-    """The physical range of a column that is whole numbers underneath."""
+    """The physical range of a column that is whole numbers underneath; in steps, all that rounds to its multiples."""
     if isinstance(column, Boolean):
         return 0, 1
     assert isinstance(column, Bounded)
+    if isinstance(column, Integer) and column.multiple_of is not None:
+        (first, last), half = column.multiples, column.multiple_of // 2
+        return first - half, last + column.multiple_of - 1 - half
     return int(column.physical(column.low)), int(column.physical(column.high))
 
 
@@ -265,7 +292,11 @@ def grid_lattice(
             if edge is not None:
                 n_bins = max(1, math.ceil(round(min(_length(name, column) / edge, _TOO_MANY), 9)))
             assert n_bins is not None
-            axes.append(real_axis(name, column, n_cells=_checked_bins(name, int(n_bins)), width=edge))
+            n_cells = _checked_bins(name, int(n_bins))
+            if edge is None:
+                axes.append(_even_axis(name, column, max_cells=n_cells))
+            else:
+                axes.append(real_axis(name, column, n_cells=n_cells, width=edge))
             continue
         step = None
         if edge is not None and not isinstance(column, Category):

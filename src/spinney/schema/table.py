@@ -7,31 +7,32 @@ A schema file reads
     low = -9.0
     high = 3.0
 
-and everything Spinney knows without spending epsilon is in it.
+and everything Spinney knows without spending epsilon is in it. [[rules]] tables say what holds between columns.
 """
 
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 from spinney.errors import SchemaError
 from spinney.files import write_whole
-from spinney.schema.columns import COLUMN_TYPES, Bounded, Column
+from spinney.schema.columns import COLUMN_TYPES, Bounded, Column, Identifier
+from spinney.schema.rules import Rule, check_rules, rule_from_dict, widened
 
 
 class Schema(Mapping[str, Column]):
-    """An ordered mapping from column names to column types.
+    """An ordered mapping from column names to column types, with rules between columns if there are any.
 
     >>> import spinney as sp
     >>> sp.Schema({"age": sp.Integer(0, 120), "smoker": sp.Boolean()})
     Schema({'age': Integer(low=0, high=120), 'smoker': Boolean()})
     """
 
-    def __init__(self, columns: Mapping[str, Column]) -> None:
+    def __init__(self, columns: Mapping[str, Column], *, rules: Iterable[Rule] = ()) -> None:
         if not isinstance(columns, Mapping):
             raise SchemaError("Schema takes a mapping from column names to column types")
         if not columns:
@@ -42,6 +43,8 @@ class Schema(Mapping[str, Column]):
             if not isinstance(column, Column):
                 raise SchemaError(f"column {name!r}: {column!r} is not a column type such as sp.Real(0, 1)")
         self._columns = dict(columns)
+        self._rules = _checked_rules(rules)
+        check_rules(self._rules, self._columns)
 
     def __getitem__(self, name: str) -> Column:
         return self._columns[name]
@@ -53,14 +56,25 @@ class Schema(Mapping[str, Column]):
         return len(self._columns)
 
     def __repr__(self) -> str:
-        return f"Schema({self._columns!r})"
+        rules = f", rules={list(self._rules)!r}" if self._rules else ""
+        return f"Schema({self._columns!r}{rules})"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Schema):
             return NotImplemented
-        return list(self._columns.items()) == list(other._columns.items())
+        return list(self._columns.items()) == list(other._columns.items()) and self._rules == other._rules
 
     __hash__ = None  # type: ignore[assignment]  # compares by value and order; not meant as a key
+
+    @property
+    def rules(self) -> tuple[Rule, ...]:
+        """What holds between columns, in the order in which it was stated."""
+        return self._rules
+
+    @property
+    def identifiers(self) -> list[str]:
+        """Names of the columns that are never read."""
+        return [name for name, column in self._columns.items() if isinstance(column, Identifier)]
 
     # ---------------------------------------------------------------------------------------- bounds
 
@@ -78,13 +92,13 @@ class Schema(Mapping[str, Column]):
         return any(isinstance(column, Bounded) and not column.has_bounds for column in self._columns.values())
 
     def with_bounds(self, bounds: Mapping[str, tuple[Any, Any]]) -> Schema:
-        """The schema with some bounds filled in."""
+        """The schema with some bounds filled in, wide enough for the rules to be kept."""
         columns = dict(self._columns)
         for name, (low, high) in bounds.items():
             column = columns[name]
             assert isinstance(column, Bounded)
             columns[name] = column.with_bounds(low, high)
-        return Schema(columns)
+        return Schema(widened(columns, bounds, self._rules), rules=self._rules)
 
     @property
     def has_data_derived_bounds(self) -> bool:
@@ -95,17 +109,28 @@ class Schema(Mapping[str, Column]):
 
     def to_dict(self) -> dict[str, Any]:
         """The schema as plain data; dates stay dates."""
-        return {"columns": {name: column.to_dict() for name, column in self._columns.items()}}
+        described: dict[str, Any] = {"columns": {name: column.to_dict() for name, column in self._columns.items()}}
+        if self._rules:
+            described["rules"] = [rule.to_dict() for rule in self._rules]
+        return described
 
     @classmethod
     def from_dict(cls, described: Any) -> Schema:
         """Read what `to_dict` wrote, or what a TOML file says."""
         if not isinstance(described, Mapping) or not isinstance(described.get("columns"), Mapping):
             raise SchemaError("a schema needs a table named columns, one entry per column: [columns.NAME]")
-        unknown = sorted(set(described) - {"columns"})
+        unknown = sorted(set(described) - {"columns", "rules"})
         if unknown:
-            raise SchemaError(f"a schema has no entry {unknown[0]!r}; only [columns.NAME] tables belong in it")
-        return cls({name: _column_from_dict(name, entry) for name, entry in described["columns"].items()})
+            raise SchemaError(
+                f"a schema has no entry {unknown[0]!r}; only [columns.NAME] and [[rules]] tables belong in it"
+            )
+        rules = described.get("rules", [])
+        if not isinstance(rules, list):
+            raise SchemaError("rules is not a list of tables; write each rule as a table under [[rules]]")
+        return cls(
+            {name: _column_from_dict(name, entry) for name, entry in described["columns"].items()},
+            rules=[rule_from_dict(place, entry) for place, entry in enumerate(rules, start=1)],
+        )
 
     def to_toml(self) -> str:
         """The schema as the text of a TOML file."""
@@ -137,6 +162,16 @@ class Schema(Mapping[str, Column]):
         """Write the schema as a TOML file, whole or not at all."""
         text = self.to_toml().encode()
         write_whole(path, lambda file: file.write(text), overwrite=overwrite)
+
+
+def _checked_rules(rules: Any) -> tuple[Rule, ...]:
+    if isinstance(rules, (str, Mapping, Rule)) or not isinstance(rules, Iterable):
+        raise SchemaError(f"rules={rules!r} is not a list of rules such as [sp.AtMost('start', 'end')]")
+    listed = tuple(rules)
+    for rule in listed:
+        if not isinstance(rule, Rule):
+            raise SchemaError(f"rules: {rule!r} is not a rule such as sp.AtMost('start', 'end')")
+    return listed
 
 
 def _column_from_dict(name: str, entry: Any) -> Column:

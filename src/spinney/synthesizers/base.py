@@ -10,13 +10,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from numbers import Integral
 from typing import Any, ClassVar, Self
 
-from spinney.engines.frames import Table, open_table
-from spinney.engines.memory import check_values, count_cells, true_extremes
+from spinney.engines.frames import open_table
+from spinney.engines.memory import check_values, count_cells
 from spinney.errors import InputError, ParameterError
-from spinney.partition.bounds import ladder_lattice, release_bounds, widest_bounds
 from spinney.partition.kdtree import check_size, release_tree
 from spinney.partition.moments import check_leaves, release_moments
 from spinney.partition.plan import SplitPlan
@@ -27,10 +25,11 @@ from spinney.release.binned import BinnedRelease
 from spinney.release.model import Release
 from spinney.release.moments import MomentsRelease, check_moment_placement
 from spinney.release.placement import check_placement
-from spinney.schema.columns import Bounded, Real
 from spinney.schema.lattice import Lattice
 from spinney.schema.table import Schema
+from spinney.synthesizers.bounds import find_bounds, with_widest_bounds
 from spinney.synthesizers.front_door import FrontDoor
+from spinney.synthesizers.settings import checked_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +70,9 @@ class Synthesizer(FrontDoor, ABC):
             entropy: leave it out. Tests and figures may pass `UnsafeSeededEntropy`, which brands the release.
         """
         epsilon, unit = parse_epsilon(self.epsilon), Unit.parse(self.unit)
-        bounds_share, assumed_rows = parse_share(self.bounds_share, "bounds_share"), _checked_rows(self.assumed_rows)
+        bounds_share, assumed_rows = parse_share(self.bounds_share, "bounds_share"), checked_rows(self.assumed_rows)
         table = open_table(frame, schema)
+        self._refuse_forest_only(schema)
         if unit.n_is_public and table.n_rows == 0:  # under add-remove an empty table is a neighbour like any other
             raise InputError("the table has no rows; there is nothing to release")
         self._refuse_lengths_without_bounds(schema)
@@ -82,7 +82,7 @@ class Synthesizer(FrontDoor, ABC):
 
         n_rows = table.n_rows if unit.n_is_public else assumed_rows
         bounds_epsilon = epsilon * bounds_share if schema.columns_awaiting_bounds("private") else Fraction(0)
-        facts = PublicFacts(_with_widest_bounds(schema), epsilon - bounds_epsilon, unit, n_rows)
+        facts = PublicFacts(with_widest_bounds(schema), epsilon - bounds_epsilon, unit, n_rows)
         lattice, plan = self._design(facts)
         if self.placement is not None:
             (check_moment_placement if plan.has_moments else check_placement)(self.placement)
@@ -97,7 +97,7 @@ class Synthesizer(FrontDoor, ABC):
         if schema.has_data_derived_bounds:
             books.brand(NotPrivate(note="bounds were read off the data"))
         if schema.awaits_bounds:
-            table = table.with_schema(_find_bounds(table, bounds_epsilon, books, entropy))
+            table = table.with_schema(find_bounds(table, bounds_epsilon, books, entropy))
             lattice, plan = self._design(replace(facts, schema=table.schema, found_bounds=True))
         counts = count_cells(table, lattice)
         release: Release
@@ -120,42 +120,3 @@ class Synthesizer(FrontDoor, ABC):
                     f"{name} is measured in units of the columns, and some bounds are still to be found; "
                     "state them, or give a number of levels or bins instead"
                 )
-
-
-def _with_widest_bounds(schema: Schema) -> Schema:
-    """The schema with generous public bounds where bounds are still to be found."""
-    awaiting = {
-        name: column for name, column in schema.items() if isinstance(column, Bounded) and not column.has_bounds
-    }
-    return schema.with_bounds({name: widest_bounds(column) for name, column in awaiting.items()})
-
-
-def _find_bounds(table: Table, epsilon: Fraction, ledger: Ledger, entropy: Entropy) -> Schema:
-    """The table's schema with all bounds filled in: stated ones, paid-for ones, and those read off the data."""
-    schema = table.schema
-    found: dict[str, tuple[Any, Any]] = {}
-    for name in schema.columns_awaiting_bounds("from-data-not-private"):
-        found[name] = _data_derived_bounds(table, name)
-    paid_for = schema.columns_awaiting_bounds("private")
-    for name in paid_for:
-        column = schema[name]
-        assert isinstance(column, Bounded)
-        counts = count_cells(table, ladder_lattice(name, column))
-        found[name] = release_bounds(counts, column, epsilon=epsilon / len(paid_for), ledger=ledger, entropy=entropy)
-    return schema.with_bounds(found)
-
-
-def _data_derived_bounds(table: Table, name: str) -> tuple[Any, Any]:
-    """The column's own extremes. Not private; the caller has branded the ledger."""
-    column = table.schema[name]
-    assert isinstance(column, Bounded)
-    low, high = true_extremes(table, name)
-    if isinstance(column, Real) and low == high:
-        low, high = low - 0.5, high + 0.5
-    return column.logical(low), column.logical(high)
-
-
-def _checked_rows(n_rows: Any) -> int:
-    if isinstance(n_rows, bool) or not isinstance(n_rows, Integral) or n_rows < 1:
-        raise ParameterError(f"assumed_rows={n_rows!r} is not a positive whole number")
-    return int(n_rows)

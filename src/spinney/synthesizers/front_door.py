@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 import spinney
 from spinney.engines.frames import Table
-from spinney.errors import NotFittedError
+from spinney.errors import NotFittedError, SchemaError
 from spinney.privacy.ledger import Ledger
 from spinney.release.card import Card
 from spinney.release.model import Release
@@ -60,6 +60,16 @@ class FrontDoor(Parameters):
             raise NotFittedError(
                 f"this {type(self).__name__} is not fitted yet; call fit(frame, schema) first"
             ) from None
+
+    def _refuse_forest_only(self, schema: Schema) -> None:
+        """Identifiers are made, and rules are kept, by the forest alone."""
+        system = type(self).__name__
+        for name in schema.identifiers:
+            raise SchemaError(
+                f"column {name!r} is an identifier, and {system} makes none; drop the column or use ForestSynthesizer"
+            )
+        for rule in schema.rules:
+            raise SchemaError(f"{system} cannot promise {rule!r}; drop the rules or use ForestSynthesizer")
 
     def _card(self, table: Table, books: Ledger, *, plan: Mapping[str, Any], released: Mapping[str, int]) -> Card:
         """The card of a release of `table` that `books` paid for."""

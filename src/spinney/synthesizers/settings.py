@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from numbers import Integral
 from typing import Any
 
 from spinney.errors import ParameterError
@@ -24,3 +25,9 @@ def _in_range(number: int, given: Any, name: str) -> int:
     if not 0 <= number < LARGEST_SETTING:
         raise ParameterError(f"{name}={given} is not in 0..2^60")
     return number
+
+
+def checked_rows(n_rows: Any) -> int:
+    if isinstance(n_rows, bool) or not isinstance(n_rows, Integral) or n_rows < 1:
+        raise ParameterError(f"assumed_rows={n_rows!r} is not a positive whole number")
+    return int(n_rows)

@@ -1,4 +1,8 @@
-"""KDTreeSynthesizer: an adaptive tree whose splits follow noisy counts."""
+"""KDTreeSynthesizer: an adaptive tree whose splits follow noisy counts.
+
+Its leaves release moments (counts and means) or bins (counts above a threshold). Which of the two follows from public
+quantities alone: the parameters, the number of columns, and how many leaves empty space is expected to make.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +11,8 @@ from fractions import Fraction
 from numbers import Integral
 from typing import Any
 
-from spinney.errors import ParameterError
+from spinney.errors import BudgetError, ParameterError
+from spinney.partition.moments import check_leaves
 from spinney.partition.plan import SplitPlan, TreeSettings, paper_plan, privtree_plan
 from spinney.privacy.budget import parse_length, parse_share
 from spinney.schema.lattice import Lattice, tree_lattice
@@ -26,6 +31,10 @@ from spinney.synthesizers.settings import parse_cutoff, parse_threshold
 
 _PAPER_TREE_SHARE = Fraction(1, 2)
 _PRIVTREE_TREE_SHARE = Fraction(2, 5)
+# A line of caution: beyond, a joint tree tells little in any case.
+MOST_COLUMNS_WITH_MOMENTS = 8
+_FOCUSES = ("density", "small areas")
+_SMALL_AREAS_SHARE = Fraction(1, 5)
 
 
 class KDTreeSynthesizer(Synthesizer):
@@ -46,13 +55,16 @@ class KDTreeSynthesizer(Synthesizer):
         largest_edge: s1, the largest edge a leaf may have, in units of the columns; another way to give fixed_depth.
         smallest_edge: s2, the edge at which splitting ends; another way to give max_depth.
         cutoff: a node splits if its noisy score is above this: tau in the paper, theta in PrivTree.
-        threshold: leaves whose noisy count is below this are not released: t.
-        moments: whether leaves release their rows' means as well as their counts. Up to about eight columns this brings
-            synthetic rows several times nearer to the real ones; all leaves are released, so there is no threshold.
+        threshold: leaves whose noisy count is below this are not released: t. Of leaves without moments.
+        moments: whether leaves release their rows' means as well as their counts. All leaves are then released, so
+            there is no threshold. By default they do, up to eight columns, under rule="privtree", unless a threshold or
+            placement="tilted" asks for bins, or there would be too many leaves; False is bins in any case.
+        focus: what leaf moments shall show best: "density", the table as a whole, or "small areas", how many rows lie
+            in little boxes of a map, for which the shape of the tree gets a fifth of epsilon.
         tree_share: the part of epsilon for split decisions, epsilon' / epsilon; the rest is for the leaves.
         axes: "boxes" scales each column to its own bounds; "cube" makes all edges equal, as in the paper.
         bounds_share: the part of epsilon that pays for bounds="private" columns, if there are any.
-        placement: where rows lie in their bin: "tilted", "uniform" or "centre"; with moments "fitted" for "tilted".
+        placement: where rows lie in their leaf: "fitted" to its moments, "uniform" or "centre"; in a bin "tilted".
         assumed_rows: a public guess of the number of rows, used for automatic values under "add-remove" only.
     """
 
@@ -70,7 +82,8 @@ class KDTreeSynthesizer(Synthesizer):
         smallest_edge: float | None = None,
         cutoff: float | None = None,
         threshold: float | None = None,
-        moments: bool = False,
+        moments: bool | None = None,
+        focus: str = "density",
         tree_share: Any = None,
         axes: str = "boxes",
         bounds_share: Any = "0.1",
@@ -87,6 +100,7 @@ class KDTreeSynthesizer(Synthesizer):
         self.cutoff = cutoff
         self.threshold = threshold
         self.moments = moments
+        self.focus = focus
         self.tree_share = tree_share
         self.axes = axes
         self.bounds_share = bounds_share
@@ -96,13 +110,51 @@ class KDTreeSynthesizer(Synthesizer):
     def _design(self, facts: PublicFacts) -> tuple[Lattice, SplitPlan]:
         if self.rule not in ("privtree", "paper"):
             raise ParameterError(f"rule={self.rule!r} is not 'privtree' or 'paper'")
-        is_paper = self.rule == "paper"
-        has_moments = self._has_moments()
+        if self.focus not in _FOCUSES:
+            raise ParameterError(f"focus={self.focus!r} is not {' or '.join(map(repr, _FOCUSES))}")
+        if self.focus != "density" and self.tree_share is not None:
+            raise ParameterError(f"tree_share and focus={self.focus!r} exclude each other: a focus sets the share")
+        wants_moments = self._wants_moments()
         lattice = tree_lattice(facts.schema, axes=self.axes)
+        if wants_moments:
+            return lattice, self._plan(lattice, facts, has_moments=True)
+        if wants_moments is None and lattice.n_axes <= MOST_COLUMNS_WITH_MOMENTS:
+            try:
+                plan = self._plan(lattice, facts, has_moments=True)
+                check_leaves(plan, lattice)
+            except (BudgetError, ParameterError):
+                pass  # a parameter that is wrong for bins too is named below
+            else:
+                return lattice, plan
+        return lattice, self._plan(lattice, facts, has_moments=False)
+
+    def _wants_moments(self) -> bool | None:
+        """Whether leaves shall release their means too; None where it depends on the columns and the plan."""
+        if self.moments is not None and not isinstance(self.moments, bool):
+            raise ParameterError(f"moments={self.moments!r} is not True, False or None")
+        if self.moments and self.rule == "paper":
+            raise ParameterError("moments=True goes with rule='privtree'; the paper's leaves release counts alone")
+        if self.moments and self.threshold is not None:
+            raise ParameterError("threshold and moments=True exclude each other: with moments all leaves are released")
+        if self.moments is not None:
+            return self.moments
+        if self.rule == "paper" or self.threshold is not None or self.placement == "tilted":
+            return False
+        return True if self.placement == "fitted" else None
+
+    def _plan(self, lattice: Lattice, facts: PublicFacts, *, has_moments: bool) -> SplitPlan:
+        is_paper = self.rule == "paper"
         fixed_depth, max_depth = self._depths(lattice, facts, has_moments=has_moments)
         share = _PAPER_TREE_SHARE if is_paper else _PRIVTREE_TREE_SHARE
         if has_moments:
             share = moments_share(facts.n_rows, facts.epsilon)
+            if self.focus == "small areas" or _half_are_lists(lattice):
+                share = max(share, _SMALL_AREAS_SHARE)
+        elif self.focus != "density":
+            raise ParameterError(
+                f"focus={self.focus!r} is of leaf moments, and this tree releases bins; raise tree_share and lower "
+                "threshold instead"
+            )
         if self.tree_share is not None:
             share = parse_share(self.tree_share, "tree_share")
         decision_epsilon = facts.epsilon * share if max_depth > fixed_depth else Fraction(0)
@@ -129,22 +181,12 @@ class KDTreeSynthesizer(Synthesizer):
             "threshold": threshold,
         }
         if is_paper:
-            return lattice, paper_plan(decision_epsilon=decision_epsilon, **settings)
+            return paper_plan(decision_epsilon=decision_epsilon, **settings)
         if not has_moments:
-            return lattice, privtree_plan(decision_epsilon=decision_epsilon, **settings)
+            return privtree_plan(decision_epsilon=decision_epsilon, **settings)
         factor = moments_decay(lattice.n_axes)
         plan = privtree_plan(decision_epsilon=decision_epsilon, decay_factor=factor, **settings)
-        return lattice, replace(plan, has_moments=True)
-
-    def _has_moments(self) -> bool:
-        """Whether leaves release their means too."""
-        if not isinstance(self.moments, bool):
-            raise ParameterError(f"moments={self.moments!r} is not True or False")
-        if self.moments and self.rule == "paper":
-            raise ParameterError("moments=True goes with rule='privtree'; the paper's leaves release counts alone")
-        if self.moments and self.threshold is not None:
-            raise ParameterError("threshold and moments=True exclude each other: with moments all leaves are released")
-        return self.moments
+        return replace(plan, has_moments=True)
 
     def _depths(self, lattice: Lattice, facts: PublicFacts, *, has_moments: bool) -> tuple[int, int]:
         """fixed_depth and max_depth: given as depths, given as edges, or automatic."""
@@ -170,6 +212,11 @@ class KDTreeSynthesizer(Synthesizer):
                 f"fixed_depth={fixed_depth} is above max_depth={max_depth}; lower one or raise the other"
             )
         return min(fixed_depth, lattice.depth), min(max_depth, lattice.depth)
+
+
+def _half_are_lists(lattice: Lattice) -> bool:
+    """Whether half of the columns or more are lists: those have no means, so the tree must tell their values apart."""
+    return 2 * sum(axis.kind == "category" for axis in lattice.axes) >= lattice.n_axes
 
 
 def _depth_on(lattice: Lattice, depth: Any, depth_name: str, edge: Any, edge_name: str) -> int | None:

@@ -1,0 +1,162 @@
+"""Two scores of synthetic rows: total variation of marginals, and what classifiers learn from them. NOT PRIVATE.
+
+TV1 and TV2 are the mean total variation over all columns and over all pairs of columns, between the synthetic rows and
+the rows that were fitted. Numbers are cut into 32 equal bins between the smallest and the largest value of the fitted
+rows, a choice of the metric alone: no synthesizer is told it. With `within="bounds"` they lie between the stated
+bounds, which is kinder: most bins of generous bounds are empty. Values beyond fall into the outer bins, nulls into a
+bin of their own; categories stand as they are.
+
+Areas under the ROC are `spinney.metrics.train_on_synthetic` by ranking: one column per category, numbers centred and
+scaled by the synthetic rows. At most 20,000 rows train, fewer for card fraud; of the rarer class all are kept, up to
+half of that. Thinning synthetic rows is free, and areas hardly depend on the share of a class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+import spinney as sp
+from benchmarks.forest.tables import BenchTable
+from spinney.compiled import compiled
+from spinney.engines.frames import Table, open_table
+from spinney.errors import InputError
+from spinney.metrics import CLASSIFIERS, train_on_synthetic
+from spinney.schema.columns import Boolean, Bounded, Category, Column
+
+Cells = NDArray[np.uint16]  # (n_columns, n_rows)
+
+N_BINS = 32
+MAX_TRAIN = 20_000
+FOUR = ("Logistic Regression", "Random Forest", "XGBoost", "GBM")
+TWELVE = CLASSIFIERS
+
+
+@dataclass(frozen=True, slots=True)
+class Distances:
+    """Mean total variation of one and of two columns."""
+
+    tv1: float
+    tv2: float
+
+
+class Marginals:
+    """The marginals of real rows, to hold others against."""
+
+    sizes: tuple[int, ...]  # bins by column
+    cells: Cells
+
+    def __init__(self, real: Any, schema: sp.Schema, *, within: Literal["data", "bounds"] = "data") -> None:
+        self._schema = schema
+        table = open_table(real, schema)
+        self._ranges = [_range(table, name) if within == "data" else _bounds(schema[name]) for name in schema]
+        self.sizes = tuple(
+            (len(column.values) if isinstance(column, Category) else 2 if isinstance(column, Boolean) else N_BINS)
+            + column.nullable
+            for column in schema.values()
+        )
+        self.cells = self._cells(table)
+
+    def cells_of(self, rows: Any) -> Cells:
+        """The bins of other rows."""
+        return self._cells(open_table(rows, self._schema))
+
+    def distances(self, cells: Cells) -> Distances:
+        """How far other rows are, given their bins."""
+        one, two = _variations(self.cells, cells, np.array(self.sizes))
+        return Distances(float(one), float(two))
+
+    def _cells(self, table: Table) -> Cells:
+        cells = np.empty((len(self._schema), table.n_rows), dtype=np.uint16)
+        for row, name, size, (low, high) in zip(cells, self._schema, self.sizes, self._ranges, strict=True):
+            physical = table.physical(name)
+            is_null = _nulls(physical)
+            if not self._schema[name].nullable and is_null.any():
+                raise InputError(f"column {name!r} holds a missing value; declare it nullable in the schema")
+            values = np.where(is_null, 0, physical.values)
+            if not isinstance(self._schema[name], (Category, Boolean)):
+                position = (values.astype(np.float64) - low) / max(high - low, 1e-300) * N_BINS
+                values = np.clip(np.floor(position), 0, N_BINS - 1)
+            row[:] = np.where(is_null, size - 1, values)
+        return cells
+
+
+def _nulls(physical: Any) -> NDArray[np.bool_]:
+    return ~np.isfinite(physical.values) if physical.is_null is None else np.asarray(physical.is_null)
+
+
+def _range(table: Table, name: str) -> tuple[float, float]:
+    physical = table.physical(name)
+    values = physical.values[~_nulls(physical)]
+    return (float(values.min()), float(values.max())) if len(values) else (0.0, 0.0)
+
+
+def _bounds(column: Column) -> tuple[float, float]:
+    return (column.physical(column.low), column.physical(column.high)) if isinstance(column, Bounded) else (0.0, 0.0)
+
+
+@compiled
+def _variations(real: Any, other: Any, sizes: Any) -> Any:
+    """Mean total variation over columns and over pairs. Whole numbers: a real row weighs m, another -n."""
+    n, m, d = real.shape[1], other.shape[1], len(sizes)
+    ones, twos = 0.0, 0.0
+    for i in range(d):
+        single = np.zeros(sizes[i], np.int64)
+        for cell in real[i]:
+            single[cell] += m
+        for cell in other[i]:
+            single[cell] -= n
+        ones += np.abs(single).sum() / (2.0 * n * m)
+        for j in range(i):
+            width = sizes[j]
+            pairs = np.zeros(sizes[i] * width, np.int64)
+            for k in range(n):
+                pairs[np.int64(real[i, k]) * width + real[j, k]] += m
+            for k in range(m):
+                pairs[np.int64(other[i, k]) * width + other[j, k]] -= n
+            twos += np.abs(pairs).sum() / (2.0 * n * m)
+    return ones / d, twos / max(d * (d - 1) / 2, 1)
+
+
+# --------------------------------------------------------------------------------------------------------- classifiers
+
+
+def mean_area(
+    test: pl.DataFrame,
+    rows: pl.DataFrame,
+    table: BenchTable,
+    *,
+    classifiers: tuple[str, ...] = FOUR,
+    max_train: int = MAX_TRAIN,
+    seed: int = 0,
+) -> float:
+    """Mean area under the ROC on real rows of classifiers that learnt from others."""
+    schema = sp.Schema({**table.schema, table.target: Boolean()})
+    train = thinned(_folded(rows, table), table.target, max_train, seed)
+    areas = train_on_synthetic(
+        _folded(test, table), train, schema, target=table.target, classifiers=classifiers, seed=seed
+    )
+    return float(np.mean(list(areas.values())))
+
+
+def thinned(rows: pl.DataFrame, target: str, n_rows: int, seed: int) -> pl.DataFrame:
+    """At most `n_rows` rows: all of the rarer class, up to half, and of the other at random."""
+    if rows.height <= n_rows:
+        return rows
+    is_positive = rows[target].to_numpy()
+    rng = np.random.default_rng([seed, 2])
+    rare, common = sorted((rng.permutation(np.flatnonzero(is_positive == value)) for value in (True, False)), key=len)
+    n_rare = min(len(rare), n_rows // 2)
+    return rows[np.sort(np.concatenate([rare[:n_rare], common[: n_rows - n_rare]]))]
+
+
+def _folded(rows: pl.DataFrame, table: BenchTable) -> pl.DataFrame:
+    """The target as true where it is one of the positive values."""
+    target = rows[table.target]
+    if not target.dtype.is_integer():
+        target = target.cast(pl.String)
+    return rows.with_columns(target.is_in(list(table.positives)).alias(table.target))

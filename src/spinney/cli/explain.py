@@ -1,0 +1,52 @@
+"""`spinney explain`: what a forest knows and what it paid for that."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from spinney.cli.verb import FILE, Verb, check_output, force_option, json_option
+
+
+@click.command(
+    cls=Verb,
+    examples=(
+        "spinney explain people.spinney",
+        "spinney explain people.spinney --picture graph.svg",
+        "spinney explain people.spinney --json | jq '.cliques[0]'",
+    ),
+)
+@click.argument("release", type=FILE)
+@json_option
+@click.option("--picture", metavar="FILE", help="Draw the columns and what joins them into an .svg or .png file.")
+@force_option
+def explain(release: str, as_json: bool, picture: str | None, force: bool) -> None:
+    """Explain RELEASE, a forest of many columns.
+
+    Says which structure was chosen and why not more, where the budget went, how each column was cut, and which columns
+    were counted together, the most dependent first. Uses only what is released, and costs nothing. A picture needs
+    matplotlib: pip install 'spinney[plot]'.
+    """
+    from spinney.release.explain import explain as explain_release
+    from spinney.release.storage import load
+
+    if picture is not None:
+        from spinney.report.picture import check_picture_name
+
+        check_picture_name(picture)
+        check_output(picture, force=force, inputs=[release])
+    loaded = load(release)
+    explanation = explain_release(loaded)
+    if picture is not None:
+        from spinney.report.graph import graph_figure
+        from spinney.report.picture import save_figure
+
+        save_figure(graph_figure(loaded), picture, overwrite=force)
+    if as_json:
+        described = explanation.to_dict() | ({} if picture is None else {"picture": picture})
+        click.echo(json.dumps(described, indent=2, ensure_ascii=False))
+        return
+    click.echo(str(explanation))
+    if picture is not None:
+        click.echo(f"wrote {picture}")

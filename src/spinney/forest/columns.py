@@ -1,0 +1,133 @@
+"""Columns on their own: a tree's leaves for numbers, all values for categories, and noisy counts of both.
+
+A one-dimensional PrivTree is a discretiser that needs no tuning and copes with generous bounds: it cuts where there are
+rows. Columns with few possible cells need none, and null is a leaf of its own from the start.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.engines.frames import Table
+from spinney.engines.memory import count_cells
+from spinney.forest.purse import Purse
+from spinney.partition.counts import CellCounts
+from spinney.privacy.discrete import add_noise
+from spinney.privacy.entropy import Entropy
+from spinney.privacy.ledger import DiscreteLaplaceCounts, Ledger
+from spinney.schema.lattice import Axis, Lattice, tree_lattice
+from spinney.schema.table import Schema
+
+# Columns of no more possible cells than this are not cut by a tree: every cell is a leaf.
+_FEW_CELLS = 32
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NoisyColumn:
+    """Leaves of one column in ascending order, null last, with noisy counts. RELEASED."""
+
+    axis: Axis
+    first: NDArray[np.int64]  # (n_leaves,): first cell
+    stop: NDArray[np.int64]  # (n_leaves,): cell after the last
+    noisy_counts: NDArray[np.int64]  # (n_leaves,)
+    deviation: float  # of the noise on a count; 0 for shares that are known
+
+    @property
+    def is_ordered(self) -> bool:
+        return self.axis.kind != "category"
+
+    @property
+    def is_null(self) -> NDArray[np.bool_]:
+        return np.equal(self.first, self.axis.null_cell)
+
+
+def column_lattice(schema: Schema, name: str) -> Lattice:
+    """The lattice of one column alone: the finest that `bits` and the column's values allow."""
+    return tree_lattice(Schema({name: schema[name]}))
+
+
+def needs_tree(axis: Axis) -> bool:
+    """Whether a column is cut by a tree: numbers, dates and times of more than a few possible cells."""
+    return axis.kind != "category" and axis.n_possible > _FEW_CELLS
+
+
+def has_classes(axis: Axis) -> bool:
+    """Whether a target has classes to count: two or more values, and no tree to find its leaves."""
+    return axis.n_possible > 1 and not needs_tree(axis)
+
+
+def tree_levels(axis: Axis) -> int:
+    """Levels on which the column's tree decides by noisy counts; whether a value is null is not decided but known."""
+    return axis.value_bits if needs_tree(axis) else 0
+
+
+def release_column(table: Table, lattice: Lattice, purse: Purse, *, cutoff: float) -> NoisyColumn:
+    """One column's leaves and their noisy counts; nodes of fewer rows than `cutoff` are rarely split."""
+    axis = lattice.axes[0]
+    counts = count_cells(table, lattice)
+    if needs_tree(axis):
+        first, stop, true_counts = _tree_leaves(counts, axis, purse, math.ceil(cutoff))
+    else:
+        first, stop, true_counts = _all_cells(counts, axis)
+    noisy_counts = purse.noisy_counts(true_counts, "one-way")
+    return NoisyColumn(axis, first, stop, noisy_counts, purse.plan.deviation("one-way"))
+
+
+def release_classes(
+    table: Table, lattice: Lattice, *, epsilon: Fraction, ledger: Ledger, entropy: Entropy
+) -> NoisyColumn:
+    """How many rows have each value of a target, with discrete Laplace noise. Charges epsilon before it counts.
+
+    Whether a class is rare decides what else is worth measuring, so this is paid for, and looked at, before the rest.
+    """
+    factor = ledger.unit.factor
+    ledger.charge(
+        DiscreteLaplaceCounts(epsilon, factor, note=f"forest: sizes of the classes of {lattice.axes[0].name!r}")
+    )
+    first, stop, true_counts = _all_cells(count_cells(table, lattice), lattice.axes[0])
+    rate = epsilon / factor
+    return NoisyColumn(lattice.axes[0], first, stop, add_noise(true_counts, rate, entropy), math.sqrt(2) / float(rate))
+
+
+def unmeasured(axis: Axis) -> NoisyColumn:
+    """A column of which nothing is known but the schema: one leaf for all numbers, one for each category, even."""
+    if axis.kind == "category":
+        first = np.arange(axis.first, axis.last + 1)
+        stop = first + 1
+    else:
+        first, stop = np.array([axis.first]), np.array([axis.last + 1])
+    if axis.nullable:
+        first, stop = np.append(first, axis.null_cell), np.append(stop, axis.null_cell + 1)
+    return NoisyColumn(axis, first, stop, stop - first, 0.0)
+
+
+def _tree_leaves(
+    counts: CellCounts, axis: Axis, purse: Purse, cutoff: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """First and last cells of the leaves of a tree, and their true counts. SENSITIVE."""
+    leaves = purse.leaves(counts, fixed_depth=int(axis.nullable), cutoff=cutoff)
+    first = (leaves.codes[:, 0] >> np.uint64(64 - axis.bits)).astype(np.int64)
+    stop = first + (np.int64(1) << (axis.bits - leaves.depths))
+    is_value = first < (1 << axis.value_bits)
+    stop = np.where(is_value, np.minimum(stop, axis.last + 1), first + 1)
+    before = np.concatenate([[0], np.cumsum(counts.true_counts)])
+    true_counts = before[leaves.stop] - before[leaves.start]
+    order = np.argsort(first)  # the order of making must not show
+    return first[order], stop[order], true_counts[order]
+
+
+def _all_cells(counts: CellCounts, axis: Axis) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """All possible cells and their true counts. SENSITIVE."""
+    first = np.arange(axis.first, axis.last + 1)
+    if axis.nullable:
+        first = np.append(first, axis.null_cell)
+    true_counts = np.zeros(len(first), dtype=np.int64)
+    shift = np.uint64(64 - axis.bits) if axis.bits else np.uint64(63)  # without bits all codes are 0
+    cells = (counts.true_codes[:, 0] >> shift).astype(np.int64)
+    true_counts[np.searchsorted(first, cells)] = counts.true_counts
+    return first, first + 1, true_counts

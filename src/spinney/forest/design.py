@@ -1,0 +1,172 @@
+"""Design: what a forest measures, decided from public quantities before any row is read.
+
+How much structure a table can show follows from its number of rows against the noise of a table:
+
+    rounds        whatever the model so far is furthest from, round by round (quality="high")
+    tree          pairs of columns in a tree, or, with a target, triples of two columns and the target
+    target        every column with the target alone (naive Bayes)
+    independent   every column on its own
+    uniform       nothing: the budget is too small to tell any count from noise
+
+The richest of these whose noise leaves something to see is taken.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Literal
+
+from spinney.forest.columns import needs_tree, tree_levels
+from spinney.forest.plan import ForestPlan, Shape, forest_plan, nothing
+from spinney.forest.structure import Pair, n_choices
+from spinney.privacy.budget import Unit
+from spinney.schema.lattice import Axis
+
+Structure = Literal["rounds", "tree", "target", "independent", "uniform"]
+
+# Shares of the budget, before those of stages that a table does not have are given to the others.
+_SHARES: dict[tuple[Structure, bool], dict[str, str]] = {
+    ("rounds", True): {"trees": "0.10", "one-way": "0.20", "pairs": "0.20", "selection": "0.08", "cliques": "0.42"},
+    ("rounds", False): {"trees": "0.10", "one-way": "0.25", "selection": "0.10", "cliques": "0.55"},
+    ("tree", True): {"trees": "0.10", "one-way": "0.30", "selection": "0.10", "pairs": "0.20", "cliques": "0.30"},
+    ("tree", False): {"trees": "0.10", "one-way": "0.30", "selection": "0.10", "cliques": "0.50"},
+    ("target", True): {"trees": "0.10", "one-way": "0.20", "pairs": "0.70"},
+    ("independent", True): {"trees": "0.25", "one-way": "0.75"},
+    ("independent", False): {"trees": "0.25", "one-way": "0.75"},
+}
+# A structure is worth its noise if the rows of the table are this many deviations of it.
+_ROWS_FOR_ROUNDS = 150.0
+_ROUNDS_PER_COLUMN = 1.5
+_ROWS_FOR_TREE = 30.0
+_ROWS_FOR_TARGET = 10.0
+# With a rare class all is spent on what tells of it: its rows must be this many deviations for more.
+_RARE_CLASS = 4.0
+_ROWS_FOR_ANYTHING = 3.0
+# Boxes of a clique hold at least this many deviations of noise, by what is expected of them.
+BOX_DEVIATIONS = 0.5
+# Boxes of a column with the target, which few rows may decide: coarser ones would hide a rare class altogether.
+PAIR_DEVIATIONS = 0.25
+# There are as many states as leave this many deviations of noise to a cell of a pair's table, were all cells alike.
+_STATE_DEVIATIONS = 8.0
+_FEWEST_STATES, _MOST_STATES = 8, 32
+
+
+@dataclass(frozen=True, slots=True)
+class Design:
+    """A plan, and what it is a plan of. Columns are numbered in the order of the schema; known ones are left out."""
+
+    structure: Structure
+    plan: ForestPlan
+    measured: tuple[int, ...]  # columns that are not known beforehand
+    looked_at: tuple[int, ...]  # of them, those that were counted before: the target, where it has classes
+    target: int | None
+    required: tuple[Pair, ...]  # pairs that a rule is about
+    most_states: int
+
+    @property
+    def free(self) -> tuple[int, ...]:
+        """The measured columns without the target."""
+        return tuple(column for column in self.measured if column != self.target)
+
+
+def design(
+    axes: Sequence[Axis],
+    *,
+    n_rows: int,
+    epsilon: Fraction,
+    delta: Fraction,
+    unit: Unit,
+    target: int | None = None,
+    required: Sequence[Pair] = (),
+    is_rich: bool = False,
+    class_size: float | None = None,
+) -> Design:
+    """The richest design whose noise leaves something to see in about `n_rows` rows.
+
+    `class_size` is the released size of the target's second largest class, where the classes were counted before.
+    """
+    measured = tuple(column for column, axis in enumerate(axes) if axis.n_possible > 1)
+    if target is not None and target not in measured:
+        target = None  # known beforehand, so it says nothing about the others
+    pairs = tuple(pair for pair in required if set(pair) <= set(measured))
+    looked_at = (target,) if target is not None and class_size is not None else ()
+    for structure in _worth_trying(len(measured), target, is_rich=is_rich):
+        shape = _shape(structure, axes, measured, target, pairs, n_counted=len(looked_at))
+        plan = forest_plan(shape, epsilon=epsilon, delta=delta, unit=unit)
+        if _is_worth(structure, plan, n_rows, class_size):
+            return Design(structure, plan, measured, looked_at, target, pairs, _most_states(plan, n_rows))
+    return Design("uniform", nothing(epsilon, delta, unit), looked_at, looked_at, None, pairs, _FEWEST_STATES)
+
+
+def _most_states(plan: ForestPlan, n_rows: int) -> int:
+    """As many states as rows can fill a pair's table with, a power of two."""
+    stage = next((stage for stage in ("cliques", "pairs", "one-way") if stage in plan.tables), None)
+    if stage is None:
+        return _FEWEST_STATES
+    resolution = math.sqrt(n_rows / (_STATE_DEVIATIONS * plan.deviation(stage)))
+    return min(max(1 << math.ceil(math.log2(max(resolution, 1))), _FEWEST_STATES), _MOST_STATES)
+
+
+def _worth_trying(n_measured: int, target: int | None, *, is_rich: bool) -> list[Structure]:
+    """Structures from the richest to the poorest."""
+    if n_measured <= 1:
+        return ["independent"]
+    least: list[Structure] = ["independent"]
+    if target is not None:
+        least.insert(0, "target")
+    if n_measured == 2 and target is not None:
+        return least
+    return ["rounds", "tree", *least] if is_rich and n_measured > 2 else ["tree", *least]
+
+
+def _is_worth(structure: Structure, plan: ForestPlan, n_rows: int, class_size: float | None) -> bool:
+    asks_for_more = structure in ("rounds", "tree") and "pairs" in plan.tables
+    if asks_for_more and class_size is not None and class_size < _RARE_CLASS * plan.deviation("pairs"):
+        return False
+    if not plan.tables:  # all columns are known beforehand
+        return True
+    stage, least = {
+        "rounds": ("cliques", _ROWS_FOR_ROUNDS),
+        "tree": ("cliques", _ROWS_FOR_TREE),
+        "target": ("pairs", _ROWS_FOR_TARGET),
+        "independent": ("one-way", _ROWS_FOR_ANYTHING),
+    }[structure]
+    return n_rows >= least * plan.deviation(stage)
+
+
+def _shape(
+    structure: Structure,
+    axes: Sequence[Axis],
+    measured: Sequence[int],
+    target: int | None,
+    required: Sequence[Pair],
+    *,
+    n_counted: int,
+) -> Shape:
+    """How many trees, tables and choices a structure needs."""
+    n_free = len(measured) - (target is not None)
+    trees = [tree_levels(axes[column]) for column in measured if needs_tree(axes[column])]
+    has_tree = structure == "tree"
+    shares = {stage: Fraction(share) for stage, share in _SHARES[structure, target is not None].items()}
+    free = tuple(pair for pair in required if target not in pair)
+    n_rounds = math.ceil(_ROUNDS_PER_COLUMN * n_free) if structure == "rounds" else 0
+    numbers = {
+        "trees": len(trees),
+        "one-way": len(measured) - n_counted,
+        "selection": n_choices(len(axes), n_free, free) if has_tree else n_rounds,
+        "pairs": n_free if target is not None and structure in ("rounds", "tree", "target") else 0,
+        "cliques": n_free - 1 if has_tree else n_rounds,
+    }
+    used = sum(shares[stage] for stage in shares if numbers[stage])
+    return Shape(
+        n_trees=numbers["trees"],
+        levels=max(trees, default=0),
+        n_one_way=numbers["one-way"],
+        n_choices=numbers["selection"],
+        n_pairs=numbers["pairs"],
+        n_cliques=numbers["cliques"],
+        shares={stage: share / used for stage, share in shares.items() if numbers[stage]},
+    )

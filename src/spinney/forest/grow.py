@@ -1,0 +1,195 @@
+"""Growing a forest: columns, structure, cliques, and the model that they are joined into.
+
+Everything private goes through the purse, which was paid for beforehand; everything else is a function of what came
+out of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.engines.frames import Table
+from spinney.engines.states import Clique, Cut, StateRows, state_rows
+from spinney.forest.cliques import measure, outer
+from spinney.forest.columns import NoisyColumn, release_column, unmeasured
+from spinney.forest.design import BOX_DEVIATIONS, PAIR_DEVIATIONS, Design
+from spinney.forest.purse import Purse
+from spinney.forest.rounds import measure_rounds
+from spinney.forest.states import column_model
+from spinney.forest.structure import choose_tree
+from spinney.graph.estimate import Measurement, estimate
+from spinney.graph.model import GraphModel
+from spinney.release.columns import ColumnModel
+from spinney.schema.lattice import Lattice
+
+Floats = NDArray[np.float64]
+# For the columns of a forest: tables over pairs of columns, False where no row can be.
+ZeroMaker = Callable[[Sequence[ColumnModel]], Sequence[tuple[Clique, NDArray[np.bool_]]]]
+# A number that is a target is cut into no more states than this: every other column is counted with all of them.
+_MOST_TARGET_STATES = 16
+# How far the model keeps to independent columns where counts are noisy. With the target alone, each column tells of a
+# small class by a few counts, and noise in them would be taken for the class.
+_CAUTION = {"rounds": 0.5, "tree": 0.5, "target": 2.0, "independent": 1.0, "uniform": 1.0}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Forest:
+    """What was released: columns, a model over their states, and which columns were counted together."""
+
+    columns: tuple[ColumnModel, ...]
+    model: GraphModel
+    cliques: tuple[Clique, ...]
+    noisy_total: float
+
+
+def grow(
+    table: Table,
+    lattices: Sequence[Lattice],
+    design: Design,
+    purse: Purse,
+    *,
+    total: int | None,
+    apart: Mapping[int, NDArray[np.int64]],
+    zeros: ZeroMaker,
+    rng: np.random.Generator,
+    classes: NoisyColumn | None = None,
+) -> Forest:
+    """The forest of a table. `total` is the number of rows where that is public.
+
+    `apart` names cells of categories that rules tell from the others, `zeros` which pairs of states are impossible.
+    `rng` draws rows from the model between rounds, which is no noise. `classes` is the target, where it was counted.
+    """
+    noisy = _release_columns(table, lattices, design, purse, classes)
+    rows_total = float(total) if total is not None else _noisy_total(noisy.values())
+    columns: list[NoisyColumn] = []
+    models: list[ColumnModel] = []
+    cuts: list[Cut] = []
+    for index, lattice in enumerate(lattices):
+        column = noisy.get(index) or unmeasured(lattice.axes[0])
+        columns.append(column)
+        is_target = index == design.target and column.is_ordered
+        column_states, cut = column_model(
+            column,
+            total=rows_total,
+            most_states=min(design.most_states, _MOST_TARGET_STATES) if is_target else design.most_states,
+            apart=np.isin(column.first, apart[index]) if index in apart else None,
+        )
+        models.append(column_states)
+        cuts.append(cut)
+    sizes = tuple(cut.n_states for cut in cuts)
+    one_ways = [_one_way(index, models[index], column) for index, column in enumerate(columns)]
+    masks = zeros(models)
+
+    def fit(measurements: Sequence[Measurement], start: GraphModel | None = None) -> GraphModel:
+        return estimate(
+            sizes,
+            [*one_ways, *measurements],
+            rows_total,
+            cliques=design.required,
+            zeros=masks,
+            start=start,
+            caution=_CAUTION[design.structure],
+        )
+
+    measurements: list[Measurement] = []
+    model: GraphModel | None = None
+    if design.structure not in ("independent", "uniform"):
+        rows = state_rows(table, cuts)
+        shares = [column.state_weights() / max(float(column.weights.sum()), 1e-300) for column in models]
+        measurements = _measure_cliques(rows, shares, design, purse, rows_total)
+        if design.structure == "rounds":
+            least = BOX_DEVIATIONS * design.plan.deviation("cliques")
+            start = fit(measurements)
+            measurements, model = measure_rounds(
+                rows, start, measurements, design, purse, fit, total=rows_total, least=least, rng=rng
+            )
+    if model is None:
+        model = fit(measurements)
+    return Forest(tuple(models), model, tuple(m.columns for m in measurements), rows_total)
+
+
+def _release_columns(
+    table: Table, lattices: Sequence[Lattice], design: Design, purse: Purse, classes: NoisyColumn | None
+) -> dict[int, NoisyColumn]:
+    """All measured columns; the target as it was counted before, if it was."""
+    return {
+        index: classes
+        if classes is not None and index in design.looked_at
+        else release_column(table, lattices[index], purse, cutoff=design.plan.deviation("one-way"))
+        for index in design.measured
+    }
+
+
+def _noisy_total(columns: Iterable[NoisyColumn]) -> float:
+    """The number of rows by the columns' sums, each trusted as far as its noise allows."""
+    sums = [(float(column.noisy_counts.sum()), len(column.noisy_counts) * column.deviation**2) for column in columns]
+    weight = sum(1 / variance for _, variance in sums)
+    return max(1.0, sum(total / variance for total, variance in sums) / weight) if sums else 1.0
+
+
+def _one_way(index: int, model: ColumnModel, column: NoisyColumn) -> Measurement:
+    """A column's states, each as uncertain as the leaves that it was added up from."""
+    n_held = np.bincount(model.states, weights=model.weights > 0, minlength=model.n_states)
+    return Measurement((index,), model.state_weights(), max(column.deviation, 1.0) * np.sqrt(np.maximum(n_held, 1.0)))
+
+
+def _measure_cliques(
+    rows: StateRows, shares: list[Floats], design: Design, purse: Purse, total: float
+) -> list[Measurement]:
+    """Noisy tables of the columns that are counted together."""
+    target, free = design.target, design.free
+    if target is None:
+        if design.structure == "rounds":
+            return []
+        rows_of = [share[None, :] for share in shares]
+        chosen = choose_tree(rows, design.measured, [*rows_of, np.array([total])], purse, required=design.required)
+        least = BOX_DEVIATIONS * design.plan.deviation("cliques")
+        return [
+            measure(rows, (i, j), total * outer([shares[i], shares[j]]), purse, stage="cliques", least=least)
+            for i, j in chosen
+        ]
+    least = PAIR_DEVIATIONS * design.plan.deviation("pairs")
+    measured = []
+    given: list[Floats] = [np.ones((1, 1))] * len(shares)
+    for column in free:
+        pair = (min(column, target), max(column, target))
+        expected = total * outer([shares[place] for place in pair])
+        # A small class may lie where the others do not, in the tails: half of it is expected there.
+        even = {column: (shares[column] + 1 / len(shares[column])) / 2, target: shares[target]}
+        cut_by = total * outer([even[place] for place in pair])
+        measurement = measure(rows, pair, cut_by, purse, stage="pairs", least=least, by=target)
+        measured.append(measurement)
+        joint = _spread(measurement, expected)
+        given[column] = _rows_of_one(joint if target < column else joint.T, shares[column])
+    if design.structure == "tree":
+        classes = total * shares[target]
+        required = [pair for pair in design.required if target not in pair]
+        chosen = choose_tree(rows, free, [*given, classes], purse, required=required, by=target)
+        least = BOX_DEVIATIONS * design.plan.deviation("cliques")
+        for i, j in chosen:
+            clique = tuple(sorted((i, j, target)))
+            expected = np.einsum("t,ti,tj->tij", classes, given[i], given[j])
+            turned = expected.transpose(np.argsort([target, i, j]))
+            measured.append(measure(rows, clique, turned, purse, stage="cliques", least=least, by=target))
+    return measured
+
+
+def _spread(measurement: Measurement, expected: Floats) -> Floats:
+    """A noisy table cell by cell: what a box holds, never less than nothing, goes to its cells as expected."""
+    noisy = np.maximum(measurement.noisy, 0.0)
+    if measurement.labels is None:
+        return noisy.reshape(expected.shape)
+    labels = measurement.labels.ravel()
+    boxes = np.bincount(labels, weights=expected.ravel(), minlength=len(noisy))
+    scale = np.divide(noisy, boxes, out=np.zeros_like(noisy), where=boxes > 0)
+    return (expected.ravel() * scale[labels]).reshape(expected.shape)
+
+
+def _rows_of_one(table: Floats, fallback: Floats) -> Floats:
+    """Every row divided by its sum; the fallback in place of rows of nothing."""
+    sums = table.sum(axis=1, keepdims=True)
+    return np.where(sums > 0, table / np.where(sums > 0, sums, 1), fallback[None, :])

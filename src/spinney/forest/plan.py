@@ -1,0 +1,190 @@
+"""ForestPlan: how much noise every stage of a forest gets, from public quantities only.
+
+    trees        a PrivTree for each numeric column: its shape alone
+    one-way      counts of all leaves and categories, column by column
+    selection    which columns to look at together, one exponential mechanism a choice
+    pairs        every column with the target, where one is named
+    cliques      the chosen pairs, or triples with the target
+
+With a delta, noise is discrete Gaussian and a stage's share is of mu^2 = sensitivity^2 / variance, which adds up where
+deviations do not; how much there is to share is found by composing everything (`privacy.composition`). Without one,
+noise is discrete Laplace and shares are of epsilon.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from spinney.partition.calibration import decay_for, largest_privtree_rate
+from spinney.privacy.budget import Unit
+from spinney.privacy.composition import GaussianTables, Part, Selections, TreeShapes, least_noise
+from spinney.privacy.ledger import Charge, ComposedRelease, DiscreteLaplaceCounts, Selection, SplitDecisions
+from spinney.privacy.parts import TREE_COST
+
+# Squared mu of a choice of bounded range epsilon is about this times epsilon^2.
+_CHOICE_COST = math.pi / 8
+_FINE = 1 << 24
+
+
+@dataclass(frozen=True, slots=True)
+class TableNoise:
+    """Noise on the counts of `times` tables: discrete Gaussian of a variance, or discrete Laplace of a rate."""
+
+    variance: Fraction | None
+    rate: Fraction | None
+    times: int
+
+    @property
+    def deviation(self) -> float:
+        """Standard deviation of the noise on one count."""
+        if self.variance is not None:
+            return math.sqrt(self.variance)
+        assert self.rate is not None
+        return math.sqrt(2) / float(self.rate)
+
+
+@dataclass(frozen=True, slots=True)
+class TreeNoise:
+    """Noise of the decisions in `times` trees of up to `levels` levels."""
+
+    rate: Fraction
+    decay: int
+    levels: int
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class Choices:
+    """`times` choices by the exponential mechanism, each of bounded range epsilon."""
+
+    epsilon: Fraction
+    times: int
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """What there is to measure, and the parts of the budget that go to it. Public."""
+
+    n_trees: int
+    levels: int
+    n_one_way: int
+    n_choices: int
+    n_pairs: int
+    n_cliques: int
+    shares: Mapping[str, Fraction]
+
+
+@dataclass(frozen=True, slots=True)
+class ForestPlan:
+    """The noise of every stage, and the charges that pay for all of it."""
+
+    unit: Unit
+    epsilon: Fraction
+    delta: Fraction
+    trees: TreeNoise | None
+    tables: Mapping[str, TableNoise]  # "one-way", "pairs", "cliques": those that there are
+    choices: Choices | None
+    charges: tuple[Charge, ...]
+
+    def deviation(self, stage: str) -> float:
+        """Standard deviation of a count in a stage."""
+        return self.tables[stage].deviation
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as JSON-ready data, for the card."""
+        described: dict[str, Any] = {"rule": "forest", "unit": self.unit.value}
+        described |= {f"{stage} noise": round(noise.deviation, 3) for stage, noise in self.tables.items()}
+        if self.trees is not None:
+            described["decision noise scale"] = round(float(1 / self.trees.rate), 3)
+        return described
+
+
+def forest_plan(shape: Shape, *, epsilon: Fraction, delta: Fraction, unit: Unit) -> ForestPlan:
+    """The plan with the least noise that certainly costs no more than (epsilon, delta)."""
+    if not (shape.n_one_way or shape.n_pairs):
+        return nothing(epsilon, delta, unit)
+    return _pure_plan(shape, epsilon, unit) if delta == 0 else _gaussian_plan(shape, epsilon, delta, unit)
+
+
+def nothing(epsilon: Fraction, delta: Fraction, unit: Unit) -> ForestPlan:
+    """A plan that measures nothing, and costs nothing."""
+    return ForestPlan(unit, epsilon, delta, None, {}, None, ())
+
+
+# ------------------------------------------------------------------------------------------------- (epsilon, delta)
+
+
+def _gaussian_plan(shape: Shape, epsilon: Fraction, delta: Fraction, unit: Unit) -> ForestPlan:
+    parts = least_noise(lambda budget: _parts(shape, budget, unit), epsilon, delta, unit)
+    trees, choices = None, None
+    tables: dict[str, TableNoise] = {}
+    for part in parts:
+        if isinstance(part, TreeShapes):
+            trees = TreeNoise(part.rate, part.decay, part.levels, part.times)
+        elif isinstance(part, Selections):
+            choices = Choices(part.epsilon, part.times)
+        else:
+            tables[part.note] = TableNoise(part.variance, None, part.times)
+    charge = ComposedRelease(epsilon, delta, tuple(parts), note="forest")
+    return ForestPlan(unit, epsilon, delta, trees, tables, choices, (charge,))
+
+
+def _parts(shape: Shape, budget: Fraction, unit: Unit) -> tuple[Part, ...]:
+    """Everything that is measured when all of it together has about `budget` of squared mu."""
+    parts: list[Part] = []
+    if shape.n_trees:
+        each = budget * shape.shares["trees"] / shape.n_trees
+        rate = _below(math.sqrt(float(each) / (TREE_COST * unit.factor)))
+        parts.append(TreeShapes(rate, decay_for(rate), shape.levels, shape.n_trees, note="trees"))
+    for stage, times in _tables(shape).items():
+        each = budget * shape.shares[stage] / times
+        parts.append(GaussianTables(_above(unit.factor / each), times, note=stage))
+    if shape.n_choices:
+        each = budget * shape.shares["selection"] / shape.n_choices
+        parts.append(Selections(_below(math.sqrt(float(each) / _CHOICE_COST)), shape.n_choices, note="selection"))
+    return tuple(parts)
+
+
+# ------------------------------------------------------------------------------------------------------ pure epsilon
+
+
+def _pure_plan(shape: Shape, epsilon: Fraction, unit: Unit) -> ForestPlan:
+    trees, choices = None, None
+    charges: list[Charge] = []
+    if shape.n_trees:
+        share = epsilon * shape.shares["trees"]
+        rate, decay = largest_privtree_rate(share / shape.n_trees, levels=shape.levels, unit=unit)
+        trees = TreeNoise(rate, decay, shape.levels, shape.n_trees)
+        charges.append(
+            SplitDecisions(share, "privtree", rate, shape.levels, note=f"shapes of {shape.n_trees} column trees")
+        )
+    tables: dict[str, TableNoise] = {}
+    for stage, times in _tables(shape).items():
+        share = epsilon * shape.shares[stage]
+        tables[stage] = TableNoise(None, share / (times * unit.factor), times)
+        charges.append(DiscreteLaplaceCounts(share, times * unit.factor, note=f"{stage}: {times} tables"))
+    if shape.n_choices:
+        share = epsilon * shape.shares["selection"]
+        choices = Choices(share / shape.n_choices, shape.n_choices)
+        charges.append(Selection(share, note=f"{shape.n_choices} choices of columns to look at together"))
+    return ForestPlan(unit, epsilon, Fraction(0), trees, tables, choices, tuple(charges))
+
+
+def _tables(shape: Shape) -> dict[str, int]:
+    """How many tables each stage measures; stages without any left out."""
+    numbers = {"one-way": shape.n_one_way, "pairs": shape.n_pairs, "cliques": shape.n_cliques}
+    return {stage: times for stage, times in numbers.items() if times}
+
+
+def _below(value: float) -> Fraction:
+    """A fraction at or a little below a positive number, of a short denominator."""
+    return max(Fraction(math.floor(value * _FINE), _FINE), Fraction(1, _FINE))
+
+
+def _above(value: Fraction) -> Fraction:
+    """A fraction at or a little above a positive number, of a short denominator."""
+    return Fraction(math.ceil(value * _FINE), _FINE)

@@ -1,0 +1,102 @@
+"""Rounds: a richer structure than a tree, grown one table at a time where the model is furthest from the rows.
+
+Every round draws rows from the model so far, compares how often states meet in them and in the private rows, and
+chooses, by the exponential mechanism, the clique that is furthest off beyond what its own noise would be. It is then
+measured, in boxes that the model expects to hold enough rows, and the model is fitted anew. A clique is open to
+choice only while the junction tree of all of them stays small. How many rounds there are, and how much noise each
+has, is settled beforehand.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from itertools import combinations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.engines.states import GAP_STEPS, Clique, StateRows, true_distances
+from spinney.forest.cliques import measure
+from spinney.forest.design import Design
+from spinney.forest.purse import Purse
+from spinney.graph.draw import draw_states
+from spinney.graph.estimate import Measurement
+from spinney.graph.junction import JunctionTree
+from spinney.graph.model import GraphModel
+from spinney.progress import progress
+
+# The junction tree of all cliques has no more cells than this.
+_MOST_CELLS = 60_000
+# Rows that are drawn from the model to compare it by, and cliques that are compared in a round.
+_N_DRAWN = 60_000
+_N_COMPARED = 200
+
+Refit = Callable[[Sequence[Measurement], GraphModel], GraphModel]
+
+
+def measure_rounds(
+    rows: StateRows,
+    model: GraphModel,
+    measured: Sequence[Measurement],
+    design: Design,
+    purse: Purse,
+    refit: Refit,
+    *,
+    total: float,
+    least: float,
+    rng: np.random.Generator,
+) -> tuple[list[Measurement], GraphModel]:
+    """The measurements with those of all rounds, and the model fitted to them. `rng` draws from the model: no noise."""
+    measurements = list(measured)
+    deviation = design.plan.deviation("cliques")
+    sensitivity = GAP_STEPS * purse.plan.unit.factor
+    assert design.plan.choices is not None
+    for _ in progress(range(design.plan.choices.times), "growing the forest", unit="round"):
+        cliques = _open_cliques(rows.sizes, design, [m.columns for m in measurements], rng)
+        drawn = draw_states(model, _N_DRAWN, rng)
+        gaps = true_distances(rows, drawn, cliques, total)
+        expected_noise = [_noise(model_table(drawn, clique, rows.sizes, total), deviation, least) for clique in cliques]
+        true_scores = gaps - np.rint(GAP_STEPS * np.array(expected_noise)).astype(np.int64)
+        clique = cliques[purse.choice(true_scores, sensitivity=sensitivity)]
+        expected = model_table(drawn, clique, rows.sizes, total)
+        by = design.target if design.target in clique else None
+        measurements.append(measure(rows, clique, expected, purse, stage="cliques", least=least, by=by))
+        model = refit(measurements, model)
+    return measurements, model
+
+
+def _open_cliques(
+    sizes: Sequence[int], design: Design, cliques: Sequence[Clique], rng: np.random.Generator
+) -> list[Clique]:
+    """Pairs of columns, and with a target triples too, whose measurement keeps the junction tree small."""
+    free, target = design.free, design.target
+    candidates: list[Clique] = list(combinations(design.measured, 2))
+    if target is not None:
+        candidates += [tuple(sorted((i, j, target))) for i, j in combinations(free, 2)]
+    known = set(cliques)
+    candidates = [clique for clique in candidates if clique not in known]
+    tree = JunctionTree.covering(sizes, cliques)
+    opened: list[Clique] = []
+    for place in rng.permutation(len(candidates)):
+        clique = candidates[place]
+        is_inside = tree.home(clique) is not None
+        if is_inside or JunctionTree.covering(sizes, [*cliques, clique]).n_cells <= _MOST_CELLS:
+            opened.append(clique)
+        if len(opened) == _N_COMPARED:
+            break
+    return opened or [tuple(design.measured[:2])]
+
+
+def model_table(drawn: NDArray[np.int32], clique: Clique, sizes: Sequence[int], total: float) -> NDArray[np.float64]:
+    """The table that the model expects, by rows drawn from it."""
+    shape = tuple(sizes[column] for column in clique)
+    codes = np.ravel_multi_index(tuple(drawn[column] for column in clique), shape)
+    counts = np.bincount(codes, minlength=math.prod(shape)).reshape(shape)
+    return np.asarray(counts * (total / drawn.shape[1]))
+
+
+def _noise(expected: NDArray[np.float64], deviation: float, least: float) -> float:
+    """About how large the noise of a clique's boxes would be, all together: E|noise| for each."""
+    n_boxes = min(expected.size, max(1.0, float(np.minimum(expected / least, 1).sum())))
+    return math.sqrt(2 / math.pi) * deviation * n_boxes

@@ -1,0 +1,99 @@
+"""From noisy leaves to a few states for each column. Sees released numbers only.
+
+Small counts are taken for noise and the rest is fitted to the total. Then leaves are grouped: neighbouring leaves of a
+number into groups of even weight, half of it by rows and half by leaves, so that tails keep states of their own; rare
+categories into one. Null is always a state of its own.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.engines.states import Cut
+from spinney.forest.columns import NoisyColumn
+from spinney.release.columns import ColumnModel, Floats
+from spinney.release.geometry import extent
+from spinney.release.reconstruct import project_to_total
+
+# A number's leaf below this many deviations of its noise is taken for empty: wide empty tails would collect rows.
+_EMPTY_BELOW = 2.0
+# A category below this many deviations shares a state with the other rare ones.
+_RARE_BELOW = 3.0
+
+
+def column_model(
+    column: NoisyColumn, *, total: float, most_states: int, apart: NDArray[np.bool_] | None = None
+) -> tuple[ColumnModel, Cut]:
+    """A column as a model over states knows it, and how to find the state of a row.
+
+    Args:
+        column: leaves and noisy counts.
+        total: the number of rows, or a noisy one.
+        most_states: about how many states to make; null, and values kept apart, may add to it.
+        apart: marks leaves that may not share a state with unmarked ones, because a rule tells them apart.
+    """
+    weights = leaf_weights(column, total)
+    marked = np.zeros(len(weights), dtype=np.bool_) if apart is None else apart
+    if column.is_ordered:
+        states = _group_neighbours(weights, column.is_null, marked, most_states)
+    else:
+        states = _pool_rare(column, marked, most_states)
+    low, length = extent(column.axis, column.first, np.maximum(column.stop, column.first))
+    is_null = column.is_null
+    low, length = np.where(is_null, 0.0, low), np.where(is_null, 0.0, length)
+    model = ColumnModel(low, length, is_null, weights, states.astype(np.int32), int(states.max()) + 1)
+    return model, Cut(column.axis, column.first, states)
+
+
+def leaf_weights(column: NoisyColumn, total: float) -> Floats:
+    """Weights that are not negative and add up to the total; even over the column where no count stands out."""
+    noisy = column.noisy_counts.astype(np.float64)
+    if column.deviation == 0:  # shares that are known, not counts
+        return np.asarray(total * noisy / noisy.sum())
+    if column.is_ordered and len(noisy) > 1:
+        noisy = np.where(noisy < _EMPTY_BELOW * column.deviation, 0.0, noisy)
+        is_kept = noisy > 0
+        if not is_kept.any():
+            reach = (column.stop - column.first).astype(np.float64)
+            return np.asarray(total * reach / reach.sum())
+        weights = np.zeros_like(noisy)
+        weights[is_kept] = project_to_total(noisy[is_kept], total)
+        return weights
+    return project_to_total(noisy, total)
+
+
+def _group_neighbours(
+    weights: Floats, is_null: NDArray[np.bool_], marked: NDArray[np.bool_], most_states: int
+) -> NDArray[np.int64]:
+    """Contiguous groups of even weight 0.5 p + 0.5 [p > 0] / #{p > 0}; empty leaves go with a neighbour."""
+    is_held = (weights > 0) & ~is_null
+    n_held = max(1, int(is_held.sum()))
+    p = np.where(is_null, 0, weights)
+    even = 0.5 * p / max(float(p.sum()), 1e-300) + 0.5 * is_held / n_held
+    if n_held <= most_states:
+        even = is_held / n_held
+    middle = np.cumsum(even) - even / 2
+    group = np.minimum((middle * min(most_states, n_held)).astype(np.int64), most_states - 1)
+    return _numbered(np.stack([is_null, marked, group], axis=1))
+
+
+def _pool_rare(column: NoisyColumn, marked: NDArray[np.bool_], most_states: int) -> NDArray[np.int64]:
+    """Categories that stand out have states of their own, `most_states` at the most; the rest share one."""
+    n_leaves = len(column.first)
+    is_null = column.is_null
+    if n_leaves - int(is_null.sum()) <= 2:
+        return np.arange(n_leaves)
+    rank = np.empty(n_leaves, dtype=np.int64)
+    rank[np.argsort(-column.noisy_counts, kind="stable")] = np.arange(n_leaves)
+    is_kept = (column.noisy_counts >= _RARE_BELOW * column.deviation) & (rank < most_states)
+    own = np.where(is_kept | is_null, 1 + np.arange(n_leaves), n_leaves + 1)
+    return _numbered(np.stack([is_null, marked, own], axis=1))
+
+
+def _numbered(keys: NDArray[np.int64]) -> NDArray[np.int64]:
+    """Equal rows of keys get equal numbers 0, 1, ..., in the order in which they first appear."""
+    _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    order = np.empty(len(first), dtype=np.int64)
+    order[np.argsort(first)] = np.arange(len(first))
+    return order[inverse.reshape(-1)]

@@ -1,0 +1,142 @@
+"""ColumnModel: one column of a forest as it was released: leaves with weights, and the states they are grouped into.
+
+A model over many columns speaks of states, a few for each column; inside a state rows follow the weights of its leaves,
+and inside a leaf they are even. Places are as `to_frame` takes them: reals in their own unit, all else in whole values
+above the low bound, null as NaN.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.compiled import compiled
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ColumnModel:
+    """The leaves of a column in ascending order, null last: where they lie, what they weigh, which state has them."""
+
+    low: Floats  # (n_leaves,)
+    length: Floats  # (n_leaves,)
+    is_null: NDArray[np.bool_]  # (n_leaves,)
+    weights: Floats  # (n_leaves,), not negative
+    states: NDArray[np.int32]  # (n_leaves,)
+    n_states: int  # of the whole column; what is left of a cut one may be of a few
+
+    def state_weights(self) -> Floats:
+        """What the leaves of each state weigh together."""
+        return _per_state(self, self.weights)
+
+    def inside(self) -> Floats:
+        """The share of each leaf among the leaves of its state; by length where they all weigh nothing."""
+        totals = self.state_weights()[self.states]
+        reach = np.maximum(self.length, self.is_null)
+        lengths = _per_state(self, reach)[self.states]
+        by_length = np.divide(reach, lengths, out=np.zeros_like(reach), where=lengths > 0)
+        return np.where(totals > 0, self.weights / np.where(totals > 0, totals, 1), by_length)
+
+    def between(self, low: float, high: float) -> tuple[ColumnModel, Floats]:
+        """The column cut to low <= place < high, and how much of each state is left: a number in [0, 1]."""
+        start = np.maximum(self.low, low)
+        stop = np.minimum(self.low + self.length, high)
+        share = np.where(self.length > 0, np.clip(stop - start, 0, None) / np.where(self.length > 0, self.length, 1), 0)
+        return self._keeping(np.where(self.is_null, 0.0, share), start, np.clip(stop - start, 0, None))
+
+    def among(self, places: NDArray[np.int64]) -> tuple[ColumnModel, Floats]:
+        """The column cut to some whole places, and how much of each state is left. For leaves of one value each."""
+        share = np.isin(self.low.astype(np.int64), places) & ~self.is_null
+        return self._keeping(share.astype(np.float64), self.low, self.length)
+
+    def on(self, places: NDArray[np.int64]) -> tuple[ColumnModel, Floats]:
+        """The column cut to some whole places, wherever in a leaf they lie."""
+        pieces = [self.between(place, place + 1) for place in places]
+        held = [piece for piece, left in pieces if left.any()]
+        if not held:
+            return pieces[0]
+        parts: dict[str, Any] = {
+            name: np.concatenate([getattr(piece, name)[piece.weights > 0] for piece in held])
+            for name in ("low", "length", "is_null", "weights", "states")
+        }
+        return replace(self, **parts), np.sum([left for _, left in pieces], axis=0)
+
+    def at(self, place: float) -> tuple[ColumnModel, Floats]:
+        """The column cut to one real number: all weight at the leaf that holds it."""
+        stop = self.low + self.length
+        is_here = (self.low <= place) & ((place < stop) | (place == stop.max())) & ~self.is_null & (self.length > 0)
+        share = is_here / np.where(is_here, self.length, 1.0)
+        model, left = self._keeping(share, np.where(is_here, place, self.low), np.zeros_like(self.low))
+        return model, left / max(float(left.max()), 1e-300)
+
+    def weighing(self, weights: Floats) -> ColumnModel:
+        """The same leaves with other weights."""
+        return replace(self, weights=weights)
+
+    def empty(self, *, wanted: bool = True) -> tuple[ColumnModel, Floats]:
+        """The column cut to nulls, or to all else, and how much of each state is left."""
+        return self._keeping(np.equal(self.is_null, wanted).astype(np.float64), self.low, self.length)
+
+    def _keeping(self, share: Floats, low: Floats, length: Floats) -> tuple[ColumnModel, Floats]:
+        inside = self.inside()
+        left = _per_state(self, inside * share)
+        # What is left of a state that weighs nothing still has a shape, should it be asked for alone.
+        weights = np.where(self.state_weights()[self.states] > 0, self.weights, inside * 1e-9) * share
+        return replace(self, low=low, length=np.where(share > 0, length, 0.0), weights=weights), left
+
+    def draw(self, states: NDArray[np.int32], rng: np.random.Generator) -> Floats:
+        """Places of rows that have these states: leaves in proportion to within a row, even inside a leaf."""
+        n_leaves = len(self.states)
+        order = np.argsort(self.states, kind="stable")
+        cumulative = np.cumsum(self.inside()[order])
+        ends = np.searchsorted(self.states[order], np.arange(self.n_states + 1))
+        leaves = np.empty(len(states), dtype=np.int64)
+        mixed = rng.permutation(len(states)).astype(np.int64)
+        _pick_leaves(states, mixed, rng.random(self.n_states), cumulative, ends, leaves)
+        leaf = order[np.minimum(leaves, n_leaves - 1)]
+        places = self.low[leaf] + rng.random(len(states)) * self.length[leaf]
+        # The high end of a leaf is the low end of the next; rounding must not reach it.
+        stop = self.low[leaf] + self.length[leaf]
+        places = np.where(self.length[leaf] > 0, np.minimum(places, np.nextafter(stop, -np.inf)), self.low[leaf])
+        return np.where(self.is_null[leaf], np.nan, places)
+
+
+def _per_state(column: ColumnModel, numbers: Floats) -> Floats:
+    """Numbers of leaves added up by state."""
+    sums: Floats = np.bincount(column.states, weights=numbers, minlength=column.n_states).astype(np.float64)
+    return sums
+
+
+@compiled
+def _pick_leaves(
+    states: NDArray[np.int32],
+    mixed: NDArray[np.int64],
+    starts: Floats,
+    cumulative: Floats,
+    ends: NDArray[np.int64],
+    leaves: NDArray[np.int64],
+) -> None:
+    """Systematic draws: the k-th of m rows of a state, in mixed order, takes the leaf at (k + start) / m."""
+    numbers = np.zeros(starts.size, dtype=np.int64)
+    for row in range(states.size):
+        numbers[states[row]] += 1
+    seen = np.zeros(starts.size, dtype=np.int64)
+    for i in range(mixed.size):
+        row = mixed[i]
+        state = states[row]
+        first, last = ends[state], ends[state + 1] - 1
+        base = cumulative[first - 1] if first > 0 else 0.0
+        place = base + (seen[state] + starts[state]) / numbers[state] * (cumulative[last] - base)
+        seen[state] += 1
+        low, high = first, last
+        while low < high:
+            half = (low + high) // 2
+            if cumulative[half] > place:
+                high = half
+            else:
+                low = half + 1
+        leaves[row] = low

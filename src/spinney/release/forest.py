@@ -1,0 +1,188 @@
+"""A release of a forest: columns with their leaves, and a model of how the columns' states go together.
+
+A row is drawn in three steps: states by the model, from the root of its tree outwards; a leaf inside each state; a
+value inside each leaf. Conditions enter the model before anything is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from spinney.errors import ParameterError
+from spinney.graph.draw import draw_states
+from spinney.graph.model import GraphModel
+from spinney.release.arrow import from_arrow, to_arrow
+from spinney.release.card import Card
+from spinney.release.columns import ColumnModel, Floats
+from spinney.release.conditions import balanced, condition
+from spinney.release.model import Members, Release
+from spinney.release.obey import raise_above, within_reach
+from spinney.schema.columns import Identifier
+
+if TYPE_CHECKING:
+    from spinney.release.explain import Explanation
+
+
+class ForestRelease(Release):
+    """Columns, a model over their states, and the card. Identifiers are not in it: they are made afresh."""
+
+    kind = "forest"
+
+    def __init__(
+        self,
+        columns: Mapping[str, ColumnModel],
+        model: GraphModel,
+        card: Card,
+        *,
+        looked_at: tuple[tuple[str, ...], ...],
+        noisy_total: int,
+    ) -> None:
+        super().__init__(card)
+        self.columns = dict(columns)
+        self.model = model
+        self.looked_at = looked_at  # the columns that were counted together
+        self.noisy_total = noisy_total
+
+    # ------------------------------------------------------------------------------------------------- drawing
+
+    def _drawing(
+        self, *, where: Mapping[str, Any] | None = None, balance: Mapping[str, Any] | None = None, **unknown: Any
+    ) -> dict[str, Any]:
+        super()._drawing(**unknown)
+        for argument, given in (("where", where), ("balance", balance)):
+            if given is not None and not isinstance(given, Mapping):
+                raise ParameterError(f"{argument} is not a mapping from columns to what is wanted of them")
+            for name in given or ():
+                if name not in self.columns:
+                    raise ParameterError(f"{argument}: {name!r} is not a column that the model knows")
+        for name in balance or ():
+            if name in (where or ()):
+                raise ParameterError(f"column {name!r} is in where and in balance; take it out of one")
+        return {"prepared": self._prepared(dict(where or {}), dict(balance or {}))}
+
+    def _prepared(self, where: dict[str, Any], balance: dict[str, Any]) -> tuple[dict[str, ColumnModel], GraphModel]:
+        """Columns and model under all conditions."""
+        columns, model, schema = dict(self.columns), self.model, self.schema
+        names = {name: place for place, name in enumerate(columns)}
+        evidence: dict[int, Floats] = {}
+        for name, (cut, left) in within_reach(schema.rules, schema, columns).items():
+            columns[name] = cut
+            evidence[names[name]] = left
+        for name, wanted in where.items():
+            columns[name], left = condition(name, schema[name], columns[name], wanted)
+            evidence[names[name]] = evidence.get(names[name], 1.0) * left
+        if evidence:
+            try:
+                model = model.given(evidence)
+            except ParameterError:
+                raise ParameterError("where: no row can meet all these conditions together; ask for less") from None
+        for name, shares in balance.items():
+            law = model.marginal((names[name],))
+            columns[name], weights = balanced(name, schema[name], columns[name], shares, law)
+            model = model.given({names[name]: weights})
+        return columns, model
+
+    def under_rules(self) -> tuple[dict[str, ColumnModel], GraphModel]:
+        """Columns and model as rows are drawn from them where no condition is given."""
+        return self._prepared({}, {})
+
+    def explain(self) -> Explanation:
+        """What the forest knows of the table, and what it paid for that. Costs nothing."""
+        from spinney.release.explain import explain
+
+        return explain(self)
+
+    def _draw(self, n_rows: int, rng: np.random.Generator, **options: Any) -> Floats:
+        columns, model = options["prepared"]
+        drawn = draw_states(model, n_rows, rng)
+        states = {name: drawn[place] for place, name in enumerate(columns)}
+        places = {name: column.draw(states[name], rng) for name, column in columns.items()}
+        raise_above(places, states, self.schema.rules, self.schema, columns, rng)
+        nothing = np.zeros(n_rows)
+        return np.stack([places.get(name, nothing) for name in self.schema])
+
+    def _noisy_total(self) -> int:
+        return self.noisy_total
+
+    def _require_contents(self) -> None:
+        """A forest can always draw, were it evenly over all that is possible."""
+
+    # ------------------------------------------------------------------------------------------------- files
+
+    def to_members(self) -> tuple[dict[str, Any], Members]:
+        leaves = pa.table(
+            {
+                "column": pa.array(
+                    [name for name, column in self.columns.items() for _ in column.states], pa.string()
+                ).dictionary_encode(),
+                **{
+                    field: pa.array(np.concatenate([getattr(column, field) for column in self.columns.values()]))
+                    for field in ("low", "length", "is_null", "weights", "states")
+                },
+            }
+        )
+        potentials = pa.table(
+            {
+                "clique": pa.array([list(clique) for clique in self.model.tree.cliques], pa.list_(pa.int32())),
+                "potentials": pa.array([table.ravel() for table in self.model.potentials], pa.list_(pa.float64())),
+            }
+        )
+        entries = {"looked_at": [list(names) for names in self.looked_at], "noisy_total": self.noisy_total}
+        return entries, {"leaves.arrow": to_arrow(leaves), "model.arrow": to_arrow(potentials)}
+
+    @classmethod
+    def from_members(cls, card: Card, described: Mapping[str, Any], members: Members) -> Self:
+        columns = _columns(from_arrow(members["leaves.arrow"]), card)
+        sizes = tuple(column.n_states for column in columns.values())
+        table = from_arrow(members["model.arrow"])
+        cliques = [tuple(clique) for clique in table["clique"].to_pylist()]
+        potentials = [
+            np.array(values, dtype=np.float64).reshape([sizes[column] for column in clique])
+            for clique, values in zip(cliques, table["potentials"].to_pylist(), strict=True)
+        ]
+        model = GraphModel.from_parts(sizes, cliques, potentials)
+        looked_at = tuple(tuple(names) for names in described["looked_at"])
+        noisy_total = described["noisy_total"]
+        if (
+            type(noisy_total) is not int
+            or noisy_total < 0
+            or any(n not in columns for names in looked_at for n in names)
+        ):
+            raise ValueError("a total or columns that are not those of the card")
+        if card.released != released(columns, model):
+            raise ValueError("the card describes another forest")
+        return cls(columns, model, card, looked_at=looked_at, noisy_total=noisy_total)
+
+
+def released(columns: Mapping[str, ColumnModel], model: GraphModel) -> dict[str, int]:
+    """How much was released, as a card says it."""
+    return {"leaves": sum(len(column.states) for column in columns.values()), "cliques": len(model.tree.cliques)}
+
+
+def _columns(leaves: pa.Table, card: Card) -> dict[str, ColumnModel]:
+    """Read the columns' leaves; ValueError where they are not what a forest has."""
+    names = np.array(leaves["column"].to_pylist(), dtype=object)
+    fields: dict[str, NDArray[Any]] = {
+        field: leaves[field].to_numpy() for field in ("low", "length", "is_null", "weights", "states")
+    }
+    columns: dict[str, ColumnModel] = {}
+    for name, column in card.schema.items():
+        if isinstance(column, Identifier):
+            continue
+        here = np.flatnonzero(names == name)
+        states = fields["states"][here].astype(np.int32)
+        low, length, weights = (fields[field][here].astype(np.float64) for field in ("low", "length", "weights"))
+        is_fine = np.isfinite(low) & np.isfinite(weights) & (length >= 0) & (weights >= 0) & (states >= 0)
+        if not len(here) or not is_fine.all() or len(np.unique(states)) != states.max() + 1:
+            raise ValueError(f"leaves of column {name!r} out of range")
+        columns[name] = ColumnModel(
+            low, length, fields["is_null"][here].astype(np.bool_), weights, states, int(states.max()) + 1
+        )
+    if sum(len(column.states) for column in columns.values()) != len(names):
+        raise ValueError("leaves of columns that are not in the schema")
+    return columns

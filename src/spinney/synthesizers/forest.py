@@ -1,0 +1,195 @@
+"""ForestSynthesizer: many and mixed columns, by small trees and tables joined into one model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from spinney.engines.frames import Table, open_table
+from spinney.engines.memory import check_values
+from spinney.errors import InputError, ParameterError, SchemaError
+from spinney.forest.columns import NoisyColumn, column_lattice, has_classes, release_classes
+from spinney.forest.design import Design, design
+from spinney.forest.grow import grow
+from spinney.forest.purse import Purse
+from spinney.privacy.budget import Unit, parse_delta, parse_epsilon, parse_share
+from spinney.privacy.entropy import Entropy, SystemEntropy
+from spinney.privacy.ledger import Ledger, NotPrivate
+from spinney.release.explain import Explanation
+from spinney.release.forest import ForestRelease, released
+from spinney.release.obey import possible_pairs, told_apart
+from spinney.schema.columns import Identifier
+from spinney.schema.table import Schema
+from spinney.synthesizers.bounds import find_bounds, with_widest_bounds
+from spinney.synthesizers.front_door import FrontDoor
+from spinney.synthesizers.settings import checked_rows
+
+Quality = Literal["fast", "high"]
+QUALITIES: tuple[Quality, ...] = ("fast", "high")
+
+
+# The part of epsilon for the sizes of the target's classes, which decide what else is worth measuring.
+_CLASSES_SHARE = Fraction(1, 25)
+
+
+@dataclass(frozen=True, slots=True)
+class Budget:
+    """What is left to spend."""
+
+    epsilon: Fraction
+    delta: Fraction
+    unit: Unit
+
+
+class ForestSynthesizer(FrontDoor):
+    """Synthetic rows for tables of many and mixed columns: numbers, categories, dates, nulls.
+
+    Every column gets a tree of its own; pairs of columns, or triples with a target, are counted together where
+    they depend on each other most; one model is fitted to all of it.
+
+    >>> import numpy as np, spinney as sp
+    >>> rng = np.random.default_rng(0)
+    >>> table = np.column_stack([rng.normal(size=5000), rng.integers(0, 3, 5000), rng.integers(0, 2, 5000)])
+    >>> schema = sp.Schema({"x": sp.Real(-9, 9), "kind": sp.Integer(0, 2), "label": sp.Boolean()})
+    >>> model = sp.ForestSynthesizer(epsilon="1", target="label").fit(table, schema)
+    >>> model.sample(10, where={"label": True}).shape
+    (10, 3)
+
+    Args:
+        epsilon: the whole budget, exact: a number or text such as "0.1" or "1/3".
+        delta: the chance that epsilon leaves uncovered; 0 gives pure epsilon, at the price of more noise.
+        target: the column that the others are about: the label of a classifier, the outcome of a study.
+        quality: "fast", or "high" for more pairs of columns than a tree has, in ten times the time.
+        unit: "replace-one" (the number of rows is public) or "add-remove" (it is private).
+        bounds_share: the part of epsilon that pays for bounds="private" columns, if there are any.
+        assumed_rows: a public guess of the number of rows, used for automatic values under "add-remove" only.
+    """
+
+    release_: ForestRelease
+
+    def __init__(
+        self,
+        epsilon: Any = 1,
+        delta: Any = "1e-5",
+        *,
+        target: str | None = None,
+        quality: str = "fast",
+        unit: str = "replace-one",
+        bounds_share: Any = "0.1",
+        assumed_rows: int = 10_000,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.target = target
+        self.quality = quality
+        self.unit = unit
+        self.bounds_share = bounds_share
+        self.assumed_rows = assumed_rows
+
+    def fit(self, frame: Any, schema: Schema, *, ledger: Ledger | None = None, entropy: Entropy | None = None) -> Self:
+        """Spend (epsilon, delta) on a private table.
+
+        Args:
+            frame: a pandas, polars or pyarrow table, or a numeric numpy array with the schema's columns in order.
+            schema: what is public about the table.
+            ledger: an account shared by several releases of the same people; by default a new one for this fit.
+            entropy: leave it out. Tests and figures may pass `UnsafeSeededEntropy`, which brands the release.
+        """
+        epsilon, delta, unit = parse_epsilon(self.epsilon), parse_delta(self.delta), Unit.parse(self.unit)
+        bounds_share, assumed_rows = parse_share(self.bounds_share, "bounds_share"), checked_rows(self.assumed_rows)
+        if self.quality not in QUALITIES:
+            raise ParameterError(f"quality={self.quality!r} is not 'fast' or 'high'")
+        table = open_table(frame, schema)
+        self._check_columns(schema)
+        if unit.n_is_public and table.n_rows == 0:
+            raise InputError("the table has no rows; there is nothing to release")
+        source = SystemEntropy() if entropy is None else entropy
+        books = Ledger(limit=epsilon, delta=delta, unit=unit, parent=ledger)
+        books.require(epsilon, unit=unit, delta=delta)
+
+        bounds_epsilon = epsilon * bounds_share if schema.columns_awaiting_bounds("private") else Fraction(0)
+        budget = Budget(epsilon - bounds_epsilon, delta, unit)
+        n_rows = table.n_rows if unit.n_is_public else assumed_rows
+        # A design that cannot work is refused, and unreadable values come to light, before anything is paid for.
+        self._design(with_widest_bounds(schema), n_rows, budget)
+        check_values(table)
+        if schema.has_data_derived_bounds:
+            books.brand(NotPrivate(note="bounds were read off the data"))
+        if schema.awaits_bounds:
+            table = table.with_schema(find_bounds(table, bounds_epsilon, books, source))
+        self.release_, self.design_ = self._release(table, n_rows, budget, books, source)
+        self.ledger_ = books if ledger is None else ledger
+        return self
+
+    def explain(self) -> Explanation:
+        """What was looked at together and why, the columns' bins, and the shares of the budget."""
+        self._fitted()
+        return self.release_.explain()
+
+    def _check_columns(self, schema: Schema) -> None:
+        if all(isinstance(column, Identifier) for column in schema.values()):
+            raise SchemaError("all columns are identifiers, which are made afresh; there is nothing to learn")
+        if self.target is None:
+            return
+        if self.target not in schema:
+            raise ParameterError(f"target={self.target!r} is not a column of the schema")
+        if isinstance(schema[self.target], Identifier):
+            raise ParameterError(f"target={self.target!r} is an identifier, which nothing can be about")
+
+    def _design(self, schema: Schema, n_rows: int, budget: Budget, classes: NoisyColumn | None = None) -> Design:
+        names = _modelled(schema)
+        return design(
+            [column_lattice(schema, name).axes[0] for name in names],
+            n_rows=n_rows,
+            epsilon=budget.epsilon,
+            delta=budget.delta,
+            unit=budget.unit,
+            target=None if self.target is None else names.index(self.target),
+            required=[_in_order(names.index(rule.column), names.index(rule.other)) for rule in schema.rules],
+            is_rich=self.quality == "high",
+            class_size=None if classes is None else float(np.sort(classes.noisy_counts)[-2]),
+        )
+
+    def _release(
+        self, table: Table, n_rows: int, budget: Budget, books: Ledger, entropy: Entropy
+    ) -> tuple[ForestRelease, Design]:
+        schema = table.schema
+        names = _modelled(schema)
+        lattices = [column_lattice(schema, name) for name in names]
+        classes = None
+        if self.target is not None and has_classes(lattices[names.index(self.target)].axes[0]):
+            epsilon = budget.epsilon * _CLASSES_SHARE
+            lattice = lattices[names.index(self.target)]
+            classes = release_classes(table, lattice, epsilon=epsilon, ledger=books, entropy=entropy)
+            budget = replace(budget, epsilon=budget.epsilon - epsilon)
+        plan = self._design(schema, n_rows, budget, classes)
+        forest = grow(
+            table,
+            lattices,
+            plan,
+            Purse(plan.plan, books, entropy),
+            total=table.n_rows if books.unit.n_is_public else None,
+            apart={names.index(name): places for name, places in told_apart(schema.rules, schema).items()},
+            zeros=lambda models: possible_pairs(schema.rules, schema, dict(zip(names, models, strict=True))),
+            rng=np.random.default_rng(entropy.words(4)),
+            classes=classes,
+        )
+        columns = dict(zip(names, forest.columns, strict=True))
+        described = {"structure": plan.structure, **plan.plan.to_dict()}
+        card = self._card(table, books, plan=described, released=released(columns, forest.model))
+        looked_at = tuple(tuple(names[column] for column in clique) for clique in forest.cliques)
+        return ForestRelease(
+            columns, forest.model, card, looked_at=looked_at, noisy_total=round(forest.noisy_total)
+        ), plan
+
+
+def _modelled(schema: Schema) -> list[str]:
+    """The columns that there is something to learn of."""
+    return [name for name, column in schema.items() if not isinstance(column, Identifier)]
+
+
+def _in_order(first: int, second: int) -> tuple[int, int]:
+    return (first, second) if first < second else (second, first)

@@ -1,0 +1,78 @@
+"""Small forests whose answer is known, for tests of what is said and drawn of them."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+import spinney as sp
+from spinney.graph.junction import JunctionTree
+from spinney.graph.model import GraphModel
+from spinney.release.card import Card
+from spinney.release.columns import ColumnModel
+from spinney.release.forest import ForestRelease, released
+
+SCHEMA = sp.Schema(
+    {
+        "kind": sp.Category(["a", "b", "c", "d"]),
+        "size": sp.Real(-2, 6),
+        "free": sp.Category(["u", "v", "w"], nullable=True),
+        "label": sp.Boolean(),
+    }
+)
+
+
+def table(n_rows: int) -> pa.Table:
+    """Size and label follow from kind; free depends on nothing and is null in a quarter of the rows."""
+    rng = np.random.default_rng(0)
+    kind = rng.integers(0, 4, n_rows)
+    free = rng.integers(0, 3, n_rows)
+    return pa.table(
+        {
+            "kind": pa.array(np.array(list("abcd"))[kind]),
+            "size": np.clip(kind + rng.normal(0, 0.3, n_rows), -2, 6),
+            "free": pa.array(np.array(list("uvw"))[free], mask=rng.random(n_rows) < 0.25),
+            "label": kind > 1,
+        }
+    )
+
+
+@cache
+def fitted(epsilon: str = "1", n_rows: int = 5000, **parameters: Any) -> sp.ForestSynthesizer:
+    """A forest of `table`, by seeded noise."""
+    model = sp.ForestSynthesizer(epsilon, **parameters)
+    return model.fit(table(n_rows), SCHEMA, entropy=sp.UnsafeSeededEntropy(1))
+
+
+def chain(n_columns: int, *, agreement: float = 0.4) -> ForestRelease:
+    """A release of booleans, each of which agrees with the one before it, those further on less and less."""
+    names = [f"column {index:03}" for index in range(n_columns)]
+    halves = ColumnModel(
+        np.arange(2.0), np.ones(2), np.zeros(2, dtype=np.bool_), np.full(2, 50.0), np.arange(2, dtype=np.int32), 2
+    )
+    columns = dict.fromkeys(names, halves)
+    pairs = [(index, index + 1) for index in range(n_columns - 1)]
+    tree = JunctionTree.covering([2] * n_columns, pairs)
+    potentials = []
+    for clique in tree.cliques:
+        how = agreement * (1 - clique[0] / n_columns)
+        pair = np.log([[0.5 + how, 0.5 - how], [0.5 - how, 0.5 + how]])
+        potentials.append(pair if len(clique) == 2 else np.zeros(2))
+    model = GraphModel(tree, tuple(potentials))
+    card = Card(
+        spinney_version=sp.__version__,
+        synthesizer="ForestSynthesizer",
+        parameters={"target": None},
+        unit="replace-one",
+        events=(),
+        schema=sp.Schema({name: sp.Boolean() for name in names}),
+        plan={"structure": "tree"},
+        n_rows=100,
+        released=released(columns, model),
+        frame="pyarrow",
+    )
+    looked_at = tuple((names[i], names[j]) for i, j in pairs)
+    return ForestRelease(columns, model, card, looked_at=looked_at, noisy_total=100)
