@@ -37,8 +37,11 @@ docs: $(READY)   ## regenerate the command-line reference and the README's pictu
 paper: $(READY)  ## run every experiment of the paper in full (hours; DATA=folder with the credit-card table)
 	$(BIN)/spinney paper all --out paper-output $(if $(DATA),--data $(DATA))
 
-page: $(READY)   ## regenerate docs/paper.md and its pictures from the committed results
+page: $(READY)   ## regenerate the pages of measured results: the paper's, the forest's, and what epsilon buys
 	$(BIN)/python docs/paper_page.py
+	$(BIN)/python docs/forest_page.py
+	$(BIN)/python docs/scale_page.py
+	$(BIN)/python docs/epsilon_table.py
 
 lock:            ## renew requirements.lock from the ranges in pyproject.toml (needs uv)
 	uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url \

@@ -28,6 +28,7 @@ _INTRODUCTION = f"""\
 `spinney` and `python -m spinney` are the same. `spinney VERB --help` shows what stands here.
 
 Tables are CSV (`.csv`, and `.csv.gz` to read) or Parquet (`.parquet`, `.pq`); `-` is CSV on standard input or output.
+To read, a folder of such files or a quoted pattern (`'trips/*.parquet'`) will do: [files](../how-to/files.md).
 A CSV needs a header row, commas and UTF-8; with a schema at hand its columns are read as the types that the schema
 states. Outputs appear whole or not at all, and an existing file is overwritten on `--force` only.
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from functools import cache
 from typing import Any
 
@@ -9,11 +10,16 @@ import numpy as np
 import pyarrow as pa
 
 import spinney as sp
+from spinney.forest.columns import NoisyColumn, column_lattice
+from spinney.forest.plan import Shape, forest_plan
+from spinney.forest.purse import Purse
 from spinney.graph.junction import JunctionTree
 from spinney.graph.model import GraphModel
+from spinney.privacy.budget import Unit
 from spinney.release.card import Card
 from spinney.release.columns import ColumnModel
 from spinney.release.forest import ForestRelease, released
+from spinney.schema.columns import Column
 
 SCHEMA = sp.Schema(
     {
@@ -76,3 +82,46 @@ def chain(n_columns: int, *, agreement: float = 0.4) -> ForestRelease:
     )
     looked_at = tuple((names[i], names[j]) for i, j in pairs)
     return ForestRelease(columns, model, card, looked_at=looked_at, noisy_total=100)
+
+
+def exact_purse(
+    *,
+    n_trees: int = 0,
+    n_one_way: int = 1,
+    n_choices: int = 0,
+    n_pairs: int = 0,
+    n_cliques: int = 0,
+    epsilon: Fraction = Fraction(10**6),
+    unit: Unit = Unit.REPLACE_ONE,
+    entropy: Any = None,
+) -> Purse:
+    """A purse of pure epsilon; so much of it, unless less is asked for, that no count gets any noise."""
+    shares = {
+        stage: Fraction(1, 5)
+        for stage, times in (
+            ("trees", n_trees),
+            ("one-way", n_one_way),
+            ("selection", n_choices),
+            ("pairs", n_pairs),
+            ("cliques", n_cliques),
+        )
+        if times
+    }
+    shape = Shape(n_trees, 32, n_one_way, n_choices, n_pairs, n_cliques, shares)
+    plan = forest_plan(shape, epsilon=epsilon, delta=Fraction(0), unit=unit)
+    return Purse(plan, sp.Ledger(unit=unit), sp.UnsafeSeededEntropy(7) if entropy is None else entropy)
+
+
+def noisy_column(column: Column, noisy_counts: list[int], *, deviation: float = 1.0) -> NoisyColumn:
+    """A column made by hand: leaves of about equal length, or one for each category; null, where it may be, last."""
+    axis = column_lattice(sp.Schema({"v": column}), "v").axes[0]
+    n_leaves = len(noisy_counts) - column.nullable
+    if axis.kind == "category":
+        first = axis.first + np.arange(n_leaves)
+        stop = first + 1
+    else:
+        edges = np.linspace(axis.first, axis.last + 1, n_leaves + 1).astype(np.int64)
+        first, stop = edges[:-1], edges[1:]
+    if column.nullable:
+        first, stop = np.append(first, axis.null_cell), np.append(stop, axis.null_cell + 1)
+    return NoisyColumn(axis, first, stop, np.array(noisy_counts, dtype=np.int64), deviation)

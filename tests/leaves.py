@@ -21,6 +21,7 @@ from spinney.partition.zorder import interleave
 from spinney.privacy.budget import Unit
 from spinney.release.binned import BinnedRelease
 from spinney.release.card import Card
+from spinney.release.forest import ForestRelease
 from spinney.release.moments import MomentsRelease
 from spinney.schema.lattice import Lattice, tree_lattice
 from twins import Cells, Node, is_possible_node, pack, unpack
@@ -133,8 +134,10 @@ def noisy_part(release: sp.Release) -> NoisyBins | NoisyMoments:
     return release.bins if isinstance(release, BinnedRelease) else release.moments
 
 
-def noisy_numbers(release: sp.Release) -> NDArray[np.int64]:
-    """Its numbers with noise on them: counts, or counts and sums, a row for each bin or leaf."""
+def noisy_numbers(release: sp.Release) -> NDArray[Any]:
+    """Its numbers with noise on them: counts, or counts and sums, a row for each bin or leaf; a forest's weights."""
+    if isinstance(release, ForestRelease):
+        return np.concatenate([column.weights for column in release.columns.values()])[:, None]
     part = noisy_part(release)
     return part.noisy_counts[:, None] if isinstance(part, NoisyBins) else part.noisy_steps
 

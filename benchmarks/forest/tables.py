@@ -92,11 +92,12 @@ DESCRIPTIONS = {
             "campaign": sp.Integer(0, 100),
             "pdays": sp.Integer(0, 999),
             "previous": sp.Integer(0, 50),
-            "emp.var.rate": sp.Real(-10, 10),
-            "cons.price.idx": sp.Real(50, 150),
-            "cons.conf.idx": sp.Real(-100, 100),
-            "euribor3m": sp.Real(-1, 20),
-            "nr.employed": sp.Real(0, 10_000),
+            # Published to so many decimals, which anybody may know.
+            "emp.var.rate": sp.Real(-10, 10, multiple_of=0.1),
+            "cons.price.idx": sp.Real(50, 150, multiple_of=0.001),
+            "cons.conf.idx": sp.Real(-100, 100, multiple_of=0.1),
+            "euribor3m": sp.Real(-1, 20, multiple_of=0.001),
+            "nr.employed": sp.Real(0, 10_000, multiple_of=0.1),
         },
     ),
     "credit_default_uci": Description(

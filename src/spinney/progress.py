@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TypeVar
+from typing import Any, TypeVar
 
 T = TypeVar("T")
 
@@ -14,3 +14,10 @@ def progress(steps: Sequence[T], title: str, *, unit: str) -> Iterable[T]:
 
     bar: Iterable[T] = tqdm(steps, desc=title, unit=unit, delay=2, disable=None, leave=False)
     return bar
+
+
+def progress_bar(total: int, title: str, *, unit: str) -> Any:
+    """A bar to `update` by hand, under the same conditions; a context manager."""
+    from tqdm import tqdm
+
+    return tqdm(total=total, desc=title, unit=unit, unit_scale=True, delay=2, disable=None, leave=False)

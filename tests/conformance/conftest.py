@@ -1,17 +1,27 @@
-"""One table of every column type, in every kind of frame that may hold it."""
+"""One table of every column type, in every kind of frame, file and lazy table that may hold it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import atexit
+import gzip
+import os
+import shutil
+import sys
+import tempfile
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 from zoneinfo import ZoneInfo
 
+import duckdb
 import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
 import pytest
 
 import spinney as sp
@@ -161,13 +171,102 @@ def _arrow_other_widths() -> pa.Table:
     return table
 
 
+# ------------------------------------------------------------------------------------- files and lazy tables
+
+
+def _new_folder() -> Path:
+    folder = tempfile.mkdtemp(prefix="spinney-kinds-")
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    return Path(folder)
+
+
+def _parquet_file(table: pa.Table) -> Path:
+    """Row groups of uneven length."""
+    path = _new_folder() / "table.parquet"
+    pq.write_table(table, path, row_group_size=25)
+    return path
+
+
+def _parquet_pattern(table: pa.Table) -> str:
+    """Files that hold the same columns in other widths, dictionaries and another order; one without rows."""
+    folder = _new_folder()
+    widths = {"integer": pa.int16(), "real": pa.float32(), "number": pa.uint8(), "moment": pa.timestamp("ns")}
+    other = table.slice(30, 33)
+    for index, name in enumerate(table.column_names):
+        if name in widths:
+            other = other.set_column(index, name, other[name].cast(widths[name], safe=False))
+        elif name.startswith("text"):
+            other = other.set_column(index, name, other[name].dictionary_encode())
+    pq.write_table(table.slice(0, 30), folder / "1.parquet")
+    pq.write_table(other.select(table.column_names[::-1]), folder / "2.parquet")
+    pq.write_table(table.slice(63, 0), folder / "3.parquet")
+    pq.write_table(table.slice(63), folder / "4.pq")
+    return str(folder / "*.p*q*")
+
+
+def _parquet_folder(table: pa.Table) -> Path:
+    folder = _new_folder()
+    (folder / "_SUCCESS").touch()
+    for part in range(3):
+        pq.write_table(table.slice(30 * part, 30), folder / f"part-{part}.parquet")
+    return folder
+
+
+def _write_csv(table: pa.Table, path: Path) -> Path:
+    """Missing values spelt out where nothing tells them from an empty text, which is a value here, or a blank line."""
+    if "text_null" in table.column_names:
+        place = table.column_names.index("text_null")
+        table = table.set_column(place, "text_null", table["text_null"].fill_null("NA"))
+    pacsv.write_csv(table, path)
+    path.write_text("".join(f"{line or 'NA'}\n" for line in path.read_text().splitlines()))
+    return path
+
+
+def _csv_file(table: pa.Table) -> Path:
+    return _write_csv(table, _new_folder() / "table.csv")
+
+
+def _csv_pattern(table: pa.Table) -> str:
+    """Compressed and plain files."""
+    folder = _new_folder()
+    _write_csv(table.slice(0, 50), folder / "b.csv")
+    packed = _write_csv(table.slice(50), folder / "c.csv")
+    (folder / "a.csv.gz").write_bytes(gzip.compress(packed.read_bytes()))
+    packed.unlink()
+    return str(folder / "*.csv*")
+
+
+def _lazy(table: pa.Table) -> pl.LazyFrame:
+    return pl.LazyFrame(pl.from_arrow(table))
+
+
+def _lazy_scan(table: pa.Table) -> pl.LazyFrame:
+    scan = pl.scan_parquet(_parquet_file(table))
+    enum = pl.Enum(["blue", "unused", "green", "red"])
+    return scan.with_columns(pl.col("text").cast(enum)) if "text" in table.column_names else scan
+
+
+def _duckdb(table: pa.Table) -> duckdb.DuckDBPyRelation:
+    """A query with an ENUM, in a connection whose zone is far from the schema's."""
+    connection = duckdb.connect()
+    connection.execute("SET TimeZone = 'Asia/Tokyo'")
+    connection.execute("CREATE TYPE colour AS ENUM ('blue', 'unused', 'green', 'red')")
+    relation = connection.from_arrow(table)
+    return relation.project("* REPLACE (text::colour AS text)") if "text" in table.column_names else relation
+
+
 @dataclass(frozen=True)
 class Kind:
-    """A way to hold the table, and the class that sampled rows have."""
+    """A way to hold the table, and the class that sampled rows have. `hold` puts any columns of it there."""
 
     name: str
     make: Callable[[], Any]
     out: type
+    hold: Callable[[pa.Table], Any] | None = None
+
+
+def _held(name: str, hold: Callable[[pa.Table], Any], out: type) -> Kind:
+    return Kind(name, lambda: hold(_arrow()), out, hold)
 
 
 KINDS = [
@@ -182,11 +281,30 @@ KINDS = [
     Kind("pyarrow chunks", _arrow_chunks, pa.Table),
     Kind("pyarrow dictionaries", _arrow_dictionaries, pa.Table),
     Kind("pyarrow other widths", _arrow_other_widths, pa.Table),
+    _held("parquet file", _parquet_file, pa.Table),
+    _held("parquet pattern", _parquet_pattern, pa.Table),
+    _held("parquet folder", _parquet_folder, pa.Table),
+    _held("csv file", _csv_file, pa.Table),
+    _held("csv pattern", _csv_pattern, pa.Table),
+    _held("polars lazy", _lazy, pl.DataFrame),
+    _held("polars scan", _lazy_scan, pl.DataFrame),
+    _held("duckdb", _duckdb, pa.Table),
 ]
 
 
 @pytest.fixture(params=KINDS, ids=lambda kind: kind.name)
 def kind(request: pytest.FixtureRequest) -> Kind:
+    return request.param
+
+
+@pytest.fixture(params=[kind for kind in KINDS if kind.hold is None], ids=lambda kind: kind.name)
+def memory_kind(request: pytest.FixtureRequest) -> Kind:
+    return request.param
+
+
+@pytest.fixture(params=[kind for kind in KINDS if kind.hold is not None], ids=lambda kind: kind.name)
+def outside_kind(request: pytest.FixtureRequest) -> Kind:
+    """Files and lazy tables."""
     return request.param
 
 
@@ -203,3 +321,32 @@ def schema() -> sp.Schema:
 @pytest.fixture(scope="session")
 def arrow_table() -> pa.Table:
     return _arrow()
+
+
+@pytest.fixture(scope="session")
+def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """One Spark session for all tests, two cores, in a zone with summer time; a task may fail once."""
+    if shutil.which("java") is None and "JAVA_HOME" not in os.environ:
+        pytest.skip("Spark needs Java, which was not found")
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    from pyspark.sql import SparkSession
+
+    builder = SparkSession.builder.master("local[2,2]").appName("spinney tests")
+    settings = {
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+        "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",  # quick to start, slow to run
+        "spark.python.sql.dataFrameDebugging.enabled": "false",
+        "spark.driver.host": "127.0.0.1",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.log.level": "OFF",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.session.timeZone": "America/New_York",
+        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+    }
+    for name, value in settings.items():
+        builder = builder.config(name, value)
+    session = builder.getOrCreate()
+    yield session
+    session.stop()

@@ -161,6 +161,33 @@ def test_every_kind_gives_the_same_rows(model, schema, arrow_table):
         assert plain(rows, name) == plain(model.sample(50, seed=2, frame="polars"), name)
 
 
+FORESTS = {
+    "forest": sp.ForestSynthesizer(100),
+    "target": sp.ForestSynthesizer(100, 0, target="truth_null"),
+}
+
+
+@pytest.mark.parametrize("forest", FORESTS.values(), ids=FORESTS)
+def test_a_forest_takes_and_gives_every_kind(kind, forest, schema, arrow_table):
+    """Right types, possible values, nulls as nulls, and the same rows whatever kind of frame went in or comes out."""
+    forest.fit(arrow_table, schema, entropy=sp.UnsafeSeededEntropy(1))
+    expected = forest.sample(300, seed=2)
+    forest.fit(kind.make(), schema, entropy=sp.UnsafeSeededEntropy(1))
+    assert forest.sample(300, seed=2, frame="pyarrow").equals(expected)
+    for n_rows in (300, 1, 0):
+        rows = forest.sample(n_rows, seed=2)
+        assert type(rows) is kind.out
+        assert len(rows) == n_rows
+        assert list(rows.column_names if isinstance(rows, pa.Table) else rows.columns) == list(schema)
+        check_types(rows, schema)
+        check_values(rows, schema)
+    for name, column in schema.items():
+        n_null = sum(value is None for value in plain(expected, name))
+        assert 30 < n_null < 270 if column.nullable else n_null == 0, name
+    with pytest.raises(sp.SpinneyError, match="has no weighted points"):
+        forest.weighted_points()
+
+
 def test_an_array_comes_back_as_an_array():
     """Numbers in, numbers out: one float column per column of the schema, whole numbers whole, nulls as NaN."""
     rng = np.random.default_rng(3)
@@ -174,6 +201,11 @@ def test_an_array_comes_back_as_an_array():
     assert 0.3 < np.isnan(rows[:, 2]).mean() < 0.7
     points, weights = model.weighted_points()
     assert (type(points), points.shape) == (np.ndarray, (len(weights), 3))
+    rows = sp.ForestSynthesizer(50).fit(table, schema).sample(500, seed=1)
+    assert (type(rows), rows.shape, rows.dtype) == (np.ndarray, (500, 3), np.float64)
+    assert (rows[:, 1] == np.floor(rows[:, 1])).all()
+    assert set(rows[~np.isnan(rows[:, 2]), 2]) <= {3.0, 5.0}
+    assert 0.3 < np.isnan(rows[:, 2]).mean() < 0.7
 
 
 def test_a_flat_array_is_one_column():

@@ -29,11 +29,11 @@ def sampled(model, frame, schema, **options):
 
 
 @each_rival
-def test_every_kind_of_frame_is_read_alike_and_comes_back(kind, model, names, schema, arrow_table):
+def test_every_kind_of_frame_is_read_alike_and_comes_back(memory_kind, model, names, schema, arrow_table):
     """One table in any kind of frame, with the same noise, gives the same rows in that kind."""
     columns = sp.Schema({name: schema[name] for name in names})
-    rows = sampled(model, part(kind.make(), names), columns)
-    assert isinstance(rows, kind.out)
+    rows = sampled(model, part(memory_kind.make(), names), columns)
+    assert isinstance(rows, memory_kind.out)
     expected = sampled(model, arrow_table.select(names), columns)
     again = model.sample(60, seed=1, frame="pyarrow")
     assert again.equals(expected)
@@ -41,6 +41,14 @@ def test_every_kind_of_frame_is_read_alike_and_comes_back(kind, model, names, sc
         values = rows[name].to_pylist() if isinstance(rows, pa.Table) else list(rows[name])
         assert values == expected[name].to_pylist()
     assert pa.types.is_int64(expected["integer"].type)
+
+
+@each_rival
+def test_files_and_lazy_tables_are_refused(outside_kind, model, names, schema, arrow_table):
+    """Rivals add up rows in memory; the message says what they take."""
+    columns = sp.Schema({name: schema[name] for name in names})
+    with pytest.raises(sp.SpinneyError, match="is not a table; pass a pandas, polars or pyarrow table"):
+        model.fit(outside_kind.hold(arrow_table.select(names)), columns)
 
 
 @each_rival

@@ -14,10 +14,11 @@ import spinney as sp
 from drawn import MODEST, any_lattices, nodes, small_lattices, tables, wide_lattices
 from spinney.engines.frames import open_table
 from spinney.engines.memory import count_cells
-from spinney.partition import zorder
+from spinney.partition import sorting
 from spinney.partition.counts import CellCounts
 from spinney.partition.kdtree import prefixes
-from spinney.partition.zorder import count_runs, deinterleave, interleave, merge_counted, possible_nodes, sort_codes
+from spinney.partition.sorting import count_runs, merge_counted, sort_codes
+from spinney.partition.zorder import deinterleave, interleave, possible_nodes
 from spinney.schema.lattice import tree_lattice
 from twins import axis_order, box_of, code_of, group_and_count, is_possible_node, pack, unpack
 
@@ -99,7 +100,7 @@ def test_number_of_possible_cells_is_the_product_over_axes(lattice) -> None:
 def test_sorting_and_counting_is_grouping(drawn, by_radix: bool) -> None:
     """Sorted codes and run lengths are what grouping rows one by one gives, by comparison sort and by radix sort."""
     lattice, rows = drawn
-    with mock.patch.object(zorder, "_SMALL_SORT", 1 if by_radix else 4096):
+    with mock.patch.object(sorting, "_SMALL_SORT", 1 if by_radix else 4096):
         ordered = sort_codes(interleave(as_cells(rows, lattice), lattice))
     flat = [unpack(words, lattice.depth) for words in ordered.tolist()]
     assert flat == sorted(code_of(row, lattice) for row in rows)

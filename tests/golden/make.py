@@ -22,6 +22,7 @@ import pyarrow as pa
 import spinney as sp
 from spinney.baselines import BalogAlgorithm1
 from spinney.release.binned import BinnedRelease
+from spinney.release.forest import ForestRelease
 from spinney.release.model import Release
 from spinney.release.moments import MomentsRelease
 from spinney.release.placement import PLACEMENTS
@@ -76,6 +77,14 @@ def reals(n_columns: int, bounds: str = "stated") -> tuple[np.ndarray[Any, Any],
     return points, sp.Schema({f"c{i}": column for i in range(n_columns)})
 
 
+def forest_table() -> tuple[pa.Table, sp.Schema]:
+    """The mixed table with all that only a forest takes: an identifier, steps and rules."""
+    table, schema = mixed_table()
+    table = table.append_column("ring", pa.array([f"made up {row}" for row in range(len(table))]))
+    columns = {**schema, "length": sp.Real(0, 20, multiple_of=0.5), "ring": sp.Identifier(prefix="R-")}
+    return table, sp.Schema(columns, rules=[sp.AtMost("eggs", "age"), sp.EmptyWhen("weight", "eggs")])
+
+
 def models() -> dict[str, Callable[[], FrontDoor]]:
     """Models that leave nothing to automatic values, by name; fitted when called."""
     tree = {"max_depth": 24, "fixed_depth": 0, "cutoff": 0, "threshold": 4, "tree_share": "0.4"}
@@ -96,6 +105,12 @@ def models() -> dict[str, Callable[[], FrontDoor]]:
         "moments-mixed": lambda: sp.KDTreeSynthesizer(
             "5", moments=True, placement="uniform", max_depth=24, fixed_depth=3, cutoff=0, tree_share="0.4"
         ).fit(*mixed_table(), entropy=entropy()),
+        "forest-mixed": lambda: sp.ForestSynthesizer("5", "1e-6", target="is_female").fit(
+            *forest_table(), entropy=entropy()
+        ),
+        "forest-pure": lambda: sp.ForestSynthesizer("20", 0, quality="high", unit="add-remove", assumed_rows=800).fit(
+            *reals(3), entropy=entropy()
+        ),
         "points": lambda: BalogAlgorithm1("1", n_points=12, bandwidth=0.3).fit(*reals(2), entropy=entropy()),
     }
 
@@ -112,6 +127,8 @@ def summary(release: Release) -> dict[str, Any]:
     }
     if isinstance(release, MomentsRelease):
         return described | {"placement": release.placement} | _noisy_leaves(release)
+    if isinstance(release, ForestRelease):
+        return described | {"delta": str(release.card.delta)} | _forest(release)
     if not isinstance(release, BinnedRelease):
         return described | {"released": dict(release.card.released), "drawn": _drawn(release)}
     described |= {
@@ -133,6 +150,27 @@ def _noisy_leaves(release: MomentsRelease) -> dict[str, Any]:
         "depths": _column(moments.depths.tolist()),
         "steps": [_column(numbers) for numbers in moments.noisy_steps.T.tolist()],
     }
+
+
+def _forest(release: ForestRelease) -> dict[str, Any]:
+    """Every number of the file, and no samples: how rows are drawn from a model may improve."""
+    fields = ("low", "length", "is_null", "weights", "states")
+    return {
+        "looked_at": [list(names) for names in release.looked_at],
+        "noisy_total": release.noisy_total,
+        "leaves": {
+            name: {field: _column(getattr(column, field).tolist()) for field in fields}
+            for name, column in release.columns.items()
+        },
+        "cliques": [list(clique) for clique in release.model.tree.cliques],
+        "potentials": [_potentials(table.ravel().tolist()) for table in release.model.potentials],
+    }
+
+
+def _potentials(values: list[float]) -> dict[str, Any]:
+    """Structural zeros are minus infinity; of the others an exact sum."""
+    finite = [value for value in values if math.isfinite(value)]
+    return {"impossible": len(values) - len(finite)} | _column(finite)
 
 
 def _drawn(release: Release, **options: Any) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import spinney as sp
+from forests import chain
 from leaves import release_by_hand
 
 FOLDER = Path(__file__).parent
@@ -51,10 +52,36 @@ def test_golden_files_are_branded(name):
     assert "NOT PRIVATE" in str(card)
 
 
+@pytest.mark.parametrize("name", [name for name in EXPECTED if "forest" in name])
+def test_golden_forests_can_be_drawn_from(name):
+    """Rows of an old forest keep to its schema and rules, conditions and balance included."""
+    release = sp.load(FOLDER / name)
+    rows = release.sample(300, seed=5, frame="polars")
+    assert rows.columns == list(release.schema)
+    assert len(release.explain().columns) == len(release.schema)
+    if name == "v1-forest-pure.spinney":
+        assert rows.to_numpy().min() >= 0
+        assert rows.to_numpy().max() <= 1
+        assert (rows.mean().to_numpy() < 0.4).all()  # of a beta law with mean 2/7
+        return
+    assert (rows["weight"].is_null() == rows["eggs"].is_null()).all()
+    assert 30 < rows["eggs"].null_count() < 120
+    assert (rows["eggs"] <= rows["age"]).fill_null(value=True).all()
+    assert ((rows["length"] * 2) % 1 == 0).all()
+    assert rows["ring"].to_list() == [f"R-{row:06}" for row in range(1, 301)]
+    assert abs(rows["length"].mean() - 10) < 1
+    chosen = release.sample(400, seed=5, frame="polars", where={"species": "wren"}, balance={"is_female": 0.5})
+    assert set(chosen["species"]) == {"wren"}
+    assert abs(chosen["is_female"].mean() - 0.5) < 0.08
+
+
 def test_the_summary_notices_changes(make, release_of):
     """One count or one step more is another summary: the comparison above can fail."""
     schema = sp.Schema({"x": sp.Real(0, 1), "n": sp.Integer(0, 9)})
     one, other = (release_of(schema, {"00": 10, "11": n}) for n in (10, 11))
+    assert make.summary(one) != make.summary(other)
+    assert make.summary(one) == make.summary(one)
+    one, other = (chain(4, agreement=how) for how in (0.3, 0.4))
     assert make.summary(one) != make.summary(other)
     assert make.summary(one) == make.summary(one)
     one, other = (release_by_hand(schema, {"0": [5, 1, 0], "1": [7, 0, n]}) for n in (1, 2))

@@ -11,7 +11,7 @@ from spinney.errors import BudgetError, ParameterError, SchemaError
 
 NAN, INF = float("nan"), float("inf")
 
-# Parameters of both synthesizers: name, value, words of the message.
+# Parameters of all synthesizers (of the forest, all but the threshold): name, value, words of the message.
 COMMON = [
     ("epsilon", 0, "positive"),
     ("epsilon", -1, "positive"),
@@ -87,9 +87,22 @@ GRID = [
     ("bin_width", {"x": 0.1, "y": 0.1, "z": 1}, "column 'z', which is not in the schema"),
     ("bin_width", {"x": 0.1, "y": -1}, "positive"),
 ]
+FOREST = [
+    ("delta", -1, "negative"),
+    ("delta", 1, "promises nothing"),
+    ("delta", NAN, "number"),
+    ("delta", "small", "number"),
+    ("delta", None, "number"),
+    ("delta", "1e-11", "between 1e-10 and 1"),
+    ("quality", "best", "'fast' or 'high'"),
+    ("quality", None, "'fast' or 'high'"),
+    ("target", "z", "not a column of the schema"),
+    ("target", 0, "not a column of the schema"),
+]
 CASES = [
     *((sp.KDTreeSynthesizer, *case) for case in COMMON + TREE),
     *((sp.GridSynthesizer, *case) for case in COMMON + GRID),
+    *((sp.ForestSynthesizer, *case) for case in COMMON + FOREST if case[0] != "threshold"),
 ]
 BOTH = [
     (sp.KDTreeSynthesizer, {"moments": False, "placement": "middle"}, "'centre', 'uniform', 'tilted'"),
@@ -133,7 +146,7 @@ def attempt(model, schema, ledger, message):
 @pytest.mark.parametrize(("kind", "name", "value", "message"), CASES)
 def test_bad_values_are_named(kind, name, value, message, square):
     """Each bad value names its argument; no row is read and no budget is spent."""
-    assert name in attempt(kind(**{name: value}), square[1], sp.Ledger(limit=10), message)
+    assert name in attempt(kind(**{name: value}), square[1], sp.Ledger(limit=10, delta="1e-5"), message)
 
 
 @pytest.mark.usefixtures("no_reading")

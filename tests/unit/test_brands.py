@@ -20,6 +20,9 @@ MODELS = {
     "moments": sp.KDTreeSynthesizer(1),
     "bins": sp.KDTreeSynthesizer(1, moments=False),
     "grid": sp.GridSynthesizer(1),
+    "forest": sp.ForestSynthesizer(1),
+    "forest, pure": sp.ForestSynthesizer(1, 0),
+    "forest, target": sp.ForestSynthesizer(1, target="y", quality="high"),
 }
 each_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 
@@ -125,3 +128,15 @@ def test_seeded_noise_repeats_the_release(square, people, seeded):
             assert np.array_equal(getattr(noisy_part(one), name), getattr(noisy_part(two), name))
         assert np.array_equal(noisy_numbers(one), noisy_numbers(two))
         assert noisy_numbers(one).tolist() != noisy_numbers(other).tolist()
+
+
+@pytest.mark.parametrize("target", [None, "smoker", "height"])
+@pytest.mark.parametrize("quality", ["fast", "high"])
+def test_seeded_noise_repeats_a_forest(people, seeded, tmp_path, target, quality):
+    """The same seed gives the same file, rounds and all, whatever threads do; another seed another."""
+    model = sp.ForestSynthesizer(3, target=target, quality=quality)
+    for place, seed in enumerate((1, 1, 2)):
+        model.fit(*people, entropy=seeded(seed)).save(tmp_path / f"{place}")
+    one, two, other = ((tmp_path / f"{place}").read_bytes() for place in range(3))
+    assert one == two
+    assert one != other

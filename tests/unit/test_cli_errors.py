@@ -52,7 +52,15 @@ def fit(tmp_path: Path, out: Path, *options: Any, table: str | bytes | None = No
         (["--epsilon", "lots"], "epsilon='lots' is not a number"),
         (["--epsilon", "nan"], "epsilon"),
         (["--epsilon", "1e99"], "epsilon=1e99"),
-        (["--method", "forest"], "forest"),
+        (["--method", "wood"], "wood"),
+        (["--delta", "x"], "delta='x'"),
+        (["--delta", "1"], "delta=1"),
+        (["--target", "zz"], "target='zz' is not a column"),
+        (["--method", "forest", "--target", "zz"], "target='zz' is not a column"),
+        (["--quality", "best"], "best"),
+        (["--rule", "paper", "--delta", "0"], "--rule is for the tree and --delta for the forest"),
+        (["--method", "tree", "--target", "colour"], "--target is for --method forest, not for --method tree"),
+        (["--method", "forest", "--threshold", "3"], "--threshold is for --method tree or --method grid"),
         (["--unit", "person"], "person"),
         (["--fixed-depth", "many"], "many"),
         (["--max-depth", "9999"], "max_depth=9999"),
@@ -151,10 +159,10 @@ def test_the_output_is_checked_before_the_table_is_read(
     table, schema = write_people(tmp_path)
     out.write_text("precious")
 
-    def read_nothing(*_: Any) -> None:
+    def read_nothing(*_: Any, **__: Any) -> None:
         raise AssertionError("the table was read")
 
-    monkeypatch.setattr(tables, "read_table", read_nothing)
+    monkeypatch.setattr("spinney.synthesizers.forest.open_source", read_nothing)
     run = spinney("fit", table, "--schema", schema, "--epsilon", "1", "--out", out)
     assert run.status == 2
     assert "exists" in run.err
@@ -255,7 +263,7 @@ def test_a_mistake_of_ours_hides_its_values(tmp_path: Path, out: Path, monkeypat
         raise RuntimeError("SECRET")
 
     monkeypatch.setattr(KDTreeSynthesizer, "fit", fail)
-    run = fit(tmp_path, out)
+    run = fit(tmp_path, out, "--method", "tree")
     assert run.status == 1
     assert "RuntimeError" in run.err
     assert TRACEBACK_VARIABLE in run.err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import json
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from commands import SCHEMA, files_in, people, spinney, write_people
 from spinney.cli.fit import fit, make_synthesizer
 from spinney.cli.tables import read_table
 from spinney.errors import ParameterError
+from spinney.synthesizers.choice import AUTOMATIC, METHODS
 
 
 @pytest.fixture
@@ -28,7 +30,7 @@ def out(tmp_path: Path) -> Path:
 
 def test_a_csv_becomes_a_release(tmp_path: Path, out: Path) -> None:
     table, schema = write_people(tmp_path)
-    run = spinney("fit", table, "--schema", schema, "--epsilon", "1", "--out", out)
+    run = spinney("fit", table, "--schema", schema, "--epsilon", "1", "--method", "tree", "--out", out)
     assert run.status == 0
     assert "1-differential privacy" in run.out
     assert "replace-one" in run.out
@@ -55,13 +57,13 @@ def test_parquet_and_standard_input_give_the_same_card(tmp_path: Path, out: Path
 
 def test_epsilon_is_read_exactly(tmp_path: Path, out: Path) -> None:
     table, schema = write_people(tmp_path)
-    run = spinney("fit", table, "--schema", schema, "--epsilon", "0.1", "--out", out, "--json")
-    assert run.json["epsilon"] == "1/10"
+    run = spinney("fit", table, "--schema", schema, "--epsilon", "0.7", "--out", out, "--json")
+    assert run.json["epsilon"] == "7/10"
 
 
 def test_every_parameter_of_the_synthesizers_is_an_option() -> None:
     offered = {parameter.name for parameter in fit.params}
-    for synthesizer in (sp.KDTreeSynthesizer, sp.GridSynthesizer):
+    for synthesizer in (sp.KDTreeSynthesizer, sp.GridSynthesizer, sp.ForestSynthesizer):
         parameters = set(inspect.signature(synthesizer).parameters)
         assert parameters <= offered
 
@@ -81,6 +83,10 @@ def test_every_parameter_of_the_synthesizers_is_an_option() -> None:
         (["--placement", "centre"], "placement", "centre"),
         (["--bounds-share", "0.2"], "bounds_share", "0.2"),
         (["--unit", "add-remove", "--assumed-rows", "77"], "assumed_rows", 77),
+        (["--target", "colour"], "target", "colour"),
+        (["--delta", "1/1000"], "delta", "1/1000"),
+        (["--quality", "high"], "quality", "high"),
+        (["--method", "forest", "--bounds-share", "0.2"], "bounds_share", "0.2"),
         (["--method", "grid", "--bins", "4"], "bins", "4"),
         (["--method", "grid", "--bins", "x=4", "--bins", "age=2", "--bins", "colour=3"], "bins", None),
         (["--method", "grid", "--bin-width", "30"], "bin_width", "30"),
@@ -109,9 +115,13 @@ def test_cube_axes_reach_the_synthesizer(tmp_path: Path, out: Path) -> None:
 
 
 def test_options_not_given_keep_the_library_default() -> None:
-    for method, synthesizer in (("tree", sp.KDTreeSynthesizer), ("grid", sp.GridSynthesizer)):
-        given = {"rule": None, "bins": (), "bin_width": (), "threshold": None}
-        assert make_synthesizer(method, "1", given).get_params() == synthesizer("1").get_params()
+    for method, synthesizer in METHODS.items():
+        assert make_synthesizer(method, "1", {}).get_params() == synthesizer("1").get_params()
+
+
+def test_the_methods_are_those_of_the_library() -> None:
+    (option,) = (parameter for parameter in fit.params if parameter.name == "method")
+    assert list(option.type.choices) == [AUTOMATIC, *METHODS]
 
 
 def test_a_column_name_may_hold_an_equals_sign() -> None:
@@ -122,6 +132,66 @@ def test_a_column_name_may_hold_an_equals_sign() -> None:
 def test_mixed_bins_are_refused() -> None:
     with pytest.raises(ParameterError, match="NAME=NUMBER"):
         make_synthesizer("grid", "1", {"bins": ("3", "c=4")})
+
+
+# ------------------------------------------------------------------------------------------- which method it is
+
+NUMBERS = SCHEMA.split("[columns.colour]", maxsplit=1)[0]
+
+
+@pytest.mark.parametrize(
+    ("options", "line"),
+    [
+        ([], "method forest: column 'colour' is a category"),
+        (["--target", "age"], "method forest: there is a target, 'age'"),
+        (["--rule", "paper"], "method tree: --rule is for it"),
+        (["--method", "tree"], "method tree: it was asked for"),
+        (["--method", "grid"], "method grid: it was asked for"),
+    ],
+)
+def test_the_method_is_told_with_its_reason(tmp_path: Path, out: Path, options: list[str], line: str) -> None:
+    table, schema = write_people(tmp_path)
+    run = spinney("fit", table, "--schema", schema, "--epsilon", "1", "--out", out, *options)
+    assert run.status == 0, run.err
+    assert run.out.splitlines()[0] == line
+    method = METHODS[line.split()[1].rstrip(":")]
+    assert sp.load(out).card.synthesizer == method.__name__
+
+
+def test_numbers_get_a_tree(tmp_path: Path, out: Path) -> None:
+    table, schema = write_people(tmp_path, table="x,age\n0.5,30\n0.25,40\n", schema=NUMBERS)
+    run = spinney("fit", table, "--schema", schema, "--epsilon", "1", "--out", out)
+    assert run.out.startswith("method tree: 2 columns")
+    run = spinney("fit", table, "--schema", schema, "--epsilon", "1", "--out", out, "--quality", "fast", "--force")
+    assert run.out.startswith("method forest: --quality is for it")
+
+
+def test_a_forest_promises_epsilon_and_delta(tmp_path: Path, out: Path) -> None:
+    table, schema = write_people(tmp_path)
+    common = ["fit", table, "--schema", schema, "--epsilon", "1", "--out", out, "--force"]
+    assert "(1, 1e-05)-differential privacy" in spinney(*common).out
+    assert "1-differential privacy (pure)" in spinney(*common, "--delta", "0").out
+
+
+def test_a_pure_ledger_says_how_a_forest_can_be_had(tmp_path: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the table is read, both remedies are named; each of them works."""
+    table, schema = write_people(tmp_path)
+    common = ["fit", table, "--schema", schema, "--epsilon", "1", "--out", out, "--force", "--ledger"]
+    pure, with_delta = tmp_path / "pure.ledger", tmp_path / "delta.ledger"
+    spinney("ledger", pure, "--limit", "2")
+    spinney("ledger", with_delta, "--limit", "2", "--delta", "1e-5")
+    with monkeypatch.context() as patched:
+        patched.setattr("spinney.synthesizers.forest.open_source", None)
+        run = spinney(*common, pure)
+    assert run.status == 1
+    assert "--delta 0" in run.err
+    assert "spinney ledger FILE --limit NUMBER --delta NUMBER" in run.err
+    assert sp.Ledger.open(pure).spent == 0
+    assert not out.exists()
+    assert spinney(*common, pure, "--delta", "0").status == 0
+    assert spinney(*common, with_delta).status == 0
+    assert sp.Ledger.open(with_delta).spent_delta <= Fraction(1, 10**5)
+    assert "does not fit" in spinney(*common, with_delta).err, "its delta is spent"
 
 
 # ----------------------------------------------------------------------------------------- what is not private

@@ -13,11 +13,14 @@ import spinney as sp
 from leaves import noisy_numbers
 from spinney.errors import NotFittedError, ParameterError
 
-KINDS = [sp.KDTreeSynthesizer, sp.GridSynthesizer]
+KINDS = [sp.KDTreeSynthesizer, sp.GridSynthesizer, sp.ForestSynthesizer]
 CHANGED = {
     sp.KDTreeSynthesizer: {"epsilon": "1/3", "rule": "paper", "fixed_depth": 2, "max_depth": 7, "tree_share": "0.3"},
     sp.GridSynthesizer: {"epsilon": Fraction(1, 7), "bins": {"x": 3, "y": 4}, "threshold": 2, "unit": "add-remove"},
+    sp.ForestSynthesizer: {"epsilon": "1/3", "delta": Fraction(1, 10**7), "target": "x", "quality": "high"},
 }
+# Where the model keeps what it decided before it read a row.
+PLANS = {sp.KDTreeSynthesizer: "plan_", sp.GridSynthesizer: "plan_", sp.ForestSynthesizer: "design_"}
 each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 
 
@@ -54,8 +57,8 @@ def test_clones_are_equal_and_unfitted(kind, square):
 def test_set_params(kind):
     """set_params changes parameters, returns the model, and lists the known ones where a name is unknown."""
     model = kind()
-    assert model.set_params(epsilon=5, placement="centre") is model
-    assert (model.epsilon, model.placement) == (5, "centre")
+    assert model.set_params(epsilon=5, bounds_share="0.3") is model
+    assert (model.epsilon, model.bounds_share) == (5, "0.3")
     with pytest.raises(ParameterError, match=rf"'depth' is not a parameter of {kind.__name__}; it has .*epsilon"):
         model.set_params(depth=3)
 
@@ -101,7 +104,7 @@ def test_fit_returns_the_model_and_leaves_parameters_alone(kind, square):
     before = model.get_params()
     assert model.fit(points, schema) is model
     assert model.get_params() == before
-    assert {name for name in vars(model) if name not in before} == {"ledger_", "plan_", "release_"}
+    assert {name for name in vars(model) if name not in before} == {"ledger_", PLANS[kind], "release_"}
     assert model.schema_ == schema
 
 

@@ -121,7 +121,7 @@ def test_high_quality_that_was_not_to_be_had_is_said() -> None:
 
 
 def test_columns_on_their_own_are_said_to_be_so() -> None:
-    explanation = fitted("0.2", 300).explain()
+    explanation = fitted("0.5", 300).explain()
     assert explanation.structure == "independent"
     assert "on its own" in explanation.meaning
     assert "no columns were counted together" in str(explanation)
@@ -133,6 +133,14 @@ def test_known_columns_need_no_measurement() -> None:
     explanation = sp.ForestSynthesizer("1").fit(rows, schema).explain()
     assert "nothing to measure" in explanation.meaning
     assert explanation.bins("x") == [{"low": 3, "high": 3, "is_null": False, "state": 0, "rows": 50.0}]
+
+
+def test_a_target_alone_was_measured() -> None:
+    """A target's classes are counted before the columns; where there is nothing else, that is what was measured."""
+    rows = pa.table({"label": np.arange(500) % 2 == 0})
+    explanation = sp.ForestSynthesizer("1", target="label").fit(rows, sp.Schema({"label": sp.Boolean()})).explain()
+    assert explanation.stages[0].name == "classes"
+    assert "nothing to measure" not in explanation.meaning
 
 
 # --------------------------------------------------------------------------------------------------- budget

@@ -9,11 +9,13 @@ import sys
 from fractions import Fraction
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import spinney as sp
 from commands import spinney, write_people
 from spinney import files
+from spinney.engines import memory
 from spinney.errors import BudgetError, FileError, ParameterError
 from spinney.partition import kdtree, moments
 from spinney.privacy.ledger import DiscreteGaussianVector, DiscreteLaplaceCounts, NotPrivate
@@ -127,6 +129,27 @@ def test_the_charge_is_on_disk_before_counts_are_read(path, square, monkeypatch,
     assert seen == [Fraction(2, 5)]
 
 
+@pytest.mark.parametrize("target", [None, "x"])
+@pytest.mark.parametrize("delta", ["1e-6", 0])
+def test_the_charge_for_a_forest_is_on_disk_before_counts_are_read(path, square, monkeypatch, delta, target):
+    """Every time cells are counted for a forest, another process could already read what pays for it."""
+    ledger, seen = sp.Ledger.create(path, limit=1, delta="1e-6"), []
+    count_cells = memory.count_cells
+
+    def spy(*arguments):
+        seen.append(sp.Ledger.open(path))
+        return count_cells(*arguments)
+
+    monkeypatch.setattr(memory, "count_cells", spy)
+    points = np.column_stack([square[0][:, 0] > 0.3, square[0][:, 1]])
+    schema = sp.Schema({"x": sp.Boolean(), "y": sp.Real(0, 1)})
+    model = sp.ForestSynthesizer("0.4", delta, target=target).fit(points, schema, ledger=ledger)
+    spent = [account.spent for account in seen]
+    assert spent == ([Fraction(2, 5)] * 2 if target is None else [Fraction(2, 125), Fraction(2, 5)])
+    assert float(seen[-1].spent_delta) == float(delta)
+    assert sp.Ledger.open(path).events == model.card_.events
+
+
 def test_a_card_shows_its_own_release_only(path, square):
     """The account holds all releases, opened again too; each card holds one."""
     ledger = sp.Ledger.create(path, limit="1.4")
@@ -226,7 +249,7 @@ def test_the_command_line_keeps_the_account(tmp_path, path):
     """`spinney ledger` opens and shows an account; `fit --ledger` charges it and stops at its limit."""
     table, schema = write_people(tmp_path)
     assert spinney("ledger", path, "--limit", "1.5", "--unit", "add-remove").status == 0
-    common = ["fit", table, "--schema", schema, "--epsilon", "1", "--ledger", path]
+    common = ["fit", table, "--schema", schema, "--epsilon", "1", "--method", "tree", "--ledger", path]
     assert spinney(*common, "--out", tmp_path / "one.spinney").status == 0
     refused = spinney(*common, "--out", tmp_path / "two.spinney")
     assert refused.status == 1

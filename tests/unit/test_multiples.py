@@ -206,6 +206,8 @@ MODELS = {
     "cube": sp.KDTreeSynthesizer("1", axes="cube"),
     "grid": sp.GridSynthesizer("1", bins=7),
     "rival": BalogAlgorithm1("1", delta="1e-6", n_points=50),
+    "forest": sp.ForestSynthesizer("1"),
+    "forest, target": sp.ForestSynthesizer("1", target="a"),
 }
 
 
@@ -215,7 +217,8 @@ def test_every_synthesizer_gives_multiples(name):
     schema = sp.Schema({"a": sp.Real(0.1, 10, multiple_of=0.25), "b": sp.Real(-3, 3, multiple_of=0.3)})
     table = np.random.default_rng(0).uniform([0, -3], [10, 3], size=(400, 2))
     model = MODELS[name].fit(table, schema, entropy=sp.UnsafeSeededEntropy(1))
-    for rows in (model.sample(300, seed=1), model.weighted_points()[0]):
+    points = [] if isinstance(model, sp.ForestSynthesizer) else [model.weighted_points()[0]]
+    for rows in (model.sample(300, seed=1), *points):
         assert len(rows)
         for values, column in zip(rows.T, schema.values(), strict=True):
             assert (nearest_multiples(values, column) == values).all()
@@ -229,10 +232,11 @@ def test_found_bounds_work_with_steps(source):
     for step in (0.5, 1000):
         schema = sp.Schema({"a": sp.Real(bounds=source, multiple_of=step)})
         table = np.random.default_rng(0).uniform(3, 90, size=(2000, 1))
-        model = sp.KDTreeSynthesizer("5").fit(table, schema, entropy=sp.UnsafeSeededEntropy(1))
-        rows = model.sample(50, seed=1)[:, 0]
-        assert (rows % step == 0).all()
-        assert model.schema_["a"].multiple_of == step
+        for model in (sp.KDTreeSynthesizer("5"), sp.ForestSynthesizer("5")):
+            model.fit(table, schema, entropy=sp.UnsafeSeededEntropy(1))
+            rows = model.sample(50, seed=1)[:, 0]
+            assert (rows % step == 0).all()
+            assert model.schema_["a"].multiple_of == step
 
 
 @MODEST

@@ -9,6 +9,7 @@ import struct
 import traceback
 import zipfile
 from datetime import UTC, date, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -17,10 +18,12 @@ import pyarrow as pa
 import pytest
 
 import spinney as sp
-from leaves import noisy_part
+from leaves import noisy_numbers, noisy_part
 from spinney.engines.frames import open_table
 from spinney.engines.memory import count_cells
+from spinney.engines.states import Cut, state_rows
 from spinney.errors import SpinneyError
+from spinney.forest.purse import Purse
 from spinney.schema.lattice import tree_lattice
 
 N = 400
@@ -69,16 +72,28 @@ def leaks(haystack: bytes, needles: set[bytes]) -> list[bytes]:
     return [needle for needle in needles if needle in haystack]
 
 
+def plain_bytes(column: pa.ChunkedArray) -> bytes:
+    """The values one after the other, those of lists too, whatever encoding the file has."""
+    while pa.types.is_list(column.type):
+        column = column.combine_chunks().flatten()
+    values = np.asarray(column)
+    return "\n".join(values).encode() if values.dtype == object else values.tobytes()
+
+
 def everything_public(model, path) -> dict[str, bytes]:
     """Whatever a fitted model writes, shows or carries, decompressed where it is compressed."""
     model.save(path)
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
-    (arrow,) = members.keys() - {"card.json"}
-    table = pa.ipc.open_file(io.BytesIO(members[arrow])).read_all()
-    columns = {f"column {name}": np.asarray(table[name]).tobytes() for name in table.column_names}
-    shown = [model, model.release_, noisy_part(model.release_), model.card_, model.ledger_, model.ledger_.events]
-    shown.append(model.plan_)
+    columns = {}
+    for member in members.keys() - {"card.json"}:
+        table = pa.ipc.open_file(io.BytesIO(members[member])).read_all()
+        columns |= {f"column {name} of {member}": plain_bytes(table[name]) for name in table.column_names}
+    shown = [model, model.release_, model.card_, model.ledger_, model.ledger_.events]
+    if isinstance(model, sp.ForestSynthesizer):
+        shown += [model.release_.columns, model.release_.model, model.design_]
+    else:
+        shown += [noisy_part(model.release_), model.plan_]
     model.sample(3)  # what a release keeps for the next sample is searched too
     return {
         "file": path.read_bytes(),
@@ -98,7 +113,18 @@ MODELS = {
     "grid": sp.GridSynthesizer(20, bins=4),
     "moments, add-remove": sp.KDTreeSynthesizer(20, unit="add-remove"),
     "bins, add-remove": sp.KDTreeSynthesizer(20, unit="add-remove", moments=False),
+    "forest": sp.ForestSynthesizer(20),
+    "forest, target": sp.ForestSynthesizer(20, target="colour"),
+    "forest, numeric target, pure": sp.ForestSynthesizer(50, 0, target="number"),
+    "forest, add-remove, high": sp.ForestSynthesizer(20, unit="add-remove", quality="high", assumed_rows=400),
 }
+
+KINDS = {
+    "moments": sp.KDTreeSynthesizer,
+    "bins": partial(sp.KDTreeSynthesizer, moments=False),
+    "forest": sp.ForestSynthesizer,
+}
+each_kind = pytest.mark.parametrize("kind", KINDS.values(), ids=KINDS)
 
 
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
@@ -106,30 +132,30 @@ def test_no_training_value_in_anything_public(secret, tmp_path, model):
     """Files, columns, cards, reprs and pickles are searched for every value of the table, as text and as bytes."""
     needles = traces(secret)
     model.fit(secret, sp.Schema(SCHEMA))
-    assert len(noisy_part(model.release_)) > 5
+    assert len(noisy_numbers(model.release_)) > 5
     for name, haystack in everything_public(model, tmp_path / "release").items():
         assert leaks(haystack, needles) == [], name
 
 
-@pytest.mark.parametrize("moments", [True, False], ids=["moments", "bins"])
-def test_the_search_finds_what_is_there(secret, tmp_path, moments):
+@each_kind
+def test_the_search_finds_what_is_there(secret, tmp_path, kind):
     """Bounds read off the data are data: the same search finds them on the card."""
     schema = sp.Schema(SCHEMA | {"number": sp.Integer(bounds="from-data-not-private")})
-    model = sp.KDTreeSynthesizer(5, moments=moments).fit(secret, schema)
+    model = kind(5).fit(secret, schema)
     found = leaks(everything_public(model, tmp_path / "release")["card.json"], traces(secret))
     assert str(secret["number"].max()).encode() in found
     assert str(secret["number"].min()).encode() in found
 
 
-@pytest.mark.parametrize("moments", [True, False], ids=["moments", "bins"])
-def test_private_bounds_are_not_values(secret, tmp_path, moments):
+@each_kind
+def test_private_bounds_are_not_values(secret, tmp_path, kind):
     """Paid-for bounds are powers of two, not extremes of the data."""
     columns = {name: SCHEMA[name] for name in ("real", "colour")} | {
         "number": sp.Integer(bounds="private"),
         "day": sp.Date(bounds="private"),
         "moment": sp.Datetime(bounds="private", timezone="UTC"),
     }
-    model = sp.KDTreeSynthesizer(50, bounds_share="0.5", moments=moments).fit(secret, sp.Schema(columns))
+    model = kind(50, bounds_share="0.5").fit(secret, sp.Schema(columns))
     for name, haystack in everything_public(model, tmp_path / "release").items():
         assert leaks(haystack, traces(secret)) == [], name
 
@@ -140,6 +166,31 @@ def test_sensitive_intermediates_have_no_telling_repr(secret):
     counts = count_cells(table, tree_lattice(sp.Schema(SCHEMA)))
     assert repr(table) == "Table(pandas, sensitive)"
     assert repr(counts) == "CellCounts(sensitive)"
+
+
+def test_rows_as_states_are_neither_shown_nor_pickled(secret):
+    """What a forest holds of the rows says that it is sensitive; a purse shows what is left in it and no noise."""
+    schema = sp.Schema({"colour": SCHEMA["colour"]})
+    axis = tree_lattice(schema).axes[0]
+    rows = state_rows(open_table(secret[["colour"]], schema), [Cut(axis, np.arange(2), np.arange(2))])
+    plan = sp.ForestSynthesizer(20).fit(secret, sp.Schema(SCHEMA)).design_.plan
+    purse = Purse(plan, sp.Ledger(limit=20, delta="1e-5"), sp.UnsafeSeededEntropy(7351))
+    assert repr(rows) == "StateRows(sensitive)"
+    assert repr(purse) == "Purse({'one-way': 5, 'cliques': 4, 'trees': 4, 'selection': 4})"
+    for private in (rows, purse):
+        with pytest.raises(TypeError, match=r"never pickled|spent where it was opened"):
+            pickle.dumps(private)
+
+
+@pytest.mark.parametrize("quality", ["fast", "high"])
+def test_a_fit_says_nothing_while_it_runs(secret, quality, caplog, capfd):
+    """No log record, nothing printed but progress, which counts columns and rounds and never rows."""
+    with caplog.at_level(0):
+        sp.ForestSynthesizer(20, quality=quality, target="colour").fit(secret, sp.Schema(SCHEMA))
+    printed = "".join(capfd.readouterr())
+    assert not caplog.records
+    assert leaks(printed.encode(), traces(secret)) == []
+    assert str(N) not in printed
 
 
 @pytest.mark.parametrize(
@@ -157,10 +208,11 @@ def test_sensitive_intermediates_have_no_telling_repr(secret):
         (pd.Series([b"MARKER-7351", b"x"], dtype=object), sp.Category(["red"])),
     ],
 )
-def test_errors_quote_no_values(values, column):
+@pytest.mark.parametrize("kind", [sp.KDTreeSynthesizer, sp.ForestSynthesizer])
+def test_errors_quote_no_values(values, column, kind):
     """Unreadable values are reported by column; the printed traceback, causes included, does not show them."""
     with pytest.raises(SpinneyError) as caught:
-        sp.KDTreeSynthesizer().fit(pd.DataFrame({"it": values}), sp.Schema({"it": column}))
+        kind().fit(pd.DataFrame({"it": values}), sp.Schema({"it": column}))
     shown = "".join(traceback.format_exception(caught.value, limit=0))
     assert "'it'" in shown
     assert "7351" not in shown

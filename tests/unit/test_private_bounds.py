@@ -133,11 +133,12 @@ def test_the_share_is_not_taken_where_nobody_needs_it(square):
     assert sp.GridSynthesizer(4, bounds_share="1/4").fit(*square).plan_.epsilon == 4
 
 
+@pytest.mark.parametrize("kind", [sp.KDTreeSynthesizer, sp.ForestSynthesizer])
 @pytest.mark.parametrize("unit", ["replace-one", "add-remove"])
-def test_rows_come_out_inside_the_bounds_found(unit):
+def test_rows_come_out_inside_the_bounds_found(unit, kind):
     """A release on paid-for bounds samples inside them."""
     values = RNG.normal(50, 5, N)
-    model = sp.KDTreeSynthesizer(5, unit=unit).fit(values, sp.Schema({"v": sp.Real(bounds=PAID)}))
+    model = kind(5, unit=unit).fit(values, sp.Schema({"v": sp.Real(bounds=PAID)}))
     rows = model.sample(500, seed=1)
     column = model.schema_["v"]
     assert column.low <= rows.min()

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 import spinney as sp
+from spinney.engines import frames, memory
 from spinney.errors import BudgetError, ParameterError
+from spinney.forest.purse import Purse
 from spinney.partition import kdtree, moments
 from spinney.privacy.ledger import Charge, DiscreteLaplaceCounts, LeafMoments, SplitDecisions
-from spinney.synthesizers import base
 
 MODELS = {
     "moments": sp.KDTreeSynthesizer("0.1"),
@@ -24,11 +25,19 @@ MODELS = {
     "grid": sp.GridSynthesizer("0.1"),
     "grid, add-remove": sp.GridSynthesizer("0.7", unit="add-remove"),
 }
+FORESTS = {
+    "forest": sp.ForestSynthesizer("0.1"),
+    "forest, pure": sp.ForestSynthesizer("1/3", 0),
+    "forest, target": sp.ForestSynthesizer("0.7", target="y", unit="add-remove"),
+    "forest, high": sp.ForestSynthesizer("2", quality="high"),
+}
+every_model = pytest.mark.parametrize("model", (MODELS | FORESTS).values(), ids=MODELS | FORESTS)
+each_forest = pytest.mark.parametrize("model", FORESTS.values(), ids=FORESTS)
 each_model = pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 each_leaf = pytest.mark.parametrize("has_moments", [True, False], ids=["moments", "bins"])
 
 
-@each_model
+@every_model
 @pytest.mark.parametrize("bounds", ["stated", "private"])
 def test_charges_add_up_to_epsilon_exactly(model, bounds, square):
     """Bounds, decisions and counts together cost what was asked, as fractions."""
@@ -96,7 +105,7 @@ def test_a_shared_ledger_blocks_the_second_release(square, monkeypatch, has_mome
     ledger = sp.Ledger(limit="1.5")
     sp.KDTreeSynthesizer(1, moments=has_moments).fit(*square, ledger=ledger)
     events = ledger.events
-    monkeypatch.setattr(base, "count_cells", None)
+    monkeypatch.setattr(memory, "count_cells", None)
     for model in (sp.KDTreeSynthesizer(1, moments=has_moments), sp.GridSynthesizer("0.500000001")):
         with pytest.raises(BudgetError, match="1 of 3/2 is spent"):
             model.fit(*square, ledger=ledger)
@@ -109,12 +118,107 @@ def test_a_shared_ledger_blocks_the_second_release(square, monkeypatch, has_mome
     assert ledger.events == (*events, *second.card_.events)
 
 
-def test_a_ledger_in_another_unit_is_refused(square):
+@pytest.mark.parametrize("kind", [sp.KDTreeSynthesizer, sp.ForestSynthesizer])
+def test_a_ledger_in_another_unit_is_refused(square, kind):
     """Budgets under different units do not add."""
     ledger = sp.Ledger(limit=5, unit="add-remove")
     with pytest.raises(ParameterError, match="unit='replace-one' does not match"):
-        sp.KDTreeSynthesizer(1).fit(*square, ledger=ledger)
+        kind(1).fit(*square, ledger=ledger)
     assert ledger.events == ()
+
+
+# ------------------------------------------------------------------------------------------------------ the forest
+
+
+@each_forest
+def test_a_forest_pays_before_it_counts(model, square, monkeypatch):
+    """Whenever cells or states are counted, what pays for it is on the shared ledger: classes first, then all else."""
+    ledger = sp.Ledger(limit=3, delta="1e-5", unit=model.unit)
+    seen = []
+
+    def watched(function):
+        def spy(*arguments, **options):
+            seen.append((function.__name__, ledger.spent))
+            return function(*arguments, **options)
+
+        return spy
+
+    monkeypatch.setattr(memory, "count_cells", watched(memory.count_cells))
+    monkeypatch.setattr(memory, "state_rows", watched(memory.state_rows))
+    schema = sp.Schema({"x": sp.Real(0, 1), "y": sp.Integer(0, 1)})
+    model.fit(np.floor(square[0] * [10, 2]) / [10, 1], schema, ledger=ledger)
+    epsilon = Fraction(str(model.epsilon))
+    before = [epsilon / 25] if model.target else []
+    assert [spent for _, spent in seen] == before + [epsilon] * (len(seen) - len(before))
+    assert sum(name == "count_cells" for name, _ in seen) == 2
+    assert ("state_rows", epsilon) in seen or model.design_.structure in ("independent", "uniform")
+
+
+@each_forest
+def test_a_forest_that_is_refused_reads_nothing(model, square, monkeypatch):
+    """With too little left, in epsilon or in delta, not a row is read and nothing is charged."""
+
+    def refuse(self, name):
+        raise AssertionError("a row was read")
+
+    monkeypatch.setattr(frames.Table, "physical", refuse)
+    poor = [sp.Ledger(limit="0.09", delta="1e-5", unit=model.unit)]
+    if model.delta:
+        poor += [sp.Ledger(limit=3, delta="1e-6", unit=model.unit), sp.Ledger(limit=3, unit=model.unit)]
+    for ledger in poor:
+        with pytest.raises(BudgetError, match=r"does not fit|delta"):
+            model.fit(*square, ledger=ledger)
+        assert ledger.events == ()
+
+
+@each_forest
+@pytest.mark.parametrize("place", ["noisy_counts", "leaves", "choice"])
+def test_a_forest_that_crashes_stays_paid_for(model, square, monkeypatch, place):
+    """Wherever in the middle a fit breaks off, the whole plan is on the ledger, and no model is left behind."""
+
+    def crash(*_, **__):
+        raise OSError("the power is gone")
+
+    monkeypatch.setattr(Purse, place, crash)
+    rich = type(model)(**(model.get_params() | {"epsilon": 3, "target": None}))
+    schema = sp.Schema({"x": sp.Real(0, 1), "y": sp.Real(0, 1), "z": sp.Boolean()})
+    table = np.column_stack([square[0], square[0][:, 0] > 0.3])
+    ledger = sp.Ledger(limit=3, delta="1e-5", unit=model.unit)
+    with pytest.raises(OSError, match="the power is gone"):
+        rich.fit(table, schema, ledger=ledger)
+    assert ledger.spent == 3
+    assert not hasattr(rich, "release_")
+
+
+@pytest.mark.parametrize("delta", ["1e-5", 0])
+def test_classes_that_crash_stay_paid_for(square, delta):
+    """The sizes of a target's classes are charged before they are counted, and nothing else is by then."""
+
+    class Broken:
+        is_unsafe = False
+
+        def words(self, n):
+            raise OSError("no randomness today")
+
+    ledger = sp.Ledger(limit=1, delta="1e-5")
+    schema = sp.Schema({"x": sp.Real(0, 1), "y": sp.Boolean()})
+    with pytest.raises(OSError, match="no randomness"):
+        sp.ForestSynthesizer(1, delta, target="y").fit(np.round(square[0]), schema, ledger=ledger, entropy=Broken())
+    assert ledger.spent == Fraction(1, 25)
+    assert ledger.spent_delta == 0
+
+
+@pytest.mark.parametrize("epsilon", ["1e-5", "1000000"])
+@pytest.mark.parametrize("delta", ["1e-5", "1e-10", 0])
+def test_forests_of_extreme_budgets_work(square, epsilon, delta):
+    """With next to nothing a forest measures nothing and costs nothing; with next to no noise it shows the table."""
+    model = sp.ForestSynthesizer(epsilon, delta).fit(*square)
+    if epsilon == "1e-5":
+        assert model.design_.structure == "uniform"
+        assert model.ledger_.spent == 0
+    else:
+        assert model.ledger_.spent == Fraction(epsilon)
+        assert np.abs(np.sort(model.sample(2000, seed=1), axis=0) - np.sort(square[0], axis=0)).mean() < 0.002
 
 
 def test_a_fit_without_a_ledger_gets_one_of_its_own(square):

@@ -19,10 +19,12 @@ from spinney import files
 from spinney.errors import FileError
 
 
-@pytest.fixture(scope="module", params=["bins", "leaves"])
+@pytest.fixture(scope="module", params=["bins", "leaves", "forest"])
 def model(people, request):
-    """A fitted tree that released bins, and one that released leaf moments."""
+    """A fitted tree that released bins, one that released leaf moments, and a forest."""
     frame, schema = people
+    if request.param == "forest":
+        return sp.ForestSynthesizer("4", target="smoker").fit(frame, schema, entropy=sp.UnsafeSeededEntropy(5))
     tree = sp.KDTreeSynthesizer("4", placement="uniform", moments=request.param == "leaves")
     return tree.fit(frame, schema, entropy=sp.UnsafeSeededEntropy(5))
 
@@ -42,6 +44,8 @@ def test_a_loaded_release_gives_the_same_rows(model, path):
     model.save(path)
     loaded = sp.load(path)
     assert loaded.sample(200, seed=1).equals(model.sample(200, seed=1))
+    if loaded.kind == "forest":
+        return
     assert loaded.placement == "uniform"
     points, weights = loaded.weighted_points()
     expected_points, expected_weights = model.weighted_points()
@@ -83,8 +87,11 @@ def test_a_release_without_bins_can_be_saved(release_of, path):
 
 
 def test_the_file_opens_with_everyday_tools(model, path):
-    """A zip of card.json and one Arrow file and nothing else."""
+    """A zip of card.json and one Arrow file, a forest's two, and nothing else."""
     model.save(path)
+    if model.release_.kind == "forest":
+        check_forest_file(model.release_, path)
+        return
     contents, member = contents_of(model.release_)
     with zipfile.ZipFile(path) as archive:
         assert archive.namelist() == ["card.json", member]
@@ -95,6 +102,21 @@ def test_the_file_opens_with_everyday_tools(model, path):
     sums = [f"noisy_sum_{axis}" for axis in range(10)] if member == "leaves.arrow" else []
     assert table.column_names == ["code_0", "depth", "noisy_count", *sums]
     assert table.num_rows == card["card"]["released"][member.split(".")[0]] == len(contents)
+
+
+def check_forest_file(release, path):
+    """Leaves of all columns in one table, cliques with their potentials in the other."""
+    with zipfile.ZipFile(path) as archive:
+        assert archive.namelist() == ["card.json", "leaves.arrow", "model.arrow"]
+        assert archive.testzip() is None
+        card = json.loads(archive.read("card.json"))
+        leaves, model = (pa.ipc.open_file(io.BytesIO(archive.read(name))).read_all() for name in archive.namelist()[1:])
+    assert (card["format"], card["format_version"], card["kind"]) == ("spinney-release", 1, "forest")
+    assert leaves.column_names == ["column", "low", "length", "is_null", "weights", "states"]
+    assert model.column_names == ["clique", "potentials"]
+    assert card["card"]["released"] == {"leaves": leaves.num_rows, "cliques": model.num_rows}
+    found = [np.array(values) for values in model["potentials"].to_pylist()]
+    assert all(np.array_equal(a, b.ravel()) for a, b in zip(found, release.model.potentials, strict=True))
 
 
 def test_equal_releases_are_equal_files(model, path, tmp_path):

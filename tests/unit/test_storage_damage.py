@@ -5,24 +5,45 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from itertools import product
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import spinney as sp
 from spinney.errors import FileError
 
+MODELS = {
+    "bins": sp.KDTreeSynthesizer(5, moments=False),
+    "moments": sp.KDTreeSynthesizer(5),
+    "forest": sp.ForestSynthesizer(5),
+}
 
-@pytest.fixture(scope="module", params=["bins", "moments"])
-def whole(tmp_path_factory, request):
+
+def written(kind, folder):
     """The bytes of a small release file and rows from it."""
-    path = tmp_path_factory.mktemp("whole") / "release"
+    path = folder / "release"
     table = np.random.default_rng(0).random((300, 2))
-    model = sp.KDTreeSynthesizer(5, moments=request.param == "moments").fit(
-        table, sp.Schema({"a": sp.Real(0, 1), "b": sp.Real(0, 1)}), entropy=sp.UnsafeSeededEntropy(1)
-    )
+    schema = sp.Schema({"a": sp.Real(0, 1), "b": sp.Real(0, 1)})
+    model = MODELS[kind].fit(table, schema, entropy=sp.UnsafeSeededEntropy(1))
     model.save(path)
     return path.read_bytes(), model.sample(20, seed=1)
+
+
+@pytest.fixture(scope="module", params=MODELS)
+def whole(tmp_path_factory, request):
+    return written(request.param, tmp_path_factory.mktemp("whole"))
+
+
+@pytest.fixture(scope="module", params=["bins", "moments"])
+def tree(tmp_path_factory, request):
+    return written(request.param, tmp_path_factory.mktemp("tree"))
+
+
+@pytest.fixture(scope="module")
+def forest(tmp_path_factory):
+    return written("forest", tmp_path_factory.mktemp("forest"))
 
 
 @pytest.fixture
@@ -158,23 +179,107 @@ def test_missing_entries(whole, path):
         lambda card: card.update(kind="miracle"),
     ],
 )
-def test_inconsistent_contents(whole, path, change):
+def test_inconsistent_contents(tree, path, change):
     """A card that contradicts itself or its bins is refused, not half believed."""
 
+    refused(tree[0], path, change)
+
+
+def refused(raw, path, change):
     def apply(card):
         change(card)
 
-    path.write_bytes(rewritten(whole[0], apply))
+    path.write_bytes(rewritten(raw, apply))
     with pytest.raises(FileError, match="inconsistent"):
         sp.load(path)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda card: card.update(looked_at=[["a", "z"]]),
+        lambda card: card.update(looked_at=None),
+        lambda card: card.update(noisy_total=-1),
+        lambda card: card.update(noisy_total=True),
+        lambda card: card.update(noisy_total="300"),
+        lambda card: card["card"]["schema"]["columns"].pop("a"),
+        lambda card: card["card"]["schema"]["columns"].update(c={"type": "boolean"}),
+        lambda card: card["card"].update(frame="excel"),
+        lambda card: card["card"].update(released={"leaves": 1, "cliques": 1}),
+        lambda card: card["card"].update(released={"bins": 1}),
+        lambda card: card["card"]["events"][0].update(epsilon="1/0"),
+        lambda card: card["card"]["events"][0]["parts"][0].update(part="Miracle"),
+        lambda card: card.update(kind="bins"),
+        lambda card: card.update(kind="moments"),
+        lambda card: card.update(kind="points"),
+    ],
+)
+def test_inconsistent_forests(forest, path, change):
+    """A card that contradicts itself, its leaves or its model is refused."""
+    refused(forest[0], path, change)
+
+
+def columns_of(leaves):
+    return {name: leaves[name].to_pylist() for name in leaves.column_names}
+
+
+LEAVES = {
+    "a negative weight": lambda leaves: leaves["weights"].__setitem__(0, -1.0),
+    "a weight that is none": lambda leaves: leaves["weights"].__setitem__(0, float("nan")),
+    "an endless weight": lambda leaves: leaves["weights"].__setitem__(0, float("inf")),
+    "a place that is none": lambda leaves: leaves["low"].__setitem__(0, float("nan")),
+    "a negative length": lambda leaves: leaves["length"].__setitem__(0, -0.5),
+    "an endless length": lambda leaves: leaves["length"].__setitem__(0, float("inf")),
+    "a negative state": lambda leaves: leaves["states"].__setitem__(0, -1),
+    "a gap between states": lambda leaves: leaves["states"].__setitem__(-1, 1000),
+    "another column": lambda leaves: leaves["column"].__setitem__(0, "z"),
+    "a leaf less": lambda leaves: [values.pop() for values in leaves.values()],
+    "a column less": lambda leaves: leaves.pop("weights"),
+}
+CLIQUES = {
+    "a table too short": lambda model: model["potentials"][0].pop(),
+    "a table too long": lambda model: model["potentials"][0].append(0.0),
+    "a clique less": lambda model: [values.pop() for values in model.values()],
+    "a column that is not there": lambda model: model["clique"].__setitem__(0, [0, 7]),
+    "a negative column": lambda model: model["clique"].__setitem__(0, [-2, 1]),
+    "a column twice": lambda model: model["clique"].__setitem__(0, [0, 0]),
+    "a potential that is none": lambda model: model["potentials"][0].__setitem__(0, float("nan")),
+    "an endless potential": lambda model: model["potentials"][0].__setitem__(0, float("inf")),
+    "nothing possible": lambda model: model.update(potentials=[[-float("inf")] * len(t) for t in model["potentials"]]),
+}
+DAMAGE = [("leaves.arrow", change) for change in LEAVES.values()] + [("model.arrow", c) for c in CLIQUES.values()]
+
+
+@pytest.mark.parametrize(("member", "change"), DAMAGE, ids=[*LEAVES, *CLIQUES])
+def test_forests_that_cannot_be(forest, path, member, change):
+    """Leaves and potentials that no fit could have written are refused, not drawn from."""
+    with zipfile.ZipFile(io.BytesIO(forest[0])) as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    table = pa.ipc.open_file(io.BytesIO(members[member])).read_all()
+    changed = columns_of(table)
+    path.write_bytes(zipped(members | {member: arrow(changed)}))
+    assert np.array_equal(sp.load(path).sample(20, seed=1), forest[1])  # written again as it was, it is the same
+    change(changed)
+    path.write_bytes(zipped(members | {member: arrow(changed)}))
+    with pytest.raises(FileError, match="inconsistent"):
+        sp.load(path)
+
+
+def arrow(columns) -> bytes:
+    types = {"states": pa.int32(), "clique": pa.list_(pa.int32())}
+    table = pa.table({name: pa.array(values, types.get(name)) for name, values in columns.items()})
+    sink = io.BytesIO()
+    with pa.ipc.new_file(sink, table.schema) as writer:
+        writer.write_table(table)
+    return sink.getvalue()
 
 
 def test_bins_that_are_no_arrow(whole, path):
     """A right card with foreign bins is refused."""
     with zipfile.ZipFile(io.BytesIO(whole[0])) as archive:
-        card, (_, member) = archive.read("card.json"), archive.namelist()
-    for bins in (b"", b"ARROW1", b"\0" * 100):
-        path.write_bytes(zipped({"card.json": card, member: bins}))
+        members = {name: archive.read(name) for name in archive.namelist()}
+    for member, foreign in product(members.keys() - {"card.json"}, (b"", b"ARROW1", b"\0" * 100)):
+        path.write_bytes(zipped(members | {member: foreign}))
         with pytest.raises(FileError, match="inconsistent"):
             sp.load(path)
 

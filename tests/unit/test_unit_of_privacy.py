@@ -92,6 +92,61 @@ def test_an_empty_table_is_a_neighbour_like_any_other(model):
     assert empty.card_.n_rows is None
 
 
+FORESTS = {
+    "forest": sp.ForestSynthesizer(3),
+    "forest, target": sp.ForestSynthesizer(3, target="c"),
+    "forest, high": sp.ForestSynthesizer(3, quality="high"),
+    "forest, pure": sp.ForestSynthesizer(3, 0),
+}
+each_forest = pytest.mark.parametrize("model", FORESTS.values(), ids=FORESTS)
+
+
+@each_forest
+def test_a_private_number_of_rows_shapes_no_forest(model):
+    """Under add-remove tables of 0 and of 5,000 rows are designed for alike, but for what noisy class sizes say."""
+    empty, few, many = (fitted(model, n, unit="add-remove") for n in (0, 20, 5000))
+    if model.target is None:
+        assert empty.design_ == few.design_ == many.design_
+    assert empty.card_.epsilon == many.card_.epsilon == 3
+    for small in (empty, few):
+        assert small.card_.n_rows is None
+        assert small.release_.noisy_total < 2000 < many.release_.noisy_total < 10_000
+
+
+@each_forest
+def test_a_public_number_of_rows_may_shape_a_forest(model):
+    """Under replace-one the number of rows decides what is worth measuring; assumed_rows has no say."""
+    few, many = (fitted(model, n).design_ for n in (5, 5000))
+    assert few.structure != many.structure
+    assert fitted(model, 5, assumed_rows=10**6).design_.structure == few.structure
+    assert fitted(model, 5000, unit="add-remove", assumed_rows=10**6).design_.structure == many.structure
+    assert fitted(model, 5000, unit="add-remove", assumed_rows=2).design_.structure != many.structure
+
+
+@each_forest
+def test_the_cards_of_forests_hide_a_private_number_of_rows(model):
+    """The true number of rows is in no member of the file under add-remove, and on the card under replace-one."""
+    n = 7351
+    private = fitted(model, n, unit="add-remove")
+    entries, _ = private.release_.to_members()
+    described = json.loads(private.card_.to_json())
+    del described["released"]
+    assert str(n) not in json.dumps(described)
+    assert set(entries) == {"looked_at", "noisy_total"}
+    assert private.release_.noisy_total != n or private.fit(table(n), SCHEMA).release_.noisy_total != n
+    assert str(n) in fitted(model, n).card_.to_json()
+
+
+@each_forest
+def test_the_noise_of_a_forest_follows_the_unit(model):
+    """A replaced row counts twice: variances are about twice as large (rates half, where pure), choices as fuzzy."""
+    replace, add = (fitted(model, 5000, unit=unit, assumed_rows=5000).design_.plan for unit in Unit)
+    assert (replace.unit, add.unit) == (Unit.REPLACE_ONE, Unit.ADD_REMOVE)
+    for stage in replace.tables.keys() & add.tables.keys():
+        ratio = (replace.deviation(stage) / add.deviation(stage)) ** 2
+        assert ratio == pytest.approx(4 if replace.delta == 0 else 2, rel=0.15), stage
+
+
 def test_private_bounds_of_an_empty_table():
     """Where no magnitude stands out, the error comes after the charge and says so, rows or no rows."""
     schema = sp.Schema({"x": sp.Real(bounds="private")})

@@ -11,7 +11,8 @@ import pytest
 
 import spinney as sp
 from spinney.partition.counts import CellCounts
-from spinney.partition.zorder import count_runs, deinterleave, interleave, merge_counted, possible_nodes, sort_codes
+from spinney.partition.sorting import count_runs, merge_counted, sort_codes
+from spinney.partition.zorder import deinterleave, interleave, possible_nodes
 from spinney.schema.lattice import tree_lattice
 from twins import box_of, code_of, is_possible_node, pack, unpack
 

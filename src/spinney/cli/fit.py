@@ -8,37 +8,47 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spinney.cli.sample import PLACEMENTS
-from spinney.cli.verb import FILE, TABLE, Verb, check_output, force_option, json_option, warn_of_brands
-from spinney.errors import ParameterError
+from spinney.cli.verb import (
+    FILE,
+    TABLE,
+    Verb,
+    check_output,
+    files_of,
+    force_option,
+    is_piped,
+    json_option,
+    warn_of_brands,
+)
+from spinney.errors import BudgetError, ParameterError
 
 if TYPE_CHECKING:
     from spinney.privacy.ledger import Ledger
     from spinney.release.card import Card
     from spinney.schema.table import Schema
-    from spinney.synthesizers.base import Synthesizer
+    from spinney.synthesizers.choice import AnySynthesizer
 
-_TREE_ONLY = (
-    "rule",
-    "fixed_depth",
-    "max_depth",
-    "largest_edge",
-    "smallest_edge",
-    "cutoff",
-    "moments",
-    "focus",
-    "tree_share",
-    "axes",
-)
-_GRID_ONLY = ("bins", "bin_width")
+_PER_COLUMN = ("bins", "bin_width")  # one number, or one for each column
 
 # Options that are parameters of a synthesizer. Numbers stay text up to the library, which reads them exactly.
 _PARAMETERS: tuple[Callable[[Any], Any], ...] = (
     click.option(
         "--method",
-        type=click.Choice(["tree", "grid"]),
-        default="tree",
+        type=click.Choice(["auto", "tree", "forest", "grid"]),
+        default="auto",
         show_default=True,
-        help="tree: bins follow the data (KDTreeSynthesizer). grid: equal bins (GridSynthesizer).",
+        help="tree: one tree over a few columns of numbers, dates, times or truth values. forest: many and mixed "
+        "columns. grid: equal bins. auto: the tree or the forest, by the schema and the other options.",
+    ),
+    click.option("--target", metavar="NAME", help="Forest: the column that the others are about, such as a label."),
+    click.option(
+        "--delta",
+        metavar="NUMBER",
+        help="Forest: the chance that epsilon leaves uncovered; 0 is pure epsilon, with more noise. Default: 1e-5.",
+    ),
+    click.option(
+        "--quality",
+        type=click.Choice(["fast", "high"]),
+        help="Forest: high looks at more pairs of columns, and takes seconds, not a fraction of one. Default: fast.",
     ),
     click.option(
         "--unit",
@@ -87,11 +97,13 @@ _PARAMETERS: tuple[Callable[[Any], Any], ...] = (
         metavar="[NAME=]NUMBER",
         help="Grid: width of a bin, or one such option for each column.",
     ),
-    click.option("--threshold", metavar="NUMBER", help="Bins whose noisy count is below this are not released."),
+    click.option(
+        "--threshold", metavar="NUMBER", help="Tree, grid: bins whose noisy count is below this are not released."
+    ),
     click.option(
         "--placement",
         type=click.Choice(PLACEMENTS),
-        help="Where sampled rows lie in their leaf. Default: fitted with moments, tilted without.",
+        help="Tree, grid: where sampled rows lie in their leaf. Default: fitted with moments, tilted without.",
     ),
     click.option(
         "--bounds-share", metavar="SHARE", help='The part of epsilon that pays for bounds = "private". Default: 0.1.'
@@ -112,8 +124,11 @@ def _with_parameters(command: Callable[..., None]) -> Callable[..., None]:
     cls=Verb,
     examples=(
         "spinney fit people.csv --schema schema.toml --epsilon 1 --out people.spinney",
+        "spinney fit adult.csv --schema adult.toml --target income --epsilon 1 --out adult.spinney",
+        "spinney fit people.csv --schema schema.toml --epsilon 1 --method forest --delta 0 --out people.spinney",
         "spinney fit people.csv --schema schema.toml --epsilon 1 --no-moments --threshold 5 --out people.spinney",
         "spinney fit people.parquet --schema schema.toml --epsilon 1/3 --rule paper --out people.spinney",
+        "spinney fit 'trips/*.parquet' --schema trips.toml --epsilon 1 --out trips.spinney",
         "spinney fit people.csv --schema schema.toml --epsilon 1 --method grid --bins 20 --out people.spinney",
         "spinney fit people.csv --schema schema.toml --epsilon 1 --out people.spinney --ledger people.ledger",
         "zcat people.csv.gz | spinney fit - --schema schema.toml --epsilon 0.5 --out people.spinney --json",
@@ -127,6 +142,11 @@ def _with_parameters(command: Callable[..., None]) -> Callable[..., None]:
 @click.option("--out", required=True, metavar="FILE", help="The release file to write.")
 @click.option(
     "--ledger", "ledger_path", type=FILE, metavar="FILE", help="Charge this ledger, and stop if it has too little left."
+)
+@click.option(
+    "--engine",
+    type=click.Choice(["polars", "duckdb", "spark", "memory"]),
+    help="What reads Parquet files, instead of Spinney itself; memory reads the table once and holds it.",
 )
 @_with_parameters
 @click.option(
@@ -142,6 +162,7 @@ def fit(
     epsilon: str,
     out: str,
     ledger_path: str | None,
+    engine: str | None,
     method: str,
     bounds_from_data_not_private: bool,
     force: bool,
@@ -150,16 +171,30 @@ def fit(
 ) -> None:
     """Spend epsilon on TABLE and write the release.
 
-    TABLE is a CSV or Parquet file, or - for CSV on standard input. The output is checked before the table is read, and
-    appears whole or not at all. Rows are drawn later by `spinney sample`, at no cost.
+    TABLE is a CSV or Parquet file, a folder or a quoted pattern of them, read batch by batch, or - for CSV on standard
+    input. The output is checked before the table is read, and appears whole or not at all. Rows are drawn later by
+    `spinney sample`, at no cost.
+
+    Up to eight columns of numbers, dates, times or truth values get a tree, whose promise is pure epsilon. Categories,
+    identifiers, rules, a target or more columns get a forest, whose promise is (epsilon, delta).
     """
+    from spinney.privacy.budget import parse_delta, parse_epsilon
+    from spinney.synthesizers.choice import choose
+
+    parse_epsilon(epsilon)  # a wrong budget is refused before anything is read
+    parse_delta(parameters["delta"] or 0)
     ledger = None if ledger_path is None else _open_ledger(ledger_path, parameters)
-    synthesizer = make_synthesizer(method, epsilon, parameters)
     if out == "-":
         raise click.UsageError("--out - is not possible for a release, which is no text; name a file")
-    check_output(out, force=force, inputs=[path for path in (table, schema_path, ledger_path) if path is not None])
+    paths = [] if engine == "spark" else files_of(table)
+    check_output(out, force=force, inputs=[*paths, schema_path, *([] if ledger_path is None else [ledger_path])])
     schema = load_schema(schema_path, bounds_from_data=bounds_from_data_not_private)
-    card = fit_file(table, schema, synthesizer, out, force=force, ledger=ledger)
+    given = {name: value for name, value in parameters.items() if value is not None and value != ()}
+    choice = choose(schema, given, method=method, spelt=_as_option)
+    synthesizer = make_synthesizer(choice.method, epsilon, given)
+    if not as_json:
+        click.echo(f"method {choice.method}: {choice.reason}")
+    card = fit_file(table, schema, synthesizer, out, force=force, ledger=ledger, engine=engine)
     warn_of_brands(card)
     if card.is_empty:
         click.secho(
@@ -178,35 +213,70 @@ def _open_ledger(path: str, parameters: dict[str, Any]) -> Ledger:
 
 
 def fit_file(
-    table: str, schema: Schema, synthesizer: Synthesizer, out: str, *, force: bool, ledger: Ledger | None = None
+    table: str,
+    schema: Schema,
+    synthesizer: AnySynthesizer,
+    out: str,
+    *,
+    force: bool,
+    ledger: Ledger | None = None,
+    engine: str | None = None,
 ) -> Card:
-    """Read a table, fit it and save the release; returns its card."""
+    """Fit a table and save the release; returns its card. Files are read batch by batch, pipes at once."""
     from spinney.cli.tables import read_table
-    from spinney.privacy.budget import Unit, parse_epsilon
 
-    if ledger is not None:  # an exhausted account is told before the table is opened
-        ledger.require(parse_epsilon(synthesizer.epsilon), unit=Unit.parse(synthesizer.unit))
-    synthesizer.fit(read_table(table, schema), schema, ledger=ledger)
+    if ledger is not None:
+        _require(ledger, synthesizer)
+    if engine == "spark":
+        _start_spark()
+    frame = read_table(table, schema) if is_piped(table) else table
+    synthesizer.fit(frame, schema, ledger=ledger, engine=engine)
     synthesizer.save(out, overwrite=force)
     return synthesizer.card_
 
 
-def make_synthesizer(method: str, epsilon: str, parameters: dict[str, Any]) -> Synthesizer:
-    """The synthesizer that the options describe; what was not given keeps the library's default."""
-    from spinney.privacy.budget import parse_epsilon
-    from spinney.synthesizers.grid import GridSynthesizer
-    from spinney.synthesizers.tree import KDTreeSynthesizer
+def _start_spark() -> None:
+    """A Spark session for the library to find, as spark-submit or the environment configures it."""
+    from spinney.errors import MissingExtraError
 
-    given = {name: value for name, value in parameters.items() if value is not None and value != ()}
-    for name in _GRID_ONLY if method == "tree" else _TREE_ONLY:
-        if name in given:
-            other = "grid" if method == "tree" else "tree"
-            raise click.UsageError(f"--{name.replace('_', '-')} is an option of --method {other}, not of {method}")
-    parse_epsilon(epsilon)  # a wrong budget is refused before anything is read
-    for name in _GRID_ONLY:
-        if name in given:
-            given[name] = _number_or_mapping(given[name], name.replace("_", "-"))
-    return (KDTreeSynthesizer if method == "tree" else GridSynthesizer)(epsilon, **given)
+    try:
+        from pyspark.sql import SparkSession
+    except ImportError as err:
+        raise MissingExtraError("--engine spark needs pyspark; install spinney[spark]") from err
+    SparkSession.builder.appName("spinney").getOrCreate()
+
+
+def _require(ledger: Ledger, synthesizer: AnySynthesizer) -> None:
+    """Tell of an account that has too little left, before the table is opened."""
+    from spinney.privacy.budget import Unit, parse_delta, parse_epsilon
+    from spinney.privacy.ledger import decimal
+
+    epsilon, unit = parse_epsilon(synthesizer.epsilon), Unit.parse(synthesizer.unit)
+    ledger.require(epsilon, unit=unit)
+    delta = parse_delta(getattr(synthesizer, "delta", 0))
+    if delta and ledger.delta_limit == 0:
+        raise BudgetError(
+            f"the forest would spend delta={decimal(delta)}, and the ledger is pure; say --delta 0 for a pure forest, "
+            "or charge a ledger that was opened with a delta (spinney ledger FILE --limit NUMBER --delta NUMBER)"
+        )
+    ledger.require(epsilon, unit=unit, delta=delta)
+
+
+def make_synthesizer(method: str, epsilon: str, given: dict[str, Any]) -> AnySynthesizer:
+    """The synthesizer that a method and the given options describe; the rest keeps the library's default."""
+    from spinney.synthesizers.choice import METHODS
+
+    parameters: dict[str, Any] = {
+        name: _number_or_mapping(value, name.replace("_", "-")) if name in _PER_COLUMN else value
+        for name, value in given.items()
+    }
+    return METHODS[method](epsilon, **parameters)
+
+
+def _as_option(name: str, value: str | None = None) -> str:
+    """A parameter as it is written on the command line."""
+    option = f"--{name.replace('_', '-')}"
+    return option if value is None else f"{option} {value}"
 
 
 def _number_or_mapping(values: tuple[str, ...], option: str) -> str | dict[str, str]:

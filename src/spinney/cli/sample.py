@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from spinney.cli.verb import FILE, Verb, check_output, force_option, json_option, warn_of_brands
+
+if TYPE_CHECKING:
+    from spinney.release.model import Release
 
 # "tilted" is of releases of bins, "fitted" of releases of leaf moments.
 PLACEMENTS = ("tilted", "fitted", "uniform", "centre")
@@ -18,6 +23,10 @@ PLACEMENTS = ("tilted", "fitted", "uniform", "centre")
         "spinney sample people.spinney --rows 10000 --out synthetic.parquet",
         "spinney sample people.spinney --rows 10000 --seed 7 --out synthetic.csv",
         "spinney sample people.spinney --rows 5 --out -",
+        'spinney sample adult.spinney --rows 1000 --where "sex=Female" --where "age=30..40" --out women.csv',
+        'spinney sample people.spinney --where "state=CA,NV" --where "end=null" --out open.parquet',
+        'spinney sample cards.spinney --balance "Class=0.5" --out balanced.parquet',
+        'spinney sample people.spinney --balance "kind=a:0.2,b:0.8" --out -',
     ),
 )
 @click.argument("release", type=FILE)
@@ -36,16 +45,45 @@ PLACEMENTS = ("tilted", "fitted", "uniform", "centre")
     type=click.Choice(PLACEMENTS),
     help="Where rows lie in their leaf; by default as the release was fitted.",
 )
+@click.option(
+    "--where",
+    multiple=True,
+    metavar="NAME=WANTED",
+    help="Forest: only rows of which this holds. WANTED is a value, LOW..HIGH, A,B,C or null. May be repeated.",
+)
+@click.option(
+    "--balance",
+    multiple=True,
+    metavar="NAME=SHARES",
+    help="Forest: rows in which a category or truth value has these shares. SHARES is that of the second of two "
+    "values, or A:SHARE,B:SHARE. May be repeated.",
+)
 @force_option
 @json_option
 def sample(
-    release: str, rows: int | None, out: str, seed: int | None, placement: str | None, force: bool, as_json: bool
+    release: str,
+    rows: int | None,
+    out: str,
+    seed: int | None,
+    placement: str | None,
+    where: tuple[str, ...],
+    balance: tuple[str, ...],
+    force: bool,
+    as_json: bool,
 ) -> None:
     """Draw synthetic rows from RELEASE.
 
     The output appears whole or not at all.
+
+    Releases of forests draw rows under conditions. --where "age=30..40" takes a range of numbers, dates or times with
+    both ends (30.. and ..40 are open to one side), --where "state=CA,NV" any of several values, and --where "end=null"
+    rows without one. Dates and times are in ISO form (2024-01-31), truth values are true or false, and a value that
+    holds a comma is quoted as in a CSV. All conditions hold together. --balance "Class=0.5" makes the second of two
+    values half of the rows, and --balance "kind=a:0.2,b:0.8" gives each value its share.
     """
-    n_rows = sample_file(release, out, n_rows=rows, seed=seed, placement=placement, force=force)
+    n_rows = sample_file(
+        release, out, n_rows=rows, seed=seed, placement=placement, where=where, balance=balance, force=force
+    )
     if out != "-":
         wrote = f"wrote {n_rows:,} synthetic rows to {out}"
         click.echo(json.dumps({"out": out, "rows": n_rows}) if as_json else wrote)
@@ -58,6 +96,8 @@ def sample_file(
     n_rows: int | None = None,
     seed: int | None = None,
     placement: str | None = None,
+    where: Sequence[str] = (),
+    balance: Sequence[str] = (),
     force: bool = False,
 ) -> int:
     """Draw rows into a file; returns how many."""
@@ -68,7 +108,28 @@ def sample_file(
         check_table_name(out, "--out")
         check_output(out, force=force, inputs=[release])
     loaded = load(release)
+    options = _drawing(loaded, placement, where, balance)
     warn_of_brands(loaded.card)
-    table = loaded.sample(n_rows, seed=seed, placement=placement, frame="pyarrow")
+    table = loaded.sample(n_rows, seed=seed, frame="pyarrow", **options)
     write_table(table, out, overwrite=force)
     return int(table.num_rows)
+
+
+def _drawing(loaded: Release, placement: str | None, where: Sequence[str], balance: Sequence[str]) -> dict[str, Any]:
+    """What was asked of the draw, as the release takes it; an error where its kind takes no such thing."""
+    from spinney.cli.conditions import parse_balance, parse_where
+    from spinney.release.forest import ForestRelease
+
+    is_forest = isinstance(loaded, ForestRelease)
+    holds = f"this release holds {loaded.card.contents}"
+    for option, given in (("--where", where), ("--balance", balance)):
+        if given and not is_forest:
+            raise click.UsageError(f"{option} is for forests, and {holds}; fit the table with --method forest for it")
+    if placement is not None and is_forest:
+        raise click.UsageError(f"--placement is for trees and grids, and {holds}, a forest; leave it out")
+    options: dict[str, Any] = {} if placement is None else {"placement": placement}
+    if where:
+        options["where"] = parse_where(where, loaded.schema)
+    if balance:
+        options["balance"] = parse_balance(balance, loaded.schema)
+    return options

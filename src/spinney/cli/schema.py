@@ -7,7 +7,7 @@ from typing import IO
 
 import click
 
-from spinney.cli.verb import TABLE, Verb, check_output, force_option
+from spinney.cli.verb import TABLE, Verb, check_output, files_of, force_option
 
 
 @click.command(
@@ -28,9 +28,10 @@ from spinney.cli.verb import TABLE, Verb, check_output, force_option
 def schema(table: str, out: str | None, private_bounds: bool, force: bool) -> None:
     """Print a schema template for TABLE.
 
-    TABLE is a CSV or Parquet file, or - for CSV on standard input. Names and types are filled in. Bounds, categories
-    and nulls are left for a person to state from public knowledge: which values happen to be in the table is private.
-    The template says how to state identifiers, steps and rules between columns too.
+    TABLE is a CSV or Parquet file, a folder or a quoted pattern of them, of which the first is looked at, or - for CSV
+    on standard input. Names and types are filled in. Bounds, categories and nulls are left for a person to state from
+    public knowledge: which values happen to be in the table is private. The template says how to state
+    identifiers, steps and rules between columns too.
     """
     from spinney.cli.tables import read_types
     from spinney.cli.template import schema_template
@@ -39,7 +40,7 @@ def schema(table: str, out: str | None, private_bounds: bool, force: bool) -> No
     if out == "-":
         out = None
     if out is not None:
-        check_output(out, force=force, inputs=[table])
+        check_output(out, force=force, inputs=files_of(table))
     text = schema_template(read_types(table), pays_for_bounds=private_bounds)
     if out is None:
         click.echo(text, nl=False)

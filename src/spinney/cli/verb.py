@@ -12,7 +12,43 @@ import click
 if TYPE_CHECKING:
     from spinney.release.card import Card
 
-TABLE = click.Path(exists=True, dir_okay=False, allow_dash=True)
+    _Text = click.ParamType[str]
+else:
+    _Text = click.ParamType  # which takes no parameter in older versions of click
+
+
+class TablePath(_Text):
+    """A file, a folder or a pattern of files, an address for Spark, a pipe, or - for standard input."""
+
+    name = "path"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from spinney.engines.paths import is_remote
+        from spinney.errors import FileError
+
+        place = str(value)
+        if not is_remote(place):
+            try:
+                files_of(place)
+            except FileError as err:
+                self.fail(str(err), param, ctx)
+        return place
+
+
+def files_of(table: str) -> tuple[str, ...]:
+    """The files that a TABLE means; none where it comes through a pipe."""
+    from spinney.engines.paths import list_files
+
+    return () if is_piped(table) else list_files(table)
+
+
+def is_piped(table: str) -> bool:
+    """Whether a table comes through a pipe, such as `-` or <(zcat table.csv.gz), and so can be read once only."""
+    place = Path(table)
+    return table == "-" or (place.exists() and not place.is_file() and not place.is_dir())
+
+
+TABLE = TablePath()
 FILE = click.Path(exists=True, dir_okay=False)
 
 
@@ -38,7 +74,7 @@ def check_output(path: str, *, force: bool, inputs: Sequence[str] = (), can_forc
     from spinney.errors import FileError
     from spinney.files import check_writable
 
-    if any(source != "-" and os.path.exists(path) and os.path.samefile(source, path) for source in inputs):
+    if os.path.exists(path) and any(os.path.samefile(source, path) for source in inputs):
         raise click.UsageError(f"--out {path!r} is also an input; choose another name")
     if Path(path).is_file() and not force:
         raise click.UsageError(

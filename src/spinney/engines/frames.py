@@ -130,7 +130,7 @@ def _open_frame(frame: Any, schema: Schema) -> Table:
         if isinstance(column, Identifier):  # of any type: nothing will look at it
             continue
         dtype = wrapped[name].dtype
-        if not _is_object(frame, name, dtype) and not _fits(dtype, column):
+        if not _is_object(frame, name, dtype) and not fits(dtype, column):
             raise SchemaError(
                 f"column {name!r} has type {dtype} in the table, which does not fit {column.type_name} ({column!r}); "
                 "change the schema or convert the column"
@@ -149,7 +149,7 @@ def _is_object(frame: Any, name: str, dtype: Any) -> bool:
     return isinstance(dtype, nw.Object) or getattr(frame[name], "dtype", None) == np.dtype(object)
 
 
-def _fits(dtype: Any, column: Column) -> bool:
+def fits(dtype: Any, column: Column) -> bool:
     """Whether values of this dtype can be meant by this column type, without looking at them."""
     if dtype.is_numeric():
         # A column of floats may be all null, whatever is meant by it.
@@ -201,11 +201,19 @@ def _only(kinds: tuple[Callable[[Any], bool], ...], array: Any) -> Any:
 def _floats(series: Any) -> NDArray[Any]:
     """Real values without a copy where the table already holds floats of 32 or 64 bits."""
     if isinstance(series, np.ndarray) or (not isinstance(series, pa.Array) and series.dtype.is_float()):
-        values = series if isinstance(series, np.ndarray) else _native(np.asarray(series.to_numpy()))
+        values = series if isinstance(series, np.ndarray) else _native(_numpy(series))
         if values.dtype.kind in "fiub":
             return values if values.dtype.kind == "f" else values.astype(np.float64)
     floats = _only(_NUMBERS, _arrow(series)).cast(pa.float64())
     return np.asarray(floats.to_numpy(zero_copy_only=False), dtype=np.float64)
+
+
+def _numpy(series: Any) -> NDArray[Any]:
+    """A series as an array. Arrow copies columns in pieces, even where there is one piece."""
+    array = series.to_native()
+    if isinstance(array, pa.ChunkedArray) and array.num_chunks == 1 and not array.null_count:
+        return np.asarray(array.chunk(0).to_numpy(zero_copy_only=False))
+    return np.asarray(series.to_numpy())
 
 
 def _with_mask(array: Any) -> Physical:

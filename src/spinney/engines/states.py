@@ -106,16 +106,26 @@ class StateRows:
         return gaps
 
 
-def state_rows(table: Table, cuts: Sequence[Cut]) -> StateRows:
-    """The states of all rows, or an InputError that names the first unreadable column."""
+def states_array(cuts: Sequence[Cut], n_rows: int) -> StateRows:
+    """Room for the states of so many rows."""
     sizes = tuple(cut.n_states for cut in cuts)
     dtype: Any = np.uint8 if max(sizes) <= 256 else np.uint16
-    states = np.empty((len(cuts), table.n_rows), dtype=dtype)
+    return StateRows(np.empty((len(cuts), n_rows), dtype=dtype), sizes)
+
+
+def state_rows(table: Table, cuts: Sequence[Cut]) -> StateRows:
+    """The states of all rows, or an InputError that names the first unreadable column."""
+    rows = states_array(cuts, table.n_rows)
+    fill_states(table, cuts, rows.true_states)
+    return rows
+
+
+def fill_states(table: Table, cuts: Sequence[Cut], states: States) -> None:
+    """Write the states of all rows of a table (n_columns, n_rows), a column to a core."""
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
         futures = [pool.submit(_fill, table, cut, row) for cut, row in zip(cuts, states, strict=True)]
         for future in progress(futures, "reading columns", unit="column"):
             future.result()
-    return StateRows(states, sizes)
 
 
 def _fill(table: Table, cut: Cut, row: States) -> None:

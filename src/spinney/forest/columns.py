@@ -13,8 +13,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.engines.frames import Table
-from spinney.engines.memory import count_cells
+from spinney.engines.source import Source
 from spinney.forest.purse import Purse
 from spinney.partition.counts import CellCounts
 from spinney.privacy.discrete import add_noise
@@ -66,10 +65,9 @@ def tree_levels(axis: Axis) -> int:
     return axis.value_bits if needs_tree(axis) else 0
 
 
-def release_column(table: Table, lattice: Lattice, purse: Purse, *, cutoff: float) -> NoisyColumn:
+def release_column(counts: CellCounts, purse: Purse, *, cutoff: float) -> NoisyColumn:
     """One column's leaves and their noisy counts; nodes of fewer rows than `cutoff` are rarely split."""
-    axis = lattice.axes[0]
-    counts = count_cells(table, lattice)
+    axis = counts.lattice.axes[0]
     if needs_tree(axis):
         first, stop, true_counts = _tree_leaves(counts, axis, purse, math.ceil(cutoff))
     else:
@@ -79,24 +77,22 @@ def release_column(table: Table, lattice: Lattice, purse: Purse, *, cutoff: floa
 
 
 def release_classes(
-    table: Table, lattice: Lattice, *, epsilon: Fraction, ledger: Ledger, entropy: Entropy
+    table: Source, lattice: Lattice, *, epsilon: Fraction, ledger: Ledger, entropy: Entropy
 ) -> NoisyColumn:
     """How many rows have each value of a target, with discrete Laplace noise. Charges epsilon before it counts.
 
     Whether a class is rare decides what else is worth measuring, so this is paid for, and looked at, before the rest.
     """
     factor = ledger.unit.factor
-    ledger.charge(
-        DiscreteLaplaceCounts(epsilon, factor, note=f"forest: sizes of the classes of {lattice.axes[0].name!r}")
-    )
-    first, stop, true_counts = _all_cells(count_cells(table, lattice), lattice.axes[0])
+    ledger.charge(DiscreteLaplaceCounts(epsilon, factor, note=f"classes: sizes of those of {lattice.axes[0].name!r}"))
+    first, stop, true_counts = _all_cells(table.count_cells(lattice), lattice.axes[0])
     rate = epsilon / factor
     return NoisyColumn(lattice.axes[0], first, stop, add_noise(true_counts, rate, entropy), math.sqrt(2) / float(rate))
 
 
 def unmeasured(axis: Axis) -> NoisyColumn:
-    """A column of which nothing is known but the schema: one leaf for all numbers, one for each category, even."""
-    if axis.kind == "category":
+    """A column of which nothing is known but the schema: even, with a leaf for each value where these are few."""
+    if axis.kind == "category" or (axis.kind == "integer" and axis.step == 1 and not needs_tree(axis)):
         first = np.arange(axis.first, axis.last + 1)
         stop = first + 1
     else:

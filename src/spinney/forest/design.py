@@ -19,6 +19,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
 
+from spinney.errors import BudgetError
 from spinney.forest.columns import needs_tree, tree_levels
 from spinney.forest.plan import ForestPlan, Shape, forest_plan, nothing
 from spinney.forest.structure import Pair, n_choices
@@ -29,7 +30,7 @@ Structure = Literal["rounds", "tree", "target", "independent", "uniform"]
 
 # Shares of the budget, before those of stages that a table does not have are given to the others.
 _SHARES: dict[tuple[Structure, bool], dict[str, str]] = {
-    ("rounds", True): {"trees": "0.10", "one-way": "0.20", "pairs": "0.20", "selection": "0.08", "cliques": "0.42"},
+    ("rounds", True): {"trees": "0.10", "one-way": "0.25", "pairs": "0.15", "selection": "0.08", "cliques": "0.42"},
     ("rounds", False): {"trees": "0.10", "one-way": "0.25", "selection": "0.10", "cliques": "0.55"},
     ("tree", True): {"trees": "0.10", "one-way": "0.30", "selection": "0.10", "pairs": "0.20", "cliques": "0.30"},
     ("tree", False): {"trees": "0.10", "one-way": "0.30", "selection": "0.10", "cliques": "0.50"},
@@ -44,7 +45,7 @@ _ROWS_FOR_TREE = 30.0
 _ROWS_FOR_TARGET = 10.0
 # With a rare class all is spent on what tells of it: its rows must be this many deviations for more.
 _RARE_CLASS = 4.0
-_ROWS_FOR_ANYTHING = 3.0
+_ROWS_FOR_ANYTHING = 8.0
 # Boxes of a clique hold at least this many deviations of noise, by what is expected of them.
 BOX_DEVIATIONS = 0.5
 # Boxes of a column with the target, which few rows may decide: coarser ones would hide a rare class altogether.
@@ -95,7 +96,10 @@ def design(
     looked_at = (target,) if target is not None and class_size is not None else ()
     for structure in _worth_trying(len(measured), target, is_rich=is_rich):
         shape = _shape(structure, axes, measured, target, pairs, n_counted=len(looked_at))
-        plan = forest_plan(shape, epsilon=epsilon, delta=delta, unit=unit)
+        try:
+            plan = forest_plan(shape, epsilon=epsilon, delta=delta, unit=unit)
+        except BudgetError:  # more noise than can be accounted for, so certainly more than is worth having
+            continue
         if _is_worth(structure, plan, n_rows, class_size):
             return Design(structure, plan, measured, looked_at, target, pairs, _most_states(plan, n_rows))
     return Design("uniform", nothing(epsilon, delta, unit), looked_at, looked_at, None, pairs, _FEWEST_STATES)

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.engines.frames import Table
-from spinney.engines.states import Clique, Cut, StateRows, state_rows
+from spinney.engines.source import Source
+from spinney.engines.states import Clique, Cut, StateRows
 from spinney.forest.cliques import measure, outer
 from spinney.forest.columns import NoisyColumn, release_column, unmeasured
 from spinney.forest.design import BOX_DEVIATIONS, PAIR_DEVIATIONS, Design
@@ -31,6 +31,8 @@ Floats = NDArray[np.float64]
 ZeroMaker = Callable[[Sequence[ColumnModel]], Sequence[tuple[Clique, NDArray[np.bool_]]]]
 # A number that is a target is cut into no more states than this: every other column is counted with all of them.
 _MOST_TARGET_STATES = 16
+# Steps of the estimate.
+_STEPS = 100
 # How far the model keeps to independent columns where counts are noisy. With the target alone, each column tells of a
 # small class by a few counts, and noise in them would be taken for the class.
 _CAUTION = {"rounds": 0.5, "tree": 0.5, "target": 2.0, "independent": 1.0, "uniform": 1.0}
@@ -47,7 +49,7 @@ class Forest:
 
 
 def grow(
-    table: Table,
+    table: Source,
     lattices: Sequence[Lattice],
     design: Design,
     purse: Purse,
@@ -84,44 +86,40 @@ def grow(
     one_ways = [_one_way(index, models[index], column) for index, column in enumerate(columns)]
     masks = zeros(models)
 
-    def fit(measurements: Sequence[Measurement], start: GraphModel | None = None) -> GraphModel:
+    def fit(measurements: Sequence[Measurement], *, steps: int = _STEPS) -> GraphModel:
         return estimate(
             sizes,
             [*one_ways, *measurements],
             rows_total,
             cliques=design.required,
             zeros=masks,
-            start=start,
+            steps=steps,
             caution=_CAUTION[design.structure],
         )
 
     measurements: list[Measurement] = []
-    model: GraphModel | None = None
     if design.structure not in ("independent", "uniform"):
-        rows = state_rows(table, cuts)
+        rows = table.state_rows(cuts)
         shares = [column.state_weights() / max(float(column.weights.sum()), 1e-300) for column in models]
         measurements = _measure_cliques(rows, shares, design, purse, rows_total)
         if design.structure == "rounds":
             least = BOX_DEVIATIONS * design.plan.deviation("cliques")
-            start = fit(measurements)
-            measurements, model = measure_rounds(
-                rows, start, measurements, design, purse, fit, total=rows_total, least=least, rng=rng
+            measurements = measure_rounds(
+                rows, measurements, design, purse, fit, total=rows_total, least=least, rng=rng
             )
-    if model is None:
-        model = fit(measurements)
+    model = fit(measurements)
     return Forest(tuple(models), model, tuple(m.columns for m in measurements), rows_total)
 
 
 def _release_columns(
-    table: Table, lattices: Sequence[Lattice], design: Design, purse: Purse, classes: NoisyColumn | None
+    table: Source, lattices: Sequence[Lattice], design: Design, purse: Purse, classes: NoisyColumn | None
 ) -> dict[int, NoisyColumn]:
     """All measured columns; the target as it was counted before, if it was."""
-    return {
-        index: classes
-        if classes is not None and index in design.looked_at
-        else release_column(table, lattices[index], purse, cutoff=design.plan.deviation("one-way"))
-        for index in design.measured
-    }
+    noisy = {index: classes for index in design.looked_at if classes is not None}
+    others = [index for index in design.measured if index not in noisy]
+    for index, counts in zip(others, table.count_columns([lattices[index] for index in others]), strict=True):
+        noisy[index] = release_column(counts, purse, cutoff=design.plan.deviation("one-way"))
+    return dict(sorted(noisy.items()))
 
 
 def _noisy_total(columns: Iterable[NoisyColumn]) -> float:

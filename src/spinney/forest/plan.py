@@ -19,15 +19,18 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
+from spinney.errors import BudgetError
 from spinney.partition.calibration import decay_for, largest_privtree_rate
 from spinney.privacy.budget import Unit
 from spinney.privacy.composition import GaussianTables, Part, Selections, TreeShapes, least_noise
 from spinney.privacy.ledger import Charge, ComposedRelease, DiscreteLaplaceCounts, Selection, SplitDecisions
-from spinney.privacy.parts import TREE_COST
+from spinney.privacy.parts import LARGEST_COMPOSED_VARIANCE, SMALLEST_COMPOSED_VARIANCE, TREE_COST
 
 # Squared mu of a choice of bounded range epsilon is about this times epsilon^2.
 _CHOICE_COST = math.pi / 8
 _FINE = 1 << 24
+# Decisions and choices of larger rates hardly differ from certain ones; beyond, their losses leave the range of floats.
+_LARGEST_RATE = Fraction(32)
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,14 +141,18 @@ def _parts(shape: Shape, budget: Fraction, unit: Unit) -> tuple[Part, ...]:
     parts: list[Part] = []
     if shape.n_trees:
         each = budget * shape.shares["trees"] / shape.n_trees
-        rate = _below(math.sqrt(float(each) / (TREE_COST * unit.factor)))
+        rate = min(_below(math.sqrt(float(each) / (TREE_COST * unit.factor))), _LARGEST_RATE)
         parts.append(TreeShapes(rate, decay_for(rate), shape.levels, shape.n_trees, note="trees"))
     for stage, times in _tables(shape).items():
         each = budget * shape.shares[stage] / times
-        parts.append(GaussianTables(_above(unit.factor / each), times, note=stage))
+        variance = max(_above(unit.factor / each), SMALLEST_COMPOSED_VARIANCE)
+        if variance > LARGEST_COMPOSED_VARIANCE:
+            raise BudgetError(f"the noise of {times} tables would be too wide to account for; give a larger epsilon")
+        parts.append(GaussianTables(variance, times, note=stage))
     if shape.n_choices:
         each = budget * shape.shares["selection"] / shape.n_choices
-        parts.append(Selections(_below(math.sqrt(float(each) / _CHOICE_COST)), shape.n_choices, note="selection"))
+        choice = min(_below(math.sqrt(float(each) / _CHOICE_COST)), _LARGEST_RATE)
+        parts.append(Selections(choice, shape.n_choices, note="selection"))
     return tuple(parts)
 
 

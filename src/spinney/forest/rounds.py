@@ -10,8 +10,9 @@ has, is settled beforehand.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from itertools import combinations
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,12 +33,18 @@ _MOST_CELLS = 60_000
 _N_DRAWN = 60_000
 _N_COMPARED = 200
 
-Refit = Callable[[Sequence[Measurement], GraphModel], GraphModel]
+# Between rounds an estimate need not be the best.
+_STEPS = 40
+
+
+class Refit(Protocol):
+    """Fits the model to measurements, from the beginning: a start that knows some of them would believe them twice."""
+
+    def __call__(self, measurements: Sequence[Measurement], *, steps: int) -> GraphModel: ...
 
 
 def measure_rounds(
     rows: StateRows,
-    model: GraphModel,
     measured: Sequence[Measurement],
     design: Design,
     purse: Purse,
@@ -46,13 +53,14 @@ def measure_rounds(
     total: float,
     least: float,
     rng: np.random.Generator,
-) -> tuple[list[Measurement], GraphModel]:
-    """The measurements with those of all rounds, and the model fitted to them. `rng` draws from the model: no noise."""
+) -> list[Measurement]:
+    """The measurements and those of all rounds. `rng` draws from the model between rounds, which is no noise."""
     measurements = list(measured)
     deviation = design.plan.deviation("cliques")
     sensitivity = GAP_STEPS * purse.plan.unit.factor
     assert design.plan.choices is not None
     for _ in progress(range(design.plan.choices.times), "growing the forest", unit="round"):
+        model = refit(measurements, steps=_STEPS)
         cliques = _open_cliques(rows.sizes, design, [m.columns for m in measurements], rng)
         drawn = draw_states(model, _N_DRAWN, rng)
         gaps = true_distances(rows, drawn, cliques, total)
@@ -62,8 +70,7 @@ def measure_rounds(
         expected = model_table(drawn, clique, rows.sizes, total)
         by = design.target if design.target in clique else None
         measurements.append(measure(rows, clique, expected, purse, stage="cliques", least=least, by=by))
-        model = refit(measurements, model)
-    return measurements, model
+    return measurements
 
 
 def _open_cliques(

@@ -2,8 +2,9 @@
 
 f = KD_P - KD_Q is smooth, has many local extremes, and no finite search finds its supremum for certain. Any point gives
 a lower bound, though. The search starts where |f| is largest among a sample of both sets and, in up to three
-dimensions, a coarse grid; the best starts climb along the gradient. The bound returned is |f| at the best
-point, summed without rounding and less everything that rounding of the terms could have added. From above, sup <= MMD.
+dimensions, a coarse grid; the best starts that are a bandwidth apart climb along the gradient. The bound returned is
+|f| at the best point, summed without rounding and less everything that rounding of the terms could have added. From
+above, sup <= MMD.
 """
 
 from __future__ import annotations
@@ -73,7 +74,7 @@ def sup_distance(
         raise ParameterError(f"seed={seed!r} is not a non-negative whole number") from None
     starts = np.unique(np.concatenate([*(_sample(each, rng) for each in (one, two)), _grid(difference, scale)]), axis=0)
     heights = density_sums(difference, starts, scale, "auto")
-    best = starts[np.argsort(-np.abs(heights), kind="stable")[:_N_CLIMBS]]
+    best = _apart(starts[np.argsort(-np.abs(heights), kind="stable")], 1 / math.sqrt(2 * scale))
     places = np.concatenate([best, _climb(difference, best, scale)])
     bounds = [_certified(difference, place, scale) for place in places]
     top = int(np.argmax(bounds))
@@ -84,6 +85,15 @@ def _sample(weighted: WeightedSet, rng: np.random.Generator) -> Floats:
     if len(weighted) <= _N_STARTS:
         return weighted.points
     return weighted.points[rng.choice(len(weighted), _N_STARTS, replace=False)]
+
+
+def _apart(ranked: Floats, distance: float) -> Floats:
+    """The first few of ranked points that are no nearer than that to each other: the best may all lie on one bump."""
+    chosen = ranked[:1]
+    while len(chosen) < _N_CLIMBS and len(ranked):
+        ranked = ranked[((ranked - chosen[-1]) ** 2).sum(axis=1) >= distance**2]
+        chosen = np.concatenate([chosen, ranked[:1]])
+    return chosen
 
 
 def _grid(weighted: WeightedSet, gamma: float) -> Floats:

@@ -84,15 +84,15 @@ def release_tree(
 def _grow(counts: CellCounts, plan: SplitPlan, entropy: Entropy) -> _Growth:
     """Split from the root down; every node that may split draws its own noise."""
     codes = counts.true_codes
-    before = np.concatenate([[0], np.cumsum(counts.true_counts)])
-    growth = _Growth(leaf_codes=[codes[:0]], leaf_depths=[before[:0]], leaf_counts=[before[:0]])
+    nothing = np.zeros(0, dtype=np.int64)
+    growth = _Growth(leaf_codes=[codes[:0]], leaf_depths=[nothing], leaf_counts=[nothing])
     if not len(codes):
         growth.empty_roots[0] = np.zeros((1, codes.shape[1]), dtype=np.uint64)
         return growth
 
     start, stop = np.array([0]), np.array([len(codes)])
     for depth in progress(range(plan.max_depth + 1), "planting the tree", unit="level"):
-        true_counts = before[stop] - before[start]
+        true_counts = counts.rows_between(start, stop)
         if depth < plan.fixed_depth:  # [step 2] data-independent levels
             splits = np.ones(len(start), dtype=np.bool_)
         elif depth < plan.max_depth:  # [step 3] noisy decisions

@@ -16,10 +16,6 @@ from spinney.schema.lattice import Lattice
 Codes = NDArray[np.uint64]  # (n, n_words)
 Indices = NDArray[np.int64]
 
-_RADIX_BITS = 10
-# Below this many codes numpy's comparison sort is as fast and needs no second buffer.
-_SMALL_SORT = 4096
-
 
 def spread_tables(lattice: Lattice) -> list[NDArray[np.uint64]]:
     """For each axis, the code bits of every byte of its cell number: (n_bytes, 256, n_words).
@@ -38,6 +34,50 @@ def spread_tables(lattice: Lattice) -> list[NDArray[np.uint64]]:
             table[byte, holds_bit, word] |= np.uint64(1 << (63 - offset))
         tables.append(table)
     return tables
+
+
+def expansions(lattice: Lattice) -> list[NDArray[np.uint64]]:
+    """For each axis of a lattice of one word, the seven masks by which `expand_axis` puts its bits into a code."""
+    masks = []
+    for index in range(lattice.n_axes):
+        places = sum(1 << (63 - position) for position, step in enumerate(lattice.order) if step.axis == index)
+        masks.append(np.array(_expansion(places), dtype=np.uint64))
+    return masks
+
+
+def _expansion(places: int) -> list[int]:
+    """Which bits move by 32, 16, ... 1 places, so that the lowest bits of a word end in `places`; and `places`.
+
+    A bit moves as many places up as there are free places below its own. Stage i moves those whose distance has bit i;
+    the masks are found backwards, from the places to the lowest bits, smallest move first.
+    """
+    full = (1 << 64) - 1
+    moves = []
+    here, free = places, ~places << 1 & full
+    for stage in range(6):
+        is_odd = free  # bit k: whether the number of free places below k is odd
+        for shift in (1, 2, 4, 8, 16, 32):
+            is_odd ^= is_odd << shift & full
+        moving = is_odd & here
+        moves.append(moving)
+        here = here ^ moving | moving >> (1 << stage)
+        free &= ~is_odd
+    return [*reversed(moves), places]
+
+
+@compiled
+def expand_axis(cells: Indices, masks: NDArray[np.uint64], codes: NDArray[np.uint64]) -> None:
+    """Put the bits of one axis into codes of one word: the same as `add_axis`, in steps that work on vectors."""
+    by_32, by_16, by_8, by_4, by_2, by_1, places = masks
+    for i in range(cells.size):
+        bits = np.uint64(cells[i])
+        bits = bits & ~by_32 | bits << np.uint64(32) & by_32
+        bits = bits & ~by_16 | bits << np.uint64(16) & by_16
+        bits = bits & ~by_8 | bits << np.uint64(8) & by_8
+        bits = bits & ~by_4 | bits << np.uint64(4) & by_4
+        bits = bits & ~by_2 | bits << np.uint64(2) & by_2
+        bits = bits & ~by_1 | bits << np.uint64(1) & by_1
+        codes[i] |= bits & places
 
 
 def byte_tables(lattice: Lattice) -> NDArray[np.int64]:
@@ -62,12 +102,6 @@ def interleave(cells: Indices, lattice: Lattice) -> Codes:
 def add_axis(cells: Indices, table: NDArray[np.uint64], codes: Codes) -> None:
     """Put the bits of one axis into the codes."""
     n_bytes, _, n_words = table.shape
-    if n_words == 1 and n_bytes <= 2:  # the common case, three times as fast without inner loops
-        low, high = table[0, :, 0], table[n_bytes - 1, :, 0]
-        for i in range(cells.size):
-            cell = cells[i]
-            codes[i, 0] |= low[cell & 255] | high[cell >> (8 * (n_bytes - 1))]
-        return
     for i in range(cells.size):
         cell = cells[i]
         for byte in range(n_bytes):
@@ -119,99 +153,46 @@ def possible_nodes(codes: Codes, depths: NDArray[np.int64], lattice: Lattice) ->
     return possible
 
 
-# --------------------------------------------------------------------------------------------------- sorting
-
-
-def sort_codes(codes: Codes) -> Codes:
-    """The codes in increasing order; may reuse the memory of its argument."""
-    if codes.shape[1] > 1:
-        return codes[np.lexsort(codes.T[::-1])]
-    flat = codes[:, 0]
-    if flat.size < _SMALL_SORT:
-        return np.sort(flat)[:, None]
-    return _radix_sort(flat, np.empty_like(flat))[:, None]
+# --------------------------------------------------------------------------------------------- counting bits
 
 
 @compiled
-def _radix_sort(codes: NDArray[np.uint64], spare: NDArray[np.uint64]) -> NDArray[np.uint64]:
-    """Least significant digit first, 10 bits a pass; passes over digits that are all equal are skipped."""
-    source, target = codes, spare
-    n_digits = 1 << _RADIX_BITS
-    mask = np.uint64(n_digits - 1)
-    for shift in range(0, 64, _RADIX_BITS):
-        offset = np.uint64(shift)
-        starts = np.zeros(n_digits, dtype=np.int64)
-        for i in range(source.size):
-            starts[np.int64(source[i] >> offset & mask)] += 1
-        if starts[np.int64(source[0] >> offset & mask)] == source.size:
-            continue
-        total = np.int64(0)
-        for value in range(n_digits):
-            count = starts[value]
-            starts[value] = total
-            total += count
-        for i in range(source.size):
-            digit = np.int64(source[i] >> offset & mask)
-            target[starts[digit]] = source[i]
-            starts[digit] += 1
-        source, target = target, source
-    return source
+def _add(one: np.uint64, two: np.uint64, three: np.uint64) -> tuple[np.uint64, np.uint64]:
+    """For each bit, the sum of three bits in binary: ones and twos."""
+    half = one ^ two
+    return half ^ three, one & two | half & three
 
 
 @compiled
-def count_runs(codes: Codes) -> tuple[Codes, NDArray[np.int64]]:
-    """Distinct codes of a sorted array and how often each occurs; writes over its argument."""
-    n, n_words = codes.shape
-    counts = np.empty(n, dtype=np.int64)
-    last = -1
-    for i in range(n):
-        is_new = last < 0
-        if not is_new:
-            for word in range(n_words):
-                if codes[i, word] != codes[last, word]:
-                    is_new = True
-                    break
-        if is_new:
-            last += 1
-            counts[last] = 1
-            for word in range(n_words):
-                codes[last, word] = codes[i, word]
-        else:
-            counts[last] += 1
-    return codes[: last + 1], counts[: last + 1]
+def _add_set(word: np.uint64, worth: int, n_set: NDArray[np.int64]) -> None:
+    for bit in range(64):
+        n_set[bit] += np.int64(word >> np.uint64(bit) & np.uint64(1)) * worth
 
 
 @compiled
-def merge_counted(
-    left: Codes, left_counts: NDArray[np.int64], right: Codes, right_counts: NDArray[np.int64]
-) -> tuple[Codes, NDArray[np.int64]]:
-    """Two sorted lists of distinct codes with counts as one."""
-    n_left, n_words = left.shape
-    n_right = right.shape[0]
-    codes = np.empty((n_left + n_right, n_words), dtype=np.uint64)
-    counts = np.empty(n_left + n_right, dtype=np.int64)
-    i, j, k = 0, 0, 0
-    while i < n_left or j < n_right:
-        side = 0  # -1: left is smaller, 1: right is smaller, 0: equal
-        if i == n_left:
-            side = 1
-        elif j == n_right:
-            side = -1
-        else:
-            for word in range(n_words):
-                if left[i, word] != right[j, word]:
-                    side = -1 if left[i, word] < right[j, word] else 1
-                    break
-        if side <= 0:
-            codes[k] = left[i]
-            counts[k] = left_counts[i]
-            i += 1
-            if side == 0:
-                counts[k] += right_counts[j]
-                j += 1
-        else:
-            codes[k] = right[j]
-            counts[k] = right_counts[j]
-            j += 1
-        k += 1
-    return codes[:k], counts[:k]
+def count_bits(words: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """How many words have each bit, lowest bit first: (64,). Sixteen words at a time are added up, all bits at once."""
+    n_set = np.zeros(64, dtype=np.int64)
+    ones = twos = fours = eights = np.uint64(0)
+    n_whole = words.size // 16 * 16
+    for i in range(0, n_whole, 16):
+        sixteens = np.uint64(0)
+        for half in range(2):
+            at = i + 8 * half
+            ones, two_a = _add(ones, words[at], words[at + 1])
+            ones, two_b = _add(ones, words[at + 2], words[at + 3])
+            twos, four_a = _add(twos, two_a, two_b)
+            ones, two_a = _add(ones, words[at + 4], words[at + 5])
+            ones, two_b = _add(ones, words[at + 6], words[at + 7])
+            twos, four_b = _add(twos, two_a, two_b)
+            fours, eight = _add(fours, four_a, four_b)
+            sixteens |= eights & eight
+            eights ^= eight
+        _add_set(sixteens, 16, n_set)
+    _add_set(eights, 8, n_set)
+    _add_set(fours, 4, n_set)
+    _add_set(twos, 2, n_set)
+    _add_set(ones, 1, n_set)
+    for i in range(n_whole, words.size):
+        _add_set(words[i], 1, n_set)
+    return n_set

@@ -211,9 +211,10 @@ class Ledger:
                 "ask for less or open a ledger with a higher limit"
             )
         if self.delta_limit is not None and self.spent_delta + delta > self.delta_limit:
+            less = "less" if self.delta_limit else "delta=0, which is pure,"
             raise BudgetError(
                 f"delta={decimal(delta)} does not fit: {decimal(self.spent_delta)} of {decimal(self.delta_limit)} "
-                "is spent; ask for less or open a ledger with a higher delta"
+                f"is spent; ask for {less} or open a ledger with a higher delta"
             )
         if self._parent is not None:
             self._parent.require(epsilon, unit=unit, delta=delta)

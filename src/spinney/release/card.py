@@ -26,6 +26,13 @@ from spinney.schema.table import Schema
 _LIMITS = "Not promised: protection from side channels such as timing, or from the sum of many releases of one table."
 
 
+# What became of a forest, where its name does not tell enough.
+_STRUCTURES = {
+    "uniform": "uniform: the budget was too small to tell a count from noise; rows are even over the schema",
+    "independent": "independent: the budget was too small to look at columns together",
+}
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Card:
     """Everything about a release except its bins. `print(card)` is meant to be read; `to_dict` to be parsed."""
@@ -85,12 +92,14 @@ class Card:
 
     @property
     def essentials(self) -> str:
-        """What a person should know of a release in three lines."""
+        """What a person should know of a release in a few lines."""
+        structure = self.plan.get("structure")
         return "\n".join(
             [
                 f"  guarantee   {self.guarantee}",
                 f"  rows        {'private' if self.n_rows is None else f'{self.n_rows:,} (public)'}",
                 *(f"  {what:<11} {count:,} released" for what, count in self.released.items()),
+                *([f"  structure   {_STRUCTURES.get(structure, structure)}"] if structure else []),
             ]
         )
 

@@ -68,7 +68,9 @@ class ColumnModel:
     def at(self, place: float) -> tuple[ColumnModel, Floats]:
         """The column cut to one real number: all weight at the leaf that holds it."""
         stop = self.low + self.length
-        is_here = (self.low <= place) & ((place < stop) | (place == stop.max())) & ~self.is_null & (self.length > 0)
+        is_value = ~self.is_null & (self.length > 0)
+        end = stop[is_value].max(initial=-np.inf)  # which is held by the last leaf, though no other holds its end
+        is_here = is_value & (self.low <= place) & ((place < stop) | ((place == end) & (stop == end)))
         share = is_here / np.where(is_here, self.length, 1.0)
         model, left = self._keeping(share, np.where(is_here, place, self.low), np.zeros_like(self.low))
         return model, left / max(float(left.max()), 1e-300)

@@ -41,7 +41,9 @@ def condition(name: str, column: Column, model: ColumnModel, wanted: Any) -> Con
         assert isinstance(column, Bounded)
         cut = _cut_bounded(name, column, model, wanted)
     if not cut[1].any():
-        raise ParameterError(f"where: column {name!r} cannot be {wanted!r}; ask for values within its bounds")
+        raise ParameterError(
+            f"where: column {name!r} is never {wanted!r} in this release; ask for values within its bounds, or for more"
+        )
     return cut
 
 
@@ -62,7 +64,7 @@ def _cut_bounded(name: str, column: Bounded, model: ColumnModel, wanted: Any) ->
         if isinstance(column, Real):
             raise ParameterError(f"where: column {name!r} is real; ask for one value or a range (low, high)")
         first = integer_bounds(column)[0]
-        places = [int(_number(name, column, value)) - first for value in wanted]
+        places = [_whole(name, column, value) - first for value in wanted]
         step = getattr(column, "multiple_of", None) or 1
         places = [place for place in places if (place + first) % step == 0]
         if not places:
@@ -73,9 +75,7 @@ def _cut_bounded(name: str, column: Bounded, model: ColumnModel, wanted: Any) ->
         return _cut_bounded(name, column, model, (value, value))
     if isinstance(column, Real):
         return model.at(value)
-    if value != int(value):
-        raise ParameterError(f"where: column {name!r} holds whole numbers, and {wanted!r} is none")
-    place = int(value) - integer_bounds(column)[0]
+    place = _whole(name, column, wanted) - integer_bounds(column)[0]
     return model.between(place, place + 1)
 
 
@@ -89,6 +89,14 @@ def _number(name: str, column: Bounded, value: Any) -> float:
         except SchemaError as err:
             raise ParameterError(f"where: column {name!r}: {err}") from None
     raise ParameterError(f"where: column {name!r} is of type {column.type_name}, which {value!r} is not")
+
+
+def _whole(name: str, column: Bounded, value: Any) -> int:
+    """A value of a column of whole numbers, dates or times as the whole number that stands for it."""
+    number = _number(name, column, value)
+    if not number.is_integer():
+        raise ParameterError(f"where: column {name!r} holds whole numbers, and {value!r} is none")
+    return int(number)
 
 
 def _places_in_list(name: str, column: Category | Boolean, wanted: Any) -> NDArray[np.int64]:

@@ -186,7 +186,7 @@ def _cliques(release: ForestRelease, structure: str, target: str | None) -> list
 
 def _meaning(structure: str, target: str | None, card: Card, spent: tuple[Stage, ...]) -> str:
     """What was chosen to be counted, and why not more."""
-    n_measured = next((stage.times for stage in spent if stage.name == "one-way"), 0)
+    n_measured = sum(stage.times for stage in spent if stage.name in ("classes", "one-way"))
     if n_measured == 0 and structure != "uniform":
         return "Every column has one possible value, so there was nothing to measure."
     has_pairs = any(stage.name == "pairs" for stage in spent)

@@ -29,7 +29,9 @@ def page(explanation: Explanation) -> str:
         for warning in card.to_dict()["warnings"]
         for line in wrap(f"*** NOT PRIVATE *** {warning}", WIDTH, subsequent_indent=" " * 20)
     ]
-    lines += [f"What the forest knows (by {card.synthesizer}, spinney {card.spinney_version})", card.essentials, title]
+    lines += [f"What the forest knows (by {card.synthesizer}, spinney {card.spinney_version})"]
+    lines += [line for line in card.essentials.splitlines() if not line.startswith("  structure")]
+    lines.append(title)
     lines += wrap(explanation.meaning, WIDTH, initial_indent=" " * 14, subsequent_indent=" " * 14)
     lines += ["", *_budget(explanation.stages)]
     lines += ["", *_columns(explanation.columns)]

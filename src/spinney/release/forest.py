@@ -80,6 +80,10 @@ class ForestRelease(Release):
             try:
                 model = model.given(evidence)
             except ParameterError:
+                if not where:
+                    raise ParameterError(
+                        "the release holds no row that obeys the rules; fit with a larger epsilon or fewer rules"
+                    ) from None
                 raise ParameterError("where: no row can meet all these conditions together; ask for less") from None
         for name, shares in balance.items():
             law = model.marginal((names[name],))
@@ -141,11 +145,15 @@ class ForestRelease(Release):
         sizes = tuple(column.n_states for column in columns.values())
         table = from_arrow(members["model.arrow"])
         cliques = [tuple(clique) for clique in table["clique"].to_pylist()]
+        if any(not 0 <= column < len(sizes) for clique in cliques for column in clique):
+            raise ValueError("a clique of columns that are not those of the card")
         potentials = [
             np.array(values, dtype=np.float64).reshape([sizes[column] for column in clique])
             for clique, values in zip(cliques, table["potentials"].to_pylist(), strict=True)
         ]
         model = GraphModel.from_parts(sizes, cliques, potentials)
+        if not np.isfinite(model.log_partition):
+            raise ValueError("a model that leaves nothing possible")
         looked_at = tuple(tuple(names) for names in described["looked_at"])
         noisy_total = described["noisy_total"]
         if (
@@ -177,7 +185,7 @@ def _columns(leaves: pa.Table, card: Card) -> dict[str, ColumnModel]:
         here = np.flatnonzero(names == name)
         states = fields["states"][here].astype(np.int32)
         low, length, weights = (fields[field][here].astype(np.float64) for field in ("low", "length", "weights"))
-        is_fine = np.isfinite(low) & np.isfinite(weights) & (length >= 0) & (weights >= 0) & (states >= 0)
+        is_fine = np.isfinite(low + length + weights) & (length >= 0) & (weights >= 0) & (states >= 0)
         if not len(here) or not is_fine.all() or len(np.unique(states)) != states.max() + 1:
             raise ValueError(f"leaves of column {name!r} out of range")
         columns[name] = ColumnModel(

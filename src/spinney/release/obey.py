@@ -65,7 +65,10 @@ def within_reach(
             low, high = np.array(ends) - (0 if isinstance(column, Real) else integer_bounds(column)[0])
         else:
             low, high = _to_place(np.array([float(least[name]), float(most[name])]), column)
-        model, left = models[name].between(low, np.nextafter(high, np.inf) if isinstance(column, Real) else high + 1)
+        stop = np.nextafter(high, np.inf) if isinstance(column, Real) else high + 1
+        model, left = models[name].between(low, stop)
+        if not left.any():  # all that was seen breaks a rule: what is left is even
+            model, left = models[name].weighing(models[name].length).between(low, stop)
         nulls, null_left = models[name].empty()
         weights = np.where(models[name].is_null, nulls.weights, model.weights)
         cut[name] = replace(model, weights=weights), np.maximum(left, null_left)

@@ -68,7 +68,8 @@ def reconstruct(moments: NoisyMoments, total: float | None) -> LeafDensity:
     lean = 2 * shifts(moments, weights)
     means = np.where(is_measured, leaf_means(weights, noisy_sums, lean, variance), 0.0)
     slopes = exponential_slopes(means)
-    part = automatic_spread(moments, weights, means, widest_spread(moments.lattice.n_axes, signal))
+    widest = widest_spread(moments.lattice.n_axes, signal)
+    part = automatic_spread(moments, weights, means, widest) if widest < 1 else 1.0
     spread = np.where(is_measured, part, 1.0)
     return LeafDensity(bin_boxes(moments), weights, means, slopes, spread)
 

@@ -104,8 +104,9 @@ def save_figure(figure: Figure, path: str | Path, *, overwrite: bool = False, dp
 
 def _chosen(release: Release, columns: Sequence[str] | None) -> tuple[str, str]:
     if not isinstance(release, (BinnedRelease, MomentsRelease)):
+        remedy = "; `spinney explain --picture` draws what it is made of" if release.kind == "forest" else ""
         raise ParameterError(
-            f"the release holds {release.card.contents}, not bins or leaves, so there is no partition to draw"
+            f"the release holds {release.card.contents}, not boxes of space, so there is no partition to draw{remedy}"
         )
     names = list(release.schema)
     if columns is None:

@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
-from spinney.engines.frames import open_table
-from spinney.engines.memory import check_values, count_cells
+from spinney.engines.opening import open_source
 from spinney.errors import InputError, ParameterError
 from spinney.partition.kdtree import check_size, release_tree
 from spinney.partition.moments import check_leaves, release_moments
@@ -60,18 +59,30 @@ class Synthesizer(FrontDoor, ABC):
     def _design(self, facts: PublicFacts) -> tuple[Lattice, SplitPlan]:
         """The lattice and the plan, from public facts only; raises on parameters out of range."""
 
-    def fit(self, frame: Any, schema: Schema, *, ledger: Ledger | None = None, entropy: Entropy | None = None) -> Self:
+    def fit(
+        self,
+        frame: Any,
+        schema: Schema,
+        *,
+        ledger: Ledger | None = None,
+        entropy: Entropy | None = None,
+        engine: str | None = None,
+    ) -> Self:
         """Spend epsilon on a private table.
 
         Args:
-            frame: a pandas, polars or pyarrow table, or a numeric numpy array with the schema's columns in order.
+            frame: a pandas, polars or pyarrow table, a numeric numpy array with the schema's columns in order, or what
+                need not fit into memory: the path of Parquet or CSV files, a polars LazyFrame, a DuckDB relation, a
+                Spark DataFrame, an Ibis table, a Dask frame.
             schema: what is public about the table.
             ledger: an account shared by several releases of the same people; by default a new one limited to epsilon.
             entropy: leave it out. Tests and figures may pass `UnsafeSeededEntropy`, which brands the release.
+            engine: what reads the table, where there is a choice: "polars", "duckdb" or "spark" for Parquet files,
+                "memory" to read the table once and hold it. Releases do not depend on it.
         """
         epsilon, unit = parse_epsilon(self.epsilon), Unit.parse(self.unit)
         bounds_share, assumed_rows = parse_share(self.bounds_share, "bounds_share"), checked_rows(self.assumed_rows)
-        table = open_table(frame, schema)
+        table = open_source(frame, schema, engine=engine)
         self._refuse_forest_only(schema)
         if unit.n_is_public and table.n_rows == 0:  # under add-remove an empty table is a neighbour like any other
             raise InputError("the table has no rows; there is nothing to release")
@@ -93,13 +104,13 @@ class Synthesizer(FrontDoor, ABC):
             check_size(plan)
         if schema.awaits_bounds:
             # Unreadable values of all columns come to light before any column's bounds are paid for.
-            check_values(table)
+            table.check_values()
         if schema.has_data_derived_bounds:
             books.brand(NotPrivate(note="bounds were read off the data"))
         if schema.awaits_bounds:
             table = table.with_schema(find_bounds(table, bounds_epsilon, books, entropy))
             lattice, plan = self._design(replace(facts, schema=table.schema, found_bounds=True))
-        counts = count_cells(table, lattice)
+        counts = table.count_cells(lattice)
         release: Release
         if plan.has_moments:
             moments = release_moments(counts, plan=plan, ledger=books, entropy=entropy)

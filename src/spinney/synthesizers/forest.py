@@ -8,8 +8,8 @@ from typing import Any, Literal, Self
 
 import numpy as np
 
-from spinney.engines.frames import Table, open_table
-from spinney.engines.memory import check_values
+from spinney.engines.opening import open_source
+from spinney.engines.source import Source
 from spinney.errors import InputError, ParameterError, SchemaError
 from spinney.forest.columns import NoisyColumn, column_lattice, has_classes, release_classes
 from spinney.forest.design import Design, design
@@ -62,7 +62,7 @@ class ForestSynthesizer(FrontDoor):
         epsilon: the whole budget, exact: a number or text such as "0.1" or "1/3".
         delta: the chance that epsilon leaves uncovered; 0 gives pure epsilon, at the price of more noise.
         target: the column that the others are about: the label of a classifier, the outcome of a study.
-        quality: "fast", or "high" for more pairs of columns than a tree has, in ten times the time.
+        quality: "fast", or "high" for more pairs of columns than a tree has; it takes seconds, not a fraction of one.
         unit: "replace-one" (the number of rows is public) or "add-remove" (it is private).
         bounds_share: the part of epsilon that pays for bounds="private" columns, if there are any.
         assumed_rows: a public guess of the number of rows, used for automatic values under "add-remove" only.
@@ -89,20 +89,32 @@ class ForestSynthesizer(FrontDoor):
         self.bounds_share = bounds_share
         self.assumed_rows = assumed_rows
 
-    def fit(self, frame: Any, schema: Schema, *, ledger: Ledger | None = None, entropy: Entropy | None = None) -> Self:
+    def fit(
+        self,
+        frame: Any,
+        schema: Schema,
+        *,
+        ledger: Ledger | None = None,
+        entropy: Entropy | None = None,
+        engine: str | None = None,
+    ) -> Self:
         """Spend (epsilon, delta) on a private table.
 
         Args:
-            frame: a pandas, polars or pyarrow table, or a numeric numpy array with the schema's columns in order.
+            frame: a pandas, polars or pyarrow table, a numeric numpy array with the schema's columns in order, or what
+                need not fit into memory: the path of Parquet or CSV files, a polars LazyFrame, a DuckDB relation, a
+                Spark DataFrame, an Ibis table, a Dask frame.
             schema: what is public about the table.
             ledger: an account shared by several releases of the same people; by default a new one for this fit.
             entropy: leave it out. Tests and figures may pass `UnsafeSeededEntropy`, which brands the release.
+            engine: what reads the table, where there is a choice: "polars", "duckdb" or "spark" for Parquet files,
+                "memory" to read the table once and hold it. Releases do not depend on it.
         """
         epsilon, delta, unit = parse_epsilon(self.epsilon), parse_delta(self.delta), Unit.parse(self.unit)
         bounds_share, assumed_rows = parse_share(self.bounds_share, "bounds_share"), checked_rows(self.assumed_rows)
         if self.quality not in QUALITIES:
             raise ParameterError(f"quality={self.quality!r} is not 'fast' or 'high'")
-        table = open_table(frame, schema)
+        table = open_source(frame, schema, engine=engine)
         self._check_columns(schema)
         if unit.n_is_public and table.n_rows == 0:
             raise InputError("the table has no rows; there is nothing to release")
@@ -115,7 +127,7 @@ class ForestSynthesizer(FrontDoor):
         n_rows = table.n_rows if unit.n_is_public else assumed_rows
         # A design that cannot work is refused, and unreadable values come to light, before anything is paid for.
         self._design(with_widest_bounds(schema), n_rows, budget)
-        check_values(table)
+        table.check_values()
         if schema.has_data_derived_bounds:
             books.brand(NotPrivate(note="bounds were read off the data"))
         if schema.awaits_bounds:
@@ -154,7 +166,7 @@ class ForestSynthesizer(FrontDoor):
         )
 
     def _release(
-        self, table: Table, n_rows: int, budget: Budget, books: Ledger, entropy: Entropy
+        self, table: Source, n_rows: int, budget: Budget, books: Ledger, entropy: Entropy
     ) -> tuple[ForestRelease, Design]:
         schema = table.schema
         names = _modelled(schema)

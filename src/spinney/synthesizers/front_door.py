@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 import spinney
 from spinney.engines.frames import Table
+from spinney.engines.source import Source
 from spinney.errors import NotFittedError, SchemaError
 from spinney.privacy.ledger import Ledger
 from spinney.release.card import Card
@@ -71,7 +72,9 @@ class FrontDoor(Parameters):
         for rule in schema.rules:
             raise SchemaError(f"{system} cannot promise {rule!r}; drop the rules or use ForestSynthesizer")
 
-    def _card(self, table: Table, books: Ledger, *, plan: Mapping[str, Any], released: Mapping[str, int]) -> Card:
+    def _card(
+        self, table: Source | Table, books: Ledger, *, plan: Mapping[str, Any], released: Mapping[str, int]
+    ) -> Card:
         """The card of a release of `table` that `books` paid for."""
         return Card(
             spinney_version=spinney.__version__,

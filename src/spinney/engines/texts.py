@@ -55,6 +55,11 @@ def _without_missing(array: Any, column: Column) -> Any:
     return pc.if_else(pc.is_in(array, value_set=missing), pa.scalar(None, pa.string()), array)
 
 
+def spelt_type(column: Column) -> pa.DataType:
+    """The type that `parse_texts` gives."""
+    return pa.string() if column.is_text else _plain_spelling(column)[1]
+
+
 def _plain_spelling(column: Column) -> tuple[str, pa.DataType]:
     """What arrow parses by itself, each value alone, and the type that comes out."""
     if isinstance(column, Date):

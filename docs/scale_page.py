@@ -1,0 +1,126 @@
+"""Puts the measured figures of `docs/explain/scale.md` between their markers, from `docs/scale/results.json`.
+
+python docs/scale_page.py            write them into the page
+python docs/scale_page.py --check    exit 1 if the page does not show what the results say
+
+`python -m benchmarks.scale --folder FOLDER --out docs/scale/results.json` renews the results.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+DOCS = Path(__file__).parent
+PAGE = DOCS / "explain" / "scale.md"
+RESULTS = DOCS / "scale" / "results.json"
+START = "<!-- results: written by docs/scale_page.py from docs/scale/results.json; run `make page` -->\n"
+END = "<!-- end of results -->"
+LARGE = 10**10
+
+Record = Mapping[str, Any]
+
+
+def results_part(record: Record) -> str:
+    """All that stands between the markers."""
+    figures = record["figures"]
+    parts = [_judged(record["results"])]
+    if "files" in figures:
+        parts.append(_files(figures["files"]))
+    if "model" in figures:
+        parts.append(_model(figures["model"]))
+    if "spark" in figures:
+        parts.append(_spark(figures["spark"]))
+    if "peers" in figures:
+        parts.append(_peers(figures["peers"]))
+    return "\n".join(parts)
+
+
+def _judged(results: list[Record]) -> str:
+    lines = ""
+    for line in results:
+        verdict = "met" if line["measured"] <= line["wanted"] else "**missed**"
+        measured, wanted = f"{line['measured']:.3g} {line['unit']}", f"{line['wanted']:.3g} {line['unit']}"
+        lines += f"| {line['what']} | {measured} | at most {wanted} | {verdict} |\n"
+    return f"| what | measured | wanted | |\n|---|---:|---:|---|\n{lines}"
+
+
+def _files(found: Record) -> str:
+    """The same comparison on the processors, which does not notice other programs."""
+    query = found["query"]
+    ours = ", ".join(
+        f"{found[key]['seconds']:.1f} s ({found[key]['cpu']:.1f} s) {reader}"
+        for key, reader in (("fit", "read by pyarrow"), ("polars", "read by polars"))
+    )
+    return (
+        f"On the wall (and on the processors, both cores together) polars' min and max took {query['seconds']:.1f} s "
+        f"({query['cpu']:.1f} s), and fits took {ours}: on the processors "
+        f"{found['fit']['cpu'] / query['cpu']:.1f} and {found['polars']['cpu'] / query['cpu']:.1f} times as much.\n"
+    )
+
+
+def _model(model: Record) -> str:
+    lines = "".join(
+        f"| {point['rows']:,} | {point['cells']:,} | {point['leaves']:,} | {point['seconds']:.2f} "
+        f"| {point['cpu']:.2f} | {point['peak']:.2f} |\n"
+        for point in model["points"]
+    )
+    start, a_row, a_cell = model["fitted"]
+    return (
+        "| rows | cells | leaves | fit, s | on the processors, s | peak, GiB |\n"
+        f"|---:|---:|---:|---:|---:|---:|\n{lines}\n"
+        f"**A model, fitted to these lines:** processor-seconds = {start:.2g} + {1e9 * a_row:.1f} ns · rows + "
+        f"{1e9 * a_cell:.1f} ns · cells. It is off by at most {100 * model['worst']:.0f} % on them, and says nothing "
+        "about other columns, disks or processors.\n"
+    )
+
+
+def _spark(found: Record) -> str:
+    core_seconds = 2 * found["seconds"] / found["rows"] * LARGE
+    examples = ", ".join(f"{n} executors {core_seconds / (4 * n) / 60:.0f} minutes" for n in (10, 50, 200))
+    return (
+        f"**Spark.** {found['rows']:,} rows took {found['seconds']:.1f} s on two cores; a group-by of ready codes "
+        f"takes {found['query']:.1f} s: {1e9 * 2 * found['seconds'] / found['rows']:.0f} core-nanoseconds a row. "
+        f"Were that to stay so, 10 billion rows would be {core_seconds / 3600:.1f} core-hours; with four cores "
+        f"each, {examples}. This is arithmetic and was not measured: shuffles over a network and the transfer of "
+        "cells to the driver are not in it.\n"
+    )
+
+
+def _peers(found: Record) -> str:
+    if "seconds" not in found:
+        return f"**Beside others.** MST (mbi 2.0.0), 1 million rows x 5 columns: {found['note']}.\n"
+    return (
+        f"**Beside others.** MST (mbi 2.0.0), 1 million rows x 5 columns in memory: {found['seconds']:.0f} s "
+        f"({found['note']}); `KDTreeSynthesizer` on the same rows: {found['ours']:.2f} s. They make different "
+        "models: MST cuts every column into 32 bins and measures pairs.\n"
+    )
+
+
+def with_results(text: str, record: Record) -> str:
+    """The page with the results in their place."""
+    before, start, rest = text.partition(START)
+    _, end, after = rest.partition(END)
+    if not (start and end):
+        sys.exit(f"docs/explain/scale.md has lost its markers: {START.strip()} and {END}")
+    return f"{before}{START}\n{results_part(record)}\n{END}{after}"
+
+
+def main(arguments: list[str]) -> None:
+    """Write the figures, or check them."""
+    if arguments not in ([], ["--check"]):
+        sys.exit(__doc__)
+    text = PAGE.read_text(encoding="utf-8")
+    made = with_results(text, json.loads(RESULTS.read_text(encoding="utf-8")))
+    if arguments == ["--check"]:
+        if made != text:
+            sys.exit("docs/explain/scale.md does not show what the results say; run `make page`")
+    else:
+        PAGE.write_text(made, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(sys.argv[1:])

@@ -1,0 +1,131 @@
+"""Conditions on rows as texts: `--where "age=30..40"` and `--balance "kind=a:0.2,b:0.8"`.
+
+    NAME=VALUE          one value; a date or time in ISO form, a truth value as true or false
+    NAME=LOW..HIGH      a range of numbers, dates or times, both ends included; an end left out is the column's own
+    NAME=A,B,C          any of several values; one that holds a comma is quoted, as in a CSV
+    NAME=null           no value
+
+    NAME=SHARE          a column of two values: the share of the second (of true)
+    NAME=A:SHARE,B:...  a share for each value; values left out get none
+
+The schema says how a text is meant. What it lists as a value is that value, however it is spelt. A name may hold an
+equals sign: the longest column name that the text begins with is taken. What the values mean is the library's business.
+"""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from spinney.errors import ParameterError
+from spinney.privacy.budget import parse_fraction
+from spinney.schema.columns import Boolean, Bounded, Category, Column, Identifier, Number
+from spinney.schema.table import Schema
+
+_NULL = "null"
+_RANGE = ".."
+_TRUTH = {"true": True, "false": False}
+
+
+def parse_where(texts: Iterable[str], schema: Schema) -> dict[str, Any]:
+    """Texts such as "age=30..40" as the `where` of a forest's `sample`."""
+    return {name: _wanted(name, schema[name], text) for name, text in _by_column(texts, "--where", schema)}
+
+
+def parse_balance(texts: Iterable[str], schema: Schema) -> dict[str, Any]:
+    """Texts such as "kind=a:0.2,b:0.8" as the `balance` of a forest's `sample`."""
+    return {name: _shares(name, schema[name], text) for name, text in _by_column(texts, "--balance", schema)}
+
+
+def _by_column(texts: Iterable[str], option: str, schema: Schema) -> list[tuple[str, str]]:
+    """Texts split into a column's name and what is wanted of it."""
+    found: dict[str, str] = {}
+    for text in texts:
+        if "=" not in text:
+            raise ParameterError(f"{option} {text!r} has no equals sign; write NAME=VALUE, with the name of a column")
+        names = [name for name in schema if text.startswith(f"{name}=")]
+        if not names:
+            raise ParameterError(f"{option} {text!r}: {text.partition('=')[0]!r} is not a column of the release")
+        name = max(names, key=len)
+        if isinstance(schema[name], Identifier):
+            raise ParameterError(f"{option} {text!r}: column {name!r} is an identifier, which is made afresh")
+        if name in found:
+            raise ParameterError(f"{option} names column {name!r} twice; put all that is wanted of it into one")
+        found[name] = text.removeprefix(f"{name}=")
+    return list(found.items())
+
+
+def _wanted(name: str, column: Column, text: str) -> Any:
+    """What a text asks of a column: a value, a (low, high) pair, a list, or None for null."""
+    if isinstance(column, Category) and text in map(str, column.values):
+        return _value(name, column, text, "--where")
+    if not text.strip():
+        raise ParameterError(f"--where: nothing is asked of column {name!r}; write {name}=VALUE, or {name}=null")
+    if text == _NULL:
+        return None
+    if isinstance(column, Bounded) and _RANGE in text:
+        low, _, high = (part.strip() for part in text.partition(_RANGE))
+        return (
+            _value(name, column, low, "--where") if low else column.low,
+            _value(name, column, high, "--where") if high else column.high,
+        )
+    values = [_value(name, column, part, "--where") for part in _parts(text)]
+    return values[0] if len(values) == 1 else values
+
+
+def _shares(name: str, column: Column, text: str) -> Any:
+    """A share, or a share for each value."""
+    if ":" not in text:
+        return parse_fraction(text, f"--balance {name}")
+    shares: dict[Any, Any] = {}
+    for part in _parts(text):
+        value, colon, share = part.rpartition(":")
+        if not colon:
+            raise ParameterError(f"--balance: {part!r} of column {name!r} has no share; write VALUE:SHARE for each")
+        key = _value(name, column, value, "--balance")
+        if key in shares:
+            raise ParameterError(f"--balance gives {value!r} of column {name!r} two shares; give one")
+        shares[key] = parse_fraction(share, f"--balance {name}, {value}")
+    return shares
+
+
+def _parts(text: str) -> list[str]:
+    """The fields of a line of CSV."""
+    try:
+        return next(csv.reader([text], skipinitialspace=True))
+    except csv.Error:
+        raise ParameterError(f"{text!r} cannot be read as values with commas between them; quote them") from None
+
+
+def _value(name: str, column: Column, text: str, option: str) -> Any:
+    """One value of a column from its text. Dates and times stay texts, which the library reads."""
+    if isinstance(column, Category):
+        for spelling in (text, text.strip()):
+            for value in column.values:
+                if str(value) == spelling:
+                    return value
+        raise ParameterError(f"{option}: {text!r} is not a value of column {name!r}")
+    text = text.strip()
+    if isinstance(column, Boolean):
+        if text.lower() not in _TRUTH:
+            raise ParameterError(f"{option}: column {name!r} takes true or false, and not {text!r}")
+        return _TRUTH[text.lower()]
+    if isinstance(column, Number):
+        number = _number(text)
+        if number is None:
+            raise ParameterError(f"{option}: column {name!r} takes numbers, and {text!r} is none")
+        return number
+    return text
+
+
+def _number(text: str) -> int | float | None:
+    """A finite number, whole where it is written so; None where the text is no such thing."""
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    if not math.isfinite(number):
+        return None
+    return int(number) if number.is_integer() and abs(number) < 2**53 else number

@@ -1,0 +1,203 @@
+"""Parquet and CSV files as a table that comes in batches.
+
+Names and types of every file are compared with the schema before any row is read, each file by itself: widths may
+differ from file to file, meanings may not. Only the columns that are asked for are read. Parquet goes by row groups,
+which decode in parallel; groups that are too large for that go in slices. A file that is not what it was when it was
+opened is refused, and so is one that cannot be read: the message names the file, and nothing that is in it.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from spinney.engines.csv_reader import check_header, count_csv, csv_batches, csv_types, read_header
+from spinney.engines.frames import FrameKind, Table, open_table
+from spinney.engines.lazy import duckdb_batches, polars_batches, told
+from spinney.engines.paths import is_parquet, list_files
+from spinney.engines.stream import StreamSource
+from spinney.errors import FileError, InputError, ParameterError, SchemaError, SpinneyError
+from spinney.schema.table import Schema
+
+# Row groups are read together up to about this many bytes, and by slices beyond.
+_BATCH_BYTES = 1 << 27
+# A value decoded is taken for this many bytes at least: numbers are 8, and texts are stored shorter than they become.
+_VALUE_BYTES = 16
+
+
+def open_files(path: str | os.PathLike[str], schema: Schema, *, engine: str | None = None) -> StreamSource:
+    """The table in a file, in a folder of files or in all files of a pattern, once every file is known to fit."""
+    names = list_files(path)
+    if engine is not None and not is_parquet(names[0]):
+        raise ParameterError(
+            f"engine={engine!r} reads Parquet only; CSV is read as the schema says, in one way; leave engine out"
+        )
+    make = {None: ParquetFile, "polars": PolarsFile, "duckdb": DuckDBFile}[engine] if is_parquet(names[0]) else CSVFile
+    files = [make(name, schema) for name in names]
+    kind: FrameKind = "polars" if engine == "polars" else "pyarrow"
+
+    def batches(chosen: Schema) -> Iterator[Table]:
+        for file in files:
+            yield from file.batches(chosen)
+
+    return StreamSource(kind, schema, batches, lambda: sum(file.count_rows() for file in files))
+
+
+class TableFile(ABC):
+    """One file that fits the schema, as it was when it was opened."""
+
+    def __init__(self, path: str, schema: Schema) -> None:
+        self.path = path
+        with reading(path):
+            self._mark = _mark(path)
+            open_table(self._types(schema).empty_table(), schema)
+
+    @abstractmethod
+    def _types(self, schema: Schema) -> pa.Schema:
+        """Names and types of the columns, without a look at rows."""
+
+    @abstractmethod
+    def _count(self) -> int:
+        """How many rows there are."""
+
+    @abstractmethod
+    def _read(self, schema: Schema) -> Iterator[Any]:
+        """Frames with the columns of the schema."""
+
+    def batches(self, schema: Schema) -> Iterator[Table]:
+        """All rows under a schema of some columns."""
+        with reading(self.path), self._unchanged():
+            for frame in self._read(schema):
+                if len(frame):
+                    yield open_table(frame, schema)
+
+    def count_rows(self) -> int:
+        with reading(self.path), self._unchanged():
+            return self._count()
+
+    @contextmanager
+    def _unchanged(self) -> Iterator[None]:
+        """Raise if the file is another than when it was opened. That explains whatever else went wrong meanwhile."""
+        self._compare()
+        try:
+            yield
+        except Exception:
+            self._compare()
+            raise
+        self._compare()
+
+    def _compare(self) -> None:
+        if _mark(self.path) != self._mark:
+            raise InputError("the file changed while it was read; read it when nothing writes to it")
+
+
+class ParquetFile(TableFile):
+    """A Parquet file, by row groups."""
+
+    def _types(self, schema: Schema) -> pa.Schema:  # noqa: ARG002  # the file knows them
+        with pq.ParquetFile(self.path) as file:
+            return file.schema_arrow
+
+    def _count(self) -> int:
+        with pq.ParquetFile(self.path) as file:
+            return int(file.metadata.num_rows)
+
+    def _read(self, schema: Schema) -> Iterator[Any]:
+        names = list(schema)
+        with pq.ParquetFile(self.path) as file:
+            for groups, fits in _gathered(file, names):
+                if fits:
+                    yield file.read_row_groups(groups, columns=names).select(names)
+                    continue
+                n_rows = max(1, _BATCH_BYTES // (4 * _VALUE_BYTES * len(names)))
+                for batch in file.iter_batches(n_rows, row_groups=groups, columns=names):
+                    yield pa.Table.from_batches([batch]).select(names)
+
+
+def _gathered(file: Any, names: Sequence[str]) -> Iterator[tuple[list[int], bool]]:
+    """Runs of row groups that fit into a batch together, and single ones that do not fit."""
+    metadata = file.metadata
+    wanted = [index for index in range(metadata.num_columns) if _top(metadata.schema.column(index).path, names)]
+    run: list[int] = []
+    held = 0
+    for index in range(metadata.num_row_groups):
+        group = metadata.row_group(index)
+        stored = sum(group.column(column).total_uncompressed_size for column in wanted)
+        size = max(stored, _VALUE_BYTES * group.num_rows * len(wanted))
+        if run and held + size > _BATCH_BYTES:
+            yield run, True
+            run, held = [], 0
+        if size > _BATCH_BYTES:
+            yield [index], False
+        else:
+            run.append(index)
+            held += size
+    if run:
+        yield run, True
+
+
+def _top(path: str, names: Sequence[str]) -> bool:
+    return path in names or path.partition(".")[0] in names
+
+
+class PolarsFile(ParquetFile):
+    """A Parquet file, read by polars."""
+
+    def _read(self, schema: Schema) -> Iterator[Any]:
+        import polars
+
+        with told("the scan by polars"):
+            yield from polars_batches(polars.scan_parquet(self.path, glob=False), list(schema))
+
+
+class DuckDBFile(ParquetFile):
+    """A Parquet file, read by DuckDB in a connection of its own."""
+
+    def _read(self, schema: Schema) -> Iterator[Any]:
+        import duckdb
+
+        with told("the scan by DuckDB"), duckdb.connect(":memory:") as connection:
+            yield from duckdb_batches(connection.read_parquet(glob.escape(self.path)), list(schema))
+
+
+class CSVFile(TableFile):
+    """A CSV file, plain or compressed, each value read by itself as the schema says."""
+
+    def _types(self, schema: Schema) -> pa.Schema:
+        self._names = read_header(self.path)
+        check_header(self._names, schema)
+        return csv_types(self._names, schema)
+
+    def _count(self) -> int:
+        return count_csv(self.path, self._names)
+
+    def _read(self, schema: Schema) -> Iterator[Any]:
+        return csv_batches(self.path, self._names, list(schema), schema)
+
+
+def _mark(path: str) -> tuple[int, int, int]:
+    """What changes when a file is written to or replaced."""
+    status = os.stat(path)
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+@contextmanager
+def reading(path: str) -> Iterator[None]:
+    """Errors of the file readers as ours, with the file's name; what they say about the content stays out."""
+    try:
+        yield
+    except (InputError, SchemaError) as err:
+        raise type(err)(f"{path!r}: {err}") from None
+    except (SpinneyError, MemoryError):
+        raise
+    except (pa.ArrowException, OSError) as err:
+        if isinstance(err, OSError) and err.strerror:
+            raise FileError(f"{path!r} cannot be read: {err.strerror}") from None
+        raise InputError(f"{path!r} is damaged, or not in the format that its ending says") from None

@@ -1,0 +1,120 @@
+"""Whatever a table is in, as a `Source`: recognised from the object, or by the engine that is asked for.
+
+No library is imported unless the object is one of its own, so that opening a numpy array stays light.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from typing import Any
+
+import narwhals as nw
+
+from spinney.engines.frames import open_table
+from spinney.engines.memory import MemorySource
+from spinney.engines.source import Source
+from spinney.engines.stream import StreamSource
+from spinney.errors import MissingExtraError, ParameterError, SchemaError
+from spinney.schema.table import Schema
+
+ENGINES = ("polars", "duckdb", "spark", "memory")
+
+# What a table may be in, and which engines can then be asked for.
+_GOES_WITH = {
+    "a table in memory": ("memory",),
+    "a path": ENGINES,
+    "a polars LazyFrame": ("polars", "memory"),
+    "a DuckDB relation": ("duckdb", "memory"),
+    "a Spark DataFrame": ("spark",),
+    "an Ibis table": ("memory",),
+    "a Dask frame": ("memory",),
+}
+
+
+def open_source(frame: Any, schema: Schema, *, engine: str | None = None) -> Source:
+    """The table behind the right engine, once it is known to have exactly the schema's columns, with fitting types."""
+    if engine is not None and engine not in ENGINES:
+        raise ParameterError(f"engine={engine!r} is not one of {', '.join(map(repr, ENGINES))}; or leave it out")
+    if not isinstance(schema, Schema):
+        raise SchemaError(f"schema is a {type(schema).__name__}, not a Schema; make one with sp.Schema({{...}})")
+    frame = nw.to_native(frame, pass_through=True)
+    what = holder_of(frame)
+    if engine is not None and engine not in _GOES_WITH[what]:
+        fitting = " or ".join(map(repr, _GOES_WITH[what]))
+        raise ParameterError(f"engine={engine!r} does not go with {what}; leave it out, or say {fitting}")
+    if what == "a table in memory":
+        return MemorySource(open_table(frame, schema))
+    if what == "a Spark DataFrame" or engine == "spark":
+        return _open_spark(frame, schema)
+    source = _open_stream(frame, schema, what, engine)
+    return source.held() if engine == "memory" else source
+
+
+def holder_of(frame: Any) -> str:
+    """What a table is in, by the library that the object comes from."""
+    if isinstance(frame, (str, os.PathLike)):
+        return "a path"
+    kinds = {(cls.__module__.partition(".")[0], cls.__name__) for cls in type(frame).__mro__}
+    for what, known in _CLASSES.items():
+        if kinds & known:
+            return what
+    return "a table in memory"
+
+
+_CLASSES = {
+    "a polars LazyFrame": {("polars", "LazyFrame")},
+    "a DuckDB relation": {("duckdb", "DuckDBPyRelation"), ("_duckdb", "DuckDBPyRelation")},
+    "a Spark DataFrame": {("pyspark", "DataFrame")},
+    "an Ibis table": {("ibis", "Table")},
+    "a Dask frame": {("dask", "DataFrame"), ("dask_expr", "DataFrame")},
+}
+
+
+def _open_stream(frame: Any, schema: Schema, what: str, engine: str | None) -> StreamSource:
+    from spinney.engines import lazy
+
+    if what == "a path":
+        from spinney.engines.files import open_files
+
+        reader = None if engine == "memory" else engine
+        if reader is not None:
+            _require(reader)
+        return open_files(frame, schema, engine=reader)
+    return {
+        "a polars LazyFrame": lazy.open_polars,
+        "a DuckDB relation": lazy.open_duckdb,
+        "an Ibis table": lazy.open_ibis,
+        "a Dask frame": lazy.open_dask,
+    }[what](frame, schema)
+
+
+def _open_spark(frame: Any, schema: Schema) -> Source:
+    """A Spark DataFrame; a path is read by the session that is active, wherever its files are."""
+    _require("spark")
+    from spinney.engines.lazy import told
+    from spinney.engines.spark import SparkSource
+
+    if isinstance(frame, (str, os.PathLike)):
+        from pyspark.sql import SparkSession
+
+        path = os.fspath(frame)
+        if path.lower().endswith((".csv", ".csv.gz")):
+            raise ParameterError("engine='spark' reads Parquet only; CSV is read as the schema says; leave engine out")
+        session = SparkSession.getActiveSession()
+        if session is None:
+            raise ParameterError("engine='spark' needs an active SparkSession to read a path; start one first")
+        with told("the path, which Spark was to read,"):
+            frame = session.read.parquet(path)
+    elif type(frame).__module__.startswith("pyspark.pandas"):  # the pandas manner of writing Spark
+        frame = frame.to_spark()
+    return SparkSource(frame, schema)
+
+
+def _require(engine: str) -> None:
+    """Raise a MissingExtraError unless the engine's library can be imported."""
+    library = "pyspark" if engine == "spark" else engine
+    try:
+        import_module(library)
+    except ImportError as err:
+        raise MissingExtraError(f"engine={engine!r} needs {library}; install it, or leave engine out") from err

@@ -1,0 +1,377 @@
+"""Conditions on what is drawn: columns cut to what is wanted, shares brought about, and clear words for nonsense."""
+
+from __future__ import annotations
+
+from datetime import UTC, date, datetime
+
+import numpy as np
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import spinney as sp
+from spinney.errors import ParameterError
+from spinney.release.columns import ColumnModel
+from spinney.release.conditions import balanced, condition
+
+FEW = settings(max_examples=50, derandomize=True, deadline=None)
+
+
+def model_of(lengths, weights, states, *, null=None, low=0.0) -> ColumnModel:
+    """Leaves end to end from `low`, with a leaf of null of this weight after them."""
+    length = np.array(lengths, dtype=np.float64)
+    start = low + np.concatenate([[0.0], np.cumsum(length)[:-1]])
+    is_null = np.zeros(len(length), dtype=np.bool_)
+    weights, states = list(weights), list(states)
+    if null is not None:
+        start, length, is_null = np.append(start, 0.0), np.append(length, 0.0), np.append(is_null, True)
+        weights.append(null)
+        states.append(max(states) + 1)
+    return ColumnModel(
+        start, length, is_null, np.array(weights, dtype=np.float64), np.array(states, dtype=np.int32), max(states) + 1
+    )
+
+
+@st.composite
+def models(draw):
+    """A column of whole lengths, a few states, some leaves without weight, perhaps null."""
+    n_leaves = draw(st.integers(1, 8))
+    lengths = draw(st.lists(st.integers(1, 5), min_size=n_leaves, max_size=n_leaves))
+    weights = draw(st.lists(st.integers(0, 9), min_size=n_leaves, max_size=n_leaves))
+    cuts = draw(st.lists(st.booleans(), min_size=n_leaves - 1, max_size=n_leaves - 1))
+    states = np.concatenate([[0], np.cumsum(cuts)]).astype(int)
+    return model_of(lengths, weights, states, null=draw(st.one_of(st.none(), st.integers(0, 5))))
+
+
+def places_of(model, rng, n=400):
+    """Many places of rows that have each state in turn."""
+    return {state: model.draw(np.full(n, state, dtype=np.int32), rng) for state in range(model.n_states)}
+
+
+# ------------------------------------------------------------------------------------------------------ columns
+
+
+@FEW
+@given(models(), st.integers(0, 2**32 - 1))
+def test_draws_lie_in_leaves_of_their_state_by_weight(model, seed):
+    """Leaves of a state have their shares to within a row; by length where none weighs anything; null is NaN."""
+    inside = model.inside()
+    sums = np.bincount(model.states, weights=inside, minlength=model.n_states)
+    assert sums == pytest.approx(np.ones(model.n_states))
+    for state, places in places_of(model, np.random.default_rng(seed)).items():
+        own = np.flatnonzero(model.states == state)
+        for leaf in own:
+            low, stop = model.low[leaf], model.low[leaf] + model.length[leaf]
+            is_here = np.isnan(places) if model.is_null[leaf] else (places >= low) & (places < stop)
+            assert abs(is_here.sum() - 400 * inside[leaf]) <= 1
+            assert is_here.any() or inside[leaf] < 1 / 400
+
+
+@FEW
+@given(models(), st.integers(-3, 40), st.integers(0, 12), st.integers(0, 2**32 - 1))
+def test_a_range_keeps_what_lies_in_it(model, low, length, seed):
+    """What is left of a state is the share of its rows inside, and draws of the cut column lie inside."""
+    cut, left = model.between(low, low + length)
+    rng = np.random.default_rng(seed)
+    for state, places in places_of(model, rng, 4000).items():
+        inside = ((places >= low) & (places < low + length)).mean()
+        assert left[state] == pytest.approx(inside, abs=0.06)
+        if left[state] > 0:
+            drawn = cut.draw(np.full(50, state, dtype=np.int32), rng)
+            assert ((drawn >= low) & (drawn < low + length)).all()
+
+
+@FEW
+@given(models(), st.booleans())
+def test_nulls_and_all_else_are_complements(model, wanted):
+    cut, left = model.empty(wanted=wanted)
+    _, other = model.empty(wanted=not wanted)
+    assert left + other == pytest.approx(np.ones(model.n_states))
+    drawn = [cut.draw(np.full(20, s, dtype=np.int32), np.random.default_rng(0)) for s in np.flatnonzero(left > 0)]
+    assert all((np.isnan(places) == wanted).all() for places in drawn)
+
+
+@FEW
+@given(models(), st.lists(st.integers(0, 30), min_size=1, max_size=4, unique=True), st.integers(0, 2**32 - 1))
+def test_some_whole_places(model, wanted, seed):
+    """Only those that were listed are drawn, each where it lies, and what is left adds up."""
+    cut, left = model.on(np.array(sorted(wanted)))
+    assert left == pytest.approx(sum(model.between(place, place + 1)[1] for place in wanted))
+    for state in np.flatnonzero(left > 1e-12):
+        drawn = cut.draw(np.full(60, state, dtype=np.int32), np.random.default_rng(seed))
+        assert set(np.floor(drawn).tolist()) <= set(wanted)
+
+
+def test_one_real_number_is_all_that_is_drawn():
+    """The leaf that holds it has all the weight, the last end included; beyond the ends there is nothing."""
+    model = model_of([2, 2], [3, 5], [0, 1], null=2)
+    for place, state in ((0.0, 0), (1.5, 0), (2.0, 1), (4.0, 1)):
+        cut, left = model.at(place)
+        assert left.tolist() == [float(state == 0), float(state == 1), 0.0]
+        assert (cut.draw(np.full(9, state, dtype=np.int32), np.random.default_rng(0)) == place).all()
+    below = model_of([2, 2], [3, 5], [0, 1], null=2, low=-9.0)
+    assert below.at(-5.0)[1].tolist() == [0.0, 1.0, 0.0]
+    assert not model.at(4.1)[1].any()
+    assert not model.at(-0.1)[1].any()
+
+
+def test_an_unlikely_condition_is_met_all_the_same():
+    """Where all that is left of a state weighs nothing, its shape is by length."""
+    model = model_of([4, 4], [0, 0], [0, 0])
+    cut, left = model.between(2, 6)
+    assert left.tolist() == [0.5]
+    drawn = cut.draw(np.zeros(200, dtype=np.int32), np.random.default_rng(0))
+    assert ((drawn >= 2) & (drawn < 6)).all()
+    assert abs((drawn < 4).mean() - 0.5) < 0.01
+
+
+# ------------------------------------------------------------------------------------------------------ where
+
+WHOLE = model_of([5, 5, 10], [1, 2, 3], [0, 1, 2], null=1)
+DAYS = sp.Date("2020-01-01", "2020-01-20", nullable=True)
+MOMENTS = sp.Datetime("2020-01-01T00:00:00", "2020-01-01T00:00:00.000019", nullable=True)
+ZONED = sp.Datetime("2020-01-01T00:00:00", "2020-01-01T00:00:00.000019", nullable=True, timezone="UTC")
+INTEGER = sp.Integer(100, 119, nullable=True)
+REAL = sp.Real(0, 20, nullable=True)
+LIST = sp.Category([*"abcdefghijklmnopqrst"], nullable=True)
+ONES = model_of([1] * 20, [1] * 20, [0] * 10 + [1] * 10, null=1)
+
+
+def met(column, wanted, model=WHOLE):
+    """Whole places that a condition leaves, and how much of each state."""
+    cut, left = condition("v", column, model, wanted)
+    places = [cut.draw(np.full(200, s, dtype=np.int32), np.random.default_rng(1)) for s in np.flatnonzero(left > 0)]
+    found = np.concatenate(places)
+    return {"null"} if np.isnan(found).all() else set(np.floor(found).astype(int).tolist()), left.tolist()
+
+
+@pytest.mark.parametrize(
+    ("column", "wanted", "places", "left"),
+    [
+        (INTEGER, 103, {3}, [0.2, 0, 0, 0]),
+        (INTEGER, 103.0, {3}, [0.2, 0, 0, 0]),
+        (INTEGER, np.int64(103), {3}, [0.2, 0, 0, 0]),
+        (INTEGER, (103, 106), {3, 4, 5, 6}, [0.4, 0.4, 0, 0]),
+        (INTEGER, (102.5, 105.5), {3, 4, 5}, [0.4, 0.2, 0, 0]),
+        (INTEGER, (-1000, 101), {0, 1}, [0.4, 0, 0, 0]),
+        (INTEGER, [101, 119, 7], {1, 19}, [0.2, 0, 0.1, 0]),
+        (INTEGER, {101, 102}, {1, 2}, [0.4, 0, 0, 0]),
+        (INTEGER, None, {"null"}, [0, 0, 0, 1]),
+        (REAL, (3.0, 6.0), {3, 4, 5}, [0.4, 0.2, 0, 0]),
+        (REAL, 7.0, {7}, [0, 1, 0, 0]),
+        (REAL, (7, 7), {7}, [0, 1, 0, 0]),
+        (DAYS, "2020-01-04", {3}, [0.2, 0, 0, 0]),
+        (DAYS, date(2020, 1, 4), {3}, [0.2, 0, 0, 0]),
+        (DAYS, (date(2020, 1, 4), "2020-01-06"), {3, 4, 5}, [0.4, 0.2, 0, 0]),
+        (DAYS, ["2020-01-02", "2020-01-20"], {1, 19}, [0.2, 0, 0.1, 0]),
+        (MOMENTS, "2020-01-01T00:00:00.000003", {3}, [0.2, 0, 0, 0]),
+        (MOMENTS, (datetime(2020, 1, 1, 0, 0, 0, 3), "2020-01-01T00:00:00.000005"), {3, 4, 5}, [0.4, 0.2, 0, 0]),
+        (ZONED, datetime(2020, 1, 1, 0, 0, 0, 3, tzinfo=UTC), {3}, [0.2, 0, 0, 0]),
+    ],
+    ids=str,
+)
+def test_conditions_on_numbers_and_dates(column, wanted, places, left):
+    """One value, a range with both ends, a list, or null; values outside the bounds do no harm beside others."""
+    found, found_left = met(column, wanted)
+    assert found == places
+    assert found_left == pytest.approx(left, abs=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("column", "wanted", "places"),
+    [
+        (LIST, "c", {2}),
+        (LIST, ["c", "t"], {2, 19}),
+        (LIST, ("c", "t"), {2, 19}),
+        (LIST, {"c"}, {2}),
+        (LIST, None, {"null"}),
+        (sp.Category(list(range(20)), nullable=True), 7, {7}),
+        (sp.Category(list(range(20)), nullable=True), [7, 19], {7, 19}),
+    ],
+    ids=str,
+)
+def test_conditions_on_categories(column, wanted, places):
+    assert met(column, wanted, ONES)[0] == places
+
+
+@pytest.mark.parametrize(("wanted", "places"), [(True, {1}), (False, {0}), ([True, False], {0, 1}), (None, {"null"})])
+def test_conditions_on_truth(wanted, places):
+    model = model_of([1, 1], [3, 5], [0, 1], null=1)
+    assert met(sp.Boolean(nullable=True), wanted, model)[0] == places
+
+
+@pytest.mark.parametrize(
+    ("column", "wanted", "message"),
+    [
+        (INTEGER, 99, "is never 99 in this release; ask for values within its bounds"),
+        (INTEGER, (200, 300), "is never"),
+        (INTEGER, (105, 103), "105 is above 103; swap the two"),
+        (INTEGER, (1, 2, 3), r"takes a range as \(low, high\)"),
+        (INTEGER, 103.5, "holds whole numbers, and 103.5 is none"),
+        (INTEGER, "103", "is of type integer, which '103' is not"),
+        (INTEGER, True, "is of type integer, which True is not"),
+        (INTEGER, date(2020, 1, 4), "is of type integer, which"),
+        (INTEGER, [], "cannot be any of"),
+        (INTEGER, [103.5], "holds whole numbers, and 103.5 is none"),
+        (INTEGER, float("inf"), "holds whole numbers, and inf is none"),
+        (INTEGER, float("nan"), "holds whole numbers, and nan is none"),
+        (INTEGER, [500], "is never"),
+        (INTEGER, (103.2, 103.4), "is never"),
+        (sp.Integer(100, 119), None, "is never null"),
+        (REAL, [1.0, 2.0], "is real; ask for one value or a range"),
+        (REAL, 21.0, "is never 21.0"),
+        (REAL, (5.0, 1.0), "5.0 is above 1.0"),
+        (REAL, float("nan"), "is never nan"),
+        (DAYS, 3, "is of type date, which 3 is not"),
+        (DAYS, "yesterday", "column 'v': "),
+        (DAYS, "2021-01-01", "is never"),
+        (MOMENTS, "soon", "column 'v': "),
+        (LIST, "z", "'z' is not a value of column 'v'"),
+        (LIST, ["a", "z"], "'z' is not a value"),
+        (LIST, [], "is never"),
+        (LIST, 1, "1 is not a value"),
+        (sp.Category(list(range(20))), True, "True is not a value"),
+        (sp.Boolean(), 1, "1 is not a value"),
+        (sp.Boolean(), "yes", "'yes' is not a value"),
+    ],
+    ids=str,
+)
+def test_conditions_that_make_no_sense(column, wanted, message):
+    """The column, what was asked for, and the remedy."""
+    model = ONES if isinstance(column, (sp.Category, sp.Boolean)) else WHOLE
+    with pytest.raises(ParameterError, match=message) as caught:
+        condition("v", column, model, wanted)
+    assert "'v'" in str(caught.value)
+
+
+# ------------------------------------------------------------------------------------------------------ balance
+
+
+def shares_of(column, model, asked, law):
+    """The shares of all leaves once a column is balanced."""
+    cut, evidence = balanced("v", column, model, asked, np.array(law))
+    states = np.array(law) * evidence
+    return (states / states.sum())[cut.states] * cut.inside()
+
+
+def test_balanced_columns_have_the_shares_that_were_asked_for():
+    """Whatever the law of the states was, also where several values share a state."""
+    column = sp.Category([*"abcd"])
+    model = model_of([1] * 4, [5, 1, 3, 3], [0, 0, 1, 1])
+    wanted = {"a": 0.1, "b": 0.2, "c": 0.3, "d": 0.4}
+    for law in ([0.5, 0.5], [0.99, 0.01]):
+        assert shares_of(column, model, wanted, law) == pytest.approx([0.1, 0.2, 0.3, 0.4])
+    assert shares_of(column, model, {"b": 0.5, "c": 0.5}, [0.5, 0.5]) == pytest.approx([0, 0.5, 0.5, 0])
+    assert shares_of(column, model, {"d": 1}, [0.5, 0.5]) == pytest.approx([0, 0, 0, 1])
+
+
+def test_a_share_of_the_second_of_two():
+    """True, or the second category; nulls are not drawn."""
+    model = model_of([1, 1], [9, 1], [0, 1], null=4)
+    law = [0.6, 0.1, 0.3]
+    assert shares_of(sp.Boolean(nullable=True), model, 0.25, law) == pytest.approx([0.75, 0.25, 0])
+    assert shares_of(sp.Category(["no", "yes"], nullable=True), model, 0.5, law) == pytest.approx([0.5, 0.5, 0])
+    assert shares_of(sp.Boolean(nullable=True), model, {True: 0.5, False: 0.5}, law) == pytest.approx([0.5, 0.5, 0])
+
+
+@pytest.mark.parametrize(
+    ("column", "shares", "message"),
+    [
+        (sp.Integer(0, 3), 0.5, "balance categories or booleans"),
+        (sp.Category([*"abcd"]), 0.5, "has 4 values; give a share for each"),
+        (sp.Category([*"abcd"]), "half", "takes a share or a mapping"),
+        (sp.Category([*"abcd"]), {"z": 1.0}, "'z' is not a value"),
+        (sp.Category([*"abcd"]), {"a": 0.5}, "add up to 0.5, and not to 1"),
+        (sp.Category([*"abcd"]), {"a": 1.5, "b": -0.5}, "1.5 is not a share between 0 and 1"),
+        (sp.Category([*"abcd"]), {"a": True}, "True is not a share"),
+        (sp.Category([*"abcd"]), {"a": "1"}, "'1' is not a share"),
+        (sp.Category([*"abcd"]), {"a": float("nan"), "b": 1}, "nan is not a share"),
+        (sp.Category([*"abcd"]), {}, "add up to 0"),
+    ],
+    ids=str,
+)
+def test_shares_that_make_no_sense(column, shares, message):
+    model = model_of([1] * 4, [5, 1, 3, 3], [0, 1, 2, 3])
+    with pytest.raises(ParameterError, match=message) as caught:
+        balanced("v", column, model, shares, np.full(4, 0.25))
+    assert "'v'" in str(caught.value)
+
+
+def test_what_never_occurs_cannot_be_balanced():
+    model = model_of([1, 1], [9, 0], [0, 1])
+    with pytest.raises(ParameterError, match="never occurs in the model; leave it out"):
+        balanced("v", sp.Boolean(), model, 0.5, np.array([1.0, 0.0]))
+
+
+# ------------------------------------------------------------------------------------------------------ whole rows
+
+
+@pytest.fixture(scope="module")
+def forest():
+    """Numbers, categories, truth and days that go together."""
+    rng = np.random.default_rng(0)
+    n = 3000
+    kind = rng.integers(0, 3, n)
+    frame = pl.DataFrame(
+        {
+            "kind": np.array([*"abc"])[kind],
+            "size": 10.0 * kind + rng.random(n),
+            "rank": [None if r < 0.1 else int(k) for k, r in zip(kind, rng.random(n), strict=True)],
+            "flag": kind == 2,
+        }
+    )
+    schema = sp.Schema(
+        {
+            "kind": sp.Category([*"abc"]),
+            "size": sp.Real(0, 30),
+            "rank": sp.Integer(0, 4, nullable=True),
+            "flag": sp.Boolean(),
+        }
+    )
+    return sp.ForestSynthesizer(5).fit(frame, schema, entropy=sp.UnsafeSeededEntropy(2))
+
+
+def test_conditions_reach_the_other_columns(forest):
+    """Given a size, kind and flag are those that go with it; given two conditions, both are met."""
+    rows = forest.sample(500, seed=1, where={"size": (20, 30)})
+    assert (rows["size"] >= 20).all()
+    assert (rows["kind"] == "c").mean() > 0.9
+    assert rows["flag"].mean() > 0.9
+    rows = forest.sample(500, seed=1, where={"kind": ["a", "b"], "rank": None})
+    assert set(rows["kind"]) == {"a", "b"}
+    assert rows["rank"].null_count() == 500
+    assert len(forest.sample(0, where={"kind": "a"})) == 0
+
+
+def test_balance_and_condition_together(forest):
+    rows = forest.sample(1000, seed=1, balance={"flag": 0.5}, where={"rank": (0, 2)})
+    assert abs(rows["flag"].mean() - 0.5) < 0.01
+    assert rows["rank"].is_between(0, 2).all()
+    two = forest.sample(1000, seed=1, balance={"flag": 0.5, "kind": {"a": 0.25, "b": 0.25, "c": 0.5}})
+    assert abs((two["kind"] == "c").mean() - 0.5) < 0.01
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"where": ["kind"]}, "where is not a mapping"),
+        ({"balance": 0.5}, "balance is not a mapping"),
+        ({"where": {"colour": "red"}}, "where: 'colour' is not a column"),
+        ({"balance": {"colour": 0.5}}, "balance: 'colour' is not a column"),
+        ({"where": {"flag": True}, "balance": {"flag": 0.5}}, "'flag' is in where and in balance"),
+        ({"placement": "centre"}, "'placement' is not an option"),
+        ({"where": {"kind": "z"}}, "'z' is not a value of column 'kind'"),
+    ],
+    ids=str,
+)
+def test_options_that_make_no_sense(forest, options, message):
+    with pytest.raises(ParameterError, match=message):
+        forest.sample(5, **options)
+
+
+def test_conditions_leave_the_release_alone(forest):
+    """The next sample without conditions is as before."""
+    before = forest.sample(50, seed=1)
+    forest.sample(50, seed=1, where={"kind": "a"}, balance={"flag": 0.5})
+    assert forest.sample(50, seed=1).equals(before)

@@ -1,0 +1,68 @@
+"""Ibis tables and Dask frames, where these libraries are installed: the same cells as in memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pytest
+
+import spinney as sp
+from spinney.engines.opening import open_source
+from spinney.errors import ParameterError, SchemaError
+from spinney.schema.lattice import tree_lattice
+
+SCHEMA = sp.Schema(
+    {
+        "x": sp.Real(0, 1),
+        "n": sp.Integer(0, 9, nullable=True),
+        "k": sp.Category(["a", "b"]),
+        "t": sp.Datetime("2020-01-01", "2021-01-01"),
+    }
+)
+
+
+def make_table() -> pa.Table:
+    rng = np.random.default_rng(0)
+    moments = rng.integers(1_577_836_800, 1_609_459_200, 500).astype("datetime64[s]").astype("datetime64[us]")
+    numbers = pa.array(rng.integers(0, 10, 500), mask=rng.random(500) < 0.2)
+    return pa.table({"x": rng.random(500), "n": numbers, "k": rng.choice(["a", "b"], 500), "t": moments})
+
+
+TABLE = make_table()
+
+
+def ibis_table():
+    ibis = pytest.importorskip("ibis", reason="Ibis is not installed")
+    connection = ibis.polars.connect()
+    connection.create_table("t", TABLE)
+    return connection.table("t").filter(lambda table: table.x >= 0)
+
+
+def dask_frame():
+    dask = pytest.importorskip("dask.dataframe", reason="Dask is not installed")
+    return dask.from_pandas(TABLE.to_pandas(types_mapper=pd.ArrowDtype), npartitions=3)
+
+
+@pytest.mark.parametrize(("make", "out"), [(ibis_table, pa.Table), (dask_frame, pd.DataFrame)])
+def test_the_same_cells_and_rows(make, out):
+    """Counts, releases and types; a frame that does not fit is refused before it is computed."""
+    frame = make()
+    source = open_source(frame, SCHEMA)
+    lattice = tree_lattice(SCHEMA)
+    found, expected = source.count_cells(lattice), open_source(TABLE, SCHEMA).count_cells(lattice)
+    assert source.n_rows == 500
+    np.testing.assert_array_equal(found.true_codes, expected.true_codes)
+    np.testing.assert_array_equal(found.true_counts, expected.true_counts)
+    rows = [
+        sp.ForestSynthesizer(3)
+        .fit(table, SCHEMA, entropy=sp.UnsafeSeededEntropy(1))
+        .sample(20, seed=1, frame="pyarrow")
+        for table in (frame, TABLE)
+    ]
+    assert rows[0].equals(rows[1])
+    assert isinstance(sp.synthesize(frame, SCHEMA, n_rows=3, engine="memory"), out)
+    with pytest.raises(SchemaError, match="column 'x' is in the table but not in the schema"):
+        open_source(frame, sp.Schema({"n": SCHEMA["n"]}))
+    with pytest.raises(ParameterError, match="does not go with"):
+        open_source(frame, SCHEMA, engine="polars")
