@@ -162,7 +162,7 @@ def test_the_output_is_checked_before_the_table_is_read(
     def read_nothing(*_: Any, **__: Any) -> None:
         raise AssertionError("the table was read")
 
-    monkeypatch.setattr("spinney.synthesizers.forest.open_source", read_nothing)
+    monkeypatch.setattr("spinney.synthesizers.base.open_source", read_nothing)
     run = spinney("fit", table, "--schema", schema, "--epsilon", "1", "--out", out)
     assert run.status == 2
     assert "exists" in run.err

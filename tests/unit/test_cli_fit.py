@@ -181,7 +181,7 @@ def test_a_pure_ledger_says_how_a_forest_can_be_had(tmp_path: Path, out: Path, m
     spinney("ledger", pure, "--limit", "2")
     spinney("ledger", with_delta, "--limit", "2", "--delta", "1e-5")
     with monkeypatch.context() as patched:
-        patched.setattr("spinney.synthesizers.forest.open_source", None)
+        patched.setattr("spinney.synthesizers.base.open_source", None)
         run = spinney(*common, pure)
     assert run.status == 1
     assert "--delta 0" in run.err

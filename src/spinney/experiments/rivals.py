@@ -30,8 +30,8 @@ from spinney.experiments.rivals_wording import DELTA, draw, table, verdict
 from spinney.privacy.budget import Unit
 from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.synthesizers.automatic import paper_cutoff, paper_threshold
-from spinney.synthesizers.base import Synthesizer
 from spinney.synthesizers.grid import GridSynthesizer
+from spinney.synthesizers.partition import PartitionSynthesizer
 from spinney.synthesizers.tree import KDTreeSynthesizer
 
 # Wide enough for their random points, normal around 0 with deviation 500, which no table's bounds should cut.
@@ -82,7 +82,7 @@ def _run(params: Params, task: Task, inputs: Inputs) -> Record:
     )
 
 
-def _ours(task: Task, n_rows: int) -> Synthesizer:
+def _ours(task: Task, n_rows: int) -> PartitionSynthesizer:
     method, epsilon = task["method"], task["epsilon"]
     if method.startswith("grid"):
         return GridSynthesizer(epsilon, bins=task.get("bins"), placement="centre")

@@ -21,8 +21,8 @@ from spinney.experiments.framework import Experiment, Inputs
 from spinney.experiments.results import Params, Record, Results, Task
 from spinney.experiments.wording import markdown_table, number, points
 from spinney.metrics import mmd_bound_from_sup
-from spinney.synthesizers.base import Synthesizer
 from spinney.synthesizers.grid import GridSynthesizer
+from spinney.synthesizers.partition import PartitionSynthesizer
 from spinney.theory import gaussian_bound, n_grid_bins, rounding_bound, suggest_threshold
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ def _run(params: Params, task: Task, inputs: Inputs) -> Record:
     kappa = inputs.keep(("kappa", n_axes), lambda: trials.own_kappa(points, gamma=gamma))
     if task["method"] == "nothing":
         return {"mmd": trials.rounded(math.sqrt(kappa)), "n_bins": 0}
-    model: Synthesizer = trials.tree("spinney", task["epsilon"])
+    model: PartitionSynthesizer = trials.tree("spinney", task["epsilon"])
     if task["method"] == "paper":
         width = task["bin_width"]
         threshold = suggest_threshold(

@@ -16,7 +16,7 @@ from spinney.experiments.results import Record
 from spinney.metrics import kernel_metric, rkhs_distance
 from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.schema.table import Schema
-from spinney.synthesizers.base import Synthesizer
+from spinney.synthesizers.partition import PartitionSynthesizer
 from spinney.synthesizers.tree import KDTreeSynthesizer
 
 Points = NDArray[np.float64]  # (n, d)
@@ -41,7 +41,7 @@ def tree(method: str, epsilon: str, **options: Any) -> KDTreeSynthesizer:
 
 
 def trial(
-    model: Synthesizer, points: Points, schema: Schema, *, method: str, gamma: float, kappa: float, seed: int
+    model: PartitionSynthesizer, points: Points, schema: Schema, *, method: str, gamma: float, kappa: float, seed: int
 ) -> Record:
     """Fit and measure: the distance, the number of bins, and the depths of the plan."""
     model.fit(points, schema, entropy=UnsafeSeededEntropy(seed))

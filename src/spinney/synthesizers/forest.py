@@ -2,30 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
-from typing import Any, Literal, Self
+from typing import Any, Literal
 
 import numpy as np
 
-from spinney.engines.opening import open_source
 from spinney.engines.source import Source
-from spinney.errors import InputError, ParameterError, SchemaError
+from spinney.errors import ParameterError, SchemaError
 from spinney.forest.columns import NoisyColumn, column_lattice, has_classes, release_classes
 from spinney.forest.design import Design, design
 from spinney.forest.grow import grow
 from spinney.forest.purse import Purse
-from spinney.privacy.budget import Unit, parse_delta, parse_epsilon, parse_share
-from spinney.privacy.entropy import Entropy, SystemEntropy
-from spinney.privacy.ledger import Ledger, NotPrivate
+from spinney.privacy.entropy import Entropy
+from spinney.privacy.ledger import Ledger
 from spinney.release.explain import Explanation
 from spinney.release.forest import ForestRelease, released
 from spinney.release.obey import possible_pairs, told_apart
 from spinney.schema.columns import Identifier
 from spinney.schema.table import Schema
-from spinney.synthesizers.bounds import find_bounds, with_widest_bounds
-from spinney.synthesizers.front_door import FrontDoor
-from spinney.synthesizers.settings import checked_rows
+from spinney.synthesizers.base import PublicFacts, Synthesizer
 
 Quality = Literal["fast", "high"]
 QUALITIES: tuple[Quality, ...] = ("fast", "high")
@@ -35,16 +31,7 @@ QUALITIES: tuple[Quality, ...] = ("fast", "high")
 _CLASSES_SHARE = Fraction(1, 25)
 
 
-@dataclass(frozen=True, slots=True)
-class Budget:
-    """What is left to spend."""
-
-    epsilon: Fraction
-    delta: Fraction
-    unit: Unit
-
-
-class ForestSynthesizer(FrontDoor):
+class ForestSynthesizer(Synthesizer):
     """Synthetic rows for tables of many and mixed columns: numbers, categories, dates, nulls.
 
     Every column gets a tree of its own; pairs of columns, or triples with a target, are counted together where
@@ -69,6 +56,9 @@ class ForestSynthesizer(FrontDoor):
     """
 
     release_: ForestRelease
+    design_: Design
+
+    _pays_before_counting = True
 
     def __init__(
         self,
@@ -89,59 +79,14 @@ class ForestSynthesizer(FrontDoor):
         self.bounds_share = bounds_share
         self.assumed_rows = assumed_rows
 
-    def fit(
-        self,
-        frame: Any,
-        schema: Schema,
-        *,
-        ledger: Ledger | None = None,
-        entropy: Entropy | None = None,
-        engine: str | None = None,
-    ) -> Self:
-        """Spend (epsilon, delta) on a private table.
-
-        Args:
-            frame: a pandas, polars or pyarrow table, a numeric numpy array with the schema's columns in order, or what
-                need not fit into memory: the path of Parquet or CSV files, a polars LazyFrame, a DuckDB relation, a
-                Spark DataFrame, an Ibis table, a Dask frame.
-            schema: what is public about the table.
-            ledger: an account shared by several releases of the same people; by default a new one for this fit.
-            entropy: leave it out. Tests and figures may pass `UnsafeSeededEntropy`, which brands the release.
-            engine: what reads the table, where there is a choice: "polars", "duckdb" or "spark" for Parquet files,
-                "memory" to read the table once and hold it. Releases do not depend on it.
-        """
-        epsilon, delta, unit = parse_epsilon(self.epsilon), parse_delta(self.delta), Unit.parse(self.unit)
-        bounds_share, assumed_rows = parse_share(self.bounds_share, "bounds_share"), checked_rows(self.assumed_rows)
-        if self.quality not in QUALITIES:
-            raise ParameterError(f"quality={self.quality!r} is not 'fast' or 'high'")
-        table = open_source(frame, schema, engine=engine)
-        self._check_columns(schema)
-        if unit.n_is_public and table.n_rows == 0:
-            raise InputError("the table has no rows; there is nothing to release")
-        source = SystemEntropy() if entropy is None else entropy
-        books = Ledger(limit=epsilon, delta=delta, unit=unit, parent=ledger)
-        books.require(epsilon, unit=unit, delta=delta)
-
-        bounds_epsilon = epsilon * bounds_share if schema.columns_awaiting_bounds("private") else Fraction(0)
-        budget = Budget(epsilon - bounds_epsilon, delta, unit)
-        n_rows = table.n_rows if unit.n_is_public else assumed_rows
-        # A design that cannot work is refused, and unreadable values come to light, before anything is paid for.
-        self._design(with_widest_bounds(schema), n_rows, budget)
-        table.check_values()
-        if schema.has_data_derived_bounds:
-            books.brand(NotPrivate(note="bounds were read off the data"))
-        if schema.awaits_bounds:
-            table = table.with_schema(find_bounds(table, bounds_epsilon, books, source))
-        self.release_, self.design_ = self._release(table, n_rows, budget, books, source)
-        self.ledger_ = books if ledger is None else ledger
-        return self
-
     def explain(self) -> Explanation:
         """What was looked at together and why, the columns' bins, and the shares of the budget."""
         self._fitted()
         return self.release_.explain()
 
-    def _check_columns(self, schema: Schema) -> None:
+    def _check(self, schema: Schema) -> None:
+        if self.quality not in QUALITIES:
+            raise ParameterError(f"quality={self.quality!r} is not 'fast' or 'high'")
         if all(isinstance(column, Identifier) for column in schema.values()):
             raise SchemaError("all columns are identifiers, which are made afresh; there is nothing to learn")
         if self.target is None:
@@ -151,33 +96,35 @@ class ForestSynthesizer(FrontDoor):
         if isinstance(schema[self.target], Identifier):
             raise ParameterError(f"target={self.target!r} is an identifier, which nothing can be about")
 
-    def _design(self, schema: Schema, n_rows: int, budget: Budget, classes: NoisyColumn | None = None) -> Design:
+    def _rehearse(self, facts: PublicFacts) -> None:
+        self._design(facts)
+
+    def _design(self, facts: PublicFacts, classes: NoisyColumn | None = None) -> Design:
+        schema = facts.schema
         names = _modelled(schema)
         return design(
             [column_lattice(schema, name).axes[0] for name in names],
-            n_rows=n_rows,
-            epsilon=budget.epsilon,
-            delta=budget.delta,
-            unit=budget.unit,
+            n_rows=facts.n_rows,
+            epsilon=facts.epsilon,
+            delta=facts.delta,
+            unit=facts.unit,
             target=None if self.target is None else names.index(self.target),
             required=[_in_order(names.index(rule.column), names.index(rule.other)) for rule in schema.rules],
             is_rich=self.quality == "high",
             class_size=None if classes is None else float(np.sort(classes.noisy_counts)[-2]),
         )
 
-    def _release(
-        self, table: Source, n_rows: int, budget: Budget, books: Ledger, entropy: Entropy
-    ) -> tuple[ForestRelease, Design]:
+    def _release(self, table: Source, facts: PublicFacts, books: Ledger, entropy: Entropy) -> ForestRelease:
         schema = table.schema
         names = _modelled(schema)
         lattices = [column_lattice(schema, name) for name in names]
         classes = None
         if self.target is not None and has_classes(lattices[names.index(self.target)].axes[0]):
-            epsilon = budget.epsilon * _CLASSES_SHARE
+            epsilon = facts.epsilon * _CLASSES_SHARE
             lattice = lattices[names.index(self.target)]
             classes = release_classes(table, lattice, epsilon=epsilon, ledger=books, entropy=entropy)
-            budget = replace(budget, epsilon=budget.epsilon - epsilon)
-        plan = self._design(schema, n_rows, budget, classes)
+            facts = replace(facts, epsilon=facts.epsilon - epsilon)
+        plan = self._design(facts, classes)
         forest = grow(
             table,
             lattices,
@@ -193,9 +140,8 @@ class ForestSynthesizer(FrontDoor):
         described = {"structure": plan.structure, **plan.plan.to_dict()}
         card = self._card(table, books, plan=described, released=released(columns, forest.model))
         looked_at = tuple(tuple(names[column] for column in clique) for clique in forest.cliques)
-        return ForestRelease(
-            columns, forest.model, card, looked_at=looked_at, noisy_total=round(forest.noisy_total)
-        ), plan
+        self.design_ = plan
+        return ForestRelease(columns, forest.model, card, looked_at=looked_at, noisy_total=round(forest.noisy_total))
 
 
 def _modelled(schema: Schema) -> list[str]:

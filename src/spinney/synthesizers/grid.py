@@ -11,11 +11,12 @@ from spinney.privacy.budget import parse_fraction, parse_length
 from spinney.schema.lattice import Lattice, grid_lattice
 from spinney.schema.table import Schema
 from spinney.synthesizers.automatic import grid_bins, grid_threshold
-from spinney.synthesizers.base import PublicFacts, Synthesizer
+from spinney.synthesizers.base import PublicFacts
+from spinney.synthesizers.partition import PartitionSynthesizer
 from spinney.synthesizers.settings import parse_threshold
 
 
-class GridSynthesizer(Synthesizer):
+class GridSynthesizer(PartitionSynthesizer):
     """Synthetic rows from a fixed grid: noise on every cell, cells below a threshold removed.
 
     Args:

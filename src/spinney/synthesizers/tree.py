@@ -26,7 +26,8 @@ from spinney.synthesizers.automatic import (
     privtree_depths,
     privtree_threshold,
 )
-from spinney.synthesizers.base import PublicFacts, Synthesizer
+from spinney.synthesizers.base import PublicFacts
+from spinney.synthesizers.partition import PartitionSynthesizer
 from spinney.synthesizers.settings import parse_cutoff, parse_threshold
 
 _PAPER_TREE_SHARE = Fraction(1, 2)
@@ -37,7 +38,7 @@ _FOCUSES = ("density", "small areas")
 _SMALL_AREAS_SHARE = Fraction(1, 5)
 
 
-class KDTreeSynthesizer(Synthesizer):
+class KDTreeSynthesizer(PartitionSynthesizer):
     """Synthetic rows from a KD-tree that splits at midpoints on cyclic axes, deeper where there are more rows.
 
     >>> import numpy as np, spinney as sp
