@@ -112,6 +112,11 @@ class Benchmark:
         except subprocess.TimeoutExpired:
             found = {"note": f"stopped after {2 * PEER_LIMIT:g} s"}
         self.figures["peers"] = found
+        if "seconds" in found:
+            n_rows = min(PEER_ROWS, self._n_rows)
+            self._judge(
+                f"fit of {n_rows / 1e6:g}M x 5 rows, against MST of mbi", found["ours"] / found["seconds"], 0.01, "x"
+            )
 
     def _clusters(self) -> Path:
         return self._written("rows", clusters, self._n_rows)
