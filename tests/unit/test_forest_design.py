@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 
 import spinney as sp
 from forests import exact_purse
+from spinney.engines.opening import open_source
 from spinney.errors import BudgetError, ParameterError
-from spinney.forest.columns import column_lattice
+from spinney.forest.columns import column_lattice, release_classes
 from spinney.forest.design import design
 from spinney.forest.plan import Shape, forest_plan
 from spinney.forest.purse import Purse
@@ -321,6 +322,23 @@ def test_a_purse_adds_the_noise_of_its_plan():
             noise = purse.noisy_counts(np.full(10_000, 50, dtype=np.int64), stage) - 50
             assert noise.std() / purse.plan.deviation(stage) == pytest.approx(1, abs=0.06)
             assert abs(noise.mean()) < 4 * purse.plan.deviation(stage) / 100
+
+
+@pytest.mark.parametrize("unit", ["replace-one", "add-remove"])
+def test_classes_get_the_noise_that_they_were_charged_for(unit):
+    """Over ten thousand classes, all but one of them empty: of scale factor / epsilon, neither half nor twice that."""
+    schema = sp.Schema({"kind": sp.Category([f"k{i}" for i in range(10_000)])})
+    source = open_source(pa.table({"kind": ["k7"]}), schema)
+    ledger = sp.Ledger(limit="0.1", unit=unit)
+    epsilon = Fraction(1, 10)
+    noisy = release_classes(
+        source, column_lattice(schema, "kind"), epsilon=epsilon, ledger=ledger, entropy=UnsafeSeededEntropy(4)
+    )
+    assert ledger.spent == epsilon
+    scale = Unit.parse(unit).factor / 0.1
+    assert noisy.noisy_counts.std() / (2**0.5 * scale) == pytest.approx(1, abs=0.06)
+    assert noisy.deviation == pytest.approx(2**0.5 * scale)
+    assert np.unique(noisy.noisy_counts).size > scale, "empty classes get noise like all others"
 
 
 def table(n_rows):

@@ -239,6 +239,20 @@ def exponentials() -> tuple[NDArray[np.float64], NDArray[np.float64]]:
 
 
 @compiled
+def exp_of_minus(exponent: float, wholes: NDArray[np.float64], parts: NDArray[np.float64]) -> float:
+    """exp(-exponent) within 12 roundings, with +, -, *, / and the tables of `exponentials` alone; 0 from 64 on."""
+    if exponent >= _N_PARTS:
+        return 0.0
+    whole = int(exponent)
+    rest = exponent - whole
+    part = int(rest * _N_PARTS)
+    r = rest - part / _N_PARTS
+    # exp(-r) by its series: r < 1/64, so what is left out is below 2^-54.
+    series = 1 - r * (1 - r / 2 * (1 - r / 3 * (1 - r / 4 * (1 - r / 5 * (1 - r / 6)))))
+    return float(wholes[whole] * parts[part] * series)
+
+
+@compiled
 def _judge(
     proposed: Integers,
     words: Words,
@@ -253,15 +267,7 @@ def _judge(
     for i in range(proposed.size):
         distance = abs(np.float64(proposed[i])) - centre
         exponent = distance * distance * inverse
-        chance = 0.0
-        if exponent < _N_PARTS:
-            whole = int(exponent)
-            rest = exponent - whole
-            part = int(rest * _N_PARTS)
-            r = rest - part / _N_PARTS
-            # exp(-r) by its series: r < 1/64, so what is left out is below 2^-54.
-            series = 1 - r * (1 - r / 2 * (1 - r / 3 * (1 - r / 4 * (1 - r / 5 * (1 - r / 6)))))
-            chance = wholes[whole] * parts[part] * series
+        chance = exp_of_minus(exponent, wholes, parts)
         scaled = chance * 4294967296.0
         word = np.float64(words[i])
         if word + 1 <= scaled - _MARGIN:

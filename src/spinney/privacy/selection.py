@@ -24,7 +24,7 @@ from spinney.errors import ParameterError
 from spinney.privacy.discrete import arb_fraction
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.exact import scaled_bounds
-from spinney.privacy.gaussian import exponentials
+from spinney.privacy.gaussian import exp_of_minus, exponentials
 
 Scores = NDArray[np.int64]
 
@@ -32,7 +32,6 @@ Scores = NDArray[np.int64]
 LARGEST_SCORE = 2**61
 
 _WORD = 32
-_N_PARTS = 64
 # Cumulative weights of n candidates are off by less than (n + 512) times this share of the total.
 _MARGIN = 2.0**-52
 _EXTRA = 512
@@ -102,12 +101,5 @@ def _accumulate(
     total = 0.0
     for i in range(gaps.size):
         exponent = np.float64(gaps[i]) * rate
-        if exponent < _N_PARTS:
-            whole = int(exponent)
-            rest = exponent - whole
-            part = int(rest * _N_PARTS)
-            r = rest - part / _N_PARTS
-            # exp(-r) by its series: r < 1/64, so what is left out is below 2^-54.
-            series = 1 - r * (1 - r / 2 * (1 - r / 3 * (1 - r / 4 * (1 - r / 5 * (1 - r / 6)))))
-            total += wholes[whole] * parts[part] * series
+        total += exp_of_minus(exponent, wholes, parts)
         cumulative[i] = total
