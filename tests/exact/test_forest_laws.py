@@ -39,6 +39,7 @@ from spinney.forest import columns
 from spinney.forest.columns import column_lattice, release_column
 from spinney.forest.plan import Shape, forest_plan
 from spinney.forest.purse import Purse
+from spinney.forest.rounds import model_table
 from spinney.forest.structure import Parts, choose_tree, n_choices
 from spinney.partition.plan import SplitPlan
 from spinney.privacy.budget import Unit
@@ -200,6 +201,11 @@ def state_tables(draw, *, with_drawn=False):
     return sizes, rows, seed
 
 
+def tables_of(drawn, cliques, sizes, total):
+    """What a model expects, by rows drawn from it."""
+    return [model_table(drawn, clique, sizes, total) for clique in cliques]
+
+
 def some_shares(sizes, n_classes, seed):
     """P(state | class) for every column, and the sizes of the classes."""
     rng = np.random.default_rng(seed)
@@ -231,7 +237,9 @@ def test_distances_are_those_of_the_definition(drawn, total):
     sizes, rows, from_model, _ = drawn
     columns_ = range(len(sizes))
     cliques = [(i, j) for i in columns_ for j in columns_ if i < j] + [tuple(columns_)[:3]]
-    found = true_distances(rows_of(rows, sizes), np.array(from_model, dtype=np.int32).T, cliques, total)
+    found = true_distances(
+        rows_of(rows, sizes), cliques, tables_of(np.array(from_model, dtype=np.int32).T, cliques, sizes, total)
+    )
     expected = [slow_distance(rows, from_model, clique, sizes, total) for clique in cliques]
     assert found.tolist() == pytest.approx(expected, abs=1)
 
@@ -275,9 +283,9 @@ def test_distances_change_by_their_sensitivity_at_most(unit):
     drawn = np.array([(0, 0, 0), (1, 2, 1), (1, 0, 0)], dtype=np.int32).T
     worst = 0
     for total, rows in product((0.0, 2.5, 4.0), TABLES):
-        here = true_distances(rows_of(rows, SMALL), drawn, cliques, total)
+        here = true_distances(rows_of(rows, SMALL), cliques, tables_of(drawn, cliques, SMALL, total))
         for other in neighbouring_rows(rows, SMALL, unit):
-            there = true_distances(rows_of(other, SMALL), drawn, cliques, total)
+            there = true_distances(rows_of(other, SMALL), cliques, tables_of(drawn, cliques, SMALL, total))
             worst = max(worst, int(np.abs(here - there).max()))
     assert worst == GAP_STEPS * unit.factor
 

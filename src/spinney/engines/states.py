@@ -148,23 +148,19 @@ def _fill(table: Table, cut: Cut, row: States) -> None:
 
 
 def true_distances(
-    rows: StateRows, drawn: NDArray[np.int32], cliques: Sequence[Clique], total: float
+    rows: StateRows, cliques: Sequence[Clique], expected: Sequence[NDArray[np.float64]]
 ) -> NDArray[np.int64]:
-    """How far the tables of cliques are from those of rows drawn from a model (n_columns, n_drawn). SENSITIVE.
+    """How far the tables of cliques are from public ones that a model expects, sum |n_cell - e_cell|. SENSITIVE.
 
-    sum over cells of |n_cell - expected|, in steps of 1 / GAP_STEPS, `expected` being counts of drawn rows scaled to
-    `total`. One row more or less changes it by GAP_STEPS at most, another row in its place by twice that.
+    In steps of 1 / GAP_STEPS. One row more or less changes it by GAP_STEPS at most, another row in its place by twice
+    that.
     """
-    scale = GAP_STEPS * total / drawn.shape[1]
 
-    def distance(clique: Clique) -> int:
-        true_table = rows.true_table(clique)
-        codes = np.ravel_multi_index(tuple(drawn[column] for column in clique), true_table.shape)
-        expected = np.rint(scale * np.bincount(codes, minlength=true_table.size)).astype(np.int64)
-        return int(np.abs(GAP_STEPS * true_table.ravel() - expected).sum())
+    def distance(clique: Clique, table: NDArray[np.float64]) -> int:
+        return int(np.abs(GAP_STEPS * rows.true_table(clique) - np.rint(GAP_STEPS * table).astype(np.int64)).sum())
 
     with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        return np.fromiter(pool.map(distance, cliques), dtype=np.int64, count=len(cliques))
+        return np.fromiter(pool.map(distance, cliques, expected), dtype=np.int64, count=len(cliques))
 
 
 @compiled

@@ -63,13 +63,12 @@ def measure_rounds(
         model = refit(measurements, steps=_STEPS)
         cliques = _open_cliques(rows.sizes, design, [m.columns for m in measurements], rng)
         drawn = draw_states(model, _N_DRAWN, rng)
-        gaps = true_distances(rows, drawn, cliques, total)
-        expected_noise = [_noise(model_table(drawn, clique, rows.sizes, total), deviation, least) for clique in cliques]
-        true_scores = gaps - np.rint(GAP_STEPS * np.array(expected_noise)).astype(np.int64)
-        clique = cliques[purse.choice(true_scores, sensitivity=sensitivity)]
-        expected = model_table(drawn, clique, rows.sizes, total)
-        by = design.target if design.target in clique else None
-        measurements.append(measure(rows, clique, expected, purse, stage="cliques", least=least, by=by))
+        expected = [model_table(drawn, clique, rows.sizes, total) for clique in cliques]
+        noise = np.array([_noise(table, deviation, least) for table in expected])
+        true_scores = true_distances(rows, cliques, expected) - np.rint(GAP_STEPS * noise).astype(np.int64)
+        pick = purse.choice(true_scores, sensitivity=sensitivity)
+        by = design.target if design.target in cliques[pick] else None
+        measurements.append(measure(rows, cliques[pick], expected[pick], purse, stage="cliques", least=least, by=by))
     return measurements
 
 
