@@ -110,6 +110,10 @@ class WatchedCounts:
         self.charged_at_touch.append(self._ledger.spent)
         return getattr(self._counts, name)
 
+    def __len__(self) -> int:
+        self.charged_at_touch.append(self._ledger.spent)
+        return len(self._counts)
+
 
 def charge_before_touch(release: Release) -> float:
     """Every look at the counts comes after the whole charge; where the budget forbids the charge, none comes."""
@@ -224,7 +228,7 @@ def same_words_in_every_release(counts: Any, *, plan: SplitPlan, ledger: Ledger,
 
 def charge_after_touch(counts: Any, *, plan: SplitPlan, ledger: Ledger, entropy: Any) -> NoisyBins:
     """A sanity check on the counts, and then the charge."""
-    if counts.true_counts.sum() < 0:
+    if counts.true_total() < 0:
         raise ValueError
     return release_tree(counts, plan=plan, ledger=ledger, entropy=entropy)
 

@@ -343,6 +343,7 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         "spark.log.level": "OFF",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.session.timeZone": "America/New_York",
+        "spark.sql.parquet.datetimeRebaseModeInRead": "CORRECTED",  # as from 4.0 on, unless told
         "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
     }
     for name, value in settings.items():

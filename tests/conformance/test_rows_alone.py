@@ -92,7 +92,8 @@ def cells(frame, column: Column) -> list[tuple[int, int]]:
     """Codes and true counts of a table of one column."""
     schema = sp.Schema({"v": column})
     counts = count_cells(open_table(frame, schema), tree_lattice(schema))
-    return sorted(zip(counts.true_codes[:, 0].tolist(), counts.true_counts.tolist(), strict=True))
+    codes, n_rows = counts.distinct()
+    return sorted(zip(codes[:, 0].tolist(), n_rows.tolist(), strict=True))
 
 
 def csv_cells(folder: Path, texts: list[str], column: Column) -> list[tuple[int, int]]:

@@ -6,13 +6,14 @@ import os
 import signal
 from pathlib import Path
 
-import numpy as np
+import narwhals as nw
 import pandas as pd
 import pyarrow as pa
 import pytest
 
 import spinney as sp
-from hard_values import hard_table, spark_frame
+from counted import same_cells
+from hard_values import collect, hard_table, spark_frame
 from spinney.engines.frames import open_table
 from spinney.engines.memory import count_cells, true_extremes
 from spinney.engines.spark import SparkSource
@@ -29,13 +30,12 @@ def square_frame(spark):
 
 
 def in_memory(frame) -> pa.Table:
-    return frame.toArrow()
+    return collect(nw.from_native(frame))
 
 
 def same_counts(source, frame, schema):
     lattice = tree_lattice(schema)
-    got, expected = source.count_cells(lattice), count_cells(open_table(frame, schema), lattice)
-    return np.array_equal(got.true_codes, expected.true_codes) and np.array_equal(got.true_counts, expected.true_counts)
+    return same_cells(source.count_cells(lattice), count_cells(open_table(frame, schema), lattice))
 
 
 MODELS = {
@@ -96,7 +96,6 @@ def test_types_are_checked_before_any_job(spark, square_frame):
         "x: describe": (square_frame.selectExpr("x", "y", "1 AS z"), "'z' is in the table but not in the schema"),
         "y gone": (square_frame.select("x"), "'y' is in the schema but not in the table"),
         "a text": (square_frame.selectExpr("CAST(x AS string) AS x", "y"), "'x' has type string.*does not fit real"),
-        "a decimal": (square_frame.selectExpr("CAST(x AS decimal(9, 2)) AS x", "y"), "'x'.*decimal.*cast it to double"),
         "a map": (square_frame.selectExpr("map('a', x) AS x", "y"), "'x' has type map"),
     }
     for frame, words in wrong.values():
@@ -110,6 +109,8 @@ def test_types_are_checked_before_any_job(spark, square_frame):
 
 def test_collations_and_columns_of_nulls(spark):
     """Texts that a collation takes for equal stay apart; a column without a type is all null."""
+    if int(spark.version.partition(".")[0]) < 4:
+        pytest.skip(f"PySpark {spark.version} knows no collations")
     frame = spark.sql(
         "SELECT c COLLATE UTF8_LCASE AS c, NULL AS n, NULL AS d FROM VALUES ('red'), ('RED'), ('RED') t(c)"
     )
@@ -183,7 +184,8 @@ def test_a_file_that_is_gone(spark, square_frame, tmp_path):
     next(tmp_path.glob("*.parquet")).unlink()
     ledger = sp.Ledger(limit=1)
     model = sp.KDTreeSynthesizer(epsilon=1)
-    with pytest.raises(InputError, match=r"Spark failed while counting.*NOT_EXIST"):
+    condition = "_LEGACY_ERROR_TEMP_2055" if spark.version.startswith("3.") else "NOT_EXIST"
+    with pytest.raises(InputError, match=rf"Spark failed while counting.*{condition}"):
         model.fit(frame, SQUARE, ledger=ledger)
     assert not ledger.events
     assert not hasattr(model, "release_")

@@ -8,6 +8,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
+from counted import as_rows
 from drawn import MODEST, any_lattices, small_lattices, tables
 from spinney.partition import kdtree
 from spinney.partition.counts import CellCounts
@@ -24,9 +25,9 @@ from twins import enumerated_grid, recursive_binning, split_rule, unpack
 LOUD = Fraction(2000)
 
 
-def counted(rows, lattice) -> CellCounts:
+def counted(rows, lattice, form=CellCounts.from_codes) -> CellCounts:
     cells = np.array(rows, dtype=np.int64).reshape(len(rows), lattice.n_axes)
-    return CellCounts.from_codes(lattice, interleave(cells, lattice))
+    return form(lattice, interleave(cells, lattice))
 
 
 @st.composite
@@ -58,7 +59,8 @@ def test_growth_is_recursive_binning(drawn, data) -> None:
     """Leaves, their counts and the roots of empty space are those of Algorithm 3 on points in boxes."""
     lattice, rows = drawn
     plan = data.draw(plans(lattice))
-    growth = _grow_without_noise(counted(rows, lattice), plan)
+    form = data.draw(st.sampled_from([CellCounts.from_codes, as_rows]))
+    growth = _grow_without_noise(counted(rows, lattice, form), plan)
     twin = recursive_binning(rows, lattice, split_rule(plan), plan.max_depth)
 
     leaves = named(np.concatenate(growth.leaf_codes), np.concatenate(growth.leaf_depths))

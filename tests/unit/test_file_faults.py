@@ -104,7 +104,7 @@ def test_damaged_compression(tmp_path):
 def test_another_schema_in_the_middle(folder, monkeypatch, change, message):
     """Found before any row of any file is read."""
     pq.write_table(change(part(1)), folder / "b.parquet")
-    monkeypatch.setattr(files.ParquetFile, "_read", lambda *_: pytest.fail("rows were read"))
+    monkeypatch.setattr(files.ParquetFile, "_read_groups", lambda *_: pytest.fail("rows were read"))
     refused(folder, SchemaError, rf"b\.parquet': {message}")
 
 
@@ -175,12 +175,12 @@ def test_a_file_that_changes_between_passes(folder, n_rows, engine):
 def test_a_file_that_changes_during_a_pass(folder):
     """Even if its rows were handed out already."""
     source = open_source(folder, SCHEMA)
-    batches = source._batches(SCHEMA)
-    next(batches)
+    pieces = source._pieces(SCHEMA)
+    next(pieces).read()
     with (folder / "a.parquet").open("ab") as file:
         file.write(b"more")
     with pytest.raises(InputError, match=r"a\.parquet': the file changed while it was read"):
-        list(batches)
+        [piece.read() for piece in pieces]
 
 
 def test_a_csv_that_shrinks(tmp_path):
@@ -268,25 +268,25 @@ def test_a_full_disk(job, monkeypatch):
     assert spent(job) == 1
 
 
-@pytest.mark.parametrize("at", ["opening", "first batch", "second file"])
+@pytest.mark.parametrize("at", ["opening", "first piece", "second file"])
 def test_interruptions(job, monkeypatch, at):
     """Ctrl-C while the table is read: status 130, no release, nothing left behind, nothing charged."""
     arguments, out = job
-    read, n_reads = files.ParquetFile._read, 0
+    pieces, n_pieces = files.ParquetFile._pieces, 0
 
     def interrupted(file, schema):
-        nonlocal n_reads
-        for batch in read(file, schema):
-            n_reads += 1
-            if n_reads == (2 if at == "second file" else 1):
+        nonlocal n_pieces
+        for piece in pieces(file, schema):
+            n_pieces += 1
+            if n_pieces == (2 if at == "second file" else 1):
                 raise KeyboardInterrupt
-            yield batch
+            yield piece
 
     def at_once(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(
-        files.ParquetFile, "_types" if at == "opening" else "_read", at_once if at == "opening" else interrupted
+        files.ParquetFile, "_types" if at == "opening" else "_pieces", at_once if at == "opening" else interrupted
     )
     run = spinney(*arguments)
     assert run.status == 130
@@ -306,8 +306,8 @@ def sleep(*_):
     time.sleep(600)
 
 if sys.argv[1] == "reading":
-    read = files.ParquetFile._read
-    files.ParquetFile._read = lambda file, schema: sleep() if file.path.endswith("b.parquet") else read(file, schema)
+    pieces = files.ParquetFile._pieces
+    files.ParquetFile._pieces = lambda file, schema: (sleep if "b.parquet" in file.path else pieces)(file, schema)
 else:
     from spinney.release import storage
     storage.write_whole = lambda path, write, overwrite: spinney.files.write_whole(

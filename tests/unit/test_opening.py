@@ -44,7 +44,8 @@ TABLE = make_table()
 
 def counts(source):
     found = source.count_cells(tree_lattice(source.schema))
-    return found.true_codes.tolist(), found.true_counts.tolist()
+    codes, counts = found.distinct()
+    return codes.tolist(), counts.tolist()
 
 
 EXPECTED = counts(open_source(TABLE, SCHEMA))
@@ -100,9 +101,9 @@ def test_large_row_groups_come_in_slices(path, monkeypatch):
     """Groups beyond the limit are cut, small ones are gathered, and the cells are the same."""
     sizes = {}
     for limit in (200, 1000 * 16, 1 << 27):
-        monkeypatch.setattr(files, "_BATCH_BYTES", limit)
+        monkeypatch.setattr(files, "PIECE_BYTES", limit)
         source = open_source(path, SCHEMA)
-        sizes[limit] = [batch.n_rows for batch in source._batches(SCHEMA)]
+        sizes[limit] = [piece.n_rows for piece in source._pieces(SCHEMA)]
         assert counts(source) == EXPECTED
     assert max(sizes[200]) <= 4
     assert sizes[1000 * 16] == [270, 130]
@@ -118,8 +119,8 @@ def test_wide_tables_come_in_shorter_batches():
 def test_memory_reads_once(path, monkeypatch):
     """A held table is read when it is first asked for, and not again."""
     reads = []
-    read = files.ParquetFile._read
-    monkeypatch.setattr(files.ParquetFile, "_read", lambda file, schema: reads.append(schema) or read(file, schema))
+    read = files.ParquetFile._pieces
+    monkeypatch.setattr(files.ParquetFile, "_pieces", lambda file, schema: reads.append(schema) or read(file, schema))
     source = open_source(path, SCHEMA, engine="memory")
     assert not reads
     for _ in range(3):
@@ -130,9 +131,11 @@ def test_memory_reads_once(path, monkeypatch):
 
 def test_only_the_columns_asked_for_are_read(path, monkeypatch):
     asked = []
-    read = files.ParquetFile._read
+    read = files.ParquetFile._read_groups
     monkeypatch.setattr(
-        files.ParquetFile, "_read", lambda file, schema: asked.append(list(schema)) or read(file, schema)
+        files.ParquetFile,
+        "_read_groups",
+        lambda file, groups, schema, metadata: asked.append(list(schema)) or read(file, groups, schema, metadata),
     )
     open_source(path, SCHEMA).count_cells(tree_lattice(sp.Schema({"n": SCHEMA["n"]})))
     assert asked == [["n"]]
@@ -248,7 +251,7 @@ def test_columns_are_compared_before_rows_are_read(tmp_path, monkeypatch, table,
     """Every kind of table is refused in the same words, and no batch is asked for."""
     path = tmp_path / "t.parquet"
     pq.write_table(table, path)
-    monkeypatch.setattr(stream.StreamSource, "_read", lambda *_: pytest.fail("rows were read"))
+    monkeypatch.setattr(stream.StreamSource, "_each", lambda *_: pytest.fail("rows were read"))
     for frame in (path, pl.LazyFrame(pl.from_arrow(table)), duckdb.from_arrow(table)):
         ledger = sp.Ledger(limit=1)
         with pytest.raises(SchemaError, match=message):

@@ -1,4 +1,4 @@
-"""Ibis tables and Dask frames, where these libraries are installed: the same cells as in memory."""
+"""Ibis tables and Dask frames: the same cells as in memory, and their errors kept to themselves."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import pyarrow as pa
 import pytest
 
 import spinney as sp
+from counted import same_cells
 from spinney.engines.opening import open_source
-from spinney.errors import ParameterError, SchemaError
+from spinney.errors import InputError, ParameterError, SchemaError
 from spinney.schema.lattice import tree_lattice
 
 SCHEMA = sp.Schema(
@@ -33,15 +34,31 @@ TABLE = make_table()
 
 
 def ibis_table():
-    ibis = pytest.importorskip("ibis", reason="Ibis is not installed")
+    import ibis
+
     connection = ibis.polars.connect()
     connection.create_table("t", TABLE)
     return connection.table("t").filter(lambda table: table.x >= 0)
 
 
 def dask_frame():
-    dask = pytest.importorskip("dask.dataframe", reason="Dask is not installed")
-    return dask.from_pandas(TABLE.to_pandas(types_mapper=pd.ArrowDtype), npartitions=3)
+    import dask.dataframe
+
+    return dask.dataframe.from_pandas(TABLE.to_pandas(types_mapper=pd.ArrowDtype), npartitions=3)
+
+
+def broken_ibis_table():
+    import ibis
+
+    return ibis_table().mutate(n=(ibis._.k + "SECRET").cast("int64"))
+
+
+def broken_dask_frame():
+    def stumble(part):
+        raise ValueError(f"cannot convert {part.k.iloc[0]}SECRET")
+
+    frame = dask_frame()
+    return frame.map_partitions(stumble, meta=frame._meta)
 
 
 @pytest.mark.parametrize(("make", "out"), [(ibis_table, pa.Table), (dask_frame, pd.DataFrame)])
@@ -52,8 +69,7 @@ def test_the_same_cells_and_rows(make, out):
     lattice = tree_lattice(SCHEMA)
     found, expected = source.count_cells(lattice), open_source(TABLE, SCHEMA).count_cells(lattice)
     assert source.n_rows == 500
-    np.testing.assert_array_equal(found.true_codes, expected.true_codes)
-    np.testing.assert_array_equal(found.true_counts, expected.true_counts)
+    assert same_cells(found, expected)
     rows = [
         sp.ForestSynthesizer(3)
         .fit(table, SCHEMA, entropy=sp.UnsafeSeededEntropy(1))
@@ -66,3 +82,23 @@ def test_the_same_cells_and_rows(make, out):
         open_source(frame, sp.Schema({"n": SCHEMA["n"]}))
     with pytest.raises(ParameterError, match="does not go with"):
         open_source(frame, SCHEMA, engine="polars")
+
+
+@pytest.mark.parametrize(
+    ("make", "compute", "what"),
+    [
+        (broken_ibis_table, lambda table: table.to_pyarrow(), "the Ibis table"),
+        (broken_dask_frame, lambda frame: frame.compute(), "the Dask frame"),
+    ],
+)
+def test_what_their_errors_quote_stays_out(make, compute, what):
+    """A query that fails may quote the data; our error names the kind of failure, and quotes nothing."""
+    frame = make()
+    with pytest.raises(Exception, match="SECRET") as theirs:
+        compute(frame)
+    source = open_source(frame, SCHEMA)
+    with pytest.raises(InputError, match=rf"{what} could not be computed \({theirs.type.__name__}\)") as ours:
+        source.count_cells(tree_lattice(SCHEMA))
+    assert "SECRET" not in str(ours.value)
+    assert ours.value.__cause__ is None
+    assert ours.value.__suppress_context__

@@ -1,4 +1,4 @@
-"""Sorting in place, counting, sums over blocks and sums of bits, each against a plain twin."""
+"""Ordering, counting, sums over blocks and sums of bits, each against a plain twin."""
 
 from __future__ import annotations
 
@@ -6,13 +6,15 @@ import numpy as np
 import pytest
 
 import spinney as sp
+from counted import as_rows
 from spinney.partition import sorting
 from spinney.partition.counts import CellCounts
 from spinney.partition.sorting import count_runs, first_above, merge_counted, sort_codes
 from spinney.partition.zorder import add_axis, count_bits, expand_axis, expansions, spread_tables
 from spinney.schema.lattice import tree_lattice
 
-N_MANY = 600_000  # above the size of a part that is sorted at once
+N_MANY = 600_000  # more than a part that is dealt at once
+KINDS = ["scattered", "all alike", "few values", "one dense corner", "one bit apart", "sorted", "reversed"]
 
 
 def made(kind: str) -> np.ndarray:
@@ -33,21 +35,38 @@ def made(kind: str) -> np.ndarray:
             return np.sort(codes)[:: 1 if kind == "sorted" else -1].copy()
 
 
-@pytest.mark.parametrize(
-    "kind", ["scattered", "all alike", "few values", "one dense corner", "one bit apart", "sorted", "reversed"]
-)
-def test_many_codes_are_sorted_in_place_and_counted(kind: str) -> None:
-    """Whatever the codes look like, they come out in order, in the memory they came in, and none is lost."""
+@pytest.mark.parametrize("kind", KINDS)
+def test_many_codes_are_sorted_and_counted(kind: str) -> None:
+    """Whatever the codes look like, they come out in order, and none is lost."""
     codes = made(kind)
     distinct, n_times = np.unique(codes, return_counts=True)
-    work = codes[:, None].copy()
-    ordered = sort_codes(work)
+    ordered = sort_codes(codes[:, None])
     assert np.array_equal(ordered[:, 0], np.sort(codes))
-    assert np.shares_memory(ordered, work)
     found, counts = count_runs(ordered)
     assert np.array_equal(found[:, 0], distinct)
     assert np.array_equal(counts, n_times)
     assert counts.dtype == np.int32
+
+
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("largest", [1 << 20, 1 << 14])
+def test_rows_are_ordered_as_far_as_a_walk_goes(kind: str, largest: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Down a path of nodes, halves begin where those of sorted codes do; a second walk elsewhere finds its own."""
+    monkeypatch.setattr(sorting, "_LARGEST_RANGE", largest)
+    lattice = tree_lattice(sp.Schema({f"x{i}": sp.Real(0, 1, bits=16) for i in range(4)}))
+    codes = made(kind)
+    rows, ordered = as_rows(lattice, codes[:, None]), np.sort(codes)
+    for is_left in (True, False):
+        start, stop = np.array([0]), np.array([len(codes)])
+        for depth in range(lattice.depth):
+            middle = rows.halves(start, stop, depth)
+            bits = ordered[start[0] : stop[0]] >> np.uint64(63 - depth) & np.uint64(1)
+            assert middle[0] - start[0] == np.count_nonzero(bits == 0)
+            if stop[0] - middle[0] > 0 and (middle[0] == start[0] or not is_left):
+                start = middle
+            else:
+                stop = middle
+    assert np.array_equal(np.sort(rows.true_codes[:, 0]), ordered), "no row is lost"
 
 
 def test_few_cells_do_not_hold_the_memory_of_many_rows() -> None:

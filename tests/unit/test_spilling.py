@@ -15,12 +15,13 @@ import numpy as np
 import pytest
 
 import spinney as sp
+from counted import same_cells
 from spinney.engines import spill
-from spinney.engines.frames import Table, open_table
+from spinney.engines.frames import open_table
 from spinney.engines.memory import count_cells
 from spinney.engines.runs import Runs
 from spinney.engines.spill import MEMORY_LIMIT, memory_limit
-from spinney.engines.stream import StreamSource
+from spinney.engines.stream import Piece, StreamSource, read_ahead
 from spinney.errors import FileError, InputError, ParameterError
 from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.schema.lattice import tree_lattice
@@ -38,12 +39,11 @@ def rows_of(kind: str, n_columns: int = 3, n_rows: int = N_ROWS) -> np.ndarray:
 
 
 def streamed(rows: np.ndarray, schema: Schema = SCHEMA, *, n_batches: int = 7) -> StreamSource:
-    def batches(chosen: Schema) -> Iterator[Table]:
+    def pieces(chosen: Schema) -> Iterator[Piece]:
         place = [list(schema).index(name) for name in chosen]
-        for part in np.array_split(rows, n_batches):
-            yield open_table(part[:, place], chosen)
+        yield from read_ahead((part[:, place] for part in np.array_split(rows, n_batches)), chosen)
 
-    return StreamSource("numpy", schema, batches, lambda: len(rows))
+    return StreamSource("numpy", schema, pieces, lambda: len(rows))
 
 
 @pytest.fixture
@@ -70,8 +70,7 @@ def test_spilled_counts_are_the_counts(folder: Path, spilled: mock.Mock, kind: s
     found = streamed(rows, schema).count_cells(lattice)
     assert spilled.called == (kind == "scattered")
     expected = count_cells(open_table(rows, schema), lattice)
-    assert np.array_equal(found.true_codes, expected.true_codes)
-    assert np.array_equal(found.true_counts, expected.true_counts)
+    assert same_cells(found, expected)
     assert not os.listdir(folder)
 
 
@@ -81,8 +80,7 @@ def test_several_lattices_share_the_limit(folder: Path, spilled: mock.Mock) -> N
     lattices = [tree_lattice(Schema({name: SCHEMA[name]})) for name in SCHEMA]
     for lattice, found in zip(lattices, streamed(rows).count_columns(lattices), strict=True):
         expected = count_cells(open_table(rows, SCHEMA), lattice)
-        assert np.array_equal(found.true_codes, expected.true_codes)
-        assert np.array_equal(found.true_counts, expected.true_counts)
+        assert same_cells(found, expected)
 
 
 @pytest.mark.parametrize("moments", [True, False])
@@ -113,14 +111,13 @@ def test_nothing_is_left_when_reading_ends_early(folder: Path, spilled: mock.Moc
     """Ctrl-C or an error in the middle, with runs on disk: no file has a name, and the space is given back."""
     rows = rows_of("scattered")
 
-    def batches(chosen: Schema) -> Iterator[Table]:
-        for part in np.array_split(rows, 7)[:6]:
-            yield open_table(part, chosen)
+    def pieces(chosen: Schema) -> Iterator[Piece]:
+        yield from read_ahead(np.array_split(rows, 7)[:6], chosen)
         assert spilled.called
         assert not os.listdir(folder), "files have no name even while they are used"
         raise error
 
-    source = StreamSource("numpy", SCHEMA, batches, lambda: N_ROWS)
+    source = StreamSource("numpy", SCHEMA, pieces, lambda: N_ROWS)
     with mock.patch.object(spill.SpilledRun, "close", autospec=True, side_effect=spill.SpilledRun.close) as close:
         with pytest.raises(type(error) if isinstance(error, Exception) else KeyboardInterrupt):
             source.count_cells(tree_lattice(SCHEMA))
@@ -182,22 +179,21 @@ def test_sensitive_things_show_nothing() -> None:
 _FIT = """
 import re, resource, sys
 import numpy as np
-sys.path.insert(0, {tests!r})
-from test_spilling import SCHEMA, StreamSource, open_table, rows_of, streamed, tree_lattice
+sys.path[:0] = {tests!r}
+from test_spilling import SCHEMA, StreamSource, read_ahead, tree_lattice
 lattice = tree_lattice(SCHEMA)
 
 def source(n_batches):
-    def batches(chosen):
-        for seed in range(n_batches):
-            yield open_table(np.random.default_rng(seed).random((100_000, 3)), chosen)
-    return StreamSource("numpy", SCHEMA, batches, lambda: 100_000 * n_batches)
+    def pieces(chosen):
+        yield from read_ahead((np.random.default_rng(seed).random((100_000, 3)) for seed in range(n_batches)), chosen)
+    return StreamSource("numpy", SCHEMA, pieces, lambda: 100_000 * n_batches)
 
 source(10).count_cells(lattice)  # threads, compiled loops, files
 held = 1024 * int(re.search(r"VmData:\\s+(\\d+)", open("/proc/self/status").read())[1])
 resource.setrlimit(resource.RLIMIT_DATA, (held + (48 << 20),) * 2)
 counts = source(60).count_cells(lattice)
-assert counts.true_counts.sum() == 6_000_000
-print("counted", len(counts.true_codes))
+assert counts.true_total() == 6_000_000
+print("counted", len(counts))
 """
 
 
@@ -205,7 +201,7 @@ print("counted", len(counts.true_codes))
 @pytest.mark.parametrize(("limit", "fits"), [("8MiB", True), ("1GiB", False)])
 def test_memory_stays_under_a_limit(tmp_path: Path, limit: str, fits: bool) -> None:
     """Six million cells take 72 MB: a process that may take 48 MB more counts them by files, and not without."""
-    code = textwrap.dedent(_FIT).format(tests=str(Path(__file__).parent))
+    code = textwrap.dedent(_FIT).format(tests=[str(folder) for folder in Path(__file__).parents[:2]])
     environment = dict(os.environ) | {MEMORY_LIMIT: limit, "TMPDIR": str(tmp_path), "PYTHONWARNINGS": "ignore"}
     done = subprocess.run([sys.executable, "-c", code], env=environment, capture_output=True, text=True, check=False)
     assert ("counted 59" in done.stdout or "counted 6000000" in done.stdout) == fits, done.stderr

@@ -1,7 +1,7 @@
-"""Values to cell numbers, axis by axis: the lattice's formulas as compiled loops.
+"""Values to cell numbers, axis by axis, and to codes: the lattice's formulas as compiled loops.
 
 Each loop fills `cells` and returns how many values had no cell: a null, a NaN or an infinity on an axis without
-nulls. Where the axis has nulls, all three are null.
+nulls. Where the axis has nulls, all three are null. Rows are encoded in blocks that stay in cache.
 """
 
 from __future__ import annotations
@@ -12,10 +12,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.compiled import compiled
-from spinney.engines.frames import Physical
-from spinney.schema.lattice import Axis
+from spinney.engines.frames import Physical, Table
+from spinney.errors import InputError
+from spinney.partition.zorder import Codes, add_axis, expand_axis, expansions, spread_tables
+from spinney.schema.lattice import Axis, Lattice
 
 Cells = NDArray[np.int64]
+
+# Rows encoded at once: values, cells and codes of a block stay in cache.
+_BLOCK = 1 << 14
 
 
 class AxisCells:
@@ -36,6 +41,36 @@ class AxisCells:
         if axis.kind == "ladder":
             return int(_ladder_cells(values.astype(np.float64), mask, self._edges, axis.null_cell, cells))
         return int(_integer_cells(values, mask, int(axis.low), int(axis.high), axis.step, axis.null_cell, cells))
+
+
+def axis_columns(table: Table, lattice: Lattice) -> list[AxisCells]:
+    """The columns of a lattice's axes, ready to be read."""
+    return [AxisCells(table.physical(axis.name), axis) for axis in lattice.axes]
+
+
+def encode_rows(columns: list[AxisCells], lattice: Lattice, first_row: int, codes: Codes) -> None:
+    """Fill `codes` with the codes of as many rows, from `first_row` on."""
+    is_word = lattice.n_words == 1
+    tables = expansions(lattice) if is_word else spread_tables(lattice)
+    cells = np.empty(_BLOCK, dtype=np.int64)
+    for start in range(0, len(codes), _BLOCK):
+        here = codes[start : start + _BLOCK]
+        block_cells = cells[: len(here)]
+        here[:] = 0
+        for column, axis, spread in zip(columns, lattice.axes, tables, strict=True):
+            if column.fill(first_row + start, first_row + start + len(here), block_cells):
+                raise missing(axis.name)
+            if is_word:
+                expand_axis(block_cells, spread, here[:, 0])
+            else:
+                add_axis(block_cells, spread, here)
+
+
+def missing(name: str) -> InputError:
+    """The error for a null, a NaN or an infinity in a column that the schema says has none."""
+    return InputError(
+        f"column {name!r} holds a missing or non-finite value; declare it nullable in the schema or clean the table"
+    )
 
 
 @compiled

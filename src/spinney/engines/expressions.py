@@ -82,7 +82,10 @@ def _real(value: nw.Expr, dtype: Any) -> Reading:
 
 
 def _whole(value: nw.Expr, dtype: Any) -> Reading:
-    """Integers, truth values, and floats that hold whole numbers."""
+    """Integers, truth values, and floats or decimals that hold whole numbers; decimals hold 64 bits at most."""
+    if isinstance(dtype, nw.Decimal):
+        whole = value.floor().cast(nw.Int64).fill_null(0)
+        return Reading(whole, value.is_null(), (value.floor() != value).fill_null(False))
     if not dtype.is_float():
         within = value.clip(upper_bound=LARGEST_INTEGER) if dtype == nw.UInt64 else value
         return Reading(within.cast(nw.Int64).fill_null(0), value.is_null(), nw.lit(False))

@@ -1,9 +1,9 @@
-"""Parquet and CSV files as a table that comes in batches.
+"""Parquet and CSV files as a table that comes in pieces.
 
 Names and types of every file are compared with the schema before any row is read, each file by itself: widths may
 differ from file to file, meanings may not. Only the columns that are asked for are read. Parquet goes by row groups,
-which decode in parallel; groups that are too large for that go in slices. A file that is not what it was when it was
-opened is refused, and so is one that cannot be read: the message names the file, and nothing that is in it.
+each read by the thread that counts it; groups that are too large for that go in slices. A file that is not what it was
+when it was opened is refused, and so is one that cannot be read: the message names the file, and nothing that is in it.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from __future__ import annotations
 import glob
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -22,14 +23,14 @@ from spinney.engines.csv_reader import check_header, count_csv, csv_batches, csv
 from spinney.engines.frames import FrameKind, Table, open_table
 from spinney.engines.lazy import duckdb_batches, polars_batches, told
 from spinney.engines.paths import is_parquet, list_files
-from spinney.engines.stream import StreamSource
+from spinney.engines.stream import PIECE_BYTES, Piece, StreamSource, read_ahead
 from spinney.errors import FileError, InputError, ParameterError, SchemaError, SpinneyError
 from spinney.schema.table import Schema
 
-# Row groups are read together up to about this many bytes, and by slices beyond.
-_BATCH_BYTES = 1 << 27
 # A value decoded is taken for this many bytes at least: numbers are 8, and texts are stored shorter than they become.
 _VALUE_BYTES = 16
+# Read at a time: what is read stays in cache until it is decoded.
+_READ_BYTES = 1 << 17
 
 
 def open_files(path: str | os.PathLike[str], schema: Schema, *, engine: str | None = None) -> StreamSource:
@@ -43,11 +44,11 @@ def open_files(path: str | os.PathLike[str], schema: Schema, *, engine: str | No
     files = [make(name, schema) for name in names]
     kind: FrameKind = "polars" if engine == "polars" else "pyarrow"
 
-    def batches(chosen: Schema) -> Iterator[Table]:
+    def pieces(chosen: Schema) -> Generator[Piece]:
         for file in files:
-            yield from file.batches(chosen)
+            yield from file.pieces(chosen)
 
-    return StreamSource(kind, schema, batches, lambda: sum(file.count_rows() for file in files))
+    return StreamSource(kind, schema, pieces, lambda: sum(file.count_rows() for file in files))
 
 
 class TableFile(ABC):
@@ -68,15 +69,13 @@ class TableFile(ABC):
         """How many rows there are."""
 
     @abstractmethod
-    def _read(self, schema: Schema) -> Iterator[Any]:
-        """Frames with the columns of the schema."""
+    def _pieces(self, schema: Schema) -> Iterator[Piece]:
+        """All rows under a schema of some columns."""
 
-    def batches(self, schema: Schema) -> Iterator[Table]:
+    def pieces(self, schema: Schema) -> Iterator[Piece]:
         """All rows under a schema of some columns."""
         with reading(self.path), self._unchanged():
-            for frame in self._read(schema):
-                if len(frame):
-                    yield open_table(frame, schema)
+            yield from self._pieces(schema)
 
     def count_rows(self) -> int:
         with reading(self.path), self._unchanged():
@@ -109,21 +108,33 @@ class ParquetFile(TableFile):
         with pq.ParquetFile(self.path) as file:
             return int(file.metadata.num_rows)
 
-    def _read(self, schema: Schema) -> Iterator[Any]:
-        names = list(schema)
+    def _pieces(self, schema: Schema) -> Iterator[Piece]:
         with pq.ParquetFile(self.path) as file:
-            for groups, fits in _gathered(file, names):
+            metadata = file.metadata
+            for groups, fits in _gathered(metadata, list(schema)):
                 if fits:
-                    yield file.read_row_groups(groups, columns=names).select(names)
-                    continue
-                n_rows = max(1, _BATCH_BYTES // (4 * _VALUE_BYTES * len(names)))
-                for batch in file.iter_batches(n_rows, row_groups=groups, columns=names):
-                    yield pa.Table.from_batches([batch]).select(names)
+                    n_rows = sum(metadata.row_group(group).num_rows for group in groups)
+                    yield Piece(n_rows, partial(self._read_groups, groups, schema, metadata))
+                else:
+                    yield from read_ahead(_slices(file, groups, list(schema)), schema)
+
+    def _read_groups(self, groups: list[int], schema: Schema, metadata: Any) -> Table:
+        """Some row groups, read by the thread that asks, in a file of its own."""
+        names = list(schema)
+        with reading(self.path), self._unchanged():
+            opened = pq.ParquetFile(self.path, metadata=metadata, pre_buffer=False, buffer_size=_READ_BYTES)
+            with opened as file:
+                return open_table(file.read_row_groups(groups, columns=names, use_threads=False).select(names), schema)
 
 
-def _gathered(file: Any, names: Sequence[str]) -> Iterator[tuple[list[int], bool]]:
-    """Runs of row groups that fit into a batch together, and single ones that do not fit."""
-    metadata = file.metadata
+def _slices(file: Any, groups: list[int], names: list[str]) -> Iterator[pa.Table]:
+    n_rows = max(1, PIECE_BYTES // (4 * _VALUE_BYTES * len(names)))
+    for batch in file.iter_batches(n_rows, row_groups=groups, columns=names):
+        yield pa.Table.from_batches([batch]).select(names)
+
+
+def _gathered(metadata: Any, names: Sequence[str]) -> Iterator[tuple[list[int], bool]]:
+    """Runs of row groups that fit into a piece together, and single ones that do not fit."""
     wanted = [index for index in range(metadata.num_columns) if _top(metadata.schema.column(index).path, names)]
     run: list[int] = []
     held = 0
@@ -131,10 +142,10 @@ def _gathered(file: Any, names: Sequence[str]) -> Iterator[tuple[list[int], bool
         group = metadata.row_group(index)
         stored = sum(group.column(column).total_uncompressed_size for column in wanted)
         size = max(stored, _VALUE_BYTES * group.num_rows * len(wanted))
-        if run and held + size > _BATCH_BYTES:
+        if run and held + size > PIECE_BYTES:
             yield run, True
             run, held = [], 0
-        if size > _BATCH_BYTES:
+        if size > PIECE_BYTES:
             yield [index], False
         else:
             run.append(index)
@@ -150,21 +161,22 @@ def _top(path: str, names: Sequence[str]) -> bool:
 class PolarsFile(ParquetFile):
     """A Parquet file, read by polars."""
 
-    def _read(self, schema: Schema) -> Iterator[Any]:
+    def _pieces(self, schema: Schema) -> Iterator[Piece]:
         import polars
 
         with told("the scan by polars"):
-            yield from polars_batches(polars.scan_parquet(self.path, glob=False), list(schema))
+            yield from read_ahead(polars_batches(polars.scan_parquet(self.path, glob=False), list(schema)), schema)
 
 
 class DuckDBFile(ParquetFile):
     """A Parquet file, read by DuckDB in a connection of its own."""
 
-    def _read(self, schema: Schema) -> Iterator[Any]:
+    def _pieces(self, schema: Schema) -> Iterator[Piece]:
         import duckdb
 
         with told("the scan by DuckDB"), duckdb.connect(":memory:") as connection:
-            yield from duckdb_batches(connection.read_parquet(glob.escape(self.path)), list(schema))
+            relation = connection.read_parquet(glob.escape(self.path))
+            yield from read_ahead(duckdb_batches(relation, list(schema)), schema)
 
 
 class CSVFile(TableFile):
@@ -178,8 +190,8 @@ class CSVFile(TableFile):
     def _count(self) -> int:
         return count_csv(self.path, self._names)
 
-    def _read(self, schema: Schema) -> Iterator[Any]:
-        return csv_batches(self.path, self._names, list(schema), schema)
+    def _pieces(self, schema: Schema) -> Iterator[Piece]:
+        return read_ahead(csv_batches(self.path, self._names, list(schema), schema), schema)
 
 
 def _mark(path: str) -> tuple[int, int, int]:

@@ -204,7 +204,11 @@ def _floats(series: Any) -> NDArray[Any]:
         values = series if isinstance(series, np.ndarray) else _native(_numpy(series))
         if values.dtype.kind in "fiub":
             return values if values.dtype.kind == "f" else values.astype(np.float64)
-    floats = _only(_NUMBERS, _arrow(series)).cast(pa.float64())
+    array = _only(_NUMBERS, _arrow(series))
+    if pa.types.is_decimal(array.type):
+        # By their digits, to the nearest float, as everybody else reads them; arrow's own conversion rounds twice.
+        array = array.cast(pa.string())
+    floats = array.cast(pa.float64())
     return np.asarray(floats.to_numpy(zero_copy_only=False), dtype=np.float64)
 
 

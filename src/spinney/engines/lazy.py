@@ -7,14 +7,14 @@ causes. No library is imported here that did not make the object.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
 
 import pyarrow as pa
 
 from spinney.engines.frames import FrameKind, open_table
-from spinney.engines.stream import StreamSource
+from spinney.engines.stream import Piece, StreamSource, read_ahead
 from spinney.errors import InputError, SpinneyError
 from spinney.schema.table import Schema
 
@@ -61,7 +61,7 @@ def open_ibis(table: Any, schema: Schema) -> StreamSource:
 
     with told(what):
         empty = table.schema().to_pyarrow().empty_table()
-    return _open("pyarrow", empty, schema, batches, lambda: int(table.count().execute()), what)
+    return _open("pyarrow", empty, schema, batches, lambda: int(table.count().to_pyarrow().as_py()), what)
 
 
 def open_dask(frame: Any, schema: Schema) -> StreamSource:
@@ -115,17 +115,15 @@ def _open(
     """A source, once the frame without rows is known to have exactly the schema's columns, with fitting types."""
     open_table(empty, schema)
 
-    def tables(chosen: Schema) -> Iterator[Any]:
+    def pieces(chosen: Schema) -> Generator[Piece]:
         with told(what):
-            for frame in batches(list(chosen)):
-                if len(frame):
-                    yield open_table(frame, chosen)
+            yield from read_ahead(batches(list(chosen)), chosen)
 
     def count_rows() -> int:
         with told(what):
             return count()
 
-    return StreamSource(kind, schema, tables, count_rows)
+    return StreamSource(kind, schema, pieces, count_rows)
 
 
 @contextmanager

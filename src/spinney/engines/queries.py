@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from spinney.engines.cells import missing
 from spinney.engines.expressions import (
     MOST_COMPARED,
     category_key,
@@ -25,7 +26,6 @@ from spinney.engines.expressions import (
     read_column,
     state,
 )
-from spinney.engines.memory import missing
 from spinney.engines.states import Cut, StateRows
 from spinney.errors import InputError
 from spinney.partition.counts import CellCounts
@@ -38,6 +38,8 @@ Frame = nw.LazyFrame[Any]
 # A few public values as a frame that can be joined with the rows.
 SmallFrame = Callable[[dict[str, list[Any]]], Frame]
 
+# Cells that are taken apart at once: they take a word for each axis.
+_AT_ONCE = 1 << 18
 _SMALLEST = {np.dtype(np.uint8): (nw.Int8, 1 << 7), np.dtype(np.uint16): (nw.Int16, 1 << 15)}
 
 
@@ -128,18 +130,30 @@ class Rows:
 
     def read_cells(self, lattice: Lattice, answer: pa.Table) -> CellCounts:
         """CellCounts of what `cell_counts` answered, or an InputError that names the first unreadable column."""
-        keys = [_whole(answer, f"k{index}") for index in range(len(key_layout(lattice)))]
-        self._refuse_faults(keys[0])
-        codes = interleave(cells_of_keys(lattice, keys), lattice)
-        order = np.lexsort(codes.T[::-1])
+        self.refuse_faults(_whole(answer, "k0"))
+        n_keys = len(key_layout(lattice))
+        codes = np.empty((answer.num_rows, lattice.n_words), dtype=np.uint64)
+        start = 0
+        for batch in answer.to_batches(max_chunksize=_AT_ONCE):
+            keys = [_whole(batch, f"k{index}") for index in range(n_keys)]
+            codes[start : start + len(batch)] = interleave(cells_of_keys(lattice, keys), lattice)
+            start += len(batch)
+        order = np.argsort(codes[:, 0]) if lattice.n_words == 1 else np.lexsort(codes.T[::-1])
         return CellCounts(lattice, codes[order], _whole(answer, "n")[order])
 
     def read_columns(self, lattices: Sequence[Lattice], answer: pa.Table) -> Iterable[CellCounts]:
         """One CellCounts for each lattice of what `column_counts` answered."""
         which = np.asarray(answer["which"].to_numpy()).astype(np.int64)
-        self._refuse_faults(_whole(answer, "k0"))
+        self.refuse_faults(_whole(answer, "k0"))
         for index, lattice in enumerate(lattices):
             yield self.read_cells(lattice, answer.filter(pa.array(which == index)))
+
+    def refuse_faults(self, keys: NDArray[np.int64]) -> None:
+        """Raise an InputError that names the first unreadable column, if first keys say that there is one."""
+        faults = keys[keys < 0]
+        if len(faults):
+            index, is_wrong = divmod(int(-faults.max()) - 1, 2)
+            raise self._fault(list(self._schema)[index], is_missing=not is_wrong)
 
     def refuse_bad_rows(self, answer: pa.Table) -> None:
         """Raise an InputError that names the first column of which `bad_rows` counted any."""
@@ -208,17 +222,16 @@ class Rows:
                 packed = nw.when(nw.col(f"m{index}")).then(nw.lit(-2 * index - 1)).otherwise(packed)
         return packed.cast(nw.Int64)
 
-    def _refuse_faults(self, keys: NDArray[np.int64]) -> None:
-        faults = keys[keys < 0]
-        if len(faults):
-            index, is_wrong = divmod(int(-faults.max()) - 1, 2)
-            raise self._fault(list(self._schema)[index], is_missing=not is_wrong)
-
     def _fault(self, name: str, *, is_missing: bool) -> InputError:
         if is_missing:
             return missing(name)
         return InputError(f"column {name!r}: {complaint(self._schema[name])}")
 
 
-def _whole(answer: pa.Table, name: str) -> NDArray[np.int64]:
-    return np.asarray(answer[name].to_numpy()).astype(np.int64, copy=False)
+def bytes_of_cell(lattice: Lattice) -> int:
+    """What a cell takes while `read_cells` is at work: keys, count, a hash; codes and counts twice; their order."""
+    return 8 * (len(key_layout(lattice)) + 2 + 2 * lattice.n_words + 3)
+
+
+def _whole(answer: pa.Table | pa.RecordBatch, name: str) -> NDArray[np.int64]:
+    return np.asarray(answer[name].to_numpy(zero_copy_only=False)).astype(np.int64, copy=False)

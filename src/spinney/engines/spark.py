@@ -2,16 +2,18 @@
 
 A PySpark data frame, classic or Connect, is asked by expressions (`queries.py`). Names and types are compared with the
 schema before any job runs. Every question is one job, which Spark retries where a worker is lost; its answer is counts
-of cells, or, for a forest, one byte for each row and column. Noise is drawn on the driver, after the counts are
-final, so that retried and speculative tasks can change nothing: engines.proof.md.
+of cells, or, for a forest, one byte for each row and column. Cells that may outgrow the limit of memory stay with Spark
+and come over in parts (`kept.py`), which wait on disk. Noise is drawn on the driver, after the counts are final, so
+that retried and speculative tasks can change nothing: engines.proof.md.
 
 Spark's own errors are not passed on, because they quote values; the name of their condition is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+import math
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing, contextmanager
 from importlib.util import find_spec
 from typing import Any
 
@@ -19,16 +21,26 @@ import narwhals as nw
 import pyarrow as pa
 
 from spinney.engines.frames import FrameKind, fits
-from spinney.engines.queries import Frame, Rows, plain
+from spinney.engines.kept import Account, KeptCells
+from spinney.engines.queries import Frame, Rows, bytes_of_cell, plain
 from spinney.engines.source import Source
+from spinney.engines.spill import SpilledRun, memory_limit, merge_runs
 from spinney.engines.states import Cut, StateRows, states_array
 from spinney.errors import InputError, SchemaError
 from spinney.partition.counts import CellCounts
+from spinney.partition.sorting import counts_type
+from spinney.progress import progress
 from spinney.schema.columns import Category, Column, Date, Datetime, Identifier, Real
 from spinney.schema.lattice import Lattice
 from spinney.schema.table import Schema
 
 _DEEPEST_CAUSE = 8
+# Whole numbers of so many digits have 64 bits at most.
+_SAFE_DIGITS = 18
+# What one job brings over, of cells that come in parts; Spark itself refuses answers of a gigabyte unless told.
+_LARGEST_PART = 1 << 29
+# Buckets for each part that may be needed: so few cells more or less are in a bucket that parts come out full.
+_BUCKETS_A_PART = 4
 _DAY = 86_400_000_000
 _HOUR, _MINUTE, _SECOND = 3_600_000_000, 60_000_000, 1_000_000
 
@@ -65,15 +77,21 @@ class SparkSource(Source):
         self._is_checked = True
 
     def count_cells(self, lattice: Lattice) -> CellCounts:
-        answer = self._run(self._rows.cell_counts(lattice), "counting cells")
-        return self._complete(self._rows.read_cells(lattice, answer))
+        query = self._rows.cell_counts(lattice)
+        if self._most_bytes([lattice]) > memory_limit():
+            with closing(self._in_parts(query, [lattice])) as counted:
+                return next(counted)
+        return self._complete(self._rows.read_cells(lattice, self._run(query, "counting cells")))
 
     def count_columns(self, lattices: Sequence[Lattice]) -> Iterator[CellCounts]:
         """All lattices of one column in one pass over the table; others, one by one."""
         single = [lattice for lattice in lattices if lattice.n_axes == 1]
         if len(single) < max(2, len(lattices)):
             return (self.count_cells(lattice) for lattice in lattices)
-        answer = self._run(self._rows.column_counts(single), "counting cells of each column")
+        query = self._rows.column_counts(single)
+        if self._most_bytes(single) > memory_limit():
+            return self._in_parts(query, single)
+        answer = self._run(query, "counting cells of each column")
         return (self._complete(counts) for counts in self._rows.read_columns(single, answer))
 
     def state_rows(self, cuts: Sequence[Cut]) -> StateRows:
@@ -94,9 +112,51 @@ class SparkSource(Source):
             raise InputError(f"column {name!r} holds no finite value, so it has no bounds; state them in the schema")
         return low, high
 
+    def _most_bytes(self, lattices: Sequence[Lattice]) -> int:
+        """What occupied cells take on the driver at most: there are no more of them than rows, or than cells."""
+        return sum(bytes_of_cell(lattice) * min(self.n_rows, _n_possible(lattice)) for lattice in lattices)
+
+    def _in_parts(self, query: Frame, lattices: Sequence[Lattice]) -> Generator[CellCounts]:
+        """Counts on one lattice after the other, of cells that Spark keeps meanwhile."""
+        most_parts = -(-max(self._most_bytes([lattice]) for lattice in lattices) // _part_bytes())
+        native = query.to_native()
+        with _quietly("counting cells"):
+            kept = KeptCells(
+                native,
+                n_buckets=_BUCKETS_A_PART * most_parts,
+                functions=_functions(native),
+                run=lambda query, what: self._run(nw.from_native(query), what),
+            )
+        try:
+            account = kept.account()
+            self._rows.refuse_faults(account.faults)
+            for which, lattice in enumerate(lattices):
+                if account.n_rows(which) != self.n_rows:
+                    raise _changed()
+                yield self._read_parts(kept, account, which, lattice)
+        finally:
+            kept.close()
+
+    def _read_parts(self, kept: KeptCells, account: Account, which: int, lattice: Lattice) -> CellCounts:
+        """Cells of one lattice. A part is sorted and goes to disk as a run; one that is alone stays in memory."""
+        parts = account.parts(which, _part_bytes() // bytes_of_cell(lattice))
+        if len(parts) == 1:
+            return self._rows.read_cells(lattice, kept.collect(parts[0]))
+        runs: list[SpilledRun] = []
+        try:
+            for part in progress(parts, "collecting cells", unit="part"):
+                counts = self._rows.read_cells(lattice, kept.collect(part))
+                runs.append(SpilledRun(lattice.n_words, counts_type(self.n_rows)))
+                runs[-1].append(*counts.distinct())
+            del counts
+            return merge_runs(lattice, runs, n_bytes=_part_bytes() // 2)
+        finally:
+            for run in runs:
+                run.close()
+
     def _complete(self, counts: CellCounts) -> CellCounts:
         """The counts, if they are of as many rows as the table had before."""
-        if counts.true_counts.sum() != self.n_rows:
+        if counts.true_total() != self.n_rows:
             raise _changed()
         return counts
 
@@ -113,6 +173,14 @@ class SparkSource(Source):
         with _quietly("handing out a list of categories"):
             small: Frame = nw.from_native(self._session.createDataFrame(table, described).hint("broadcast"))
             return small
+
+
+def _n_possible(lattice: Lattice) -> int:
+    return math.prod(axis.n_possible for axis in lattice.axes)
+
+
+def _part_bytes() -> int:
+    return min(memory_limit() // 2, _LARGEST_PART)
 
 
 # --------------------------------------------------------------------------------------------- types and values
@@ -136,12 +204,6 @@ def _checked_types(frame: Any, schema: Schema) -> dict[str, Any]:
             )
         if isinstance(column, Identifier) or types[name].typeName() == "void":
             continue
-        if isinstance(dtypes[name], nw.Decimal):
-            # Arrow and Spark do not round decimals to doubles alike, and cells would depend on the engine.
-            raise SchemaError(
-                f"column {name!r} has type {types[name].simpleString()} in the table; cast it to double, or to bigint "
-                "where it holds whole numbers, so that its values are settled"
-            )
         if isinstance(dtypes[name], nw.Unknown) or not fits(dtypes[name], column):
             raise SchemaError(
                 f"column {name!r} has type {types[name].simpleString()} in the table, which does not fit "
@@ -182,8 +244,20 @@ def _physical(value: Any, column: Column, kind: Any) -> Any:
             + functions.minute(value).cast("bigint") * _MINUTE
             + (seconds * _SECOND).cast("bigint")
         )
+    if name == "decimal":
+        return value.cast("double") if isinstance(column, Real) else _whole_decimal(value, kind)
     # Texts may come with a collation, under which different texts are equal.
     return value.cast("string") if name in ("string", "char", "varchar") else value
+
+
+def _whole_decimal(value: Any, kind: Any) -> Any:
+    """A decimal as one that surely holds all whole numbers of 64 bits; anything else becomes a half, to be refused."""
+    functions = _functions(value)
+    is_whole = value % 1 == 0
+    if kind.precision - kind.scale > _SAFE_DIGITS:
+        is_whole = is_whole & value.between(-(2**63), 2**63 - 1)
+    half = functions.lit(0.5).cast("decimal(20,1)")
+    return functions.when(value.isNull() | is_whole, value.cast("decimal(20,1)")).otherwise(half)
 
 
 def _functions(value: Any) -> Any:

@@ -116,16 +116,17 @@ def states_array(cuts: Sequence[Cut], n_rows: int) -> StateRows:
 def state_rows(table: Table, cuts: Sequence[Cut]) -> StateRows:
     """The states of all rows, or an InputError that names the first unreadable column."""
     rows = states_array(cuts, table.n_rows)
-    fill_states(table, cuts, rows.true_states)
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        futures = [pool.submit(_fill, table, cut, row) for cut, row in zip(cuts, rows.true_states, strict=True)]
+        for future in progress(futures, "reading columns", unit="column"):
+            future.result()
     return rows
 
 
 def fill_states(table: Table, cuts: Sequence[Cut], states: States) -> None:
-    """Write the states of all rows of a table (n_columns, n_rows), a column to a core."""
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        futures = [pool.submit(_fill, table, cut, row) for cut, row in zip(cuts, states, strict=True)]
-        for future in progress(futures, "reading columns", unit="column"):
-            future.result()
+    """Write the states of all rows of a table (n_columns, n_rows)."""
+    for cut, row in zip(cuts, states, strict=True):
+        _fill(table, cut, row)
 
 
 def _fill(table: Table, cut: Cut, row: States) -> None:

@@ -1,17 +1,22 @@
-"""A table that comes in batches, for tables larger than memory: each batch is a small table in memory, counted as such.
+"""A table that comes in pieces, for tables larger than memory: each piece is a small table in memory, counted as such.
 
-Files, lazy frames, query results: whatever can hand out its rows batch by batch, as often as asked. Batches are read
-by the same code as any other table, so cells agree to the last bit, and errors speak the same way. What is held is a
-batch, the counts of all cells so far, and, for a forest, one small number for each row and column.
+Files, lazy frames, query results: whatever can hand out its rows piece by piece, as often as asked. Threads read pieces
+and work on them. Pieces are read by the same code as any other table, so cells agree to the last bit, and errors
+speak the same way. What is held is a piece for each thread, the counts of all cells so far, and, for a forest, one
+small number for each row and column.
 """
 
 from __future__ import annotations
 
+import os
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from typing import Any, NamedTuple
 
-from spinney.engines.frames import FrameKind, Table
+from spinney.engines.cells import axis_columns
+from spinney.engines.frames import FrameKind, Table, open_table
 from spinney.engines.memory import check_values, true_extremes
 from spinney.engines.runs import Runs
 from spinney.engines.source import Source
@@ -24,17 +29,30 @@ from spinney.schema.columns import Identifier
 from spinney.schema.lattice import Lattice
 from spinney.schema.table import Schema
 
-# For some columns of a schema: all rows, in the same order every time, as tables of one batch each.
-Batches = Callable[[Schema], Iterator[Table]]
+# The most bytes that a piece may take while it is read.
+PIECE_BYTES = 1 << 27
+# Pieces that are ready while all threads are busy.
+_MOST_READY = 2
+
+
+class Piece(NamedTuple):
+    """Some rows of a table: how many there are, and how a thread gets at them."""
+
+    n_rows: int
+    read: Callable[[], Table]
+
+
+# For some columns of a schema: all rows, in the same order every time.
+Pieces = Callable[[Schema], Generator[Piece]]
 
 
 class StreamSource(Source):
-    """Rows that are read anew for every question, a batch at a time."""
+    """Rows that are read anew for every question, a piece at a time."""
 
-    def __init__(self, kind: FrameKind, schema: Schema, batches: Batches, count_rows: Callable[[], int]) -> None:
+    def __init__(self, kind: FrameKind, schema: Schema, pieces: Pieces, count_rows: Callable[[], int]) -> None:
         self.kind = kind
         self.schema = schema
-        self._batches = batches
+        self._pieces = pieces
         self._count_rows = count_rows
         self._n_rows: int | None = None
 
@@ -45,24 +63,24 @@ class StreamSource(Source):
         return self._n_rows
 
     def with_schema(self, schema: Schema) -> StreamSource:
-        source = StreamSource(self.kind, schema, self._batches, self._count_rows)
+        source = StreamSource(self.kind, schema, self._pieces, self._count_rows)
         source._n_rows = self._n_rows
         return source
 
     def held(self) -> StreamSource:
         """The same rows, read once, when they are first asked for, and kept in memory."""
-        kept: list[Table] = []
+        kept: dict[int, Table] = {}
 
-        def batches(schema: Schema) -> Iterator[Table]:
+        def pieces(schema: Schema) -> Generator[Piece]:
             if not kept:
-                kept.extend(self._read(list(self.schema), "reading the table"))
-            return (batch.with_schema(schema) for batch in kept)
+                self._each(list(self.schema), "reading the table", kept.__setitem__)
+            for start in sorted(kept):
+                yield ready(kept[start].with_schema(schema))
 
-        return StreamSource(self.kind, self.schema, batches, lambda: self.n_rows)
+        return StreamSource(self.kind, self.schema, pieces, lambda: self.n_rows)
 
     def check_values(self) -> None:
-        for batch in self._read(list(self.schema), "checking values"):
-            check_values(batch)
+        self._each(list(self.schema), "checking values", lambda _, table: check_values(table))
 
     def count_cells(self, lattice: Lattice) -> CellCounts:
         return next(self.count_columns([lattice]))
@@ -73,13 +91,13 @@ class StreamSource(Source):
         names = dict.fromkeys(axis.name for lattice in lattices for axis in lattice.axes)
         limit = memory_limit() // len(lattices)
         runs = [Runs(lattice, n_rows=self.n_rows, limit=limit) for lattice in lattices]
-        try:
-            with ThreadPoolExecutor() as pool, closing(self._read(names, "counting cells")) as batches:
-                for batch in batches:
-                    for run in runs:
-                        run.add(batch, pool)
+
+        def count(_: int, table: Table) -> None:
             for run in runs:
-                run.finish()
+                run.add(axis_columns(table, run.lattice), 0, table.n_rows)
+
+        try:
+            self._each(names, "counting cells", count)
         except BaseException:
             _close(runs)
             raise
@@ -87,37 +105,86 @@ class StreamSource(Source):
 
     def state_rows(self, cuts: Sequence[Cut]) -> StateRows:
         rows = states_array(cuts, self.n_rows)
-        start = 0
-        for batch in self._read([cut.axis.name for cut in cuts], "reading columns"):
-            fill_states(batch, cuts, rows.true_states[:, start : start + batch.n_rows])
-            start += batch.n_rows
+
+        def fill(start: int, table: Table) -> None:
+            fill_states(table, cuts, rows.true_states[:, start : start + table.n_rows])
+
+        self._each([cut.axis.name for cut in cuts], "reading columns", fill)
         return rows
 
     def true_extremes(self, name: str) -> tuple[float, float]:
-        """Over all batches; those that hold no finite value say nothing."""
+        """Over all pieces; those that hold no finite value say nothing."""
         ends = []
-        for batch in self._read([name], "finding bounds"):
+
+        def find(_: int, table: Table) -> None:
             try:
-                ends.append(true_extremes(batch, name))
+                ends.append(true_extremes(table, name))
             except InputError:
-                continue
+                return
+
+        self._each([name], "finding bounds", find)
         if not ends:
             raise InputError(f"column {name!r} holds no finite value, so it has no bounds; state them in the schema")
         return min(low for low, _ in ends), max(high for _, high in ends)
 
-    def _read(self, names: Iterable[str], what: str) -> Generator[Table]:
-        """Batches of some columns, never identifiers, with a bar over rows. A table that changes is refused."""
+    def _each(self, names: Iterable[str], what: str, work: Callable[[int, Table], None]) -> None:
+        """Have threads work on all pieces of some columns, never identifiers, given how many rows come before.
+
+        Errors come in the order of the pieces. A table that changes is refused.
+        """
         chosen = Schema({name: self.schema[name] for name in names if not isinstance(self.schema[name], Identifier)})
+        under_way: deque[tuple[Future[None], int]] = deque()
         n_seen = 0
         with progress_bar(self.n_rows, what, unit="row") as bar:
-            for batch in self._batches(chosen):
-                n_seen += batch.n_rows
-                if n_seen > self.n_rows:
-                    break
-                yield batch
-                bar.update(batch.n_rows)
+
+            def settle(n_left: int) -> None:
+                while len(under_way) > n_left:
+                    future, n_rows = under_way.popleft()
+                    future.result()
+                    bar.update(n_rows)
+
+            with ThreadPoolExecutor(_n_threads()) as pool, closing(self._pieces(chosen)) as pieces:
+                try:
+                    for piece in pieces:
+                        start, n_seen = n_seen, n_seen + piece.n_rows
+                        if n_seen > self.n_rows:
+                            break
+                        under_way.append((pool.submit(_work_on, piece, start, work), piece.n_rows))
+                        settle(_n_threads() + _MOST_READY)
+                    settle(0)
+                except BaseException:
+                    pool.shutdown(cancel_futures=True)
+                    raise
         if n_seen != self.n_rows:
-            raise InputError("the number of rows changed while the table was read; read it when nothing writes to it")
+            raise changed()
+
+
+def read_ahead(frames: Iterable[Any], schema: Schema) -> Iterator[Piece]:
+    """Frames as pieces, each read before it is asked for."""
+    for frame in frames:
+        if len(frame):
+            yield ready(open_table(frame, schema))
+
+
+def ready(table: Table) -> Piece:
+    """A piece that was read before."""
+    return Piece(table.n_rows, lambda: table)
+
+
+def changed() -> InputError:
+    return InputError("the number of rows changed while the table was read; read it when nothing writes to it")
+
+
+def _work_on(piece: Piece, start: int, work: Callable[[int, Table], None]) -> None:
+    table = piece.read()
+    if table.n_rows != piece.n_rows:
+        raise changed()
+    work(start, table)
+
+
+def _n_threads() -> int:
+    """As many as there are cores, and as half of the memory limit has room for pieces."""
+    return min(os.cpu_count() or 1, max(2, memory_limit() // (2 * PIECE_BYTES)))
 
 
 def _merged(runs: list[Runs]) -> Iterator[CellCounts]:

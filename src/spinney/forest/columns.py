@@ -111,8 +111,7 @@ def _tree_leaves(
     stop = first + (np.int64(1) << (axis.bits - leaves.depths))
     is_value = first < (1 << axis.value_bits)
     stop = np.where(is_value, np.minimum(stop, axis.last + 1), first + 1)
-    before = np.concatenate([[0], np.cumsum(counts.true_counts)])
-    true_counts = before[leaves.stop] - before[leaves.start]
+    true_counts = counts.rows_between(leaves.start, leaves.stop)
     order = np.argsort(first)  # the order of making must not show
     return first[order], stop[order], true_counts[order]
 
@@ -124,6 +123,7 @@ def _all_cells(counts: CellCounts, axis: Axis) -> tuple[NDArray[np.int64], NDArr
         first = np.append(first, axis.null_cell)
     true_counts = np.zeros(len(first), dtype=np.int64)
     shift = np.uint64(64 - axis.bits) if axis.bits else np.uint64(63)  # without bits all codes are 0
-    cells = (counts.true_codes[:, 0] >> shift).astype(np.int64)
-    true_counts[np.searchsorted(first, cells)] = counts.true_counts
+    codes, occupied = counts.distinct()
+    cells = (codes[:, 0] >> shift).astype(np.int64)
+    true_counts[np.searchsorted(first, cells)] = occupied
     return first, first + 1, true_counts

@@ -11,45 +11,101 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.partition.sorting import Counts, block_sums, count_runs, merge_counted, rows_before, sort_codes
-from spinney.partition.zorder import Codes
+from spinney.compiled import compiled
+from spinney.partition.sorting import (
+    DIGIT_BITS,
+    Counts,
+    Drawers,
+    block_sums,
+    count_runs,
+    order_further,
+    rows_before,
+    sort_rest,
+)
+from spinney.partition.zorder import Codes, Indices
 from spinney.schema.lattice import Lattice
 
 
 class CellCounts:
-    """Sorted, distinct codes (n_cells, n_words) with true counts (n_cells,) on a lattice.
+    """Codes (n, n_words) in order, on a lattice, with true counts (n,). A node of a tree is a range of positions.
 
-    They take 8 bytes a word and 4 a count, or 8 where a count may pass 2^31. Sums over ranges of cells come from sums
-    over blocks, which take next to nothing, so that tables of a hundred million cells fit.
+    Codes are either distinct cells with counts, or, where there are no counts, those of single rows. Rows are in order
+    of their first bits, and of more only within nodes that were split: ordering moves no row out of its node.
+    Cells take 8 bytes a word and 4 a count, or 8 where a count may pass 2^31; rows 8 bytes. Sums over ranges of cells
+    come from sums over blocks, which take next to nothing, so that tables of a hundred million cells fit.
     """
 
-    __slots__ = ("_before", "lattice", "true_codes", "true_counts")
+    __slots__ = ("_before", "_n_ordered", "lattice", "true_codes", "true_counts")
 
-    def __init__(self, lattice: Lattice, true_codes: Codes, true_counts: Counts) -> None:
+    def __init__(self, lattice: Lattice, true_codes: Codes, true_counts: Counts | None) -> None:
         self.lattice = lattice
         self.true_codes = true_codes
         self.true_counts = true_counts
         self._before: NDArray[np.int64] | None = None
+        self._n_ordered = lattice.depth
 
-    def rows_between(self, start: NDArray[np.int64], stop: NDArray[np.int64]) -> NDArray[np.int64]:
-        """True numbers of rows in ranges of cells, given by positions in the sorted codes."""
+    @classmethod
+    def of_rows(cls, lattice: Lattice, drawers: Drawers) -> CellCounts:
+        """The rows whose codes are in drawers, which are empty then."""
+        codes, n_ordered = drawers.gathered()
+        counts = cls(lattice, codes, None)
+        counts._n_ordered = n_ordered
+        return counts
+
+    @classmethod
+    def from_codes(cls, lattice: Lattice, codes: Codes) -> CellCounts:
+        """Distinct cells with counts, given the codes of rows in any order."""
+        return cls(lattice, *cls.of_rows(lattice, Drawers.of(codes)).distinct())
+
+    def __len__(self) -> int:
+        return len(self.true_codes)
+
+    def rows_between(self, start: Indices, stop: Indices) -> Indices:
+        """True numbers of rows in ranges of positions."""
+        if self.true_counts is None:
+            return stop - start
         if self._before is None:
             self._before = block_sums(self.true_counts)
         return rows_before(self.true_counts, self._before, stop) - rows_before(self.true_counts, self._before, start)
 
-    @classmethod
-    def from_codes(cls, lattice: Lattice, codes: Codes) -> CellCounts:
-        """Count rows given by their codes, in any order; may reuse the memory of `codes`."""
-        return cls(lattice, *count_runs(sort_codes(codes)))
+    def true_total(self) -> int:
+        """How many rows there are."""
+        return len(self) if self.true_counts is None else int(self.true_counts.sum())
 
-    def merge(self, other: CellCounts) -> CellCounts:
-        """The counts of two tables laid end to end."""
-        return CellCounts(
-            self.lattice, *merge_counted(self.true_codes, self.true_counts, other.true_codes, other.true_counts)
-        )
+    def halves(self, start: Indices, stop: Indices, depth: int) -> Indices:
+        """Where the second halves of nodes of one depth begin, which are given as ranges.
+
+        Whoever knows the range of a node has asked for the halves of all nodes above it, and thus had its rows ordered.
+        """
+        if depth >= self._n_ordered and (depth - self._n_ordered) % DIGIT_BITS == 0:
+            order_further(self.true_codes[:, 0], start, stop, depth)
+        word, offset = divmod(depth, 64)
+        return _first_with_bit(self.true_codes, start, stop, word, np.uint64(1 << (63 - offset)))
+
+    def distinct(self) -> tuple[Codes, Counts]:
+        """The occupied cells, in order, and how many rows are in each."""
+        if self.true_counts is not None:
+            return self.true_codes, self.true_counts
+        return count_runs(sort_rest(self.true_codes, self._n_ordered, self.lattice.depth))
 
     def __repr__(self) -> str:
         return "CellCounts(sensitive)"
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("CellCounts holds private counts and is never pickled")
+
+
+@compiled
+def _first_with_bit(codes: Codes, start: Indices, stop: Indices, word: int, bit: np.uint64) -> Indices:
+    """In every range, the first position whose code has the bit, by bisection; `stop` if none has."""
+    middle = np.empty(start.size, dtype=np.int64)
+    for i in range(start.size):
+        low, high = start[i], stop[i]
+        while low < high:
+            half = (low + high) // 2
+            if codes[half, word] & bit:
+                high = half
+            else:
+                low = half + 1
+        middle[i] = low
+    return middle

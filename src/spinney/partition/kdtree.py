@@ -1,6 +1,6 @@
 """The tree release: the paper's Algorithms 2-3, the PrivTree rule, and the grid as the tree without decisions.
 
-A node is a range of positions in the sorted codes; its count is a difference of two prefix sums. The frontier
+A node is a range of positions in the codes (`CellCounts`). The frontier
 goes down level by level, all nodes of one depth at once, so noise is drawn in blocks. The empty child of a
 split node becomes the root of an empty subtree and is settled by `empty.EmptySpace`. Proof: kdtree.proof.md;
 the labels [step 1] ... are its steps.
@@ -13,7 +13,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.compiled import compiled
 from spinney.errors import BudgetError, ParameterError
 from spinney.partition.bins import NoisyBins
 from spinney.partition.counts import CellCounts
@@ -103,7 +102,7 @@ def _grow(counts: CellCounts, plan: SplitPlan, entropy: Entropy) -> _Growth:
         growth.leaf_codes.append(prefixes(codes, start[is_leaf], depth))
         growth.leaf_depths.append(np.full(int(is_leaf.sum()), depth, dtype=np.int64))
         growth.leaf_counts.append(true_counts[is_leaf])
-        start, stop, empty = _split(codes, start[splits], stop[splits], depth)
+        start, stop, empty = _split(counts, start[splits], stop[splits], depth)
         if len(empty):
             growth.empty_roots[depth + 1] = empty
         if not len(start):
@@ -121,33 +120,17 @@ def prefixes(codes: Codes, positions: Indices, depth: int) -> Codes:
     return codes[positions] & masks
 
 
-def _split(codes: Codes, start: Indices, stop: Indices, depth: int) -> tuple[Indices, Indices, Codes]:
+def _split(counts: CellCounts, start: Indices, stop: Indices, depth: int) -> tuple[Indices, Indices, Codes]:
     """Occupied children of the given nodes as ranges, and their empty children as codes."""
+    codes = counts.true_codes
     if not len(start):
         return start, stop, codes[:0]
-    word, offset = divmod(depth, 64)
-    bit = np.uint64(1 << (63 - offset))
-    middle = first_with_bit(codes, start, stop, word, bit)
+    middle = counts.halves(start, stop, depth)
     has_left, has_right = middle > start, middle < stop
     # An empty child is the occupied child's code with the last bit turned.
     empty = prefixes(codes, start[~(has_left & has_right)], depth + 1)
-    empty[:, word] ^= bit
+    word, offset = divmod(depth, 64)
+    empty[:, word] ^= np.uint64(1 << (63 - offset))
     child_start = np.stack([start, middle], axis=1)[np.stack([has_left, has_right], axis=1)]
     child_stop = np.stack([middle, stop], axis=1)[np.stack([has_left, has_right], axis=1)]
     return child_start, child_stop, empty
-
-
-@compiled
-def first_with_bit(codes: Codes, start: Indices, stop: Indices, word: int, bit: np.uint64) -> Indices:
-    """In every range, the first position whose code has the bit, by bisection; `stop` if none has."""
-    middle = np.empty(start.size, dtype=np.int64)
-    for i in range(start.size):
-        low, high = start[i], stop[i]
-        while low < high:
-            half = (low + high) // 2
-            if codes[half, word] & bit:
-                high = half
-            else:
-                low = half + 1
-        middle[i] = low
-    return middle

@@ -25,10 +25,10 @@ from spinney.compiled import compiled
 from spinney.errors import BudgetError, ParameterError
 from spinney.partition.bins import NoisyMoments, leaf_cells
 from spinney.partition.counts import CellCounts
-from spinney.partition.kdtree import first_with_bit, pay
+from spinney.partition.kdtree import pay
 from spinney.partition.plan import SplitPlan
 from spinney.partition.sorting import Counts
-from spinney.partition.zorder import Codes, Indices, byte_tables, count_bits, possible_nodes
+from spinney.partition.zorder import Codes, Indices, byte_tables, count_bits, possible_nodes, split_axes
 from spinney.privacy.discrete import SMALLEST_RATE, add_noise, within_range
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger
@@ -88,17 +88,19 @@ def release_moments(
     order = np.lexsort(leaves.codes.T[::-1])  # the order of making must not show
     leaves = Leaves(leaves.codes[order], leaves.depths[order], leaves.start[order], leaves.stop[order])
     first, size, is_measured = leaf_cells(leaves.codes, leaves.depths, lattice)
-    steps = _true_steps(counts, leaves, first, size, is_measured)
     rate = plan.count_rate / QUANTUM
-    noisy_steps = _add_noise(steps, is_measured, rate, entropy)  # [step 5]
+    with ThreadPoolExecutor(1) as pool:  # noise needs nothing but the leaves
+        noise = pool.submit(_noise, is_measured, rate, entropy)
+        steps = _true_steps(counts, leaves, first, size, is_measured)  # [step 4]
+        noisy_steps = within_range(steps + noise.result())  # [step 5]
     return NoisyMoments(lattice, leaves.codes, leaves.depths, noisy_steps, QUANTUM, rate)
 
 
 def grow_leaves(counts: CellCounts, plan: SplitPlan, entropy: Entropy) -> Leaves:
     """Split from the root down, empty nodes like all others; every node that may split draws its own noise."""
-    lattice, true_codes = counts.lattice, counts.true_codes
+    lattice = counts.lattice
     codes = np.zeros((1, lattice.n_words), dtype=np.uint64)
-    start, stop = np.array([0]), np.array([len(true_codes)])
+    start, stop = np.array([0]), np.array([len(counts)])
     made: list[Leaves] = []
     for depth in progress(range(plan.max_depth + 1), "planting the tree", unit="level"):
         if depth < plan.fixed_depth:  # [step 2]
@@ -111,57 +113,60 @@ def grow_leaves(counts: CellCounts, plan: SplitPlan, entropy: Entropy) -> Leaves
         is_leaf = ~splits
         depths = np.full(int(is_leaf.sum()), depth, dtype=np.int64)
         made.append(Leaves(codes[is_leaf], depths, start[is_leaf], stop[is_leaf]))
-        codes, start, stop = _children(codes[splits], start[splits], stop[splits], true_codes, depth, lattice)
+        codes, start, stop = _children(counts, codes[splits], start[splits], stop[splits], depth)
         if not len(codes):
             break
     return Leaves(*(np.concatenate([getattr(part, name) for part in made]) for name in Leaves.__slots__))
 
 
 def _children(
-    codes: Codes, start: Indices, stop: Indices, true_codes: Codes, depth: int, lattice: Lattice
+    counts: CellCounts, codes: Codes, start: Indices, stop: Indices, depth: int
 ) -> tuple[Codes, Indices, Indices]:
     """Both halves of every node, those left out that no row can reach: that much is public."""
     if not len(codes):
         return codes, start, stop
+    middle = counts.halves(start, stop, depth)
     word, offset = divmod(depth, 64)
-    bit = np.uint64(1 << (63 - offset))
-    middle = first_with_bit(true_codes, start, stop, word, bit)
     upper = codes.copy()
-    upper[:, word] |= bit
+    upper[:, word] |= np.uint64(1 << (63 - offset))
     both = np.concatenate([codes, upper])
     starts, stops = np.concatenate([start, middle]), np.concatenate([middle, stop])
-    is_possible = possible_nodes(both, np.full(len(both), depth + 1, dtype=np.int64), lattice)
+    is_possible = possible_nodes(both, np.full(len(both), depth + 1, dtype=np.int64), counts.lattice)
     return both[is_possible], starts[is_possible], stops[is_possible]
 
 
 def _true_steps(
     counts: CellCounts, leaves: Leaves, first: Indices, size: Indices, is_measured: NDArray[np.bool_]
 ) -> Indices:
-    """Count and offset sums of every leaf in steps of 1 / QUANTUM: (n_leaves, 1 + n_axes). SENSITIVE: [step 4]."""
-    steps = np.zeros((len(leaves.depths), 1 + counts.lattice.n_axes), dtype=np.int64)
-    tables = byte_tables(counts.lattice)
-    n_threads = os.cpu_count() or 1
-    # Parts of about as many cells each.
-    bounds = np.searchsorted(leaves.stop, np.linspace(0, len(counts.true_codes), n_threads + 1)[1:-1])
-    edges = [0, *bounds.tolist(), len(leaves.stop)]
-    with ThreadPoolExecutor(n_threads) as pool:
-        parts = [slice(low, high) for low, high in pairwise(edges)]
-        list(
-            pool.map(
-                lambda part: _sum_offsets(
-                    counts.true_codes,
-                    counts.true_counts,
-                    leaves.start[part],
-                    leaves.stop[part],
-                    first[part],
-                    size[part],
-                    is_measured[part],
-                    tables,
-                    steps[part],
-                ),
-                parts,
-            )
+    """Count and offset sums of every leaf in steps of 1 / QUANTUM: (n_leaves, 1 + n_axes). SENSITIVE."""
+    lattice = counts.lattice
+    steps = np.zeros((len(leaves.depths), 1 + lattice.n_axes), dtype=np.int64)
+    tables = byte_tables(lattice)
+    bit_axes = split_axes(lattice)
+    bit_cells = np.array([1 << (lattice.axes[step.axis].bits - 1 - step.bit) for step in lattice.order], dtype=np.int64)
+    # Without counts, every code is a row.
+    true_counts = np.empty(0, dtype=np.int32) if counts.true_counts is None else counts.true_counts
+
+    def add_up(part: slice) -> None:
+        _sum_offsets(
+            counts.true_codes,
+            true_counts,
+            leaves.start[part],
+            leaves.stop[part],
+            first[part],
+            size[part],
+            is_measured[part],
+            tables,
+            bit_axes,
+            bit_cells,
+            steps[part],
         )
+
+    n_threads = os.cpu_count() or 1
+    # Parts of about as many codes each, more than threads: some threads have other things to do.
+    bounds = np.searchsorted(leaves.stop, np.linspace(0, len(counts), 8 * n_threads + 1)[1:-1])
+    with ThreadPoolExecutor(n_threads) as pool:
+        list(pool.map(add_up, (slice(low, high) for low, high in pairwise([0, *bounds.tolist(), len(leaves.stop)]))))
     return steps
 
 
@@ -175,26 +180,32 @@ def _sum_offsets(
     size: Indices,
     is_measured: NDArray[np.bool_],
     tables: NDArray[np.int64],
+    bit_axes: Indices,
+    bit_cells: Indices,
     steps: Indices,
 ) -> None:
     n_axes = first.shape[1]
     cells = np.empty(n_axes, dtype=np.int64)
     scale = np.empty(n_axes)
     for leaf in range(start.size):
+        low, high = start[leaf], stop[leaf]
+        here = counts[low:high] if counts.size else counts
         if codes.shape[1] == 1 and _is_even(first[leaf], size[leaf], is_measured[leaf]):
-            here = slice(start[leaf], stop[leaf])
-            _sum_by_bits(codes[here, 0], counts[here], size[leaf], is_measured[leaf], tables, steps[leaf])
+            _sum_by_bits(
+                codes[low:high, 0], here, size[leaf], is_measured[leaf], tables, bit_axes, bit_cells, steps[leaf]
+            )
             continue
         for axis in range(n_axes):
             scale[axis] = QUANTUM / size[leaf, axis]
-        for i in range(start[leaf], stop[leaf]):
-            _find_cells(codes[i], tables, cells)
-            steps[leaf, 0] += QUANTUM * counts[i]
+        for i in range(high - low):
+            n_rows = np.int64(here[i]) if here.size else np.int64(1)
+            _find_cells(codes[low + i], tables, cells)
+            steps[leaf, 0] += QUANTUM * n_rows
             for axis in range(n_axes):
                 if is_measured[leaf, axis]:
                     # The centre of the cell. Cut, so that even an engine that miscounts cells cannot cost privacy.
                     offset = np.rint(scale[axis] * (2 * (cells[axis] - first[leaf, axis]) + 1)) - QUANTUM
-                    steps[leaf, 1 + axis] += counts[i] * np.int64(min(max(offset, -QUANTUM), QUANTUM))
+                    steps[leaf, 1 + axis] += n_rows * np.int64(min(max(offset, -QUANTUM), QUANTUM))
 
 
 @compiled
@@ -224,6 +235,8 @@ def _sum_by_bits(
     size: Indices,
     is_measured: NDArray[np.bool_],
     tables: NDArray[np.int64],
+    bit_axes: Indices,
+    bit_cells: Indices,
     steps: Indices,
 ) -> None:
     """The same sums where no offset is rounded: a place j of s cells has the offset (2j+1)·QUANTUM/s - QUANTUM.
@@ -233,38 +246,34 @@ def _sum_by_bits(
     """
     n_axes = size.size
     sums = np.zeros(n_axes, dtype=np.int64)
-    cells = np.empty(n_axes, dtype=np.int64)
-    n_rows = np.int64(0)
-    for i in range(counts.size):
-        n_rows += counts[i]
-    if n_rows > counts.size:
+    n_rows = np.int64(codes.size)
+    if counts.size:
+        cells = np.empty(n_axes, dtype=np.int64)
         for i in range(counts.size):
             if counts[i] > 1:
+                n_rows += counts[i] - 1
                 _find_cells(codes[i : i + 1], tables, cells)
                 for axis in range(n_axes):
                     sums[axis] += (counts[i] - 1) * (cells[axis] & (size[axis] - 1))
     n_set = count_bits(codes)
-    for byte in range(tables.shape[0]):
-        for bit in range(8):
-            for axis in range(n_axes):
-                worth = tables[byte, 128 >> bit, axis]  # of this bit of the code, in cells of its axis
-                if worth < size[axis]:
-                    sums[axis] += worth * n_set[63 - 8 * byte - bit]
+    for bit in range(bit_axes.size):
+        axis = bit_axes[bit]
+        if bit_cells[bit] < size[axis]:
+            sums[axis] += bit_cells[bit] * n_set[63 - bit]
     steps[0] += QUANTUM * n_rows
     for axis in range(n_axes):
         if is_measured[axis]:
             steps[1 + axis] += (2 * sums[axis] + n_rows) * (QUANTUM // size[axis]) - QUANTUM * n_rows
 
 
-def _add_noise(steps: Indices, is_measured: NDArray[np.bool_], rate: Fraction, entropy: Entropy) -> Indices:
+def _noise(is_measured: NDArray[np.bool_], rate: Fraction, entropy: Entropy) -> Indices:
     """One vector of noise for every leaf, as long as the leaf has measured axes, and one more for its count."""
-    noisy_steps = np.zeros_like(steps)
+    noise = np.zeros((len(is_measured), 1 + is_measured.shape[1]), dtype=np.int64)
     n_measured = is_measured.sum(axis=1)
     for n in np.unique(n_measured):
         chosen = np.flatnonzero(n_measured == n)
-        noise = sup_norm_noise(rate, int(n) + 1).draw(len(chosen), entropy)
-        noisy_steps[chosen, 0] = steps[chosen, 0] + noise[:, 0]
+        drawn = sup_norm_noise(rate, int(n) + 1).draw(len(chosen), entropy)
+        noise[chosen, 0] = drawn[:, 0]
         rows, axes = np.nonzero(is_measured[chosen])
-        places = chosen[rows], axes + 1
-        noisy_steps[places] = steps[places] + noise[:, 1:].reshape(-1)
-    return within_range(noisy_steps)
+        noise[chosen[rows], axes + 1] = drawn[:, 1:].reshape(-1)
+    return noise

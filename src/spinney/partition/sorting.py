@@ -1,35 +1,47 @@
-"""Sorting and counting cell codes: what a group-by of lattice cells is made of.
+"""Ordering cell codes, no further than somebody looks: what a group-by of lattice cells is made of.
 
-Codes of one word are sorted in place. The array is split by its first bits, again and again, until a part fits into
-cache; there it is sorted by radix, lowest digit first, with a spare buffer of its own. The parts of the first split
-are shared among threads. So sorting needs no second array, and counting adds four bytes a cell: what limits the size
-of a table is the codes themselves. Codes of several words are rare and go to numpy. All kernels are pure.
+A tree asks for the rows of a node and of its halves; it never needs the rows of a leaf in order. So codes of one word
+are ordered by their first bits alone, and by more bits only inside nodes that are split (`order_further`):
+
+    deal       a part of the rows, while it is in cache, goes into drawers by the first 11 bits
+    gather     the drawers of all parts come together, each ordered by the next 8 bits
+    further    given ranges of equal first bits are ordered by the next 8 bits
+
+Every step reads codes and writes them elsewhere, in order of one digit; threads share parts, drawers or ranges. Codes
+of several words are rare and go to numpy. All kernels are pure.
 """
 
 from __future__ import annotations
 
 import os
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from itertools import pairwise
+from threading import Lock
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spinney.compiled import compiled
-from spinney.partition.zorder import Codes
+from spinney.partition.zorder import Codes, Indices
+from spinney.progress import progress
 
 Counts = NDArray[np.int64] | NDArray[np.int32]
 Flat = NDArray[np.uint64]
 
-_FIRST_BITS = 11  # of the split whose parts are shared among threads
-_SPLIT_BITS = 8
-_RADIX_BITS = 10
-# Codes that are sorted by radix at once: twice two megabytes stay in cache.
-_LARGEST_PART = 1 << 18
-# Below this many codes numpy's comparison sort is as fast.
+WORD_BITS = 64
+_DRAWER_BITS = 11
+_SHELF_BITS = 4
+DIGIT_BITS = 8
+# Codes that are dealt at once: twice two megabytes stay in cache.
+PART = 1 << 18
+# Ranges of more codes than this are dealt and gathered; a range and its copy stay in cache.
+_LARGEST_RANGE = 1 << 20
+# Below this many codes, threads and drawers take longer than numpy's comparison sort.
 _SMALL_SORT = 4096
-_FEW = 24
+# Ranges of up to so many codes are put in order altogether.
+_FEW = 16
 
 
 def counts_type(n_rows: int) -> np.dtype[Any]:
@@ -37,170 +49,322 @@ def counts_type(n_rows: int) -> np.dtype[Any]:
     return np.dtype(np.int32 if n_rows < 2**31 else np.int64)
 
 
-def sort_codes(codes: Codes) -> Codes:
-    """The codes in increasing order; may reuse the memory of its argument."""
-    if codes.shape[1] > 1:
+# --------------------------------------------------------------------------------------------- dealing and gathering
+
+
+class Drawers:
+    """Codes whose first `n_before` bits are equal, dealt part by part. `n_codes` is how many there will be, about.
+
+    Neighbouring drawers lie on a shelf, whose memory is given back as soon as they are gathered.
+    """
+
+    def __init__(self, n_codes: int, n_words: int = 1, n_before: int = 0) -> None:
+        self._n_words = n_words
+        self._n_before = n_before
+        self._n_bits = min(_DRAWER_BITS, WORD_BITS - n_before)
+        n_shelves = 1 << min(_SHELF_BITS, self._n_bits) if n_words == 1 else 1
+        self._shelves = [_Shelf(n_codes // n_shelves, n_words) for _ in range(n_shelves)]
+
+    def __repr__(self) -> str:
+        return "Drawers(sensitive)"
+
+    @classmethod
+    def of(cls, codes: Codes, n_before: int = 0) -> Drawers:
+        """All codes of an array, dealt by threads."""
+        drawers = cls(len(codes), codes.shape[1], n_before)
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            list(pool.map(lambda start: drawers.put(codes[start : start + PART]), range(0, len(codes), PART)))
+        return drawers
+
+    def put(self, codes: Codes) -> None:
+        """Deal a part of the codes, `PART` of them at best. Threads may do so at once."""
+        if self._n_words > 1:
+            self._shelves[0].put(codes, np.array([0, len(codes)], dtype=np.int32))
+            return
+        dealt = np.empty_like(codes)
+        ends = np.zeros((1 << self._n_bits) + 1, dtype=np.int32)
+        _deal(codes[:, 0], dealt[:, 0], ends, self._n_before, self._n_bits)
+        n_drawers = (1 << self._n_bits) // len(self._shelves)
+        for index, shelf in enumerate(self._shelves):
+            here = ends[index * n_drawers : (index + 1) * n_drawers + 1]
+            if here[0] < here[-1]:
+                shelf.put(dealt[here[0] : here[-1]], here - here[0])
+
+    def gathered(self) -> tuple[Codes, int]:
+        """All codes as one array, and by how many of their first bits it is in order. Nothing is left here."""
+        n_codes = sum(chunk.n_used for shelf in self._shelves for chunk in shelf.chunks)
+        if self._n_words > 1 or n_codes < _SMALL_SORT:
+            return self._sorted(), WORD_BITS * self._n_words
+        n_before = self._n_before + self._n_bits
+        n_bits = min(DIGIT_BITS, WORD_BITS - n_before)
+        n_drawers = (1 << self._n_bits) // len(self._shelves)
+        codes = np.empty((n_codes, 1), dtype=np.uint64)
+        first = 0
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            under_way = []
+            for shelf in self._shelves:
+                places = first + shelf.places(n_drawers)
+                first = places[-1]
+                gather = partial(shelf.gather, places=places, codes=codes[:, 0], n_before=n_before, n_bits=n_bits)
+                under_way.append((shelf, [pool.submit(gather, low, high) for low, high in _cuts(places)]))
+            for shelf, shares in progress(under_way, "gathering rows", unit="part"):
+                for share in shares:
+                    share.result()
+                shelf.chunks.clear()
+        return codes, n_before + n_bits
+
+    def _sorted(self) -> Codes:
+        """All codes, wholly in order, by numpy."""
+        parts = [chunk.codes[: chunk.n_used] for shelf in self._shelves for chunk in shelf.chunks]
+        codes = np.concatenate([np.empty((0, self._n_words), dtype=np.uint64), *parts])
+        for shelf in self._shelves:
+            shelf.chunks.clear()
         return codes[np.lexsort(codes.T[::-1])]
-    flat = np.ascontiguousarray(codes[:, 0])
-    if flat.size < _SMALL_SORT:
-        return np.sort(flat)[:, None]
-    if flat.size <= _LARGEST_PART:
-        _sort_range(flat, 0, flat.size, 0)
-        return flat[:, None]
-    ends = _split(flat, 0, flat.size, 0, _FIRST_BITS)
-    n_threads = os.cpu_count() or 1
-    # More shares than threads, of about as many codes each: parts differ in how long they take.
-    shares = np.searchsorted(ends, np.linspace(0, flat.size, 8 * n_threads + 1))
-    with ThreadPoolExecutor(n_threads) as pool:
-        list(pool.map(lambda share: _sort_parts(flat, ends[share[0] : share[1] + 1]), pairwise(shares.tolist())))
-    return flat[:, None]
+
+
+class _Chunk:
+    """Memory of a shelf, with dealt parts one after the other: where each begins, and where its drawers end."""
+
+    def __init__(self, n_codes: int, n_words: int) -> None:
+        self.codes = np.empty((n_codes, n_words), dtype=np.uint64)
+        self.n_used = 0
+        self.starts: list[int] = []
+        self.ends: list[NDArray[np.int32]] = []
+
+    def put(self, codes: Codes, ends: NDArray[np.int32]) -> None:
+        self.codes[self.n_used : self.n_used + len(codes)] = codes
+        self.starts.append(self.n_used)
+        self.ends.append(ends)
+        self.n_used += len(codes)
+
+
+class _Shelf:
+    """Some drawers, in as many chunks as it takes."""
+
+    def __init__(self, n_codes: int, n_words: int) -> None:
+        self.chunks: list[_Chunk] = []
+        self._n_codes, self._n_words = n_codes, n_words
+        self._lock = Lock()
+
+    def put(self, codes: Codes, ends: NDArray[np.int32]) -> None:
+        with self._lock:
+            if not self.chunks or self.chunks[-1].n_used + len(codes) > len(self.chunks[-1].codes):
+                self.chunks.append(_Chunk(max(self._n_codes, len(codes)), self._n_words))
+            self.chunks[-1].put(codes, ends)
+
+    def places(self, n_drawers: int) -> Indices:
+        """Where each drawer begins once all are gathered, and where the last one ends."""
+        sizes = np.zeros(n_drawers, dtype=np.int64)
+        for chunk in self.chunks:
+            sizes += np.diff(np.array(chunk.ends), axis=1).sum(axis=0)
+        return np.concatenate([[0], np.cumsum(sizes)])
+
+    def gather(self, low: int, high: int, *, places: Indices, codes: Flat, n_before: int, n_bits: int) -> None:
+        """Bring drawers low..high of all parts together, each ordered by `n_bits` bits more."""
+        parts = [
+            (chunk.codes[:, 0], np.array(chunk.starts), np.array(chunk.ends)[:, low : high + 1])
+            for chunk in self.chunks
+        ]
+        heads = np.zeros((high - low, 1 << n_bits), dtype=np.int64)
+        for part in parts:
+            _count_digits(*part, n_before, n_bits, heads)
+        heads[:] = places[low] + np.concatenate([[0], np.cumsum(heads)[:-1]]).reshape(heads.shape)
+        for part in parts:
+            _gather(*part, n_before, n_bits, heads, codes)
+
+
+def _cuts(places: Indices) -> list[tuple[int, int]]:
+    """Ranges of items, which begin and end at `places`, of about as many codes each, more of them than threads."""
+    n_shares = min(len(places) - 1, 1 + int(places[-1] - places[0]) // PART)
+    inner = np.linspace(places[0], places[-1], n_shares + 1)[1:-1]
+    cuts = np.unique([0, *np.searchsorted(places[:-1], inner), len(places) - 1])
+    return list(pairwise(cuts.tolist()))
 
 
 @compiled
-def _split(codes: Flat, low: int, high: int, n_before: int, n_bits: int) -> NDArray[np.int64]:
-    """Order codes low..high by the `n_bits` bits that follow the first `n_before`; returns where the parts end."""
-    offset, mask = np.uint64(64 - n_before - n_bits), np.uint64((1 << n_bits) - 1)
-    ends = np.zeros((1 << n_bits) + 1, dtype=np.int64)
-    for i in range(low, high):
-        ends[np.int64(codes[i] >> offset & mask) + 1] += 1
-    ends[0] = low
-    for digit in range(1 << n_bits):
-        ends[digit + 1] += ends[digit]
+def _deal(codes: Flat, dealt: Flat, ends: NDArray[np.int32], n_before: int, n_bits: int) -> None:
+    """Order a part by the `n_bits` bits that follow the first `n_before`; drawer k is ends[k]..ends[k+1]."""
+    shift, mask = np.uint64(64 - n_before - n_bits), np.uint64((1 << n_bits) - 1)
+    for i in range(codes.size):
+        ends[np.int64(codes[i] >> shift & mask) + 1] += 1
+    for k in range(1 << n_bits):
+        ends[k + 1] += ends[k]
     heads = ends[:-1].copy()
-    for digit in range(1 << n_bits):
-        while heads[digit] < ends[digit + 1]:
-            # A code in the wrong part takes the next place of its own; whoever was there moves on.
-            code = codes[heads[digit]]
-            home = np.int64(code >> offset & mask)
-            while home != digit:
-                place = heads[home]
-                heads[home] += 1
-                code, codes[place] = codes[place], code
-                home = np.int64(code >> offset & mask)
-            codes[heads[digit]] = code
-            heads[digit] += 1
-    return ends
+    for i in range(codes.size):
+        drawer = np.int64(codes[i] >> shift & mask)
+        dealt[heads[drawer]] = codes[i]
+        heads[drawer] += 1
 
 
 @compiled
-def _sort_parts(codes: Flat, ends: NDArray[np.int64]) -> None:
-    for part in range(ends.size - 1):
-        if ends[part + 1] - ends[part] > 1:
-            _sort_range(codes, ends[part], ends[part + 1], _FIRST_BITS)
+def _count_digits(
+    dealt: Flat, starts: Indices, ends: NDArray[np.int32], n_before: int, n_bits: int, counts: Indices
+) -> None:
+    """Add to `counts` how many codes of each drawer have each digit of `n_bits` bits."""
+    shift, mask = np.uint64(min(63, 64 - n_before - n_bits)), np.uint64((1 << n_bits) - 1)
+    for drawer in range(counts.shape[0]):
+        here = counts[drawer]
+        for part in range(starts.size):
+            for i in range(starts[part] + ends[part, drawer], starts[part] + ends[part, drawer + 1]):
+                here[np.int64(dealt[i] >> shift & mask)] += 1
 
 
 @compiled
-def _sort_range(codes: Flat, low: int, high: int, n_before: int) -> None:
-    """Sort codes low..high, whose first `n_before` bits are equal."""
-    spare = np.empty(min(high - low, _LARGEST_PART), dtype=np.uint64)
-    # At most one split a level is under way, so this many ranges wait at most.
-    waiting = np.empty(((64 // _SPLIT_BITS + 1) << _SPLIT_BITS, 3), dtype=np.int64)
-    waiting[0] = low, high, n_before
-    n_waiting = 1
-    while n_waiting:
-        n_waiting -= 1
-        low, high, n_before = waiting[n_waiting]
+def _gather(
+    dealt: Flat, starts: Indices, ends: NDArray[np.int32], n_before: int, n_bits: int, heads: Indices, codes: Flat
+) -> None:
+    """Move codes to the place that comes next for their drawer and digit."""
+    shift, mask = np.uint64(min(63, 64 - n_before - n_bits)), np.uint64((1 << n_bits) - 1)
+    for drawer in range(heads.shape[0]):
+        here = heads[drawer]
+        for part in range(starts.size):
+            for i in range(starts[part] + ends[part, drawer], starts[part] + ends[part, drawer + 1]):
+                digit = np.int64(dealt[i] >> shift & mask)
+                codes[here[digit]] = dealt[i]
+                here[digit] += 1
+
+
+# ---------------------------------------------------------------------------------------------------- ordering further
+
+
+def order_further(codes: Flat, start: Indices, stop: Indices, n_before: int, *, wholly: bool = False) -> None:
+    """Order ranges of codes, the first `n_before` bits of each equal, by the next `DIGIT_BITS`, in place.
+
+    `wholly`: few codes that agree in those, too, are sorted.
+    """
+    n_bits = min(DIGIT_BITS, WORD_BITS - n_before)
+    sizes = stop - start
+    for i in np.flatnonzero(sizes > _LARGEST_RANGE):
+        here = codes[start[i] : stop[i]]
+        if (here == here[0]).all():  # one cell of many rows
+            continue
+        ordered, n_ordered = Drawers.of(here[:, None], n_before).gathered()
+        here[:] = (sort_rest(ordered, n_ordered) if wholly else ordered)[:, 0]
+    chosen = np.flatnonzero((sizes > 1) & (sizes <= _LARGEST_RANGE))
+    start, stop = start[chosen], stop[chosen]
+
+    cuts = _cuts(np.concatenate([[0], np.cumsum(stop - start)]))
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        shares = [
+            pool.submit(_order_ranges, codes, start[low:high], stop[low:high], n_before, n_bits, wholly)
+            for low, high in cuts
+        ]
+        for share in progress(shares, "putting rows in order", unit="part"):
+            share.result()
+
+
+@compiled
+def _order_ranges(codes: Flat, start: Indices, stop: Indices, n_before: int, n_bits: int, wholly: bool) -> None:
+    """Order every range by the `n_bits` bits that follow the first `n_before`, or, if it is short, altogether."""
+    shift, mask = np.uint64(min(63, 64 - n_before - n_bits)), np.uint64((1 << n_bits) - 1)
+    heads = np.empty(1 << n_bits, dtype=np.int64)
+    spare = np.empty((stop - start).max() if start.size else 0, dtype=np.uint64)
+    for at in range(start.size):
+        low, high = start[at], stop[at]
         if high - low <= _FEW:
-            _insertion_sort(codes, low, high)
-        elif high - low <= spare.size:
-            _radix_sort(codes[low:high], spare[: high - low], n_before)
-        else:
-            n_bits = min(_SPLIT_BITS, 64 - n_before)
-            ends = _split(codes, low, high, n_before, n_bits)
-            for part in range(ends.size - 1):
-                if ends[part + 1] - ends[part] > 1 and n_before + n_bits < 64:
-                    waiting[n_waiting] = ends[part], ends[part + 1], n_before + n_bits
-                    n_waiting += 1
+            _insertion_sort(codes[low:high])
+            continue
+        heads[:] = 0
+        for i in range(low, high):
+            heads[np.int64(codes[i] >> shift & mask)] += 1
+        place = np.int64(0)
+        for k in range(1 << n_bits):
+            heads[k], place = place, place + heads[k]
+        for i in range(low, high):
+            digit = np.int64(codes[i] >> shift & mask)
+            spare[heads[digit]] = codes[i]
+            heads[digit] += 1
+        codes[low:high] = spare[: high - low]
+        if wholly:
+            first = low
+            for k in range(1 << n_bits):
+                if 1 < low + heads[k] - first <= _FEW:
+                    _insertion_sort(codes[first : low + heads[k]])
+                first = low + heads[k]
 
 
 @compiled
-def _insertion_sort(codes: Flat, low: int, high: int) -> None:
-    for i in range(low + 1, high):
+def _insertion_sort(codes: Flat) -> None:
+    for i in range(1, codes.size):
         code = codes[i]
         place = i
-        while place > low and codes[place - 1] > code:
+        while place > 0 and codes[place - 1] > code:
             codes[place] = codes[place - 1]
             place -= 1
         codes[place] = code
 
 
+# --------------------------------------------------------------------------------------------------- all bits
+
+
+def sort_codes(codes: Codes, n_bits: int | None = None) -> Codes:
+    """The codes in increasing order, in a new array. All bits after the first `n_bits` are zero."""
+    return sort_rest(*Drawers.of(codes).gathered(), n_bits)
+
+
+def sort_rest(codes: Codes, n_ordered: int, n_bits: int | None = None) -> Codes:
+    """Codes that are in order of their first bits, in order of all bits; those of one word in place."""
+    n_bits = WORD_BITS * codes.shape[1] if n_bits is None else n_bits
+    least = 2
+    while n_ordered < n_bits:
+        flat = codes[:, 0]
+        ranges = np.empty((_equal_ranges(flat, n_ordered, least, np.empty((0, 2), dtype=np.int64)), 2), dtype=np.int64)
+        _equal_ranges(flat, n_ordered, least, ranges)
+        order_further(flat, ranges[:, 0], ranges[:, 1], n_ordered, wholly=True)
+        n_ordered += DIGIT_BITS
+        least = _FEW + 1
+    return codes
+
+
 @compiled
-def _radix_sort(codes: Flat, spare: Flat, n_before: int) -> None:
-    """Least significant digit first, 10 bits a pass; passes over digits that are all equal are skipped."""
-    n_digits = 1 << _RADIX_BITS
-    mask = np.uint64(n_digits - 1)
-    source, target = codes, spare
-    in_spare = False
-    for shift in range(0, 64 - n_before, _RADIX_BITS):
-        offset = np.uint64(shift)
-        starts = np.zeros(n_digits, dtype=np.int64)
-        for i in range(source.size):
-            starts[np.int64(source[i] >> offset & mask)] += 1
-        if starts[np.int64(source[0] >> offset & mask)] == source.size:
-            continue
-        total = np.int64(0)
-        for value in range(n_digits):
-            count = starts[value]
-            starts[value] = total
-            total += count
-        for i in range(source.size):
-            digit = np.int64(source[i] >> offset & mask)
-            target[starts[digit]] = source[i]
-            starts[digit] += 1
-        source, target = target, source
-        in_spare = not in_spare
-    if in_spare:
-        codes[:] = spare
+def _equal_ranges(codes: Flat, n_bits: int, least: int, found: Indices) -> int:
+    """How many ranges of at least so many codes agree in their first bits; writes them down where there is room."""
+    shift = np.uint64(64 - n_bits)
+    n_ranges, first = 0, 0
+    for i in range(1, codes.size + 1):
+        if i == codes.size or codes[i] >> shift != codes[first] >> shift:
+            if i - first >= least:
+                if n_ranges < found.shape[0]:
+                    found[n_ranges, 0], found[n_ranges, 1] = first, i
+                n_ranges += 1
+            first = i
+    return n_ranges
 
 
 # -------------------------------------------------------------------------------------------------- counting
 
 
 def count_runs(codes: Codes) -> tuple[Codes, Counts]:
-    """Distinct codes of a sorted array and how often each occurs; writes over its argument."""
-    counts: Counts = np.empty(len(codes), dtype=counts_type(len(codes)))
-    n_distinct = _count_word_runs(codes[:, 0], counts) if codes.shape[1] == 1 else _count_runs(codes, counts)
-    if 2 * n_distinct < len(codes):  # the rest would be held for nothing
-        return codes[:n_distinct].copy(), counts[:n_distinct].copy()
-    return codes[:n_distinct], counts[:n_distinct]
+    """Distinct codes of a sorted array and how often each occurs."""
+    is_first = np.empty(len(codes), dtype=np.bool_)
+    n_distinct = _mark_first(codes, is_first)
+    distinct = np.empty((n_distinct, codes.shape[1]), dtype=np.uint64)
+    counts: Counts = np.empty(n_distinct, dtype=counts_type(len(codes)))
+    _count_marked(codes, is_first, distinct, counts)
+    return distinct, counts
 
 
 @compiled
-def _count_word_runs(codes: Flat, counts: Counts) -> int:
-    if not codes.size:
-        return 0
-    last, first_of_run = 0, 0
-    code = codes[0]
-    for i in range(1, codes.size):
-        if codes[i] != code:
-            counts[last] = i - first_of_run
-            first_of_run = i
-            code = codes[i]
-            last += 1
-            codes[last] = code
-    counts[last] = codes.size - first_of_run
-    return last + 1
+def _mark_first(codes: Codes, is_first: NDArray[np.bool_]) -> int:
+    n_distinct = 0
+    for i in range(len(codes)):
+        is_new = i == 0
+        for word in range(codes.shape[1]):
+            is_new |= codes[i, word] != codes[i - 1, word]
+        is_first[i] = is_new
+        n_distinct += is_new
+    return n_distinct
 
 
 @compiled
-def _count_runs(codes: Codes, counts: Counts) -> int:
-    n, n_words = codes.shape
+def _count_marked(codes: Codes, is_first: NDArray[np.bool_], distinct: Codes, counts: Counts) -> None:
     last = -1
-    for i in range(n):
-        is_new = last < 0
-        if not is_new:
-            for word in range(n_words):
-                if codes[i, word] != codes[last, word]:
-                    is_new = True
-                    break
-        if is_new:
+    for i in range(len(codes)):
+        if is_first[i]:
             last += 1
-            counts[last] = 1
-            for word in range(n_words):
-                codes[last, word] = codes[i, word]
-        else:
-            counts[last] += 1
-    return last + 1
+            distinct[last] = codes[i]
+            counts[last] = 0
+        counts[last] += 1
 
 
 def merge_counted(left: Codes, left_counts: Counts, right: Codes, right_counts: Counts) -> tuple[Codes, Counts]:

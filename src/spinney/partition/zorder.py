@@ -71,12 +71,12 @@ def expand_axis(cells: Indices, masks: NDArray[np.uint64], codes: NDArray[np.uin
     by_32, by_16, by_8, by_4, by_2, by_1, places = masks
     for i in range(cells.size):
         bits = np.uint64(cells[i])
-        bits = bits & ~by_32 | bits << np.uint64(32) & by_32
-        bits = bits & ~by_16 | bits << np.uint64(16) & by_16
-        bits = bits & ~by_8 | bits << np.uint64(8) & by_8
-        bits = bits & ~by_4 | bits << np.uint64(4) & by_4
-        bits = bits & ~by_2 | bits << np.uint64(2) & by_2
-        bits = bits & ~by_1 | bits << np.uint64(1) & by_1
+        bits ^= (bits ^ bits << np.uint64(32)) & by_32
+        bits ^= (bits ^ bits << np.uint64(16)) & by_16
+        bits ^= (bits ^ bits << np.uint64(8)) & by_8
+        bits ^= (bits ^ bits << np.uint64(4)) & by_4
+        bits ^= (bits ^ bits << np.uint64(2)) & by_2
+        bits ^= (bits ^ bits << np.uint64(1)) & by_1
         codes[i] |= bits & places
 
 
