@@ -10,6 +10,7 @@ a new folder under FOLDER (about 4 GB for 100 million rows), removes them at the
     spark     N/5 rows on local[2], against Spark's groupBy().count() of codes made beforehand; needs Java
     peers     MST as the package mbi makes it, 1 million rows x 5 columns; only where mbi is installed
 
-Every measurement is a process of its own that fits a small table first, so that nothing is compiled on the clock. Peak
-memory is the kernel's account of that whole process. All values lie in [-6, 6], and epsilon is 1.
+Every measurement is a process of its own that fits a small table first, so that nothing is compiled on the clock. What
+is compared by time runs three times, fits and queries alike, and the best counts; the first is kept too. Peak memory is
+the kernel's account of that whole process. All values lie in [-6, 6], and epsilon is 1.
 """

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -179,6 +181,45 @@ def test_nothing_is_spent_on_bounds_for_contradictions(kind, options, message, b
     if LENGTHS & set(options):
         message = "measured in units"
     attempt(kind(**options), schema, sp.Ledger(), message)
+
+
+ANY = [sp.KDTreeSynthesizer, sp.ForestSynthesizer, sp.GridSynthesizer]
+
+
+@pytest.mark.usefixtures("no_reading")
+@pytest.mark.parametrize("kind", ANY)
+@pytest.mark.parametrize("entropy", [3, "seed", np.random.default_rng(0), sp.UnsafeSeededEntropy])
+def test_what_is_no_entropy_is_refused_before_anything_is_spent(kind, entropy, square):
+    """A seed, or a generator of numpy's, makes no noise; the message says what to do instead."""
+    ledger = sp.Ledger(limit=3, delta="1e-5")
+    with pytest.raises(ParameterError, match=r"entropy is a \w+, not a source of noise; leave it out"):
+        kind().fit(*square, ledger=ledger, entropy=entropy)
+    assert ledger.events == ()
+
+
+@pytest.mark.usefixtures("no_reading")
+@pytest.mark.parametrize("kind", ANY)
+@pytest.mark.parametrize(
+    ("ledger", "remedy"),
+    [("x.ledger", r"sp\.Ledger\.open"), (Path("x.ledger"), r"sp\.Ledger\.open"), (3, "leave it out")],
+)
+def test_what_is_no_ledger_is_refused(kind, ledger, remedy, square):
+    """The path of a ledger is not the ledger."""
+    with pytest.raises(ParameterError, match=rf"ledger is a \w+, not a Ledger; .*{remedy}"):
+        kind().fit(*square, ledger=ledger)
+
+
+@pytest.mark.usefixtures("no_reading")
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("n_rows", -1), ("n_rows", 2.5), ("n_rows", True), ("n_rows", "10"), ("seed", -1), ("seed", "x"), ("seed", 1.5)],
+)
+def test_one_call_spends_nothing_on_rows_it_could_not_draw(name, value, square):
+    """What sampling would refuse is refused before the table is fitted."""
+    ledger = sp.Ledger(limit=3)
+    with pytest.raises(ParameterError, match=f"{name}="):
+        sp.synthesize(*square, epsilon=1, ledger=ledger, **{name: value})
+    assert ledger.events == ()
 
 
 @pytest.mark.usefixtures("no_reading")

@@ -103,11 +103,15 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
         ("--where", "end=31.1.2020", "a day like 2020-01-31"),
         ("--where", "end=2020-06-01..June", "a day like 2020-01-31"),
         ("--where", "seen=noon", "a moment like"),
+        ("--where", f"age={10**400}", "is never 1000"),
+        ("--where", "age=1e400", "takes numbers"),
         ("--balance", "member", "has no equals sign"),
         ("--balance", "members=0.5", "'members' is not a column"),
         ("--balance", "member=half", "is not a number"),
         ("--balance", "member=", "is not a number"),
-        ("--balance", "member=2", "not a share between 0 and 1"),
+        ("--balance", "member=2", "balance: 2 is not a share between 0 and 1"),
+        ("--balance", "member=1.5", "balance: 1.5 is not a share between 0 and 1"),
+        ("--balance", "member=-0.5", "balance: -0.5 is not a share between 0 and 1"),
         ("--balance", "member=true:0.5,false:0.1", "add up to 0.6"),
         ("--balance", "member=yes:0.5,no:0.5", "true or false"),
         ("--balance", "member=true:0.5,false", "VALUE:SHARE"),
@@ -132,6 +136,13 @@ def test_a_column_is_named_once(forest: Path) -> None:
     run = spinney("sample", forest, "--out", "-", "--where", "member=true", "--balance", "member=0.5")
     assert run.status == 2
     assert "in where and in balance" in run.err
+
+
+def test_more_rows_than_can_be_drawn(forest: Path, tree: Path) -> None:
+    for release in (forest, tree):
+        run = spinney("sample", release, "--rows", 10**22, "--out", "-")
+        assert run.status == 2
+        assert "ask for fewer rows" in run.err
 
 
 @pytest.mark.parametrize(("option", "text"), [("--where", "age=0.5"), ("--balance", "age=0.5")])
@@ -163,6 +174,8 @@ def test_placement_is_not_for_forests(forest: Path) -> None:
         ("age=..40", "age", (0, 40)),
         ("age=..", "age", (0, 99)),
         ("age=30,31,50", "age", [30, 31, 50]),
+        ("age=1000000000000000050", "age", 10**18 + 50),
+        ("age=1e18..1000000000000000050", "age", (10**18, 10**18 + 50)),
         ("pay=-1.5..2e0", "pay", (-1.5, 2)),
         ("pay=.5...75", "pay", (0.5, 0.75)),
         ("pay=null", "pay", None),

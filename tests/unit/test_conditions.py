@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
+from itertools import pairwise
 
 import numpy as np
+import pandas as pd
 import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -14,8 +19,18 @@ import spinney as sp
 from spinney.errors import ParameterError
 from spinney.release.columns import ColumnModel
 from spinney.release.conditions import balanced, condition
+from spinney.release.frames import to_frame
+from spinney.schema.lattice import integer_bounds
 
 FEW = settings(max_examples=50, derandomize=True, deadline=None)
+
+
+def short(value) -> str:
+    """A test's name for a value, which may be too long to be written out."""
+    try:
+        return " ".join(str(value).split())[:60]
+    except ValueError:
+        return "thousands of digits"
 
 
 def model_of(lengths, weights, states, *, null=None, low=0.0) -> ColumnModel:
@@ -139,11 +154,13 @@ ONES = model_of([1] * 20, [1] * 20, [0] * 10 + [1] * 10, null=1)
 
 
 def met(column, wanted, model=WHOLE):
-    """Whole places that a condition leaves, and how much of each state."""
-    cut, left = condition("v", column, model, wanted)
+    """Whole places that a condition leaves, counted from the column's low bound, and how much of each state."""
+    near, cut, left = condition("v", column, model, wanted)
+    is_listed = isinstance(column, (sp.Category, sp.Boolean, sp.Real))
+    shift = 0 if is_listed else integer_bounds(near)[0] - integer_bounds(column)[0]
     places = [cut.draw(np.full(200, s, dtype=np.int32), np.random.default_rng(1)) for s in np.flatnonzero(left > 0)]
     found = np.concatenate(places)
-    return {"null"} if np.isnan(found).all() else set(np.floor(found).astype(int).tolist()), left.tolist()
+    return {"null"} if np.isnan(found).all() else set(np.floor(found + shift).astype(int).tolist()), left.tolist()
 
 
 @pytest.mark.parametrize(
@@ -152,6 +169,14 @@ def met(column, wanted, model=WHOLE):
         (INTEGER, 103, {3}, [0.2, 0, 0, 0]),
         (INTEGER, 103.0, {3}, [0.2, 0, 0, 0]),
         (INTEGER, np.int64(103), {3}, [0.2, 0, 0, 0]),
+        (INTEGER, np.float32(103), {3}, [0.2, 0, 0, 0]),
+        (INTEGER, np.array(103), {3}, [0.2, 0, 0, 0]),
+        (INTEGER, pa.scalar(103), {3}, [0.2, 0, 0, 0]),
+        (INTEGER, Decimal("103.0"), {3}, [0.2, 0, 0, 0]),
+        (INTEGER, Fraction(103), {3}, [0.2, 0, 0, 0]),
+        (INTEGER, (-(10**400), 10**400), set(range(20)), [1, 1, 1, 0]),
+        (INTEGER, (103, float("inf")), set(range(3, 20)), [0.4, 1, 1, 0]),
+        (INTEGER, pd.NA, {"null"}, [0, 0, 0, 1]),
         (INTEGER, (103, 106), {3, 4, 5, 6}, [0.4, 0.4, 0, 0]),
         (INTEGER, (102.5, 105.5), {3, 4, 5}, [0.4, 0.2, 0, 0]),
         (INTEGER, (-1000, 101), {0, 1}, [0.4, 0, 0, 0]),
@@ -163,13 +188,24 @@ def met(column, wanted, model=WHOLE):
         (REAL, (7, 7), {7}, [0, 1, 0, 0]),
         (DAYS, "2020-01-04", {3}, [0.2, 0, 0, 0]),
         (DAYS, date(2020, 1, 4), {3}, [0.2, 0, 0, 0]),
+        (DAYS, np.datetime64("2020-01-04"), {3}, [0.2, 0, 0, 0]),
+        (DAYS, np.datetime64("2020-01-04", "ns"), {3}, [0.2, 0, 0, 0]),
+        (DAYS, datetime(2020, 1, 4), {3}, [0.2, 0, 0, 0]),
+        (DAYS, pd.Timestamp("2020-01-04"), {3}, [0.2, 0, 0, 0]),
+        (DAYS, (pd.Timestamp("2020-01-04"), np.str_("2020-01-06")), {3, 4, 5}, [0.4, 0.2, 0, 0]),
+        (DAYS, pd.NaT, {"null"}, [0, 0, 0, 1]),
+        (DAYS, np.datetime64("NaT"), {"null"}, [0, 0, 0, 1]),
         (DAYS, (date(2020, 1, 4), "2020-01-06"), {3, 4, 5}, [0.4, 0.2, 0, 0]),
         (DAYS, ["2020-01-02", "2020-01-20"], {1, 19}, [0.2, 0, 0.1, 0]),
         (MOMENTS, "2020-01-01T00:00:00.000003", {3}, [0.2, 0, 0, 0]),
+        (MOMENTS, date(2020, 1, 1), {0}, [0.2, 0, 0, 0]),
+        (MOMENTS, pd.Timestamp("2020-01-01T00:00:00.000003"), {3}, [0.2, 0, 0, 0]),
+        (MOMENTS, np.datetime64("2020-01-01T00:00:00.000003", "ns"), {3}, [0.2, 0, 0, 0]),
+        (ZONED, pd.Timestamp("2020-01-01T01:00:00.000003", tz="Europe/Berlin"), {3}, [0.2, 0, 0, 0]),
         (MOMENTS, (datetime(2020, 1, 1, 0, 0, 0, 3), "2020-01-01T00:00:00.000005"), {3, 4, 5}, [0.4, 0.2, 0, 0]),
         (ZONED, datetime(2020, 1, 1, 0, 0, 0, 3, tzinfo=UTC), {3}, [0.2, 0, 0, 0]),
     ],
-    ids=str,
+    ids=short,
 )
 def test_conditions_on_numbers_and_dates(column, wanted, places, left):
     """One value, a range with both ends, a list, or null; values outside the bounds do no harm beside others."""
@@ -182,20 +218,34 @@ def test_conditions_on_numbers_and_dates(column, wanted, places, left):
     ("column", "wanted", "places"),
     [
         (LIST, "c", {2}),
+        (LIST, np.str_("c"), {2}),
+        (LIST, pa.scalar("c"), {2}),
         (LIST, ["c", "t"], {2, 19}),
+        (sp.Category(list(range(20)), nullable=True), np.int8(7), {7}),
         (LIST, ("c", "t"), {2, 19}),
         (LIST, {"c"}, {2}),
         (LIST, None, {"null"}),
         (sp.Category(list(range(20)), nullable=True), 7, {7}),
         (sp.Category(list(range(20)), nullable=True), [7, 19], {7, 19}),
     ],
-    ids=str,
+    ids=short,
 )
 def test_conditions_on_categories(column, wanted, places):
     assert met(column, wanted, ONES)[0] == places
 
 
-@pytest.mark.parametrize(("wanted", "places"), [(True, {1}), (False, {0}), ([True, False], {0, 1}), (None, {"null"})])
+@pytest.mark.parametrize(
+    ("wanted", "places"),
+    [
+        (True, {1}),
+        (False, {0}),
+        (np.True_, {1}),
+        (np.False_, {0}),
+        ([True, False], {0, 1}),
+        ([np.True_], {1}),
+        (None, {"null"}),
+    ],
+)
 def test_conditions_on_truth(wanted, places):
     model = model_of([1, 1], [3, 5], [0, 1], null=1)
     assert met(sp.Boolean(nullable=True), wanted, model)[0] == places
@@ -218,6 +268,28 @@ def test_conditions_on_truth(wanted, places):
         (INTEGER, float("nan"), "holds whole numbers, and nan is none"),
         (INTEGER, [500], "is never"),
         (INTEGER, (103.2, 103.4), "is never"),
+        (INTEGER, 10**400, r"is never 10+\.\.\. in this release"),
+        (INTEGER, -(10**5000), "is never a number of thousands of digits"),
+        (INTEGER, (103, float("nan")), "nan is no end of one"),
+        (INTEGER, np.array([103, 104]), r"and not a ndarray; write list\(...\)"),
+        (INTEGER, pd.Series([103]), r"and not a Series; write list\(...\)"),
+        (INTEGER, {103: 1}, r"and not a dict; write list\(...\)"),
+        (INTEGER, np.True_, "is of type integer, which True is not"),
+        (INTEGER, pd.Timestamp("2020-01-04"), "is of type integer, which"),
+        (sp.Integer(100, 119), pd.NA, "is never null"),
+        (REAL, 10**400, "is never 10+"),
+        (REAL, -(10**400), "is never -10+"),
+        (DAYS, datetime(2020, 1, 4, 12), "is not a day like"),
+        (DAYS, pd.Timestamp("2020-01-04", tz="UTC"), "is not a day like"),
+        (DAYS, np.int64(3), "is of type date, which 3 is not"),
+        (DAYS, pd.Series(["2020-01-04"]), "and not a Series"),
+        (MOMENTS, pd.Timestamp("2020-01-01T00:00:00.000003004"), "finer than a microsecond"),
+        (MOMENTS, np.datetime64("2020-01-01T00:00:00.000003004"), "finer than a microsecond"),
+        (LIST, pd.Series(["a"]), "and not a Series"),
+        (LIST, pl.Series(["a"]), "and not a Series"),
+        (LIST, [["a"]], r"\['a'\] is not a value"),
+        (LIST, b"a", "b'a' is not a value"),
+        (sp.Boolean(), np.int64(1), "1 is not a value"),
         (sp.Integer(100, 119), None, "is never null"),
         (REAL, [1.0, 2.0], "is real; ask for one value or a range"),
         (REAL, 21.0, "is never 21.0"),
@@ -235,7 +307,7 @@ def test_conditions_on_truth(wanted, places):
         (sp.Boolean(), 1, "1 is not a value"),
         (sp.Boolean(), "yes", "'yes' is not a value"),
     ],
-    ids=str,
+    ids=short,
 )
 def test_conditions_that_make_no_sense(column, wanted, message):
     """The column, what was asked for, and the remedy."""
@@ -243,6 +315,77 @@ def test_conditions_that_make_no_sense(column, wanted, message):
     with pytest.raises(ParameterError, match=message) as caught:
         condition("v", column, model, wanted)
     assert "'v'" in str(caught.value)
+
+
+# ------------------------------------------------------------------------------------------------------ far numbers
+
+
+def even_model(n_values) -> ColumnModel:
+    """Leaves of even length, ends rounded as floats are."""
+    edges = [n_values * k // 7 for k in range(8)]
+    states = np.array([0, 0, 1, 1, 1, 2, 2], dtype=np.int32)
+    length = np.array([stop - low for low, stop in pairwise(edges)], dtype=np.float64)
+    return ColumnModel(
+        np.array(edges[:-1], dtype=np.float64), length, np.zeros(7, dtype=np.bool_), np.ones(7), states, 3
+    )
+
+
+FAR = {
+    "far and short": sp.Integer(10**18, 10**18 + 99),
+    "as wide as can be": sp.Integer(-(2**61), 2**61),
+    "fifties": sp.Integer(10**18, 10**18 + 5000, multiple_of=50),
+    "sevens": sp.Integer(-(2**60), 2**60, multiple_of=7),
+    "moments": sp.Datetime("2020-01-01T03:04:05.000678", "2336-11-20T20:50:45.000678"),
+    "zoned": sp.Datetime("1950-01-01", "2450-01-01", timezone="Europe/Berlin"),
+}
+
+
+def values_under(column, wanted, seed=0):
+    """Physical numbers of rows drawn under a condition, as a table shows them."""
+    low, high = integer_bounds(column)
+    near, cut, left = condition("v", column, even_model(high - low + 1), wanted)
+    states = np.random.default_rng(seed).choice(np.flatnonzero(left > 0), 300).astype(np.int32)
+    table = to_frame(cut.draw(states, np.random.default_rng(seed))[None], sp.Schema({"v": near}), "pyarrow")
+    return [column.physical(value) for value in table["v"].to_pylist()]
+
+
+@pytest.mark.parametrize("column", FAR.values(), ids=FAR)
+def test_far_numbers_are_exact(column):
+    """One value, a short range and a list give those and no others, all of them, wherever in the column they lie."""
+    step = getattr(column, "multiple_of", None) or 1
+    ends = column.multiples if step > 1 else (column.low, column.high)
+    first, last = (column.physical(end) for end in ends)
+    for number in (first, first + step, first + (last - first) // step // 3 * step, last - step, last):
+        assert set(values_under(column, column.logical(number))) == {number}
+        near = [number + k * step for k in (-2, -1, 0, 1, 2) if first <= number + k * step <= last]
+        assert set(values_under(column, (column.logical(near[0]), column.logical(near[-1])))) == set(near)
+        listed = [column.logical(near[0]), column.logical(near[-1])]
+        assert set(values_under(column, listed)) == {near[0], near[-1]}
+
+
+@pytest.mark.parametrize("column", FAR.values(), ids=FAR)
+def test_wide_ranges_keep_to_their_ends(column):
+    first, last = (column.physical(end) for end in (column.low, column.high))
+    drawn = values_under(column, (column.logical(first + 1), column.logical(last - 1)))
+    assert first < min(drawn) < max(drawn) < last
+
+
+def test_values_too_far_apart_to_list():
+    """Places of floats cannot tell both from their neighbours, so the list is refused, and each value is not."""
+    column = FAR["as wide as can be"]
+    with pytest.raises(ParameterError, match=r"column 'v': the values are 2\^53 or more apart; ask for one at a time"):
+        values_under(column, [-(2**60) + 1, 2**60 + 1])
+    assert set(values_under(column, [2**60 + 1])) == {2**60 + 1}
+
+
+def test_an_hour_that_comes_twice():
+    """A range within the hour in which clocks go back is read by the moments, not by the faces of the clocks."""
+    column = sp.Datetime("2020-10-25T00:00:00", "2020-10-25T05:00:00", timezone="Europe/Berlin")
+    low = column.parse("2020-10-25T02:30:00+02:00", "low")
+    high = column.parse("2020-10-25T02:10:00+01:00", "high")
+    assert high - low == timedelta(minutes=40)
+    drawn = values_under(column, (low, high))
+    assert column.physical(low) <= min(drawn) < max(drawn) <= column.physical(high)
 
 
 # ------------------------------------------------------------------------------------------------------ balance
@@ -284,12 +427,18 @@ def test_a_share_of_the_second_of_two():
         (sp.Category([*"abcd"]), {"z": 1.0}, "'z' is not a value"),
         (sp.Category([*"abcd"]), {"a": 0.5}, "add up to 0.5, and not to 1"),
         (sp.Category([*"abcd"]), {"a": 1.5, "b": -0.5}, "1.5 is not a share between 0 and 1"),
+        (sp.Boolean(), 1.5, "balance: 1.5 is not a share"),
+        (sp.Boolean(), -0.5, "balance: -0.5 is not a share"),
+        (sp.Boolean(), Fraction(3, 2), "balance: 1.5 is not a share"),
+        (sp.Boolean(), 10**400, "balance: 10+"),
+        (sp.Boolean(), float("nan"), "balance: nan is not a share"),
+        (sp.Category([*"abcd"]), {"a": 10**400}, "balance: 10+"),
         (sp.Category([*"abcd"]), {"a": True}, "True is not a share"),
         (sp.Category([*"abcd"]), {"a": "1"}, "'1' is not a share"),
         (sp.Category([*"abcd"]), {"a": float("nan"), "b": 1}, "nan is not a share"),
         (sp.Category([*"abcd"]), {}, "add up to 0"),
     ],
-    ids=str,
+    ids=short,
 )
 def test_shares_that_make_no_sense(column, shares, message):
     model = model_of([1] * 4, [5, 1, 3, 3], [0, 1, 2, 3])
@@ -362,12 +511,15 @@ def test_balance_and_condition_together(forest):
         ({"where": {"flag": True}, "balance": {"flag": 0.5}}, "'flag' is in where and in balance"),
         ({"placement": "centre"}, "'placement' is not an option"),
         ({"where": {"kind": "z"}}, "'z' is not a value of column 'kind'"),
+        ({"where": {"kind": pd.Series(["a"])}}, "column 'kind' takes a value, .* and not a Series"),
+        ({"n_rows": 2**70}, r"n_rows is 2\^70 or more, and above 2\^40 nothing is drawn at once; ask for fewer"),
+        ({"n_rows": 10**5000}, "ask for fewer rows"),
     ],
-    ids=str,
+    ids=short,
 )
 def test_options_that_make_no_sense(forest, options, message):
     with pytest.raises(ParameterError, match=message):
-        forest.sample(5, **options)
+        forest.sample(**{"n_rows": 5} | options)
 
 
 def test_conditions_leave_the_release_alone(forest):

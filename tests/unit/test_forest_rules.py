@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import polars as pl
+import pyarrow as pa
 import pytest
 
 import spinney as sp
@@ -131,3 +134,121 @@ def test_identifiers_leave_no_trace(model, tmp_path):
     again = sp.load(path)
     assert again.schema == SCHEMA
     assert again.sample(50, seed=4).equals(model.sample(50, seed=4))
+
+
+# ------------------------------------------------------------------------------------------- conditions and rules
+
+DAY, SECOND = 86_400_000_000, 1_000_000
+CHAINS = {
+    "dates": (sp.Date("2015-01-01", "2030-12-31"), 900),
+    "moments": (sp.Datetime("2015-01-01", "2030-12-31"), 900 * DAY + SECOND + 1),
+    "whole numbers": (sp.Integer(-100, 4000), 700),
+    "far numbers": (sp.Integer(10**18, 10**18 + 4000), 700),
+    "steps": (sp.Integer(0, 4000, multiple_of=25), 700),
+    "reals": (sp.Real(0, 4000), 700.0),
+    "cents": (sp.Real(0, 40, multiple_of=0.01), 7.0),
+}
+
+
+@pytest.fixture(scope="module", params=CHAINS.values(), ids=CHAINS)
+def chain(request) -> tuple[sp.Release, list]:
+    """a <= b <= c, of which b may be null, each some way above the one before; and twenty values in order."""
+    column, gap = request.param
+    rng = np.random.default_rng(1)
+    low, high = (column.physical(end) for end in (column.low, column.high))
+    n = 4000
+
+    def numbers(share):
+        if isinstance(column, sp.Real):
+            return low + (high - low) * share
+        return low + np.array([int((high - low) * part) for part in share])
+
+    a = numbers(0.6 * rng.random(n))
+    b, c = a + (gap * rng.random(n)).astype(a.dtype), a + (gap * (1 + rng.random(n))).astype(a.dtype)
+    schema = sp.Schema(
+        {
+            "a": column,
+            "b": replace(column, nullable=True),
+            "c": column,
+            "is_open": sp.Boolean(),
+        },
+        rules=[sp.AtMost("a", "b"), sp.AtMost("b", "c"), sp.AtMost("a", "c"), sp.EmptyWhen("b", "is_open", [True])],
+    )
+    is_open = rng.random(n) < 0.3
+    kinds = {"date": pa.int32(), "datetime": pa.int64()}
+
+    def arrow(values, mask=None):
+        made = pa.array(values, mask=mask, type=kinds.get(column.type_name))
+        types = {"date": pa.date32(), "datetime": pa.timestamp("us")}
+        return made.cast(types[column.type_name]) if column.type_name in types else made
+
+    table = pa.table({"a": arrow(a), "b": arrow(b, is_open), "c": arrow(c), "is_open": is_open})
+    release = sp.ForestSynthesizer(2).fit(table, schema, entropy=sp.UnsafeSeededEntropy(3)).release_
+    seen = sorted(release.sample(400, seed=9)["c"].to_pylist())
+    return release, seen[::20]
+
+
+def meets(value, wanted) -> bool:
+    """Whether a value is what was asked for."""
+    if wanted is None or value is None:
+        return value is wanted
+    if isinstance(wanted, tuple):
+        return wanted[0] <= value <= wanted[1]
+    return value in wanted if isinstance(wanted, list) else value == wanted
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda v: {"c": v[6]},
+        lambda v: {"c": (v[3], v[6])},
+        lambda v: {"c": (v[0], v[1])},
+        lambda v: {"b": (v[3], v[4])},
+        lambda v: {"b": v[5], "c": (v[4], v[7])},
+        lambda v: {"a": (v[2], v[4]), "c": (v[3], v[5])},
+        lambda v: {"a": (v[2], v[6]), "b": None, "c": (v[3], v[5])},
+        lambda v: {"c": (v[3], v[6]), "is_open": True},
+        lambda v: {"c": (v[3], v[6]), "is_open": False},
+    ],
+    ids=["c is", "c in", "c in the least", "b in", "b and c", "a and c", "b null", "open", "not open"],
+)
+@pytest.mark.parametrize("balance", [{}, {"is_open": 0.5}], ids=["as it is", "balanced"])
+def test_rows_meet_conditions_and_rules(chain, ask, balance):
+    """Both, in every row; a share that a condition rules out is an error."""
+    release, values = chain
+    where = ask(values)
+    if balance and ("is_open" in where or "b" in where):
+        with pytest.raises(ParameterError, match=r"in where and in balance|never occurs in the model"):
+            release.sample(10, where=where, balance=balance)
+        return
+    rows = release.sample(500, seed=4, where=where, balance=balance).to_pylist()
+    assert len(rows) == 500
+    for row in rows:
+        assert all(meets(row[name], wanted) for name, wanted in where.items())
+        assert row["a"] <= row["c"]
+        assert (row["b"] is None) == row["is_open"]
+        assert row["b"] is None or row["a"] <= row["b"] <= row["c"]
+    if balance:
+        assert abs(np.mean([row["is_open"] for row in rows]) - 0.5) < 0.02
+
+
+def test_lists_meet_rules_too(chain):
+    release, values = chain
+    if isinstance(release.schema["c"], sp.Real):  # reals are not listed
+        with pytest.raises(ParameterError, match="where"):
+            release.sample(3, seed=4, where={"c": [values[4], values[9]]})
+        return
+    rows = release.sample(300, seed=4, where={"c": [values[4], values[9]], "b": [values[2], values[8]]}).to_pylist()
+    assert {row["c"] for row in rows} <= {values[4], values[9]}
+    assert {row["b"] for row in rows} == {values[2], values[8]}
+    assert all(row["a"] <= row["b"] <= row["c"] for row in rows)
+
+
+def test_conditions_that_no_row_can_meet(chain):
+    """A smaller value above a larger one is refused before a row is drawn."""
+    release, values = chain
+    assert values[2] < values[8]
+    with pytest.raises(ParameterError, match="no row can meet all these conditions together; ask for less"):
+        release.sample(5, where={"a": values[8], "c": values[2]})
+    with pytest.raises(ParameterError, match="no row can meet all these conditions together; ask for less"):
+        release.sample(5, where={"b": values[8], "is_open": True})

@@ -11,7 +11,9 @@ from hypothesis import strategies as st
 
 from drawn import MODEST
 from spinney.errors import ParameterError
+from spinney.graph.elimination import Room
 from spinney.graph.junction import JunctionTree
+from twins_graph import n_cells, slow_cliques
 
 graphs = st.integers(1, 9).flatmap(
     lambda n: st.tuples(
@@ -60,6 +62,52 @@ def test_the_order_of_cliques_is_the_whole_tree(drawn) -> None:
     assert hash(again) == hash(tree)
     assert (again.parents, again.separators) == (tree.parents, tree.separators)
     assert sorted(JunctionTree.covering(tree.sizes, tree.cliques).cliques) == sorted(tree.cliques)
+
+
+def random_cliques(rng: np.random.Generator, *, most_columns: int) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
+    """Sizes, often all alike so that ties are many, and pairs and triples, often with long cycles."""
+    n_columns = int(rng.integers(3, most_columns + 1))
+    sizes = [32] * n_columns if rng.random() < 0.5 else rng.integers(1, 33, n_columns).tolist()
+    drawn = (
+        rng.choice(n_columns, int(rng.integers(1, 4)), replace=False) for _ in range(rng.integers(0, 2 * n_columns))
+    )
+    return tuple(sizes), [tuple(sorted(clique.tolist())) for clique in drawn]
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_cycles_are_closed_as_the_slow_twin_does(seed) -> None:
+    """The compiled elimination finds the same cliques in the same order, ties included."""
+    sizes, cliques = random_cliques(np.random.default_rng(seed), most_columns=30)
+    assert JunctionTree.covering(sizes, cliques).cliques == slow_cliques(sizes, cliques)
+
+
+def test_room_is_what_the_tree_would_have() -> None:
+    """A verdict without a tree is that of the tree, before and after more cliques; both verdicts occur."""
+    rng = np.random.default_rng(1)
+    verdicts = []
+    for _ in range(60):
+        sizes, cliques = random_cliques(rng, most_columns=15)
+        most = int(10 ** rng.uniform(2, 6))
+        room = Room(sizes, cliques, most)
+        for turn in range(6):
+            pair = tuple(sorted(rng.choice(len(sizes), 2, replace=False).tolist()))
+            verdict = JunctionTree.covering(sizes, [*cliques, pair]).n_cells <= most
+            assert room.has(pair) is room.has(pair) is verdict
+            verdicts.append(verdict)
+            if turn % 2:
+                is_new = not any(set(pair) <= set(clique) for clique in cliques)
+                assert room.add(pair) is is_new
+                cliques.append(pair)
+    assert 50 < sum(verdicts) < len(verdicts) - 50
+
+
+def test_room_has_no_more_than_was_asked_for() -> None:
+    """The limit itself is allowed; one cell less is not."""
+    sizes, cliques = (4, 5, 6, 7), [(0, 1), (2, 3)]
+    n_joined = n_cells(sizes, slow_cliques(sizes, [*cliques, (1, 2)]))
+    assert n_joined == 4 * 5 + 5 * 6 + 6 * 7
+    assert Room(sizes, cliques, n_joined).has((1, 2))
+    assert not Room(sizes, cliques, n_joined - 1).has((1, 2))
 
 
 def test_a_graph_without_cycles_keeps_its_cliques() -> None:

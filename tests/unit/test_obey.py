@@ -10,7 +10,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spinney as sp
+from spinney.errors import ParameterError
 from spinney.release.columns import ColumnModel
+from spinney.release.conditions import condition
 from spinney.release.frames import to_frame
 from spinney.release.obey import possible_pairs, raise_above, told_apart, within_reach
 from spinney.schema.columns import Real
@@ -129,6 +131,14 @@ KINDS = {
         sp.Date("2019-06-01", "2020-02-01", nullable=True),
         sp.Date("2020-01-15", "2021-01-01"),
     ),
+    "far numbers": (
+        sp.Integer(10**18, 10**18 + 100),
+        sp.Integer(10**18 - 50, 10**18 + 60, nullable=True),
+        sp.Integer(10**18 - 10, 10**18 + 70),
+    ),
+    "wide numbers": (sp.Integer(-(2**60), 2**61), sp.Integer(-(2**61), 2**61 - 5), sp.Integer(1 - 2**61, 2**61 - 3)),
+    "wide numbers and reals": (sp.Integer(-(2**60), 2**61), sp.Real(-1e300, 1e18), sp.Integer(-(2**61), 2**61 - 3)),
+    "reals and their multiples": (sp.Real(0, 5), sp.Real(0, 5, multiple_of=0.1), sp.Real(0, 6, nullable=True)),
     "moments": (
         sp.Datetime("2020-01-01", "2020-03-01"),
         sp.Datetime("2019-06-01", "2020-02-01", nullable=True),
@@ -144,13 +154,24 @@ RULES = {
 
 
 def physical(places, schema):
-    """Rows as a table shows them, as physical numbers by column, NaN for null."""
+    """Rows as a table shows them, as exact physical numbers by column, NaN for null."""
     table = to_frame(np.stack([places[name] for name in schema]), sp.Schema(schema), "pyarrow")
     found = {}
     for name, column in schema.items():
         values = table[name].to_pylist()
-        found[name] = np.array([np.nan if value is None else float(column.physical(value)) for value in values])
+        numbers = [np.nan if value is None else column.physical(value) for value in values]
+        found[name] = np.array(numbers, dtype=object)
     return found
+
+
+def holds(rule, rows):
+    """Whether a rule of AtMost holds in each row, without rounding."""
+    pairs = zip(rows[rule.column], rows[rule.other], strict=True)
+    return np.array([a != a or b != b or a <= b for a, b in pairs])
+
+
+def same(rows, others):
+    return [str(number) for number in rows] == [str(number) for number in others]
 
 
 @pytest.mark.parametrize("rules", RULES.values(), ids=RULES)
@@ -166,9 +187,9 @@ def n_raised(columns, rules, seed):
     schema = dict(zip("abc", columns, strict=True))
     sp.Schema(schema, rules=rules)  # such rules can be obeyed
     models = {name: model_of(column, int(rng.integers(2, 9)), rng) for name, column in schema.items()}
-    for name, (cut, left) in within_reach(rules, schema, models).items():
+    for name, (column, cut, left) in within_reach(rules, schema, models).items():
         assert (left > 0).any()
-        models[name] = cut
+        schema[name], models[name] = column, cut
         models[f"{name} left"] = left
     n = 600
     states, places = {}, {}
@@ -177,18 +198,17 @@ def n_raised(columns, rules, seed):
         states[name] = rng.choice(held, n).astype(np.int32)
         places[name] = models[name].draw(states[name], rng)
     before = {name: values.copy() for name, values in places.items()}
-    broken = ~np.all([rule.holds(physical(before, schema), schema) for rule in rules], axis=0)
+    broken = ~np.all([holds(rule, physical(before, schema)) for rule in rules], axis=0)
     raise_above(places, states, rules, schema, models, rng)
     rows = physical(places, schema)
     for rule in rules:
-        assert rule.holds(rows, schema).all()
+        assert holds(rule, rows).all()
     for name in schema:
         assert np.array_equal(np.isnan(places[name]), np.isnan(before[name]))
     # Rows that obeyed keep their values.
-    assert all(np.array_equal(rows[n][~broken], physical(before, schema)[n][~broken], equal_nan=True) for n in schema)
+    assert all(same(rows[name][~broken], physical(before, schema)[name][~broken]) for name in schema)
     # The smallest of all is never touched.
-    first = physical(before, schema)["a"]
-    assert np.array_equal(rows["a"], first, equal_nan=True)
+    assert same(rows["a"], physical(before, schema)["a"])
     return int(broken.sum())
 
 
@@ -228,13 +248,53 @@ def test_within_reach_is_the_range_that_rules_leave():
     models = {name: model_of(column, 10, np.random.default_rng(1)) for name, column in schema.items()}
     cut = within_reach([sp.AtMost("start", "end")], schema, models)
     assert set(cut) == {"start", "end"}
-    start, left = cut["start"]
+    column, start, left = cut["start"]
+    assert (column.low, column.high) == (0, 50)
     assert ((start.low + start.length)[start.length > 0] <= 51).all()
     assert left[-1] == 0
     assert left[0] == 1
-    end, left = cut["end"]
-    kept = ~end.is_null & (end.length > 0)
-    assert (end.low[kept] >= 20).all()
+    column, end, left = cut["end"]
+    assert (column.low, column.high) == (0, 50)
+    assert end.length[~end.is_null].sum() == 51
     assert left[-1] == 1
     assert end.weights[end.is_null] == models["end"].weights[models["end"].is_null]
     assert within_reach([sp.EmptyWhen("end", "start")], schema, models) == {}
+
+
+def cut_to(schema, where, **options):
+    """What is within reach of columns a, b and c in a chain, some of them under conditions."""
+    rng = np.random.default_rng(0)
+    models = {name: model_of(column, 6, rng) for name, column in schema.items()}
+    models = {name: model.weighing(np.ones(len(model.states))) for name, model in models.items()}
+    near = dict(schema)
+    for name, wanted in where.items():
+        near[name], models[name], _ = condition(name, schema[name], models[name], wanted)
+    return within_reach(RULES["chain"], near, models, asked=where, **options)
+
+
+def test_a_condition_is_an_end_for_the_others():
+    """What is asked of the largest ends the smaller ones, what is asked of the smallest begins the larger ones."""
+    schema = {name: sp.Integer(0, 99) for name in "abc"}
+    ends = {name: (cut.column.low, cut.column.high) for name, cut in cut_to(schema, {"c": (20, 30)}).items()}
+    assert ends == {"a": (0, 30), "b": (0, 30), "c": (20, 30)}
+    ends = {name: (cut.column.low, cut.column.high) for name, cut in cut_to(schema, {"a": 40}).items()}
+    assert ends == {"a": (40, 40), "b": (40, 99), "c": (40, 99)}
+
+
+def test_lists_end_at_their_values():
+    """Of the middle only 10 is left below 45, so nothing smaller may lie above 10."""
+    schema = {name: sp.Integer(0, 99) for name in "abc"}
+    cuts = cut_to(schema, {"b": [10, 50], "c": (0, 45)})
+    ends = {name: (cut.column.low, cut.column.high) for name, cut in cuts.items()}
+    assert ends == {"a": (0, 10), "b": (10, 10), "c": (10, 45)}
+
+
+def test_a_middle_that_has_to_be_null():
+    """With nothing between 50 and 10 the middle is null, or no row obeys; a null one says nothing of the others."""
+    schema = {"a": sp.Integer(0, 99), "b": sp.Integer(0, 99, nullable=True), "c": sp.Integer(0, 99)}
+    cuts = cut_to(schema, {"a": 50, "c": (0, 10)})
+    assert set(cuts) == {"b"}
+    assert (cuts["b"].left > 0).tolist() == [False] * (len(cuts["b"].left) - 1) + [True]
+    assert cut_to(schema, {"a": 50, "b": None, "c": (0, 10)}, nulls=["b"]) == {}
+    with pytest.raises(ParameterError, match="obey the rules"):
+        cut_to(schema | {"b": sp.Integer(0, 99)}, {"a": 50, "c": (0, 10)})

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 
 import spinney as sp
-from spinney.errors import BudgetError, ParameterError
+from spinney.errors import BudgetError, InputError, ParameterError
 from spinney.privacy.ledger import DiscreteLaplaceCounts
 
 N = 2000
@@ -183,3 +183,12 @@ def test_days_before_the_calendar_are_moved_into_it():
     days = pa.table({"d": pa.array([-(2**21) + 5] * N, type=pa.int32()).cast(pa.date32())})
     model = sp.KDTreeSynthesizer(4, bounds_share="0.5").fit(days, sp.Schema({"d": sp.Date(bounds=PAID)}))
     assert model.schema_["d"].low == date(1, 1, 1)
+
+
+def test_data_beyond_the_calendar_have_no_bounds_to_read_off():
+    """UTC's last hours are in the year 10000 in Tokyo: a refusal that names the column, not the value."""
+    moments = pa.array([0, 253402300799 * 10**6] * 10, pa.timestamp("us", "Asia/Tokyo"))
+    column = sp.Datetime(bounds="from-data-not-private", timezone="Asia/Tokyo")
+    with pytest.raises(InputError, match="'at' goes beyond the years 1 to 9999; state its bounds") as caught:
+        sp.KDTreeSynthesizer().fit(pa.table({"at": moments}), sp.Schema({"at": column}))
+    assert "2534" not in str(caught.value)

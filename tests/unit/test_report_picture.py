@@ -11,6 +11,7 @@ import pytest
 from matplotlib.collections import PolyCollection, QuadMesh
 
 import spinney as sp
+from commands import spinney
 from spinney.errors import MissingExtraError, ParameterError
 from spinney.release.geometry import Boxes, bin_boxes
 from spinney.report.picture import comparison_figure, partition_figure, save_figure
@@ -187,3 +188,21 @@ def test_matplotlib_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     with pytest.raises(MissingExtraError, match=r"spinney\[plot\]"):
         partition_figure(release)
+
+
+def test_the_command_takes_names_with_commas(tmp_path: Path) -> None:
+    """Quoted, as in a CSV; unquoted they are two names, of which neither is a column."""
+    path, out = tmp_path / "r.spinney", tmp_path / "p.svg"
+    schema = sp.Schema({"income, yearly": sp.Real(0, 8), 'the "age"': sp.Real(-1, 1), "z": sp.Real(0, 1)})
+    table = np.column_stack([points(), np.full(2000, 0.5)])
+    sp.KDTreeSynthesizer(epsilon=1).fit(table, schema).save(path)
+    run = spinney("picture", path, "--columns", '"income, yearly","the ""age"""', "--out", out)
+    assert run.status == 0, run.err
+    assert out.exists()
+    run = spinney("picture", path, "--columns", "income, yearly,z", "--out", tmp_path / "q.svg")
+    assert run.status == 2
+    assert "does not name two different columns" in run.err
+    run = spinney("picture", path, "--columns", "", "--out", tmp_path / "q.svg")
+    assert run.status == 2
+    assert "does not name two different columns" in run.err
+    assert '"income, yearly"' in spinney("picture", "--help").out

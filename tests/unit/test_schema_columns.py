@@ -7,6 +7,7 @@ from datetime import UTC, date, datetime, timedelta
 from zoneinfo import ZoneInfo
 
 import numpy as np
+import polars as pl
 import pytest
 
 import spinney as sp
@@ -168,6 +169,30 @@ def test_unknown_time_zone(zone):
     """A zone that the system does not know is refused when it is stated."""
     with pytest.raises(SchemaError, match="timezone="):
         sp.Datetime("2020-01-01", "2021-01-01", timezone=zone)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "zone", "name"),
+    [
+        ("2020-01-01", "9999-12-31T23:59:59.999999", "America/New_York", "high"),  # the year 10000 in UTC
+        ("0001-01-01", "2020-01-01", "Asia/Tokyo", "low"),  # the year 0 in UTC
+        ("2020-01-01", "9999-12-31T23:59:59+00:00", "Asia/Tokyo", "high"),  # the year 10000 in the zone
+        ("0001-01-01T00:00+00:00", "2020-01-01", "America/New_York", "low"),
+    ],
+)
+def test_moments_beyond_the_calendar_are_refused(low, high, zone, name):
+    """A bound that cannot be told in UTC and in the column's zone is refused when it is stated, not in a fit."""
+    with pytest.raises(SchemaError, match=rf"{name}=.* outside the years 1 to 9999 .* a day inwards"):
+        sp.Datetime(low, high, timezone=zone)
+
+
+@pytest.mark.parametrize("zone", [None, "UTC", "America/New_York", "Pacific/Kiritimati"])
+def test_bounds_just_inside_the_calendar_serve(zone):
+    """From the second day of the calendar to the last but one, rows are read and made in any zone."""
+    column = sp.Datetime("0001-01-02", "9999-12-30T23:59:59.999999", timezone=zone)
+    table = pl.DataFrame({"at": [column.low, column.high] * 50}, {"at": pl.Datetime("us", zone)})
+    rows = sp.KDTreeSynthesizer(epsilon=1).fit(table, sp.Schema({"at": column})).sample(20, seed=1)
+    assert rows["at"].is_between(column.low, column.high).all()
 
 
 def test_offsets_need_a_zone():

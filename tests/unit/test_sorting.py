@@ -49,10 +49,13 @@ def test_many_codes_are_sorted_and_counted(kind: str) -> None:
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("largest", [1 << 20, 1 << 14])
-def test_rows_are_ordered_as_far_as_a_walk_goes(kind: str, largest: int, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("largest", "many"), [(1 << 20, 1 << 24), (1 << 20, 0), (1 << 14, 1 << 24), (1 << 14, 0)])
+def test_rows_are_ordered_as_far_as_a_walk_goes(
+    kind: str, largest: int, many: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Down a path of nodes, halves begin where those of sorted codes do; a second walk elsewhere finds its own."""
     monkeypatch.setattr(sorting, "_LARGEST_RANGE", largest)
+    monkeypatch.setattr(sorting, "_MANY", many)
     lattice = tree_lattice(sp.Schema({f"x{i}": sp.Real(0, 1, bits=16) for i in range(4)}))
     codes = made(kind)
     rows, ordered = as_rows(lattice, codes[:, None]), np.sort(codes)

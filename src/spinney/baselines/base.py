@@ -21,12 +21,13 @@ from spinney.engines.frames import Table, open_table
 from spinney.engines.memory import check_values
 from spinney.errors import InputError, ParameterError, SchemaError
 from spinney.privacy.budget import Unit, parse_delta, parse_epsilon
-from spinney.privacy.entropy import Entropy, SystemEntropy
+from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger
 from spinney.release.model import Release
 from spinney.schema.columns import Bounded, Integer, Real
 from spinney.schema.table import Schema
 from spinney.synthesizers.front_door import FrontDoor
+from spinney.synthesizers.settings import checked_entropy, checked_ledger
 
 Floats = NDArray[np.float64]
 
@@ -66,6 +67,7 @@ class Baseline(FrontDoor, ABC):
             ledger: an account shared by several releases of the same people; by default a new one for this fit.
             entropy: leave it out. Tests and figures may pass `UnsafeSeededEntropy`, which brands the release.
         """
+        ledger, source = checked_ledger(ledger), checked_entropy(entropy)
         epsilon, delta, unit = parse_epsilon(self.epsilon), parse_delta(self.delta), Unit.parse(self.unit)
         if delta == 0:
             raise ParameterError("delta=0 is not possible with Gaussian noise; give a small one such as '1e-6'")
@@ -79,7 +81,6 @@ class Baseline(FrontDoor, ABC):
         books = Ledger(limit=epsilon, delta=delta, unit=unit, parent=ledger)
         books.require(epsilon, unit=unit, delta=delta)
         check_values(table)
-        source = SystemEntropy() if entropy is None else entropy
         self.release_ = self._release(table, Budget(epsilon, delta, unit, books, source))
         self.ledger_ = books if ledger is None else ledger
         return self

@@ -39,6 +39,14 @@ def parse_balance(texts: Iterable[str], schema: Schema) -> dict[str, Any]:
     return {name: _shares(name, schema[name], text) for name, text in _by_column(texts, "--balance", schema)}
 
 
+def csv_fields(text: str) -> list[str]:
+    """The fields of a line of CSV."""
+    try:
+        return next(csv.reader([text], skipinitialspace=True))
+    except csv.Error:
+        raise ParameterError(f"{text!r} cannot be read as values with commas between them; quote them") from None
+
+
 def _by_column(texts: Iterable[str], option: str, schema: Schema) -> list[tuple[str, str]]:
     """Texts split into a column's name and what is wanted of it."""
     found: dict[str, str] = {}
@@ -71,7 +79,7 @@ def _wanted(name: str, column: Column, text: str) -> Any:
             _value(name, column, low, "--where") if low else column.low,
             _value(name, column, high, "--where") if high else column.high,
         )
-    values = [_value(name, column, part, "--where") for part in _parts(text)]
+    values = [_value(name, column, part, "--where") for part in csv_fields(text)]
     return values[0] if len(values) == 1 else values
 
 
@@ -80,7 +88,7 @@ def _shares(name: str, column: Column, text: str) -> Any:
     if ":" not in text:
         return parse_fraction(text, f"--balance {name}")
     shares: dict[Any, Any] = {}
-    for part in _parts(text):
+    for part in csv_fields(text):
         value, colon, share = part.rpartition(":")
         if not colon:
             raise ParameterError(f"--balance: {part!r} of column {name!r} has no share; write VALUE:SHARE for each")
@@ -89,14 +97,6 @@ def _shares(name: str, column: Column, text: str) -> Any:
             raise ParameterError(f"--balance gives {value!r} of column {name!r} two shares; give one")
         shares[key] = parse_fraction(share, f"--balance {name}, {value}")
     return shares
-
-
-def _parts(text: str) -> list[str]:
-    """The fields of a line of CSV."""
-    try:
-        return next(csv.reader([text], skipinitialspace=True))
-    except csv.Error:
-        raise ParameterError(f"{text!r} cannot be read as values with commas between them; quote them") from None
 
 
 def _value(name: str, column: Column, text: str, option: str) -> Any:
@@ -121,11 +121,15 @@ def _value(name: str, column: Column, text: str, option: str) -> Any:
 
 
 def _number(text: str) -> int | float | None:
-    """A finite number, whole where it is written so; None where the text is no such thing."""
+    """A finite number, whole and exact where it is written so; None where the text is no such thing."""
+    try:
+        return int(text)
+    except ValueError:
+        pass
     try:
         number = float(text)
     except ValueError:
         return None
     if not math.isfinite(number):
         return None
-    return int(number) if number.is_integer() and abs(number) < 2**53 else number
+    return int(number) if number.is_integer() else number

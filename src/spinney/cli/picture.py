@@ -12,11 +12,16 @@ from spinney.cli.verb import FILE, Verb, check_output, force_option, warn_of_bra
     examples=(
         "spinney picture town.spinney --out partition.svg",
         "spinney picture people.spinney --columns age,income --out partition.png",
+        "spinney picture people.spinney --columns '\"income, yearly\",age' --out partition.png",
     ),
 )
 @click.argument("release", type=FILE)
 @click.option("--out", required=True, metavar="FILE", help="An .svg or .png file.")
-@click.option("--columns", metavar="X,Y", help="Two columns; needed where the release has more than two.")
+@click.option(
+    "--columns",
+    metavar="X,Y",
+    help="Two columns; needed where the release has more than two. A name that holds a comma is quoted, as in a CSV.",
+)
 @force_option
 def picture(release: str, out: str, columns: str | None, force: bool) -> None:
     """Draw the noisy partition of RELEASE.
@@ -24,6 +29,7 @@ def picture(release: str, out: str, columns: str | None, force: bool) -> None:
     Bins are rectangles, shaded by their noisy density. Of more than two columns, two are chosen, and the densities of
     bins that lie over one another add up. Uses only what is released. Needs matplotlib: pip install 'spinney[plot]'.
     """
+    from spinney.cli.conditions import csv_fields
     from spinney.release.storage import load
     from spinney.report.picture import check_picture_name, partition_figure, save_figure
 
@@ -31,6 +37,6 @@ def picture(release: str, out: str, columns: str | None, force: bool) -> None:
     check_output(out, force=force, inputs=[release])
     loaded = load(release)
     warn_of_brands(loaded.card)
-    figure = partition_figure(loaded, None if columns is None else columns.split(","))
+    figure = partition_figure(loaded, None if columns is None else csv_fields(columns))
     save_figure(figure, out, overwrite=force)
     click.echo(f"wrote {out}")

@@ -17,11 +17,13 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney.compiled import compiled
 from spinney.engines.states import GAP_STEPS, Clique, StateRows, true_distances
 from spinney.forest.cliques import measure
 from spinney.forest.design import Design
 from spinney.forest.purse import Purse
 from spinney.graph.draw import draw_states
+from spinney.graph.elimination import Room
 from spinney.graph.estimate import Measurement
 from spinney.graph.junction import JunctionTree
 from spinney.graph.model import GraphModel
@@ -59,9 +61,10 @@ def measure_rounds(
     deviation = design.plan.deviation("cliques")
     sensitivity = GAP_STEPS * purse.plan.unit.factor
     assert design.plan.choices is not None
+    opening = _Opening(rows.sizes, design, [m.columns for m in measurements])
     for _ in progress(range(design.plan.choices.times), "growing the forest", unit="round"):
         model = refit(measurements, steps=_STEPS)
-        cliques = _open_cliques(rows.sizes, design, [m.columns for m in measurements], rng)
+        cliques = opening.cliques(rng)
         drawn = draw_states(model, _N_DRAWN, rng)
         expected = [model_table(drawn, clique, rows.sizes, total) for clique in cliques]
         noise = np.array([_noise(table, deviation, least) for table in expected])
@@ -69,36 +72,48 @@ def measure_rounds(
         pick = purse.choice(true_scores, sensitivity=sensitivity)
         by = design.target if design.target in cliques[pick] else None
         measurements.append(measure(rows, cliques[pick], expected[pick], purse, stage="cliques", least=least, by=by))
+        opening.close(cliques[pick])
     return measurements
 
 
-def _open_cliques(
-    sizes: Sequence[int], design: Design, cliques: Sequence[Clique], rng: np.random.Generator
-) -> list[Clique]:
+class _Opening:
     """Pairs of columns, and with a target triples too, whose measurement keeps the junction tree small."""
-    free, target = design.free, design.target
-    candidates: list[Clique] = list(combinations(design.measured, 2))
-    if target is not None:
-        candidates += [tuple(sorted((i, j, target))) for i, j in combinations(free, 2)]
-    known = set(cliques)
-    candidates = [clique for clique in candidates if clique not in known]
-    tree = JunctionTree.covering(sizes, cliques)
-    opened: list[Clique] = []
-    for place in rng.permutation(len(candidates)):
-        clique = candidates[place]
-        is_inside = tree.home(clique) is not None
-        if is_inside or JunctionTree.covering(sizes, [*cliques, clique]).n_cells <= _MOST_CELLS:
-            opened.append(clique)
-        if len(opened) == _N_COMPARED:
-            break
-    return opened or [tuple(design.measured[:2])]
+
+    def __init__(self, sizes: Sequence[int], design: Design, measured: Sequence[Clique]) -> None:
+        self._sizes, self._measured = sizes, [*measured]
+        candidates: list[Clique] = list(combinations(design.measured, 2))
+        if design.target is not None:
+            candidates += [tuple(sorted((i, j, design.target))) for i, j in combinations(design.free, 2)]
+        known = set(measured)
+        self._candidates = [clique for clique in candidates if clique not in known]
+        self._room = Room(sizes, measured, _MOST_CELLS)
+        self._tree = JunctionTree.covering(sizes, measured)
+        self._fallback = tuple(design.measured[:2])
+
+    def cliques(self, rng: np.random.Generator) -> list[Clique]:
+        """Those to compare in a round, in random order."""
+        opened: list[Clique] = []
+        for place in rng.permutation(len(self._candidates)):
+            clique = self._candidates[place]
+            if self._tree.home(clique) is not None or self._room.has(clique):
+                opened.append(clique)
+            if len(opened) == _N_COMPARED:
+                break
+        return opened or [self._fallback]
+
+    def close(self, clique: Clique) -> None:
+        """A clique that was measured is no longer open, and others may not be either."""
+        self._measured.append(clique)
+        if clique in self._candidates:
+            self._candidates.remove(clique)
+        if self._room.add(clique):
+            self._tree = JunctionTree.covering(self._sizes, self._measured)
 
 
 def model_table(drawn: NDArray[np.int32], clique: Clique, sizes: Sequence[int], total: float) -> NDArray[np.float64]:
     """The table that the model expects, by rows drawn from it."""
     shape = tuple(sizes[column] for column in clique)
-    codes = np.ravel_multi_index(tuple(drawn[column] for column in clique), shape)
-    counts = np.bincount(codes, minlength=math.prod(shape)).reshape(shape)
+    counts = _count(drawn, np.array(clique, dtype=np.int64), np.array(shape, dtype=np.int64)).reshape(shape)
     return np.asarray(counts * (total / drawn.shape[1]))
 
 
@@ -106,3 +121,15 @@ def _noise(expected: NDArray[np.float64], deviation: float, least: float) -> flo
     """About how large the noise of a clique's boxes would be, all together: E|noise| for each."""
     n_boxes = min(expected.size, max(1.0, float(np.minimum(expected / least, 1).sum())))
     return math.sqrt(2 / math.pi) * deviation * n_boxes
+
+
+@compiled
+def _count(drawn: NDArray[np.int32], clique: NDArray[np.int64], shape: NDArray[np.int64]) -> NDArray[np.int64]:
+    """How often each cell of a clique's table was drawn, in C order."""
+    counts = np.zeros(np.prod(shape), dtype=np.int64)
+    for row in range(drawn.shape[1]):
+        cell = 0
+        for place in range(len(clique)):
+            cell = cell * shape[place] + drawn[clique[place], row]
+        counts[cell] += 1
+    return counts

@@ -13,11 +13,11 @@ from numpy.typing import NDArray
 
 from spinney.compiled import compiled
 from spinney.partition.sorting import (
-    DIGIT_BITS,
     Counts,
     Drawers,
     block_sums,
     count_runs,
+    digit_bits,
     order_further,
     rows_before,
     sort_rest,
@@ -77,7 +77,7 @@ class CellCounts:
 
         Whoever knows the range of a node has asked for the halves of all nodes above it, and thus had its rows ordered.
         """
-        if depth >= self._n_ordered and (depth - self._n_ordered) % DIGIT_BITS == 0:
+        if depth >= self._n_ordered and (depth - self._n_ordered) % digit_bits(len(self)) == 0:
             order_further(self.true_codes[:, 0], start, stop, depth)
         word, offset = divmod(depth, 64)
         return _first_with_bit(self.true_codes, start, stop, word, np.uint64(1 << (63 - offset)))

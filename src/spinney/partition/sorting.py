@@ -4,8 +4,8 @@ A tree asks for the rows of a node and of its halves; it never needs the rows of
 are ordered by their first bits alone, and by more bits only inside nodes that are split (`order_further`):
 
     deal       a part of the rows, while it is in cache, goes into drawers by the first 11 bits
-    gather     the drawers of all parts come together, each ordered by the next 8 bits
-    further    given ranges of equal first bits are ordered by the next 8 bits
+    gather     the drawers of all parts come together, each ordered by the next digit, of 8 bits or 10
+    further    given ranges of equal first bits are ordered by the next digit
 
 Every step reads codes and writes them elsewhere, in order of one digit; threads share parts, drawers or ranges. Codes
 of several words are rare and go to numpy. All kernels are pure.
@@ -33,7 +33,9 @@ Flat = NDArray[np.uint64]
 WORD_BITS = 64
 _DRAWER_BITS = 11
 _SHELF_BITS = 4
-DIGIT_BITS = 8
+# A digit of more bits spares many codes a pass; to few codes, its counters are a burden.
+_MANY = 1 << 24
+_DIGIT_BITS, _DIGIT_BITS_OF_MANY = 8, 10
 # Codes that are dealt at once: twice two megabytes stay in cache.
 PART = 1 << 18
 # Ranges of more codes than this are dealt and gathered; a range and its copy stay in cache.
@@ -42,6 +44,11 @@ _LARGEST_RANGE = 1 << 20
 _SMALL_SORT = 4096
 # Ranges of up to so many codes are put in order altogether.
 _FEW = 16
+
+
+def digit_bits(n_codes: int) -> int:
+    """By how many bits so many codes are ordered at a time."""
+    return _DIGIT_BITS if n_codes < _MANY else _DIGIT_BITS_OF_MANY
 
 
 def counts_type(n_rows: int) -> np.dtype[Any]:
@@ -96,20 +103,22 @@ class Drawers:
         if self._n_words > 1 or n_codes < _SMALL_SORT:
             return self._sorted(), WORD_BITS * self._n_words
         n_before = self._n_before + self._n_bits
-        n_bits = min(DIGIT_BITS, WORD_BITS - n_before)
+        n_bits = min(digit_bits(n_codes), WORD_BITS - n_before)
         n_drawers = (1 << self._n_bits) // len(self._shelves)
         codes = np.empty((n_codes, 1), dtype=np.uint64)
         first = 0
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
             under_way = []
             for shelf in self._shelves:
-                places = first + shelf.places(n_drawers)
+                parts = shelf.parts()
+                places = first + _places(parts, n_drawers)
                 first = places[-1]
-                gather = partial(shelf.gather, places=places, codes=codes[:, 0], n_before=n_before, n_bits=n_bits)
+                gather = partial(_gather, parts, codes[:, 0], places, n_before, n_bits)
                 under_way.append((shelf, [pool.submit(gather, low, high) for low, high in _cuts(places)]))
+                del parts, gather  # nothing but what is under way holds the shelf's memory
             for shelf, shares in progress(under_way, "gathering rows", unit="part"):
-                for share in shares:
-                    share.result()
+                while shares:
+                    shares.pop(0).result()
                 shelf.chunks.clear()
         return codes, n_before + n_bits
 
@@ -152,25 +161,30 @@ class _Shelf:
                 self.chunks.append(_Chunk(max(self._n_codes, len(codes)), self._n_words))
             self.chunks[-1].put(codes, ends)
 
-    def places(self, n_drawers: int) -> Indices:
-        """Where each drawer begins once all are gathered, and where the last one ends."""
-        sizes = np.zeros(n_drawers, dtype=np.int64)
-        for chunk in self.chunks:
-            sizes += np.diff(np.array(chunk.ends), axis=1).sum(axis=0)
-        return np.concatenate([[0], np.cumsum(sizes)])
+    def parts(self) -> list[_Parts]:
+        """For every chunk its codes, and where dealt parts begin and their drawers end."""
+        return [(chunk.codes[:, 0], np.array(chunk.starts), np.array(chunk.ends)) for chunk in self.chunks]
 
-    def gather(self, low: int, high: int, *, places: Indices, codes: Flat, n_before: int, n_bits: int) -> None:
-        """Bring drawers low..high of all parts together, each ordered by `n_bits` bits more."""
-        parts = [
-            (chunk.codes[:, 0], np.array(chunk.starts), np.array(chunk.ends)[:, low : high + 1])
-            for chunk in self.chunks
-        ]
-        heads = np.zeros((high - low, 1 << n_bits), dtype=np.int64)
-        for part in parts:
-            _count_digits(*part, n_before, n_bits, heads)
-        heads[:] = places[low] + np.concatenate([[0], np.cumsum(heads)[:-1]]).reshape(heads.shape)
-        for part in parts:
-            _gather(*part, n_before, n_bits, heads, codes)
+
+_Parts = tuple[Flat, Indices, NDArray[np.int32]]
+
+
+def _places(parts: list[_Parts], n_drawers: int) -> Indices:
+    """Where each drawer begins once all are gathered, and where the last one ends."""
+    sizes = np.zeros(n_drawers, dtype=np.int64)
+    for _, _, ends in parts:
+        sizes += np.diff(ends, axis=1).sum(axis=0)
+    return np.concatenate([[0], np.cumsum(sizes)])
+
+
+def _gather(parts: list[_Parts], codes: Flat, places: Indices, n_before: int, n_bits: int, low: int, high: int) -> None:
+    """Bring drawers low..high of all parts together, each ordered by `n_bits` bits more."""
+    heads = np.zeros((high - low, 1 << n_bits), dtype=np.int64)
+    for dealt, starts, ends in parts:
+        _count_digits(dealt, starts, ends[:, low : high + 1], n_before, n_bits, heads)
+    heads[:] = places[low] + np.concatenate([[0], np.cumsum(heads)[:-1]]).reshape(heads.shape)
+    for dealt, starts, ends in parts:
+        _move(dealt, starts, ends[:, low : high + 1], n_before, n_bits, heads, codes)
 
 
 def _cuts(places: Indices) -> list[tuple[int, int]]:
@@ -210,7 +224,7 @@ def _count_digits(
 
 
 @compiled
-def _gather(
+def _move(
     dealt: Flat, starts: Indices, ends: NDArray[np.int32], n_before: int, n_bits: int, heads: Indices, codes: Flat
 ) -> None:
     """Move codes to the place that comes next for their drawer and digit."""
@@ -228,11 +242,11 @@ def _gather(
 
 
 def order_further(codes: Flat, start: Indices, stop: Indices, n_before: int, *, wholly: bool = False) -> None:
-    """Order ranges of codes, the first `n_before` bits of each equal, by the next `DIGIT_BITS`, in place.
+    """Order ranges of codes, the first `n_before` bits of each equal, by the next digit, in place.
 
     `wholly`: few codes that agree in those, too, are sorted.
     """
-    n_bits = min(DIGIT_BITS, WORD_BITS - n_before)
+    n_bits = min(digit_bits(len(codes)), WORD_BITS - n_before)
     sizes = stop - start
     for i in np.flatnonzero(sizes > _LARGEST_RANGE):
         here = codes[start[i] : stop[i]]
@@ -311,7 +325,7 @@ def sort_rest(codes: Codes, n_ordered: int, n_bits: int | None = None) -> Codes:
         ranges = np.empty((_equal_ranges(flat, n_ordered, least, np.empty((0, 2), dtype=np.int64)), 2), dtype=np.int64)
         _equal_ranges(flat, n_ordered, least, ranges)
         order_further(flat, ranges[:, 0], ranges[:, 1], n_ordered, wholly=True)
-        n_ordered += DIGIT_BITS
+        n_ordered += digit_bits(len(codes))
         least = _FEW + 1
     return codes
 

@@ -46,7 +46,28 @@ class ColumnModel:
         start = np.maximum(self.low, low)
         stop = np.minimum(self.low + self.length, high)
         share = np.where(self.length > 0, np.clip(stop - start, 0, None) / np.where(self.length > 0, self.length, 1), 0)
+        share = np.where(self._is_point(), (low <= self.low) & (self.low < high), share)
         return self._keeping(np.where(self.is_null, 0.0, share), start, np.clip(stop - start, 0, None))
+
+    def starting_at(self, first: int, stop: int, *, n_places: int) -> tuple[ColumnModel, Floats]:
+        """A column of `n_places` whole places cut to first <= place < stop, where `first` is place 0 from then on.
+
+        Exact where floats are not, beyond 2^53.
+        """
+        begin, end = self._whole_ends(n_places)
+        start = np.maximum(begin, first)
+        length = np.clip(np.minimum(end, stop) - start, 0, None)
+        share = np.where(self.is_null, 0.0, length / np.maximum(end - begin, 1))
+        return self._keeping(share, (start - first).astype(np.float64), length.astype(np.float64))
+
+    def _whole_ends(self, n_places: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Where leaves begin and end, in whole places. Ends beyond 2^53 were rounded: what nearly touches does."""
+        begin, end = self.low.astype(np.int64), (self.low + self.length).astype(np.int64)
+        values = np.flatnonzero(~self.is_null)
+        following = np.append(begin[values][1:], n_places)
+        is_near = np.abs(following - end[values]) <= 2 * np.spacing(following.astype(np.float64))
+        end[values] = np.where(is_near & (following > 2**53), following, end[values])
+        return begin, end
 
     def among(self, places: NDArray[np.int64]) -> tuple[ColumnModel, Floats]:
         """The column cut to some whole places, and how much of each state is left. For leaves of one value each."""
@@ -67,6 +88,8 @@ class ColumnModel:
 
     def at(self, place: float) -> tuple[ColumnModel, Floats]:
         """The column cut to one real number: all weight at the leaf that holds it."""
+        if self._is_point().any():
+            return self.between(place, float(np.nextafter(place, np.inf)))
         stop = self.low + self.length
         is_value = ~self.is_null & (self.length > 0)
         end = stop[is_value].max(initial=-np.inf)  # which is held by the last leaf, though no other holds its end
@@ -74,6 +97,10 @@ class ColumnModel:
         share = is_here / np.where(is_here, self.length, 1.0)
         model, left = self._keeping(share, np.where(is_here, place, self.low), np.zeros_like(self.low))
         return model, left / max(float(left.max()), 1e-300)
+
+    def _is_point(self) -> NDArray[np.bool_]:
+        """The leaves that were cut to one real number."""
+        return np.asarray((self.length == 0) & (self.weights > 0) & ~self.is_null)
 
     def weighing(self, weights: Floats) -> ColumnModel:
         """The same leaves with other weights."""

@@ -8,12 +8,18 @@ have the shares that were asked for.
     category         one value or a list of values
     boolean          True or False
     null             None
+
+Values may be Python's, numpy's, pandas' or pyarrow's own. Whole numbers and moments are exact, however large.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
-from datetime import date
+from datetime import date, datetime, time
+from decimal import Decimal
+from fractions import Fraction
+from numbers import Rational
 from numbers import Real as AnyReal
 from typing import Any
 
@@ -22,97 +28,172 @@ from numpy.typing import NDArray
 
 from spinney.errors import ParameterError, SchemaError
 from spinney.release.columns import ColumnModel, Floats
-from spinney.release.frames import numbers_rounding_to
-from spinney.schema.columns import Boolean, Bounded, Category, Column, Number, Real
+from spinney.release.narrow import EXACT_PLACES, Cut, narrowed
+from spinney.schema.columns import Boolean, Bounded, Category, Column, Date, Datetime, Number, Real
 from spinney.schema.lattice import integer_bounds
 
-Condition = tuple[ColumnModel, Floats]  # what is left of a column, and of each of its states
+_MOST_SHOWN = 80  # characters of what was asked for, in a message
 
 
-def condition(name: str, column: Column, model: ColumnModel, wanted: Any) -> Condition:
+def condition(name: str, column: Column, model: ColumnModel, wanted: Any) -> Cut:
     """A column cut to what `wanted` allows. Raises a ParameterError where that is nothing, or makes no sense."""
+    wanted = plain(wanted)
     if wanted is None:
         if not column.nullable:
             raise ParameterError(f"where: column {name!r} is never null")
-        return model.empty()
+        return Cut(column, *model.empty())
+    if hasattr(wanted, "__iter__") and not isinstance(wanted, (str, bytes, tuple, list)):
+        raise ParameterError(
+            f"where: column {name!r} takes a value, a range (low, high) or a list of values, and not a "
+            f"{type(wanted).__name__}; write list(...) around several values"
+        )
+    cut: Cut | None
     if isinstance(column, (Category, Boolean)):
-        cut = model.among(_places_in_list(name, column, wanted))
+        cut = Cut(column, *model.among(_places_in_list(name, column, wanted)))
     else:
         assert isinstance(column, Bounded)
         cut = _cut_bounded(name, column, model, wanted)
-    if not cut[1].any():
+    if cut is None or not cut.left.any():
         raise ParameterError(
-            f"where: column {name!r} is never {wanted!r} in this release; ask for values within its bounds, or for more"
+            f"where: column {name!r} is never {_shown(wanted)} in this release; "
+            "ask for values within its bounds, or for more"
         )
     return cut
 
 
-def _cut_bounded(name: str, column: Bounded, model: ColumnModel, wanted: Any) -> Condition:
+def plain(wanted: Any) -> Any:
+    """What was asked for in Python's own types; the nulls of pandas and numpy are None."""
+    if isinstance(wanted, tuple):
+        return tuple(plain(part) for part in wanted)
+    if isinstance(wanted, (list, set, frozenset)):
+        return [plain(part) for part in wanted]
+    if isinstance(wanted, np.ndarray) and wanted.ndim == 0:
+        wanted = wanted[()]
+    if hasattr(wanted, "as_py"):  # a value of an Arrow table
+        wanted = wanted.as_py()
+    if type(wanted).__name__ in ("NAType", "NaTType") or (isinstance(wanted, np.datetime64) and np.isnat(wanted)):
+        return None
+    if isinstance(wanted, np.datetime64):
+        moment = wanted.astype("datetime64[us]")
+        return wanted if moment != wanted else moment.item()
+    if isinstance(wanted, datetime) and hasattr(wanted, "to_pydatetime"):
+        return wanted if getattr(wanted, "nanosecond", 0) else wanted.to_pydatetime()
+    return wanted.item() if isinstance(wanted, np.generic) else wanted
+
+
+def _cut_bounded(name: str, column: Bounded, model: ColumnModel, wanted: Any) -> Cut | None:
     if isinstance(wanted, tuple):
         if len(wanted) != 2:
-            raise ParameterError(f"where: column {name!r} takes a range as (low, high), and not {wanted!r}")
+            raise ParameterError(f"where: column {name!r} takes a range as (low, high), and not {_shown(wanted)}")
         low, high = (_number(name, column, end) for end in wanted)
+        if any(isinstance(end, float) and math.isnan(end) for end in (low, high)):
+            raise ParameterError(f"where: column {name!r} takes a range as (low, high), and nan is no end of one")
         if low > high:
-            raise ParameterError(f"where: column {name!r}: {wanted[0]!r} is above {wanted[1]!r}; swap the two")
-        if isinstance(column, Number) and column.multiple_of is not None:
-            low, high = numbers_rounding_to(low, high, column)  # draws round to multiples, which are what was asked for
-        if isinstance(column, Real):
-            return model.at(low) if low == high else model.between(low, np.nextafter(high, np.inf))
-        first = integer_bounds(column)[0]
-        return model.between(np.ceil(low) - first, np.floor(high) - first + 1)
-    if isinstance(wanted, (list, set, frozenset)):
-        if isinstance(column, Real):
-            raise ParameterError(f"where: column {name!r} is real; ask for one value or a range (low, high)")
-        first = integer_bounds(column)[0]
-        places = [_whole(name, column, value) - first for value in wanted]
-        step = getattr(column, "multiple_of", None) or 1
-        places = [place for place in places if (place + first) % step == 0]
-        if not places:
-            raise ParameterError(f"where: column {name!r} cannot be any of {wanted!r}; list values that it can have")
-        return model.on(np.unique(places))
-    value = _number(name, column, wanted)
-    if isinstance(column, Number) and column.multiple_of is not None:
-        return _cut_bounded(name, column, model, (value, value))
+            raise ParameterError(
+                f"where: column {name!r}: {_shown(wanted[0])} is above {_shown(wanted[1])}; swap the two"
+            )
+        return narrowed(column, model, low, high)
+    if isinstance(wanted, list):
+        return _cut_to_list(name, column, model, wanted)
+    value = _number(name, column, wanted) if isinstance(column, Real) else _whole(name, column, wanted)
+    return narrowed(column, model, value, value)
+
+
+def _cut_to_list(name: str, column: Bounded, model: ColumnModel, wanted: list[Any]) -> Cut | None:
     if isinstance(column, Real):
-        return model.at(value)
-    place = _whole(name, column, wanted) - integer_bounds(column)[0]
-    return model.between(place, place + 1)
+        raise ParameterError(f"where: column {name!r} is real; ask for one value or a range (low, high)")
+    step = getattr(column, "multiple_of", None) or 1
+    numbers = {_whole(name, column, value) for value in wanted}
+    possible = sorted(number for number in numbers if number % step == 0)
+    if not possible:
+        raise ParameterError(f"where: column {name!r} cannot be any of {_shown(wanted)}; list values that it can have")
+    lowest, highest = integer_bounds(column)
+    possible = [number for number in possible if lowest <= number <= highest]
+    cut = narrowed(column, model, possible[0], possible[-1]) if possible else None
+    if cut is None:
+        return None
+    if possible[-1] - possible[0] >= EXACT_PLACES:
+        raise ParameterError(f"where: column {name!r}: the values are 2^53 or more apart; ask for one at a time")
+    first = integer_bounds(cut.column)[0]
+    listed, left = cut.model.on(np.array([number - first for number in possible]))
+    return Cut(cut.column, listed, cut.left * left)
 
 
-def _number(name: str, column: Bounded, value: Any) -> float:
-    """A value of a bounded column as the number that stands for it."""
-    if isinstance(value, AnyReal) and not isinstance(value, bool) and column.type_name in ("real", "integer"):
-        return float(value)
-    if isinstance(value, (str, date)) and column.type_name in ("date", "datetime"):
+def _number(name: str, column: Bounded, value: Any) -> int | float:
+    """A value of a bounded column as the number that stands for it: a float of a real, else exact if it is whole."""
+    if isinstance(column, Number) and isinstance(value, (AnyReal, Decimal)) and not isinstance(value, bool):
+        whole = None if isinstance(column, Real) else _if_whole(value)
+        return _float(value) if whole is None else whole
+    if isinstance(column, (Date, Datetime)) and isinstance(value, (str, date, np.datetime64)):
         try:
-            return float(column.physical(column.parse(value, "where")))
+            return column.physical(column.parse(_as_declared(name, column, value), "where"))
         except SchemaError as err:
             raise ParameterError(f"where: column {name!r}: {err}") from None
-    raise ParameterError(f"where: column {name!r} is of type {column.type_name}, which {value!r} is not")
+    raise ParameterError(f"where: column {name!r} is of type {column.type_name}, which {_shown(value)} is not")
+
+
+def _if_whole(value: Any) -> int | None:
+    """An exact number that is whole, as that; None of floats, which say by themselves what they are."""
+    if isinstance(value, Rational):
+        return int(value.numerator) if value.denominator == 1 else None
+    is_small = isinstance(value, Decimal) and value.is_finite() and abs(value) < 2**63
+    return int(value) if is_small and value == int(value) else None
+
+
+def _float(value: Any) -> float:
+    """A number as a float, of whatever size."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+
+
+def _as_declared(name: str, column: Date | Datetime, value: Any) -> Any:
+    """A day as its first moment, as texts are read, where a column holds moments; a midnight as its day where days."""
+    if isinstance(value, np.datetime64) or getattr(value, "nanosecond", 0) != 0:
+        raise ParameterError(f"where: column {name!r}: {value!r} is finer than a microsecond; round it")
+    if isinstance(column, Datetime) and isinstance(value, date) and not isinstance(value, datetime):
+        return datetime.combine(value, time.min)
+    is_midnight = isinstance(value, datetime) and value.tzinfo is None and value.time() == time.min
+    return value.date() if isinstance(column, Date) and is_midnight else value
 
 
 def _whole(name: str, column: Bounded, value: Any) -> int:
     """A value of a column of whole numbers, dates or times as the whole number that stands for it."""
     number = _number(name, column, value)
-    if not number.is_integer():
-        raise ParameterError(f"where: column {name!r} holds whole numbers, and {value!r} is none")
+    if isinstance(number, float) and not number.is_integer():
+        raise ParameterError(f"where: column {name!r} holds whole numbers, and {_shown(value)} is none")
     return int(number)
 
 
 def _places_in_list(name: str, column: Category | Boolean, wanted: Any) -> NDArray[np.int64]:
     """Places of the wanted values in the list of all."""
     values: tuple[Any, ...] = column.values if isinstance(column, Category) else (False, True)
-    several = list(wanted) if isinstance(wanted, (list, tuple, set, frozenset)) else [wanted]
+    several = wanted if isinstance(wanted, (list, tuple)) else [wanted]
     for value in several:
-        if not any(value == known and isinstance(value, bool) == isinstance(known, bool) for known in values):
-            raise ParameterError(f"where: {value!r} is not a value of column {name!r}")
+        is_simple = isinstance(value, (str, AnyReal))
+        if not is_simple or not any(
+            value == known and isinstance(value, bool) == isinstance(known, bool) for known in values
+        ):
+            raise ParameterError(f"where: {_shown(value)} is not a value of column {name!r}")
     return np.array([values.index(value) for value in several], dtype=np.int64)
+
+
+def _shown(value: Any) -> str:
+    """A value for a message, shortened where it is long."""
+    try:
+        text = repr(value)
+    except ValueError:  # which is what Python says of writing them out
+        return "a number of thousands of digits"
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 
 
 # --------------------------------------------------------------------------------------------------------- balance
 
 
-def balanced(name: str, column: Column, model: ColumnModel, shares: Any, state_law: Floats) -> Condition:
+def balanced(
+    name: str, column: Column, model: ColumnModel, shares: Any, state_law: Floats
+) -> tuple[ColumnModel, Floats]:
     """A column whose values have the shares that were asked for, and the weights of its states that bring that about.
 
     `state_law` is what the model says of the states so far.
@@ -136,15 +217,23 @@ def _wanted_shares(name: str, values: tuple[Any, ...], shares: Any) -> dict[Any,
     if isinstance(shares, AnyReal) and not isinstance(shares, bool):
         if len(values) != 2:
             raise ParameterError(f"balance: column {name!r} has {len(values)} values; give a share for each, by value")
-        shares = {values[0]: 1 - float(shares), values[1]: float(shares)}
+        shares = {values[1]: shares, values[0]: 1 - _share(name, shares)}
     if not isinstance(shares, Mapping):
         raise ParameterError(f"balance: column {name!r} takes a share or a mapping from values to shares")
-    for value, share in shares.items():
+    for value in shares:
         if value not in values:
-            raise ParameterError(f"balance: {value!r} is not a value of column {name!r}")
-        if isinstance(share, bool) or not isinstance(share, AnyReal) or not 0 <= float(share) <= 1:
-            raise ParameterError(f"balance: {share!r} is not a share between 0 and 1 (column {name!r})")
-    total = sum(float(share) for share in shares.values())
+            raise ParameterError(f"balance: {_shown(value)} is not a value of column {name!r}")
+    shares = {value: _share(name, share) for value, share in shares.items()}
+    total = sum(shares.values())
     if abs(total - 1) > 1e-6:
         raise ParameterError(f"balance: the shares of column {name!r} add up to {total:g}, and not to 1")
-    return {value: float(shares.get(value, 0.0)) / total for value in values}
+    return {value: shares.get(value, 0.0) / total for value in values}
+
+
+def _share(name: str, share: Any) -> float:
+    """A share as a number, or an error that names it as it was given."""
+    is_number = isinstance(share, AnyReal) and not isinstance(share, bool)
+    if not is_number or not 0 <= _float(share) <= 1:
+        shown = f"{_float(share):g}" if isinstance(share, Fraction) else _shown(share)
+        raise ParameterError(f"balance: {shown} is not a share between 0 and 1 (column {name!r})")
+    return float(share)

@@ -7,7 +7,8 @@ value inside each leaf. Conditions enter the model before anything is drawn.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 import pyarrow as pa
@@ -19,13 +20,25 @@ from spinney.graph.model import GraphModel
 from spinney.release.arrow import from_arrow, to_arrow
 from spinney.release.card import Card
 from spinney.release.columns import ColumnModel, Floats
-from spinney.release.conditions import balanced, condition
+from spinney.release.conditions import balanced, condition, plain
 from spinney.release.model import Members, Release
+from spinney.release.narrow import Cut
 from spinney.release.obey import raise_above, within_reach
-from spinney.schema.columns import Identifier
+from spinney.schema.columns import Column, Identifier, Real
+from spinney.schema.lattice import integer_bounds
+from spinney.schema.rules import AtMost, in_order
+from spinney.schema.table import Schema
 
 if TYPE_CHECKING:
     from spinney.release.explain import Explanation
+
+
+class Prepared(NamedTuple):
+    """What rows are drawn from: columns with the bounds of what is left of them, their leaves, and the model."""
+
+    schema: dict[str, Column]
+    columns: dict[str, ColumnModel]
+    model: GraphModel
 
 
 class ForestRelease(Release):
@@ -65,35 +78,44 @@ class ForestRelease(Release):
                 raise ParameterError(f"column {name!r} is in where and in balance; take it out of one")
         return {"prepared": self._prepared(dict(where or {}), dict(balance or {}))}
 
-    def _prepared(self, where: dict[str, Any], balance: dict[str, Any]) -> tuple[dict[str, ColumnModel], GraphModel]:
-        """Columns and model under all conditions."""
-        columns, model, schema = dict(self.columns), self.model, self.schema
+    def _prepared(self, where: dict[str, Any], balance: dict[str, Any]) -> Prepared:
+        """Columns and model under all rules and conditions."""
+        rules, schema, columns, model = self.schema.rules, dict(self.schema), dict(self.columns), self.model
         names = {name: place for place, name in enumerate(columns)}
         evidence: dict[int, Floats] = {}
-        for name, (cut, left) in within_reach(schema.rules, schema, columns).items():
-            columns[name] = cut
-            evidence[names[name]] = left
+
+        def take(name: str, cut: Cut) -> None:
+            schema[name], columns[name] = cut.column, cut.model
+            evidence[names[name]] = evidence.get(names[name], 1.0) * cut.left
+
         for name, wanted in where.items():
-            columns[name], left = condition(name, schema[name], columns[name], wanted)
-            evidence[names[name]] = evidence.get(names[name], 1.0) * left
-        if evidence:
-            try:
-                model = model.given(evidence)
-            except ParameterError:
-                if not where:
-                    raise ParameterError(
-                        "the release holds no row that obeys the rules; fit with a larger epsilon or fewer rules"
-                    ) from None
-                raise ParameterError("where: no row can meet all these conditions together; ask for less") from None
+            take(name, condition(name, schema[name], columns[name], wanted))
+        nulls = [name for name, wanted in where.items() if plain(wanted) is None]
+        try:
+            # After conditions, whose ends are ends for other columns too.
+            for name, cut in within_reach(rules, schema, columns, asked=where, nulls=nulls).items():
+                take(name, cut)
+            model = model.given(evidence) if evidence else model
+        except ParameterError:
+            if not where:
+                raise ParameterError(
+                    "the release holds no row that obeys the rules; fit with a larger epsilon or fewer rules"
+                ) from None
+            raise ParameterError("where: no row can meet all these conditions together; ask for less") from None
         for name, shares in balance.items():
             law = model.marginal((names[name],))
             columns[name], weights = balanced(name, schema[name], columns[name], shares, law)
             model = model.given({names[name]: weights})
-        return columns, model
+        return Prepared(schema, columns, model)
 
     def under_rules(self) -> tuple[dict[str, ColumnModel], GraphModel]:
         """Columns and model as rows are drawn from them where no condition is given."""
-        return self._prepared({}, {})
+        schema, columns, model = self._prepared({}, {})
+        for name in in_order(self.schema.rules, AtMost):
+            if not isinstance(schema[name], Real):  # a cut column counts from a bound of its own
+                shift = integer_bounds(schema[name])[0] - integer_bounds(self.schema[name])[0]
+                columns[name] = replace(columns[name], low=columns[name].low + shift * ~columns[name].is_null)
+        return columns, model
 
     def explain(self) -> Explanation:
         """What the forest knows of the table, and what it paid for that. Costs nothing."""
@@ -102,13 +124,16 @@ class ForestRelease(Release):
         return explain(self)
 
     def _draw(self, n_rows: int, rng: np.random.Generator, **options: Any) -> Floats:
-        columns, model = options["prepared"]
+        schema, columns, model = options["prepared"]
         drawn = draw_states(model, n_rows, rng)
         states = {name: drawn[place] for place, name in enumerate(columns)}
         places = {name: column.draw(states[name], rng) for name, column in columns.items()}
-        raise_above(places, states, self.schema.rules, self.schema, columns, rng)
+        raise_above(places, states, self.schema.rules, schema, columns, rng)
         nothing = np.zeros(n_rows)
         return np.stack([places.get(name, nothing) for name in self.schema])
+
+    def _drawn_schema(self, **options: Any) -> Schema:
+        return Schema(options["prepared"].schema)
 
     def _noisy_total(self) -> int:
         return self.noisy_total

@@ -21,6 +21,8 @@ from spinney.schema.table import Schema
 
 Members = dict[str, bytes]
 
+_MOST_ROWS = 2**40
+
 
 class Release(ABC):
     """A released model with its card. `sp.load` returns one, and a fitted synthesizer holds one in `release_`."""
@@ -58,16 +60,11 @@ class Release(ABC):
         kind = check_frame_kind(frame or self.card.frame)
         if n_rows is None:
             n_rows = self.card.n_rows if self.card.n_rows is not None else self._noisy_total()
-        if isinstance(n_rows, bool) or not isinstance(n_rows, (int, np.integer)) or n_rows < 0:
-            raise ParameterError(f"n_rows={n_rows!r} is not a whole number of rows")
-        try:
-            rng = np.random.default_rng(seed)
-        except (TypeError, ValueError):
-            raise ParameterError(f"seed={seed!r} is not a non-negative whole number") from None
+        n_rows, rng = checked_number_of_rows(n_rows), checked_seed(seed)
         if n_rows == 0:
             return to_frame(np.empty((len(self.schema), 0)), self.schema, kind)
         self._require_contents()
-        return to_frame(self._draw(int(n_rows), rng, **draw), self.schema, kind)
+        return to_frame(self._draw(n_rows, rng, **draw), self._drawn_schema(**draw), kind)
 
     def weighted_points(self, *, frame: str | None = None, **options: Any) -> tuple[Any, NDArray[np.float64]]:
         """The released distribution as points and weights, where it has such a form.
@@ -97,6 +94,10 @@ class Release(ABC):
     def _draw(self, n_rows: int, rng: np.random.Generator, **options: Any) -> NDArray[np.float64]:
         """Positions of `n_rows` rows along the columns (n_columns, n_rows), as `to_frame` takes them."""
 
+    def _drawn_schema(self, **options: Any) -> Schema:  # noqa: ARG002
+        """The columns from whose low bounds the positions of a draw count: the release's own, unless they were cut."""
+        return self.schema
+
     @abstractmethod
     def _noisy_total(self) -> int:
         """How many rows to draw where the true number is private."""
@@ -117,3 +118,21 @@ class Release(ABC):
     @abstractmethod
     def from_members(cls, card: Card, described: Mapping[str, Any], members: Members) -> Self:
         """Read what `to_members` gave; KeyError, TypeError or ValueError where it is not that."""
+
+
+def checked_number_of_rows(n_rows: Any) -> int:
+    """How many rows to draw, or a ParameterError."""
+    if isinstance(n_rows, bool) or not isinstance(n_rows, (int, np.integer)) or n_rows < 0:
+        raise ParameterError(f"n_rows={n_rows!r} is not a whole number of rows")
+    if n_rows > _MOST_ROWS:
+        size = int(n_rows).bit_length() - 1  # not its digits, which may be thousands
+        raise ParameterError(f"n_rows is 2^{size} or more, and above 2^40 nothing is drawn at once; ask for fewer rows")
+    return int(n_rows)
+
+
+def checked_seed(seed: Any) -> np.random.Generator:
+    """What draws the rows, or a ParameterError."""
+    try:
+        return np.random.default_rng(seed)
+    except (TypeError, ValueError):
+        raise ParameterError(f"seed={seed!r} is not a non-negative whole number") from None

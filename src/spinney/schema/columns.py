@@ -205,6 +205,14 @@ class Datetime(Bounded):
         if self.timezone is not None and value.tzinfo is None:
             value = value.replace(tzinfo=ZoneInfo(self.timezone))
         moment: datetime = value
+        if self.timezone is not None:
+            try:
+                moment.astimezone(UTC), moment.astimezone(ZoneInfo(self.timezone))
+            except (OverflowError, ValueError):
+                raise SchemaError(
+                    f"Datetime: {name}={moment} is outside the years 1 to 9999 in {self.timezone} or in UTC; "
+                    "move it a day inwards"
+                ) from None
         return moment
 
     def physical(self, value: Any) -> int:

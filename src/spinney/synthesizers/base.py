@@ -16,13 +16,13 @@ from spinney.engines.opening import open_source
 from spinney.engines.source import Source
 from spinney.errors import InputError
 from spinney.privacy.budget import Unit, parse_delta, parse_epsilon, parse_share
-from spinney.privacy.entropy import Entropy, SystemEntropy
+from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger, NotPrivate
 from spinney.release.model import Release
 from spinney.schema.table import Schema
 from spinney.synthesizers.bounds import find_bounds, with_widest_bounds
 from spinney.synthesizers.front_door import FrontDoor
-from spinney.synthesizers.settings import checked_rows
+from spinney.synthesizers.settings import checked_entropy, checked_ledger, checked_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,13 +82,13 @@ class Synthesizer(FrontDoor, ABC):
             engine: what reads the table, where there is a choice: "polars", "duckdb" or "spark" for Parquet files,
                 "memory" to read the table once and hold it. Releases do not depend on it.
         """
+        ledger, source = checked_ledger(ledger), checked_entropy(entropy)
         epsilon, delta, unit = parse_epsilon(self.epsilon), parse_delta(self.delta), Unit.parse(self.unit)
         bounds_share, assumed_rows = parse_share(self.bounds_share, "bounds_share"), checked_rows(self.assumed_rows)
         table = open_source(frame, schema, engine=engine)
         self._check(schema)
         if unit.n_is_public and table.n_rows == 0:  # under add-remove an empty table is a neighbour like any other
             raise InputError("the table has no rows; there is nothing to release")
-        source = SystemEntropy() if entropy is None else entropy
         # One fit never spends more than its own budget.
         books = Ledger(limit=epsilon, delta=delta, unit=unit, parent=ledger)
         books.require(epsilon, unit=unit, delta=delta)

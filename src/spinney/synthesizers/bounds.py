@@ -6,6 +6,7 @@ from fractions import Fraction
 from typing import Any
 
 from spinney.engines.source import Source
+from spinney.errors import InputError
 from spinney.partition.bounds import ladder_lattice, release_bounds, widest_bounds
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger
@@ -43,4 +44,7 @@ def _data_derived_bounds(table: Source, name: str) -> tuple[Any, Any]:
     low, high = table.true_extremes(name)
     if isinstance(column, Real) and low == high:
         low, high = low - 0.5, high + 0.5
-    return column.logical(low), column.logical(high)
+    try:
+        return column.logical(low), column.logical(high)
+    except OverflowError:  # frames hold moments that no calendar has
+        raise InputError(f"column {name!r} goes beyond the years 1 to 9999; state its bounds") from None

@@ -49,7 +49,8 @@ class ForestSynthesizer(Synthesizer):
         epsilon: the whole budget, exact: a number or text such as "0.1" or "1/3".
         delta: the chance that epsilon leaves uncovered; 0 gives pure epsilon, at the price of more noise.
         target: the column that the others are about: the label of a classifier, the outcome of a study.
-        quality: "fast", or "high" for more pairs of columns than a tree has; it takes seconds, not a fraction of one.
+        quality: "fast", or "high" for more pairs of columns than a tree has, which takes far longer: seconds for ten
+            columns, half a minute for eighty, minutes for more.
         unit: "replace-one" (the number of rows is public) or "add-remove" (it is private).
         bounds_share: the part of epsilon that pays for bounds="private" columns, if there are any.
         assumed_rows: a public guess of the number of rows, used for automatic values under "add-remove" only.

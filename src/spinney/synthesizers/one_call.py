@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from spinney.privacy.ledger import Ledger
+from spinney.release.model import checked_number_of_rows, checked_seed
 from spinney.schema.table import Schema
 from spinney.synthesizers.choice import AUTOMATIC, choose
 
@@ -47,6 +48,10 @@ def synthesize(
         options: parameters of the synthesizer. Those that only the forest knows (target, delta, quality) or only the
             tree (rule, moments, threshold, ...) choose it.
     """
+    # Nothing is spent on a call that could not draw its rows.
+    if n_rows is not None:
+        checked_number_of_rows(n_rows)
+    checked_seed(seed)
     choice = choose(schema, options, method=method)
     given = {name: value for name, value in options.items() if value is not None}
     model = choice.synthesizer(epsilon, **given).fit(frame, schema, ledger=ledger, engine=engine)

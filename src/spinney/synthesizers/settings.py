@@ -1,14 +1,17 @@
-"""Parameters as people give them, turned into the whole numbers that a plan is made of."""
+"""Parameters as people give them: turned into the whole numbers that a plan is made of, or refused by name."""
 
 from __future__ import annotations
 
 import math
+import os
 from numbers import Integral
 from typing import Any
 
 from spinney.errors import ParameterError
 from spinney.partition.plan import LARGEST_SETTING
 from spinney.privacy.budget import parse_fraction
+from spinney.privacy.entropy import Entropy, SystemEntropy
+from spinney.privacy.ledger import Ledger
 
 
 def parse_cutoff(cutoff: Any) -> int:
@@ -31,3 +34,28 @@ def checked_rows(n_rows: Any) -> int:
     if isinstance(n_rows, bool) or not isinstance(n_rows, Integral) or n_rows < 1:
         raise ParameterError(f"assumed_rows={n_rows!r} is not a positive whole number")
     return int(n_rows)
+
+
+def checked_ledger(ledger: Any) -> Ledger | None:
+    """The account that was given, if one was. A path is not one: whether its file exists is not to be guessed."""
+    if ledger is None or isinstance(ledger, Ledger):
+        return ledger
+    remedy = "open the file with sp.Ledger.open(...)" if isinstance(ledger, (str, os.PathLike)) else "leave it out"
+    raise ParameterError(
+        f"ledger is a {type(ledger).__name__}, not a Ledger; {remedy}, or make one: sp.Ledger(limit=3)"
+    )
+
+
+def checked_entropy(entropy: Any) -> Entropy:
+    """The source of noise that was given, by default the operating system's."""
+    if entropy is None:
+        return SystemEntropy()
+    if isinstance(entropy, type) or not (
+        callable(getattr(entropy, "words", None)) and isinstance(getattr(entropy, "is_unsafe", None), bool)
+    ):
+        raise ParameterError(
+            f"entropy is a {type(entropy).__name__}, not a source of noise; leave it out, or, where noise must repeat "
+            "and nobody need be protected, pass sp.UnsafeSeededEntropy(seed)"
+        )
+    source: Entropy = entropy
+    return source
