@@ -113,10 +113,9 @@ class ParquetFile(TableFile):
             metadata = file.metadata
             for groups, fits in _gathered(metadata, list(schema)):
                 if fits:
-                    n_rows = sum(metadata.row_group(group).num_rows for group in groups)
-                    yield Piece(n_rows, partial(self._read_groups, groups, schema, metadata))
+                    yield Piece(_rows_of(metadata, groups)[1], partial(self._read_groups, groups, schema, metadata))
                 else:
-                    yield from read_ahead(_slices(file, groups, list(schema)), schema)
+                    yield from read_ahead(self._slices(file, groups, schema), schema)
 
     def _read_groups(self, groups: list[int], schema: Schema, metadata: Any) -> Table:
         """Some row groups, read by the thread that asks, in a file of its own."""
@@ -126,11 +125,18 @@ class ParquetFile(TableFile):
             with opened as file:
                 return open_table(file.read_row_groups(groups, columns=names, use_threads=False).select(names), schema)
 
+    def _slices(self, file: Any, groups: list[int], schema: Schema) -> Iterator[Any]:
+        """Row groups that are too large to be read at once."""
+        names = list(schema)
+        n_rows = max(1, PIECE_BYTES // (4 * _VALUE_BYTES * len(names)))
+        for batch in file.iter_batches(n_rows, row_groups=groups, columns=names):
+            yield pa.Table.from_batches([batch]).select(names)
 
-def _slices(file: Any, groups: list[int], names: list[str]) -> Iterator[pa.Table]:
-    n_rows = max(1, PIECE_BYTES // (4 * _VALUE_BYTES * len(names)))
-    for batch in file.iter_batches(n_rows, row_groups=groups, columns=names):
-        yield pa.Table.from_batches([batch]).select(names)
+
+def _rows_of(metadata: Any, groups: list[int]) -> tuple[int, int]:
+    """How many rows come before neighbouring row groups, and how many they hold."""
+    sizes = [metadata.row_group(group).num_rows for group in range(groups[-1] + 1)]
+    return sum(sizes[: groups[0]]), sum(sizes[groups[0] :])
 
 
 def _gathered(metadata: Any, names: Sequence[str]) -> Iterator[tuple[list[int], bool]]:
@@ -159,13 +165,22 @@ def _top(path: str, names: Sequence[str]) -> bool:
 
 
 class PolarsFile(ParquetFile):
-    """A Parquet file, read by polars."""
+    """A Parquet file, read by polars: row groups that fit by the thread that asks, others by its streaming engine."""
 
-    def _pieces(self, schema: Schema) -> Iterator[Piece]:
+    def _read_groups(self, groups: list[int], schema: Schema, metadata: Any) -> Table:
+        n_before, n_rows = _rows_of(metadata, groups)
+        with reading(self.path), self._unchanged(), told("the scan by polars"):
+            return open_table(self._scan(schema).slice(n_before, n_rows).collect(), schema)
+
+    def _slices(self, file: Any, groups: list[int], schema: Schema) -> Iterator[Any]:
+        n_before, n_rows = _rows_of(file.metadata, groups)
+        with told("the scan by polars"):
+            yield from polars_batches(self._scan(schema).slice(n_before, n_rows), list(schema))
+
+    def _scan(self, schema: Schema) -> Any:
         import polars
 
-        with told("the scan by polars"):
-            yield from read_ahead(polars_batches(polars.scan_parquet(self.path, glob=False), list(schema)), schema)
+        return polars.scan_parquet(self.path, glob=False).select(list(schema))
 
 
 class DuckDBFile(ParquetFile):

@@ -122,6 +122,7 @@ def _open_frame(frame: Any, schema: Schema) -> Table:
     for name in names:
         if name not in schema:
             raise SchemaError(f"column {name!r} is in the table but not in the schema; describe it or drop it")
+    opened: dict[str, tuple[Any, bool]] = {}  # small tables come by the thousand, so that nothing is looked up twice
     for name, column in schema.items():
         if name not in names:
             raise SchemaError(
@@ -129,17 +130,18 @@ def _open_frame(frame: Any, schema: Schema) -> Table:
             )
         if isinstance(column, Identifier):  # of any type: nothing will look at it
             continue
-        dtype = wrapped[name].dtype
-        if not _is_object(frame, name, dtype) and not fits(dtype, column):
+        series = wrapped[name]
+        dtype = series.dtype
+        opened[name] = series, _is_object(frame, name, dtype)
+        if not opened[name][1] and not fits(dtype, column):
             raise SchemaError(
                 f"column {name!r} has type {dtype} in the table, which does not fit {column.type_name} ({column!r}); "
                 "change the schema or convert the column"
             )
 
     def values(name: str) -> Any:
-        if _is_object(frame, name, wrapped[name].dtype):
-            return convert_objects(wrapped[name].to_list(), schema[name])
-        return wrapped[name]
+        series, is_object = opened[name]
+        return convert_objects(series.to_list(), schema[name]) if is_object else series
 
     return Table(kind, len(wrapped), schema, values)
 

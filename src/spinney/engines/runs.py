@@ -17,6 +17,7 @@ from spinney.engines.cells import AxisCells, encode_rows
 from spinney.engines.spill import Counted, SpilledRun, merge_runs
 from spinney.partition.counts import CellCounts
 from spinney.partition.sorting import PART, Drawers, counts_type, merge_counted
+from spinney.partition.zorder import Codes
 from spinney.schema.lattice import Lattice
 
 
@@ -33,6 +34,8 @@ class Runs:
         most = max(1, self._quarter // (3 * word_bytes + self._count_type.itemsize))
         self._capacity = n_rows if self._holds_all else most
         self._buffer = Drawers(self._capacity, lattice.n_words)
+        self._most = max(1, min(PART, self._capacity))  # codes that are dealt at once
+        self._waiting: list[Codes] = []
         self._n_used = 0
         self._n_writing = 0
         self._turn = Condition()
@@ -44,15 +47,15 @@ class Runs:
 
     def add(self, columns: list[AxisCells], start: int, stop: int) -> None:
         """Count rows start..stop of columns. Threads may do so at once."""
-        most = max(1, min(PART, self._capacity))
-        for first in range(start, stop, most):
-            codes = np.empty((min(most, stop - first), self.lattice.n_words), dtype=np.uint64)
+        for first in range(start, stop, self._most):
+            codes = np.empty((min(self._most, stop - first), self.lattice.n_words), dtype=np.uint64)
             encode_rows(columns, self.lattice, first, codes)
-            with self._room(len(codes)):
-                self._buffer.put(codes)
+            self._put(codes)
 
     def merged(self) -> CellCounts:
         """All counts together; nothing is left here."""
+        if self._waiting:
+            self._buffer.put(np.concatenate(self._waiting))
         if self._holds_all:
             return CellCounts.of_rows(self.lattice, self._buffer)
         self._count()
@@ -69,6 +72,20 @@ class Runs:
             run.close()
         self._spilled.clear()
         self._held.clear()
+
+    def _put(self, codes: Codes) -> None:
+        """Deal codes. Few of them wait for others: small parts are slow to gather."""
+        if 2 * len(codes) < self._most:
+            with self._turn:
+                self._waiting.append(codes)
+                if sum(map(len, self._waiting)) < self._most:
+                    return
+                waiting, self._waiting = self._waiting, []
+            codes = np.concatenate(waiting)
+        for first in range(0, len(codes), self._most):
+            part = codes[first : first + self._most]
+            with self._room(len(part)):
+                self._buffer.put(part)
 
     @contextmanager
     def _room(self, n_codes: int) -> Iterator[None]:

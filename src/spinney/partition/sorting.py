@@ -162,8 +162,11 @@ class _Shelf:
             self.chunks[-1].put(codes, ends)
 
     def parts(self) -> list[_Parts]:
-        """For every chunk its codes, and where dealt parts begin and their drawers end."""
-        return [(chunk.codes[:, 0], np.array(chunk.starts), np.array(chunk.ends)) for chunk in self.chunks]
+        """For every chunk its codes, where parts were dealt to, and where the drawers of all parts end, one by one."""
+        return [
+            (chunk.codes[:, 0], np.array(chunk.starts), np.ascontiguousarray(np.array(chunk.ends).T))
+            for chunk in self.chunks
+        ]
 
 
 _Parts = tuple[Flat, Indices, NDArray[np.int32]]
@@ -173,7 +176,7 @@ def _places(parts: list[_Parts], n_drawers: int) -> Indices:
     """Where each drawer begins once all are gathered, and where the last one ends."""
     sizes = np.zeros(n_drawers, dtype=np.int64)
     for _, _, ends in parts:
-        sizes += np.diff(ends, axis=1).sum(axis=0)
+        sizes += np.diff(ends, axis=0).sum(axis=1)
     return np.concatenate([[0], np.cumsum(sizes)])
 
 
@@ -181,10 +184,10 @@ def _gather(parts: list[_Parts], codes: Flat, places: Indices, n_before: int, n_
     """Bring drawers low..high of all parts together, each ordered by `n_bits` bits more."""
     heads = np.zeros((high - low, 1 << n_bits), dtype=np.int64)
     for dealt, starts, ends in parts:
-        _count_digits(dealt, starts, ends[:, low : high + 1], n_before, n_bits, heads)
+        _count_digits(dealt, starts, ends[low : high + 1], n_before, n_bits, heads)
     heads[:] = places[low] + np.concatenate([[0], np.cumsum(heads)[:-1]]).reshape(heads.shape)
     for dealt, starts, ends in parts:
-        _move(dealt, starts, ends[:, low : high + 1], n_before, n_bits, heads, codes)
+        _move(dealt, starts, ends[low : high + 1], n_before, n_bits, heads, codes)
 
 
 def _cuts(places: Indices) -> list[tuple[int, int]]:
@@ -219,7 +222,7 @@ def _count_digits(
     for drawer in range(counts.shape[0]):
         here = counts[drawer]
         for part in range(starts.size):
-            for i in range(starts[part] + ends[part, drawer], starts[part] + ends[part, drawer + 1]):
+            for i in range(starts[part] + ends[drawer, part], starts[part] + ends[drawer + 1, part]):
                 here[np.int64(dealt[i] >> shift & mask)] += 1
 
 
@@ -232,7 +235,7 @@ def _move(
     for drawer in range(heads.shape[0]):
         here = heads[drawer]
         for part in range(starts.size):
-            for i in range(starts[part] + ends[part, drawer], starts[part] + ends[part, drawer + 1]):
+            for i in range(starts[part] + ends[drawer, part], starts[part] + ends[drawer + 1, part]):
                 digit = np.int64(dealt[i] >> shift & mask)
                 codes[here[digit]] = dealt[i]
                 here[digit] += 1
