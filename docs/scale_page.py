@@ -58,7 +58,10 @@ def _files(found: Record) -> str:
     return (
         f"On the wall (and on the processors, both cores together) polars' min and max took {query['seconds']:.1f} s "
         f"({query['cpu']:.1f} s), and fits took {ours}: on the processors "
-        f"{found['fit']['cpu'] / query['cpu']:.1f} and {found['polars']['cpu'] / query['cpu']:.1f} times as much.\n"
+        f"{found['fit']['cpu'] / query['cpu']:.1f} and {found['polars']['cpu'] / query['cpu']:.1f} times as much. These "
+        f"are the best of several rounds on either side. A process's first fit took {found['fit']['first']:.1f} s, its "
+        f"first query {query['first']:.1f} s: this machine is slow to hand out memory that nobody used lately, and a "
+        "fit needs more of it.\n"
     )
 
 
@@ -80,7 +83,7 @@ def _model(model: Record) -> str:
 
 def _spark(found: Record) -> str:
     core_seconds = 2 * found["seconds"] / found["rows"] * LARGE
-    examples = ", ".join(f"{n} executors {core_seconds / (4 * n) / 60:.0f} minutes" for n in (10, 50, 200))
+    examples = ", ".join(f"{n} executors {core_seconds / (4 * n) / 60:.2g} minutes" for n in (10, 50, 200))
     return (
         f"**Spark.** {found['rows']:,} rows took {found['seconds']:.1f} s on two cores; a group-by of ready codes "
         f"takes {found['query']:.1f} s: {1e9 * 2 * found['seconds'] / found['rows']:.0f} core-nanoseconds a row. "
