@@ -59,9 +59,9 @@ def _files(found: Record) -> str:
         f"On the wall (and on the processors, both cores together) polars' min and max took {query['seconds']:.1f} s "
         f"({query['cpu']:.1f} s), and fits took {ours}: on the processors "
         f"{found['fit']['cpu'] / query['cpu']:.1f} and {found['polars']['cpu'] / query['cpu']:.1f} times as much. "
-        f"These are the best of several rounds on either side. A process's first fit took {found['fit']['first']:.1f} s, its "
-        f"first query {query['first']:.1f} s: this machine is slow to hand out memory that nobody used lately, and a "
-        "fit needs more of it.\n"
+        "These are the best of several rounds on either side. A process's first fit took "
+        f"{found['fit']['first']:.1f} s, its first query {query['first']:.1f} s: this machine is slow to hand out "
+        "memory that nobody used lately, and a fit needs more of it.\n"
     )
 
 

@@ -8,8 +8,9 @@ import pytest
 import spinney as sp
 from counted import as_rows
 from spinney.partition import sorting
+from spinney.partition.counting import count_runs, counts_type, first_above, merge_counted
 from spinney.partition.counts import CellCounts
-from spinney.partition.sorting import count_runs, first_above, merge_counted, sort_codes
+from spinney.partition.sorting import sort_codes
 from spinney.partition.zorder import add_axis, count_bits, expand_axis, expansions, spread_tables
 from spinney.schema.lattice import tree_lattice
 
@@ -81,8 +82,8 @@ def test_few_cells_do_not_hold_the_memory_of_many_rows() -> None:
 
 def test_counts_widen_only_where_they_must() -> None:
     """Tables of 2^31 rows need wide counts; merging narrow with wide gives wide ones."""
-    assert sorting.counts_type(2**31 - 1) == np.int32
-    assert sorting.counts_type(2**31) == np.int64
+    assert counts_type(2**31 - 1) == np.int32
+    assert counts_type(2**31) == np.int64
     codes = np.arange(3, dtype=np.uint64)[:, None]
     wide = np.full(3, 2**31, dtype=np.int64)
     merged, counts = merge_counted(codes, np.ones(3, np.int32), codes, wide)

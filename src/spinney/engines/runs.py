@@ -15,8 +15,9 @@ import numpy as np
 
 from spinney.engines.cells import AxisCells, encode_rows
 from spinney.engines.spill import Counted, SpilledRun, merge_runs
+from spinney.partition.counting import counts_type, merge_counted
 from spinney.partition.counts import CellCounts
-from spinney.partition.sorting import PART, Drawers, counts_type, merge_counted
+from spinney.partition.sorting import PART, Drawers
 from spinney.partition.zorder import Codes
 from spinney.schema.lattice import Lattice
 

@@ -27,8 +27,8 @@ from spinney.engines.source import Source
 from spinney.engines.spill import SpilledRun, memory_limit, merge_runs
 from spinney.engines.states import Cut, StateRows, states_array
 from spinney.errors import InputError, SchemaError
+from spinney.partition.counting import counts_type
 from spinney.partition.counts import CellCounts
-from spinney.partition.sorting import counts_type
 from spinney.progress import progress
 from spinney.schema.columns import Category, Column, Date, Datetime, Identifier, Real
 from spinney.schema.lattice import Lattice

@@ -17,8 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.errors import FileError, ParameterError
+from spinney.partition.counting import Counts, first_above, merge_counted
 from spinney.partition.counts import CellCounts
-from spinney.partition.sorting import Counts, first_above, merge_counted
 from spinney.partition.zorder import Codes
 from spinney.schema.lattice import Lattice
 

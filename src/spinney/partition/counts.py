@@ -12,16 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.compiled import compiled
-from spinney.partition.sorting import (
-    Counts,
-    Drawers,
-    block_sums,
-    count_runs,
-    digit_bits,
-    order_further,
-    rows_before,
-    sort_rest,
-)
+from spinney.partition.counting import Counts, block_sums, count_runs, rows_before
+from spinney.partition.sorting import Drawers, digit_bits, order_further, sort_rest
 from spinney.partition.zorder import Codes, Indices
 from spinney.schema.lattice import Lattice
 

@@ -24,10 +24,10 @@ from numpy.typing import NDArray
 from spinney.compiled import compiled
 from spinney.errors import BudgetError, ParameterError
 from spinney.partition.bins import NoisyMoments, leaf_cells
+from spinney.partition.counting import Counts
 from spinney.partition.counts import CellCounts
 from spinney.partition.kdtree import pay
 from spinney.partition.plan import SplitPlan
-from spinney.partition.sorting import Counts
 from spinney.partition.zorder import Codes, Indices, byte_tables, count_bits, possible_nodes, split_axes
 from spinney.privacy.discrete import SMALLEST_RATE, add_noise, within_range
 from spinney.privacy.entropy import Entropy
