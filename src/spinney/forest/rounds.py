@@ -99,7 +99,12 @@ class _Opening:
                 opened.append(clique)
             if len(opened) == _N_COMPARED:
                 break
-        return opened or [self._fallback]
+        return opened or self._again(rng)
+
+    def _again(self, rng: np.random.Generator) -> list[Clique]:
+        """Where no other fits, cliques that were measured before: a second measurement is still worth something."""
+        several = [clique for clique in dict.fromkeys(self._measured) if len(clique) > 1] or [self._fallback]
+        return [several[place] for place in rng.permutation(len(several))[:_N_COMPARED]]
 
     def close(self, clique: Clique) -> None:
         """A clique that was measured is no longer open, and others may not be either."""
