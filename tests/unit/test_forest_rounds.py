@@ -60,9 +60,7 @@ def test_what_is_open_follows_from_what_was_measured(target, most_cells, monkeyp
         cliques.append(picked)
     assert JunctionTree.covering(sizes, cliques).n_cells <= max(most_cells, n_cells)
     opened, known = seen[-1]
-    assert (set(opened) <= set(known)) == (
-        most_cells == 500
-    )  # with little room, only those that were measured are left
+    assert (set(opened) <= set(known)) == (most_cells == 500)  # then only those that were measured are left
 
 
 def test_a_graph_that_stays_the_same_is_not_looked_at_again(monkeypatch) -> None:
