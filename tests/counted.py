@@ -21,3 +21,8 @@ def as_rows(lattice: Lattice, codes: Codes) -> CellCounts:
     """Rows as they are held where there are many: codes of one word by their first bits alone."""
     with mock.patch.object(sorting, "_SMALL_SORT", 0):
         return CellCounts.of_rows(lattice, sorting.Drawers.of(codes))
+
+
+def sort_codes(codes: Codes) -> Codes:
+    """Codes in order of all their bits."""
+    return sorting.sort_rest(*sorting.Drawers.of(codes).gathered())

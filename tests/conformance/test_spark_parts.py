@@ -14,7 +14,7 @@ from spinney.engines.frames import open_table
 from spinney.engines.kept import Account, KeptCells
 from spinney.engines.memory import count_cells
 from spinney.engines.spark import SparkSource
-from spinney.engines.spill import SpilledRun
+from spinney.engines.spill import SpilledRuns
 from spinney.errors import InputError
 from spinney.schema.lattice import tree_lattice
 
@@ -34,18 +34,18 @@ def scattered(spark):
 
 
 @pytest.fixture
-def spilled(monkeypatch) -> list[SpilledRun]:
-    """The smallest limit, and the runs that went to disk under it."""
+def spilled(monkeypatch) -> list[int]:
+    """The smallest limit, and how many cells the runs had that went to disk under it."""
     monkeypatch.setenv("SPINNEY_MEMORY_LIMIT", "1MiB")
-    runs: list[SpilledRun] = []
+    lengths: list[int] = []
 
-    class Recorded(SpilledRun):
-        def __init__(self, *args):
-            super().__init__(*args)
-            runs.append(self)
+    class Recorded(SpilledRuns):
+        def add(self, codes, counts):
+            lengths.append(len(codes))
+            super().add(codes, counts)
 
-    monkeypatch.setattr(engine, "SpilledRun", Recorded)
-    return runs
+    monkeypatch.setattr(engine, "SpilledRuns", Recorded)
+    return lengths
 
 
 @pytest.fixture
@@ -68,7 +68,7 @@ def test_cells_in_parts_are_those_in_memory(scattered, spilled, name):
     expected = count_cells(open_table(table.select(list(schema)), schema), lattice)
     assert same_cells(got, expected)
     assert len(spilled) > 2
-    assert sum(map(len, spilled)) == len(got.true_codes) > 0.9 * N
+    assert sum(spilled) == len(got.true_codes) > 0.9 * N
     assert isinstance(got.true_codes.base, np.memmap)
 
 

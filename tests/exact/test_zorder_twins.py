@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import spinney as sp
+from counted import sort_codes
 from drawn import MODEST, any_lattices, nodes, small_lattices, tables, wide_lattices
 from spinney.engines.frames import open_table
 from spinney.engines.memory import count_cells
@@ -18,7 +19,6 @@ from spinney.partition import sorting
 from spinney.partition.counting import count_runs, merge_counted
 from spinney.partition.counts import CellCounts
 from spinney.partition.kdtree import prefixes
-from spinney.partition.sorting import sort_codes
 from spinney.partition.zorder import deinterleave, interleave, possible_nodes
 from spinney.schema.lattice import tree_lattice
 from twins import axis_order, box_of, code_of, group_and_count, is_possible_node, pack, unpack

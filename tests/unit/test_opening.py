@@ -9,6 +9,7 @@ from pathlib import Path
 import duckdb
 import narwhals as nw
 import numpy as np
+import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.csv as pacsv
@@ -139,6 +140,49 @@ def test_only_the_columns_asked_for_are_read(path, monkeypatch):
     )
     open_source(path, SCHEMA).count_cells(tree_lattice(sp.Schema({"n": SCHEMA["n"]})))
     assert asked == [["n"]]
+
+
+def test_long_texts_are_held_once(tmp_path):
+    """Values that repeat stay places in a list: a piece of rows takes no memory for the length of its texts."""
+    values = [letter * 400_000 for letter in "abc"]
+    schema = sp.Schema({"k": sp.Category(values, nullable=True)})
+    places = np.random.default_rng(0).integers(0, 3, 9000)
+    table = pa.table({"k": pa.DictionaryArray.from_arrays(pa.array(places, mask=places == 2), values)})
+    pq.write_table(table, tmp_path / "t.parquet")  # 2.4 GB as texts, which arrow cannot hold in one array
+    for source in (open_source(tmp_path, schema), open_source(table, schema)):
+        _, n_rows = source.count_cells(tree_lattice(schema)).distinct()
+        assert n_rows.tolist() == np.bincount(places).tolist()
+
+
+CODED = pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 1]), ["a", "b", "SECRET"])
+
+
+@pytest.mark.parametrize(
+    "frame",
+    [
+        pa.table({"k": CODED}),
+        pl.DataFrame({"k": pl.from_arrow(CODED)}),
+        pd.DataFrame({"k": pd.Categorical.from_codes([0, 1, -1, 1], ["a", "b", "SECRET"])}),
+    ],
+    ids=["pyarrow", "polars", "pandas"],
+)
+def test_lists_of_texts_are_read_by_what_is_used(frame):
+    """Values that stand in a column's own list but in no row are no mistake; others are, and nulls are nulls."""
+    schema = sp.Schema({"k": sp.Category(["a", "b"], nullable=True)})
+    assert sorted(counts(open_source(frame, schema))[1]) == [1, 1, 2]
+    wrong = pa.table({"k": pa.DictionaryArray.from_arrays(pa.array([0, 2]), ["a", "b", "SECRET"])})
+    with pytest.raises(InputError, match="not in the schema's list") as caught:
+        counts(open_source(wrong, schema))
+    assert "SECRET" not in str(caught.value)
+
+
+def test_a_bad_value_in_a_later_file_is_no_bound(tmp_path):
+    """What cannot be read is refused, also where only bounds are looked for."""
+    for name, values in (("a", [1, 2]), ("b", [2.5, 3])):
+        pq.write_table(pa.table({"n": pa.array(values, pa.float64())}), tmp_path / f"{name}.parquet")
+    source = open_source(tmp_path, sp.Schema({"n": sp.Integer(0, 9)}))
+    with pytest.raises(InputError, match="not a whole number"):
+        source.true_extremes("n")
 
 
 def test_identifiers_are_never_read(tmp_path):

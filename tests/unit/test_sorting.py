@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 import spinney as sp
-from counted import as_rows
+from counted import as_rows, sort_codes
 from spinney.partition import sorting
 from spinney.partition.counting import count_runs, counts_type, first_above, merge_counted
 from spinney.partition.counts import CellCounts
-from spinney.partition.sorting import sort_codes
 from spinney.partition.zorder import add_axis, count_bits, expand_axis, expansions, spread_tables
 from spinney.schema.lattice import tree_lattice
 

@@ -17,12 +17,14 @@ import pytest
 import spinney as sp
 from counted import same_cells
 from spinney.engines import spill
+from spinney.engines.cells import axis_columns
 from spinney.engines.frames import open_table
 from spinney.engines.memory import count_cells
 from spinney.engines.runs import Runs
 from spinney.engines.spill import MEMORY_LIMIT, memory_limit
 from spinney.engines.stream import Piece, StreamSource, read_ahead
 from spinney.errors import FileError, InputError, ParameterError
+from spinney.partition.sorting import Drawers
 from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.schema.lattice import tree_lattice
 from spinney.schema.table import Schema
@@ -56,7 +58,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def spilled() -> Iterator[mock.Mock]:
-    with mock.patch.object(spill.SpilledRun, "append", autospec=True, side_effect=spill.SpilledRun.append) as append:
+    with mock.patch.object(spill.SpilledRuns, "add", autospec=True, side_effect=spill.SpilledRuns.add) as append:
         yield append
 
 
@@ -106,6 +108,34 @@ def test_a_release_does_not_depend_on_where_cells_were_held(
     assert from_files == from_buffer == released(streamed(rows, n_batches=1))
 
 
+@pytest.mark.skipif(not sys.platform.startswith("linux"), reason="open files are listed on Linux")
+def test_many_runs_need_few_files(folder: Path) -> None:
+    """A table of many columns, each in many runs, opens one file for each column at a time, and two more."""
+    rows = rows_of("scattered", n_rows=2 * N_ROWS)
+    lattices = [tree_lattice(Schema({name: SCHEMA[name]})) for name in SCHEMA]
+    n_before, n_open = len(os.listdir("/proc/self/fd")), []
+    for found in streamed(rows).count_columns(lattices):
+        n_open.append(len(os.listdir("/proc/self/fd")) - n_before)
+        assert found.true_total() == len(rows)
+    assert max(n_open) <= len(lattices) + 2
+    found = None
+    assert len(os.listdir("/proc/self/fd")) == n_before
+
+
+def test_tiny_pieces_wait_for_others() -> None:
+    """Rows that come one by one are dealt together, and none of them stays behind."""
+    runs = Runs(tree_lattice(SCHEMA), n_rows=3000)
+    table = open_table(rows_of("scattered", n_rows=3000), SCHEMA)
+    columns = axis_columns(table, runs.lattice)
+    with mock.patch.object(Drawers, "put", autospec=True, side_effect=Drawers.put) as put:
+        for row in range(3000):
+            runs.add(columns, row, row + 1)
+        assert same_cells(runs.merged(), count_cells(table, runs.lattice))
+    assert put.call_count == 2  # once for each of the two
+    runs.close()
+    assert runs.merged().true_total() == 0
+
+
 @pytest.mark.parametrize("error", [KeyboardInterrupt, InputError("no such luck")])
 def test_nothing_is_left_when_reading_ends_early(folder: Path, spilled: mock.Mock, error: BaseException) -> None:
     """Ctrl-C or an error in the middle, with runs on disk: no file has a name, and the space is given back."""
@@ -118,10 +148,10 @@ def test_nothing_is_left_when_reading_ends_early(folder: Path, spilled: mock.Moc
         raise error
 
     source = StreamSource("numpy", SCHEMA, pieces, lambda: N_ROWS)
-    with mock.patch.object(spill.SpilledRun, "close", autospec=True, side_effect=spill.SpilledRun.close) as close:
+    with mock.patch.object(spill.SpilledRuns, "close", autospec=True, side_effect=spill.SpilledRuns.close) as close:
         with pytest.raises(type(error) if isinstance(error, Exception) else KeyboardInterrupt):
             source.count_cells(tree_lattice(SCHEMA))
-        assert close.call_count >= spilled.call_count
+        assert close.call_count == 1
     assert not os.listdir(folder)
 
 
@@ -171,9 +201,10 @@ def test_a_limit_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, text: 
 
 def test_sensitive_things_show_nothing() -> None:
     assert repr(Runs(tree_lattice(SCHEMA), n_rows=1, limit=1 << 20)) == "Runs(sensitive)"
-    run = spill.SpilledRun(1, np.dtype(np.int32))
-    assert repr(run) == "SpilledRun(sensitive)"
-    run.close()
+    assert repr(Piece(7, lambda: None)) == "Piece(sensitive)"
+    runs = spill.SpilledRuns(1, np.dtype(np.int32))
+    assert repr(runs) == "SpilledRuns(sensitive)"
+    runs.close()
 
 
 _FIT = """

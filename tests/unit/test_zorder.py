@@ -10,10 +10,9 @@ import numpy as np
 import pytest
 
 import spinney as sp
-from counted import same_cells
+from counted import same_cells, sort_codes
 from spinney.partition.counting import count_runs, merge_counted
 from spinney.partition.counts import CellCounts
-from spinney.partition.sorting import sort_codes
 from spinney.partition.zorder import deinterleave, interleave, possible_nodes
 from spinney.schema.lattice import tree_lattice
 from twins import box_of, code_of, is_possible_node, pack, unpack

@@ -25,6 +25,7 @@ from spinney.engines.lazy import duckdb_batches, polars_batches, told
 from spinney.engines.paths import is_parquet, list_files
 from spinney.engines.stream import PIECE_BYTES, Piece, StreamSource, read_ahead
 from spinney.errors import FileError, InputError, ParameterError, SchemaError, SpinneyError
+from spinney.schema.columns import Category
 from spinney.schema.table import Schema
 
 # A value decoded is taken for this many bytes at least: numbers are 8, and texts are stored shorter than they become.
@@ -109,7 +110,7 @@ class ParquetFile(TableFile):
             return int(file.metadata.num_rows)
 
     def _pieces(self, schema: Schema) -> Iterator[Piece]:
-        with pq.ParquetFile(self.path) as file:
+        with pq.ParquetFile(self.path, read_dictionary=_coded(schema)) as file:
             metadata = file.metadata
             for groups, fits in _gathered(metadata, list(schema)):
                 if fits:
@@ -121,7 +122,13 @@ class ParquetFile(TableFile):
         """Some row groups, read by the thread that asks, in a file of its own."""
         names = list(schema)
         with reading(self.path), self._unchanged():
-            opened = pq.ParquetFile(self.path, metadata=metadata, pre_buffer=False, buffer_size=_READ_BYTES)
+            opened = pq.ParquetFile(
+                self.path,
+                metadata=metadata,
+                pre_buffer=False,
+                buffer_size=_READ_BYTES,
+                read_dictionary=_coded(schema),
+            )
             with opened as file:
                 return open_table(file.read_row_groups(groups, columns=names, use_threads=False).select(names), schema)
 
@@ -131,6 +138,11 @@ class ParquetFile(TableFile):
         n_rows = max(1, PIECE_BYTES // (4 * _VALUE_BYTES * len(names)))
         for batch in file.iter_batches(n_rows, row_groups=groups, columns=names):
             yield pa.Table.from_batches([batch]).select(names)
+
+
+def _coded(schema: Schema) -> list[str]:
+    """Columns of repeated texts, of which each is held once."""
+    return [name for name, column in schema.items() if isinstance(column, Category) and column.is_text]
 
 
 def _rows_of(metadata: Any, groups: list[int]) -> tuple[int, int]:

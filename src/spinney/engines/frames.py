@@ -175,16 +175,16 @@ def fits(dtype: Any, column: Column) -> bool:
 # ------------------------------------------------------------------------------------------------- conversion
 
 
-def _arrow(series: Any) -> Any:
-    """A column as one arrow array."""
+def _arrow(series: Any, *, decode: bool = True) -> Any:
+    """A column as one arrow array, by default without a dictionary."""
     if isinstance(series, pa.Array):
-        return series
+        return series.dictionary_decode() if decode and pa.types.is_dictionary(series.type) else series
     if isinstance(series, np.ndarray):
         return pa.array(series, from_pandas=True)
     array = series.to_arrow()
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
-    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
+    return array.dictionary_decode() if decode and pa.types.is_dictionary(array.type) else array
 
 
 _NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean)
@@ -289,10 +289,17 @@ def _texts(series: Any) -> Any:
 
 
 def _positions(series: Any, column: Column) -> Physical:
+    """Places in the schema's list. A column that was stored as a list of its own and places in that stays so."""
     assert isinstance(column, Category)
-    array = _texts(series) if column.is_text else _whole_numbers(series)
-    found = pc.index_in(array, value_set=pa.array(column.values, type=array.type))
-    if found.null_count > array.null_count:
+    stored = _arrow(series, decode=False)
+    is_coded = column.is_text and pa.types.is_dictionary(stored.type)
+    own = stored.dictionary if is_coded else stored
+    values = _texts(own) if column.is_text else _whole_numbers(own)
+    found, is_missing = pc.index_in(values, value_set=pa.array(column.values, type=values.type)), values.is_null()
+    if is_coded:
+        found = found.take(stored.indices)
+        is_missing = pc.fill_null(is_missing.take(stored.indices), True)
+    if found.null_count > (pc.sum(is_missing).as_py() or 0):
         raise InputError("some value is not in the schema's list of values; add it to the list or recode the column")
     return _with_mask(found)
 

@@ -6,7 +6,7 @@ Cores share the rows, part by part. Nothing here knows about privacy, and nothin
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
@@ -35,8 +35,12 @@ def count_cells(table: Table, lattice: Lattice) -> CellCounts:
     else:
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
             parts = [pool.submit(runs.add, columns, start, min(start + PART, table.n_rows)) for start in starts]
-            for future in progress(parts, "counting cells", unit="part"):
-                future.result()
+            try:
+                for future in progress(parts, "counting cells", unit="part"):
+                    future.result()
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
     return runs.merged()
 
 
@@ -53,12 +57,23 @@ def check_values(table: Table) -> None:
 
 def true_extremes(table: Table, name: str) -> tuple[float, float]:
     """Smallest and largest physical value of a column. SENSITIVE: whoever calls this has branded the ledger."""
+    return merged_extremes([part_extremes(table, name)], name)
+
+
+def part_extremes(table: Table, name: str) -> tuple[float, float] | None:
+    """Those of a part of the table, where it holds a finite value. SENSITIVE."""
     column = table.physical(name)
     values = column.values if column.is_null is None else column.values[~column.is_null]
     values = values[np.isfinite(values)]
-    if not len(values):
+    return (values.min().item(), values.max().item()) if len(values) else None
+
+
+def merged_extremes(parts: Iterable[tuple[float, float] | None], name: str) -> tuple[float, float]:
+    """Those of all parts together. SENSITIVE."""
+    ends = [part for part in parts if part is not None]
+    if not ends:
         raise InputError(f"column {name!r} holds no finite value, so it has no bounds; state them in the schema")
-    return values.min().item(), values.max().item()
+    return min(low for low, _ in ends), max(high for _, high in ends)
 
 
 class MemorySource(Source):

@@ -14,7 +14,7 @@ from threading import Condition
 import numpy as np
 
 from spinney.engines.cells import AxisCells, encode_rows
-from spinney.engines.spill import Counted, SpilledRun, merge_runs
+from spinney.engines.spill import Counted, SpilledRuns, merge_runs
 from spinney.partition.counting import counts_type, merge_counted
 from spinney.partition.counts import CellCounts
 from spinney.partition.sorting import PART, Drawers
@@ -30,18 +30,21 @@ class Runs:
         self._quarter = 0 if limit is None else limit // 4
         self._count_type = counts_type(n_rows)
         word_bytes = 8 * lattice.n_words
-        # A code is held twice while codes are put in order, and three times while cells are counted.
-        self._holds_all = limit is None or 2 * word_bytes * n_rows <= limit
+        # While codes are put in order, each is held twice, those of several words with their place; while cells are
+        # counted, three times.
+        row_bytes = 2 * word_bytes + (8 if lattice.n_words > 1 else 0)
+        self._holds_all = limit is None or row_bytes * n_rows <= limit
         most = max(1, self._quarter // (3 * word_bytes + self._count_type.itemsize))
         self._capacity = n_rows if self._holds_all else most
         self._buffer = Drawers(self._capacity, lattice.n_words)
         self._most = max(1, min(PART, self._capacity))  # codes that are dealt at once
         self._waiting: list[Codes] = []
+        self._n_waiting = 0
         self._n_used = 0
         self._n_writing = 0
         self._turn = Condition()
         self._held: list[Counted] = []
-        self._spilled: list[SpilledRun] = []
+        self._spilled: SpilledRuns | None = None
 
     def __repr__(self) -> str:
         return "Runs(sensitive)"
@@ -57,31 +60,34 @@ class Runs:
         """All counts together; nothing is left here."""
         if self._waiting:
             self._buffer.put(np.concatenate(self._waiting))
+            self._waiting.clear()
         if self._holds_all:
             return CellCounts.of_rows(self.lattice, self._buffer)
         self._count()
-        if not self._spilled:
-            while len(self._held) > 1:
-                self._merge_last()
+        if self._spilled is None:
+            self._merge_held()
             return CellCounts(self.lattice, *self._held.pop())
         self._spill()
         return merge_runs(self.lattice, self._spilled, n_bytes=self._quarter)
 
     def close(self) -> None:
         """Forget all rows; what `merged` gave stays."""
-        for run in self._spilled:
-            run.close()
-        self._spilled.clear()
+        if self._spilled is not None:
+            self._spilled.close()
+            self._spilled = None
         self._held.clear()
+        self._waiting.clear()
+        self._buffer = Drawers(0, self.lattice.n_words)
 
     def _put(self, codes: Codes) -> None:
         """Deal codes. Few of them wait for others: small parts are slow to gather."""
         if 2 * len(codes) < self._most:
             with self._turn:
                 self._waiting.append(codes)
-                if sum(map(len, self._waiting)) < self._most:
+                self._n_waiting += len(codes)
+                if self._n_waiting < self._most:
                     return
-                waiting, self._waiting = self._waiting, []
+                waiting, self._waiting, self._n_waiting = self._waiting, [], 0
             codes = np.concatenate(waiting)
         for first in range(0, len(codes), self._most):
             part = codes[first : first + self._most]
@@ -120,9 +126,14 @@ class Runs:
         last = self._held.pop()
         self._held[-1] = merge_counted(*self._held[-1], *last)
 
+    def _merge_held(self) -> None:
+        while len(self._held) > 1:
+            self._merge_last()
+
     def _spill(self) -> None:
-        while self._held:
-            codes, counts = self._held.pop()
-            if len(counts):
-                self._spilled.append(SpilledRun(self.lattice.n_words, self._count_type))
-                self._spilled[-1].append(codes, counts)
+        """Put what is held on disk, as one run."""
+        self._merge_held()
+        if self._spilled is None:
+            self._spilled = SpilledRuns(self.lattice.n_words, self._count_type)
+        if self._held:
+            self._spilled.add(*self._held.pop())

@@ -24,7 +24,7 @@ from spinney.engines.frames import FrameKind, fits
 from spinney.engines.kept import Account, KeptCells
 from spinney.engines.queries import Frame, Rows, bytes_of_cell, plain
 from spinney.engines.source import Source
-from spinney.engines.spill import SpilledRun, memory_limit, merge_runs
+from spinney.engines.spill import SpilledRuns, memory_limit, merge_runs
 from spinney.engines.states import Cut, StateRows, states_array
 from spinney.errors import InputError, SchemaError
 from spinney.partition.counting import counts_type
@@ -142,17 +142,15 @@ class SparkSource(Source):
         parts = account.parts(which, _part_bytes() // bytes_of_cell(lattice))
         if len(parts) == 1:
             return self._rows.read_cells(lattice, kept.collect(parts[0]))
-        runs: list[SpilledRun] = []
+        runs = SpilledRuns(lattice.n_words, counts_type(self.n_rows))
         try:
             for part in progress(parts, "collecting cells", unit="part"):
                 counts = self._rows.read_cells(lattice, kept.collect(part))
-                runs.append(SpilledRun(lattice.n_words, counts_type(self.n_rows)))
-                runs[-1].append(*counts.distinct())
+                runs.add(*counts.distinct())
             del counts
             return merge_runs(lattice, runs, n_bytes=_part_bytes() // 2)
         finally:
-            for run in runs:
-                run.close()
+            runs.close()
 
     def _complete(self, counts: CellCounts) -> CellCounts:
         """The counts, if they are of as many rows as the table had before."""

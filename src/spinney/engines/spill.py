@@ -45,22 +45,64 @@ def memory_limit() -> int:
     return limit
 
 
-class SpilledRun:
-    """One sorted run in two files without a name: codes and counts."""
+class SpilledRuns:
+    """Sorted runs, one after the other, in one file without a name."""
+
+    def __init__(self, n_words: int, count_type: np.dtype[Any]) -> None:
+        self._n_words, self.count_type = n_words, count_type
+        self._starts: list[int] = []  # in the file: codes, then counts, up to a multiple of 8 bytes
+        self._lengths: list[int] = []
+        self._n_bytes = 0
+        with _spilling():
+            self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  # closed by `close`
+
+    def __len__(self) -> int:
+        return len(self._lengths)
+
+    def __repr__(self) -> str:
+        return "SpilledRuns(sensitive)"
+
+    def add(self, codes: Codes, counts: Counts) -> None:
+        """Write a run."""
+        counts = counts.astype(self.count_type, copy=False)
+        rest = np.zeros(-counts.nbytes % 8, dtype=np.uint8)
+        with _spilling():
+            for array in (codes, counts, rest):
+                _write(self._file, array)
+        self._starts.append(self._n_bytes)
+        self._lengths.append(len(counts))
+        self._n_bytes += codes.nbytes + counts.nbytes + rest.nbytes
+
+    def blocks(self, n_cells: int) -> list[Iterator[Counted]]:
+        """The cells of every run again, so many at a time."""
+        with _spilling():
+            whole = np.memmap(self._file, dtype=np.uint8, mode="r", shape=(self._n_bytes,))
+        return [
+            self._blocks(whole, start, length, n_cells)
+            for start, length in zip(self._starts, self._lengths, strict=True)
+        ]
+
+    def _blocks(self, whole: NDArray[np.uint8], start: int, length: int, n_cells: int) -> Iterator[Counted]:
+        middle = start + 8 * self._n_words * length
+        codes = whole[start:middle].view(np.uint64).reshape(length, self._n_words)
+        counts = whole[middle : middle + self.count_type.itemsize * length].view(self.count_type)
+        for first in range(0, length, n_cells):
+            yield codes[first : first + n_cells].copy(), counts[first : first + n_cells].copy()
+
+    def close(self) -> None:
+        """Give the space back, once no block is left to read."""
+        self._file.close()
+
+
+class _MergedRun:
+    """One run that is written block by block, in two files without a name, and mapped in the end."""
 
     def __init__(self, n_words: int, count_type: np.dtype[Any]) -> None:
         self._n_words, self._count_type = n_words, count_type
         self._length = 0
         with _spilling():
-            # Closed by `close`, or with the last reference.
-            self._codes_file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
+            self._codes_file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  # closed by `close`
             self._counts_file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
-
-    def __len__(self) -> int:
-        return self._length
-
-    def __repr__(self) -> str:
-        return "SpilledRun(sensitive)"
 
     def append(self, codes: Codes, counts: Counts) -> None:
         """Write cells that come after all those written before."""
@@ -69,19 +111,12 @@ class SpilledRun:
             _write(self._counts_file, counts.astype(self._count_type, copy=False))
         self._length += len(codes)
 
-    def blocks(self, n_cells: int) -> Iterator[Counted]:
-        """The cells again, so many at a time."""
-        codes, counts = self.mapped()
-        for start in range(0, self._length, n_cells):
-            yield codes[start : start + n_cells].copy(), counts[start : start + n_cells].copy()
-
     def mapped(self) -> Counted:
         """All cells as arrays that are read from the files when they are looked at."""
         if not self._length:
             return np.empty((0, self._n_words), np.uint64), np.empty(0, self._count_type)
-        shape = (self._length, self._n_words)
         with _spilling():
-            codes = np.memmap(self._codes_file, dtype=np.uint64, mode="r+", shape=shape)
+            codes = np.memmap(self._codes_file, dtype=np.uint64, mode="r+", shape=(self._length, self._n_words))
             counts = np.memmap(self._counts_file, dtype=self._count_type, mode="r+", shape=(self._length,))
         return np.asarray(codes), np.asarray(counts)
 
@@ -101,7 +136,7 @@ class _spilling:  # noqa: N801  # reads as a statement
         if isinstance(err, OSError):
             raise FileError(
                 f"cells that do not fit into memory cannot be put into the temporary folder {tempfile.gettempdir()!r}: "
-                f"{err.strerror or err}; set TMPDIR to a folder with more room, or {MEMORY_LIMIT} to more memory"
+                f"{err.strerror or err}; set {MEMORY_LIMIT} to more memory, or TMPDIR to a folder with more room"
             ) from err
 
 
@@ -111,22 +146,20 @@ def _write(file: IO[bytes], array: NDArray[Any]) -> None:
         left = left[file.write(left) :]
 
 
-def merge_runs(lattice: Lattice, runs: Sequence[SpilledRun], *, n_bytes: int) -> CellCounts:
-    """All runs as one, in a mapped file; holds about three times `n_bytes` while it merges."""
-    count_type = np.dtype(np.int64) if any(run._count_type == np.int64 for run in runs) else np.dtype(np.int32)
+def merge_runs(lattice: Lattice, runs: SpilledRuns, *, n_bytes: int) -> CellCounts:
+    """All runs as one, in mapped files; holds about three times `n_bytes` while it merges."""
     n_cells = max(1, n_bytes // (8 * lattice.n_words + 8) // len(runs))
-    whole = SpilledRun(lattice.n_words, count_type)
+    whole = _MergedRun(lattice.n_words, runs.count_type)
     try:
-        for codes, counts in _merged_blocks(runs, n_cells):
+        for codes, counts in _merged_blocks(runs.blocks(n_cells)):
             whole.append(codes, counts)
         return CellCounts(lattice, *whole.mapped())
     finally:
         whole.close()
 
 
-def _merged_blocks(runs: Sequence[SpilledRun], n_cells: int) -> Iterator[Counted]:
+def _merged_blocks(readers: Sequence[Iterator[Counted]]) -> Iterator[Counted]:
     """Cells in order. Up to the smallest last code of all blocks at hand, nothing is still to be read."""
-    readers = [run.blocks(n_cells) for run in runs]
     heads = [next(reader, None) for reader in readers]
     while any(head is not None for head in heads):
         present = [head for head in heads if head is not None]

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 
 from spinney.engines.cells import axis_columns
 from spinney.engines.frames import FrameKind, Table, open_table
-from spinney.engines.memory import check_values, true_extremes
+from spinney.engines.memory import check_values, merged_extremes, part_extremes
 from spinney.engines.runs import Runs
 from spinney.engines.source import Source
 from spinney.engines.spill import memory_limit
@@ -40,6 +40,9 @@ class Piece(NamedTuple):
 
     n_rows: int
     read: Callable[[], Table]
+
+    def __repr__(self) -> str:
+        return "Piece(sensitive)"
 
 
 # For some columns of a schema: all rows, in the same order every time.
@@ -73,7 +76,9 @@ class StreamSource(Source):
 
         def pieces(schema: Schema) -> Generator[Piece]:
             if not kept:
-                self._each(list(self.schema), "reading the table", kept.__setitem__)
+                read: dict[int, Table] = {}
+                self._each(list(self.schema), "reading the table", read.__setitem__)
+                kept.update(read)
             for start in sorted(kept):
                 yield ready(kept[start].with_schema(schema))
 
@@ -114,18 +119,9 @@ class StreamSource(Source):
 
     def true_extremes(self, name: str) -> tuple[float, float]:
         """Over all pieces; those that hold no finite value say nothing."""
-        ends = []
-
-        def find(_: int, table: Table) -> None:
-            try:
-                ends.append(true_extremes(table, name))
-            except InputError:
-                return
-
-        self._each([name], "finding bounds", find)
-        if not ends:
-            raise InputError(f"column {name!r} holds no finite value, so it has no bounds; state them in the schema")
-        return min(low for low, _ in ends), max(high for _, high in ends)
+        ends: list[tuple[float, float] | None] = []
+        self._each([name], "finding bounds", lambda _, table: ends.append(part_extremes(table, name)))
+        return merged_extremes(ends, name)
 
     def _each(self, names: Iterable[str], what: str, work: Callable[[int, Table], None]) -> None:
         """Have threads work on all pieces of some columns, never identifiers, given how many rows come before.

@@ -90,15 +90,21 @@ class Drawers:
             if here[0] < here[-1]:
                 shelf.put(dealt[here[0] : here[-1]], here - here[0])
 
-    def gathered(self) -> tuple[Codes, int]:
-        """All codes as one array, and by how many of their first bits it is in order. Nothing is left here."""
+    def gathered(self, codes: Codes | None = None) -> tuple[Codes, int]:
+        """All codes as one array, and by how many of their first bits it is in order. Nothing is left here.
+
+        They go into the array that is given, if one is.
+        """
         n_codes = sum(chunk.n_used for shelf in self._shelves for chunk in shelf.chunks)
         if self._n_words > 1 or n_codes < _SMALL_SORT:
-            return self._sorted(), WORD_BITS * self._n_words
+            ordered = self._sorted()
+            if codes is not None:
+                codes[:] = ordered
+            return ordered if codes is None else codes, WORD_BITS * self._n_words
         n_before = self._n_before + self._n_bits
         n_bits = min(digit_bits(n_codes), WORD_BITS - n_before)
         n_drawers = (1 << self._n_bits) // len(self._shelves)
-        codes = np.empty((n_codes, 1), dtype=np.uint64)
+        codes = np.empty((n_codes, 1), dtype=np.uint64) if codes is None else codes
         first = 0
         with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
             under_way = []
@@ -119,6 +125,7 @@ class Drawers:
         """All codes, wholly in order, by numpy."""
         parts = [chunk.codes[: chunk.n_used] for shelf in self._shelves for chunk in shelf.chunks]
         codes = np.concatenate([np.empty((0, self._n_words), dtype=np.uint64), *parts])
+        parts.clear()
         for shelf in self._shelves:
             shelf.chunks.clear()
         return codes[np.lexsort(codes.T[::-1])]
@@ -248,8 +255,9 @@ def order_further(codes: Flat, start: Indices, stop: Indices, n_before: int, *, 
         here = codes[start[i] : stop[i]]
         if (here == here[0]).all():  # one cell of many rows
             continue
-        ordered, n_ordered = Drawers.of(here[:, None], n_before).gathered()
-        here[:] = (sort_rest(ordered, n_ordered) if wholly else ordered)[:, 0]
+        ordered, n_ordered = Drawers.of(here[:, None], n_before).gathered(here[:, None])
+        if wholly:
+            sort_rest(ordered, n_ordered)
     chosen = np.flatnonzero((sizes > 1) & (sizes <= _LARGEST_RANGE))
     start, stop = start[chosen], stop[chosen]
 
@@ -305,11 +313,6 @@ def _insertion_sort(codes: Flat) -> None:
 
 
 # --------------------------------------------------------------------------------------------------- all bits
-
-
-def sort_codes(codes: Codes, n_bits: int | None = None) -> Codes:
-    """The codes in increasing order, in a new array. All bits after the first `n_bits` are zero."""
-    return sort_rest(*Drawers.of(codes).gathered(), n_bits)
 
 
 def sort_rest(codes: Codes, n_ordered: int, n_bits: int | None = None) -> Codes:
