@@ -11,7 +11,7 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.compiled import compiled
+from spinney.compiled import by_threads, compiled
 from spinney.partition.counting import Counts, block_sums, count_runs, rows_before
 from spinney.partition.sorting import Drawers, digit_bits, order_further, sort_rest
 from spinney.partition.zorder import Codes, Indices
@@ -72,7 +72,12 @@ class CellCounts:
         if depth >= self._n_ordered and (depth - self._n_ordered) % digit_bits(len(self)) == 0:
             order_further(self.true_codes[:, 0], start, stop, depth)
         word, offset = divmod(depth, 64)
-        return _first_with_bit(self.true_codes, start, stop, word, np.uint64(1 << (63 - offset)))
+        bit = np.uint64(1 << (63 - offset))
+        middle = np.empty_like(start)
+        by_threads(
+            lambda part: _first_with_bit(self.true_codes, start[part], stop[part], word, bit, middle[part]), len(start)
+        )
+        return middle
 
     def distinct(self) -> tuple[Codes, Counts]:
         """The occupied cells, in order, and how many rows are in each."""
@@ -88,9 +93,8 @@ class CellCounts:
 
 
 @compiled
-def _first_with_bit(codes: Codes, start: Indices, stop: Indices, word: int, bit: np.uint64) -> Indices:
+def _first_with_bit(codes: Codes, start: Indices, stop: Indices, word: int, bit: np.uint64, middle: Indices) -> None:
     """In every range, the first position whose code has the bit, by bisection; `stop` if none has."""
-    middle = np.empty(start.size, dtype=np.int64)
     for i in range(start.size):
         low, high = start[i], stop[i]
         while low < high:
@@ -100,4 +104,3 @@ def _first_with_bit(codes: Codes, start: Indices, stop: Indices, word: int, bit:
             else:
                 low = half + 1
         middle[i] = low
-    return middle

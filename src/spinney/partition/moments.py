@@ -273,6 +273,9 @@ def _noise(is_measured: NDArray[np.bool_], rate: Fraction, entropy: Entropy) -> 
     for n in np.unique(n_measured):
         chosen = np.flatnonzero(n_measured == n)
         drawn = sup_norm_noise(rate, int(n) + 1).draw(len(chosen), entropy)
+        if n == is_measured.shape[1]:
+            noise[chosen] = drawn
+            continue
         noise[chosen, 0] = drawn[:, 0]
         rows, axes = np.nonzero(is_measured[chosen])
         noise[chosen[rows], axes + 1] = drawn[:, 1:].reshape(-1)

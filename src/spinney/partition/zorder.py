@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.compiled import compiled
+from spinney.compiled import by_threads, compiled
 from spinney.schema.lattice import Lattice
 
 Codes = NDArray[np.uint64]  # (n, n_words)
@@ -117,26 +117,29 @@ def split_axes(lattice: Lattice) -> NDArray[np.int64]:
 
 def deinterleave(codes: Codes, depths: NDArray[np.int64], lattice: Lattice) -> tuple[Indices, Indices]:
     """First cell and number of cells of each node along each axis, impossible ones included: (n, n_axes) arrays."""
-    bits = np.array([axis.bits for axis in lattice.axes], dtype=np.int64)
-    return _deinterleave(codes, depths, split_axes(lattice), bits)
+    bits, order = np.array([axis.bits for axis in lattice.axes], dtype=np.int64), split_axes(lattice)
+    first, size = np.zeros((2, len(codes), lattice.n_axes), dtype=np.int64)
+    by_threads(lambda part: _deinterleave(codes[part], depths[part], order, bits, first[part], size[part]), len(codes))
+    return first, size
 
 
 @compiled
 def _deinterleave(
-    codes: Codes, depths: NDArray[np.int64], order: NDArray[np.int64], bits: NDArray[np.int64]
-) -> tuple[Indices, Indices]:
-    n, n_axes = codes.shape[0], bits.size
-    first = np.zeros((n, n_axes), dtype=np.int64)
-    size = np.empty((n, n_axes), dtype=np.int64)
-    for i in range(n):
-        for axis in range(n_axes):
+    codes: Codes,
+    depths: NDArray[np.int64],
+    order: NDArray[np.int64],
+    bits: NDArray[np.int64],
+    first: Indices,
+    size: Indices,
+) -> None:
+    for i in range(codes.shape[0]):
+        for axis in range(bits.size):
             size[i, axis] = 1 << bits[axis]
         for position in range(depths[i]):
             axis = order[position]
             size[i, axis] >>= 1
             if codes[i, position >> 6] >> np.uint64(63 - (position & 63)) & np.uint64(1):
                 first[i, axis] += size[i, axis]
-    return first, size
 
 
 def possible_nodes(codes: Codes, depths: NDArray[np.int64], lattice: Lattice) -> NDArray[np.bool_]:
