@@ -125,3 +125,18 @@ def noisy_column(column: Column, noisy_counts: list[int], *, deviation: float = 
     if column.nullable:
         first, stop = np.append(first, axis.null_cell), np.append(stop, axis.null_cell + 1)
     return NoisyColumn(axis, first, stop, np.array(noisy_counts, dtype=np.int64), deviation)
+
+
+def model_of(lengths, weights, states, *, null=None, low=0.0) -> ColumnModel:
+    """Leaves end to end from `low`, with a leaf of null of this weight after them."""
+    length = np.array(lengths, dtype=np.float64)
+    start = low + np.concatenate([[0.0], np.cumsum(length)[:-1]])
+    is_null = np.zeros(len(length), dtype=np.bool_)
+    weights, states = list(weights), list(states)
+    if null is not None:
+        start, length, is_null = np.append(start, 0.0), np.append(length, 0.0), np.append(is_null, True)
+        weights.append(null)
+        states.append(max(states) + 1)
+    return ColumnModel(
+        start, length, is_null, np.array(weights, dtype=np.float64), np.array(states, dtype=np.int32), max(states) + 1
+    )

@@ -60,7 +60,7 @@ class Runs:
         """All counts together; nothing is left here."""
         if self._waiting:
             self._buffer.put(np.concatenate(self._waiting))
-            self._waiting.clear()
+            self._waiting, self._n_waiting = [], 0
         if self._holds_all:
             return CellCounts.of_rows(self.lattice, self._buffer)
         self._count()
@@ -76,7 +76,7 @@ class Runs:
             self._spilled.close()
             self._spilled = None
         self._held.clear()
-        self._waiting.clear()
+        self._waiting, self._n_waiting = [], 0
         self._buffer = Drawers(0, self.lattice.n_words)
 
     def _put(self, codes: Codes) -> None:
