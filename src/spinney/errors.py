@@ -4,6 +4,10 @@ Every message names the argument, its value when that value is public, and the r
 private table never appears: the column is named instead.
 """
 
+from __future__ import annotations
+
+from typing import NoReturn
+
 
 class SpinneyError(Exception):
     """Base of every error that Spinney raises on purpose."""
@@ -35,3 +39,14 @@ class FileError(SpinneyError, OSError):
 
 class MissingExtraError(SpinneyError, ImportError):
     """An optional dependency is needed for this and is not installed."""
+
+
+def raise_alone(problem: SpinneyError) -> NoReturn:
+    """Raise an error without the one that is being handled, whose message may quote private values.
+
+    `raise ... from None` only hides the other error: it stays in `__context__`, where loggers and debuggers find it.
+    """
+    try:
+        raise problem from None
+    finally:
+        problem.__context__ = None
