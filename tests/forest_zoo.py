@@ -30,7 +30,7 @@ from spinney.forest.structure import choose_tree
 from spinney.partition.counts import CellCounts
 from spinney.privacy.budget import Unit
 from spinney.privacy.entropy import UnsafeSeededEntropy
-from spinney.privacy.ledger import Ledger
+from spinney.privacy.ledger import Charge, Ledger
 from twins_forest import Row, neighbouring_rows, rows_of
 
 Check = Callable[[], float]
@@ -363,7 +363,7 @@ def classes_paid_afterwards() -> AbstractContextManager[Any]:
     def late(table: Any, lattice: Any, *, epsilon: Fraction, ledger: Ledger, entropy: Any) -> NoisyColumn:
         account = Ledger(unit=ledger.unit)
         found = released(table, lattice, epsilon=epsilon, ledger=account, entropy=entropy)
-        ledger.charge(*account.events)  # type: ignore[arg-type]
+        ledger.charge(*(event for event in account.events if isinstance(event, Charge)))
         return found
 
     return mock.patch("spinney.synthesizers.forest.release_classes", late)

@@ -41,6 +41,10 @@ class MissingExtraError(SpinneyError, ImportError):
     """An optional dependency is needed for this and is not installed."""
 
 
+class PrivacyWarning(UserWarning):
+    """The promise that was asked for is weaker than it looks: its epsilon or its delta is too large."""
+
+
 def raise_alone(problem: SpinneyError) -> NoReturn:
     """Raise an error without the one that is being handled, whose message may quote private values.
 

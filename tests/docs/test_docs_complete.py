@@ -1,5 +1,6 @@
 """Docs keep up with the code: names, verbs, links, proofs."""
 
+import ast
 import doctest
 import importlib
 import re
@@ -21,6 +22,18 @@ PROOFS = {
     "privacy/supnorm.proof.md": "privacy/supnorm.py",
     "baselines/balog.proof.md": "baselines/balog.py baselines/basis.py",
     "baselines/merf.proof.md": "baselines/merf.py",
+}
+# Where noise is made; names that only compute with its laws; and files that need no proof, with the reason.
+NOISE_ROOMS = {f"spinney.privacy.{room}" for room in ("discrete", "exact", "gaussian", "selection", "supnorm")}
+NOISE_CALLS = {"charge", "words"}
+NO_NOISE = {
+    *("SMALLEST_RATE", "LARGEST_VARIANCE", "MOST_AXES", "arb_fraction", "as_integer", "classical_variance"),
+    *("delta_from_rho", "exp_of_minus", "exponentials", "least_variance", "scaled_bounds", "within_range"),
+}
+NEED_NO_PROOF = {
+    "privacy/ledger.py": "is the account itself",
+    "privacy/account.py": "is the account itself",
+    "experiments/fraud_data.py": "tosses coins for rows before a release; its docstring says what that costs",
 }
 STEP = re.compile(r"\[step \d+\]")
 
@@ -59,13 +72,62 @@ def test_proof_steps_are_in_the_source(proof, sources):
     assert in_proof == in_source
 
 
-def test_each_mechanism_has_a_proof():
-    """Every module that charges a ledger has a proof beside it or names the one it rests on."""
-    home = ROOT / "src/spinney"
-    for module in [*home.glob("partition/*.py"), *home.glob("baselines/*.py")]:
-        if any(call in module.read_text() for call in ("ledger.charge(", "release_grid(", "= release_vector(")):
-            beside = module.with_suffix("").with_suffix(".proof.md")
-            assert beside.exists() or "its proof is the grid's" in module.read_text(), module.name
+def proved_modules() -> set[Path]:
+    """The modules that the proofs name as theirs, in the paragraph that begins with "Code:"."""
+    proved = set()
+    for proof in (ROOT / "src").rglob("*.proof.md"):
+        (named,) = re.findall(r"^Code: .*?(?=\n\n)", proof.read_text(), re.MULTILINE | re.DOTALL)
+        proved |= {(proof.parent / name).resolve() for name in re.findall(r"`([\w./]+\.py)`", named)}
+    return proved
+
+
+def noise_in(source: str) -> set[str]:
+    """How a module charges a ledger, draws words, or gets at functions that draw."""
+    found = set()
+    for node in ast.walk(ast.parse(source)):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in NOISE_CALLS:
+            found.add(f".{node.func.attr}()")
+        if isinstance(node, ast.ImportFrom) and node.module in NOISE_ROOMS:
+            found |= {alias.name for alias in node.names} - NO_NOISE
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names} & NOISE_ROOMS
+    return found
+
+
+def test_each_file_that_charges_or_draws_is_named_by_a_proof():
+    """Whoever charges a ledger or draws noise, in any room, stands in a proof; those that are named exist."""
+    proved = proved_modules()
+    assert all(path.is_file() for path in proved), sorted(str(path) for path in proved if not path.is_file())
+    noisy = {path for path in (ROOT / "src").rglob("*.py") if noise_in(path.read_text())}
+    assert len(noisy) > 10
+    unproved = noisy - proved - {ROOT / "src/spinney" / name for name in NEED_NO_PROOF}
+    assert not unproved, {str(path.relative_to(ROOT)): noise_in(path.read_text()) for path in unproved}
+
+
+@pytest.mark.parametrize(
+    "sabotage",
+    [
+        "def f(books, charge):\n    books.charge(charge)\n",
+        "from spinney.privacy.discrete import add_noise\n",
+        "def f(entropy):\n    return entropy.words(4)\n",
+        "import spinney.privacy.gaussian\n",
+    ],
+)
+def test_a_charge_or_a_draw_is_noticed_however_it_is_written(sabotage):
+    """The search would notice a new door; sums of laws that are only looked at are none."""
+    assert noise_in(sabotage)
+    assert not noise_in("from spinney.privacy.discrete import arb_fraction\n")
+
+
+CLAIMS = r"before (any |a )?counts? (is|are) read|before it reads a count|charge before touch|charges before counts"
+
+
+def test_no_page_claims_that_counts_wait_for_the_charge():
+    """Trees and grids count cells before they charge; what waits for the charge is the noise."""
+    sources = [path for path in (ROOT / "src").rglob("*.py") if path.parent.name != "forest"]  # where counts do wait
+    claims = [path for path in [*PAGES, *sources] if re.search(CLAIMS, " ".join(path.read_text().lower().split()))]
+    assert not claims
+    assert re.search(CLAIMS, "charges it before any count is read")
 
 
 def test_the_documented_targets_exist():

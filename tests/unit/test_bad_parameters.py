@@ -94,7 +94,7 @@ FOREST = [
     ("delta", 1, "promises nothing"),
     ("delta", NAN, "number"),
     ("delta", "small", "number"),
-    ("delta", None, "number"),
+    ("delta", [], "number"),
     ("delta", "1e-11", "between 1e-10 and 1"),
     ("quality", "best", "'fast' or 'high'"),
     ("quality", None, "'fast' or 'high'"),

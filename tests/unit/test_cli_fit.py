@@ -169,7 +169,7 @@ def test_numbers_get_a_tree(tmp_path: Path, out: Path) -> None:
 def test_a_forest_promises_epsilon_and_delta(tmp_path: Path, out: Path) -> None:
     table, schema = write_people(tmp_path)
     common = ["fit", table, "--schema", schema, "--epsilon", "1", "--out", out, "--force"]
-    assert "(1, 1e-05)-differential privacy" in spinney(*common).out
+    assert "(1, 1e-06)-differential privacy" in spinney(*common).out
     assert "1-differential privacy (pure)" in spinney(*common, "--delta", "0").out
 
 
@@ -179,7 +179,7 @@ def test_a_pure_ledger_says_how_a_forest_can_be_had(tmp_path: Path, out: Path, m
     common = ["fit", table, "--schema", schema, "--epsilon", "1", "--out", out, "--force", "--ledger"]
     pure, with_delta = tmp_path / "pure.ledger", tmp_path / "delta.ledger"
     spinney("ledger", pure, "--limit", "2")
-    spinney("ledger", with_delta, "--limit", "2", "--delta", "1e-5")
+    spinney("ledger", with_delta, "--limit", "2", "--delta", "1e-6")
     with monkeypatch.context() as patched:
         patched.setattr("spinney.synthesizers.base.open_source", None)
         run = spinney(*common, pure)
@@ -190,7 +190,7 @@ def test_a_pure_ledger_says_how_a_forest_can_be_had(tmp_path: Path, out: Path, m
     assert not out.exists()
     assert spinney(*common, pure, "--delta", "0").status == 0
     assert spinney(*common, with_delta).status == 0
-    assert sp.Ledger.open(with_delta).spent_delta <= Fraction(1, 10**5)
+    assert sp.Ledger.open(with_delta).spent_delta == Fraction(1, 10**6)
     assert "does not fit" in spinney(*common, with_delta).err, "its delta is spent"
 
 

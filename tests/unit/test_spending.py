@@ -1,4 +1,4 @@
-"""Spending: asked for whole before rows are read, charged before counts are touched, exact to the last digit."""
+"""Spending: asked for whole before rows are read, charged before noise meets a count, exact to the last digit."""
 
 from __future__ import annotations
 
@@ -51,6 +51,30 @@ def test_charges_add_up_to_epsilon_exactly(model, bounds, square):
     assert model.ledger_.remaining == 0
     assert model.card_.epsilon == epsilon
     assert sum(event.epsilon for event in model.card_.events if isinstance(event, Charge)) == epsilon
+
+
+@every_model
+@pytest.mark.parametrize("bounds", ["stated", "private"])
+def test_no_randomness_is_drawn_before_the_charge(model, bounds, square):
+    """Cells may be counted before the charge; noise never meets them before it is on the ledger."""
+    points, schema = square
+    if bounds == "private":
+        schema = sp.Schema({"x": sp.Real(bounds="private"), "y": sp.Real(0, 1)})
+    model = type(model)(**(model.get_params() | {"epsilon": 3}))
+    ledger = sp.Ledger(limit=3, delta="0.1", unit=model.unit)
+    spent: list[Fraction] = []
+
+    class Watched(sp.UnsafeSeededEntropy):
+        def words(self, n):
+            spent.append(ledger.spent)
+            return super().words(n)
+
+    model.fit(points, schema, ledger=ledger, entropy=Watched(1))
+    assert spent[0] > 0, "bounds and class sizes have charges of their own, before the rest"
+    assert spent[-1] == ledger.spent == 3
+    assert spent == sorted(spent)
+    if bounds == "stated" and getattr(model, "target", None) is None:
+        assert set(spent) == {Fraction(3)}
 
 
 @each_leaf

@@ -27,7 +27,7 @@ from spinney.release.model import Release
 from spinney.schema.columns import Bounded, Integer, Real
 from spinney.schema.table import Schema
 from spinney.synthesizers.front_door import FrontDoor
-from spinney.synthesizers.settings import checked_entropy, checked_ledger
+from spinney.synthesizers.settings import checked_entropy, checked_ledger, warn_of_weak_promise
 
 Floats = NDArray[np.float64]
 
@@ -78,6 +78,7 @@ class Baseline(FrontDoor, ABC):
         if schema.awaits_bounds or schema.has_data_derived_bounds:
             raise SchemaError(f"{type(self).__name__} needs stated bounds; give every column low and high")
         self._check(schema)
+        warn_of_weak_promise(epsilon, delta, table.n_rows if unit.n_is_public else None)
         books = Ledger(limit=epsilon, delta=delta, unit=unit, parent=ledger)
         books.require(epsilon, unit=unit, delta=delta)
         check_values(table)

@@ -14,7 +14,7 @@ from spinney.cli.demo import demo
 from spinney.cli.explain import explain
 from spinney.cli.fit import fit
 from spinney.cli.ledger import ledger
-from spinney.cli.outcome import WRONG_CALL, exit_status, report
+from spinney.cli.outcome import WRONG_CALL, exit_status, report, told_warnings
 from spinney.cli.paper import paper
 from spinney.cli.picture import picture
 from spinney.cli.sample import sample
@@ -33,7 +33,8 @@ class App(click.Group):
         """Run a command line and exit."""
         arguments = list(sys.argv[1:] if args is None else args)
         try:
-            status = super().main(arguments, prog_name or "spinney", **extra | {"standalone_mode": False})
+            with told_warnings():
+                status = super().main(arguments, prog_name or "spinney", **extra | {"standalone_mode": False})
         except (Exception, KeyboardInterrupt) as err:
             report(err, as_json="--json" in arguments)
             sys.exit(exit_status(err))

@@ -43,7 +43,8 @@ _PARAMETERS: tuple[Callable[[Any], Any], ...] = (
     click.option(
         "--delta",
         metavar="NUMBER",
-        help="Forest: the chance that epsilon leaves uncovered; 0 is pure epsilon, with more noise. Default: 1e-5.",
+        help="Forest: the failure probability of (epsilon, delta)-differential privacy; 0 is pure epsilon, with more "
+        "noise. Default: a tenth of one over the number of rows, at most 1e-6.",
     ),
     click.option(
         "--quality",
@@ -248,18 +249,20 @@ def _start_spark() -> None:
 
 def _require(ledger: Ledger, synthesizer: AnySynthesizer) -> None:
     """Tell of an account that has too little left, before the table is opened."""
+    from fractions import Fraction
+
     from spinney.privacy.budget import Unit, parse_delta, parse_epsilon
-    from spinney.privacy.ledger import decimal
 
     epsilon, unit = parse_epsilon(synthesizer.epsilon), Unit.parse(synthesizer.unit)
     ledger.require(epsilon, unit=unit)
-    delta = parse_delta(getattr(synthesizer, "delta", 0))
-    if delta and ledger.delta_limit == 0:
+    stated = getattr(synthesizer, "delta", 0)  # None: chosen by the number of rows, which is not known yet
+    delta = None if stated is None else parse_delta(stated)
+    if delta != 0 and ledger.delta_limit == 0:
         raise BudgetError(
-            f"the forest would spend delta={decimal(delta)}, and the ledger is pure; say --delta 0 for a pure forest, "
+            "a forest spends a delta, and the ledger is pure; say --delta 0 for a pure forest, "
             "or charge a ledger that was opened with a delta (spinney ledger FILE --limit NUMBER --delta NUMBER)"
         )
-    ledger.require(epsilon, unit=unit, delta=delta)
+    ledger.require(epsilon, unit=unit, delta=delta or Fraction(0))
 
 
 def make_synthesizer(method: str, epsilon: str, given: dict[str, Any]) -> AnySynthesizer:

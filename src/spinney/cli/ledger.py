@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 def ledger(file: str, limit: str | None, delta: str | None, unit: str | None, as_json: bool) -> None:
     """Open the ledger FILE with a limit, or show what it says.
 
-    Releases of the same people add up. `spinney fit --ledger FILE` charges the ledger before it reads a count, and is
-    refused where the charge would exceed the limit.
+    Releases of the same people add up. `spinney fit --ledger FILE` charges the ledger before noise meets a count, and
+    is refused where the charge would exceed the limit.
     """
     from spinney.privacy.ledger import Ledger
 

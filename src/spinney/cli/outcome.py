@@ -15,10 +15,14 @@ from __future__ import annotations
 import json
 import os
 import traceback
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import click
 
-from spinney.errors import ParameterError, SchemaError, SpinneyError
+from spinney.errors import ParameterError, PrivacyWarning, SchemaError, SpinneyError
 
 FAILED, WRONG_CALL, INTERRUPTED = 1, 2, 130
 
@@ -68,3 +72,20 @@ def report(err: BaseException, *, as_json: bool) -> None:
     click.echo(message(err), err=True)
     if isinstance(err, click.UsageError) and err.ctx is not None:
         click.echo(f"{err.ctx.command_path} --help shows how it is called", err=True)
+
+
+@contextmanager
+def told_warnings() -> Iterator[None]:
+    """Print what the library warns of as one line on standard error, when it happens; other warnings as usual."""
+    with warnings.catch_warnings():
+        show_others = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+            if issubclass(category, PrivacyWarning):
+                click.secho(f"caution: {message}", err=True, fg="yellow")
+            else:
+                show_others(message, category, *place, **more)
+
+        warnings.simplefilter("always", PrivacyWarning)
+        warnings.showwarning = show
+        yield

@@ -14,11 +14,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.engines.source import Source
+from spinney.forest.plan import class_sizes_plan
 from spinney.forest.purse import Purse
 from spinney.partition.counts import CellCounts
-from spinney.privacy.discrete import add_noise
 from spinney.privacy.entropy import Entropy
-from spinney.privacy.ledger import DiscreteLaplaceCounts, Ledger
+from spinney.privacy.ledger import Ledger
 from spinney.schema.lattice import Axis, Lattice, tree_lattice
 from spinney.schema.table import Schema
 
@@ -79,15 +79,14 @@ def release_column(counts: CellCounts, purse: Purse, *, cutoff: float) -> NoisyC
 def release_classes(
     table: Source, lattice: Lattice, *, epsilon: Fraction, ledger: Ledger, entropy: Entropy
 ) -> NoisyColumn:
-    """How many rows have each value of a target, with discrete Laplace noise. Charges epsilon before it counts.
+    """How many rows have each value of a target, with discrete Laplace noise, out of a purse of their own.
 
     Whether a class is rare decides what else is worth measuring, so this is paid for, and looked at, before the rest.
     """
-    factor = ledger.unit.factor
-    ledger.charge(DiscreteLaplaceCounts(epsilon, factor, note=f"classes: sizes of those of {lattice.axes[0].name!r}"))
-    first, stop, true_counts = _all_cells(table.count_cells(lattice), lattice.axes[0])
-    rate = epsilon / factor
-    return NoisyColumn(lattice.axes[0], first, stop, add_noise(true_counts, rate, entropy), math.sqrt(2) / float(rate))
+    axis = lattice.axes[0]
+    purse = Purse(class_sizes_plan(axis.name, epsilon=epsilon, unit=ledger.unit), ledger, entropy)
+    first, stop, true_counts = _all_cells(table.count_cells(lattice), axis)
+    return NoisyColumn(axis, first, stop, purse.noisy_counts(true_counts, "classes"), purse.plan.deviation("classes"))
 
 
 def unmeasured(axis: Axis) -> NoisyColumn:

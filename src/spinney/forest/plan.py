@@ -1,5 +1,6 @@
 """ForestPlan: how much noise every stage of a forest gets, from public quantities only.
 
+    classes      how many rows have each value of a target; a plan of its own, looked at before the others are made
     trees        a PrivTree for each numeric column: its shape alone
     one-way      counts of all leaves and categories, column by column
     selection    which columns to look at together, one exponential mechanism a choice
@@ -89,7 +90,7 @@ class ForestPlan:
     epsilon: Fraction
     delta: Fraction
     trees: TreeNoise | None
-    tables: Mapping[str, TableNoise]  # "one-way", "pairs", "cliques": those that there are
+    tables: Mapping[str, TableNoise]  # "classes", "one-way", "pairs", "cliques": those that there are
     choices: Choices | None
     charges: tuple[Charge, ...]
 
@@ -116,6 +117,13 @@ def forest_plan(shape: Shape, *, epsilon: Fraction, delta: Fraction, unit: Unit)
 def nothing(epsilon: Fraction, delta: Fraction, unit: Unit) -> ForestPlan:
     """A plan that measures nothing, and costs nothing."""
     return ForestPlan(unit, epsilon, delta, None, {}, None, ())
+
+
+def class_sizes_plan(name: str, *, epsilon: Fraction, unit: Unit) -> ForestPlan:
+    """A plan of one table: how many rows have each value of a column. Pure, whatever the rest of the forest is."""
+    noise = TableNoise(None, epsilon / unit.factor, 1)
+    charge = DiscreteLaplaceCounts(epsilon, unit.factor, note=f"classes: sizes of those of {name!r}")
+    return ForestPlan(unit, epsilon, Fraction(0), None, {"classes": noise}, None, (charge,))
 
 
 # ------------------------------------------------------------------------------------------------- (epsilon, delta)

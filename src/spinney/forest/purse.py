@@ -1,8 +1,9 @@
 """Purse: what a plan has paid for, handed out once and no more. The only way to noise in this room.
 
 Opening a purse charges the ledger for the whole plan, before any count is read. After that every table, tree shape and
-choice is taken out of it; what is not in it cannot be had. Proof that the parts together keep the promise:
-`privacy/composition.proof.md`.
+choice is taken out of it; what is not in it cannot be had. A forest with a target opens two: one for the sizes of the
+target's classes, and one for all the rest, whose plan depends on them. Proof: `purse.proof.md`, and for the parts
+together `privacy/composition.proof.md`.
 """
 
 from __future__ import annotations
@@ -32,8 +33,9 @@ class Purse:
 
     def __init__(self, plan: ForestPlan, ledger: Ledger, entropy: Entropy) -> None:
         ledger.charge(*plan.charges)  # charge before touch
-        if entropy.is_unsafe:
-            ledger.brand(UnsafeEntropy(note="forest: noise from a seeded generator"))
+        brand = UnsafeEntropy(note="forest: noise from a seeded generator")
+        if entropy.is_unsafe and brand not in ledger.events:
+            ledger.brand(brand)
         self.plan = plan
         self._entropy = entropy
         self._left = {stage: noise.times for stage, noise in plan.tables.items()}

@@ -52,7 +52,7 @@ def ladder_threshold(lattice: Lattice, epsilon: Fraction, unit: Unit) -> int:
 def release_bounds(
     counts: CellCounts, column: Bounded, *, epsilon: Fraction, ledger: Ledger, entropy: Entropy
 ) -> tuple[object, object]:
-    """Logical bounds (low, high) of one column, from rung counts. Charges `epsilon` before it reads a count."""
+    """Logical bounds (low, high) of one column, from rung counts. Charges `epsilon` first."""
     lattice = counts.lattice
     axis = lattice.axes[0]
     threshold = ladder_threshold(lattice, epsilon, ledger.unit)

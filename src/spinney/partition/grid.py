@@ -19,7 +19,7 @@ from spinney.privacy.ledger import Ledger
 def release_grid(
     counts: CellCounts, *, epsilon: Fraction, threshold: int, ledger: Ledger, entropy: Entropy, what: str = "table"
 ) -> NoisyBins:
-    """Noisy counts of the lattice's cells, where at least `threshold`. Charges `epsilon` before it reads a count."""
+    """Noisy counts of the lattice's cells, where at least `threshold`. Charges `epsilon` before noise meets a count."""
     # [step 1]
     plan = grid_plan(unit=ledger.unit, depth=counts.lattice.depth, epsilon=epsilon, threshold=threshold)
     # [step 2]

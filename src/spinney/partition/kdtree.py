@@ -65,9 +65,9 @@ def pay(plan: SplitPlan, lattice: Lattice, ledger: Ledger, entropy: Entropy, wha
 def release_tree(
     counts: CellCounts, *, plan: SplitPlan, ledger: Ledger, entropy: Entropy, what: str = "table"
 ) -> NoisyBins:
-    """Noisy bins of one tree. Charges `plan.epsilon` to the ledger before it reads a count."""
+    """Noisy bins of one tree. Charges `plan.epsilon` to the ledger before noise meets a count."""
     check_size(plan)
-    pay(plan, counts.lattice, ledger, entropy, what)  # [step 1] charge before touch
+    pay(plan, counts.lattice, ledger, entropy, what)  # [step 1] charge before noise
 
     growth = _grow(counts, plan, entropy)
     empty_codes, empty_depths, empty_counts = EmptySpace(plan, counts.lattice).release(growth.empty_roots, entropy)

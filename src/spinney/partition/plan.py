@@ -91,7 +91,7 @@ class SplitPlan:
         return self.count_epsilon + self.decision_epsilon
 
     def charges(self, what: str = "table") -> tuple[Charge, ...]:
-        """What the ledger must be charged before any count is read."""
+        """What the ledger must be charged before noise meets a count."""
         counts: Charge = DiscreteLaplaceCounts(self.count_epsilon, self.unit.factor, note=f"{what}: leaf counts")
         if self.has_moments:
             counts = LeafMoments(self.count_epsilon, self.unit.factor, note=f"{what}: leaf counts and means")

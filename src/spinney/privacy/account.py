@@ -1,6 +1,6 @@
 """A ledger that outlives the process: an account in a JSON file.
 
-A charge is on disk before it returns, and so before any count is read. Processes that share an account take turns by
+A charge is on disk before it returns, and so before noise meets a count. Processes that share an account take turns by
 a lock file beside it, and every charge is checked against what the others have written meanwhile.
 """
 

@@ -31,7 +31,16 @@ from spinney.privacy.budget import Unit
 from spinney.privacy.discrete import arb_fraction
 from spinney.privacy.parts import GaussianTables, Part, Selections, TreeShapes
 
-__all__ = ["GaussianTables", "Part", "Selections", "TreeShapes", "check_claim", "composed_delta", "least_noise"]
+__all__ = [
+    "GaussianTables",
+    "Part",
+    "Selections",
+    "TreeShapes",
+    "check_claim",
+    "composed_delta",
+    "composed_deltas",
+    "least_noise",
+]
 
 # No delta below this is claimed: the sum is done in floats, and the slack for their round-off would take most of it.
 SMALLEST_COMPOSED_DELTA = Fraction(1, 10**10)
@@ -70,16 +79,31 @@ def composed_delta(parts: Sequence[Part], epsilon: Fraction, unit: Unit) -> Frac
     return _composed_delta(tuple(parts), epsilon, unit)
 
 
+def composed_deltas(parts: Sequence[Part], epsilons: Masses, unit: Unit) -> Masses:
+    """The same at many epsilons, in ascending order, 0 or more."""
+    if not parts:
+        return np.zeros_like(epsilons)
+    found = np.asarray(_losses(tuple(parts), unit).get_delta_for_epsilon(epsilons * (1 - _EPSILON_SLACK)))
+    deltas: Masses = np.maximum(found, 0.0) * (1 + _RELATIVE_SLACK) + _ABSOLUTE_SLACK
+    return deltas
+
+
 @lru_cache(maxsize=256)
 def _composed_delta(parts: tuple[Part, ...], epsilon: Fraction, unit: Unit) -> Fraction:
     if not parts:
         return Fraction(0)
+    delta = float(_losses(parts, unit).get_delta_for_epsilon(float(epsilon) * (1 - _EPSILON_SLACK)))
+    return min(Fraction(1), Fraction(max(delta, 0.0) * (1 + _RELATIVE_SLACK) + _ABSOLUTE_SLACK))
+
+
+@lru_cache(maxsize=4)  # each may be some ten megabytes
+def _losses(parts: tuple[Part, ...], unit: Unit) -> Any:
+    """The privacy loss distribution of all parts together."""
     step = _grid_step(parts, unit)
     whole = _composed(parts[0], step, unit)
     for part in parts[1:]:
         whole = whole.compose(_composed(part, step, unit))
-    delta = float(whole.get_delta_for_epsilon(float(epsilon) * (1 - _EPSILON_SLACK)))
-    return min(Fraction(1), Fraction(max(delta, 0.0) * (1 + _RELATIVE_SLACK) + _ABSOLUTE_SLACK))
+    return whole
 
 
 def least_noise(

@@ -112,7 +112,7 @@ def release_vector(
     entropy: Entropy,
     what: str,
 ) -> Integers:
-    """The sums with independent discrete Gaussian noise. Charges (epsilon, delta) before it reads a sum.
+    """The sums with independent discrete Gaussian noise. Charges (epsilon, delta) first.
 
     `sensitivity_squared` bounds the squared Euclidean distance between the sums of neighbouring tables, in the
     ledger's unit. A variance too small for the claim is refused before anything is charged.
@@ -128,7 +128,7 @@ def release_vector(
             f"variance={_short(variance)} is too small for epsilon={_short(epsilon)}, delta={_short(delta)}; "
             f"take at least {_short(remedy)}"
         )
-    ledger.charge(  # [step 4] charge before touch
+    ledger.charge(  # [step 4] charge before noise
         DiscreteGaussianVector(epsilon, delta, sensitivity_squared, variance, note=what)
     )
     if entropy.is_unsafe:

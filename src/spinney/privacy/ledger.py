@@ -1,6 +1,6 @@
-"""The ledger: what was charged for what, before the data were touched.
+"""The ledger: what was charged for what, before noise met a count.
 
-Events are frozen data. A mechanism charges first and reads counts afterwards, so a crash can waste budget but
+Events are frozen data. A mechanism charges first and draws noise afterwards, so a crash can waste budget but
 never under-count it. Epsilon and delta compose by addition, in exact fractions; an account is pure unless it was
 opened with a delta. What is composed more closely than by addition (`composition`) is one charge that lists its parts,
 and is checked before it is taken. Two kinds of event carry no epsilon because no finite one would be true: they brand
@@ -162,7 +162,7 @@ class Ledger:
 
     @staticmethod
     def open(path: str | Path) -> Ledger:
-        """The account in a file. Charges are on disk before any count is read; processes may share it."""
+        """The account in a file. Charges are on disk before noise meets a count; processes may share it."""
         from spinney.privacy.account import LedgerFile
 
         return LedgerFile.open_at(path)

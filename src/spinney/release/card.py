@@ -7,8 +7,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 from fractions import Fraction
+from textwrap import wrap
 from typing import Any
 
+from spinney.privacy.budget import Unit
 from spinney.privacy.ledger import (
     Brand,
     Event,
@@ -21,11 +23,16 @@ from spinney.privacy.ledger import (
     total_delta,
     total_epsilon,
 )
+from spinney.privacy.promise import GROUPS, GroupPromise, cautions, group_promise
 from spinney.schema.table import Schema
 
 _LIMITS = "Not promised: protection from side channels such as timing, or from the sum of many releases of one table."
 
-
+_WIDTH = 100
+_UNITS = {
+    Unit.REPLACE_ONE: "one row, replaced by any other (replace-one)",
+    Unit.ADD_REMOVE: "one row, added or removed (add-remove)",
+}
 # What became of a forest, where its name does not tell enough.
 _STRUCTURES = {
     "uniform": "uniform: the budget was too small to tell a count from noise; rows are even over the schema",
@@ -55,7 +62,7 @@ class Card:
 
     @property
     def delta(self) -> Fraction:
-        """The chance that `epsilon` does not cover; 0 for a pure release."""
+        """The failure probability of (epsilon, delta)-differential privacy; 0 for a pure release."""
         return total_delta(self.events)
 
     @property
@@ -91,12 +98,29 @@ class Card:
         return f"{decimal(self.epsilon)}-differential privacy (pure), unit {self.unit}"
 
     @property
+    def groups(self) -> tuple[GroupPromise, ...]:
+        """What is promised to a person with two, five or ten rows; empty where nothing is promised to anybody."""
+        if not self.is_private or not self.epsilon:
+            return ()
+        return tuple(group_promise(self.events, Unit.parse(self.unit), n_rows) for n_rows in GROUPS)
+
+    @property
+    def cautions(self) -> list[str]:
+        """What makes the promise weaker than it looks: an epsilon or a delta that is too large."""
+        n_rows = self.parameters.get("assumed_rows") if self.n_rows is None else self.n_rows
+        return cautions(self.epsilon, self.delta, n_rows if isinstance(n_rows, int) else None)
+
+    @property
     def essentials(self) -> str:
         """What a person should know of a release in a few lines."""
         structure = self.plan.get("structure")
+        groups = ", ".join(f"with {group.n_rows} rows {group}" for group in self.groups)
         return "\n".join(
             [
                 f"  guarantee   {self.guarantee}",
+                f"  unit        {_UNITS[Unit.parse(self.unit)]}",
+                *(_wrapped("groups", f"promised to a person {groups}") if groups else []),
+                *(line for caution in self.cautions for line in _wrapped("caution", caution)),
                 f"  rows        {'private' if self.n_rows is None else f'{self.n_rows:,} (public)'}",
                 *(f"  {what:<11} {count:,} released" for what, count in self.released.items()),
                 *([f"  structure   {_STRUCTURES.get(structure, structure)}"] if structure else []),
@@ -112,6 +136,11 @@ class Card:
             "epsilon": str(self.epsilon),
             "delta": str(self.delta),
             "unit": self.unit,
+            "groups": [
+                {"rows": group.n_rows, "epsilon": str(group.epsilon), "delta": str(group.delta)}
+                for group in self.groups
+            ],
+            "cautions": self.cautions,
             "synthesizer": self.synthesizer,
             "parameters": dict(self.parameters),
             "events": [event_to_dict(event) for event in self.events],
@@ -160,6 +189,10 @@ class Card:
         state = "" if self.is_private else ", NOT PRIVATE"
         delta = f", delta={decimal(self.delta)}" if self.delta else ""
         return f"Card(epsilon={decimal(self.epsilon)}{delta}, unit={self.unit!r}, {self.contents}{state})"
+
+
+def _wrapped(title: str, text: str) -> list[str]:
+    return wrap(text, _WIDTH, initial_indent=f"  {title:<11} ", subsequent_indent=" " * 14)
 
 
 def _warning(brand: Brand) -> str:

@@ -92,6 +92,7 @@ class Explanation:
         return {
             "guarantee": self.card.guarantee,
             "warnings": self.card.to_dict()["warnings"],
+            "cautions": self.card.cautions,
             "structure": self.structure,
             "meaning": self.meaning,
             "target": self.target,

@@ -18,11 +18,12 @@ from spinney.errors import InputError
 from spinney.privacy.budget import Unit, parse_delta, parse_epsilon, parse_share
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger, NotPrivate
+from spinney.privacy.promise import default_delta
 from spinney.release.model import Release
 from spinney.schema.table import Schema
 from spinney.synthesizers.bounds import find_bounds, with_widest_bounds
 from spinney.synthesizers.front_door import FrontDoor
-from spinney.synthesizers.settings import checked_entropy, checked_ledger, checked_rows
+from spinney.synthesizers.settings import checked_entropy, checked_ledger, checked_rows, warn_of_weak_promise
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,7 @@ class Synthesizer(FrontDoor, ABC):
     """Common part of grid, tree and forest. Subclasses check their own parameters, rehearse, and release."""
 
     epsilon: Any
-    delta: Any = 0
+    delta: Any = 0  # None: chosen by the number of rows
     unit: str
     bounds_share: Any
     assumed_rows: int
@@ -83,17 +84,20 @@ class Synthesizer(FrontDoor, ABC):
                 "memory" to read the table once and hold it. Releases do not depend on it.
         """
         ledger, source = checked_ledger(ledger), checked_entropy(entropy)
-        epsilon, delta, unit = parse_epsilon(self.epsilon), parse_delta(self.delta), Unit.parse(self.unit)
+        epsilon, unit = parse_epsilon(self.epsilon), Unit.parse(self.unit)
+        stated_delta = None if self.delta is None else parse_delta(self.delta)
         bounds_share, assumed_rows = parse_share(self.bounds_share, "bounds_share"), checked_rows(self.assumed_rows)
         table = open_source(frame, schema, engine=engine)
         self._check(schema)
         if unit.n_is_public and table.n_rows == 0:  # under add-remove an empty table is a neighbour like any other
             raise InputError("the table has no rows; there is nothing to release")
+        n_rows = table.n_rows if unit.n_is_public else assumed_rows
+        delta = default_delta(n_rows) if stated_delta is None else stated_delta
+        warn_of_weak_promise(epsilon, delta, n_rows)
         # One fit never spends more than its own budget.
         books = Ledger(limit=epsilon, delta=delta, unit=unit, parent=ledger)
         books.require(epsilon, unit=unit, delta=delta)
 
-        n_rows = table.n_rows if unit.n_is_public else assumed_rows
         bounds_epsilon = epsilon * bounds_share if schema.columns_awaiting_bounds("private") else Fraction(0)
         facts = PublicFacts(with_widest_bounds(schema), epsilon - bounds_epsilon, delta, unit, n_rows)
         self._rehearse(facts)

@@ -47,7 +47,9 @@ class ForestSynthesizer(Synthesizer):
 
     Args:
         epsilon: the whole budget, exact: a number or text such as "0.1" or "1/3".
-        delta: the chance that epsilon leaves uncovered; 0 gives pure epsilon, at the price of more noise.
+        delta: the failure probability of (epsilon, delta)-differential privacy; 0 gives pure epsilon, at the price of
+            more noise. By default a tenth of one over the number of rows (under "add-remove", of `assumed_rows`), at
+            most 1e-6.
         target: the column that the others are about: the label of a classifier, the outcome of a study.
         quality: "fast", or "high" for more pairs of columns than a tree has, which takes far longer: seconds for ten
             columns, half a minute for eighty, minutes for more.
@@ -64,7 +66,7 @@ class ForestSynthesizer(Synthesizer):
     def __init__(
         self,
         epsilon: Any = 1,
-        delta: Any = "1e-5",
+        delta: Any = None,
         *,
         target: str | None = None,
         quality: str = "fast",

@@ -26,8 +26,8 @@ def synthesize(
 
     Up to eight columns that are all numbers, dates, times or truth values get a `KDTreeSynthesizer`, whose promise is
     pure epsilon. Categories, identifiers, rules, a target or more columns get a `ForestSynthesizer`, whose promise is
-    (epsilon, delta) with delta=1e-5; `delta=0` makes that pure too. Each call spends anew: keep a fitted model to
-    sample from it often.
+    (epsilon, delta), with a delta of at most 1e-6 and a tenth of one over the number of rows; `delta=0` makes that pure
+    too. Each call spends anew: keep a fitted model to sample from it often.
 
     >>> import numpy as np, spinney as sp
     >>> schema = sp.Schema({"age": sp.Integer(0, 99), "kind": sp.Category([1, 2, 3])})

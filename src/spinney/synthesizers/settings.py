@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import math
 import os
+import warnings
+from fractions import Fraction
 from numbers import Integral
 from typing import Any
 
-from spinney.errors import ParameterError
+from spinney.errors import ParameterError, PrivacyWarning
 from spinney.partition.plan import LARGEST_SETTING
 from spinney.privacy.budget import parse_fraction
 from spinney.privacy.entropy import Entropy, SystemEntropy
 from spinney.privacy.ledger import Ledger
+from spinney.privacy.promise import cautions
 
 
 def parse_cutoff(cutoff: Any) -> int:
@@ -59,3 +62,9 @@ def checked_entropy(entropy: Any) -> Entropy:
         )
     source: Entropy = entropy
     return source
+
+
+def warn_of_weak_promise(epsilon: Fraction, delta: Fraction, n_rows: int | None) -> None:
+    """Tell the caller of `fit`, before anything is spent, of a promise that is weaker than it looks."""
+    for caution in cautions(epsilon, delta, n_rows):
+        warnings.warn(caution, PrivacyWarning, stacklevel=3)
