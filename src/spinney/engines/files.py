@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 from spinney.engines.csv_reader import check_header, count_csv, csv_batches, csv_types, read_header
 from spinney.engines.frames import FrameKind, Table, open_table
 from spinney.engines.lazy import duckdb_batches, polars_batches, told
-from spinney.engines.paths import is_parquet, list_files
+from spinney.engines.paths import Paths, is_parquet, list_files
 from spinney.engines.stream import PIECE_BYTES, Piece, StreamSource, read_ahead
 from spinney.errors import FileError, InputError, ParameterError, SchemaError, SpinneyError
 from spinney.schema.columns import Category
@@ -34,8 +34,8 @@ _VALUE_BYTES = 16
 _READ_BYTES = 1 << 17
 
 
-def open_files(path: str | os.PathLike[str], schema: Schema, *, engine: str | None = None) -> StreamSource:
-    """The table in a file, in a folder of files or in all files of a pattern, once every file is known to fit."""
+def open_files(path: Paths, schema: Schema, *, engine: str | None = None) -> StreamSource:
+    """The table in a file, or in all files of a folder, a pattern or a list, once every file is known to fit."""
     names = list_files(path)
     if engine is not None and not is_parquet(names[0]):
         raise ParameterError(

@@ -1,8 +1,10 @@
-"""Tables that other engines hold: polars LazyFrames, DuckDB relations, Ibis tables, Dask frames, batch by batch.
+"""Tables that other engines hold: polars LazyFrames, DuckDB relations, Ibis tables, Dask frames, pyarrow datasets and
+streams, batch by batch.
 
 The engine runs its own query, under its own limits, for the columns that are asked for; its batches are counted here
 like any table. Messages of other engines may quote the data: they are replaced by ours and kept out of the chain of
-causes. No library is imported here that did not make the object.
+causes. No library is imported here that did not make the object. Where one tells which files it reads, none of them may
+be there twice (`named.py`).
 """
 
 from __future__ import annotations
@@ -10,10 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing, contextmanager
 from typing import Any
+from weakref import WeakSet
 
 import pyarrow as pa
 
 from spinney.engines.frames import FrameKind, open_table
+from spinney.engines.named import dataset_reads, duckdb_reads, polars_reads, refuse_repeated_reads
 from spinney.engines.stream import Piece, StreamSource, read_ahead
 from spinney.errors import InputError, SpinneyError
 from spinney.schema.table import Schema
@@ -32,6 +36,7 @@ def open_polars(frame: Any, schema: Schema) -> StreamSource:
 
     with told("the LazyFrame"):
         empty = polars.DataFrame(schema=frame.collect_schema())
+        refuse_repeated_reads(polars_reads(frame))
     return _open("polars", empty, schema, lambda names: polars_batches(frame, names), count, "the LazyFrame")
 
 
@@ -40,6 +45,7 @@ def open_duckdb(relation: Any, schema: Schema) -> StreamSource:
     what = "the DuckDB relation"
     with told(what):
         empty = _first_rows(relation)
+        refuse_repeated_reads(duckdb_reads(relation))
     return _open(
         "pyarrow",
         empty,
@@ -75,6 +81,56 @@ def open_dask(frame: Any, schema: Schema) -> StreamSource:
     with told(what):
         empty = frame._meta.iloc[:0]
     return _open("pandas", empty, schema, batches, lambda: len(frame), what)
+
+
+def open_dataset(dataset: Any, schema: Schema) -> StreamSource:
+    """A pyarrow dataset; rows come back as pyarrow tables."""
+    import pyarrow.dataset as ds
+
+    what = "the pyarrow dataset"
+
+    def batches(names: Sequence[str]) -> Iterator[Any]:
+        # Fields, and not their names, which could be taken for paths into nested columns.
+        columns = {name: ds.field(name) for name in names}
+        found = dataset.scanner(columns=columns, batch_size=batch_rows(len(names))).to_batches()
+        yield from (pa.Table.from_batches([batch]) for batch in found)
+
+    with told(what):
+        empty = dataset.schema.empty_table()
+        refuse_repeated_reads(dataset_reads(dataset))
+    return _open("pyarrow", empty, schema, batches, lambda: int(dataset.count_rows()), what)
+
+
+# Readers that gave their rows away. What is left of them would be taken for a whole table.
+_READ_BEFORE: WeakSet[Any] = WeakSet()
+
+
+def open_reader(reader: Any, schema: Schema) -> StreamSource:
+    """A pyarrow RecordBatchReader, which can be read once only: when rows are first asked for, they are kept in memory.
+
+    Rows come back as pyarrow tables.
+    """
+    what = "the RecordBatchReader"
+    if reader in _READ_BEFORE:
+        raise InputError(
+            "this RecordBatchReader was read before, and a reader gives its rows once only; make a new one, or read it "
+            "into a table (reader.read_all()) and pass that"
+        )
+    kept: list[pa.Table] = []
+
+    def table() -> pa.Table:
+        if not kept:
+            _READ_BEFORE.add(reader)
+            kept.append(reader.read_all())
+        return kept[0]
+
+    def batches(names: Sequence[str]) -> Iterator[Any]:
+        found = table().select(list(names)).to_batches(max_chunksize=batch_rows(len(names)))
+        yield from (pa.Table.from_batches([batch]) for batch in found)
+
+    with told(what):
+        empty = reader.schema.empty_table()
+    return _open("pyarrow", empty, schema, batches, lambda: int(table().num_rows), what)
 
 
 def polars_batches(frame: Any, names: Sequence[str]) -> Iterator[Any]:

@@ -1,19 +1,25 @@
-"""Which files a path means: a file, a folder of them, or a pattern such as "trips/*.parquet".
+"""Which files a path means: a file, a folder of them, a pattern such as "trips/*.parquet", or a list of paths.
 
-Files are taken in the order of their names, so that every pass sees the rows in the same order. File names are public;
-they stand in messages, values never do.
+Files of a folder or a pattern are taken in the order of their names and paths of a list in the order given, so that
+every pass sees the rows in the same order. No file may be read twice (`repeats.py`). File names are public; they stand
+in messages, values never do.
 """
 
 from __future__ import annotations
 
 import glob
 import os
+from collections.abc import Sequence
 from pathlib import Path
 
+from spinney.engines.patterns import expand
+from spinney.engines.repeats import refuse_repeats
 from spinney.errors import FileError, ParameterError
 
 PARQUET = (".parquet", ".pq")
 CSV = (".csv", ".csv.gz")
+
+Paths = str | os.PathLike[str] | Sequence[str | os.PathLike[str]]
 
 
 def is_parquet(path: str) -> bool:
@@ -31,23 +37,41 @@ def is_remote(path: str) -> bool:
     return "://" in path
 
 
-def list_files(path: str | os.PathLike[str]) -> tuple[str, ...]:
-    """The files that a path means, all of one kind, in the order of their names; raises if there is none."""
-    place = os.fspath(path)
+def list_files(path: Paths) -> tuple[str, ...]:
+    """The files that a path or a list of paths means, all of one kind, none of them twice; raises if there is none."""
+    if isinstance(path, (str, os.PathLike)):
+        place = os.fsdecode(path)
+        found, what = _files_at(place), repr(place)
+    else:
+        if not path:
+            raise ParameterError("the list of paths is empty; name at least one file")
+        found, what = [name for each in path for name in _files_at(os.fsdecode(each))], "the list of paths"
+    if len({is_parquet(name) for name in found}) > 1:
+        # Both kinds side by side are more often one table twice than two halves of one.
+        raise ParameterError(f"{what} means both CSV and Parquet files; give only the one kind or the other")
+    refuse_repeats(found)
+    return tuple(found)
+
+
+def _files_at(place: str) -> list[str]:
+    """The files that one path means."""
     if is_remote(place):
         raise ParameterError(
-            f"{place!r} is on another machine; open it with polars.scan_parquet, DuckDB or Spark and pass that instead"
+            f"{place!r} is an address; give a file on this machine by its path, without 'file://'"
+            if place.lower().startswith("file:")
+            else f"{place!r} is on another machine; open it with polars.scan_parquet, DuckDB or Spark and pass that "
+            "instead"
         )
     if is_pattern(place):
-        found = [name for name in sorted(glob.glob(place, recursive=True)) if os.path.isfile(name)]
+        found = expand(place)
         if not found:
             raise FileError(f"no file matches {place!r}" + ("" if os.path.isabs(place) else f" in {os.getcwd()!r}"))
-        return _of_one_kind(place, _known(place, found))
+        return _known(place, found)
     if os.path.isdir(place):
-        return _of_one_kind(place, _in_folder(place))
+        return _in_folder(place)
     if not os.path.exists(place):
         raise FileError(f"{place!r} does not exist")
-    return tuple(_known(place, [place]))
+    return _known(place, [place])
 
 
 def _in_folder(folder: str) -> list[str]:
@@ -74,12 +98,3 @@ def _known(place: str, found: list[str]) -> list[str]:
                 f"{name!r}{among} does not end in {' or '.join((*CSV, *PARQUET))}; rename or leave it out"
             )
     return found
-
-
-def _of_one_kind(place: str, found: list[str]) -> tuple[str, ...]:
-    """Both kinds side by side are more often one table twice than two halves of one."""
-    if len({is_parquet(name) for name in found}) > 1:
-        raise ParameterError(
-            f"{place!r} means both CSV and Parquet files; give a pattern for the one kind or the other"
-        )
-    return tuple(found)
