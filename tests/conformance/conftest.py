@@ -21,6 +21,7 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pyarrow.csv as pacsv
+import pyarrow.dataset as ds
 import pyarrow.parquet as pq
 import pytest
 
@@ -236,6 +237,43 @@ def _csv_pattern(table: pa.Table) -> str:
     return str(folder / "*.csv*")
 
 
+def _parquet_list(table: pa.Table) -> list[Path | str]:
+    """A file, a pattern and a folder."""
+    folder = _parquet_folder(table)
+    (folder / "last").mkdir()
+    (folder / "part-2.parquet").rename(folder / "last" / "part.parquet")
+    return [folder / "part-0.parquet", f"{folder}/*-1.parquet", str(folder / "last")]
+
+
+def _csv_list(table: pa.Table) -> tuple[Path, ...]:
+    folder = _new_folder()
+    return tuple(_write_csv(table.slice(start, 45), folder / f"{start}.csv") for start in (0, 45))
+
+
+def _dataset_files(table: pa.Table) -> ds.Dataset:
+    """Files in pieces, read in the types of the first."""
+    return ds.dataset(_parquet_folder(table), exclude_invalid_files=True)
+
+
+def _dataset_union(table: pa.Table) -> ds.Dataset:
+    """Some rows in memory, some in a file."""
+    return ds.dataset([ds.dataset(table.slice(0, 30)), ds.dataset(_parquet_file(table.slice(30)))])
+
+
+def _reader(table: pa.Table) -> pa.RecordBatchReader:
+    return table.to_reader(max_chunksize=35)
+
+
+class ArrowStream:
+    """An object of no known library that hands out Arrow data."""
+
+    def __init__(self, table: pa.Table) -> None:
+        self._table = table
+
+    def __arrow_c_stream__(self, requested_schema: object = None) -> object:
+        return self._table.__arrow_c_stream__(requested_schema)
+
+
 def _lazy(table: pa.Table) -> pl.LazyFrame:
     return pl.LazyFrame(pl.from_arrow(table))
 
@@ -286,6 +324,12 @@ KINDS = [
     _held("parquet folder", _parquet_folder, pa.Table),
     _held("csv file", _csv_file, pa.Table),
     _held("csv pattern", _csv_pattern, pa.Table),
+    _held("parquet list", _parquet_list, pa.Table),
+    _held("csv list", _csv_list, pa.Table),
+    _held("pyarrow dataset", _dataset_files, pa.Table),
+    _held("pyarrow union", _dataset_union, pa.Table),
+    _held("pyarrow reader", _reader, pa.Table),
+    _held("arrow stream", ArrowStream, pa.Table),
     _held("polars lazy", _lazy, pl.DataFrame),
     _held("polars scan", _lazy_scan, pl.DataFrame),
     _held("duckdb", _duckdb, pa.Table),

@@ -46,7 +46,7 @@ def refused(table, schema, error, message, model=None):
 )
 def test_what_is_not_a_table(table):
     """Other objects are refused by their type, with the kinds that are understood."""
-    message = refused(table, ONE, InputError, "is not a table; pass a pandas, polars or pyarrow table or a numpy array")
+    message = refused(table, ONE, InputError, "is not a table; pass a pandas, polars or pyarrow table, a numeric numpy")
     assert type(table).__name__ in message
 
 

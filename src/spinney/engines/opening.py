@@ -146,7 +146,7 @@ def _open_spark(frame: Any, schema: Schema) -> Source:
         with told("the path, which Spark was to read,"):
             # One by one: of paths read together Spark names each file once, even where it reads it twice.
             frames = [session.read.parquet(path) for path in paths]
-            refuse_repeated_reads([[name for each in frames for name in each.inputFiles()]])
+            refuse_repeated_reads([sorted(name for each in frames for name in each.inputFiles())])
             frame = frames[0] if len(frames) == 1 else session.read.parquet(*paths)
         return SparkSource(frame, schema)
     if type(frame).__module__.startswith("pyspark.pandas"):  # the pandas manner of writing Spark

@@ -30,7 +30,7 @@ def expand(pattern: str) -> list[str]:
     for part in inner.split(os.sep):
         if part and not (part == _ANY_DEPTH and parts[-1:] == [_ANY_DEPTH]):
             parts.append(part)
-    if inner.endswith(os.sep):  # which only folders match
+    if not parts or inner.endswith(os.sep):  # which only folders match
         return []
     return sorted({name for name in _matches(root, parts) if os.path.isfile(name)})
 
