@@ -75,8 +75,9 @@ class Synthesizer(FrontDoor, ABC):
 
         Args:
             frame: a pandas, polars or pyarrow table, a numeric numpy array with the schema's columns in order, or what
-                need not fit into memory: the path of Parquet or CSV files, a polars LazyFrame, a DuckDB relation, a
-                Spark DataFrame, an Ibis table, a Dask frame.
+                need not fit into memory: the path of Parquet or CSV files (a file, a folder, a pattern or a list of
+                paths), a polars LazyFrame, a DuckDB relation, a Spark DataFrame, an Ibis table, a Dask frame, a pyarrow
+                dataset. A pyarrow RecordBatchReader is read once and held. No file may be named twice.
             schema: what is public about the table.
             ledger: an account shared by several releases of the same people; by default a new one for this fit.
             entropy: leave it out. Tests and figures may pass `UnsafeSeededEntropy`, which brands the release.

@@ -37,7 +37,8 @@ def synthesize(
 
     Args:
         frame: a pandas, polars or pyarrow table, a numeric numpy array with the schema's columns in order, the path of
-            Parquet or CSV files, or a table of another engine; see `fit`.
+            Parquet or CSV files or a list of paths, a pyarrow dataset or RecordBatchReader, or a table of another
+            engine; see `fit`.
         schema: what is public about the table.
         epsilon: the whole budget, exact: a number or text such as "0.1" or "1/3".
         n_rows: how many rows; by default as many as the private table had where that is public, else a noisy total.
