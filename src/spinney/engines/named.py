@@ -67,9 +67,11 @@ def duckdb_reads(relation: Any) -> list[list[str]]:
 
     reads: list[list[str]] = []
     try:
-        query = str(relation.sql_query())
+        named = _FILES.findall(str(relation.sql_query()))
+        if not named:
+            return reads
         with duckdb.connect(":memory:") as connection:
-            for texts in _FILES.findall(query):
+            for texts in named:
                 patterns = [text[1:-1].replace("''", "'") for text in re.findall(_TEXT, texts)]
                 reads.append([name for pattern in patterns for name in _found(connection, pattern)])
     except Exception:  # not every relation has a text
