@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from spinney.engines.csv_format import CSV
     from spinney.errors import SpinneyError
     from spinney.privacy.entropy import UnsafeSeededEntropy
     from spinney.privacy.ledger import Ledger
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "CSV": "spinney.engines.csv_format",
     "Boolean": "spinney.schema.columns",
     "Category": "spinney.schema.columns",
     "Date": "spinney.schema.columns",
@@ -47,6 +49,7 @@ _HOME = {
 }
 
 __all__ = [
+    "CSV",
     "AtMost",
     "Boolean",
     "Category",

@@ -1,10 +1,15 @@
 """A row's cell depends on that row alone: whatever the other rows are and however they are spelt.
 
 Sensitivity rests on this. A reader that chooses one type for a whole column breaks it: one row would move everybody.
+So does one that lets a quoted value run over the end of its line: one row would swallow the rows after it.
 """
 
 from __future__ import annotations
 
+import gzip
+import io
+import sys
+from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta, timezone
 from decimal import Decimal
 from fractions import Fraction
@@ -17,9 +22,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spinney as sp
-from spinney.cli.tables import read_table
+from spinney.cli.tables import piped_table, read_table
+from spinney.engines import csv_lines
 from spinney.engines.frames import open_table
 from spinney.engines.memory import count_cells
+from spinney.engines.opening import open_source
+from spinney.errors import InputError
 from spinney.schema.columns import Column
 from spinney.schema.lattice import tree_lattice
 
@@ -163,3 +171,109 @@ def test_different_values_have_different_cells(tmp_path):
     column = sp.Category([2**53, 2**53 + 1, 7])
     assert len(csv_cells(tmp_path, [str(2**53), str(2**53 + 1), "7.0"], column)) == 3
     assert len(object_cells([Decimal("0.1"), Decimal("0.900000")], sp.Real(0, 1, bits=20))) == 2
+
+
+# ------------------------------------------------------------------------------------------------ whole lines
+
+V, W = sp.Integer(0, 9, nullable=True), sp.Real(0, 9, nullable=True)
+LINES_SCHEMA = sp.Schema({"id": sp.Identifier(), "v": V, "w": W})
+PIECES = ['"', '""', ",", ",", '","', "5", "7", " ", "\\", '\\"', "\r", "\t", "'", "NA"]
+HEADER = "id,v,w\n"
+raw_lines = st.tuples(
+    st.one_of(
+        st.lists(st.sampled_from(PIECES), max_size=10).map("".join),
+        st.tuples(st.sampled_from(["a", '"b"', '"c', 'd"', '"e,"', '"f""', 'g"h', ' "i"']), st.sampled_from("57")).map(
+            lambda parts: f"{parts[0]},{parts[1]},{parts[1]}"
+        ),
+    ),
+    st.sampled_from(["\n", "\r\n", "\n\n"]),
+).map("".join)
+
+
+def _file(folder: Path, text: str) -> Path:
+    (folder / "t.csv").write_bytes((HEADER + text).encode())
+    return folder / "t.csv"
+
+
+def _packed(folder: Path, text: str) -> Path:
+    (folder / "t.csv.gz").write_bytes(gzip.compress((HEADER + text).encode()))
+    return folder / "t.csv.gz"
+
+
+def _pipe(folder: Path, text: str) -> object:
+    stdin, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO((HEADER + text).encode()))
+    try:
+        return piped_table("-")
+    finally:
+        sys.stdin = stdin
+
+
+def _wide(folder: Path, text: str) -> sp.CSV:
+    (folder / "t.csv").write_bytes((HEADER + text).encode("utf-16"))
+    return sp.CSV(folder / "t.csv")
+
+
+def _nameless(folder: Path, text: str) -> sp.CSV:
+    (folder / "t.csv").write_bytes(text.encode("latin-1"))
+    return sp.CSV(folder / "t.csv", encoding="latin-1", header=False, names=["id", "v", "w"])
+
+
+def _semicolons(folder: Path, text: str) -> sp.CSV:
+    (folder / "t.csv").write_bytes((HEADER + text).replace(",", ";").encode())
+    return sp.CSV(folder / "t.csv", delimiter=";", decimal=",")
+
+
+SOURCES: dict[str, Callable[[Path, str], object]] = {
+    "file": _file,
+    "compressed": _packed,
+    "pipe": _pipe,
+    "utf-16": _wide,
+    "latin-1 without a header": _nameless,
+    "semicolons": _semicolons,
+}
+
+
+def line_cells(source: Callable[[Path, str], object], folder: Path, text: str) -> list[tuple[int, int]] | None:
+    """Codes and true counts of the rows of some lines of a CSV, or None where they are refused."""
+    try:
+        opened = open_source(source(folder, text), LINES_SCHEMA)
+        n_rows = opened.n_rows
+        counts = opened.count_cells(tree_lattice(sp.Schema({"v": V, "w": W})))
+    except InputError as err:
+        # Without a header, a file without lines has not even names.
+        return [] if "the table is empty" in str(err) else None
+    codes, n_each = counts.distinct()
+    assert n_rows == n_each.sum()
+    return sorted(zip(map(tuple, codes.tolist()), n_each.tolist(), strict=True))
+
+
+@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize("block", [48, 1 << 23])
+@settings(max_examples=40, derandomize=True, deadline=None)
+@given(lines=st.lists(raw_lines, min_size=1, max_size=6))
+def test_lines_are_read_one_by_one(name, block, lines, tmp_path_factory):
+    """Lines of quotes, escapes, delimiters and line ends are refused, or are the rows that each of them is alone."""
+    folder, source = tmp_path_factory.mktemp("lines"), SOURCES[name]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(csv_lines, "_BLOCK", block)
+        together = line_cells(source, folder, "".join(lines))
+        alone = [line_cells(source, folder, line) for line in lines]
+    if any(part is None for part in alone):
+        assert together is None
+    else:
+        assert together == added_up(alone)
+        assert all(sum(count for _, count in part) <= 1 for part in alone)
+
+
+@pytest.mark.parametrize("name", SOURCES)
+@pytest.mark.parametrize("opened", ['"p5', '"p5""', '"p5 ""x"" ', '" p5\r'])
+def test_an_open_quote_swallows_nobody(name, opened, tmp_path):
+    """500 rows, of which one opens a quote in a column that nobody reads and another closes it: refused by line."""
+    rows = [f"p{row},5,5\n" for row in range(500)]
+    rows[5] = f"{opened},5,5\n"
+    assert sum(count for _, count in line_cells(SOURCES[name], tmp_path, "".join(rows[:5])) or []) == 5
+    for last in ('p499",5,5\n', "p499,5,5\n"):
+        rows[499] = last
+        source = open_source(SOURCES[name](tmp_path, "".join(rows)), LINES_SCHEMA)
+        with pytest.raises(InputError, match=f"line {6 if 'without' in name else 7} of the CSV"):
+            assert source.n_rows

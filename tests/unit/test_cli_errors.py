@@ -179,7 +179,7 @@ def test_the_output_is_checked_before_the_table_is_read(
         ("", "empty"),
         ("\n", "empty"),
         ("x,age,colour\n", "no rows"),
-        ("x,age,colour", "empty"),
+        ("x,age,colour", "no rows"),
         ("x,age,colour\nSECRET,3,red\n", "column 'x'"),
         ("x,age,colour\n0.5,SECRET,red\n", "column 'age'"),
         ("x,age,colour\n0.5,3.25,red\n" + MARKER_ROW, "column 'age'"),

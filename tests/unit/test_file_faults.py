@@ -25,7 +25,7 @@ import pytest
 import spinney as sp
 from commands import files_in, spinney
 from spinney import files as whole_files
-from spinney.engines import csv_reader, files, paths
+from spinney.engines import csv_lines, files, paths
 from spinney.engines.opening import open_source
 from spinney.errors import FileError, InputError, SchemaError
 from spinney.release import storage
@@ -112,14 +112,16 @@ def test_another_header_in_the_middle(tmp_path):
     for name, header in (("a", "x,k"), ("b", "x,colour"), ("c", "x,k")):
         (tmp_path / f"{name}.csv").write_text(f"{header}\n0.5,a\n")
     refused(f"{tmp_path}/*.csv", SchemaError, r"b\.csv': column 'colour' is in the table but not in the schema")
-    (tmp_path / "b.csv").write_text("0.25,SECRET\n0.5,a\n")
+    (tmp_path / "b.csv").write_text("SECRET,quarter\n0.5,a\n")
     refused(f"{tmp_path}/*.csv", InputError, r"b\.csv': the first row of the CSV names none of the schema's columns")
+    (tmp_path / "b.csv").write_text("0.25,SECRET\n0.5,a\n")
+    refused(f"{tmp_path}/*.csv", InputError, r"b\.csv': the first line of the CSV must name the columns.*--no-header")
 
 
 @pytest.mark.parametrize("late", ["SECRET,a", "0.5,SECRET", "0.5", "0.5,a,SECRET", "0.5,\xff"])
 def test_bad_rows_late_in_a_csv(tmp_path, monkeypatch, late):
     """In a later block of the last file; a value that fits no list names its column, the rest the file too."""
-    monkeypatch.setattr(csv_reader, "_BLOCK", 1 << 12)
+    monkeypatch.setattr(csv_lines, "_BLOCK", 1 << 12)
     (tmp_path / "a.csv").write_text("x,k\n0.5,a\n")
     (tmp_path / "b.csv").write_bytes(("x,k\n" + "0.5,a\n" * 3000 + late + "\n").encode("latin-1"))
     refused(tmp_path, InputError, r"b\.csv'|column 'k'")

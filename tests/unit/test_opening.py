@@ -342,7 +342,7 @@ def test_the_command_takes_patterns_and_folders(tmp_path):
     assert "[columns.age]" in spinney("schema", f"{tmp_path}/csv/*.csv").out
     run = spinney("fit", "-", *common, "--engine", "duckdb", stdin=people(100))
     assert run.status == 2
-    assert "does not go with a table in memory" in run.err
+    assert "does not go with a CSV" in run.err
     run = spinney("fit", tmp_path / "csv", *common[:5], tmp_path / "csv" / "1.csv", "--force")
     assert run.status == 2
     assert "is also an input" in run.err

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from spinney.cli.csv_options import csv_options, take_csv
 from spinney.cli.sample import PLACEMENTS
 from spinney.cli.verb import (
     FILE,
@@ -22,6 +23,7 @@ from spinney.cli.verb import (
 from spinney.errors import BudgetError, ParameterError
 
 if TYPE_CHECKING:
+    from spinney.engines.csv_format import CSV
     from spinney.privacy.ledger import Ledger
     from spinney.release.card import Card
     from spinney.schema.table import Schema
@@ -132,6 +134,8 @@ def _with_parameters(command: Callable[..., None]) -> Callable[..., None]:
         "spinney fit 'trips/*.parquet' --schema trips.toml --epsilon 1 --out trips.spinney",
         "spinney fit people.csv --schema schema.toml --epsilon 1 --method grid --bins 20 --out people.spinney",
         "spinney fit people.csv --schema schema.toml --epsilon 1 --out people.spinney --ledger people.ledger",
+        "spinney fit people.csv --schema schema.toml --delimiter ';' --decimal , --date-format %d/%m/%Y --epsilon 1 "
+        "--out people.spinney",
         "zcat people.csv.gz | spinney fit - --schema schema.toml --epsilon 0.5 --out people.spinney --json",
     ),
 )
@@ -149,6 +153,7 @@ def _with_parameters(command: Callable[..., None]) -> Callable[..., None]:
     type=click.Choice(["polars", "duckdb", "spark", "memory"]),
     help="What reads Parquet files, instead of Spinney itself; memory reads the table once and holds it.",
 )
+@csv_options
 @_with_parameters
 @click.option(
     "--bounds-from-data-not-private",
@@ -184,6 +189,7 @@ def fit(
 
     parse_epsilon(epsilon)  # a wrong budget is refused before anything is read
     parse_delta(parameters["delta"] or 0)
+    csv = take_csv(table, parameters)
     ledger = None if ledger_path is None else _open_ledger(ledger_path, parameters)
     if out == "-":
         raise click.UsageError("--out - is not possible for a release, which is no text; name a file")
@@ -195,7 +201,7 @@ def fit(
     synthesizer = make_synthesizer(choice.method, epsilon, given)
     if not as_json:
         click.echo(f"method {choice.method}: {choice.reason}")
-    card = fit_file(table, schema, synthesizer, out, force=force, ledger=ledger, engine=engine)
+    card = fit_file(table, schema, synthesizer, out, force=force, ledger=ledger, engine=engine, csv=csv)
     warn_of_brands(card)
     if card.is_empty:
         click.secho(
@@ -222,15 +228,16 @@ def fit_file(
     force: bool,
     ledger: Ledger | None = None,
     engine: str | None = None,
+    csv: CSV | None = None,
 ) -> Card:
-    """Fit a table and save the release; returns its card. Files are read batch by batch, pipes at once."""
-    from spinney.cli.tables import read_table
+    """Fit a table and save the release; returns its card. What comes through a pipe is held in memory."""
+    from spinney.cli.tables import piped_table
 
     if ledger is not None:
         _require(ledger, synthesizer)
     if engine == "spark":
         _start_spark()
-    frame = read_table(table, schema) if is_piped(table) else table
+    frame = piped_table(table, csv) if is_piped(table) else csv or table
     synthesizer.fit(frame, schema, ledger=ledger, engine=engine)
     synthesizer.save(out, overwrite=force)
     return synthesizer.card_

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import shlex
-from typing import IO
+from typing import IO, Any
 
 import click
 
+from spinney.cli.csv_options import csv_options, take_csv
 from spinney.cli.verb import TABLE, Verb, check_output, files_of, force_option
 
 
@@ -16,6 +17,8 @@ from spinney.cli.verb import TABLE, Verb, check_output, files_of, force_option
         "spinney schema people.csv --out schema.toml",
         "spinney schema places.csv --private-bounds --out schema.toml",
         "spinney schema people.parquet",
+        "spinney schema people.csv --delimiter ';' --decimal , --date-format %d/%m/%Y --out schema.toml",
+        "spinney schema people.csv --no-header --names age,town,income --out schema.toml",
         "zcat people.csv.gz | spinney schema - --out schema.toml",
     ),
 )
@@ -24,8 +27,9 @@ from spinney.cli.verb import TABLE, Verb, check_output, files_of, force_option
 @click.option(
     "--private-bounds", is_flag=True, help="Have bounds paid for out of epsilon, instead of leaving them to be stated."
 )
+@csv_options
 @force_option
-def schema(table: str, out: str | None, private_bounds: bool, force: bool) -> None:
+def schema(table: str, out: str | None, private_bounds: bool, force: bool, **parameters: Any) -> None:
     """Print a schema template for TABLE.
 
     TABLE is a CSV or Parquet file, a folder or a quoted pattern of them, of which the first is looked at, or - for CSV
@@ -37,11 +41,12 @@ def schema(table: str, out: str | None, private_bounds: bool, force: bool) -> No
     from spinney.cli.template import schema_template
     from spinney.files import write_whole
 
+    csv = take_csv(table, parameters)
     if out == "-":
         out = None
     if out is not None:
         check_output(out, force=force, inputs=files_of(table))
-    text = schema_template(read_types(table), pays_for_bounds=private_bounds)
+    text = schema_template(read_types(table, csv), pays_for_bounds=private_bounds)
     if out is None:
         click.echo(text, nl=False)
         return

@@ -8,17 +8,19 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import IO, Any
+from typing import IO
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from spinney.cli.verb import files_of, is_piped
-from spinney.engines.csv_reader import guess_types, read_csv, read_header
+from spinney.engines import csv_format
+from spinney.engines.csv_guess import guess_types
+from spinney.engines.csv_reader import read_csv
 from spinney.engines.files import reading
 from spinney.engines.paths import CSV, PARQUET, is_parquet
-from spinney.errors import InputError, ParameterError
+from spinney.errors import ParameterError
 from spinney.files import write_whole
 from spinney.schema.table import Schema
 
@@ -29,22 +31,29 @@ def check_table_name(path: str, argument: str, *, endings: tuple[str, ...] = (".
         raise ParameterError(f"{argument} {path!r} does not end in {' or '.join(endings)}, so its format is not known")
 
 
-def read_table(source: str, schema: Schema) -> pa.Table:
+def read_table(source: str, schema: Schema, csv: csv_format.CSV | None = None) -> pa.Table:
     """A whole table out of a file, or out of a pipe. Raises InputErrors that name columns, never values."""
     if is_piped(source):
-        return read_csv(_piped(source), schema)
+        return read_csv(_piped(source), schema, csv or csv_format.PLAIN)
     check_table_name(source, "TABLE", endings=(*CSV, *PARQUET))
     with reading(source):
-        return pq.ParquetFile(source).read() if is_parquet(source) else read_csv(source, schema)
+        return (
+            pq.ParquetFile(source).read() if is_parquet(source) else read_csv(source, schema, csv or csv_format.PLAIN)
+        )
 
 
-def read_types(source: str) -> pa.Schema:
+def piped_table(source: str, csv: csv_format.CSV | None = None) -> csv_format.PipedCSV:
+    """What comes through a pipe, for the library to read as CSV."""
+    return csv_format.PipedCSV(_piped(source), csv or csv_format.PLAIN)
+
+
+def read_types(source: str, csv: csv_format.CSV | None = None) -> pa.Schema:
     """Names and types of the columns in a file, of several in the first. CSV says no types: its values tell them."""
     if is_piped(source):
-        return _guessed(_piped(source))
+        return guess_types(_piped(source), csv or csv_format.PLAIN)
     file = files_of(source)[0]
     with reading(file):
-        return pq.ParquetFile(file).schema_arrow if is_parquet(file) else _guessed(file)
+        return pq.ParquetFile(file).schema_arrow if is_parquet(file) else guess_types(file, csv or csv_format.PLAIN)
 
 
 def write_table(table: pa.Table, target: str, *, overwrite: bool) -> None:
@@ -66,17 +75,3 @@ def write_table(table: pa.Table, target: str, *, overwrite: bool) -> None:
 def _piped(source: str) -> pa.Buffer:
     """All that comes through a pipe, so that it can be read more than once."""
     return pa.py_buffer(sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes())
-
-
-def _guessed(data: Any) -> pa.Schema:
-    if all(_is_number(name) for name in read_header(data)):
-        raise InputError("the first row of the CSV holds numbers, not names; it needs a header row")
-    return guess_types(data)
-
-
-def _is_number(name: str) -> bool:
-    try:
-        float(name)
-    except ValueError:
-        return not name.strip()
-    return True

@@ -1,50 +1,30 @@
 """CSV by the schema: block after block, each column as the type that the schema states, so that "007" stays text.
 
-One reader for the library and the command. Messages of the CSV reader below quote the data: they are replaced by ones
-that name the column, and are kept out of the chain of causes.
+One reader for the library and the command. Lines are checked and counted before they are parsed (csv_lines), each block
+is parsed by itself, by the thread that goes on to count it, and what cannot be read is told by line, column and kind of
+spelling. Messages of the CSV reader below quote the data: they never become part of ours.
 """
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
+from spinney.engines.csv_causes import cause
+from spinney.engines.csv_format import CSV, PLAIN
+from spinney.engines.csv_header import check_header, read_names
+from spinney.engines.csv_lines import NOT_UTF8, Block, LineNumbers, csv_blocks
+from spinney.engines.frames import Physical, Table, open_table
+from spinney.engines.stream import Piece
 from spinney.engines.texts import parse_texts, spelt_type
-from spinney.errors import InputError
+from spinney.errors import InputError, raise_alone
 from spinney.schema.columns import Boolean, Column, Identifier, Real
 from spinney.schema.table import Schema
-
-# Bytes of text that are parsed at a time; no single row may be longer.
-_BLOCK = 1 << 23
-
-
-def read_header(data: Any) -> list[str]:
-    """The names in the first row. `data` is a path, or a buffer of what came through a pipe."""
-    try:
-        with pacsv.open_csv(_input(data), read_options=_reading(), parse_options=_parsing()) as reader:
-            names = [str(name) for name in reader.schema.names]
-    except pa.ArrowInvalid as err:
-        raise _told(err) from None  # the cause quotes values of the table
-    except UnicodeDecodeError:
-        raise InputError("the CSV is not UTF-8 text; save it as UTF-8") from None
-    if len(names) == 1 and any(mark in names[0] for mark in ";\t|"):
-        raise InputError("the header of the CSV is not separated by commas; save the table with commas")
-    if len(set(names)) != len(names):
-        raise InputError("the table has two columns of the same name; rename one")
-    return names
-
-
-def check_header(names: Sequence[str], schema: Schema) -> None:
-    """Raise if a first row looks like values. The names are not quoted: without a header they are somebody's."""
-    if not set(names) & set(schema):
-        raise InputError(
-            "the first row of the CSV names none of the schema's columns; it needs a header row, separated by commas"
-        )
 
 
 def csv_types(names: Sequence[str], schema: Schema) -> pa.Schema:
@@ -52,79 +32,112 @@ def csv_types(names: Sequence[str], schema: Schema) -> pa.Schema:
     return pa.schema([(name, _last_type(schema[name]) if name in schema else pa.string()) for name in names])
 
 
-def csv_batches(data: Any, names: Sequence[str], wanted: Sequence[str], schema: Schema) -> Iterator[pa.Table]:
-    """Some columns of a CSV whose header is `names`, block after block, each value read by itself."""
-    types = {name: _first_type(schema[name]) if name in schema else pa.string() for name in wanted}
-    with _complaints(names, schema), _open(data, types) as reader:
-        for batch in reader:
-            yield _typed(pa.Table.from_batches([batch]), types, schema)
+def csv_pieces(data: Any, names: Sequence[str], schema: Schema, csv: CSV, *, where: str = "") -> Iterator[Piece]:
+    """The schema's columns of a CSV whose columns are `names`, to be parsed by the threads that ask."""
+
+    def read(block: Block) -> Table:
+        try:
+            table = _parsed(block, names, list(schema), schema, csv)
+        except InputError as err:
+            raise_alone(InputError(f"{where}{err}"))
+        return CSVTable(table, schema, block.line_numbers(), csv, where)
+
+    for block in csv_blocks(data, csv, len(names)):
+        yield Piece(block.n_rows, partial(read, block))
 
 
-def read_csv(data: Any, schema: Schema) -> pa.Table:
-    """All columns of a CSV at once, those too that the schema does not name."""
-    names = read_header(data)
-    check_header(names, schema)
-    batches = list(csv_batches(data, names, names, schema))
-    return pa.concat_tables(batches) if batches else csv_types(names, schema).empty_table()
-
-
-def count_csv(data: Any, names: Sequence[str]) -> int:
+def count_csv(data: Any, names: Sequence[str], csv: CSV) -> int:
     """How many rows a CSV has; of its values nothing is made."""
-    with _complaints(names, {}), _open(data, {names[0]: pa.binary()}) as reader:
-        return sum(batch.num_rows for batch in reader)
+    return sum(block.n_rows for block in csv_blocks(data, csv, len(names)))
 
 
-def guess_types(data: Any) -> pa.Schema:
-    """Types told from all values of a CSV, where there is no schema yet."""
-    try:
-        return _guess(data).schema
-    except pa.ArrowInvalid as err:
-        raise _told(err) from None  # the cause quotes values of the table
+def read_csv(data: Any, schema: Schema, csv: CSV = PLAIN) -> pa.Table:
+    """All columns of a CSV at once, those too that the schema does not name."""
+    names = read_names(data, csv)
+    check_header(names, schema)
+    parts = [_parsed(block, names, names, schema, csv) for block in csv_blocks(data, csv, len(names))]
+    return pa.concat_tables(parts) if parts else csv_types(names, schema).empty_table()
+
+
+class CSVTable(Table):
+    """A block of rows that were parsed. Values that do not fit the schema are told by the line they stand on."""
+
+    def __init__(self, table: pa.Table, schema: Schema, lines: LineNumbers, csv: CSV, where: str = "") -> None:
+        opened = open_table(table, schema)
+        super().__init__(opened.kind, opened.n_rows, schema, opened._column)
+        self._table, self._lines, self._csv, self._where = table, lines, csv, where
+
+    def with_schema(self, schema: Schema) -> CSVTable:
+        return CSVTable(self._table.select(list(schema)), schema, self._lines, self._csv, self._where)
+
+    def physical(self, name: str) -> Physical:
+        try:
+            physical = super().physical(name)
+        except InputError:
+            raise_alone(self._misfit(name))
+        is_missing = ~np.isfinite(physical.values) if physical.is_null is None else physical.is_null
+        if not self.schema[name].nullable and is_missing.any():
+            raise InputError(
+                f"{self._place(name, int(is_missing.argmax()))} holds a missing or non-finite value; declare it "
+                "nullable in the schema or clean the table"
+            )
+        return physical
+
+    def _misfit(self, name: str) -> InputError:
+        """The first value of a column that the schema does not have."""
+        column = self.schema[name]
+        alone = Schema({name: column})
+        part = self._table.select([name])
+
+        def fits(start: int, stop: int) -> bool:
+            try:
+                open_table(part.slice(start, stop - start), alone).physical(name)
+            except InputError:
+                return False
+            return True
+
+        row = _first_misfit(self.n_rows, fits)
+        why = cause(str(part[name][row].as_py()), column, name, self._csv)
+        return InputError(f"{self._place(name, row)}: the value does not fit the schema: {why}")
+
+    def _place(self, name: str, row: int) -> str:
+        return f"{self._where}line {self._lines.of(row)}, column {name!r}"
 
 
 # ---------------------------------------------------------------------------------------------------- reading
 
 
-def _input(data: Any) -> Any:
-    return pa.BufferReader(data) if isinstance(data, pa.Buffer) else data
-
-
-def _reading() -> pacsv.ReadOptions:
-    return pacsv.ReadOptions(block_size=_BLOCK)
-
-
-def _parsing() -> pacsv.ParseOptions:
-    return pacsv.ParseOptions(newlines_in_values=True)
-
-
-def _guess(data: Any) -> pa.Table:
+def read_text(text: bytes, names: Sequence[str], csv: CSV, **converting: Any) -> pa.Table:
+    """Lines that were checked, as a table."""
     return pacsv.read_csv(
-        _input(data), read_options=_reading(), parse_options=_parsing(), convert_options=_converting()
+        pa.BufferReader(text),
+        read_options=pacsv.ReadOptions(column_names=list(names), use_threads=False, block_size=len(text) + 1),
+        parse_options=pacsv.ParseOptions(delimiter=csv.delimiter),
+        # Text is never null here: which spellings mean "missing" depends on the column's list of values.
+        convert_options=pacsv.ConvertOptions(strings_can_be_null=False, decimal_point=csv.decimal, **converting),
     )
 
 
-def _converting(**options: Any) -> pacsv.ConvertOptions:
-    # Text is never null here: which spellings mean "missing" depends on the column's list of values.
-    return pacsv.ConvertOptions(strings_can_be_null=False, **options)
+def _parsed(block: Block, names: Sequence[str], wanted: Sequence[str], schema: Schema, csv: CSV) -> pa.Table:
+    """Some columns of a block, each value read by itself."""
+    try:
+        table = _read(block.text, names, wanted, schema, csv)
+    except (pa.ArrowInvalid, InputError):
+        raise_alone(_unreadable(block, names, wanted, schema, csv))
+    if table.num_rows != block.n_rows:
+        raise InputError(
+            f"the CSV has lines from line {block.first_line} on that were not read as one row each; save it as Parquet"
+        )
+    return table
 
 
-def _open(data: Any, types: dict[str, pa.DataType]) -> Any:
-    return pacsv.open_csv(
-        _input(data),
-        read_options=_reading(),
-        parse_options=_parsing(),
-        convert_options=_converting(column_types=types, include_columns=list(types)),
-    )
-
-
-def _typed(table: pa.Table, types: dict[str, pa.DataType], schema: Schema) -> pa.Table:
-    """Texts parsed where the schema says that they are something else."""
+def _read(text: bytes, names: Sequence[str], wanted: Sequence[str], schema: Schema, csv: CSV) -> pa.Table:
+    types = {name: _first_type(schema[name]) if name in schema else pa.string() for name in wanted}
+    table = read_text(text, names, csv, column_types=types, include_columns=list(types))
     for index, (name, first) in enumerate(types.items()):
         if name in schema and pa.types.is_string(first) and not isinstance(schema[name], Identifier):
-            try:
-                values = parse_texts(table[name], schema[name])
-            except (pa.ArrowInvalid, InputError):
-                raise _unreadable(name, schema) from None
+            column = schema[name]
+            values = parse_texts(table[name], column, decimal=csv.decimal, date_format=csv.date_format_of(name))
             table = table.set_column(index, name, values)
     return table
 
@@ -146,29 +159,44 @@ def _last_type(column: Column) -> pa.DataType:
 # --------------------------------------------------------------------------------------------------- complaints
 
 
-@contextmanager
-def _complaints(names: Sequence[str], schema: Mapping[str, Column]) -> Iterator[None]:
-    """Errors of the reader as ours, with the column's name where one is to blame."""
+def _unreadable(block: Block, names: Sequence[str], wanted: Sequence[str], schema: Schema, csv: CSV) -> InputError:
+    """The first value of a block that cannot be read."""
+
+    def is_readable(columns: Sequence[str], start: int, stop: int) -> bool:
+        try:
+            _read(block.rows(start, stop), names, columns, schema, csv)
+        except (pa.ArrowInvalid, InputError):
+            return False
+        return True
+
+    row = _first_misfit(block.n_rows, partial(is_readable, wanted))
+    line = block.line_numbers().of(row)
+    name = next((name for name in wanted if not is_readable([name], row, row + 1)), None)
+    if name is None:
+        return InputError(f"line {line} of the CSV cannot be read; save the table anew")
+    field = read_text(block.rows(row, row + 1), names, csv, column_types={name: pa.binary()}, include_columns=[name])
+    text = _decoded(field[name][0].as_py())
+    if text is None or name not in schema:
+        return InputError(f"line {line}, column {name!r}: the value {NOT_UTF8}")
+    kind = schema[name].type_name
+    why = cause(text, schema[name], name, csv)
+    return InputError(f"line {line}, column {name!r}: the value cannot be read as {kind}: {why}")
+
+
+def _decoded(field: bytes) -> str | None:
     try:
-        yield
-    except pa.ArrowInvalid as err:
-        found = re.match(r"In CSV column #(\d+):", str(err))
-        # The cause quotes values of the table.
-        if found and int(found[1]) < len(names):
-            raise _unreadable(names[int(found[1])], schema) from None
-        raise _told(err) from None
+        return field.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
 
 
-def _unreadable(name: str, schema: Mapping[str, Column]) -> InputError:
-    kind = schema[name].type_name if name in schema else "text"
-    return InputError(f"column {name!r}: some value cannot be read as {kind}; clean the column or change its type")
-
-
-def _told(err: pa.ArrowInvalid) -> InputError:
-    """The reader's complaint without the data that it quotes."""
-    text = str(err)
-    if "Empty CSV" in text:
-        return InputError("the table is empty; a CSV needs a header row and rows below it")
-    if "Expected" in text and "columns" in text:
-        return InputError("the CSV has a row with more or fewer fields than its header; repair or quote that row")
-    return InputError("the file cannot be read as CSV; it needs a header row and fields separated by commas")
+def _first_misfit(n_rows: int, fits: Callable[[int, int], bool]) -> int:
+    """The first row that does not fit, by halves: rows are read one by one, so that a part fits if all its rows do."""
+    low, high = 0, n_rows
+    while high - low > 1:
+        middle = (low + high) // 2
+        if fits(low, middle):
+            low = middle
+        else:
+            high = middle
+    return low

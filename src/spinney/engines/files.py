@@ -19,7 +19,9 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from spinney.engines.csv_reader import check_header, count_csv, csv_batches, csv_types, read_header
+from spinney.engines.csv_format import CSV, PLAIN, PipedCSV
+from spinney.engines.csv_header import check_header, read_names
+from spinney.engines.csv_reader import count_csv, csv_pieces, csv_types
 from spinney.engines.frames import FrameKind, Table, open_table
 from spinney.engines.lazy import duckdb_batches, polars_batches, told
 from spinney.engines.paths import Paths, is_parquet, list_files
@@ -42,8 +44,21 @@ def open_files(path: Paths, schema: Schema, *, engine: str | None = None) -> Str
             f"engine={engine!r} reads Parquet only; CSV is read as the schema says, in one way; leave engine out"
         )
     make = {None: ParquetFile, "polars": PolarsFile, "duckdb": DuckDBFile}[engine] if is_parquet(names[0]) else CSVFile
-    files = [make(name, schema) for name in names]
     kind: FrameKind = "polars" if engine == "polars" else "pyarrow"
+    return _stream(kind, schema, [make(name, schema) for name in names])
+
+
+def open_csv(csv: CSV | PipedCSV, schema: Schema) -> StreamSource:
+    """The table in CSV files, or in what came through a pipe, once its columns are known to fit."""
+    if isinstance(csv, PipedCSV):
+        return _stream("pyarrow", schema, [CSVPipe(csv, schema)])
+    names = list_files(csv.path)
+    if is_parquet(names[0]):
+        raise ParameterError(f"CSV: {os.fspath(csv.path)!r} means Parquet files; pass the path itself, without sp.CSV")
+    return _stream("pyarrow", schema, [CSVFile(name, schema, csv) for name in names])
+
+
+def _stream(kind: FrameKind, schema: Schema, files: Sequence[TableFile | CSVPipe]) -> StreamSource:
 
     def pieces(chosen: Schema) -> Generator[Piece]:
         for file in files:
@@ -209,16 +224,36 @@ class DuckDBFile(ParquetFile):
 class CSVFile(TableFile):
     """A CSV file, plain or compressed, each value read by itself as the schema says."""
 
+    def __init__(self, path: str, schema: Schema, csv: CSV = PLAIN) -> None:
+        self._csv = csv
+        super().__init__(path, schema)
+
     def _types(self, schema: Schema) -> pa.Schema:
-        self._names = read_header(self.path)
+        self._names = read_names(self.path, self._csv)
         check_header(self._names, schema)
         return csv_types(self._names, schema)
 
     def _count(self) -> int:
-        return count_csv(self.path, self._names)
+        return count_csv(self.path, self._names, self._csv)
 
     def _pieces(self, schema: Schema) -> Iterator[Piece]:
-        return read_ahead(csv_batches(self.path, self._names, list(schema), schema), schema)
+        return csv_pieces(self.path, self._names, schema, self._csv, where=f"{self.path!r}: ")
+
+
+class CSVPipe:
+    """A CSV that came through a pipe and is held in memory, read like a file."""
+
+    def __init__(self, piped: PipedCSV, schema: Schema) -> None:
+        self._data, self._csv = piped.data, piped.csv
+        self._names = read_names(self._data, self._csv)
+        check_header(self._names, schema)
+        open_table(csv_types(self._names, schema).empty_table(), schema)
+
+    def pieces(self, schema: Schema) -> Iterator[Piece]:
+        return csv_pieces(self._data, self._names, schema, self._csv)
+
+    def count_rows(self) -> int:
+        return count_csv(self._data, self._names, self._csv)
 
 
 def _mark(path: str) -> tuple[int, int, int]:

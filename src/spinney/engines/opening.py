@@ -12,6 +12,7 @@ from typing import Any
 import narwhals as nw
 import numpy as np
 
+from spinney.engines.csv_format import CSV, PipedCSV
 from spinney.engines.frames import open_table
 from spinney.engines.memory import MemorySource
 from spinney.engines.source import Source
@@ -26,6 +27,7 @@ _GOES_WITH = {
     "a table in memory": ("memory",),
     "a path": ENGINES,
     "a list of paths": ENGINES,
+    "a CSV": ("memory",),
     "a polars LazyFrame": ("polars", "memory"),
     "a DuckDB relation": ("duckdb", "memory"),
     "a Spark DataFrame": ("spark",),
@@ -70,6 +72,8 @@ def holder_of(frame: Any) -> str:
         return "a path"
     if isinstance(frame, (list, tuple)) and all(isinstance(each, (str, os.PathLike)) for each in frame):
         return "a list of paths"
+    if isinstance(frame, (CSV, PipedCSV)):
+        return "a CSV"
     kinds = {(cls.__module__.partition(".")[0], cls.__name__) for cls in type(frame).__mro__}
     for what, known in _CLASSES.items():
         if kinds & known:
@@ -93,6 +97,10 @@ _CLASSES = {
 def _open_stream(frame: Any, schema: Schema, what: str, engine: str | None) -> StreamSource:
     from spinney.engines import lazy
 
+    if what == "a CSV":
+        from spinney.engines.files import open_csv
+
+        return open_csv(frame, schema)
     if what in ("a path", "a list of paths"):
         from spinney.engines.files import open_files
 
