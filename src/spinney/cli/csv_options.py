@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
@@ -68,6 +69,27 @@ def take_csv(table: str, parameters: dict[str, Any]) -> CSV | None:
     if "date_format" in given:
         given["date_format"] = _formats(given["date_format"])
     return CSV(table, header=not given.pop("no_header", False), **given)
+
+
+def as_options(csv: CSV | None) -> str:
+    """What was said about a CSV, to be said to the next verb."""
+    if csv is None:
+        return ""
+    default = type(csv)("")
+    said = {"delimiter": csv.delimiter, "decimal": csv.decimal, "encoding": csv.encoding}
+    words = [
+        word for name, value in said.items() if value != getattr(default, name) for word in (f"--{name}", str(value))
+    ]
+    formats = csv.date_format or {}
+    for text in [formats] if isinstance(formats, str) else [f"{name}={value}" for name, value in formats.items()]:
+        words += ["--date-format", text]
+    words += [] if csv.header else ["--no-header"]
+    words += [] if csv.names is None else ["--names", ",".join(map(_quoted, csv.names))]
+    return shlex.join(words) + " "
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"' if set(name) & set(',"') else name
 
 
 def _formats(values: tuple[str, ...]) -> str | dict[str, str]:

@@ -7,7 +7,7 @@ from typing import IO, Any
 
 import click
 
-from spinney.cli.csv_options import csv_options, take_csv
+from spinney.cli.csv_options import as_options, csv_options, take_csv
 from spinney.cli.verb import TABLE, Verb, check_output, files_of, force_option
 
 
@@ -55,5 +55,5 @@ def schema(table: str, out: str | None, private_bounds: bool, force: bool, **par
         file.write(text.encode())
 
     write_whole(out, write, overwrite=force)
-    then = f"spinney fit {shlex.quote(table)} --schema {shlex.quote(out)} ..."
+    then = f"spinney fit {shlex.quote(table)} --schema {shlex.quote(out)} {as_options(csv)}..."
     click.echo(f"wrote {out}; check it, state what is left blank, then: {then}")

@@ -43,22 +43,16 @@ def _number_cause(text: str, column: Column, csv: CSV) -> str:
     digits = text.strip("+-" + _SPACES)
     if re.fullmatch(r"\d{1,3}([\s'’_]\d{3})+([.,]\d+)?", digits):
         return "it has a thousands separator; write the number without it"
-    if csv.decimal == ",":
-        if re.fullmatch(r"[\d.]+(,\d+)?", digits):
-            return (
-                "it has a point, and decimal=',' was stated; remove thousands separators, or state the decimal mark "
-                "that the file has"
-            )
-    elif re.fullmatch(r"\d{1,3}(\.\d{3})+,\d+|\d*,\d+([eE][+-]?\d+)?", digits):
-        remedy = f"state {option('decimal', ',')}"
-        kind = (
-            "a comma: a thousands separator, which has to go, or a decimal mark"
-            if "." not in digits
-            else ("thousands separators, which have to go, and a decimal comma")
+    if csv.decimal == "," and re.fullmatch(r"[\d.]+(,\d+)?", digits):
+        return (
+            "it has a point, and decimal=',' was stated; remove thousands separators, or state the decimal mark that "
+            "the file has"
         )
-        return f"it has {kind}; for decimal commas {remedy}"
-    elif re.fullmatch(r"\d{1,3}(,\d{3})+(\.\d+)?", digits):
+    if csv.decimal == "." and re.fullmatch(r"\d{1,3}(,\d{3})+\.\d+|\d{1,3}(,\d{3}){2,}", digits):
         return "it has a thousands separator; write the number without it"
+    if csv.decimal == "." and re.fullmatch(r"[\d.]*,\d+([eE][+-]?\d+)?", digits):
+        remedy = "write decimal points" if csv.delimiter == "," else f"state {option('decimal', ',')}"
+        return f"it has a comma; remove thousands separators, and for decimal commas {remedy}"
     if isinstance(column, Integer) and _is_number(digits, csv):
         return "it is not a whole number; use Real for this column"
     return "it is not a number; clean the column or change its type"
@@ -74,7 +68,8 @@ def _date_cause(text: str, column: Column, date_format: str | None) -> str:
     if found and not re.match(r"\d{4}-", text):
         mark = found[1]
         time = " %H:%M" if ":" in text else ""
-        order = f"%Y{mark}%m{mark}%d" if re.match(r"\d{4}", text) else f"%d{mark}%m{mark}%Y"
+        year = "%Y" if re.search(r"\d{4}", found[0]) else "%y"
+        order = f"%Y{mark}%m{mark}%d" if re.match(r"\d{4}", text) else f"%d{mark}%m{mark}{year}"
         first = "" if order.startswith("%Y") else ", with %m before %d where months come first"
         return (
             f"it is not ISO 8601 (2024-01-31); state the format, such as {option('date_format', order + time)}{first}"
