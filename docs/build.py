@@ -29,8 +29,9 @@ _INTRODUCTION = f"""\
 
 Tables are CSV (`.csv`, and `.csv.gz` to read) or Parquet (`.parquet`, `.pq`); `-` is CSV on standard input or output.
 To read, a folder of such files or a quoted pattern (`'trips/*.parquet'`) will do: [files](../how-to/files.md).
-A CSV needs a header row, commas and UTF-8; with a schema at hand its columns are read as the types that the schema
-states. Outputs appear whole or not at all, and an existing file is overwritten on `--force` only.
+A CSV needs a header row, commas and UTF-8, or options that say how it is written: [CSV](../how-to/files.md#csv).
+With a schema at hand its columns are read as the types that the schema states.
+Outputs appear whole or not at all, and an existing file is overwritten on `--force` only.
 
 | exit status | meaning |
 |---|---|
@@ -39,8 +40,8 @@ states. Outputs appear whole or not at all, and an existing file is overwritten 
 | {WRONG_CALL} | a wrong call: a bad option, parameter or schema, a missing input, an output that exists |
 | {INTERRUPTED} | interrupted; nothing was written |
 
-Messages go to standard error as `error: ...`, with `--json` as `{{"error": "..."}}`. They name columns, never values of
-the table. Set `{TRACEBACK_VARIABLE}=1` to see tracebacks, which may quote private values.
+Messages go to standard error as `error: ...`, with `--json` as `{{"error": "..."}}`. They name columns and lines,
+never values of the table. Set `{TRACEBACK_VARIABLE}=1` to see tracebacks, which may quote private values.
 """
 
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import encodings.aliases
 import pickle
+import random
 import shlex
 from datetime import UTC, date, datetime
 from pathlib import Path
@@ -157,6 +160,40 @@ def test_wrong_bytes_are_told_by_column_where_the_schema_reads_it(tmp_path: Path
     assert sp.ForestSynthesizer(1).fit(path, schema).card_.n_rows == 2
     schema = sp.Schema({"c": sp.Category(["Ann", "Zoë"]), "d": sp.Category(["x", "y"])})
     assert sp.ForestSynthesizer(1).fit(sp.CSV(path, encoding="latin-1"), schema).card_.n_rows == 2
+
+
+def known_encodings() -> list[str]:
+    """All encodings that Python has and `sp.CSV` takes, those aside that a byte order mark begins."""
+    known = []
+    for name in sorted(set(encodings.aliases.aliases.values()) - {"utf_16", "utf_32"}):
+        with contextlib.suppress(ParameterError):
+            known.append(sp.CSV("", encoding=name).encoding)
+    return known
+
+
+def test_no_line_changes_how_the_next_is_decoded():
+    """Whatever bytes a line has: in every encoding that is taken, lines decode together as they decode alone."""
+    draw, special = random.Random(0), [b"~", b"{", b"}", b"\x1b", b"$", b"B", b"(", b"\x0e", b"\x0f"]
+    n_compared = 0
+    for encoding in known_encodings():
+        end = "\n".encode(encoding)
+        for _ in range(100):
+            lines = [
+                b"".join(draw.choice([*special, draw.randbytes(1)]) for _ in range(len(end) * draw.randrange(4))) + end
+                for _ in range(3)
+            ]
+            try:
+                alone = [line.decode(encoding) for line in lines]
+            except UnicodeDecodeError:
+                continue
+            assert b"".join(lines).decode(encoding) == "".join(alone), encoding
+            n_compared += 1
+    assert n_compared > 1000
+
+
+def test_a_format_for_no_column_is_a_slip():
+    with pytest.raises(ParameterError, match="date_format names 'bron', which is not a column of the table"):
+        guess_types(pa.py_buffer(b"born\n01/02/2003\n"), sp.CSV("", date_format={"bron": "%d/%m/%Y"}))
 
 
 DATES = st.datetimes(datetime(1900, 1, 1), datetime(2100, 1, 1))

@@ -102,7 +102,8 @@ class PipedCSV:
 
 def option(name: str, value: str) -> str:
     """An option as it is said to the command and to the library."""
-    return f"--{name.replace('_', '-')} {shlex.quote(value)} (in Python: sp.CSV(path, {name}={value!r}))"
+    word = "tab" if value == "\t" else shlex.quote(value)
+    return f"--{name.replace('_', '-')} {word} (in Python: sp.CSV(path, {name}={value!r}))"
 
 
 def has_time(date_format: str) -> bool:

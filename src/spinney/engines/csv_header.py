@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -18,7 +18,7 @@ import pyarrow.csv as pacsv
 from spinney.engines.csv_format import CSV, option
 from spinney.engines.csv_lines import check_utf8, first_line
 from spinney.engines.texts import MISSING
-from spinney.errors import InputError
+from spinney.errors import InputError, ParameterError
 from spinney.schema.table import Schema
 
 _REMEDY = (
@@ -39,17 +39,21 @@ _TRUTH = ("true", "false")
 def read_names(data: Any, csv: CSV) -> list[str]:
     """The names of the columns. `data` is a path, or a buffer of what came through a pipe."""
     line, n_fields = first_line(data, csv)
-    if csv.names is not None:
-        if len(csv.names) != n_fields:
-            raise InputError(
-                f"names lists {len(csv.names)} columns, and the first line of the CSV has {n_fields} fields; "
-                "name every column of the file, in its order"
-            )
-        return list(csv.names)
-    check_utf8(line, 1)
-    names = _fields(line, n_fields, csv)
-    _check_delimiter(names, csv)
-    _check_names(names)
+    if csv.names is None:
+        check_utf8(line, 1)
+        names = _fields(line, n_fields, csv)
+        _check_delimiter(names, csv)
+        _check_names(names)
+    elif len(csv.names) != n_fields:
+        raise InputError(
+            f"names lists {len(csv.names)} columns, and the first line of the CSV has {n_fields} fields; "
+            "name every column of the file, in its order"
+        )
+    else:
+        names = list(csv.names)
+    for name in csv.date_format if isinstance(csv.date_format, Mapping) else ():
+        if name not in names:
+            raise ParameterError(f"CSV: date_format names {name!r}, which is not a column of the table")
     return names
 
 
@@ -101,10 +105,9 @@ def _check_delimiter(names: Sequence[str], csv: CSV) -> None:
     others = [mark for mark in ";\t|," if mark != csv.delimiter and mark in names[0]]
     if len(names) == 1 and others:
         kind = "commas" if csv.delimiter == "," else f"{csv.delimiter!r}"
-        value = "tab" if others[0] == "\t" else others[0]
         raise InputError(
             f"the header, the first line of the CSV, is not separated by {kind}; state the delimiter: "
-            f"{option('delimiter', value)}, and with decimal commas {option('decimal', ',')} too"
+            f"{option('delimiter', others[0])}, and with decimal commas {option('decimal', ',')} too"
         )
 
 

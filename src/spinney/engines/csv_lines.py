@@ -255,9 +255,11 @@ def _checked(text: bytes, csv: CSV, n_fields: int, line: int) -> _Found:
     fault, n_lines, n_rows, n_here = _scan(np.frombuffer(text, dtype=np.uint8), kinds, n_fields)
     if fault == _FIELDS:
         expected = f"names lists {n_fields}" if csv.names is not None else f"the header has {n_fields}"
+        found = "1 field" if n_here == 1 else f"{n_here} fields"
+        other = option("delimiter", ";" if csv.delimiter == "," else ",")
         raise InputError(
-            f"line {line + n_lines} of the CSV has {n_here} fields, and {expected}; repair the line, put values that "
-            f"hold {csv.delimiter!r} in double quotes, or state another delimiter: {option('delimiter', ';')}"
+            f"line {line + n_lines} of the CSV has {found}, and {expected}; repair the line, put values that hold "
+            f"{csv.delimiter!r} in double quotes, or state another delimiter: {other}"
         )
     if fault != _FINE:
         raise InputError(f"line {line + n_lines} of the CSV {_FAULTS[int(fault)]}")
