@@ -172,6 +172,47 @@ def _arrow_other_widths() -> pa.Table:
     return table
 
 
+def _spelt(value: Any) -> str | None:
+    """A value as people write it into a CSV."""
+    if value is None or isinstance(value, str):
+        return value
+    if isinstance(value, bool):
+        return str(value).lower()
+    return value.isoformat() if hasattr(value, "isoformat") else repr(value)
+
+
+def _strings(table: pa.Table) -> pa.Table:
+    """Every value as a string, as `read_csv(dtype=str)` leaves a table."""
+    return pa.table({name: pa.array(map(_spelt, table[name].to_pylist()), pa.string()) for name in table.column_names})
+
+
+def _pandas_strings() -> pd.DataFrame:
+    frame = pd.DataFrame(_strings(_arrow()).to_pydict())
+    assert frame["day"].dtype == "str"
+    return frame
+
+
+def _pandas_string_objects() -> pd.DataFrame:
+    return _pandas_strings().astype(object)
+
+
+def _pandas_string_categories() -> pd.DataFrame:
+    return _pandas_strings().astype("category")
+
+
+def _polars_strings() -> pl.DataFrame:
+    return pl.from_arrow(_strings(_arrow()))
+
+
+def _arrow_strings() -> pa.Table:
+    """In every way that arrow has of holding strings."""
+    table = _strings(_arrow())
+    for index, name in enumerate(table.column_names):
+        held = table[name].cast((pa.large_string(), pa.string_view(), pa.string())[index % 3])
+        table = table.set_column(index, name, held.dictionary_encode() if index % 2 else held)
+    return table
+
+
 # ------------------------------------------------------------------------------------- files and lazy tables
 
 
@@ -319,6 +360,11 @@ KINDS = [
     Kind("pyarrow chunks", _arrow_chunks, pa.Table),
     Kind("pyarrow dictionaries", _arrow_dictionaries, pa.Table),
     Kind("pyarrow other widths", _arrow_other_widths, pa.Table),
+    Kind("pandas strings", _pandas_strings, pd.DataFrame),
+    Kind("pandas strings as objects", _pandas_string_objects, pd.DataFrame),
+    Kind("pandas strings as categories", _pandas_string_categories, pd.DataFrame),
+    Kind("polars strings", _polars_strings, pl.DataFrame),
+    Kind("pyarrow strings", _arrow_strings, pa.Table),
     _held("parquet file", _parquet_file, pa.Table),
     _held("parquet pattern", _parquet_pattern, pa.Table),
     _held("parquet folder", _parquet_folder, pa.Table),
@@ -333,6 +379,9 @@ KINDS = [
     _held("polars lazy", _lazy, pl.DataFrame),
     _held("polars scan", _lazy_scan, pl.DataFrame),
     _held("duckdb", _duckdb, pa.Table),
+    _held("parquet file of strings", lambda table: _parquet_file(_strings(table)), pa.Table),
+    _held("polars lazy strings", lambda table: _lazy(_strings(table)), pl.DataFrame),
+    _held("duckdb strings", lambda table: duckdb.connect().from_arrow(_strings(table)), pa.Table),
 ]
 
 

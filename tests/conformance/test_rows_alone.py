@@ -17,6 +17,8 @@ from pathlib import Path
 
 import numpy as np
 import pandas as pd
+import polars as pl
+import pyarrow as pa
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -114,6 +116,20 @@ def object_cells(values: list, column: Column) -> list[tuple[int, int]]:
     return cells(pd.DataFrame({"v": pd.Series(values, dtype=object)}), column)
 
 
+IN_MEMORY = {
+    "pandas": lambda texts: pd.DataFrame({"v": pd.Series(texts, dtype="str")}),
+    "pandas objects": lambda texts: pd.DataFrame({"v": pd.Series(texts, dtype=object)}),
+    "pandas categories": lambda texts: pd.DataFrame({"v": pd.Categorical(texts)}),
+    "polars": lambda texts: pl.DataFrame({"v": pl.Series(texts, dtype=pl.String)}),
+    "polars categories": lambda texts: pl.DataFrame({"v": pl.Series(texts, dtype=pl.Categorical)}),
+    "pyarrow": lambda texts: pa.table({"v": pa.array(texts, pa.string())}),
+    "pyarrow views": lambda texts: pa.table({"v": pa.array(texts, pa.string_view())}),
+    "pyarrow dictionary": lambda texts: pa.table({"v": pa.array(texts, pa.large_string()).dictionary_encode()}),
+}
+# Strings that are themselves the values are no spelling of anything.
+SPELLINGS = {name: case for name, case in TEXTS.items() if not case[0].is_text}
+
+
 def added_up(parts: list[list[tuple[int, int]]]) -> list[tuple[int, int]]:
     total: dict[int, int] = {}
     for code, count in (pair for part in parts for pair in part):
@@ -140,6 +156,39 @@ def test_objects_are_read_one_by_one(name, data):
     column, values = OBJECTS[name]
     rows = data.draw(st.lists(st.sampled_from(values), min_size=1, max_size=8))
     assert object_cells(rows, column) == added_up([object_cells([row], column) for row in rows])
+
+
+@pytest.mark.parametrize("name", SPELLINGS)
+@pytest.mark.parametrize("hold", IN_MEMORY.values(), ids=IN_MEMORY)
+@settings(max_examples=10, derandomize=True, deadline=None)
+@given(data=st.data())
+def test_strings_in_memory_are_read_one_by_one(name, hold, data, tmp_path_factory):
+    """Any strings in a frame have the cells that they have alone, which are those of the same strings in a CSV."""
+    column, spellings = SPELLINGS[name]
+    rows = data.draw(st.lists(st.sampled_from(spellings), min_size=1, max_size=8))
+    found = cells(hold(rows), column)
+    assert found == added_up([cells(hold([row]), column) for row in rows])
+    assert found == csv_cells(tmp_path_factory.mktemp("rows"), rows, column)
+
+
+@settings(max_examples=25, derandomize=True, deadline=None)
+@given(data=st.data())
+def test_strings_among_objects_are_read_one_by_one(data):
+    """A column of objects may hold numbers, strings and decimals side by side; none changes how another is read."""
+    column = sp.Integer(0, LARGE, bits=32, nullable=True)
+    values = [2**59 - 1, str(2**59 - 1), "5.0", 5.0, Decimal("7"), "", None, "NA", np.str_("9"), "1e3"]
+    rows = data.draw(st.lists(st.sampled_from(values), min_size=1, max_size=8))
+    assert object_cells(rows, column) == added_up([object_cells([row], column) for row in rows])
+    assert object_cells([2**59 - 1], column) == object_cells([str(2**59 - 1)], column)
+
+
+def test_categories_of_objects_are_read_one_by_one():
+    """A pandas category of objects has no type of its own that one of them could choose for all."""
+    column = sp.Integer(0, LARGE, bits=32)
+    values = pd.Series([2**59 - 1, 2**59, 5.0, Decimal(7), "9"], dtype=object)
+    together = cells(pd.DataFrame({"v": pd.Categorical(values, categories=values)}), column)
+    assert together == added_up([object_cells([value], column) for value in values])
+    assert len(together) == 3  # two large ones and, in one cell, three small ones
 
 
 def test_one_spelling_moves_nobody(tmp_path):

@@ -12,6 +12,7 @@ import pyarrow as pa
 import pytest
 
 import spinney as sp
+from chains import chain
 from counted import same_cells
 from hard_values import collect, hard_table, spark_frame
 from spinney.engines.frames import open_table
@@ -96,6 +97,10 @@ def test_types_are_checked_before_any_job(spark, square_frame):
         "x: describe": (square_frame.selectExpr("x", "y", "1 AS z"), "'z' is in the table but not in the schema"),
         "y gone": (square_frame.select("x"), "'y' is in the schema but not in the table"),
         "a text": (square_frame.selectExpr("CAST(x AS string) AS x", "y"), "'x' has type string.*does not fit real"),
+        "a struct": (
+            square_frame.selectExpr("named_struct('SECRET', x) AS x", "y"),
+            "'x' has type Struct in the table",
+        ),
         "a map": (square_frame.selectExpr("map('a', x) AS x", "y"), "'x' has type map"),
     }
     for frame, words in wrong.values():
@@ -105,6 +110,25 @@ def test_types_are_checked_before_any_job(spark, square_frame):
         SparkSource(square_frame.selectExpr("x", "y", "y"), SQUARE)
     SparkSource(square_frame, SQUARE)
     assert spark.sparkContext.statusTracker().getJobIdsForGroup("opening") == []
+
+
+REMEDIES = {
+    "to_date": sp.Date("2020-01-01", "2021-01-01"),
+    "to_timestamp_ntz": sp.Datetime("2020-01-01", "2021-01-01"),
+    "AS boolean": sp.Boolean(),
+    "AS bigint": sp.Integer(0, 9),
+    "AS double": sp.Real(0, 1),
+}
+
+
+@pytest.mark.parametrize(("remedy", "column"), REMEDIES.items(), ids=REMEDIES)
+def test_strings_are_converted_by_the_user(spark, remedy, column):
+    """Spark reads strings in a way of its own, so that they are refused; the message names what converts them."""
+    frame = spark.sql("SELECT '2020-07-03' AS v")
+    with pytest.raises(SchemaError, match=f"column 'v' has type string .* not parsed: convert .*{remedy}") as caught:
+        SparkSource(frame, sp.Schema({"v": column}))
+    assert chain(caught.value) == [caught.value]
+    assert "2020-07-03" not in str(caught.value)
 
 
 def test_collations_and_columns_of_nulls(spark):
@@ -172,8 +196,7 @@ def test_what_fails_for_good_says_no_values(square_frame):
     with pytest.raises(InputError, match="Spark failed while") as caught:
         model.fit(square_frame.mapInArrow(failing, square_frame.schema), SQUARE, ledger=ledger)
     assert "4711" not in str(caught.value)
-    assert caught.value.__cause__ is None
-    assert caught.value.__suppress_context__
+    assert chain(caught.value) == [caught.value]
     assert not ledger.events
     assert not hasattr(model, "release_")
 

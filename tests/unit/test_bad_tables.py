@@ -11,6 +11,7 @@ import pyarrow as pa
 import pytest
 
 import spinney as sp
+from chains import chain
 from spinney.errors import InputError, SchemaError
 
 ONE = sp.Schema({"v": sp.Real(0, 1)})
@@ -26,6 +27,7 @@ def refused(table, schema, error, message, model=None):
         with pytest.raises(error, match=message) as caught:
             refusing.fit(table, schema, ledger=ledger)
         assert ledger.events == ()
+        assert chain(caught.value) == [caught.value]
     return str(caught.value)
 
 
@@ -50,9 +52,9 @@ def test_what_is_not_a_table(table):
     assert type(table).__name__ in message
 
 
-@pytest.mark.parametrize("schema", [None, {"v": sp.Real(0, 1)}, "schema.toml"])
+@pytest.mark.parametrize("schema", [None, 42, ["v"], b"schema.toml"])
 def test_what_is_not_a_schema(schema):
-    """A schema is a Schema; the message shows how to make one."""
+    """A schema is a Schema, a path or a dictionary of columns; the message shows how to make one."""
     refused(pd.DataFrame({"v": [0.5]}), schema, SchemaError, r"not a Schema; make one with sp\.Schema")
 
 
@@ -63,7 +65,6 @@ each_frame = pytest.mark.parametrize("make", FRAMES.values(), ids=FRAMES)
 @each_frame
 def test_missing_and_extra_columns(make):
     """Table and schema describe the same columns; the odd one out is named."""
-    refused(make({"w": [0.5]}), ONE, SchemaError, "column 'w' is in the table but not in the schema")
     refused(make({"v": [0.5], "w": [1]}), ONE, SchemaError, "column 'w' is in the table but not in the schema")
     schema = sp.Schema({"v": sp.Real(0, 1), "w": sp.Boolean()})
     refused(make({"v": [0.5]}), schema, SchemaError, "column 'w' is in the schema but not in the table")
@@ -91,8 +92,13 @@ def test_two_columns_of_one_name(table):
 
 
 def test_column_names_that_are_not_text():
-    """A pandas table without names has numbers for names, which no schema knows."""
-    refused(pd.DataFrame([[0.5]]), ONE, SchemaError, "column 0 is in the table but not in the schema")
+    """A pandas table without names has numbers for names, and a pivoted one has values; neither is quoted."""
+    message = refused(pd.DataFrame([[0.5]]), ONE, SchemaError, r"names of type int.*frame\.columns = list\(schema")
+    assert "0" not in message
+    levels = pd.DataFrame([[0.5, 1]], columns=pd.MultiIndex.from_tuples([("v", "7351"), ("w", "7352")]))
+    assert "735" not in refused(levels, ONE, SchemaError, "column names of several levels; make them strings")
+    moments = pd.DataFrame([[0.5]], columns=[pd.Timestamp("2020-07-03")])
+    assert "2020" not in refused(moments, ONE, SchemaError, "column names of type Timestamp")
 
 
 @pytest.mark.parametrize(
@@ -124,19 +130,15 @@ def test_arrays_cannot_hold_all_types(column):
 
 
 WRONG_TYPES = {
-    "text for real": (["0.5"], sp.Real(0, 1)),
-    "text for integer": (["7351"], sp.Integer(0, 9)),
     "truth for real": ([True], sp.Real(0, 1)),
     "number for text": ([7351], sp.Category(["7351"])),
     "truth for text": ([True], sp.Category(["a"])),
     "number for day": ([7351], DAY),
     "number for moment": ([7351], MOMENT),
-    "text for day": (["2020-07-03"], DAY),
     "moment for number": ([datetime(2020, 7, 3)], sp.Integer(0, 9)),
     "moment with zone for day": ([datetime(2020, 7, 3, tzinfo=UTC)], DAY),
     "moment with zone for one without": ([datetime(2020, 7, 3, tzinfo=UTC)], MOMENT),
     "moment without zone for one with": ([datetime(2020, 7, 3)], ZONED),
-    "text for truth": (["true"], sp.Boolean()),
 }
 
 
@@ -157,10 +159,10 @@ def test_columns_of_the_wrong_type(make, values, column):
         ([date(2020, 7, 3)], sp.Real(0, 9)),
         ([date(2020, 7, 3)], MOMENT),
         ([time(7, 3, 51)], DAY),
-        (["2020-07-03"], DAY),
-        (["2020-07-03"], MOMENT),
-        (["0.7351"], sp.Real(0, 1)),
-        (["7351"], sp.Integer(0, 9)),
+        (["03.07.2020"], DAY),
+        (["07/03/2020"], MOMENT),
+        (["0,7351"], sp.Real(0, 1)),
+        (["7351 EUR"], sp.Integer(0, 9)),
         ([datetime(2020, 7, 3)], sp.Integer(0, 9)),
         ([datetime(2020, 7, 3, tzinfo=UTC)], DAY),
         ([datetime(2020, 7, 3)], ZONED),
@@ -175,7 +177,7 @@ def test_pandas_objects_of_the_wrong_kind(values, column):
     """Columns of Python objects show what they hold only when read; what they hold is not quoted."""
     table = pd.DataFrame({"v": pd.Series(values, dtype=object)})
     message = refused(table, sp.Schema({"v": column}), InputError, "column 'v'")
-    assert not any(word in message for word in ("7351", "2020", "07-03"))
+    assert not any(word in message for word in ("7351", "2020", "07-03", "03.07"))
 
 
 MISSING = {

@@ -408,7 +408,7 @@ def test_inconsistent_files_are_refused(release, tmp_path):
 @pytest.mark.parametrize("ask", ["sample", "weighted_points"])
 def test_points_have_no_placement(ask):
     """An option of bins is refused by name."""
-    with pytest.raises(ParameterError, match="'placement' is not an option of a release of 1 points"):
+    with pytest.raises(ParameterError, match=rf"{ask}\(\) has no option 'placement' for a release of 1 points"):
         getattr(points_release([[0.1, 0.1]], [1]), ask)(placement="centre")
 
 

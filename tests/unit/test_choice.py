@@ -27,6 +27,8 @@ MIXED_TABLE = pa.table({"x": RNG.random(300), "kind": RNG.choice(["a", "b"], 300
     [
         ({"nonsense": 1}, r"nonsense is not a parameter of any method; the tree takes .* the forest takes"),
         ({"nonsense": None}, "nonsense is not a parameter"),
+        ({"quallity": "fast"}, "quallity is not a parameter .*; did you mean quality"),
+        ({"method": "forrest"}, "method='forrest' is not one of .*; did you mean 'forest'"),
         ({"bins": 3}, r"bins is for the grid.*method='grid'"),
         ({"rule": "paper", "delta": 0}, "rule is for the tree and delta for the forest"),
         (
@@ -49,7 +51,7 @@ def test_options_that_do_not_go_together_are_named(options: dict[str, Any], mess
 
 
 def test_what_is_no_schema_is_refused() -> None:
-    for ask in (lambda: sp.synthesize(NUMBERS_TABLE, {"x": sp.Real(0, 1)}), lambda: default_synthesizer(None)):
+    for ask in (lambda: sp.synthesize(NUMBERS_TABLE, 42), lambda: default_synthesizer(None)):
         with pytest.raises(SchemaError, match="not a Schema"):
             ask()
 

@@ -132,7 +132,19 @@ def test_conditions_on_categories(column, wanted, places):
         (np.False_, {0}),
         ([True, False], {0, 1}),
         ([np.True_], {1}),
+        (1, {1}),
+        (0, {0}),
+        (1.0, {1}),
+        (np.int64(1), {1}),
+        (np.float32(0), {0}),
+        (pa.scalar(1), {1}),
+        (np.array(1), {1}),
+        ("true", {1}),
+        ("False", {0}),
+        (np.str_("TRUE"), {1}),
+        ([1, 0], {0, 1}),
         (None, {"null"}),
+        (pd.NA, {"null"}),
     ],
 )
 def test_conditions_on_truth(wanted, places):
@@ -148,7 +160,7 @@ def test_conditions_on_truth(wanted, places):
         (INTEGER, (105, 103), "105 is above 103; swap the two"),
         (INTEGER, (1, 2, 3), r"takes a range as \(low, high\)"),
         (INTEGER, 103.5, "holds whole numbers, and 103.5 is none"),
-        (INTEGER, "103", "is of type integer, which '103' is not"),
+        (INTEGER, "103", "is of type integer, which '103' is not; write numbers without quotes"),
         (INTEGER, True, "is of type integer, which True is not"),
         (INTEGER, date(2020, 1, 4), "is of type integer, which"),
         (INTEGER, [], "cannot be any of"),
@@ -178,9 +190,15 @@ def test_conditions_on_truth(wanted, places):
         (LIST, pl.Series(["a"]), "and not a Series"),
         (LIST, [["a"]], r"\['a'\] is not a value"),
         (LIST, b"a", "b'a' is not a value"),
-        (sp.Boolean(), np.int64(1), "1 is not a value"),
+        (sp.Boolean(), np.int64(2), "2 is not a value of column 'v'; say True or False"),
+        (sp.Boolean(), Decimal("sNaN"), "is not a value"),
+        (sp.Boolean(), pd.Timestamp("2020-01-04"), "is not a value"),
         (sp.Integer(100, 119), None, "is never null"),
-        (REAL, [1.0, 2.0], "is real; ask for one value or a range"),
+        (
+            REAL,
+            [1.0, 2.0],
+            r"is real, and a list stands for .* one by one; .* range \(low, high\): \(1.0, 2.0\)",
+        ),
         (REAL, 21.0, "is never 21.0"),
         (REAL, (5.0, 1.0), "5.0 is above 1.0"),
         (REAL, float("nan"), "is never nan"),
@@ -193,8 +211,12 @@ def test_conditions_on_truth(wanted, places):
         (LIST, [], "is never"),
         (LIST, 1, "1 is not a value"),
         (sp.Category(list(range(20))), True, "True is not a value"),
-        (sp.Boolean(), 1, "1 is not a value"),
-        (sp.Boolean(), "yes", "'yes' is not a value"),
+        (sp.Boolean(), 0.5, "0.5 is not a value"),
+        (sp.Boolean(), "yes", "'yes' is not a value of column 'v'; say True or False"),
+        (sp.Category(["red", "green"]), "Red", "'Red' is not a value of column 'v'; did you mean 'red'"),
+        (sp.Category(["1", "2"]), 1, "1 is not a value of column 'v'; did you mean '1'"),
+        (sp.Category([1, 2]), "1", "'1' is not a value of column 'v'; did you mean 1"),
+        (REAL, Decimal("sNaN"), "is never"),
     ],
     ids=short,
 )
@@ -304,7 +326,15 @@ def test_a_share_of_the_second_of_two():
     law = [0.6, 0.1, 0.3]
     assert shares_of(sp.Boolean(nullable=True), model, 0.25, law) == pytest.approx([0.75, 0.25, 0])
     assert shares_of(sp.Category(["no", "yes"], nullable=True), model, 0.5, law) == pytest.approx([0.5, 0.5, 0])
-    assert shares_of(sp.Boolean(nullable=True), model, {True: 0.5, False: 0.5}, law) == pytest.approx([0.5, 0.5, 0])
+    for asked in (
+        {True: 0.4, False: 0.6},
+        {1: 0.4, 0: 0.6},
+        {np.int64(1): 0.4, np.False_: 0.6},
+        {"true": np.float32(0.4), "False": Fraction(3, 5)},
+        Decimal("0.4"),
+        np.float64(0.4),
+    ):
+        assert shares_of(sp.Boolean(nullable=True), model, asked, law) == pytest.approx([0.6, 0.4, 0]), asked
 
 
 @pytest.mark.parametrize(
@@ -326,6 +356,11 @@ def test_a_share_of_the_second_of_two():
         (sp.Category([*"abcd"]), {"a": "1"}, "'1' is not a share"),
         (sp.Category([*"abcd"]), {"a": float("nan"), "b": 1}, "nan is not a share"),
         (sp.Category([*"abcd"]), {}, "add up to 0"),
+        (sp.Category([*"abcd"]), {"A": 1.0}, "'A' is not a value of column 'v'; did you mean 'a'"),
+        (sp.Category([1, 2, 3, 4]), {True: 1.0}, "True is not a value of column 'v'"),
+        (sp.Boolean(), {2: 1.0}, "2 is not a value of column 'v'; say True or False"),
+        (sp.Boolean(), {"true": 0.5, True: 0.5}, "True of column 'v' is given two shares; give one"),
+        (sp.Boolean(), Decimal("sNaN"), "is not a share"),
     ],
     ids=short,
 )
@@ -398,7 +433,10 @@ def test_balance_and_condition_together(forest):
         ({"where": {"colour": "red"}}, "where: 'colour' is not a column"),
         ({"balance": {"colour": 0.5}}, "balance: 'colour' is not a column"),
         ({"where": {"flag": True}, "balance": {"flag": 0.5}}, "'flag' is in where and in balance"),
-        ({"placement": "centre"}, "'placement' is not an option"),
+        ({"placement": "centre"}, r"sample\(\) has no option 'placement' .* are n_rows, seed, frame, where, balance"),
+        ({"wher": {"kind": "a"}}, "has no option 'wher' .*; did you mean 'where'"),
+        ({"where": {"Kind": "a"}}, "where: 'Kind' is not a column that the model knows; did you mean 'kind'"),
+        ({"balance": {"flags": 0.5}}, "balance: 'flags' is not a column .*; did you mean 'flag'"),
         ({"where": {"kind": "z"}}, "'z' is not a value of column 'kind'"),
         ({"where": {"kind": pd.Series(["a"])}}, "column 'kind' takes a value, .* and not a Series"),
         ({"n_rows": 2**70}, r"n_rows is 2\^70 or more, and above 2\^40 nothing is drawn at once; ask for fewer"),

@@ -325,7 +325,10 @@ def test_unknown_placements_and_options_are_named(fitted) -> None:
     for bad in ("tilted", "somewhere"):
         with pytest.raises(ParameterError, match=r"placement=.*'fitted', 'uniform', 'centre'"):
             fitted.sample(5, placement=bad)
-    with pytest.raises(ParameterError, match=r"'colour' is not an option of a release of .* leaves"):
+    with pytest.raises(
+        ParameterError,
+        match=r"sample\(\) has no option 'colour' for .* leaves; its options are n_rows, seed, frame, placement",
+    ):
         fitted.sample(5, colour="red")
     with pytest.raises(ParameterError, match="'colour'"):
         fitted.weighted_points(colour="red")

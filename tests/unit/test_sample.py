@@ -114,6 +114,41 @@ def test_bad_placement_and_frame(fitted):
         fitted.weighted_points(frame="excel")
 
 
+def test_num_rows_is_the_number_of_rows(square, fitted):
+    """As other libraries call it, in a model, in a release and in one call; both names at once are refused."""
+    assert np.array_equal(fitted.sample(num_rows=7, seed=1), fitted.sample(7, seed=1))
+    assert len(fitted.release_.sample(num_rows=0)) == 0
+    assert len(fitted.sample(5, num_rows=None)) == 5
+    assert len(sp.synthesize(*square, num_rows=4)) == 4
+    for both in (lambda: fitted.sample(5, num_rows=5), lambda: sp.synthesize(*square, n_rows=5, num_rows=5)):
+        with pytest.raises(ParameterError, match="n_rows and num_rows are both given"):
+            both()
+    with pytest.raises(ParameterError, match="n_rows='4' is not a whole number"):
+        sp.synthesize(*square, num_rows="4")
+
+
+@pytest.mark.parametrize(
+    ("wrong", "hint"),
+    [
+        ("n_row", "; did you mean 'n_rows'?"),
+        ("n", "; did you mean 'n_rows'?"),
+        ("random_state", "; did you mean 'seed'?"),
+        ("placment", "; did you mean 'placement'?"),
+        ("where", "; conditions are for forests: fit with sp.ForestSynthesizer, or filter the rows"),
+        ("colour", ""),
+    ],
+)
+def test_unknown_options_list_the_options(fitted, wrong, hint):
+    """What this kind of release has, and what was probably meant."""
+    with pytest.raises(ParameterError) as caught:
+        fitted.sample(5, **{wrong: 1})
+    told = str(caught.value)
+    assert told.startswith(f"sample() has no option {wrong!r} for a release of ")
+    assert told.endswith(f"; its options are n_rows, seed, frame, placement{hint}")
+    with pytest.raises(ParameterError, match=r"weighted_points\(\) has no .*; its options are frame, placement"):
+        fitted.weighted_points(**{wrong: 1})
+
+
 def test_the_kind_of_table_can_be_chosen(fitted):
     """Any supported kind of table holds the same rows."""
     rows = fitted.sample(50, seed=1)

@@ -158,6 +158,17 @@ def test_bad_category_lists(values, message):
         sp.Category(values)
 
 
+def test_category_lists_of_numpy():
+    """Strings and whole numbers of numpy are those of Python; booleans and floats are refused with what to use."""
+    assert sp.Category(np.array(["b", "a"])) == sp.Category(["b", "a"])
+    assert sp.Category([np.str_("b"), "a"]) == sp.Category(["b", "a"])
+    assert sp.Category(np.arange(3, dtype=np.int8)) == sp.Category([0, 1, 2])
+    assert type(sp.Category(np.arange(3)).values[0]) is int
+    for wrong in (np.array([True, False]), np.array([0.5, 1.5])):
+        with pytest.raises(SchemaError, match=r"all whole numbers; use Boolean\(\)"):
+            sp.Category(wrong)
+
+
 def test_category_keeps_its_order():
     """Neighbours in the list are neighbours in the tree, so the order is part of the column."""
     assert sp.Category(["b", "a"]).values == ("b", "a")

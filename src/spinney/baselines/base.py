@@ -25,7 +25,7 @@ from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger
 from spinney.release.model import Release
 from spinney.schema.columns import Bounded, Integer, Real
-from spinney.schema.table import Schema
+from spinney.schema.table import Schema, SchemaLike, as_schema
 from spinney.synthesizers.front_door import FrontDoor
 from spinney.synthesizers.settings import checked_entropy, checked_ledger, warn_of_weak_promise
 
@@ -58,12 +58,15 @@ class Baseline(FrontDoor, ABC):
     def _release(self, table: Table, budget: Budget) -> Release:
         """Add up the rows, charge before noise meets a sum, and return what may be published."""
 
-    def fit(self, frame: Any, schema: Schema, *, ledger: Ledger | None = None, entropy: Entropy | None = None) -> Self:
+    def fit(
+        self, frame: Any, schema: SchemaLike, *, ledger: Ledger | None = None, entropy: Entropy | None = None
+    ) -> Self:
         """Spend (epsilon, delta) on a private table.
 
         Args:
             frame: a pandas, polars or pyarrow table, or a numeric numpy array with the schema's columns in order.
-            schema: what is public about the table; all bounds stated.
+            schema: what is public about the table, all bounds stated: a `Schema`, the path of a schema file, or a
+                dictionary of columns.
             ledger: an account shared by several releases of the same people; by default a new one for this fit.
             entropy: leave it out. Tests and figures may pass `UnsafeSeededEntropy`, which brands the release.
         """
@@ -71,6 +74,7 @@ class Baseline(FrontDoor, ABC):
         epsilon, delta, unit = parse_epsilon(self.epsilon), parse_delta(self.delta), Unit.parse(self.unit)
         if delta == 0:
             raise ParameterError("delta=0 is not possible with Gaussian noise; give a small one such as '1e-6'")
+        schema = as_schema(schema)
         table = open_table(frame, schema)
         self._refuse_forest_only(schema)
         if unit.n_is_public and table.n_rows == 0:

@@ -31,6 +31,7 @@ from spinney.privacy.ledger import NotPrivate
 from spinney.release.generator import GeneratorRelease, class_count, first_class
 from spinney.schema.columns import Boolean, Bounded, Category, Integer
 from spinney.schema.table import Schema
+from spinney.suggest import did_you_mean
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -233,7 +234,7 @@ def _class_numbers(table: Table, target: str) -> Integers:
 
 def _check_target(schema: Schema, target: Any) -> None:
     if not isinstance(target, str) or target not in schema:
-        raise SchemaError(f"target={target!r} is not a column of the schema")
+        raise SchemaError(f"target={target!r} is not a column of the schema{did_you_mean(target, schema)}")
     column = schema[target]
     if not isinstance(column, (Boolean, Category, Integer)) or column.nullable:
         raise SchemaError(f"target={target!r} is not a Boolean, Category or Integer column without nulls")
@@ -274,7 +275,8 @@ def _parsed_lengths(bandwidth: Any, names: list[str]) -> Floats:
         return np.full(len(names), parse_length(bandwidth, "bandwidth"))
     for name in bandwidth:
         if name not in names:
-            raise ParameterError(f"bandwidth names {name!r}, which is not a column beside the target")
+            hint = did_you_mean(name, names)
+            raise ParameterError(f"bandwidth names {name!r}, which is not a column beside the target{hint}")
     for name in names:
         if name not in bandwidth:
             raise ParameterError(f"bandwidth does not name column {name!r}; give it an entry")

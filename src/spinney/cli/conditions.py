@@ -1,6 +1,6 @@
 """Conditions on rows as texts: `--where "age=30..40"` and `--balance "kind=a:0.2,b:0.8"`.
 
-    NAME=VALUE          one value; a date or time in ISO form, a truth value as true or false
+    NAME=VALUE          one value; a date or time in ISO form, a boolean as true or false, 1 or 0
     NAME=LOW..HIGH      a range of numbers, dates or times, both ends included; an end left out is the column's own
     NAME=A,B,C          any of several values; one that holds a comma is quoted, as in a CSV
     NAME=null           no value
@@ -23,10 +23,11 @@ from spinney.errors import ParameterError
 from spinney.privacy.budget import parse_fraction
 from spinney.schema.columns import Boolean, Bounded, Category, Column, Identifier, Number
 from spinney.schema.table import Schema
+from spinney.suggest import did_you_mean
 
 _NULL = "null"
 _RANGE = ".."
-_TRUTH = {"true": True, "false": False}
+_BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 
 
 def parse_where(texts: Iterable[str], schema: Schema) -> dict[str, Any]:
@@ -55,7 +56,10 @@ def _by_column(texts: Iterable[str], option: str, schema: Schema) -> list[tuple[
             raise ParameterError(f"{option} {text!r} has no equals sign; write NAME=VALUE, with the name of a column")
         names = [name for name in schema if text.startswith(f"{name}=")]
         if not names:
-            raise ParameterError(f"{option} {text!r}: {text.partition('=')[0]!r} is not a column of the release")
+            wrong = text.partition("=")[0]
+            raise ParameterError(
+                f"{option} {text!r}: {wrong!r} is not a column of the release{did_you_mean(wrong, schema)}"
+            )
         name = max(names, key=len)
         if isinstance(schema[name], Identifier):
             raise ParameterError(f"{option} {text!r}: column {name!r} is an identifier, which is made afresh")
@@ -106,12 +110,13 @@ def _value(name: str, column: Column, text: str, option: str) -> Any:
             for value in column.values:
                 if str(value) == spelling:
                     return value
-        raise ParameterError(f"{option}: {text!r} is not a value of column {name!r}")
+        hint = did_you_mean(text, map(str, column.values))
+        raise ParameterError(f"{option}: {text!r} is not a value of column {name!r}{hint}")
     text = text.strip()
     if isinstance(column, Boolean):
-        if text.lower() not in _TRUTH:
+        if text.lower() not in _BOOLEANS:
             raise ParameterError(f"{option}: column {name!r} takes true or false, and not {text!r}")
-        return _TRUTH[text.lower()]
+        return _BOOLEANS[text.lower()]
     if isinstance(column, Number):
         number = _number(text)
         if number is None:

@@ -18,7 +18,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.engines.objects import LARGEST_INTEGER
+from spinney.engines.objects import LARGEST_INTEGER, NOT_A_BOOLEAN, NOT_LISTED
 from spinney.engines.states import Cut
 from spinney.schema.columns import Boolean, Category, Column, Integer, Real
 from spinney.schema.lattice import Axis, Lattice
@@ -64,9 +64,9 @@ def category_key(column: Category, value: nw.Expr, dtype: Any) -> nw.Expr:
 def complaint(column: Column) -> str:
     """What is the matter with a value that is there but cannot be read; the same words as for a table in memory."""
     if isinstance(column, Category):
-        return "some value is not in the schema's list of values; add it to the list or recode the column"
+        return NOT_LISTED
     if isinstance(column, Boolean):
-        return "some value is neither true nor false"
+        return NOT_A_BOOLEAN
     if isinstance(column, Integer):
         return "some value is not a whole number; use Real for this column"
     return f"some value cannot be read as {column.type_name}; clean the column or change its type"

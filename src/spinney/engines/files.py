@@ -12,7 +12,7 @@ import glob
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from typing import Any
 
@@ -25,8 +25,9 @@ from spinney.engines.csv_reader import count_csv, csv_pieces, csv_types
 from spinney.engines.frames import FrameKind, Table, open_table
 from spinney.engines.lazy import duckdb_batches, polars_batches, told
 from spinney.engines.paths import Paths, is_parquet, list_files
+from spinney.engines.redacted import redacted
 from spinney.engines.stream import PIECE_BYTES, Piece, StreamSource, read_ahead
-from spinney.errors import FileError, InputError, ParameterError, SchemaError, SpinneyError
+from spinney.errors import FileError, InputError, ParameterError, raise_alone
 from spinney.schema.columns import Category
 from spinney.schema.table import Schema
 
@@ -110,7 +111,7 @@ class TableFile(ABC):
 
     def _compare(self) -> None:
         if _mark(self.path) != self._mark:
-            raise InputError("the file changed while it was read; read it when nothing writes to it")
+            raise_alone(InputError("the file changed while it was read; read it when nothing writes to it"))
 
 
 class ParquetFile(TableFile):
@@ -262,16 +263,12 @@ def _mark(path: str) -> tuple[int, int, int]:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-@contextmanager
-def reading(path: str) -> Iterator[None]:
+def reading(path: str) -> AbstractContextManager[None]:
     """Errors of the file readers as ours, with the file's name; what they say about the content stays out."""
-    try:
-        yield
-    except (InputError, SchemaError) as err:
-        raise type(err)(f"{path!r}: {err}") from None
-    except (SpinneyError, MemoryError):
-        raise
-    except (pa.ArrowException, OSError) as err:
-        if isinstance(err, OSError) and err.strerror:
-            raise FileError(f"{path!r} cannot be read: {err.strerror}") from None
-        raise InputError(f"{path!r} is damaged, or not in the format that its ending says") from None
+    return redacted(lambda err: _unreadable(path, err), at=repr(path))
+
+
+def _unreadable(path: str, err: BaseException) -> InputError | FileError:
+    if isinstance(err, OSError) and err.strerror:
+        return FileError(f"{path!r} cannot be read: {err.strerror}")
+    return InputError(f"{path!r} is damaged, or not in the format that its ending says")

@@ -17,10 +17,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from spinney.engines.objects import LARGEST_INTEGER, convert_objects
-from spinney.errors import InputError, SchemaError
+from spinney.engines.described import check_names, fits, misfit
+from spinney.engines.objects import LARGEST_INTEGER, NOT_A_BOOLEAN, NOT_LISTED
+from spinney.engines.redacted import redacted
+from spinney.engines.strings import is_string, parse_strings, read_objects
+from spinney.errors import InputError, SchemaError, raise_alone
 from spinney.schema.columns import Boolean, Category, Column, Date, Datetime, Identifier, Integer, Real
-from spinney.schema.table import Schema
+from spinney.schema.table import Schema, as_schema
 
 FrameKind = Literal["pandas", "polars", "pyarrow", "numpy"]
 
@@ -54,24 +57,28 @@ class Table:
         column = self.schema[name]
         if isinstance(column, Identifier):
             raise SchemaError(f"column {name!r} is an identifier, whose values are never read; leave it out")
-        try:
+        at, kind = f"column {name!r}", column.type_name
+        with redacted(
+            lambda _: InputError(f"{at}: some value cannot be read as {kind}; clean the column or change its type"),
+            at=at,
+        ):
             if isinstance(column, Real):
                 return Physical(_floats(self._column(name)))
             return _CONVERT[type(column)](self._column(name), column)
-        except InputError as err:
-            raise InputError(f"column {name!r}: {err}") from None
-        except (pa.ArrowException, ValueError, TypeError, OverflowError):
-            # The cause quotes values of the table, so it stays out of the chain.
-            raise InputError(
-                f"column {name!r}: some value cannot be read as {column.type_name}; clean the column or change its type"
-            ) from None
 
 
 def open_table(frame: Any, schema: Schema) -> Table:
     """The frame as a `Table`, after checking that it has exactly the schema's columns, with fitting types."""
-    if not isinstance(schema, Schema):
-        raise SchemaError(f"schema is a {type(schema).__name__}, not a Schema; make one with sp.Schema({{...}})")
-    return _open_array(frame, schema) if isinstance(frame, np.ndarray) else _open_frame(frame, schema)
+    schema = as_schema(schema)
+    if isinstance(frame, np.ndarray):
+        return _open_array(frame, schema)
+    with redacted(
+        lambda err: InputError(
+            f"the {type(frame).__name__} cannot be opened as a table ({type(err).__name__}); "
+            "convert it to a plain pandas, polars or pyarrow table"
+        )
+    ):
+        return _open_frame(frame, schema)
 
 
 def _open_array(array: NDArray[Any], schema: Schema) -> Table:
@@ -82,7 +89,9 @@ def _open_array(array: NDArray[Any], schema: Schema) -> Table:
     if array.ndim != 2 or array.shape[1] != len(schema):
         raise SchemaError(f"an array of shape {array.shape} does not have the schema's {len(schema)} columns")
     if array.dtype.kind not in "fiub":
-        raise SchemaError(f"an array of dtype {array.dtype} is not numeric; pass a data frame for other types")
+        # Fields of a structured array may be anything, so that only the kind of the type is named.
+        kind = array.dtype.type.__name__
+        raise SchemaError(f"an array of dtype {kind} is not numeric; pass a data frame for other types")
     position = {name: index for index, name in enumerate(schema)}
     for name, column in schema.items():
         if isinstance(column, Identifier) and column.is_text:
@@ -104,11 +113,13 @@ def _open_frame(frame: Any, schema: Schema) -> Table:
         wrapped = nw.from_native(frame, eager_only=True)
         names = list(wrapped.columns)
     except TypeError:
-        raise InputError(
-            f"a {type(frame).__name__} is not a table; pass a pandas, polars or pyarrow table or a numpy array"
-        ) from None
+        raise_alone(
+            InputError(
+                f"a {type(frame).__name__} is not a table; pass a pandas, polars or pyarrow table or a numpy array"
+            )
+        )
     except nw.exceptions.DuplicateError:
-        raise InputError("the table has two columns of the same name; rename one") from None
+        raise_alone(InputError("the table has two columns of the same name; rename one"))
     kind: FrameKind
     implementation = wrapped.implementation
     if implementation.is_pandas():
@@ -119,57 +130,37 @@ def _open_frame(frame: Any, schema: Schema) -> Table:
         kind = "pyarrow"
     else:
         raise InputError(f"tables of {implementation} are not supported; convert to pandas, polars or pyarrow")
-    for name in names:
-        if name not in schema:
-            raise SchemaError(f"column {name!r} is in the table but not in the schema; describe it or drop it")
+    check_names(names, schema, index=getattr(getattr(frame, "index", None), "names", None) or ())
     opened: dict[str, tuple[Any, bool]] = {}  # small tables come by the thousand, so that nothing is looked up twice
     for name, column in schema.items():
-        if name not in names:
-            raise SchemaError(
-                f"column {name!r} is in the schema but not in the table; add it or take it out of the schema"
-            )
         if isinstance(column, Identifier):  # of any type: nothing will look at it
             continue
         series = wrapped[name]
         dtype = series.dtype
-        opened[name] = series, _is_object(frame, name, dtype)
+        opened[name] = series, _is_object(frame, name, dtype, column)
         if not opened[name][1] and not fits(dtype, column):
-            raise SchemaError(
-                f"column {name!r} has type {dtype} in the table, which does not fit {column.type_name} ({column!r}); "
-                "change the schema or convert the column"
-            )
+            raise misfit(name, dtype, column)
 
     def values(name: str) -> Any:
         series, is_object = opened[name]
-        return convert_objects(series.to_list(), schema[name]) if is_object else series
+        if is_object:
+            return read_objects(series.to_list(), schema[name])
+        if schema[name].is_text or not isinstance(series.dtype, (nw.String, nw.Categorical, nw.Enum)):
+            return series
+        array = _arrow(series)
+        return parse_strings(array, schema[name]) if is_string(array.type) else array
 
     return Table(kind, len(wrapped), schema, values)
 
 
-def _is_object(frame: Any, name: str, dtype: Any) -> bool:
+def _is_object(frame: Any, name: str, dtype: Any, column: Column) -> bool:
     """Whether a column holds Python objects, of which each may be of its own type."""
-    return isinstance(dtype, nw.Object) or getattr(frame[name], "dtype", None) == np.dtype(object)
-
-
-def fits(dtype: Any, column: Column) -> bool:
-    """Whether values of this dtype can be meant by this column type, without looking at them."""
-    if dtype.is_numeric():
-        # A column of floats may be all null, whatever is meant by it.
-        return not isinstance(column, (Date, Datetime)) and (dtype.is_float() or not column.is_text)
-    if isinstance(dtype, nw.Boolean):
-        return isinstance(column, Boolean)
-    if isinstance(dtype, nw.String):
-        return column.is_text
-    if isinstance(dtype, (nw.Categorical, nw.Enum)):
-        return isinstance(column, Category)
-    if isinstance(dtype, nw.Date):
-        return isinstance(column, Date)
-    if isinstance(dtype, nw.Datetime):
-        if isinstance(column, Datetime):
-            return (dtype.time_zone is None) == (column.timezone is None)
-        return isinstance(column, Date) and dtype.time_zone is None
-    # Columns of nulls alone are settled when their values are converted.
-    return isinstance(dtype, nw.Unknown)
+    if isinstance(dtype, nw.Object):
+        return True
+    native = getattr(frame[name], "dtype", None)
+    if isinstance(dtype, (nw.Categorical, nw.Enum)) and not column.is_text:  # numbers of one type, unless objects
+        native = getattr(getattr(native, "categories", None), "dtype", None)
+    return isinstance(native, np.dtype) and native == np.dtype(object)
 
 
 # ------------------------------------------------------------------------------------------------- conversion
@@ -177,18 +168,19 @@ def fits(dtype: Any, column: Column) -> bool:
 
 def _arrow(series: Any, *, decode: bool = True) -> Any:
     """A column as one arrow array, by default without a dictionary."""
-    if isinstance(series, pa.Array):
-        return series.dictionary_decode() if decode and pa.types.is_dictionary(series.type) else series
     if isinstance(series, np.ndarray):
         return pa.array(series, from_pandas=True)
-    array = series.to_arrow()
+    array = series if isinstance(series, pa.Array) else series.to_arrow()
     if isinstance(array, pa.ChunkedArray):
         array = array.combine_chunks()
-    return array.dictionary_decode() if decode and pa.types.is_dictionary(array.type) else array
+    if not (decode and pa.types.is_dictionary(array.type)):
+        return array
+    if pa.types.is_string_view(array.type.value_type):  # arrow takes nothing out of these
+        array = pa.DictionaryArray.from_arrays(array.indices, array.dictionary.cast(pa.large_string()))
+    return array.dictionary_decode()
 
 
 _NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean)
-_TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 
 
 def _only(kinds: tuple[Callable[[Any], bool], ...], array: Any) -> Any:
@@ -260,7 +252,7 @@ def _truth_values(series: Any, _: Column) -> Physical:
         return _with_mask(array.cast(pa.int8()))
     numbers = _with_mask(_whole_numbers(series))
     if ((numbers.values != 0) & (numbers.values != 1)).any():
-        raise InputError("some value is neither true nor false")
+        raise InputError(NOT_A_BOOLEAN)
     return numbers
 
 
@@ -285,7 +277,7 @@ def _texts(series: Any) -> Any:
     array = _arrow(series)
     if pa.types.is_floating(array.type):
         array = pc.if_else(pc.is_nan(array), pa.scalar(None, array.type), array)
-    return _only(_TEXTS, array).cast(pa.string())
+    return _only((is_string,), array).cast(pa.string())
 
 
 def _positions(series: Any, column: Column) -> Physical:
@@ -300,7 +292,7 @@ def _positions(series: Any, column: Column) -> Physical:
         found = found.take(stored.indices)
         is_missing = pc.fill_null(is_missing.take(stored.indices), True)
     if found.null_count > (pc.sum(is_missing).as_py() or 0):
-        raise InputError("some value is not in the schema's list of values; add it to the list or recode the column")
+        raise InputError(NOT_LISTED)
     return _with_mask(found)
 
 

@@ -10,7 +10,7 @@ be there twice (`named.py`).
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing
 from typing import Any
 from weakref import WeakSet
 
@@ -18,8 +18,9 @@ import pyarrow as pa
 
 from spinney.engines.frames import FrameKind, open_table
 from spinney.engines.named import dataset_reads, duckdb_reads, polars_reads, refuse_repeated_reads
+from spinney.engines.redacted import redacted
 from spinney.engines.stream import Piece, StreamSource, read_ahead
-from spinney.errors import InputError, SpinneyError
+from spinney.errors import InputError
 from spinney.schema.table import Schema
 
 # Rows of a batch: many enough to count with all cores, few enough to be held whatever the number of columns.
@@ -182,18 +183,8 @@ def _open(
     return StreamSource(kind, schema, pieces, count_rows)
 
 
-@contextmanager
-def told(what: str) -> Iterator[None]:
+def told(what: str) -> AbstractContextManager[None]:
     """Errors of another engine as ours, without what they say; an interrupted query is an interruption."""
-    try:
-        yield
-    except (SpinneyError, MemoryError):
-        raise
-    except BaseException as err:
-        name = type(err).__name__
-        if name == "InterruptException":
-            raise KeyboardInterrupt from None
-        # A panic of a compiled engine is no Exception, and quotes what it stumbled over all the same.
-        if not isinstance(err, Exception) and name != "PanicException":
-            raise
-        raise InputError(f"{what} could not be computed ({name}); run it by itself to see why") from None
+    return redacted(
+        lambda err: InputError(f"{what} could not be computed ({type(err).__name__}); run it by itself to see why")
+    )

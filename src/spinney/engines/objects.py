@@ -23,6 +23,15 @@ from spinney.schema import columns
 # Whole numbers beyond this are moved to it, which is outside all bounds that a schema may state.
 LARGEST_INTEGER = 2**62
 
+# What is told of values, here and wherever else a table is read.
+NOT_A_BOOLEAN = (
+    "some value is neither true nor false; convert the column first (pandas: .map({'yes': True, 'no': False}))"
+)
+NOT_LISTED = (
+    "some value is not in the schema's list of values; add it to the list or recode the column, and mind capitals and "
+    "spaces (pandas: .str.strip())"
+)
+
 
 def convert_objects(values: Iterable[Any], column: columns.Column) -> pa.Array:
     """The values as an arrow array of the column's physical type; missing ones are null."""
@@ -76,7 +85,7 @@ def _whole(value: Any) -> int | None:
 
 def _truth(value: Any) -> bool:
     if not (isinstance(value, (bool, np.bool_, Real)) and value in (0, 1)):
-        raise InputError("some value is neither true nor false")
+        raise InputError(NOT_A_BOOLEAN)
     return bool(value)
 
 
@@ -107,5 +116,7 @@ def _moment(value: Any, *, is_aware: bool) -> datetime:
 
 def _text(value: Any) -> str:
     if not isinstance(value, str):
-        raise InputError("some value is not a text")
-    return str(value)
+        raise InputError(
+            "some value is not a string; list the values as numbers, Category([1, 2]), or convert the column to strings"
+        )
+    return str.__str__(value)  # a subclass may have a __str__ of its own

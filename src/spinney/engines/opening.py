@@ -17,8 +17,9 @@ from spinney.engines.frames import open_table
 from spinney.engines.memory import MemorySource
 from spinney.engines.source import Source
 from spinney.engines.stream import StreamSource
-from spinney.errors import InputError, MissingExtraError, ParameterError, SchemaError, raise_alone
-from spinney.schema.table import Schema
+from spinney.errors import InputError, MissingExtraError, ParameterError, raise_alone
+from spinney.schema.table import Schema, as_schema
+from spinney.suggest import did_you_mean
 
 ENGINES = ("polars", "duckdb", "spark", "memory")
 
@@ -48,9 +49,9 @@ _TABLES = (
 def open_source(frame: Any, schema: Schema, *, engine: str | None = None) -> Source:
     """The table behind the right engine, once it is known to have exactly the schema's columns, with fitting types."""
     if engine is not None and engine not in ENGINES:
-        raise ParameterError(f"engine={engine!r} is not one of {', '.join(map(repr, ENGINES))}; or leave it out")
-    if not isinstance(schema, Schema):
-        raise SchemaError(f"schema is a {type(schema).__name__}, not a Schema; make one with sp.Schema({{...}})")
+        hint = did_you_mean(engine, ENGINES)
+        raise ParameterError(f"engine={engine!r} is not one of {', '.join(map(repr, ENGINES))}; or leave it out{hint}")
+    schema = as_schema(schema)
     frame = nw.to_native(frame, pass_through=True)
     what = holder_of(frame)
     if engine is not None and engine not in _GOES_WITH[what]:
@@ -158,7 +159,8 @@ def _open_spark(frame: Any, schema: Schema) -> Source:
             frame = frames[0] if len(frames) == 1 else session.read.parquet(*paths)
         return SparkSource(frame, schema)
     if type(frame).__module__.startswith("pyspark.pandas"):  # the pandas manner of writing Spark
-        frame = frame.to_spark()
+        with told("the frame of pyspark.pandas"):
+            frame = frame.to_spark()
     source = SparkSource(frame, schema)
     refuse_repeated_reads(spark_reads(frame))
     return source

@@ -13,24 +13,26 @@ from __future__ import annotations
 
 import math
 from collections.abc import Generator, Iterator, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager
 from importlib.util import find_spec
 from typing import Any
 
 import narwhals as nw
 import pyarrow as pa
 
-from spinney.engines.frames import FrameKind, fits
+from spinney.engines.described import check_names, fits, misfit, type_error
+from spinney.engines.frames import FrameKind
 from spinney.engines.kept import Account, KeptCells
 from spinney.engines.queries import Frame, Rows, bytes_of_cell, plain
+from spinney.engines.redacted import redacted
 from spinney.engines.source import Source
 from spinney.engines.spill import SpilledRuns, memory_limit, merge_runs
 from spinney.engines.states import Cut, StateRows, states_array
-from spinney.errors import InputError, SchemaError
+from spinney.errors import InputError
 from spinney.partition.counting import counts_type
 from spinney.partition.counts import CellCounts
 from spinney.progress import progress
-from spinney.schema.columns import Category, Column, Date, Datetime, Identifier, Real
+from spinney.schema.columns import Boolean, Category, Column, Date, Datetime, Identifier, Integer, Real
 from spinney.schema.lattice import Lattice
 from spinney.schema.table import Schema
 
@@ -43,6 +45,14 @@ _LARGEST_PART = 1 << 29
 _BUCKETS_A_PART = 4
 _DAY = 86_400_000_000
 _HOUR, _MINUTE, _SECOND = 3_600_000_000, 60_000_000, 1_000_000
+_SPARK_CASTS: dict[type[Column], str] = {
+    Date: "for example with to_date(column, format)",
+    Datetime: "for example with to_timestamp_ntz(column, format), or with to_timestamp where the schema has a zone",
+    Boolean: 'for example with expr("try_cast(column AS boolean)")',
+    Integer: 'for example with expr("try_cast(column AS bigint)")',
+    Category: 'for example with expr("try_cast(column AS bigint)")',
+    Real: 'for example with expr("try_cast(column AS double)")',
+}
 
 
 class SparkSource(Source):
@@ -189,24 +199,22 @@ def _checked_types(frame: Any, schema: Schema) -> dict[str, Any]:
     names = list(frame.columns)
     if len(set(names)) < len(names):
         raise InputError("the table has two columns of the same name; rename one")
-    for name in names:
-        if name not in schema:
-            raise SchemaError(f"column {name!r} is in the table but not in the schema; describe it or drop it")
+    check_names(names, schema)
     numbered = frame.toDF(*(str(index) for index in range(len(names))))
     dtypes = dict(zip(names, nw.from_native(numbered).collect_schema().values(), strict=True))
     types = dict(zip(names, (field.dataType for field in frame.schema.fields), strict=True))
     for name, column in schema.items():
-        if name not in types:
-            raise SchemaError(
-                f"column {name!r} is in the schema but not in the table; add it or take it out of the schema"
-            )
         if isinstance(column, Identifier) or types[name].typeName() == "void":
             continue
-        if isinstance(dtypes[name], nw.Unknown) or not fits(dtypes[name], column):
-            raise SchemaError(
-                f"column {name!r} has type {types[name].simpleString()} in the table, which does not fit "
-                f"{column.type_name} ({column!r}); change the schema or convert the column"
-            )
+        dtype, kind = dtypes[name], types[name].typeName()
+        if isinstance(dtype, nw.String) and not column.is_text:
+            # Spark's own parsing of strings is not ours, and engines must agree to the last bit.
+            remedy = f"Spark's strings are not parsed: convert the column first, {_SPARK_CASTS[type(column)]}"
+            raise type_error(name, kind, column, remedy)
+        if isinstance(dtype, nw.Unknown):
+            raise type_error(name, kind, column, "convert it to a number, a string or a date, or drop it")
+        if not fits(dtype, column):
+            raise misfit(name, dtype, column)
     return types
 
 
@@ -278,22 +286,17 @@ def _changed() -> InputError:
     )
 
 
-@contextmanager
-def _quietly(what: str) -> Iterator[None]:
+def _quietly(what: str) -> AbstractContextManager[None]:
     """Our own errors pass; of Spark's only the condition is told, because their messages quote the data."""
-    try:
-        yield
-    except (InputError, SchemaError):
-        raise
-    except Exception as err:
-        condition = _condition(err)
-        raise InputError(
-            f"Spark failed while {what}{condition}; its own log says why. The message is not repeated here because it "
-            "may quote the table"
-        ) from None
+    return redacted(
+        lambda err: InputError(
+            f"Spark failed while {what}{_condition(err)}; its own log says why. The message is not repeated here "
+            "because it may quote the table"
+        )
+    )
 
 
-def _condition(err: Exception) -> str:
+def _condition(err: BaseException) -> str:
     """The name that Spark gives to a kind of error, such as FAILED_READ_FILE.FILE_NOT_EXIST, where it gives one."""
     causes: list[Any] = [err, getattr(err, "java_exception", None)]
     for _ in range(_DEEPEST_CAUSE):

@@ -11,11 +11,13 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
 from typing import IO, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney.engines.redacted import redacted
 from spinney.errors import FileError, ParameterError
 from spinney.partition.counting import Counts, first_above, merge_counted
 from spinney.partition.counts import CellCounts
@@ -126,18 +128,19 @@ class _MergedRun:
         self._counts_file.close()
 
 
-class _spilling:  # noqa: N801  # reads as a statement
+def _spilling() -> AbstractContextManager[None]:
     """Errors of the disk as ours."""
-
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, kind: object, err: BaseException | None, trace: object) -> None:
-        if isinstance(err, OSError):
-            raise FileError(
+    return redacted(
+        lambda err: (
+            FileError(
                 f"cells that do not fit into memory cannot be put into the temporary folder {tempfile.gettempdir()!r}: "
-                f"{err.strerror or err}; set {MEMORY_LIMIT} to more memory, or TMPDIR to a folder with more room"
-            ) from err
+                f"{err.strerror or type(err).__name__}; set {MEMORY_LIMIT} to more memory, or TMPDIR to a folder with "
+                "more room"
+            )
+            if isinstance(err, OSError)
+            else None
+        )
+    )
 
 
 def _write(file: IO[bytes], array: NDArray[Any]) -> None:

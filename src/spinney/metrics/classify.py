@@ -21,7 +21,8 @@ from spinney.errors import InputError, MissingExtraError, ParameterError, Schema
 from spinney.metrics.points import Floats
 from spinney.schema.columns import Boolean, Category, Integer
 from spinney.schema.lattice import integer_bounds
-from spinney.schema.table import Schema
+from spinney.schema.table import Schema, SchemaLike, as_schema
+from spinney.suggest import did_you_mean
 
 Truths = NDArray[np.bool_]  # (n,)
 
@@ -55,7 +56,7 @@ _DP_MERF_OPTIONS: dict[str, dict[str, Any]] = {
 def train_on_synthetic(
     real: Any,
     synthetic: Any,
-    schema: Schema,
+    schema: SchemaLike,
     *,
     target: str,
     classifiers: Sequence[str] = CLASSIFIERS,
@@ -74,11 +75,13 @@ def train_on_synthetic(
             predicted labels, on columns as they are, as DP-MERF's code and the paper do, which gives lower areas.
         seed: repeats the same training.
     """
+    schema = as_schema(schema)
     if protocol not in PROTOCOLS:
         raise ParameterError(f"protocol={protocol!r} is not {' or '.join(map(repr, PROTOCOLS))}")
     for name in classifiers:
         if name not in _SETTINGS:
-            raise ParameterError(f"classifiers: {name!r} is not one of {', '.join(CLASSIFIERS)}")
+            hint = did_you_mean(name, CLASSIFIERS)
+            raise ParameterError(f"classifiers: {name!r} is not one of {', '.join(CLASSIFIERS)}{hint}")
     if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)) or seed < 0:
         raise ParameterError(f"seed={seed!r} is not a non-negative whole number")
     tests, learns = open_table(real, schema), open_table(synthetic, schema)
@@ -117,7 +120,7 @@ def _scores(model: Any, protocol: str) -> Callable[[Floats], Any]:
 
 def _check_target(schema: Schema, target: str) -> None:
     if target not in schema:
-        raise SchemaError(f"target={target!r} is not a column of the schema")
+        raise SchemaError(f"target={target!r} is not a column of the schema{did_you_mean(target, schema)}")
     column = schema[target]
     is_binary = isinstance(column, Boolean) or (isinstance(column, Category) and len(column.values) == 2)
     if isinstance(column, Integer) and column.has_bounds:

@@ -20,7 +20,7 @@ from spinney.errors import InputError, ParameterError, SchemaError
 from spinney.metrics.points import Floats, read_shares
 from spinney.schema.columns import Category, Real
 from spinney.schema.lattice import Axis, grid_lattice, integer_bounds
-from spinney.schema.table import Schema
+from spinney.schema.table import Schema, SchemaLike, as_schema
 
 Cells = NDArray[np.int64]  # (n,)
 Key = TypeVar("Key", str, tuple[str, ...])
@@ -32,7 +32,7 @@ _COUNTED = 1 << 22
 def total_variation(
     real: Any,
     synthetic: Any,
-    schema: Schema,
+    schema: SchemaLike,
     *,
     ways: int = 1,
     bins: int | Mapping[str, int] = 16,
@@ -50,6 +50,7 @@ def total_variation(
         real_weights: weights >= 0 of the rows that add up to 1; by default equal.
         synthetic_weights: the same for the synthetic rows.
     """
+    schema = as_schema(schema)
     if isinstance(ways, bool) or ways not in (1, 2, 3):
         raise ParameterError(f"ways={ways!r} is not 1, 2 or 3")
     if ways > len(schema):
@@ -74,7 +75,7 @@ def total_variation(
 def wasserstein(
     real: Any,
     synthetic: Any,
-    schema: Schema,
+    schema: SchemaLike,
     *,
     real_weights: ArrayLike | None = None,
     synthetic_weights: ArrayLike | None = None,
@@ -85,6 +86,7 @@ def wasserstein(
     Categories have no order: theirs is the total variation, the same distance where any two values are 1 apart.
     Nulls: |difference of the shares of nulls| + (smaller share of values) * (distance of the values).
     """
+    schema = as_schema(schema)
     tables = _open(real, synthetic, schema)
     weights = [
         _shares(given, table, name)
@@ -123,7 +125,8 @@ def _cells(table: Table, axis: Axis) -> Cells:
 
 def _missing(name: str) -> InputError:
     return InputError(
-        f"column {name!r} holds a missing or non-finite value; declare it nullable in the schema or clean the table"
+        f"column {name!r} holds a missing or non-finite value; declare it nullable in the schema (nullable=True) or "
+        "clean the table"
     )
 
 

@@ -15,7 +15,9 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spinney.errors import InputError, ParameterError
+from spinney.engines.redacted import redacted
+from spinney.errors import InputError, ParameterError, raise_alone
+from spinney.suggest import listed
 
 Floats = NDArray[np.float64]
 
@@ -75,11 +77,9 @@ def read_pair(
 
 def read_points(points: Any, argument: str) -> Floats:
     """An (n, d) array of finite floats; one dimension may come flat."""
-    try:
+    with redacted(lambda _: InputError(f"{argument} does not hold numbers alone; pass numeric columns")):
         values = np.asarray(points if _columns(points) is None else nw.from_native(points, eager_only=True).to_numpy())
         values = np.ascontiguousarray(values, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{argument} does not hold numbers alone; pass numeric columns") from None
     if values.ndim == 1:
         values = values[:, None]
     if values.ndim != 2 or values.shape[1] == 0:
@@ -108,7 +108,7 @@ def read_gamma(bandwidth: float | None, gamma: float | None) -> float:
     try:
         number = float(value)  # type: ignore[arg-type]  # checked right here
     except (TypeError, ValueError):
-        raise ParameterError(f"{name}={value!r} is not a number") from None
+        raise_alone(ParameterError(f"{name}={value!r} is not a number"))
     if not 0 < number < math.inf:
         raise ParameterError(f"{name}={value!r} is not a positive finite number")
     if gamma is not None:
@@ -127,6 +127,8 @@ def _columns(points: Any) -> list[str] | None:
         return list(nw.from_native(points, eager_only=True).columns)
     except TypeError:
         return None
+    except nw.exceptions.DuplicateError:
+        raise_alone(InputError("a table has two columns of the same name; rename one"))
 
 
 def _in_order_of(first: Any, second: Any, names: tuple[str, str]) -> Any:
@@ -134,16 +136,16 @@ def _in_order_of(first: Any, second: Any, names: tuple[str, str]) -> Any:
     one, two = _columns(first), _columns(second)
     if one is None or two is None or one == two:
         return second
-    if sorted(one) != sorted(two):
-        raise InputError(f"{names[1]} has columns {two} where {names[0]} has {one}; select the same columns of both")
+    if set(one) != set(two):
+        raise InputError(
+            f"{names[1]} has columns {listed(two)} where {names[0]} has {listed(one)}; select the same columns of both"
+        )
     return nw.from_native(second, eager_only=True).select(one).to_native()
 
 
 def _read_weights(weights: ArrayLike, n_points: int, argument: str) -> Floats:
-    try:
+    with redacted(lambda _: InputError(f"{argument} does not hold numbers alone")):
         values = np.ascontiguousarray(weights, dtype=np.float64)
-    except (TypeError, ValueError):
-        raise InputError(f"{argument} does not hold numbers alone") from None
     if values.shape != (n_points,):
         raise InputError(f"{argument} has shape {values.shape} for {n_points} points; give one weight per point")
     if not np.isfinite(values).all():

@@ -23,6 +23,8 @@ class BinnedRelease(Release):
     """Noisy bins with their card."""
 
     kind = "bins"
+    options = ("placement",)
+    point_options = ("placement",)
 
     def __init__(self, bins: NoisyBins, card: Card, *, placement: str = "tilted") -> None:
         super().__init__(card)
@@ -30,8 +32,7 @@ class BinnedRelease(Release):
         self.placement = check_placement(placement)
         self._samplers: dict[str, RowSampler] = {}
 
-    def _drawing(self, *, placement: str | None = None, **unknown: Any) -> dict[str, Any]:
-        super()._drawing(**unknown)
+    def _drawing(self, *, placement: str | None = None) -> dict[str, Any]:
         return {"placement": self.placement if placement is None else check_placement(placement)}
 
     def _draw(self, n_rows: int, rng: np.random.Generator, **options: Any) -> NDArray[np.float64]:
@@ -40,10 +41,7 @@ class BinnedRelease(Release):
             self._samplers[where] = RowSampler(self.bins, where)
         return self._samplers[where].draw(n_rows, rng)
 
-    def _weighted_points(
-        self, *, placement: str = "centre", **unknown: Any
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        super()._drawing(**unknown)
+    def _weighted_points(self, *, placement: str = "centre") -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         where = check_placement(placement)
         self._require_contents()
         weights = self.bins.noisy_counts / self.bins.noisy_counts.sum()

@@ -6,7 +6,7 @@ have the shares that were asked for.
 
     number, date     one value, (low, high) with both ends included, or a list of values (whole numbers and dates)
     category         one value or a list of values
-    boolean          True or False
+    boolean          True or False; 1 and 0, "true" and "false" mean the same
     null             None
 
 Values may be Python's, numpy's, pandas' or pyarrow's own. Whole numbers and moments are exact, however large.
@@ -31,7 +31,9 @@ from spinney.release.columns import ColumnModel, Floats
 from spinney.release.narrow import EXACT_PLACES, Cut, narrowed
 from spinney.schema.columns import Boolean, Bounded, Category, Column, Date, Datetime, Number, Real
 from spinney.schema.lattice import integer_bounds
+from spinney.suggest import did_you_mean
 
+_BOOLEANS = {"true": True, "false": False}
 _MOST_SHOWN = 80  # characters of what was asked for, in a message
 
 
@@ -101,7 +103,11 @@ def _cut_bounded(name: str, column: Bounded, model: ColumnModel, wanted: Any) ->
 
 def _cut_to_list(name: str, column: Bounded, model: ColumnModel, wanted: list[Any]) -> Cut | None:
     if isinstance(column, Real):
-        raise ParameterError(f"where: column {name!r} is real; ask for one value or a range (low, high)")
+        hint = f": ({_shown(wanted[0])}, {_shown(wanted[1])})" if len(wanted) == 2 else ""
+        raise ParameterError(
+            f"where: column {name!r} is real, and a list stands for its values one by one; ask for one value or a "
+            f"range (low, high){hint}"
+        )
     step = getattr(column, "multiple_of", None) or 1
     numbers = {_whole(name, column, value) for value in wanted}
     possible = sorted(number for number in numbers if number % step == 0)
@@ -129,7 +135,8 @@ def _number(name: str, column: Bounded, value: Any) -> int | float:
             return column.physical(column.parse(_as_declared(name, column, value), "where"))
         except SchemaError as err:
             raise ParameterError(f"where: column {name!r}: {err}") from None
-    raise ParameterError(f"where: column {name!r} is of type {column.type_name}, which {_shown(value)} is not")
+    hint = "; write numbers without quotes" if isinstance(column, Number) and isinstance(value, str) else ""
+    raise ParameterError(f"where: column {name!r} is of type {column.type_name}, which {_shown(value)} is not{hint}")
 
 
 def _if_whole(value: Any) -> int | None:
@@ -146,6 +153,8 @@ def _float(value: Any) -> float:
         return float(value)
     except OverflowError:
         return math.inf if value > 0 else -math.inf
+    except ValueError:  # a signalling NaN
+        return math.nan
 
 
 def _as_declared(name: str, column: Date | Datetime, value: Any) -> Any:
@@ -168,15 +177,34 @@ def _whole(name: str, column: Bounded, value: Any) -> int:
 
 def _places_in_list(name: str, column: Category | Boolean, wanted: Any) -> NDArray[np.int64]:
     """Places of the wanted values in the list of all."""
-    values: tuple[Any, ...] = column.values if isinstance(column, Category) else (False, True)
     several = wanted if isinstance(wanted, (list, tuple)) else [wanted]
-    for value in several:
-        is_simple = isinstance(value, (str, AnyReal))
-        if not is_simple or not any(
-            value == known and isinstance(value, bool) == isinstance(known, bool) for known in values
-        ):
-            raise ParameterError(f"where: {_shown(value)} is not a value of column {name!r}")
-    return np.array([values.index(value) for value in several], dtype=np.int64)
+    return np.array([_place("where", name, column, value) for value in several], dtype=np.int64)
+
+
+def _listed(column: Category | Boolean) -> tuple[Any, ...]:
+    return column.values if isinstance(column, Category) else (False, True)
+
+
+def _place(argument: str, name: str, column: Category | Boolean, value: Any) -> int:
+    """The place of a value in the list of all. A boolean may also be given as 1 or 0, or as it is spelt."""
+    known = _listed(column)
+    if isinstance(column, Boolean):
+        meant = _BOOLEANS.get(value.strip().lower()) if isinstance(value, str) else value
+        if isinstance(meant, AnyReal) and meant in (0, 1):
+            return int(meant == 1)
+        hint = "; say True or False"
+    else:
+        if isinstance(value, (str, AnyReal)) and not isinstance(value, bool) and value in known:
+            return known.index(value)
+        hint = _meant(value, known)
+    raise ParameterError(f"{argument}: {_shown(value)} is not a value of column {name!r}{hint}")
+
+
+def _meant(value: Any, known: tuple[Any, ...]) -> str:
+    """The end of a message: a value of the list that is spelt alike, also where the one is a number, the other not."""
+    spelt = value if isinstance(value, str) else _shown(value)
+    same = [other for other in known if str(other) == spelt.strip()]
+    return f"; did you mean {same[0]!r}?" if same else did_you_mean(spelt, known)
 
 
 def _shown(value: Any) -> str:
@@ -200,8 +228,8 @@ def balanced(
     """
     if not isinstance(column, (Category, Boolean)):
         raise ParameterError(f"balance: column {name!r} is of type {column.type_name}; balance categories or booleans")
-    values: tuple[Any, ...] = column.values if isinstance(column, Category) else (False, True)
-    wanted = _wanted_shares(name, values, shares)
+    values = _listed(column)
+    wanted = _wanted_shares(name, column, shares)
     places = model.low.astype(np.int64)
     leaf_law = state_law[model.states] * model.inside()
     weights = np.where(model.is_null, 0.0, np.array([wanted[values[place]] for place in places]))
@@ -212,27 +240,30 @@ def balanced(
     return model.weighing(weights), evidence
 
 
-def _wanted_shares(name: str, values: tuple[Any, ...], shares: Any) -> dict[Any, float]:
+def _wanted_shares(name: str, column: Category | Boolean, shares: Any) -> dict[Any, float]:
     """Shares of all values, adding up to 1: from one number for the second of two, or from a mapping of all."""
-    if isinstance(shares, AnyReal) and not isinstance(shares, bool):
+    values = _listed(column)
+    if isinstance(shares, (AnyReal, Decimal)) and not isinstance(shares, bool):
         if len(values) != 2:
             raise ParameterError(f"balance: column {name!r} has {len(values)} values; give a share for each, by value")
         shares = {values[1]: shares, values[0]: 1 - _share(name, shares)}
     if not isinstance(shares, Mapping):
         raise ParameterError(f"balance: column {name!r} takes a share or a mapping from values to shares")
-    for value in shares:
-        if value not in values:
-            raise ParameterError(f"balance: {_shown(value)} is not a value of column {name!r}")
-    shares = {value: _share(name, share) for value, share in shares.items()}
-    total = sum(shares.values())
+    by_value: dict[Any, float] = {}
+    for value, share in shares.items():
+        known = values[_place("balance", name, column, plain(value))]
+        if known in by_value:
+            raise ParameterError(f"balance: {_shown(known)} of column {name!r} is given two shares; give one")
+        by_value[known] = _share(name, share)
+    total = sum(by_value.values())
     if abs(total - 1) > 1e-6:
         raise ParameterError(f"balance: the shares of column {name!r} add up to {total:g}, and not to 1")
-    return {value: shares.get(value, 0.0) / total for value in values}
+    return {value: by_value.get(value, 0.0) / total for value in values}
 
 
 def _share(name: str, share: Any) -> float:
     """A share as a number, or an error that names it as it was given."""
-    is_number = isinstance(share, AnyReal) and not isinstance(share, bool)
+    is_number = isinstance(share, (AnyReal, Decimal)) and not isinstance(share, bool)
     if not is_number or not 0 <= _float(share) <= 1:
         shown = f"{_float(share):g}" if isinstance(share, Fraction) else _shown(share)
         raise ParameterError(f"balance: {shown} is not a share between 0 and 1 (column {name!r})")

@@ -20,6 +20,7 @@ from spinney.release.forest import ForestRelease
 from spinney.release.model import Release
 from spinney.release.spending import Stage, stages
 from spinney.release.strength import strength
+from spinney.suggest import did_you_mean, listed
 
 # Why columns were counted together.
 REASONS = {
@@ -78,7 +79,10 @@ class Explanation:
         has no ends. A rule that one column is at most another may still move rows up as they are drawn.
         """
         if name not in self._leaves:
-            raise ParameterError(f"{name!r} is not a column that the forest learnt; take one of {list(self._leaves)}")
+            raise ParameterError(
+                f"{name!r} is not a column that the forest learnt; take one of {listed(self._leaves)}"
+                f"{did_you_mean(name, self._leaves)}"
+            )
         model, rows = self._leaves[name]
         return [
             {"low": low, "high": high, "is_null": bool(is_null), "state": int(state), "rows": float(expected)}

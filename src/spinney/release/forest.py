@@ -28,6 +28,7 @@ from spinney.schema.columns import Column, Identifier, Real
 from spinney.schema.lattice import integer_bounds
 from spinney.schema.rules import AtMost, in_order
 from spinney.schema.table import Schema
+from spinney.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from spinney.release.explain import Explanation
@@ -45,6 +46,7 @@ class ForestRelease(Release):
     """Columns, a model over their states, and the card. Identifiers are not in it: they are made afresh."""
 
     kind = "forest"
+    options = ("where", "balance")
 
     def __init__(
         self,
@@ -64,15 +66,15 @@ class ForestRelease(Release):
     # ------------------------------------------------------------------------------------------------- drawing
 
     def _drawing(
-        self, *, where: Mapping[str, Any] | None = None, balance: Mapping[str, Any] | None = None, **unknown: Any
+        self, *, where: Mapping[str, Any] | None = None, balance: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        super()._drawing(**unknown)
         for argument, given in (("where", where), ("balance", balance)):
             if given is not None and not isinstance(given, Mapping):
                 raise ParameterError(f"{argument} is not a mapping from columns to what is wanted of them")
             for name in given or ():
                 if name not in self.columns:
-                    raise ParameterError(f"{argument}: {name!r} is not a column that the model knows")
+                    hint = did_you_mean(name, self.columns)
+                    raise ParameterError(f"{argument}: {name!r} is not a column that the model knows{hint}")
         for name in balance or ():
             if name in (where or ()):
                 raise ParameterError(f"column {name!r} is in where and in balance; take it out of one")

@@ -7,7 +7,7 @@ rows and go into a file in the same way; a kind says what a draw is and which me
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, Self
 
@@ -18,16 +18,23 @@ from spinney.errors import ParameterError
 from spinney.release.card import Card
 from spinney.release.frames import check_frame_kind, to_frame
 from spinney.schema.table import Schema
+from spinney.suggest import did_you_mean
 
 Members = dict[str, bytes]
 
 _MOST_ROWS = 2**40
+# What other libraries call the options of `sample`.
+_ELSEWHERE = {"n": "n_rows", "size": "n_rows", "count": "n_rows", "random_state": "seed", "conditions": "where"}
+_ELSEWHERE |= {"output_format": "frame", "as_frame": "frame"}
+_OF_FORESTS = "; conditions are for forests: fit with sp.ForestSynthesizer, or filter the rows"
 
 
 class Release(ABC):
     """A released model with its card. `sp.load` returns one, and a fitted synthesizer holds one in `release_`."""
 
     kind: ClassVar[str]  # what a file is marked with
+    options: ClassVar[tuple[str, ...]] = ()  # what `sample` takes besides n_rows, seed and frame
+    point_options: ClassVar[tuple[str, ...] | None] = None  # of `weighted_points`, besides frame, where it has such
 
     def __init__(self, card: Card) -> None:
         self.card = card
@@ -52,10 +59,13 @@ class Release(ABC):
 
         Args:
             n_rows: how many; by default as many as the private table had where that is public, else a noisy total.
+                `num_rows` means the same.
             seed: repeats the same rows; the noise of the release is not affected.
             frame: "pandas", "polars", "pyarrow" or "numpy"; by default the kind that was fitted.
             options: what this kind of release lets one choose: of bins, where rows lie in them (placement="tilted").
         """
+        n_rows = one_number_of_rows(n_rows, options)
+        self._refuse_unknown("sample", options, ("n_rows", "seed", "frame", *self.options))
         draw = self._drawing(**options)
         kind = check_frame_kind(frame or self.card.frame)
         if n_rows is None:
@@ -73,6 +83,9 @@ class Release(ABC):
         lean toward the denser neighbour. Released points come with the weights that were released.
         """
         kind = check_frame_kind(frame or self.card.frame)
+        if self.point_options is None:
+            raise ParameterError(f"a release of {self.card.contents} has no weighted points; use sample() instead")
+        self._refuse_unknown("weighted_points", options, ("frame", *self.point_options))
         positions, weights = self._weighted_points(**options)
         return to_frame(positions, self.schema, kind), weights
 
@@ -84,10 +97,20 @@ class Release(ABC):
 
     # ------------------------------------------------------------------------------- what a kind says of itself
 
-    def _drawing(self, **options: Any) -> dict[str, Any]:
+    def _refuse_unknown(self, verb: str, given: Mapping[str, Any], known: Sequence[str]) -> None:
+        """Raise where an option is not one of those that this kind of release has, and say which these are."""
+        for name in given:
+            if name not in known:
+                hint = _OF_FORESTS if name in ("where", "balance") else did_you_mean(name, known)
+                if _ELSEWHERE.get(name) in known:
+                    hint = f"; did you mean {_ELSEWHERE[name]!r}?"
+                raise ParameterError(
+                    f"{verb}() has no option {name!r} for a release of {self.card.contents}; "
+                    f"its options are {', '.join(known)}{hint}"
+                )
+
+    def _drawing(self) -> dict[str, Any]:
         """The options of a draw, checked; none by default."""
-        for name in options:
-            raise ParameterError(f"{name!r} is not an option of a release of {self.card.contents}")
         return {}
 
     @abstractmethod
@@ -106,9 +129,9 @@ class Release(ABC):
     def _require_contents(self) -> None:
         """Raise if there is nothing to draw from."""
 
-    def _weighted_points(self, **options: Any) -> tuple[NDArray[np.float64], NDArray[np.float64]]:  # noqa: ARG002
-        """Positions (n_columns, n_points) and weights (n_points,)."""
-        raise ParameterError(f"a release of {self.card.contents} has no weighted points; use sample() instead")
+    def _weighted_points(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Positions (n_columns, n_points) and weights (n_points,), where `point_options` says that there are such."""
+        raise NotImplementedError
 
     @abstractmethod
     def to_members(self) -> tuple[dict[str, Any], Members]:
@@ -118,6 +141,14 @@ class Release(ABC):
     @abstractmethod
     def from_members(cls, card: Card, described: Mapping[str, Any], members: Members) -> Self:
         """Read what `to_members` gave; KeyError, TypeError or ValueError where it is not that."""
+
+
+def one_number_of_rows(n_rows: Any, options: dict[str, Any]) -> Any:
+    """The number of rows, which may also be given as `num_rows`; takes that out of the options."""
+    other = options.pop("num_rows", None)
+    if n_rows is not None and other is not None:
+        raise ParameterError("n_rows and num_rows are both given, and mean the same; give n_rows")
+    return other if n_rows is None else n_rows
 
 
 def checked_number_of_rows(n_rows: Any) -> int:

@@ -29,6 +29,8 @@ class MomentsRelease(Release):
     """Noisy counts and means of all leaves, with their card; the density they suggest follows when it is needed."""
 
     kind = "moments"
+    options = ("placement",)
+    point_options = ("placement",)
 
     def __init__(self, moments: NoisyMoments, card: Card, *, placement: str = "fitted") -> None:
         super().__init__(card)
@@ -60,8 +62,7 @@ class MomentsRelease(Release):
             raise ParameterError("low or high holds NaN; use -inf and inf where a box has no end")
         return box_shares(self.density, *ends)
 
-    def _drawing(self, *, placement: str | None = None, **unknown: Any) -> dict[str, Any]:
-        super()._drawing(**unknown)
+    def _drawing(self, *, placement: str | None = None) -> dict[str, Any]:
         return {"placement": self.placement if placement is None else check_moment_placement(placement)}
 
     def _draw(self, n_rows: int, rng: np.random.Generator, **options: Any) -> Floats:
@@ -70,8 +71,7 @@ class MomentsRelease(Release):
             self._samplers[where] = EvenRows(_placed(self.density, where))
         return self._samplers[where].draw(n_rows, rng)
 
-    def _weighted_points(self, *, placement: str = "fitted", **unknown: Any) -> tuple[Floats, Floats]:
-        super()._drawing(**unknown)
+    def _weighted_points(self, *, placement: str = "fitted") -> tuple[Floats, Floats]:
         density = _placed(self.density, check_moment_placement(placement))
         boxes = density.boxes
         points = boxes.low + boxes.length * (1 + density.means) / 2

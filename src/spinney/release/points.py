@@ -26,6 +26,7 @@ class PointsRelease(Release):
     """Points with weights of either sign, and their card."""
 
     kind = "points"
+    point_options = ()
 
     def __init__(self, points: Floats, weights: Floats, card: Card) -> None:
         super().__init__(card)
@@ -37,8 +38,7 @@ class PointsRelease(Release):
         chosen = rng.choice(len(positive), size=n_rows, p=positive / positive.sum())
         return positions_of(self.points[chosen].T, self.schema)
 
-    def _weighted_points(self, **options: Any) -> tuple[Floats, Floats]:
-        self._drawing(**options)
+    def _weighted_points(self) -> tuple[Floats, Floats]:
         return positions_of(self.points.T, self.schema), self.weights.copy()
 
     def _noisy_total(self) -> int:

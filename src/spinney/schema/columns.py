@@ -262,11 +262,15 @@ class Category(Column):
         Column.__post_init__(self)
         if isinstance(self.values, str) or not hasattr(self.values, "__iter__"):
             raise SchemaError("Category: values must be a list such as ['red', 'green']")
-        values = tuple(self.values)
+        given: tuple[Any, ...] = tuple(self.values)
+        values = tuple(value.item() if type(value).__module__ == "numpy" else value for value in given)
         if not values:
             raise SchemaError("Category: values is empty; list every value that the column may take")
         if not (all(type(v) is str for v in values) or all(type(v) is int for v in values)):
-            raise SchemaError("Category: values must be all text or all whole numbers")
+            raise SchemaError(
+                "Category: values must be all text or all whole numbers; use Boolean() for true and false, and "
+                "nullable=True for missing values"
+            )
         if any(type(v) is int and abs(v) > _INTEGER_LIMIT for v in values):
             raise SchemaError("Category: values holds a number beyond ±2^61; write such numbers as text")
         if len(set(values)) != len(values):

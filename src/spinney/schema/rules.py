@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from spinney.errors import SchemaError
 from spinney.schema.base import Bounded, Column
 from spinney.schema.columns import Boolean, Category, Date, Datetime, Identifier, Number, Real, exact
+from spinney.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -133,7 +134,8 @@ class EmptyWhen(Rule):
             )
         for value in self.values:
             if not any(value == known and type(value) is type(known) for known in possible):
-                raise SchemaError(f"EmptyWhen: {value!r} is not a value of column {self.other!r}")
+                hint = "; say True or False" if isinstance(other, Boolean) else did_you_mean(value, possible)
+                raise SchemaError(f"EmptyWhen: {value!r} is not a value of column {self.other!r}{hint}")
         if len(self.values) == len(possible) and not other.nullable:
             raise SchemaError(f"EmptyWhen: column {self.column!r} would always be empty; leave it out")
 
@@ -167,11 +169,15 @@ def rule_from_dict(place: int, entry: Any) -> Rule:
     options = dict(entry)
     kind = RULE_TYPES.get(str(options.pop("type")))
     if kind is None:
-        raise SchemaError(f"rule {place}: type {entry['type']!r} is not one of {', '.join(sorted(RULE_TYPES))}")
+        raise SchemaError(
+            f"rule {place}: type {entry['type']!r} is not one of {', '.join(sorted(RULE_TYPES))}"
+            f"{did_you_mean(entry['type'], RULE_TYPES)}"
+        )
     known = {field.name for field in fields(kind)}
     for name in sorted(set(options) - known):
         raise SchemaError(
             f"rule {place}: {name!r} is not an option of type {kind.type_name!r}; it takes {', '.join(sorted(known))}"
+            f"{did_you_mean(name, known)}"
         )
     for name in ("column", "other"):
         if name not in options:
@@ -198,7 +204,7 @@ def check_rules(rules: Sequence[Rule], columns: Mapping[str, Column]) -> None:
         kind = type(rule).__name__
         for name in rule.columns:
             if name not in columns:
-                raise SchemaError(f"{kind}: column {name!r} is not in the schema")
+                raise SchemaError(f"{kind}: column {name!r} is not in the schema{did_you_mean(name, columns)}")
             if isinstance(columns[name], Identifier):
                 raise SchemaError(f"{kind}: column {name!r} is an identifier, which no rule can be about")
         rule.check(columns[rule.column], columns[rule.other])

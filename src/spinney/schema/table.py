@@ -12,16 +12,21 @@ and everything Spinney knows without spending epsilon is in it. [[rules]] tables
 
 from __future__ import annotations
 
+import os
 import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from spinney.errors import SchemaError
 from spinney.files import write_whole
 from spinney.schema.columns import COLUMN_TYPES, Bounded, Column, Identifier
 from spinney.schema.rules import Rule, check_rules, rule_from_dict, widened
+from spinney.suggest import did_you_mean
+
+# What `fit` and its kin take for a schema; `as_schema` makes one of it.
+SchemaLike: TypeAlias = "Schema | Mapping[str, Column] | str | os.PathLike[str]"
 
 
 class Schema(Mapping[str, Column]):
@@ -123,6 +128,7 @@ class Schema(Mapping[str, Column]):
         if unknown:
             raise SchemaError(
                 f"a schema has no entry {unknown[0]!r}; only [columns.NAME] and [[rules]] tables belong in it"
+                f"{did_you_mean(unknown[0], ['columns', 'rules'])}"
             )
         rules = described.get("rules", [])
         if not isinstance(rules, list):
@@ -164,6 +170,22 @@ class Schema(Mapping[str, Column]):
         write_whole(path, lambda file: file.write(text), overwrite=overwrite)
 
 
+def as_schema(schema: Any) -> Schema:
+    """The schema that was given: one, the path of a schema file, or a mapping from column names to column types."""
+    if isinstance(schema, Schema):
+        return schema
+    if isinstance(schema, str) and "\n" in schema:
+        raise SchemaError("schema is a text of several lines, not a path; read it with sp.Schema.from_toml(...)")
+    if isinstance(schema, (str, os.PathLike)):
+        return Schema.from_file(os.fspath(schema))
+    if isinstance(schema, Mapping):
+        return Schema.from_dict(schema) if isinstance(schema.get("columns"), Mapping) else Schema(schema)
+    raise SchemaError(
+        f"schema is a {type(schema).__name__}, not a Schema; make one with sp.Schema({{...}}), or pass the path of a "
+        "schema file"
+    )
+
+
 def _checked_rules(rules: Any) -> tuple[Rule, ...]:
     if isinstance(rules, (str, Mapping, Rule)) or not isinstance(rules, Iterable):
         raise SchemaError(f"rules={rules!r} is not a list of rules such as [sp.AtMost('start', 'end')]")
@@ -180,13 +202,16 @@ def _column_from_dict(name: str, entry: Any) -> Column:
     options = dict(entry)
     kind = COLUMN_TYPES.get(str(options.pop("type")))
     if kind is None:
-        raise SchemaError(f"column {name!r}: type {entry['type']!r} is not one of {', '.join(sorted(COLUMN_TYPES))}")
+        raise SchemaError(
+            f"column {name!r}: type {entry['type']!r} is not one of {', '.join(sorted(COLUMN_TYPES))}"
+            f"{did_you_mean(entry['type'], COLUMN_TYPES)}"
+        )
     known = {field.name for field in fields(kind)}
     unknown = sorted(set(options) - known)
     if unknown:
         raise SchemaError(
             f"column {name!r}: {unknown[0]!r} is not an option of type {entry['type']!r}; "
-            f"it takes {', '.join(sorted(known))}"
+            f"it takes {', '.join(sorted(known))}{did_you_mean(unknown[0], known)}"
         )
     try:
         return kind(**options)

@@ -20,7 +20,7 @@ from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger, NotPrivate
 from spinney.privacy.promise import default_delta
 from spinney.release.model import Release
-from spinney.schema.table import Schema
+from spinney.schema.table import Schema, SchemaLike, as_schema
 from spinney.synthesizers.bounds import find_bounds, with_widest_bounds
 from spinney.synthesizers.front_door import FrontDoor
 from spinney.synthesizers.settings import checked_entropy, checked_ledger, checked_rows, warn_of_weak_promise
@@ -65,7 +65,7 @@ class Synthesizer(FrontDoor, ABC):
     def fit(
         self,
         frame: Any,
-        schema: Schema,
+        schema: SchemaLike,
         *,
         ledger: Ledger | None = None,
         entropy: Entropy | None = None,
@@ -78,7 +78,7 @@ class Synthesizer(FrontDoor, ABC):
                 need not fit into memory: the path of Parquet or CSV files (a file, a folder, a pattern or a list of
                 paths), a polars LazyFrame, a DuckDB relation, a Spark DataFrame, an Ibis table, a Dask frame, a pyarrow
                 dataset. A pyarrow RecordBatchReader is read once and held. No file may be named twice.
-            schema: what is public about the table.
+            schema: what is public about the table: a `Schema`, the path of a schema file, or a dictionary of columns.
             ledger: an account shared by several releases of the same people; by default a new one for this fit.
             entropy: leave it out. Tests and figures may pass `UnsafeSeededEntropy`, which brands the release.
             engine: what reads the table, where there is a choice: "polars", "duckdb" or "spark" for Parquet files,
@@ -88,6 +88,7 @@ class Synthesizer(FrontDoor, ABC):
         epsilon, unit = parse_epsilon(self.epsilon), Unit.parse(self.unit)
         stated_delta = None if self.delta is None else parse_delta(self.delta)
         bounds_share, assumed_rows = parse_share(self.bounds_share, "bounds_share"), checked_rows(self.assumed_rows)
+        schema = as_schema(schema)
         table = open_source(frame, schema, engine=engine)
         self._check(schema)
         if unit.n_is_public and table.n_rows == 0:  # under add-remove an empty table is a neighbour like any other

@@ -5,12 +5,13 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
+from spinney.engines.redacted import redacted
 from spinney.engines.source import Source
-from spinney.errors import InputError
+from spinney.errors import InputError, SchemaError, raise_alone
 from spinney.partition.bounds import ladder_lattice, release_bounds, widest_bounds
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger
-from spinney.schema.columns import Bounded, Real
+from spinney.schema.columns import Bounded, Date, Datetime, Real
 from spinney.schema.table import Schema
 
 
@@ -44,7 +45,16 @@ def _data_derived_bounds(table: Source, name: str) -> tuple[Any, Any]:
     low, high = table.true_extremes(name)
     if isinstance(column, Real) and low == high:
         low, high = low - 0.5, high + 0.5
-    try:
-        return column.logical(low), column.logical(high)
-    except OverflowError:  # frames hold moments that no calendar has
-        raise InputError(f"column {name!r} goes beyond the years 1 to 9999; state its bounds") from None
+    # What does not fit is not quoted: it is the smallest or the largest value of the table.
+    with redacted(lambda _: _beyond(name, column)):
+        ends = column.logical(low), column.logical(high)
+        try:
+            column.with_bounds(*ends)
+        except SchemaError:
+            raise_alone(_beyond(name, column))
+        return ends
+
+
+def _beyond(name: str, column: Bounded) -> InputError:
+    reach = "the years 1 to 9999" if isinstance(column, (Date, Datetime)) else "what a column of its type can hold"
+    return InputError(f"column {name!r} goes beyond {reach}; state its bounds")

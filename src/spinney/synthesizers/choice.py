@@ -11,9 +11,10 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from spinney.errors import ParameterError, SchemaError
+from spinney.errors import ParameterError
 from spinney.schema.columns import Category
-from spinney.schema.table import Schema
+from spinney.schema.table import Schema, SchemaLike, as_schema
+from spinney.suggest import closest, did_you_mean
 from spinney.synthesizers.forest import ForestSynthesizer
 from spinney.synthesizers.grid import GridSynthesizer
 from spinney.synthesizers.tree import MOST_COLUMNS_WITH_MOMENTS, KDTreeSynthesizer
@@ -42,17 +43,19 @@ class Choice:
         return METHODS[self.method]
 
 
-def default_synthesizer(schema: Schema, *, target: str | None = None) -> type[KDTreeSynthesizer | ForestSynthesizer]:
+def default_synthesizer(
+    schema: SchemaLike, *, target: str | None = None
+) -> type[KDTreeSynthesizer | ForestSynthesizer]:
     """The synthesizer for a table, by its schema.
 
     KDTreeSynthesizer for up to eight columns that are all numbers, dates, times or truth values, without identifiers
     or rules and with no target; ForestSynthesizer for anything else.
     """
-    return KDTreeSynthesizer if _by_schema(schema, target).method == "tree" else ForestSynthesizer
+    return KDTreeSynthesizer if _by_schema(as_schema(schema), target).method == "tree" else ForestSynthesizer
 
 
 def choose(
-    schema: Schema,
+    schema: SchemaLike,
     options: Mapping[str, Any],
     *,
     method: str = AUTOMATIC,
@@ -66,11 +69,15 @@ def choose(
     say = _as_keyword if spelt is None else spelt
     for name in options:
         if not any(name in known for known in _KNOWN.values()):
-            raise ParameterError(f"{say(name)} is not a parameter of any method; {_takes(say)}")
+            meant = closest(name, frozenset().union(*_KNOWN.values()))
+            hint = "" if meant is None else f"; did you mean {say(meant)}?"
+            raise ParameterError(f"{say(name)} is not a parameter of any method; {_takes(say)}{hint}")
     if method != AUTOMATIC and method not in METHODS:
-        raise ParameterError(f"{say('method', method)} is not one of {', '.join((AUTOMATIC, *METHODS))}")
+        raise ParameterError(
+            f"{say('method', method)} is not one of {', '.join((AUTOMATIC, *METHODS))}{did_you_mean(method, METHODS)}"
+        )
     given = [name for name in options if options[name] is not None]
-    by_schema = _by_schema(schema, options.get("target"))
+    by_schema = _by_schema(as_schema(schema), options.get("target"))
     if method != AUTOMATIC:
         _refuse_foreign(method, given, say)
         return Choice(method, "it was asked for")
@@ -97,11 +104,9 @@ def _by_options(given: Collection[str], by_schema: Choice, say: Callable[..., st
 
 def _by_schema(schema: Schema, target: Any) -> Choice:
     """The choice that follows from what is public about the table; a wrong target is refused on the way."""
-    if not isinstance(schema, Schema):
-        raise SchemaError(f"schema is a {type(schema).__name__}, not a Schema; make one with sp.Schema({{...}})")
     if target is not None:
         if not isinstance(target, str) or target not in schema:
-            raise ParameterError(f"target={target!r} is not a column of the schema")
+            raise ParameterError(f"target={target!r} is not a column of the schema{did_you_mean(target, schema)}")
         return Choice("forest", f"there is a target, {target!r}")
     for name in schema.identifiers:
         return Choice("forest", f"column {name!r} is an identifier")

@@ -21,6 +21,7 @@ from spinney.release.forest import ForestRelease, released
 from spinney.release.obey import possible_pairs, told_apart
 from spinney.schema.columns import Identifier
 from spinney.schema.table import Schema
+from spinney.suggest import did_you_mean
 from spinney.synthesizers.base import PublicFacts, Synthesizer
 
 Quality = Literal["fast", "high"]
@@ -95,7 +96,8 @@ class ForestSynthesizer(Synthesizer):
         if self.target is None:
             return
         if self.target not in schema:
-            raise ParameterError(f"target={self.target!r} is not a column of the schema")
+            hint = did_you_mean(self.target, schema)
+            raise ParameterError(f"target={self.target!r} is not a column of the schema{hint}")
         if isinstance(schema[self.target], Identifier):
             raise ParameterError(f"target={self.target!r} is an identifier, which nothing can be about")
 

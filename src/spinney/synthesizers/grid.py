@@ -10,6 +10,7 @@ from spinney.partition.plan import SplitPlan, grid_plan
 from spinney.privacy.budget import parse_fraction, parse_length
 from spinney.schema.lattice import Lattice, grid_lattice
 from spinney.schema.table import Schema
+from spinney.suggest import did_you_mean
 from spinney.synthesizers.automatic import grid_bins, grid_threshold
 from spinney.synthesizers.base import PublicFacts
 from spinney.synthesizers.partition import PartitionSynthesizer
@@ -75,7 +76,8 @@ def _checked(value: Any, name: str, schema: Schema, *, is_whole: bool) -> Any:
     if isinstance(value, Mapping):
         for column in value:
             if column not in schema:
-                raise ParameterError(f"{name} names column {column!r}, which is not in the schema")
+                hint = did_you_mean(column, [known for known in schema if known not in value])
+                raise ParameterError(f"{name} names column {column!r}, which is not in the schema{hint}")
         for column in schema:
             if column not in value:
                 raise ParameterError(f"{name} does not name column {column!r}; give it an entry")

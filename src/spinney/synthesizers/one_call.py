@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from spinney.privacy.ledger import Ledger
-from spinney.release.model import checked_number_of_rows, checked_seed
-from spinney.schema.table import Schema
+from spinney.release.model import checked_number_of_rows, checked_seed, one_number_of_rows
+from spinney.schema.table import SchemaLike, as_schema
 from spinney.synthesizers.choice import AUTOMATIC, choose
 
 
 def synthesize(
     frame: Any,
-    schema: Schema,
+    schema: SchemaLike,
     *,
     epsilon: Any = 1,
     n_rows: int | None = None,
@@ -39,9 +39,10 @@ def synthesize(
         frame: a pandas, polars or pyarrow table, a numeric numpy array with the schema's columns in order, the path of
             Parquet or CSV files or a list of paths, a pyarrow dataset or RecordBatchReader, or a table of another
             engine; see `fit`.
-        schema: what is public about the table.
+        schema: what is public about the table: a `Schema`, the path of a schema file, or a dictionary of columns.
         epsilon: the whole budget, exact: a number or text such as "0.1" or "1/3".
         n_rows: how many rows; by default as many as the private table had where that is public, else a noisy total.
+            `num_rows` means the same.
         seed: repeats the rows of one and the same release; every call makes a new one.
         ledger: an account shared by several releases of the same people.
         method: "tree", "forest" or "grid", instead of what the schema suggests.
@@ -50,9 +51,11 @@ def synthesize(
             tree (rule, moments, threshold, ...) choose it.
     """
     # Nothing is spent on a call that could not draw its rows.
+    n_rows = one_number_of_rows(n_rows, options)
     if n_rows is not None:
         checked_number_of_rows(n_rows)
     checked_seed(seed)
+    schema = as_schema(schema)
     choice = choose(schema, options, method=method)
     given = {name: value for name, value in options.items() if value is not None}
     model = choice.synthesizer(epsilon, **given).fit(frame, schema, ledger=ledger, engine=engine)

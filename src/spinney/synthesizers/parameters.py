@@ -6,6 +6,7 @@ import inspect
 from typing import Any, Self
 
 from spinney.errors import ParameterError
+from spinney.suggest import did_you_mean
 
 
 class Parameters:
@@ -27,6 +28,7 @@ class Parameters:
             if name not in known:
                 raise ParameterError(
                     f"{name!r} is not a parameter of {type(self).__name__}; it has {', '.join(sorted(known))}"
+                    f"{did_you_mean(name, known)}"
                 )
             setattr(self, name, value)
         return self
