@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from spinney.schema.columns import Boolean, Category, Date, Datetime, Identifier, Integer, Real
     from spinney.schema.rules import AtMost, EmptyWhen
     from spinney.schema.table import Schema
+    from spinney.synthesizers.checking import check
     from spinney.synthesizers.forest import ForestSynthesizer
     from spinney.synthesizers.grid import GridSynthesizer
     from spinney.synthesizers.one_call import synthesize
@@ -44,6 +45,7 @@ _HOME = {
     "Release": "spinney.release.model",
     "SpinneyError": "spinney.errors",
     "UnsafeSeededEntropy": "spinney.privacy.entropy",
+    "check": "spinney.synthesizers.checking",
     "load": "spinney.release.storage",
     "synthesize": "spinney.synthesizers.one_call",
 }
@@ -68,6 +70,7 @@ __all__ = [
     "SpinneyError",
     "UnsafeSeededEntropy",
     "__version__",
+    "check",
     "load",
     "synthesize",
 ]

@@ -1,23 +1,183 @@
-"""Progress bars that appear only when someone is waiting: on a terminal, after two seconds."""
+"""Progress for someone who waits: bars and lines on a terminal or in a notebook, after two seconds; else nothing.
+
+Where nobody watches (a pipe, a log, a test) no bar is made and tqdm is not imported. A bar counts steps whose number is
+known; a line says what is being done, and for how long. Both are kept moving by a thread, so that one long step does
+not look like a process that hangs. Titles are ours: nothing of the table is in them.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import Any, TypeVar
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from importlib.util import find_spec
+from threading import Event, RLock, Thread
+from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
 
+# Seconds before anything is shown, and between two drawings.
+DELAY = 2.0
+_EVERY = 0.5
+# From here on numbers of steps are shortened: 12.3M.
+_LARGE = 10_000
+
+
+class Bar(Protocol):
+    """What is told of steps that are done."""
+
+    def update(self, n: int = 1) -> None: ...
+
 
 def progress(steps: Sequence[T], title: str, *, unit: str) -> Iterable[T]:
-    """The steps, with a bar on standard error if they take over two seconds and it is a terminal."""
+    """The steps, with a bar if they take over two seconds and someone watches."""
+    return _counted(steps, title, unit) if is_watched() else steps
+
+
+def _counted(steps: Sequence[T], title: str, unit: str) -> Iterator[T]:
+    with progress_bar(len(steps), title, unit=unit) as bar:
+        for step in steps:
+            yield step
+            bar.update()
+
+
+@contextmanager
+def progress_bar(total: int, title: str, *, unit: str) -> Iterator[Bar]:
+    """A bar to `update` by hand, under the same conditions."""
+    if not is_watched():
+        yield _Unseen()
+        return
+    shown = Shown(title, total=total, unit=unit)
+    try:
+        yield shown
+    finally:
+        shown.close()
+
+
+@contextmanager
+def waiting(title: str) -> Iterator[None]:
+    """A line with a clock, while something takes over two seconds whose steps are not counted; also a decorator."""
+    if not is_watched():
+        yield
+        return
+    shown = Shown(title)
+    try:
+        yield
+    finally:
+        shown.close()
+
+
+def is_watched() -> bool:
+    """Whether standard error is a terminal, or the process is behind a notebook."""
+    if is_notebook():
+        return True
+    try:
+        return sys.stderr is not None and sys.stderr.isatty()
+    except ValueError:  # closed
+        return False
+
+
+def is_notebook() -> bool:
+    """Whether the code runs in the kernel of a notebook. Imports nothing."""
+    get_shell = getattr(sys.modules.get("IPython"), "get_ipython", None)
+    shell = None if get_shell is None else get_shell()
+    return shell is not None and "IPKernelApp" in getattr(shell, "config", ())
+
+
+class _Unseen:
+    def update(self, n: int = 1) -> None:
+        """Nobody watches."""
+
+
+class Shown:
+    """A bar, or without a total a line with a clock, drawn by a thread of its own until it is closed.
+
+    Whoever waits sees one at a time, in one line of the terminal: the last that was begun of those that take long.
+    """
+
+    def __init__(
+        self, title: str | Callable[[], str], *, total: int | None = None, unit: str = "step", spent: float = 0.0
+    ) -> None:
+        """Begin. `spent` are the seconds that the same work has taken before, and count as waited for."""
+        self._title = title if callable(title) else lambda: title
+        self._is_over = Event()
+        self._n_undrawn = 0
+        self._is_drawn = False
+        options: dict[str, Any] = {"total": total, "unit": unit, "unit_scale": (total or 0) >= _LARGE}
+        if total is None:
+            options = {"bar_format": "{desc} ({elapsed})"}
+        self._bar = _tqdm()(
+            desc=self._title(),
+            delay=DELAY,
+            position=0,
+            mininterval=0,
+            miniters=0,
+            leave=False,
+            disable=False,
+            **options,
+            **_size(),
+        )
+        self._bar.start_t -= spent
+        with _LOCK:
+            _OPEN.append(self)
+        first = max(DELAY - spent, _EVERY / 2)
+        self._thread = Thread(target=self._keep_moving, args=(first,), name="spinney progress", daemon=True)
+        self._thread.start()
+
+    def update(self, n: int = 1) -> None:
+        """Count steps; the thread draws them."""
+        with _LOCK:
+            self._n_undrawn += n
+
+    def close(self) -> None:
+        """End, and leave the terminal as it was."""
+        self._is_over.set()
+        self._thread.join()
+        with _LOCK:
+            _OPEN.remove(self)
+            self._bar.disable = not self._is_drawn
+            self._bar.close()
+
+    def _keep_moving(self, first: float) -> None:
+        wait = first
+        while not self._is_over.wait(wait):
+            wait = _EVERY
+            with _LOCK:
+                self._draw()
+
+    def _draw(self) -> None:
+        place = _OPEN.index(self)
+        if any(other._is_drawn for other in _OPEN[place + 1 :]):
+            return
+        for other in _OPEN[:place]:
+            if other._is_drawn and not self._is_drawn:
+                other._bar.clear()
+        self._is_drawn = True
+        n, self._n_undrawn = self._n_undrawn, 0
+        self._bar.set_description_str(self._title(), refresh=False)
+        self._bar.update(n)
+
+
+# All that are not closed, in the order in which they were begun.
+_OPEN: list[Shown] = []
+_LOCK = RLock()
+
+
+def _tqdm() -> Any:
+    """A widget in a notebook that can show one, and text everywhere else."""
+    if is_notebook() and find_spec("ipywidgets") is not None:
+        from tqdm.notebook import tqdm as widget
+
+        return widget
     from tqdm import tqdm
 
-    bar: Iterable[T] = tqdm(steps, desc=title, unit=unit, delay=2, disable=None, leave=False)
-    return bar
+    return tqdm
 
 
-def progress_bar(total: int, title: str, *, unit: str) -> Any:
-    """A bar to `update` by hand, under the same conditions; a context manager."""
-    from tqdm import tqdm
-
-    return tqdm(total=total, desc=title, unit=unit, unit_scale=True, delay=2, disable=None, leave=False)
+def _size() -> dict[str, int]:
+    """A size for terminals that have none, such as those of some containers: tqdm would draw nothing there."""
+    with suppress(OSError, ValueError, AttributeError):
+        if not all(os.get_terminal_size(sys.stderr.fileno())):
+            return {"ncols": 80, "nrows": 24}
+    return {}

@@ -242,14 +242,14 @@ def test_files_that_are_no_releases_are_failed_runs(tmp_path: Path, out: Path, c
 
 
 def test_a_full_disk_leaves_nothing(tmp_path: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def fill_disk(table: Any, file: Any) -> None:
+    def fill_disk(file: Any, schema: Any) -> None:
         file.write(b"half of a file")
         raise OSError(errno.ENOSPC, "No space left on device")
 
     table, schema = write_people(tmp_path)
     release = tmp_path / "people.spinney"
     assert spinney("fit", table, "--schema", schema, "--epsilon", "1", "--out", release).status == 0
-    monkeypatch.setattr(tables.pq, "write_table", fill_disk)
+    monkeypatch.setattr(tables.pq, "ParquetWriter", fill_disk)
     run = spinney("sample", release, "--rows", 10, "--out", out.parent / "a.parquet")
     assert run.status == 1
     assert "No space left on device" in run.err
@@ -287,14 +287,14 @@ def test_failed_runs_are_json_on_request(tmp_path: Path, out: Path) -> None:
 
 
 def test_an_interrupt_while_writing_leaves_nothing(tmp_path: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupted(table: Any, file: Any) -> None:
+    def interrupted(file: Any, schema: Any) -> None:
         file.write(b"half of a file")
         raise KeyboardInterrupt
 
     table, schema = write_people(tmp_path)
     release = tmp_path / "people.spinney"
     assert spinney("fit", table, "--schema", schema, "--epsilon", "1", "--out", release).status == 0
-    monkeypatch.setattr(tables.pq, "write_table", interrupted)
+    monkeypatch.setattr(tables.pq, "ParquetWriter", interrupted)
     run = spinney("sample", release, "--rows", 10, "--out", out.parent / "a.parquet")
     assert run.status == 130
     assert "interrupted" in run.err

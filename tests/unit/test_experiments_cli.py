@@ -125,7 +125,7 @@ def test_a_missing_extra_is_named_before_any_work(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     run = spinney("paper", "fig-size", "--quick", "--out", tmp_path)
     assert run.status == 1
-    assert "pip install 'spinney[paper]'" in run.err
+    assert "pip install matplotlib, or install Spinney with its extra 'paper'" in run.err
     assert files_in(tmp_path) == set()
 
 

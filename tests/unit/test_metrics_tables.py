@@ -226,5 +226,5 @@ def test_what_cannot_be_learnt(monkeypatch):
     with pytest.raises(SchemaError, match="no column beside the target"):
         metrics.train_on_synthetic(real.select("sold"), real.select("sold"), **call | {"schema": alone})
     monkeypatch.setitem(sys.modules, "xgboost", None)
-    with pytest.raises(MissingExtraError, match=r"xgboost is not installed; install spinney\[classify\]"):
+    with pytest.raises(MissingExtraError, match=r"pip install xgboost(-cpu)?, or .* extra 'classify'"):
         metrics.train_on_synthetic(real, real, **call | {"classifiers": ["XGBoost"]})

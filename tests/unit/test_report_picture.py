@@ -186,7 +186,7 @@ def test_matplotlib_is_asked_for_by_name(monkeypatch: pytest.MonkeyPatch) -> Non
 
     release = plane()
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(MissingExtraError, match=r"spinney\[plot\]"):
+    with pytest.raises(MissingExtraError, match="pip install matplotlib, or install Spinney with its extra 'plot'"):
         partition_figure(release)
 
 

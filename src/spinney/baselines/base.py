@@ -23,6 +23,7 @@ from spinney.errors import InputError, ParameterError, SchemaError
 from spinney.privacy.budget import Unit, parse_delta, parse_epsilon
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger
+from spinney.progress import waiting
 from spinney.release.model import Release
 from spinney.schema.columns import Bounded, Integer, Real
 from spinney.schema.table import Schema, SchemaLike, as_schema
@@ -58,6 +59,7 @@ class Baseline(FrontDoor, ABC):
     def _release(self, table: Table, budget: Budget) -> Release:
         """Add up the rows, charge before noise meets a sum, and return what may be published."""
 
+    @waiting("fitting the table")
     def fit(
         self, frame: Any, schema: SchemaLike, *, ledger: Ledger | None = None, entropy: Entropy | None = None
     ) -> Self:

@@ -15,14 +15,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import lru_cache
-from importlib import import_module
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.errors import MissingExtraError
+from spinney.extras import load_optional
 from spinney.progress import progress
 from spinney.release.generator import Floats, Generator, class_marks
 
@@ -87,11 +86,7 @@ def _densest(candidates: Floats, embedding: Floats, frequencies: Floats, class_s
 
 def load(module: str) -> Any:
     """A library of the extra, or an error that names the extra."""
-    try:
-        return import_module(module)
-    except ImportError:
-        package = module.partition(".")[0]
-        raise MissingExtraError(f"{package} is not installed; install spinney[baselines]") from None
+    return load_optional(module, "this rival system", extra="baselines")
 
 
 @lru_cache(maxsize=8)

@@ -10,6 +10,7 @@ import click
 
 from spinney import __version__
 from spinney.cli.card import card
+from spinney.cli.check import check
 from spinney.cli.demo import demo
 from spinney.cli.explain import explain
 from spinney.cli.fit import fit
@@ -19,6 +20,7 @@ from spinney.cli.paper import paper
 from spinney.cli.picture import picture
 from spinney.cli.sample import sample
 from spinney.cli.schema import schema
+from spinney.cli.warm_up import warm_up
 
 
 class App(click.Group):
@@ -49,17 +51,18 @@ def app(ctx: click.Context) -> None:
 
     \b
     spinney schema   what must be stated about the table
+    spinney check    what is wrong with schema or table, all at once
     spinney fit      spend epsilon, once
     spinney sample   draw rows from the release, as often as you like
 
-    `spinney demo` shows all of it on a made-up town.
+    `spinney demo` shows all of it on a made-up town. `spinney warm-up` compiles Spinney's loops ahead of the first fit.
     """  # noqa: D301  # click reads the backspace as "do not re-wrap"
     if ctx.invoked_subcommand is None:
         click.echo(ctx.get_help(), err=True)
         ctx.exit(WRONG_CALL)
 
 
-for verb in (schema, fit, sample, card, explain, picture, ledger, demo, paper):
+for verb in (schema, check, fit, sample, card, explain, picture, ledger, demo, warm_up, paper):
     app.add_command(verb)
 
 

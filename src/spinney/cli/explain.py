@@ -26,7 +26,7 @@ def explain(release: str, as_json: bool, picture: str | None, force: bool) -> No
 
     Says which structure was chosen and why not more, where the budget went, how each column was cut, and which columns
     were counted together, the most dependent first. Uses only what is released, and costs nothing. A picture needs
-    matplotlib: pip install 'spinney[plot]'.
+    matplotlib: pip install matplotlib.
     """
     from spinney.release.explain import explain as explain_release
     from spinney.release.storage import load

@@ -16,7 +16,6 @@ from spinney.cli.verb import (
     check_output,
     files_of,
     force_option,
-    is_piped,
     json_option,
     warn_of_brands,
 )
@@ -231,27 +230,24 @@ def fit_file(
     csv: CSV | None = None,
 ) -> Card:
     """Fit a table and save the release; returns its card. What comes through a pipe is held in memory."""
-    from spinney.cli.tables import piped_table
+    from spinney.cli.tables import given_table
 
     if ledger is not None:
         _require(ledger, synthesizer)
     if engine == "spark":
-        _start_spark()
-    frame = piped_table(table, csv) if is_piped(table) else csv or table
+        start_spark()
+    frame = given_table(table, csv)
     synthesizer.fit(frame, schema, ledger=ledger, engine=engine)
     synthesizer.save(out, overwrite=force)
     return synthesizer.card_
 
 
-def _start_spark() -> None:
+def start_spark() -> None:
     """A Spark session for the library to find, as spark-submit or the environment configures it."""
-    from spinney.errors import MissingExtraError
+    from spinney.extras import load_optional
 
-    try:
-        from pyspark.sql import SparkSession
-    except ImportError as err:
-        raise MissingExtraError("--engine spark needs pyspark; install spinney[spark]") from err
-    SparkSession.builder.appName("spinney").getOrCreate()
+    session = load_optional("pyspark.sql", "--engine spark", otherwise="leave --engine out").SparkSession
+    session.builder.appName("spinney").getOrCreate()
 
 
 def _require(ledger: Ledger, synthesizer: AnySynthesizer) -> None:

@@ -47,7 +47,7 @@ def paper(experiment: str | None, wants_list: bool, quick: bool, out: str, data:
 
     EXPERIMENT is an id that --list shows, or all. Results are written as they come: an interrupted run goes on where
     it stopped, and finished results are only drawn again. Noise is seeded, so that figures repeat; data are made up or
-    public. Needs matplotlib and, for some, more: pip install 'spinney[paper]'.
+    public. Needs matplotlib and, for some, more: pip install '.[paper]' in a checkout.
     """
     from spinney.experiments.catalogue import IDS
     from spinney.experiments.catalogue import experiment as named

@@ -27,7 +27,7 @@ def picture(release: str, out: str, columns: str | None, force: bool) -> None:
     """Draw the noisy partition of RELEASE.
 
     Bins are rectangles, shaded by their noisy density. Of more than two columns, two are chosen, and the densities of
-    bins that lie over one another add up. Uses only what is released. Needs matplotlib: pip install 'spinney[plot]'.
+    bins that lie over one another add up. Uses only what is released. Needs matplotlib: pip install matplotlib.
     """
     from spinney.cli.conditions import csv_fields
     from spinney.release.storage import load

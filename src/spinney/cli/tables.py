@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 import pyarrow as pa
 import pyarrow.csv as pacsv
@@ -22,7 +22,11 @@ from spinney.engines.files import reading
 from spinney.engines.paths import CSV, PARQUET, is_parquet
 from spinney.errors import ParameterError
 from spinney.files import write_whole
+from spinney.progress import progress, waiting
 from spinney.schema.table import Schema
+
+# Rows that are written at a time; the row groups of a Parquet file.
+_AT_ONCE = 1 << 20
 
 
 def check_table_name(path: str, argument: str, *, endings: tuple[str, ...] = (".csv", *PARQUET)) -> None:
@@ -42,9 +46,9 @@ def read_table(source: str, schema: Schema, csv: csv_format.CSV | None = None) -
         )
 
 
-def piped_table(source: str, csv: csv_format.CSV | None = None) -> csv_format.PipedCSV:
-    """What comes through a pipe, for the library to read as CSV."""
-    return csv_format.PipedCSV(_piped(source), csv or csv_format.PLAIN)
+def given_table(source: str, csv: csv_format.CSV | None = None) -> Any:
+    """TABLE as the library takes it: a path, with what was said about a CSV, or all that came through a pipe."""
+    return csv_format.PipedCSV(_piped(source), csv or csv_format.PLAIN) if is_piped(source) else csv or source
 
 
 def read_types(source: str, csv: csv_format.CSV | None = None) -> pa.Schema:
@@ -64,14 +68,15 @@ def write_table(table: pa.Table, target: str, *, overwrite: bool) -> None:
         return
 
     def write(file: IO[bytes]) -> None:
-        if target.lower().endswith(PARQUET):
-            pq.write_table(table, file)
-        else:
-            pacsv.write_csv(table, file)
+        is_table = target.lower().endswith(PARQUET)
+        with (pq.ParquetWriter if is_table else pacsv.CSVWriter)(file, table.schema) as writer:
+            for start in progress(range(0, max(table.num_rows, 1), _AT_ONCE), "writing rows", unit="part"):
+                writer.write_table(table.slice(start, _AT_ONCE))
 
     write_whole(target, write, overwrite=overwrite)
 
 
+@waiting("reading the pipe")
 def _piped(source: str) -> pa.Buffer:
     """All that comes through a pipe, so that it can be read more than once."""
     return pa.py_buffer(sys.stdin.buffer.read() if source == "-" else Path(source).read_bytes())

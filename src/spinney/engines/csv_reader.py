@@ -70,6 +70,9 @@ class CSVTable(Table):
     def with_schema(self, schema: Schema) -> CSVTable:
         return CSVTable(self._table.select(list(schema)), schema, self._lines, self._csv, self._where)
 
+    def unplaced(self) -> Table:
+        return Table(self.kind, self.n_rows, self.schema, self._column)
+
     def physical(self, name: str) -> Physical:
         try:
             physical = super().physical(name)

@@ -52,6 +52,14 @@ class Table:
         """The same rows under a schema of the same names and types, with other bounds."""
         return Table(self.kind, self.n_rows, schema, self._column)
 
+    def raw(self, name: str) -> Any:
+        """The values of one column as the table holds them: a series, an arrow array or a numpy array."""
+        return self._column(name)
+
+    def unplaced(self) -> Table:
+        """The same rows, where a fault of one is not told by its line."""
+        return self
+
     def physical(self, name: str) -> Physical:
         """The values of one column as numbers, or an InputError that names the column."""
         column = self.schema[name]

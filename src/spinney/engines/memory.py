@@ -16,12 +16,14 @@ from spinney.engines.frames import Table
 from spinney.engines.runs import Runs
 from spinney.engines.source import Source
 from spinney.engines.states import Cut, StateRows, state_rows
+from spinney.engines.tally import Tallies, rules_among, tally_table
 from spinney.errors import InputError
 from spinney.partition.counts import CellCounts
 from spinney.partition.sorting import PART
 from spinney.progress import progress
 from spinney.schema.columns import Identifier
 from spinney.schema.lattice import Lattice
+from spinney.schema.rules import Rule
 from spinney.schema.table import Schema
 
 
@@ -93,6 +95,15 @@ class MemorySource(Source):
 
     def check_values(self) -> None:
         check_values(self.table)
+
+    def tally(self, names: Sequence[str], rules: Sequence[Rule]) -> Tallies:
+        """Column by column; those that rules are about, together at the end."""
+        tallies = Tallies()
+        for name in progress(names, "checking values", unit="column"):
+            tallies.add(tally_table(self.table, [name], ()))
+        for rule in rules_among(rules, names):
+            tallies.n_broken.update(tally_table(self.table, rule.columns, [rule]).n_broken)
+        return tallies
 
     def count_cells(self, lattice: Lattice) -> CellCounts:
         return count_cells(self.table, lattice)

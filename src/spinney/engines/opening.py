@@ -6,7 +6,6 @@ No library is imported unless the object is one of its own, so that opening a nu
 from __future__ import annotations
 
 import os
-from importlib import import_module
 from typing import Any
 
 import narwhals as nw
@@ -17,7 +16,8 @@ from spinney.engines.frames import open_table
 from spinney.engines.memory import MemorySource
 from spinney.engines.source import Source
 from spinney.engines.stream import StreamSource
-from spinney.errors import InputError, MissingExtraError, ParameterError, raise_alone
+from spinney.errors import InputError, ParameterError, raise_alone
+from spinney.extras import load_optional
 from spinney.schema.table import Schema, as_schema
 from spinney.suggest import did_you_mean
 
@@ -173,8 +173,4 @@ def _not_a_table(frame: Any) -> InputError:
 
 def _require(engine: str) -> None:
     """Raise a MissingExtraError unless the engine's library can be imported."""
-    library = "pyspark" if engine == "spark" else engine
-    try:
-        import_module(library)
-    except ImportError as err:
-        raise MissingExtraError(f"engine={engine!r} needs {library}; install it, or leave engine out") from err
+    load_optional("pyspark" if engine == "spark" else engine, f"engine={engine!r}", otherwise="leave engine out")

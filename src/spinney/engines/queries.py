@@ -27,11 +27,13 @@ from spinney.engines.expressions import (
     state,
 )
 from spinney.engines.states import Cut, StateRows
+from spinney.engines.tally import Tallies, Tally, bounds_of
 from spinney.errors import InputError
 from spinney.partition.counts import CellCounts
 from spinney.partition.zorder import interleave
 from spinney.schema.columns import Category, Identifier
 from spinney.schema.lattice import Lattice
+from spinney.schema.rules import AtMost, EmptyWhen, Rule
 from spinney.schema.table import Schema
 
 Frame = nw.LazyFrame[Any]
@@ -101,6 +103,23 @@ class Rows:
                 counts[f"m{index}"] = nw.col(f"m{index}").cast(nw.Int64).sum()
         return self._numbers(names).select(**counts)
 
+    def tallies(self, names: Sequence[str], rules: Sequence[Rule]) -> Frame:
+        """One row: the tallies of some columns, to be read by `read_tallies`."""
+        counts: dict[str, nw.Expr] = {"n": nw.len()}
+        for name in names:
+            index = self._index[name]
+            value, is_missing = self._column(name)
+            is_read = ~is_missing & ~nw.col(f"w{index}")
+            flags = {"w": nw.col(f"w{index}"), "m": is_missing}
+            bounds = bounds_of(self._schema[name])
+            if bounds is not None:
+                flags |= {"b": is_read & (value < bounds[0]), "a": is_read & (value > bounds[1])}
+            counts |= {f"{kind}{index}": _how_many(flag) for kind, flag in flags.items()}
+            present = nw.when(is_read).then(value)
+            counts |= {f"l{index}": present.min(), f"h{index}": present.max()}
+        counts |= {f"r{place}": _how_many(self._breaks(rule)) for place, rule in enumerate(rules)}
+        return self._numbers(names).select(**counts)
+
     def extremes(self, name: str) -> Frame:
         """One row: the smallest and the largest number of a column (low, high), null where there is none."""
         value, is_missing = self._column(name)
@@ -162,6 +181,25 @@ class Rows:
                 if f"{what}{index}" in answer.column_names and _whole(answer, f"{what}{index}").any():
                     raise self._fault(name, is_missing=what == "m")
 
+    def read_tallies(self, names: Sequence[str], rules: Sequence[Rule], answer: pa.Table) -> Tallies:
+        """What `tallies` answered."""
+        found = {name: answer[name][0].as_py() for name in answer.column_names}
+        tallies = Tallies()
+        for name in names:
+            index = self._index[name]
+            n_wrong, low, high = found[f"w{index}"] or 0, found[f"l{index}"], found[f"h{index}"]
+            tallies.columns[name] = Tally(
+                n_rows=found["n"],
+                n_missing=found[f"m{index}"] or 0,
+                n_below=found.get(f"b{index}") or 0,
+                n_above=found.get(f"a{index}") or 0,
+                n_wrong=n_wrong,
+                complaint=complaint(self._schema[name]) if n_wrong else None,
+                ends=None if low is None else (low, high),
+            )
+        tallies.n_broken.update({rule: found[f"r{place}"] or 0 for place, rule in enumerate(rules)})
+        return tallies
+
     def read_states(self, rows: StateRows, answer: pa.Table) -> None:
         """Write what `states` answered into the rows, column by column."""
         _, half = _SMALLEST[rows.true_states.dtype]
@@ -209,6 +247,17 @@ class Rows:
         index = self._index[name]
         return nw.col(f"v{index}"), nw.col(f"m{index}")
 
+    def _breaks(self, rule: Rule) -> nw.Expr:
+        """Whether a row breaks a rule, as `Rule.holds` says it."""
+        (value, is_missing), (other, is_other_missing) = (self._column(name) for name in rule.columns)
+        if isinstance(rule, AtMost):
+            return ~is_missing & ~is_other_missing & (value > other)
+        assert isinstance(rule, EmptyWhen)
+        if rule.values is None:
+            return is_missing != is_other_missing
+        is_said = ~is_other_missing & other.is_in(rule.places(self._schema[rule.other]))
+        return is_missing != is_said
+
     def _cells(self, lattice: Lattice) -> tuple[Frame, list[nw.Expr]]:
         numbers = self._numbers(axis.name for axis in lattice.axes)
         return numbers, [cell(axis, *self._column(axis.name)) for axis in lattice.axes]
@@ -231,6 +280,10 @@ class Rows:
 def bytes_of_cell(lattice: Lattice) -> int:
     """What a cell takes while `read_cells` is at work: keys, count, a hash; codes and counts twice; their order."""
     return 8 * (len(key_layout(lattice)) + 2 + 2 * lattice.n_words + 3)
+
+
+def _how_many(flag: nw.Expr) -> nw.Expr:
+    return flag.cast(nw.Int64).sum()
 
 
 def _whole(answer: pa.Table | pa.RecordBatch, name: str) -> NDArray[np.int64]:

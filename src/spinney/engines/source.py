@@ -12,8 +12,10 @@ from typing import Self
 
 from spinney.engines.frames import FrameKind
 from spinney.engines.states import Cut, StateRows
+from spinney.engines.tally import Tallies
 from spinney.partition.counts import CellCounts
 from spinney.schema.lattice import Lattice
+from spinney.schema.rules import Rule
 from spinney.schema.table import Schema
 
 
@@ -35,6 +37,13 @@ class Source(ABC):
     @abstractmethod
     def check_values(self) -> None:
         """Raise an InputError that names the first column with values that cannot be counted."""
+
+    @abstractmethod
+    def tally(self, names: Sequence[str], rules: Sequence[Rule]) -> Tallies:
+        """What is the matter with the values of some columns, all of it counted. SENSITIVE: for the holder alone.
+
+        Raises an InputError where the table cannot be read at all, or some of these columns cannot be read out of it.
+        """
 
     @abstractmethod
     def count_cells(self, lattice: Lattice) -> CellCounts:

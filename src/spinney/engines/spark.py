@@ -28,12 +28,14 @@ from spinney.engines.redacted import redacted
 from spinney.engines.source import Source
 from spinney.engines.spill import SpilledRuns, memory_limit, merge_runs
 from spinney.engines.states import Cut, StateRows, states_array
+from spinney.engines.tally import Tallies, rules_among
 from spinney.errors import InputError
 from spinney.partition.counting import counts_type
 from spinney.partition.counts import CellCounts
-from spinney.progress import progress
+from spinney.progress import progress, waiting
 from spinney.schema.columns import Boolean, Category, Column, Date, Datetime, Identifier, Integer, Real
 from spinney.schema.lattice import Lattice
+from spinney.schema.rules import Rule
 from spinney.schema.table import Schema
 
 _DEEPEST_CAUSE = 8
@@ -85,6 +87,10 @@ class SparkSource(Source):
     def check_values(self) -> None:
         self._rows.refuse_bad_rows(self._run(self._rows.bad_rows(), "checking values"))
         self._is_checked = True
+
+    def tally(self, names: Sequence[str], rules: Sequence[Rule]) -> Tallies:
+        among = rules_among(rules, names)
+        return self._rows.read_tallies(names, among, self._run(self._rows.tallies(names, among), "checking values"))
 
     def count_cells(self, lattice: Lattice) -> CellCounts:
         query = self._rows.cell_counts(lattice)
@@ -170,7 +176,7 @@ class SparkSource(Source):
 
     def _run(self, query: Frame, what: str) -> pa.Table:
         """The answer to a query: one job, which Spark shows under our description."""
-        with _quietly(what), _described(self._session, f"Spinney: {what}"):
+        with waiting(f"Spark is {what}"), _quietly(what), _described(self._session, f"Spinney: {what}"):
             return query.collect(backend="pyarrow").to_native()
 
     def _small_frame(self, columns: dict[str, list[Any]]) -> Frame:

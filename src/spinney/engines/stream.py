@@ -13,6 +13,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import closing
+from threading import Lock
 from typing import Any, NamedTuple
 
 from spinney.engines.cells import axis_columns
@@ -22,11 +23,13 @@ from spinney.engines.runs import Runs
 from spinney.engines.source import Source
 from spinney.engines.spill import memory_limit
 from spinney.engines.states import Cut, StateRows, fill_states, states_array
+from spinney.engines.tally import Tallies, tally_table
 from spinney.errors import InputError
 from spinney.partition.counts import CellCounts
-from spinney.progress import progress_bar
+from spinney.progress import progress_bar, waiting
 from spinney.schema.columns import Identifier
 from spinney.schema.lattice import Lattice
+from spinney.schema.rules import Rule
 from spinney.schema.table import Schema
 
 # The most bytes that a piece may take while it is read.
@@ -62,7 +65,8 @@ class StreamSource(Source):
     @property
     def n_rows(self) -> int:
         if self._n_rows is None:
-            self._n_rows = self._count_rows()
+            with waiting("counting rows"):
+                self._n_rows = self._count_rows()
         return self._n_rows
 
     def with_schema(self, schema: Schema) -> StreamSource:
@@ -86,6 +90,17 @@ class StreamSource(Source):
 
     def check_values(self) -> None:
         self._each(list(self.schema), "checking values", lambda _, table: check_values(table))
+
+    def tally(self, names: Sequence[str], rules: Sequence[Rule]) -> Tallies:
+        tallies, lock = Tallies(), Lock()
+
+        def add(_: int, table: Table) -> None:
+            found = tally_table(table, table.schema, rules)
+            with lock:
+                tallies.add(found)
+
+        self._each(names, "checking values", add)
+        return tallies
 
     def count_cells(self, lattice: Lattice) -> CellCounts:
         return next(self.count_columns([lattice]))

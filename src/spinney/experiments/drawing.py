@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from spinney.errors import MissingExtraError
 from spinney.experiments.results import Floats, Results
+from spinney.extras import load_optional
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -33,10 +33,7 @@ PRIVACY = "pure ε, replace-one"
 
 def check_drawing() -> None:
     """Raise unless pictures can be drawn. Asked before any work begins."""
-    try:
-        import matplotlib.figure  # noqa: F401
-    except ImportError as err:
-        raise MissingExtraError("the paper's figures need matplotlib; pip install 'spinney[paper]'") from err
+    load_optional("matplotlib.figure", "a figure of the paper", extra="paper")
 
 
 def new_figure(width: float, height: float) -> Figure:

@@ -11,7 +11,6 @@ class last, Spinney's tree rarely comes to cut it, and in a few trials its rows 
 from __future__ import annotations
 
 import math
-from importlib import import_module
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Literal
@@ -19,8 +18,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.errors import FileError, InputError, MissingExtraError, ParameterError
+from spinney.errors import FileError, InputError, ParameterError
 from spinney.experiments.framework import FRAUD_FILES, Inputs
+from spinney.extras import load_optional
 from spinney.privacy.entropy import Entropy
 from spinney.schema.columns import Boolean, Column, Real
 from spinney.schema.table import Schema
@@ -117,12 +117,8 @@ def read_rows(path: Path) -> Rows:
 
 def _downloaded_rows() -> Rows:
     """The table from OpenML, kept by scikit-learn in its own folder for the next time."""
-    try:
-        fetch_openml = import_module("sklearn.datasets").fetch_openml
-    except ImportError:
-        raise MissingExtraError(
-            "downloading the credit-card table needs scikit-learn; install spinney[paper]"
-        ) from None
+    what = "downloading the credit-card table"
+    fetch_openml = load_optional("sklearn.datasets", what, extra="paper").fetch_openml
     parser = "auto" if find_spec("pandas") is not None else "liac-arff"
     try:
         bunch = fetch_openml("creditcard", version=1, as_frame=False, parser=parser)

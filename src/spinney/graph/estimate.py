@@ -29,6 +29,7 @@ from spinney.graph.model import GraphModel
 from spinney.graph.newton import Curvature, descend, dot
 from spinney.graph.passing import calibrate
 from spinney.graph.targets import Measurement, Targets
+from spinney.progress import progress
 
 Floats = NDArray[np.float64]
 Zeros = tuple[tuple[int, ...], NDArray[np.bool_]]
@@ -102,7 +103,7 @@ def _fit(targets: Targets, potentials: Floats, steps: int, caution: float) -> Fl
         return float(np.abs(targets.spread(multipliers)).max()) / _FARTHEST
 
     best, least = potentials, targets.misfit(potentials)
-    for turn in range(_ROUNDS):
+    for turn in progress(range(_ROUNDS), "fitting the model", unit="step"):
         centre = potentials
 
         def dual(multipliers: Floats, centre: Floats = centre) -> tuple[float, Floats]:

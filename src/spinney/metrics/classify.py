@@ -10,15 +10,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spinney.engines.frames import Table, open_table
-from spinney.errors import InputError, MissingExtraError, ParameterError, SchemaError
+from spinney.errors import InputError, ParameterError, SchemaError
+from spinney.extras import load_optional
 from spinney.metrics.points import Floats
+from spinney.progress import progress
 from spinney.schema.columns import Boolean, Category, Integer
 from spinney.schema.lattice import integer_bounds
 from spinney.schema.table import Schema, SchemaLike, as_schema
@@ -87,7 +88,7 @@ def train_on_synthetic(
     tests, learns = open_table(real, schema), open_table(synthetic, schema)
     _check_target(schema, target)
     models = {name: _make(name, int(seed), protocol) for name in classifiers}
-    roc_auc_score = _library("sklearn.metrics").roc_auc_score
+    roc_auc_score = load_optional("sklearn.metrics", "train_on_synthetic").roc_auc_score
 
     train_x, train_y = _features(learns, target), _labels(learns, target, "synthetic")
     test_x, test_y = _features(tests, target), _labels(tests, target, "real")
@@ -100,7 +101,7 @@ def train_on_synthetic(
         spread[spread == 0] = 1.0
         train_x, test_x = (train_x - mean) / spread, (test_x - mean) / spread
     areas = {}
-    for name, model in models.items():
+    for name, model in progress(list(models.items()), "training classifiers", unit="classifier"):
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # not converged, collinear: what such data do to a classifier is the result
             model.fit(train_x, train_y.astype(np.int64))
@@ -133,18 +134,10 @@ def _make(name: str, seed: int, protocol: str) -> Any:
     module, kind, options = _SETTINGS[name]
     if protocol == "dp-merf":
         options = options | _DP_MERF_OPTIONS.get(name, {})
-    model = getattr(_library(module), kind)(**options)
+    model = getattr(load_optional(module, f"the classifier {name!r}"), kind)(**options)
     if "random_state" in model.get_params():
         model.set_params(random_state=seed)
     return model
-
-
-def _library(module: str) -> Any:
-    try:
-        return import_module(module)
-    except ImportError:
-        package = {"sklearn": "scikit-learn"}.get(module.partition(".")[0], module)
-        raise MissingExtraError(f"{package} is not installed; install spinney[classify]") from None
 
 
 def _labels(table: Table, target: str, argument: str) -> Truths:

@@ -25,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.errors import MissingExtraError
+from spinney.extras import load_optional
 from spinney.metrics.points import Floats, WeightedSet
 
 MAX_AXES = 3
@@ -120,10 +120,4 @@ def square_sum(weighted: WeightedSet, frequencies: Frequencies) -> float:
 
 
 def _finufft(name: str) -> Any:
-    try:
-        import finufft
-    except ImportError:
-        raise MissingExtraError(
-            "method='fourier' needs finufft; install spinney[metrics], or use method='direct'"
-        ) from None
-    return getattr(finufft, name)
+    return getattr(load_optional("finufft", "method='fourier'", otherwise="use method='direct'"), name)

@@ -18,6 +18,7 @@ from spinney.engines.cells import AxisCells
 from spinney.engines.frames import Table, open_table
 from spinney.errors import InputError, ParameterError, SchemaError
 from spinney.metrics.points import Floats, read_shares
+from spinney.progress import progress
 from spinney.schema.columns import Category, Real
 from spinney.schema.lattice import Axis, grid_lattice, integer_bounds
 from spinney.schema.table import Schema, SchemaLike, as_schema
@@ -68,7 +69,7 @@ def total_variation(
     size = {axis.name: 1 << axis.bits for axis in axes}
     return {
         chosen: _variation([cells[name] for name in chosen], [size[name] for name in chosen], share)
-        for chosen in combinations(schema, ways)
+        for chosen in progress(list(combinations(schema, ways)), "comparing columns", unit="table")
     }
 
 
@@ -92,7 +93,8 @@ def wasserstein(
         _shares(given, table, name)
         for given, table, name in zip((real_weights, synthetic_weights), tables, ("real", "synthetic"), strict=True)
     ]
-    return {name: _transport(name, tables, weights) for name in schema}
+    names = progress(list(schema), "comparing columns", unit="column")
+    return {name: _transport(name, tables, weights) for name in names}
 
 
 def mean_of(distances: Mapping[Key, float]) -> float:

@@ -22,6 +22,7 @@ from spinney.compiled import compiled
 from spinney.errors import ParameterError
 from spinney.metrics.points import Floats, WeightedSet, read_gamma, read_pair
 from spinney.metrics.sums import density_sums
+from spinney.progress import waiting
 
 _N_STARTS = 2048  # points of each set that are looked at
 _N_GRID = 4096
@@ -41,6 +42,7 @@ class SupDistance:
         return self.at_least
 
 
+@waiting("searching the largest difference")
 def sup_distance(
     real: Any,
     synthetic: Any,

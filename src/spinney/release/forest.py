@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from spinney.errors import ParameterError
 from spinney.graph.draw import draw_states
 from spinney.graph.model import GraphModel
+from spinney.progress import progress
 from spinney.release.arrow import from_arrow, to_arrow
 from spinney.release.card import Card
 from spinney.release.columns import ColumnModel, Floats
@@ -129,7 +130,10 @@ class ForestRelease(Release):
         schema, columns, model = options["prepared"]
         drawn = draw_states(model, n_rows, rng)
         states = {name: drawn[place] for place, name in enumerate(columns)}
-        places = {name: column.draw(states[name], rng) for name, column in columns.items()}
+        places = {
+            name: columns[name].draw(states[name], rng)
+            for name in progress(list(columns), "drawing columns", unit="column")
+        }
         raise_above(places, states, self.schema.rules, schema, columns, rng)
         nothing = np.zeros(n_rows)
         return np.stack([places.get(name, nothing) for name in self.schema])

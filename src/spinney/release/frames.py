@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from importlib import import_module
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from spinney.errors import MissingExtraError, ParameterError
+from spinney.errors import ParameterError
+from spinney.extras import load_optional
 from spinney.schema.columns import Boolean, Category, Date, Datetime, Identifier, Integer, Number, Real, exact
 from spinney.schema.lattice import integer_bounds
 from spinney.schema.table import Schema
@@ -34,12 +34,9 @@ def to_frame(positions: NDArray[np.float64], schema: Schema, kind: str) -> Any:
     """
     if kind == "numpy":
         return _to_array(positions, schema)
-    try:
-        library = import_module(kind)
-    except ImportError as err:
-        raise MissingExtraError(f"{kind} is not installed; install it or ask for frame='pyarrow'") from err
+    library = None if kind == "pyarrow" else load_optional(kind, f"frame={kind!r}", otherwise="ask for frame='pyarrow'")
     table = pa.table({name: _arrow_column(positions[i], schema[name]) for i, name in enumerate(schema)})
-    if kind == "pyarrow":
+    if library is None:
         return table
     if kind == "polars":
         return library.from_arrow(table)

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.errors import ParameterError
+from spinney.progress import waiting
 from spinney.release.card import Card
 from spinney.release.frames import check_frame_kind, to_frame
 from spinney.schema.table import Schema
@@ -47,6 +48,7 @@ class Release(ABC):
         """What was public about the table, bounds included."""
         return self.card.schema
 
+    @waiting("drawing rows")
     def sample(
         self,
         n_rows: int | None = None,

@@ -16,6 +16,7 @@ import pyarrow as pa
 
 from spinney.errors import FileError, ParameterError
 from spinney.files import write_whole
+from spinney.progress import waiting
 from spinney.release.binned import BinnedRelease
 from spinney.release.card import Card
 from spinney.release.forest import ForestRelease
@@ -55,6 +56,7 @@ def save(release: Release, path: str | Path, *, overwrite: bool = False) -> None
     write_whole(path, write, overwrite=overwrite)
 
 
+@waiting("loading the release")
 def load(path: str | Path) -> Release:
     """Read a release file. The schema and the card are in it."""
     path = Path(path)

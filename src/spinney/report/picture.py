@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.errors import MissingExtraError, ParameterError
+from spinney.errors import ParameterError
+from spinney.extras import load_optional
 from spinney.files import write_whole
 from spinney.release.binned import BinnedRelease
 from spinney.release.geometry import Boxes, bin_boxes
@@ -131,11 +132,10 @@ def _caption(release: Release) -> str:
 
 def new_figure(width: float, height: float) -> Figure:
     """An empty figure, in inches; MissingExtraError without matplotlib."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as err:
-        raise MissingExtraError("pictures need matplotlib; pip install 'spinney[plot]'") from err
-    return Figure(figsize=(width, height), layout="constrained")
+    figure: Figure = load_optional("matplotlib.figure", "a picture").Figure(
+        figsize=(width, height), layout="constrained"
+    )
+    return figure
 
 
 def _draw_bins(axes: Axes, release: Release, x: str, y: str) -> Any:

@@ -134,7 +134,7 @@ class Schema(Mapping[str, Column]):
         if not isinstance(rules, list):
             raise SchemaError("rules is not a list of tables; write each rule as a table under [[rules]]")
         return cls(
-            {name: _column_from_dict(name, entry) for name, entry in described["columns"].items()},
+            {name: column_from_dict(name, entry) for name, entry in described["columns"].items()},
             rules=[rule_from_dict(place, entry) for place, entry in enumerate(rules, start=1)],
         )
 
@@ -196,7 +196,8 @@ def _checked_rules(rules: Any) -> tuple[Rule, ...]:
     return listed
 
 
-def _column_from_dict(name: str, entry: Any) -> Column:
+def column_from_dict(name: str, entry: Any) -> Column:
+    """The column that one [columns.NAME] table describes."""
     if not isinstance(entry, Mapping) or "type" not in entry:
         raise SchemaError(f'column {name!r}: the entry needs a type, for example type = "real"')
     options = dict(entry)

@@ -19,6 +19,7 @@ from spinney.privacy.budget import Unit, parse_delta, parse_epsilon, parse_share
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger, NotPrivate
 from spinney.privacy.promise import default_delta
+from spinney.progress import waiting
 from spinney.release.model import Release
 from spinney.schema.table import Schema, SchemaLike, as_schema
 from spinney.synthesizers.bounds import find_bounds, with_widest_bounds
@@ -62,6 +63,7 @@ class Synthesizer(FrontDoor, ABC):
     def _release(self, table: Source, facts: PublicFacts, books: Ledger, entropy: Entropy) -> Release:
         """Charge the books, count, and return what may be published."""
 
+    @waiting("fitting the table")
     def fit(
         self,
         frame: Any,

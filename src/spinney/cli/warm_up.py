@@ -1,0 +1,33 @@
+"""`spinney warm-up`: compile everything ahead of the first run, and say where the results are kept."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from spinney.cli.verb import Verb, json_option
+
+
+@click.command(
+    "warm-up",
+    cls=Verb,
+    examples=(
+        "spinney warm-up",
+        "NUMBA_CACHE_DIR=/opt/spinney-cache spinney warm-up",
+        "spinney warm-up --json",
+    ),
+)
+@json_option
+def warm_up(as_json: bool) -> None:
+    """Compile Spinney's loops ahead of the first fit.
+
+    The first fit, sample or comparison on a machine compiles what it needs, which takes seconds and up to a minute in
+    all. This verb does so on made-up tables, and says where the results are kept: beside the sources of Spinney, in the
+    folder that NUMBA_CACHE_DIR names, or in the user's cache. A second run has nothing to do. It fails where no such
+    folder can be written to. Run it when you build a container.
+    """
+    from spinney.warming import warm_up as compile_all
+
+    warmth = compile_all()
+    click.echo(json.dumps(warmth.to_dict()) if as_json else str(warmth))

@@ -1,0 +1,87 @@
+"""All faults of a schema file at once, and what is left of the schema without them.
+
+`Schema.from_file` stops at the first fault, which is right for a program. Whoever fills in a template of thirty columns
+wants to hear of all of them. So every column and every rule is read by itself, by the code that reads them anywhere.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spinney.errors import SchemaError
+from spinney.schema.columns import Column
+from spinney.schema.rules import Rule, check_rules, rule_from_dict
+from spinney.schema.table import Schema, column_from_dict
+
+
+@dataclass(frozen=True, slots=True)
+class SchemaReading:
+    """A schema file as far as it can be read."""
+
+    schema: Schema | None  # the columns and rules that are right, if there is a column
+    faults: tuple[str, ...]
+    unread: frozenset[str] = frozenset()  # columns that the file names but describes wrongly
+
+
+def read_schema(path: str | Path) -> SchemaReading:
+    """The schema in a TOML file, with all that is wrong with it."""
+    try:
+        return SchemaReading(Schema.from_file(path), ())
+    except SchemaError as err:
+        first = str(err)
+    try:
+        described = tomllib.loads(Path(path).read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError):
+        return SchemaReading(None, (first,))  # no TOML, so there is nothing to take apart
+    if not isinstance(described.get("columns"), Mapping) or not described["columns"]:
+        return SchemaReading(None, (first,))
+    faults: list[str] = []
+    columns = _read_columns(described, faults)
+    unread = frozenset(described["columns"]) - set(columns)
+    rules = _read_rules(described, columns, unread, faults)
+    schema = Schema(columns, rules=rules) if columns else None
+    return SchemaReading(schema, tuple(faults or [first]), unread)
+
+
+def _read_columns(described: Mapping[str, Any], faults: list[str]) -> dict[str, Column]:
+    columns: dict[str, Column] = {}
+    faults += [
+        f"a schema has no entry {entry!r}; only [columns.NAME] and [[rules]] tables belong in it"
+        for entry in sorted(set(described) - {"columns", "rules"})
+    ]
+    for name, entry in described["columns"].items():
+        try:
+            columns |= Schema({name: column_from_dict(name, entry)})
+        except SchemaError as err:
+            faults.append(str(err))
+    return columns
+
+
+def _read_rules(
+    described: Mapping[str, Any], columns: dict[str, Column], unread: frozenset[str], faults: list[str]
+) -> list[Rule]:
+    """The rules, if they are all right together. Those about columns that could not be read are passed over."""
+    entries = described.get("rules", [])
+    if not isinstance(entries, list):
+        faults.append("rules is not a list of tables; write each rule as a table under [[rules]]")
+        return []
+    rules: list[Rule] = []
+    for place, entry in enumerate(entries, start=1):
+        try:
+            rule = rule_from_dict(place, entry)
+            if unread.isdisjoint(rule.columns):
+                check_rules([rule], columns)
+                rules.append(rule)
+        except SchemaError as err:
+            said = str(err)
+            faults.append(said if said.startswith("rule ") else f"rule {place}: {said}")
+    try:
+        check_rules(rules, columns)
+    except SchemaError as err:
+        faults.append(str(err))
+        return []
+    return rules

@@ -1,0 +1,274 @@
+"""`check`: all faults of a schema and a table at once, for the holder's eyes, without charging anything.
+
+`fit` stops at the first fault, before anything is charged. Here a column that does not fit is set aside, and the others
+are looked at all the same: names first, then types, then values, in one pass over the table. Columns that the reader of
+a file stumbles over are found by reading halves of the columns again. The table is opened and read as `fit` does it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from spinney.engines.opening import open_source
+from spinney.engines.outline import names_of, parts_of
+from spinney.engines.source import Source
+from spinney.engines.tally import Tallies, Tally, by_name, rules_among
+from spinney.errors import InputError, SchemaError, SpinneyError
+from spinney.schema.columns import Bounded, Column, Identifier
+from spinney.schema.reading import SchemaReading, read_schema
+from spinney.schema.rules import Rule
+from spinney.schema.table import Schema, SchemaLike, as_schema
+from spinney.suggest import closest, did_you_mean
+from spinney.synthesizers.choice import AUTOMATIC, Choice, choose
+from spinney.synthesizers.findings import Finding, Findings
+
+
+def check(
+    frame: Any,
+    schema: SchemaLike,
+    *,
+    target: str | None = None,
+    method: str = AUTOMATIC,
+    engine: str | None = None,
+) -> Findings:
+    """All that is wrong with a schema and a table, counted. FOR THE HOLDER ONLY: it describes the table without noise.
+
+    Nothing is charged and nothing is released. The findings never quote a value of the table.
+
+    >>> import numpy as np, spinney as sp
+    >>> schema = sp.Schema({"age": sp.Integer(0, 99), "smoker": sp.Boolean()})
+    >>> found = sp.check(np.array([[34, 1], [120, 0], [51, 7]]), schema)
+    >>> found.is_clean, [(fault.column, fault.n_rows) for fault in found.faults]
+    (False, [('smoker', 1)])
+
+    Args:
+        frame: any table that `fit` takes.
+        schema: what is public about it: a `Schema`, a dictionary of columns, or the path of a schema file, of which all
+            faults are listed.
+        target: the column that the others are about, as for `synthesize`.
+        method: "tree", "forest" or "grid", instead of what the schema suggests.
+        engine: what reads the table, where there is a choice; see `fit`.
+
+    Raises:
+        ParameterError: `method` or `engine` is unknown.
+        FileError: there is no such file, or it may not be read.
+    """
+    return _Check(frame, _described(schema), engine).findings(target, method)
+
+
+def _described(schema: Any) -> SchemaReading:
+    if isinstance(schema, (str, os.PathLike)):
+        return read_schema(os.fspath(schema))
+    return SchemaReading(as_schema(schema), ())
+
+
+class _Check:
+    """One run of `check`: findings come together as the table is opened and read."""
+
+    def __init__(self, frame: Any, described: SchemaReading, engine: str | None) -> None:
+        self._frame = frame
+        self._described = described
+        # Columns are read apart where one cannot be read; a table that is held would be read whole every time.
+        self._engine = None if engine == "memory" else engine
+        self._faults = [Finding(fault) for fault in described.faults]
+        self._warnings: list[Finding] = []
+        self._tallies = Tallies()
+        self._n_rows: int | None = None
+
+    def findings(self, target: str | None, method: str) -> Findings:
+        schema = self._described.schema
+        choice, notes = None, []
+        if schema is not None:
+            choice = self._choose(schema, target, method)
+            notes = _notes(schema)
+            for source in self._open(schema):
+                self._read(source, schema.rules)
+            self._judge(schema)
+        return Findings(
+            faults=_once(self._faults),
+            warnings=_once(self._warnings),
+            notes=tuple(notes),
+            n_rows=self._n_rows,
+            method=None if choice is None else choice.method,
+            reason=None if choice is None else choice.reason,
+        )
+
+    def _fault(self, message: str, column: str | None = None, n_rows: int | None = None) -> None:
+        self._faults.append(Finding(message, column, n_rows))
+
+    def _warn(self, message: str, column: str | None = None, n_rows: int | None = None) -> None:
+        self._warnings.append(Finding(message, column, n_rows))
+
+    def _choose(self, schema: Schema, target: str | None, method: str) -> Choice | None:
+        """The method that `fit` would take, unless the target or the schema is not for it."""
+        if target is not None and target not in schema:
+            if target not in self._described.unread:
+                self._fault(f"target={target!r} is not a column of the schema{did_you_mean(target, schema)}")
+            target = None
+        options: dict[str, Any] = {} if target is None else {"target": target}
+        choice = choose(schema, options, method=method)
+        try:
+            choice.synthesizer(**options)._check(schema)
+        except SpinneyError as err:
+            self._fault(str(err))
+        return choice
+
+    # ------------------------------------------------------------------------------------------- names and types
+
+    def _open(self, schema: Schema) -> list[Source]:
+        """The table behind its engine, with columns that do not fit set aside; parts that differ, each by itself."""
+        parts = parts_of(self._frame)
+        if len(parts) > 1:
+            names = [frozenset(names_of(part) or ()) for part in parts]
+            if len(set(names)) > 1:
+                opened = [self._open_part(part, schema, names_of(part), label=f"{part!r}: ") for part in parts]
+                return [source for source in opened if source is not None]
+        source = self._open_part(self._frame, schema, None, label="")
+        return [] if source is None else [source]
+
+    def _open_part(self, part: Any, schema: Schema, names: list[str] | None, *, label: str) -> Source | None:
+        try:
+            source = self._source(part, schema)
+            if not self._described.unread:
+                return source
+            problem = ""
+        except InputError as err:  # the table itself is at fault; its names may be somebody's values
+            self._fault(str(err))
+            return None
+        except SchemaError as err:
+            problem = str(err)
+        if isinstance(part, np.ndarray):
+            names = list(schema)
+        elif names is None:
+            names = names_of(parts_of(part)[0])
+        known = [*schema, *sorted(self._described.unread)]
+        if names is None or set(known).isdisjoint(names):
+            self._fault(problem)
+            return None
+        self._compare_names(names, known, label)
+        columns = {name: schema[name] if name in schema else Identifier() for name in names}
+        try:
+            for name, message in self._misfits(part, columns, []).items():
+                self._fault(message, name)
+                columns[name] = Identifier()
+            return self._source(part, Schema(columns))
+        except (InputError, SchemaError) as err:
+            self._fault(str(err))
+            return None
+
+    def _source(self, part: Any, schema: Schema) -> Source:
+        return open_source(part, schema, engine=self._engine)
+
+    def _compare_names(self, names: Sequence[str], known: Sequence[str], label: str) -> None:
+        """Names on one side only, those that may be meant to be the same together."""
+        missing = [name for name in known if name not in names]
+        for name in names:
+            if name in known:
+                continue
+            near = closest(name, missing)
+            if near is None:
+                rest = "; describe it or drop it"
+            else:
+                missing.remove(near)
+                rest = f", and {near!r} is in the schema but not in the table; if they are one column, rename one"
+            self._fault(f"{label}column {name!r} is in the table but not in the schema{rest}", name)
+        for name in missing:
+            self._fault(
+                f"{label}column {name!r} is in the schema but not in the table; add it or take it out of the schema",
+                name,
+            )
+
+    def _misfits(self, part: Any, columns: dict[str, Column], names: list[str]) -> dict[str, str]:
+        """What is said of each column whose type does not fit, where only these names are looked at; [] means all."""
+        looked_at = names or [name for name, column in columns.items() if not isinstance(column, Identifier)]
+        try:
+            self._source(part, Schema({name: c if name in looked_at else Identifier() for name, c in columns.items()}))
+        except SchemaError as err:
+            if len(looked_at) == 1:
+                return {looked_at[0]: str(err)}
+            middle = len(looked_at) // 2
+            halves = (looked_at[:middle], looked_at[middle:])
+            return {name: said for half in halves for name, said in self._misfits(part, columns, half).items()}
+        return {}
+
+    # --------------------------------------------------------------------------------------------------- values
+
+    def _read(self, source: Source, rules: Sequence[Rule]) -> None:
+        names = [name for name, column in source.schema.items() if not isinstance(column, Identifier)]
+        try:
+            self._n_rows = (self._n_rows or 0) + source.n_rows
+        except InputError as err:  # a fault of the file, whichever columns are read
+            self._fault(str(err))
+            return
+        if not source.n_rows or not names:
+            return
+        read = self._tally(source, names, rules)
+        together = [rule for rule in rules_among(rules, read.columns) if rule not in read.n_broken]
+        if together:
+            about = list(dict.fromkeys(name for rule in together for name in rule.columns))
+            read.n_broken.update(source.tally(about, together).n_broken)
+        self._tallies.add(read)
+
+    def _tally(self, source: Source, names: list[str], rules: Sequence[Rule]) -> Tallies:
+        """Tallies of all columns that can be read out of the table, in one pass if all can."""
+        try:
+            return source.tally(names, rules)
+        except InputError as err:
+            if len(names) == 1:
+                self._fault(str(err), names[0])
+                return Tallies()
+        middle = len(names) // 2
+        found = self._tally(source, names[:middle], rules)
+        found.add(self._tally(source, names[middle:], rules))
+        return found
+
+    # ------------------------------------------------------------------------------------------------- judgement
+
+    def _judge(self, schema: Schema) -> None:
+        if self._n_rows == 0:
+            self._fault("the table has no rows; there is nothing to release")
+        for name, tally in by_name(self._tallies.columns, schema).items():
+            self._judge_column(name, schema[name], tally)
+        for rule, n_rows in self._tallies.n_broken.items():
+            if n_rows and not any(self._tallies.columns[name].complaint for name in rule.columns):
+                self._warn(f"{rule!r} does not hold in some rows; all synthetic rows will obey it", rule.column, n_rows)
+
+    def _judge_column(self, name: str, column: Column, tally: Tally) -> None:
+        if tally.complaint is not None:
+            self._fault(f"column {name!r}: {tally.complaint}", name, tally.n_wrong if tally.is_counted else None)
+        if tally.n_missing and not column.nullable:
+            self._fault(
+                f"column {name!r} holds a missing or non-finite value; declare it nullable or clean the table",
+                name,
+                tally.n_missing,
+            )
+        if isinstance(column, Bounded):
+            outside = {f"below low={column.low}": tally.n_below, f"above high={column.high}": tally.n_above}
+            for where, n_rows in outside.items():
+                if n_rows:
+                    self._warn(f"column {name!r}: values {where} would be moved to that bound", name, n_rows)
+        if tally.complaint is not None:
+            return
+        if tally.n_missing == tally.n_rows:
+            self._warn(f"column {name!r} holds no value at all", name)
+        elif tally.n_rows > 1 and tally.ends is not None and tally.ends[0] == tally.ends[1]:
+            self._warn(f"column {name!r} holds only one value", name)
+
+
+def _once(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """Each message once: what is wrong with a whole file is told of every column that was looked for in it."""
+    return tuple({finding.message: finding for finding in reversed(list(findings))}.values())[::-1]
+
+
+def _notes(schema: Schema) -> list[str]:
+    """What follows from the schema alone."""
+    notes = []
+    if private := schema.columns_awaiting_bounds("private"):
+        notes.append(f"Bounds of {', '.join(map(repr, private))} would be estimated privately, using part of epsilon.")
+    if schema.has_data_derived_bounds:
+        notes.append('Bounds would be read off the data (bounds="from-data-not-private"), which voids the guarantee.')
+    return notes
