@@ -24,7 +24,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spinney as sp
-from spinney.cli.tables import piped_table, read_table
+from spinney.cli.tables import given_table, read_table
 from spinney.engines import csv_lines
 from spinney.engines.frames import open_table
 from spinney.engines.memory import count_cells
@@ -252,7 +252,7 @@ def _packed(folder: Path, text: str) -> Path:
 def _pipe(folder: Path, text: str) -> object:
     stdin, sys.stdin = sys.stdin, io.TextIOWrapper(io.BytesIO((HEADER + text).encode()))
     try:
-        return piped_table("-")
+        return given_table("-")
     finally:
         sys.stdin = stdin
 
