@@ -11,9 +11,9 @@ import pytest
 from hypothesis import settings
 
 import spinney as sp
+from leaves import card_by_hand, plan_by_hand
 from spinney.partition.bins import NoisyBins
 from spinney.release.binned import BinnedRelease
-from spinney.release.card import Card
 from spinney.release.model import Release
 from spinney.schema.lattice import Lattice, tree_lattice
 
@@ -45,7 +45,8 @@ def release_of() -> Callable[..., Release]:
             np.array([len(prefix) for prefix in counts], dtype=np.int64),
             np.array(list(counts.values()), dtype=np.int64),
         )
-        card = Card("0", "by hand", {}, "replace-one", (), schema, {}, n_rows, {"bins": len(bins)}, "pyarrow")
+        plan = plan_by_hand(lattice.depth)
+        card = card_by_hand(schema, plan, {"bins": len(bins)}, n_rows=n_rows, frame="pyarrow")
         return BinnedRelease(bins, card)
 
     return make

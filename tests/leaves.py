@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from fractions import Fraction
+from functools import cache
 from typing import Any
 from unittest import mock
 
@@ -123,9 +124,35 @@ def moments_by_hand(
 def release_by_hand(
     schema: sp.Schema, leaves: Mapping[str, Sequence[float]], *, n_rows: int | None = 100, frame: str = "numpy"
 ) -> MomentsRelease:
-    made = moments_by_hand(schema, leaves)
-    unit = "add-remove" if n_rows is None else "replace-one"
-    return MomentsRelease(made, Card("0", "by hand", {}, unit, (), schema, {}, n_rows, {"leaves": len(made)}, frame))
+    """A release of such leaves, with the card of a plan that goes down to the cells and has their noise."""
+    unit = Unit.ADD_REMOVE if n_rows is None else Unit.REPLACE_ONE
+    rate = Fraction(10**5)
+    made = moments_by_hand(schema, leaves, rate=rate)
+    plan = replace(plan_by_hand(made.lattice.depth, unit, rate * unit.factor), has_moments=True)
+    return MomentsRelease(made, card_by_hand(schema, plan, {"leaves": len(made)}, n_rows=n_rows, frame=frame))
+
+
+@cache
+def plan_by_hand(depth: int, unit: Unit = Unit.REPLACE_ONE, count_epsilon: Fraction = Fraction(1)) -> SplitPlan:
+    """A plan of trees of any depth that spends this on counts, and 1 on decisions if there are any."""
+    return privtree_plan(
+        unit=unit,
+        fixed_depth=0,
+        max_depth=depth,
+        decision_epsilon=Fraction(1 if depth else 0),
+        count_epsilon=count_epsilon,
+        cutoff=0,
+        threshold=1,
+    )
+
+
+def card_by_hand(
+    schema: sp.Schema, plan: SplitPlan, released: Mapping[str, int], *, n_rows: int | None, frame: str
+) -> Card:
+    """The card of a release that this plan could have made."""
+    return Card(
+        "0", "by hand", {}, plan.unit.value, plan.charges(), schema, plan.to_dict(), n_rows, dict(released), frame
+    )
 
 
 def noisy_part(release: sp.Release) -> NoisyBins | NoisyMoments:

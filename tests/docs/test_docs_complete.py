@@ -27,8 +27,9 @@ PROOFS = {
 NOISE_ROOMS = {f"spinney.privacy.{room}" for room in ("discrete", "exact", "gaussian", "selection", "supnorm")}
 NOISE_CALLS = {"charge", "words"}
 NO_NOISE = {
-    *("SMALLEST_RATE", "LARGEST_VARIANCE", "MOST_AXES", "arb_fraction", "as_integer", "classical_variance"),
-    *("delta_from_rho", "exp_of_minus", "exponentials", "least_variance", "scaled_bounds", "within_range"),
+    *("SMALLEST_RATE", "SMALLEST_VARIANCE", "LARGEST_VARIANCE", "MOST_AXES", "arb_fraction", "as_integer"),
+    *("classical_variance", "delta_from_rho", "exp_of_minus", "exponentials", "least_variance", "scaled_bounds"),
+    "within_range",
 }
 NEED_NO_PROOF = {
     "privacy/ledger.py": "is the account itself",

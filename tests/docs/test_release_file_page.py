@@ -9,10 +9,10 @@ import zipfile
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import spinney as sp
-from spinney.release.arrow import from_arrow
 from spinney.release.generator import Generator, GeneratorRelease
 from spinney.release.storage import _KINDS, save
 
@@ -33,7 +33,7 @@ def names_in(archive: zipfile.ZipFile) -> set[str]:
     names |= {name for axis in described.get("axes", ()) for name in axis}
     for member in archive.namelist():
         if member.endswith(".arrow"):
-            names |= set(from_arrow(archive.read(member)).column_names)
+            names |= set(pa.ipc.open_file(pa.py_buffer(archive.read(member))).schema.names)
     return names
 
 

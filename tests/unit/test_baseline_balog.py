@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
@@ -360,9 +361,10 @@ def test_files_hold_the_whole_release(kind, square, tmp_path):
 def points_release(points, weights, n_points=None):
     """A release of points made by hand."""
     card = sp.KDTreeSynthesizer(1).fit(np.full((9, 2), 0.5), SQUARE).card_
-    described = card.to_dict() | {"released": {"points": len(points) if n_points is None else n_points}}
+    released = {"points": len(points) if n_points is None else n_points}
+    paid = DiscreteGaussianVector(Fraction(1), Fraction(1, 10), Fraction(1), Fraction(100), note="mean embedding")
     where, weights = np.array(points, dtype=float).reshape(-1, 2), np.array(weights, dtype=float)
-    return PointsRelease(where, weights, type(card).from_dict(described))
+    return PointsRelease(where, weights, replace(card, events=(paid,), released=released))
 
 
 def test_rows_follow_the_positive_weights():

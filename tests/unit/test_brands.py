@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import date
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -11,7 +12,9 @@ import pytest
 import spinney as sp
 from leaves import noisy_numbers, noisy_part
 from spinney.errors import InputError
-from spinney.privacy.ledger import NotPrivate, UnsafeEntropy
+from spinney.privacy.entropy import SystemEntropy, is_system
+from spinney.privacy.gaussian import release_vector
+from spinney.privacy.ledger import NotPrivate, UnsafeEntropy, brands
 
 FROM_DATA = "from-data-not-private"
 
@@ -106,12 +109,70 @@ def test_seeded_noise_brands_the_release(model, square, seeded, tmp_path):
 
 def test_the_unsafe_name_says_so():
     """The only seeded source of noise is called unsafe, and is the only one that can be seeded."""
-    assert sp.UnsafeSeededEntropy.is_unsafe
+    assert "Unsafe" in sp.UnsafeSeededEntropy.__name__
     words = sp.UnsafeSeededEntropy(5).words(100)
     assert np.array_equal(words, sp.UnsafeSeededEntropy(5).words(100))
     assert not np.array_equal(words, sp.UnsafeSeededEntropy(6).words(100))
     with pytest.raises(TypeError):
         sp.KDTreeSynthesizer(1, seed=5)
+
+
+class _Zeros:
+    """No noise at all, under a name and an attribute that say otherwise."""
+
+    is_unsafe = False
+
+    def words(self, n):
+        return np.zeros(n, dtype=np.uint32)
+
+
+class _Subclass(SystemEntropy):
+    is_unsafe = False
+
+    def words(self, n):
+        return sp.UnsafeSeededEntropy(3).words(n)
+
+
+class _QuietSubclass(SystemEntropy):
+    """Changes nothing today; tomorrow it may."""
+
+
+def _dressed() -> object:
+    """Seeded noise that swears to be safe."""
+    source = sp.UnsafeSeededEntropy(3)
+    source.is_unsafe = False
+    return source
+
+
+@each_model
+@pytest.mark.parametrize("make", [_Subclass, _QuietSubclass, _dressed])
+def test_whatever_is_not_exactly_the_systems_brands_the_release(model, square, make):
+    """What a source of noise says of itself is not believed: only the system's own class leaves no brand."""
+    model.fit(*square, entropy=make())
+    assert [type(brand) for brand in model.card_.brands] == [UnsafeEntropy]
+    assert not model.card_.is_private
+    model.fit(*square, entropy=SystemEntropy())
+    assert model.card_.is_private
+
+
+@pytest.mark.parametrize(("entropy", "n_brands"), [(_dressed(), 1), (_Subclass(), 1), (SystemEntropy(), 0)])
+def test_one_vector_of_gaussian_noise_is_branded_too(entropy, n_brands):
+    """What the rival systems release goes by the same rule."""
+    ledger, nothing = sp.Ledger(limit=1, delta="0.1"), np.zeros(2, dtype=np.int64)
+    claim = {"sensitivity_squared": Fraction(1), "variance": Fraction(10**4), "epsilon": Fraction(1)}
+    release_vector(nothing, **claim, delta=Fraction(1, 10), ledger=ledger, entropy=entropy, what="sums")
+    assert len(brands(ledger.events)) == n_brands
+
+
+def test_the_systems_source_cannot_be_dressed_up(monkeypatch):
+    """Nothing can be set on an instance, and a class whose words were replaced is no longer the system's."""
+    source = SystemEntropy()
+    for name in ("words", "is_unsafe"):
+        with pytest.raises(AttributeError):
+            setattr(source, name, None)
+    assert is_system(source)
+    monkeypatch.setattr(SystemEntropy, "words", _Zeros.words)
+    assert not is_system(source)
 
 
 def test_seeded_noise_repeats_the_release(square, people, seeded):

@@ -17,7 +17,9 @@ from spinney.cli.app import app
 from spinney.cli.verb import Verb
 
 ROOT = Path(__file__).parents[2]
-VERBS = ["schema", "check", "fit", "sample", "card", "explain", "picture", "ledger", "demo", "warm-up", "paper"]
+VERBS = [
+    *("schema", "check", "fit", "sample", "card", "verify", "explain", "picture", "ledger", "demo", "warm-up", "paper"),
+]
 
 
 def test_all_verbs_are_there_in_the_order_of_their_use() -> None:

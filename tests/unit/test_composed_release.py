@@ -1,4 +1,4 @@
-"""What is paid for together: one charge that lists its parts, checked when it is made and believed when it is read."""
+"""What is paid for together: one charge that lists its parts, checked when it is made, and in an account believed."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ def test_an_account_with_an_unknown_part_does_not_open(tmp_path: Path):
 
 
 def test_reading_an_account_does_not_do_the_sum_again(tmp_path: Path, monkeypatch):
-    """What was checked when it was charged is believed when it is opened, shown or put on a card."""
+    """What was checked when it was charged is believed when the account is opened again; files of releases are not."""
     path = tmp_path / "people.ledger"
     sp.Ledger.create(path, limit=2, delta="1e-4").charge(forest())
 

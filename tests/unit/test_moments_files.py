@@ -14,7 +14,7 @@ import spinney as sp
 from leaves import release_by_hand
 from spinney.errors import FileError
 from spinney.partition.moments import QUANTUM
-from spinney.release.arrow import from_arrow, to_arrow
+from spinney.release.arrow import to_arrow
 from spinney.release.moments import MomentsRelease
 
 LINE = sp.Schema({"x": sp.Real(0, 1)})
@@ -33,10 +33,14 @@ def saved(tmp_path):
     return path
 
 
+def table_of(data: bytes) -> pa.Table:
+    return pa.ipc.open_file(pa.py_buffer(data)).read_all()
+
+
 def rewritten(path, change_card=None, change_table=None) -> None:
     """The file with its card or its leaves changed, all checksums right."""
     with zipfile.ZipFile(path) as archive:
-        card, leaves = json.loads(archive.read("card.json")), from_arrow(archive.read("leaves.arrow"))
+        card, leaves = json.loads(archive.read("card.json")), table_of(archive.read("leaves.arrow"))
     if change_card:
         change_card(card)
     if change_table:
@@ -99,7 +103,7 @@ def with_column(name: str, values):
 def test_damaged_files_are_refused(saved, change) -> None:
     """A card and leaves that cannot belong together are not half believed."""
     rewritten(saved, **change)
-    with pytest.raises(FileError, match="inconsistent"):
+    with pytest.raises(FileError, match=r"inconsistent|damaged"):
         sp.load(saved)
 
 
@@ -109,7 +113,7 @@ def test_nothing_private_is_in_the_file(tmp_path) -> None:
     path = tmp_path / "release"
     tree("1", fixed_depth=1, max_depth=1).fit(table, LINE, entropy=sp.UnsafeSeededEntropy(1)).save(path)
     with zipfile.ZipFile(path) as archive:
-        leaves = from_arrow(archive.read("leaves.arrow")).to_pydict()
+        leaves = table_of(archive.read("leaves.arrow")).to_pydict()
     assert list(leaves) == ["code_0", "depth", "noisy_count", "noisy_sum_0"]
     assert 77 * QUANTUM not in leaves["noisy_count"]
     assert 0 not in leaves["noisy_count"]

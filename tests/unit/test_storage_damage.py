@@ -6,6 +6,7 @@ import io
 import json
 import zipfile
 from itertools import product
+from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
@@ -299,7 +300,7 @@ def test_unreadable_files(path, monkeypatch):
     def refuse(*_, **__):
         raise PermissionError(13, "Permission denied")
 
-    monkeypatch.setattr(zipfile, "ZipFile", refuse)
+    monkeypatch.setattr(Path, "open", refuse)
     with pytest.raises(FileError, match=r"cannot read .*Permission denied"):
         sp.load(path)
 

@@ -20,6 +20,7 @@ from spinney.cli.paper import paper
 from spinney.cli.picture import picture
 from spinney.cli.sample import sample
 from spinney.cli.schema import schema
+from spinney.cli.verify import verify
 from spinney.cli.warm_up import warm_up
 
 
@@ -62,7 +63,7 @@ def app(ctx: click.Context) -> None:
         ctx.exit(WRONG_CALL)
 
 
-for verb in (schema, check, fit, sample, card, explain, picture, ledger, demo, warm_up, paper):
+for verb in (schema, check, fit, sample, card, verify, explain, picture, ledger, demo, warm_up, paper):
     app.add_command(verb)
 
 

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
 from spinney.cli.verb import FILE, Verb, check_output, force_option, json_option
+from spinney.shown import json_text
 
 
 @click.command(
@@ -45,7 +44,7 @@ def explain(release: str, as_json: bool, picture: str | None, force: bool) -> No
         save_figure(graph_figure(loaded), picture, overwrite=force)
     if as_json:
         described = explanation.to_dict() | ({} if picture is None else {"picture": picture})
-        click.echo(json.dumps(described, indent=2, ensure_ascii=False))
+        click.echo(json_text(described))
         return
     click.echo(str(explanation))
     if picture is not None:

@@ -297,19 +297,15 @@ def _number_or_mapping(values: tuple[str, ...], option: str) -> str | dict[str, 
 
 def load_schema(path: str, *, bounds_from_data: bool) -> Schema:
     """The schema in a file; on request with bounds that it leaves out marked to be read off the data."""
-    import tomllib
-    from pathlib import Path
-
     from spinney.schema.columns import COLUMN_TYPES, Bounded
+    from spinney.schema.plain import parse_toml, read_schema_text
     from spinney.schema.table import Schema
 
     if not bounds_from_data:
         return Schema.from_file(path)
-    try:
-        described = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-        entries = list(described["columns"].values())
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, KeyError, AttributeError):
-        return Schema.from_file(path)  # which says what is wrong
+    described = parse_toml(read_schema_text(path))
+    columns = described.get("columns")
+    entries = list(columns.values()) if isinstance(columns, dict) else []
     for entry in entries:
         kind = COLUMN_TYPES.get(str(entry.get("type"))) if isinstance(entry, dict) else None
         if kind is not None and issubclass(kind, Bounded) and not entry.keys() & {"low", "high", "bounds"}:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import click
 
 from spinney.cli.verb import Verb, check_output, json_option
+from spinney.shown import json_text
 
 if TYPE_CHECKING:
     from spinney.privacy.ledger import Ledger
@@ -50,7 +50,7 @@ def ledger(file: str, limit: str | None, delta: str | None, unit: str | None, as
     else:
         check_output(file, force=False, can_force=False)
         account = Ledger.create(file, limit=limit, delta=delta or 0, unit=unit or "replace-one")
-    click.echo(json.dumps(_described(account), indent=2, ensure_ascii=False) if as_json else _text(account))
+    click.echo(json_text(_described(account)) if as_json else _text(account))
 
 
 def _described(account: Ledger) -> dict[str, object]:
@@ -80,4 +80,6 @@ def _text(account: Ledger) -> str:
         if account.delta_limit is not None and account.remaining_delta is not None:
             limits = f" of {decimal(account.delta_limit)}, {decimal(account.remaining_delta)} left"
         lines.append(f"delta {decimal(account.spent_delta)}{limits}")
+    if account.is_overdrawn:
+        lines.append("OVERDRAWN: more is on record than the limit allows, so the file was changed by hand")
     return "\n".join([*lines, *(f"  {line}" for event in account.events for line in event_lines(event))])

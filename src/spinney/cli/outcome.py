@@ -23,6 +23,7 @@ from typing import Any
 import click
 
 from spinney.errors import ParameterError, PrivacyWarning, SchemaError, SpinneyError
+from spinney.shown import printable
 
 FAILED, WRONG_CALL, INTERRUPTED = 1, 2, 130
 
@@ -66,10 +67,10 @@ def report(err: BaseException, *, as_json: bool) -> None:
     if os.environ.get(TRACEBACK_VARIABLE):
         traceback.print_exception(err)
     if as_json:
-        click.echo(json.dumps({"error": message(err)}, ensure_ascii=False), err=True)
+        click.echo(json.dumps({"error": message(err)}), err=True)
         return
     click.secho("error: ", err=True, nl=False, fg="red")
-    click.echo(message(err), err=True)
+    click.echo(printable(message(err), keep="\n"), err=True)
     if isinstance(err, click.UsageError) and err.ctx is not None:
         click.echo(f"{err.ctx.command_path} --help shows how it is called", err=True)
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from spinney.shown import printable
+
 if TYPE_CHECKING:
     from spinney.release.card import Card
 
@@ -89,4 +91,4 @@ def check_output(path: str, *, force: bool, inputs: Sequence[str] = (), can_forc
 def warn_of_brands(card: Card) -> None:
     """Say loudly, on standard error, what voids the guarantee of a release."""
     for warning in card.to_dict()["warnings"]:
-        click.secho(f"*** NOT PRIVATE *** {warning}", err=True, fg="red", bold=True)
+        click.secho(f"*** NOT PRIVATE *** {printable(warning)}", err=True, fg="red", bold=True)

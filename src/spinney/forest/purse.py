@@ -20,9 +20,9 @@ from spinney.partition.counts import CellCounts
 from spinney.partition.moments import Leaves, grow_leaves
 from spinney.partition.plan import SplitPlan
 from spinney.privacy.discrete import add_noise, within_range
-from spinney.privacy.entropy import Entropy
+from spinney.privacy.entropy import Entropy, brand_unless_system
 from spinney.privacy.gaussian import discrete_gaussian
-from spinney.privacy.ledger import Ledger, UnsafeEntropy
+from spinney.privacy.ledger import Ledger
 from spinney.privacy.selection import choose
 
 Counts = NDArray[np.int64]
@@ -33,9 +33,7 @@ class Purse:
 
     def __init__(self, plan: ForestPlan, ledger: Ledger, entropy: Entropy) -> None:
         ledger.charge(*plan.charges)  # charge before touch
-        brand = UnsafeEntropy(note="forest: noise from a seeded generator")
-        if entropy.is_unsafe and brand not in ledger.events:
-            ledger.brand(brand)
+        brand_unless_system(ledger, entropy, "forest")
         self.plan = plan
         self._entropy = entropy
         self._left = {stage: noise.times for stage, noise in plan.tables.items()}

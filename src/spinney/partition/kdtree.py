@@ -20,8 +20,8 @@ from spinney.partition.empty import EmptySpace
 from spinney.partition.plan import SplitPlan
 from spinney.partition.zorder import Codes, Indices
 from spinney.privacy.discrete import add_noise
-from spinney.privacy.entropy import Entropy
-from spinney.privacy.ledger import Ledger, UnsafeEntropy
+from spinney.privacy.entropy import Entropy, brand_unless_system
+from spinney.privacy.ledger import Ledger
 from spinney.progress import progress
 from spinney.schema.lattice import Lattice
 
@@ -58,8 +58,7 @@ def pay(plan: SplitPlan, lattice: Lattice, ledger: Ledger, entropy: Entropy, wha
         raise ParameterError(f"max_depth={plan.max_depth} is beyond the lattice's depth of {lattice.depth}")
     ledger.require(plan.epsilon, unit=plan.unit)
     ledger.charge(*plan.charges(what))
-    if entropy.is_unsafe:
-        ledger.brand(UnsafeEntropy(note=f"{what}: noise from a seeded generator"))
+    brand_unless_system(ledger, entropy, what)
 
 
 def release_tree(

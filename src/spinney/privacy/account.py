@@ -1,25 +1,39 @@
 """A ledger that outlives the process: an account in a JSON file.
 
 A charge is on disk before it returns, and so before noise meets a count. Processes that share an account take turns by
-a lock file beside it, and every charge is checked against what the others have written meanwhile.
+a lock file beside it, and every charge is checked against what the others have written meanwhile. So copies of the
+object, pickled ones and those of forked processes too, are more hands on one account and not more accounts.
+
+What a file says is checked entry by entry when it is read: numbers, signs, sizes. What the parts of a composed charge
+cost is worked out when it is charged and not when it is read: the file is the holder's own, it is read anew for every
+charge, and a long account would take minutes.
 """
 
 from __future__ import annotations
 
-import json
+import os
+import stat
+from collections.abc import Iterator
+from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
+from threading import get_ident
 from typing import IO, Any
 
 from filelock import FileLock
 
-from spinney.errors import FileError
-from spinney.files import write_whole
-from spinney.privacy.budget import Unit, parse_delta
-from spinney.privacy.ledger import Brand, Charge, Event, Ledger, event_from_dict, event_to_dict
+from spinney.errors import FileError, SpinneyError
+from spinney.files import read_json, write_json, write_whole
+from spinney.privacy.budget import LARGEST_BITS, Unit, parse_delta, parse_epsilon
+from spinney.privacy.events import Event, delta_of, event_from_dict, event_to_dict
+from spinney.privacy.ledger import Charge, Ledger, turn
+from spinney.shown import brief
 
 FORMAT = "spinney-ledger"
 FORMAT_VERSION = 1
+
+LARGEST_FILE = 2**26
+_MOST_EVENTS = 100_000
 
 
 class LedgerFile(Ledger):
@@ -28,9 +42,8 @@ class LedgerFile(Ledger):
     def __init__(self, path: Path, limit: Any, delta: Any, unit: Unit | str) -> None:
         super().__init__(limit, delta=delta, unit=unit)
         # Resolved, so that a link or another working folder leads to the same account and the same lock.
-        self.path = path = path.resolve()
-        # Reentrant, so that a charge may check and record under one lock.
-        self._lock = FileLock(f"{path}.lock")
+        self.path = path.resolve()
+        self._holder: tuple[int, int] | None = None  # process and thread
 
     @classmethod
     def create_at(cls, path: str | Path, *, limit: Any, delta: Any, unit: Unit | str) -> LedgerFile:
@@ -45,19 +58,50 @@ class LedgerFile(Ledger):
         account._events = described["events"]
         return account
 
-    def require(self, epsilon: Fraction, *, unit: Unit, delta: Fraction = Fraction(0)) -> None:
-        with self._lock:
-            self._events = _read(self.path)["events"]
-            super().require(epsilon, unit=unit, delta=delta)
+    def __getstate__(self) -> dict[str, Any]:
+        """A copy is another hand on the same file, which it reads before it charges."""
+        return self.__dict__ | {"_holder": None, "_events": list(self._events)}
 
-    def charge(self, *charges: Charge) -> None:
-        with self._lock:
-            super().charge(*charges)
+    @property
+    def is_open(self) -> bool:
+        return True
 
-    def brand(self, event: Brand) -> None:
-        with self._lock:
-            self._events = _read(self.path)["events"]
-            super().brand(event)
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Hold the file, and know what is in it. The lock is made anew each time: none outlives a fork or a copy."""
+        here = os.getpid(), get_ident()
+        with turn():
+            if self._holder == here:
+                yield
+                return
+            lock = self._lock()
+            self._holder = here
+            try:
+                self._events = self._unchanged(_read(self.path))
+                yield
+            finally:
+                self._holder = None
+                lock.release()
+
+    def _lock(self) -> FileLock:
+        """The lock file beside the account, held. It may be used by whoever may use the account."""
+        try:
+            mode = stat.S_IMODE(os.stat(self.path).st_mode)
+            lock = FileLock(f"{self.path}.lock", mode=mode)
+            lock.acquire()
+        except FileNotFoundError:
+            raise FileError(f"there is no ledger {str(self.path)!r}; open one first, with a limit") from None
+        except OSError as err:
+            raise FileError(f"cannot lock {str(self.path)!r}: {err.strerror or err}") from err
+        return lock
+
+    def _unchanged(self, described: dict[str, Any]) -> list[Event]:
+        """The events of the file, unless limit or unit are not those that this account was opened with."""
+        other = Ledger(described["limit"], delta=described["delta"], unit=described["unit"])
+        if (other.limit, other.delta_limit, other.unit) != (self.limit, self.delta_limit, self.unit):
+            raise FileError(f"{str(self.path)!r} has another limit or unit than when it was opened; open it again")
+        events: list[Event] = described["events"]
+        return events
 
     def _record(self, *events: Event) -> None:
         super()._record(*events)
@@ -74,7 +118,7 @@ class LedgerFile(Ledger):
         }
 
         def write(file: IO[bytes]) -> None:
-            file.write(json.dumps(described, indent=2, ensure_ascii=False).encode())
+            file.write(write_json(described))
 
         write_whole(self.path, write, overwrite=overwrite)
 
@@ -82,26 +126,65 @@ class LedgerFile(Ledger):
 def _read(path: Path) -> dict[str, Any]:
     """Unit, limits and events of the account in a file. Files from before there was a delta are pure."""
     try:
-        described = json.loads(path.read_text(encoding="utf-8"))
+        described = read_json(_bytes_of(path))
     except FileNotFoundError:
         raise FileError(f"there is no ledger {str(path)!r}; open one first, with a limit") from None
+    except SpinneyError:
+        raise
     except OSError as err:
         raise FileError(f"cannot read {str(path)!r}: {err.strerror or err}") from err
-    except ValueError:
-        raise FileError(f"{str(path)!r} is not a Spinney ledger, or is damaged") from None
+    except ValueError as err:
+        raise FileError(f"{str(path)!r} is not a Spinney ledger, or is damaged: {err}") from None
     if not isinstance(described, dict) or described.get("format") != FORMAT:
         raise FileError(f"{str(path)!r} is not a Spinney ledger")
     version = described.get("format_version")
-    if not isinstance(version, int) or version > FORMAT_VERSION:
+    if type(version) is not int or not 1 <= version <= FORMAT_VERSION:
         raise FileError(
-            f"{str(path)!r} has format version {version!r}, and this Spinney reads up to {FORMAT_VERSION}; upgrade it"
+            f"{str(path)!r} has format version {brief(version)}, and this Spinney reads up to {FORMAT_VERSION}; "
+            "upgrade it"
         )
     try:
+        limit = described["limit"]
         return {
             "unit": Unit.parse(described["unit"]),
-            "limit": described["limit"],
+            "limit": None if limit is None else parse_epsilon(limit, "limit"),
             "delta": parse_delta(described.get("delta") or 0),
-            "events": [event_from_dict(event) for event in described["events"]],
+            "events": _events(path, described["events"]),
         }
     except (KeyError, TypeError, ValueError) as err:
-        raise FileError(f"{str(path)!r} is a Spinney ledger with inconsistent contents") from err
+        raise FileError(f"{str(path)!r} is a Spinney ledger with inconsistent contents: {_why(err)}") from err
+
+
+def _bytes_of(path: Path) -> bytes:
+    """The whole file, unless it is larger than any account."""
+    with path.open("rb") as file:
+        content = file.read(LARGEST_FILE + 1)
+    if len(content) > LARGEST_FILE:
+        raise FileError(f"{str(path)!r} is larger than {LARGEST_FILE >> 20} MiB, and no ledger is")
+    return content
+
+
+def _events(path: Path, described: Any) -> list[Event]:
+    """Every entry as an event; a FileError names the first that is none."""
+    if not isinstance(described, list) or len(described) > _MOST_EVENTS:
+        raise ValueError(f"events is not a list of at most {_MOST_EVENTS:,} entries")
+    events: list[Event] = []
+    sums = [Fraction(0), Fraction(0)]
+    for number, entry in enumerate(described, start=1):
+        try:
+            event = event_from_dict(entry)
+            amounts = (event.epsilon, delta_of(event)) if isinstance(event, Charge) else (Fraction(0), Fraction(0))
+            sums = [total + amount for total, amount in zip(sums, amounts, strict=True)]
+            if max(total.denominator.bit_length() for total in sums) > 4 * LARGEST_BITS:
+                raise ValueError("the sum of all charges up to here has more digits than are ever meant")
+        except (KeyError, TypeError, ValueError) as err:
+            raise FileError(
+                f"{str(path)!r} is a Spinney ledger with inconsistent contents: entry {number}: {_why(err)}"
+            ) from err
+        events.append(event)
+    return events
+
+
+def _why(err: Exception) -> str:
+    """What is wrong with an entry, in words."""
+    return f"there is no entry {brief(err.args[0])}" if isinstance(err, KeyError) else str(err)

@@ -13,13 +13,17 @@ from fractions import Fraction
 from typing import Any
 
 from spinney.errors import ParameterError
+from spinney.shown import brief
 
 # Below this a release is noise alone and tables of laws grow without bound; above it nothing is protected.
 SMALLEST_EPSILON = Fraction(1, 2**30)
 LARGEST_EPSILON = Fraction(2**20)
 
-# Numbers of more than 300 digits are slips of the pen, and expanding them exactly takes forever.
+# Numbers of more than 300 digits are slips of the pen, and expanding them exactly takes forever. A fraction of our own
+# may have somewhat more: a product of two such numbers.
 _LARGEST_EXPONENT = 300
+_LONGEST_TEXT = 2_000
+LARGEST_BITS = 2_600
 
 
 class Unit(StrEnum):
@@ -42,37 +46,48 @@ class Unit(StrEnum):
     def parse(cls, value: Any) -> Unit:
         try:
             return cls(value)
-        except ValueError:
+        except (ValueError, TypeError):
             names = " or ".join(repr(unit.value) for unit in cls)
-            raise ParameterError(f"unit={value!r} is not {names}") from None
+            raise ParameterError(f"unit={brief(value)} is not {names}") from None
 
 
 def parse_fraction(value: Any, name: str) -> Fraction:
     """An exact number from an int, a float, a Fraction, a Decimal or text such as "0.1" or "1/3"."""
     is_numpy_scalar = hasattr(value, "item") and getattr(value, "shape", None) == ()
     if isinstance(value, bool) or not (isinstance(value, (int, float, Fraction, Decimal, str)) or is_numpy_scalar):
-        raise ParameterError(f"{name}={value!r} is not a number")
+        raise ParameterError(f"{name}={brief(value)} is not a number")
     if isinstance(value, float) and not math.isfinite(value):
         raise ParameterError(f"{name}={value!r} is not a finite number")
     if isinstance(value, (int, Fraction)):
-        return Fraction(value)
+        return _of_sane_size(Fraction(value), name)
     text = str(value).strip()  # the shortest decimal form, of numpy's scalars too
     exponent = text.lower().partition("e")[2]
     try:
-        is_absurd = abs(int(exponent or 0)) > _LARGEST_EXPONENT
+        is_absurd = len(text) > _LONGEST_TEXT or abs(int(exponent or 0)) > _LARGEST_EXPONENT
         number = Fraction(0) if is_absurd else Fraction(text)
     except (ValueError, ZeroDivisionError):
-        raise ParameterError(f"{name}={value!r} is not a number such as 1 or '0.1'") from None
+        raise ParameterError(f"{name}={brief(value)} is not a number such as 1 or '0.1'") from None
     if is_absurd:
-        raise ParameterError(f"{name}={value!r} is too large or too small to be meant")
+        raise ParameterError(f"{name}={brief(value)} is too large, too small or too long to be meant")
+    return _of_sane_size(number, name)
+
+
+def _of_sane_size(number: Fraction, name: str) -> Fraction:
+    if max(abs(number.numerator).bit_length(), number.denominator.bit_length()) > LARGEST_BITS:
+        raise ParameterError(f"{name} has more digits than are ever meant; round it to a few")
     return number
+
+
+def _given(value: Any) -> str:
+    """A number as it was given, for a message: text without quotes."""
+    return brief(value).strip("'") if isinstance(value, str) else brief(value)
 
 
 def parse_length(value: Any, name: str) -> float:
     """A positive length in units of a column, as a float: it shapes bins and never enters a budget."""
     length = parse_fraction(value, name)
     if not 0 < length <= Fraction(10) ** _LARGEST_EXPONENT:
-        raise ParameterError(f"{name}={value} is not a positive number")
+        raise ParameterError(f"{name}={_given(value)} is not a positive number")
     return max(float(length), 10.0**-_LARGEST_EXPONENT)
 
 
@@ -80,9 +95,11 @@ def parse_epsilon(value: Any, name: str = "epsilon") -> Fraction:
     """A positive privacy budget, exactly."""
     epsilon = parse_fraction(value, name)
     if epsilon <= 0:
-        raise ParameterError(f"{name}={value} is not positive; a release needs some budget")
+        raise ParameterError(f"{name}={_given(value)} is not positive; a release needs some budget")
     if not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
-        raise ParameterError(f"{name}={value} is outside 2^-30..2^20; budgets of use lie between about 0.01 and 10")
+        raise ParameterError(
+            f"{name}={_given(value)} is outside 2^-30..2^20; budgets of use lie between about 0.01 and 10"
+        )
     return epsilon
 
 
@@ -90,9 +107,11 @@ def parse_delta(value: Any, name: str = "delta") -> Fraction:
     """The chance that an (epsilon, delta) promise leaves uncovered, exactly: 0 (pure) or more, below 1."""
     delta = parse_fraction(value, name)
     if delta < 0:
-        raise ParameterError(f"{name}={value} is negative; 0 means pure epsilon")
+        raise ParameterError(f"{name}={_given(value)} is negative; 0 means pure epsilon")
     if delta >= 1:
-        raise ParameterError(f"{name}={value} is 1 or more, which promises nothing; values of use are 1e-6 or smaller")
+        raise ParameterError(
+            f"{name}={_given(value)} is 1 or more, which promises nothing; values of use are 1e-6 or smaller"
+        )
     return delta
 
 
@@ -100,5 +119,5 @@ def parse_share(value: Any, name: str) -> Fraction:
     """A share of a budget, strictly between 0 and 1."""
     share = parse_fraction(value, name)
     if not 0 < share < 1:
-        raise ParameterError(f"{name}={value} is not strictly between 0 and 1")
+        raise ParameterError(f"{name}={_given(value)} is not strictly between 0 and 1")
     return share

@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 from spinney.compiled import compiled
 from spinney.errors import BudgetError, ParameterError
 from spinney.privacy.discrete import arb_fraction, discrete_laplace
-from spinney.privacy.entropy import Entropy, Words
+from spinney.privacy.entropy import Entropy, Words, brand_unless_system
 from spinney.privacy.exact import ExactLaw
-from spinney.privacy.ledger import DiscreteGaussianVector, Ledger, UnsafeEntropy
+from spinney.privacy.ledger import DiscreteGaussianVector, Ledger
 
 Integers = NDArray[np.int64]
 
@@ -131,8 +131,7 @@ def release_vector(
     ledger.charge(  # [step 4] charge before noise
         DiscreteGaussianVector(epsilon, delta, sensitivity_squared, variance, note=what)
     )
-    if entropy.is_unsafe:
-        ledger.brand(UnsafeEntropy(note=f"{what}: noise from a seeded generator"))
+    brand_unless_system(ledger, entropy, what)
 
     within = true_sums.clip(-_LARGEST_NOISE, _LARGEST_NOISE)  # brings no two tables further apart
     noisy_sums: Integers = within + noise.draw(within.size, entropy).reshape(within.shape)

@@ -12,18 +12,60 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from spinney.errors import ParameterError
+from spinney.privacy import guard
+from spinney.privacy.budget import parse_fraction
+from spinney.shown import brief, printable
 
 # Laws of a wider Gaussian have too many values to be written down one by one; budgets of use stay far below.
 LARGEST_COMPOSED_VARIANCE = Fraction(2**36)
 SMALLEST_COMPOSED_VARIANCE = Fraction(1, 2**10)
 LARGEST_TIMES = 2**16
+# Decisions and choices of larger rates hardly differ from certain ones; beyond, their losses leave the range of floats.
+LARGEST_COMPOSED_RATE = Fraction(32)
+SMALLEST_COMPOSED_RATE = Fraction(1, 2**30)
 # Shapes of a tree lose about as much as a Gaussian of this squared mean, times rate^2, for each row that changes. It
 # steers how a budget is shared and certifies nothing.
 TREE_COST = 1.65
 
 
+def _composed_rate(value: Any, name: str) -> Fraction:
+    rate = guard.positive(value, name)
+    if not SMALLEST_COMPOSED_RATE <= rate <= LARGEST_COMPOSED_RATE:
+        raise ParameterError(f"{name}={brief(rate)} is outside 2^-30..32; give another epsilon or measure less")
+    return rate
+
+
+def _composed_variance(value: Any, name: str) -> Fraction:
+    variance = guard.fraction(value, name)
+    if not SMALLEST_COMPOSED_VARIANCE <= variance <= LARGEST_COMPOSED_VARIANCE:
+        raise ParameterError(
+            f"{name}={brief(variance)} is outside 2^-10..2^36; give a larger epsilon or release fewer tables"
+        )
+    return variance
+
+
+_CHECKS: dict[str, guard.Check] = {
+    "variance": _composed_variance,
+    "rate": _composed_rate,
+    "epsilon": _composed_rate,
+    "decay": guard.whole(1, guard.LARGEST_DECAY),
+    "levels": guard.whole(1, guard.LARGEST_LEVELS),
+    "times": guard.whole(1, LARGEST_TIMES),
+    "note": guard.text,
+}
+
+
+class _Checked:
+    """What makes a part refuse numbers that are none."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        guard.check_fields(self, _CHECKS)
+
+
 @dataclass(frozen=True, slots=True)
-class GaussianTables:
+class GaussianTables(_Checked):
     """`times` tables of counts, the cells of each sharing no row, with discrete Gaussian noise on every count."""
 
     variance: Fraction
@@ -32,21 +74,13 @@ class GaussianTables:
 
     what: ClassVar[str] = "tables"
 
-    def __post_init__(self) -> None:
-        _check_times(self.times)
-        if not SMALLEST_COMPOSED_VARIANCE <= self.variance <= LARGEST_COMPOSED_VARIANCE:
-            raise ParameterError(
-                f"variance={float(self.variance):.6g} is outside 2^-10..2^36; "
-                "give a larger epsilon or release fewer tables"
-            )
-
     @property
     def law(self) -> str:
         return f"discrete Gaussian, variance {float(self.variance):.6g}"
 
 
 @dataclass(frozen=True, slots=True)
-class TreeShapes:
+class TreeShapes(_Checked):
     """Which nodes split in `times` PrivTrees, each with `levels` levels of decisions of a rate and a decay."""
 
     rate: Fraction
@@ -57,20 +91,13 @@ class TreeShapes:
 
     what: ClassVar[str] = "tree shapes"
 
-    def __post_init__(self) -> None:
-        _check_times(self.times)
-        if self.rate <= 0:
-            raise ParameterError(f"rate={self.rate} is not positive; decisions need noise of some scale")
-        if not _is_count(self.decay) or not _is_count(self.levels):
-            raise ParameterError(f"decay={self.decay!r} and levels={self.levels!r} must be whole numbers from 1 on")
-
     @property
     def law(self) -> str:
         return f"{self.levels} levels, scale {float(1 / self.rate):.6g}, decay {self.decay}"
 
 
 @dataclass(frozen=True, slots=True)
-class Selections:
+class Selections(_Checked):
     """`times` choices by the exponential mechanism, each `epsilon`-bounded-range: log-ratios span at most epsilon.
 
     With P(i) proportional to exp(rate * score) and scores that a row changes by at most D, epsilon = 2 * rate * D.
@@ -81,11 +108,6 @@ class Selections:
     note: str
 
     what: ClassVar[str] = "selections"
-
-    def __post_init__(self) -> None:
-        _check_times(self.times)
-        if self.epsilon <= 0:
-            raise ParameterError(f"epsilon={self.epsilon} is not positive; a selection needs some budget")
 
     @property
     def law(self) -> str:
@@ -99,7 +121,7 @@ _FRACTIONS = ("variance", "rate", "epsilon")
 
 def part_line(part: Part) -> str:
     """A part as a line of an account: how many of what, by which law, and what for."""
-    return f"{part.times} {part.what}: {part.note} ({part.law})"
+    return f"{part.times} {part.what}: {printable(part.note)} ({part.law})"
 
 
 def part_to_dict(part: Part) -> dict[str, Any]:
@@ -111,23 +133,16 @@ def part_to_dict(part: Part) -> dict[str, Any]:
     return described
 
 
-def part_from_dict(described: dict[str, Any]) -> Part:
+def part_from_dict(described: Any) -> Part:
     """Read what `part_to_dict` wrote. A kind of part that is not known cannot be accounted for and is refused."""
+    if not isinstance(described, dict):
+        raise ParameterError(f"a part is not a table of entries: {brief(described)}")
     name = described["part"]
-    if name not in _PARTS:
-        raise ParameterError(f"part={name!r} of a composed release is not known to this Spinney; upgrade it")
+    if not isinstance(name, str) or name not in _PARTS:
+        raise ParameterError(f"part={brief(name)} of a composed release is not known to this Spinney; upgrade it")
     kind = _PARTS[name]
     values = {field.name: described[field.name] for field in fields(kind)}
     for key in _FRACTIONS:
         if key in values:
-            values[key] = Fraction(values[key])
+            values[key] = parse_fraction(values[key], key)
     return kind(**values)
-
-
-def _check_times(times: int) -> None:
-    if not _is_count(times) or times > LARGEST_TIMES:
-        raise ParameterError(f"times={times!r} is not a whole number in 1..{LARGEST_TIMES}")
-
-
-def _is_count(value: int) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and value >= 1

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 
 from spinney.errors import ParameterError
 from spinney.partition.bins import NoisyBins
-from spinney.release.arrow import from_arrow, to_arrow
-from spinney.release.axes import axes_from_list, axes_to_list
+from spinney.release.arrow import LARGEST_COUNT, WHOLE, from_arrow, numbers, to_arrow
+from spinney.release.axes import axes_from_list, axes_to_list, check_nodes
 from spinney.release.card import Card
 from spinney.release.model import Members, Release
 from spinney.release.placement import RowSampler, check_placement, mean_points
@@ -23,6 +23,7 @@ class BinnedRelease(Release):
     """Noisy bins with their card."""
 
     kind = "bins"
+    member_names = ("bins.arrow",)
     options = ("placement",)
     point_options = ("placement",)
 
@@ -50,6 +51,10 @@ class BinnedRelease(Release):
     def _noisy_total(self) -> int:
         return self.bins.noisy_total
 
+    def _most_unasked(self) -> int:
+        """Bins below the threshold are missing from the total, and were they most of the table: not without end."""
+        return min(super()._most_unasked(), max(2**24, 1000 * self.bins.noisy_total))
+
     def _require_contents(self) -> None:
         if not len(self.bins):
             raise ParameterError(
@@ -63,9 +68,9 @@ class BinnedRelease(Release):
 
     @classmethod
     def from_members(cls, card: Card, described: Mapping[str, Any], members: Members) -> Self:
-        lattice = axes_from_list(described["axes"])
+        lattice = axes_from_list(described["axes"], card.schema)
         bins = _bins_from_arrow(members["bins.arrow"], lattice)
-        if [axis.name for axis in lattice.axes] != list(card.schema) or card.n_bins != len(bins):
+        if card.released != {"bins": len(bins)}:
             raise ValueError("the card describes other bins")
         return cls(bins, card, placement=described["placement"])
 
@@ -77,12 +82,14 @@ def _bins_to_arrow(bins: NoisyBins) -> bytes:
 
 
 def _bins_from_arrow(data: bytes, lattice: Lattice) -> NoisyBins:
-    table = from_arrow(data)
-    codes = np.empty((table.num_rows, lattice.n_words), dtype=np.uint64)
-    for word in range(lattice.n_words):
-        codes[:, word] = table[f"code_{word}"].to_numpy()
-    depths = table["depth"].to_numpy().astype(np.int64)
-    noisy_counts = table["noisy_count"].to_numpy().astype(np.int64)
-    if table.num_rows and not (depths.min() >= 0 and depths.max() <= lattice.depth and noisy_counts.min() >= 1):
-        raise ValueError("bins out of range")
+    names = [f"code_{word}" for word in range(lattice.n_words)]
+    types = dict.fromkeys(names, (pa.uint64(),)) | {"depth": WHOLE, "noisy_count": WHOLE}
+    table = from_arrow(data, types)
+    codes = np.column_stack([numbers(table, name, np.uint64) for name in names])
+    depths, noisy_counts = numbers(table, "depth", np.int64), numbers(table, "noisy_count", np.int64)
+    check_nodes(codes, depths, lattice)
+    if len(noisy_counts) and not (noisy_counts.min() >= 1 and noisy_counts.max() <= LARGEST_COUNT):
+        raise ValueError("counts out of range")
+    if noisy_counts.sum(dtype=np.float64) > LARGEST_COUNT:
+        raise ValueError("counts that add up to more than can be")
     return NoisyBins(lattice, codes, depths, noisy_counts)

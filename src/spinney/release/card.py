@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
@@ -10,21 +9,22 @@ from fractions import Fraction
 from textwrap import wrap
 from typing import Any
 
-from spinney.privacy.budget import Unit
+from spinney.privacy.budget import Unit, parse_fraction
 from spinney.privacy.ledger import (
     Brand,
     Event,
     NotPrivate,
     brands,
     decimal,
-    event_from_dict,
     event_lines,
     event_to_dict,
     total_delta,
     total_epsilon,
 )
 from spinney.privacy.promise import GROUPS, GroupPromise, cautions, group_promise
+from spinney.release.entries import checked_entries
 from spinney.schema.table import Schema
+from spinney.shown import brief, json_text, printable
 
 _LIMITS = "Not promised: protection from side channels such as timing, or from the sum of many releases of one table."
 
@@ -113,19 +113,21 @@ class Card:
     @property
     def essentials(self) -> str:
         """What a person should know of a release in a few lines."""
+        return "\n".join(self._essential_lines())
+
+    def _essential_lines(self) -> list[str]:
         structure = self.plan.get("structure")
         groups = ", ".join(f"with {group.n_rows} rows {group}" for group in self.groups)
-        return "\n".join(
-            [
-                f"  guarantee   {self.guarantee}",
-                f"  unit        {_UNITS[Unit.parse(self.unit)]}",
-                *(_wrapped("groups", f"promised to a person {groups}") if groups else []),
-                *(line for caution in self.cautions for line in _wrapped("caution", caution)),
-                f"  rows        {'private' if self.n_rows is None else f'{self.n_rows:,} (public)'}",
-                *(f"  {what:<11} {count:,} released" for what, count in self.released.items()),
-                *([f"  structure   {_STRUCTURES.get(structure, structure)}"] if structure else []),
-            ]
-        )
+        lines = [
+            f"  guarantee   {self.guarantee}",
+            f"  unit        {_UNITS[Unit.parse(self.unit)]}",
+            *(_wrapped("groups", f"promised to a person {groups}") if groups else []),
+            *(line for caution in self.cautions for line in _wrapped("caution", caution)),
+            f"  rows        {'private' if self.n_rows is None else f'{self.n_rows:,} (public)'}",
+            *(f"  {what:<11} {count:,} released" for what, count in self.released.items()),
+            *([f"  structure   {_STRUCTURES.get(str(structure), structure)}"] if structure else []),
+        ]
+        return [printable(line) for line in lines]
 
     def to_dict(self) -> dict[str, Any]:
         """The card as JSON-ready data."""
@@ -153,37 +155,31 @@ class Card:
 
     @classmethod
     def from_dict(cls, described: Mapping[str, Any]) -> Card:
-        """Read what `to_dict` wrote."""
-        return cls(
-            spinney_version=described["spinney_version"],
-            synthesizer=described["synthesizer"],
-            parameters=described["parameters"],
-            unit=described["unit"],
-            events=tuple(event_from_dict(event) for event in described["events"]),
-            schema=Schema.from_dict(described["schema"]),
-            plan=described["plan"],
-            n_rows=described["n_rows"],
-            released=described["released"] if "released" in described else {"bins": described["n_bins"]},
-            frame=described["frame"],
-        )
+        """Read what `to_dict` wrote; ValueError or KeyError where it is not that, or says other than its events do."""
+        card = cls(**checked_entries(described))
+        stated = {name: described[name] for name in ("is_private", "warnings") if name in described}
+        stated |= {name: parse_fraction(described[name], name) for name in ("epsilon", "delta") if name in described}
+        for name, value in stated.items():
+            found = [_warning(brand) for brand in card.brands] if name == "warnings" else getattr(card, name)
+            if type(value) is not type(found) or value != found:
+                raise ValueError(f"the card states {name} as {brief(value)}, and its events give {brief(found)}")
+        return card
 
     def to_json(self) -> str:
-        return json.dumps(self.to_dict(), indent=2, ensure_ascii=False)
+        return json_text(self.to_dict())
 
     def __str__(self) -> str:
         lines = [f"*** NOT PRIVATE *** {_warning(brand)}" for brand in self.brands]
-        lines += [
-            f"Spinney release by {self.synthesizer} (spinney {self.spinney_version})",
-            self.essentials,
-            "  charged",
-        ]
+        lines.append(f"Spinney release by {self.synthesizer} (spinney {self.spinney_version})")
+        lines += self._essential_lines()
+        lines.append("  charged")
         lines += [f"    {line}" for event in self.events for line in event_lines(event)]
         lines.append("  plan")
         lines += [f"    {name:<22} {value}" for name, value in self.plan.items()]
         lines.append("  columns")
         lines += [f"    {name:<22} {column!r}" for name, column in self.schema.items()]
         lines.append(f"  {_LIMITS}")
-        return "\n".join(lines)
+        return "\n".join(printable(line) for line in lines)
 
     def __repr__(self) -> str:
         state = "" if self.is_private else ", NOT PRIVATE"

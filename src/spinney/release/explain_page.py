@@ -7,6 +7,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from spinney.release.explain import REASONS
+from spinney.shown import printable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +37,7 @@ def page(explanation: Explanation) -> str:
     lines += ["", *_budget(explanation.stages)]
     lines += ["", *_columns(explanation.columns)]
     lines += ["", *_cliques(explanation.cliques)]
-    return "\n".join(line.rstrip() for line in lines)
+    return "\n".join(printable(line).rstrip() for line in lines)
 
 
 def _budget(stages: Sequence[Stage]) -> list[str]:

@@ -18,14 +18,15 @@ from spinney.errors import ParameterError
 from spinney.graph.draw import draw_states
 from spinney.graph.model import GraphModel
 from spinney.progress import progress
-from spinney.release.arrow import from_arrow, to_arrow
+from spinney.release.arrow import FLOAT, from_arrow, lists, numbers, to_arrow
 from spinney.release.card import Card
 from spinney.release.columns import ColumnModel, Floats
 from spinney.release.conditions import balanced, condition, plain
+from spinney.release.entries import MOST_ROWS
 from spinney.release.model import Members, Release
 from spinney.release.narrow import Cut
 from spinney.release.obey import raise_above, within_reach
-from spinney.schema.columns import Column, Identifier, Real
+from spinney.schema.columns import Category, Column, Identifier, Real
 from spinney.schema.lattice import integer_bounds
 from spinney.schema.rules import AtMost, in_order
 from spinney.schema.table import Schema
@@ -33,6 +34,17 @@ from spinney.suggest import did_you_mean
 
 if TYPE_CHECKING:
     from spinney.release.explain import Explanation
+
+
+# The columns of the two tables in a file.
+_LEAVES = {
+    "column": (pa.dictionary(pa.int32(), pa.string()), pa.string()),
+    **dict.fromkeys(("low", "length", "weights"), FLOAT),
+    "is_null": (pa.bool_(),),
+    "states": (pa.int32(),),
+}
+_CLIQUES = {"clique": (pa.list_(pa.int32()),), "potentials": (pa.list_(pa.float64()),)}
+_WIDEST = 32
 
 
 class Prepared(NamedTuple):
@@ -47,6 +59,7 @@ class ForestRelease(Release):
     """Columns, a model over their states, and the card. Identifiers are not in it: they are made afresh."""
 
     kind = "forest"
+    member_names = ("leaves.arrow", "model.arrow")
     options = ("where", "balance")
 
     def __init__(
@@ -172,27 +185,24 @@ class ForestRelease(Release):
 
     @classmethod
     def from_members(cls, card: Card, described: Mapping[str, Any], members: Members) -> Self:
-        columns = _columns(from_arrow(members["leaves.arrow"]), card)
+        columns = _columns(from_arrow(members["leaves.arrow"], _LEAVES), card)
         sizes = tuple(column.n_states for column in columns.values())
-        table = from_arrow(members["model.arrow"])
-        cliques = [tuple(clique) for clique in table["clique"].to_pylist()]
+        table = from_arrow(members["model.arrow"], _CLIQUES)
+        cliques = [tuple(clique.tolist()) for clique in lists(table, "clique", np.int64)]
         if any(not 0 <= column < len(sizes) for clique in cliques for column in clique):
             raise ValueError("a clique of columns that are not those of the card")
+        if any(len(clique) > _WIDEST for clique in cliques):
+            raise ValueError("a clique of more columns than a table can have")
         potentials = [
-            np.array(values, dtype=np.float64).reshape([sizes[column] for column in clique])
-            for clique, values in zip(cliques, table["potentials"].to_pylist(), strict=True)
+            values.reshape([sizes[column] for column in clique])
+            for clique, values in zip(cliques, lists(table, "potentials", np.float64), strict=True)
         ]
         model = GraphModel.from_parts(sizes, cliques, potentials)
-        if not np.isfinite(model.log_partition):
+        if not (np.isfinite(model.log_partition) and np.isfinite(model.calibrated.beliefs).all()):
             raise ValueError("a model that leaves nothing possible")
-        looked_at = tuple(tuple(names) for names in described["looked_at"])
-        noisy_total = described["noisy_total"]
-        if (
-            type(noisy_total) is not int
-            or noisy_total < 0
-            or any(n not in columns for names in looked_at for n in names)
-        ):
-            raise ValueError("a total or columns that are not those of the card")
+        looked_at, noisy_total = _looked_at(described["looked_at"], columns), described["noisy_total"]
+        if type(noisy_total) is not int or not 0 <= noisy_total <= MOST_ROWS:
+            raise ValueError("a total that is not a number of rows")
         if card.released != released(columns, model):
             raise ValueError("the card describes another forest")
         return cls(columns, model, card, looked_at=looked_at, noisy_total=noisy_total)
@@ -203,25 +213,49 @@ def released(columns: Mapping[str, ColumnModel], model: GraphModel) -> dict[str,
     return {"leaves": sum(len(column.states) for column in columns.values()), "cliques": len(model.tree.cliques)}
 
 
+def _looked_at(described: Any, columns: Mapping[str, ColumnModel]) -> tuple[tuple[str, ...], ...]:
+    """Which columns were counted together; ValueError where they are not columns of the forest."""
+    if not isinstance(described, list) or not all(isinstance(names, list) for names in described):
+        raise ValueError("looked_at is not a list of lists")
+    for names in described:
+        if not all(isinstance(name, str) and name in columns for name in names) or not 2 <= len(set(names)) == len(
+            names
+        ):
+            raise ValueError("columns were counted together that are not those of the card")
+    return tuple(tuple(names) for names in described)
+
+
 def _columns(leaves: pa.Table, card: Card) -> dict[str, ColumnModel]:
     """Read the columns' leaves; ValueError where they are not what a forest has."""
-    names = np.array(leaves["column"].to_pylist(), dtype=object)
-    fields: dict[str, NDArray[Any]] = {
-        field: leaves[field].to_numpy() for field in ("low", "length", "is_null", "weights", "states")
-    }
+    encoded = leaves["column"].combine_chunks()
+    encoded = encoded if pa.types.is_dictionary(encoded.type) else encoded.dictionary_encode()
+    places, known = encoded.indices.to_numpy(), encoded.dictionary.to_pylist()
+    if len(set(known)) != len(known):
+        raise ValueError("a column by two names")
+    fields = [numbers(leaves, field, np.float64) for field in ("low", "length", "weights")]
+    flags, groups = numbers(leaves, "is_null", np.bool_), numbers(leaves, "states", np.int32)
     columns: dict[str, ColumnModel] = {}
     for name, column in card.schema.items():
         if isinstance(column, Identifier):
             continue
-        here = np.flatnonzero(names == name)
-        states = fields["states"][here].astype(np.int32)
-        low, length, weights = (fields[field][here].astype(np.float64) for field in ("low", "length", "weights"))
+        here = np.flatnonzero(places == known.index(name)) if name in known else places[:0]
+        low, length, weights = (field[here] for field in fields)
+        is_null, states = flags[here], groups[here]
         is_fine = np.isfinite(low + length + weights) & (length >= 0) & (weights >= 0) & (states >= 0)
+        is_fine &= is_null | _is_inside(low, length, column)
         if not len(here) or not is_fine.all() or len(np.unique(states)) != states.max() + 1:
             raise ValueError(f"leaves of column {name!r} out of range")
-        columns[name] = ColumnModel(
-            low, length, fields["is_null"][here].astype(np.bool_), weights, states, int(states.max()) + 1
-        )
-    if sum(len(column.states) for column in columns.values()) != len(names):
+        if (is_null.any() and not column.nullable) or not np.isfinite(weights.sum()):
+            raise ValueError(f"leaves of column {name!r} out of range")
+        columns[name] = ColumnModel(low, length, is_null, weights, states, int(states.max()) + 1)
+    if sum(len(column.states) for column in columns.values()) != len(places):
         raise ValueError("leaves of columns that are not in the schema")
     return columns
+
+
+def _is_inside(low: Floats, length: Floats, column: Column) -> NDArray[np.bool_]:
+    """Whether leaves lie where values of a column can: reals are cut to their bounds later, all else is counted."""
+    if isinstance(column, Real):
+        return np.ones(len(low), dtype=np.bool_)
+    first, last = (0, len(column.values) - 1) if isinstance(column, Category) else integer_bounds(column)
+    return np.asarray((low >= 0) & (low + length <= (last - first + 1) * (1 + 1e-9)))

@@ -16,8 +16,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from spinney.release.arrow import from_arrow, to_arrow
+from spinney.release.arrow import from_arrow, lists, to_arrow
 from spinney.release.card import Card
+from spinney.release.entries import MOST_ROWS
 from spinney.release.frames import positions_of
 from spinney.release.model import Members, Release
 from spinney.schema.columns import Category
@@ -72,6 +73,7 @@ class GeneratorRelease(Release):
     """A generator with its card. `target` is the column that holds the class."""
 
     kind = "generator"
+    member_names = ("generator.arrow",)
 
     def __init__(self, generator: Generator, card: Card, *, target: str, noisy_total: int) -> None:
         super().__init__(card)
@@ -110,15 +112,18 @@ class GeneratorRelease(Release):
 
     @classmethod
     def from_members(cls, card: Card, described: Mapping[str, Any], members: Members) -> Self:
-        table = from_arrow(members["generator.arrow"])
+        types = {"shape": (pa.list_(pa.int64()),), "values": (pa.list_(pa.float64()),)}
+        table = from_arrow(members["generator.arrow"], types)
+        shapes = [shape.tolist() for shape in lists(table, "shape", np.int64)]
+        if any(not 1 <= len(shape) <= 2 or min(shape) < 0 for shape in shapes):
+            raise ValueError("arrays of impossible shapes")
         shares, *arrays = (
-            np.array(values, dtype=np.float64).reshape(shape)
-            for shape, values in zip(table["shape"].to_pylist(), table["values"].to_pylist(), strict=True)
+            values.reshape(shape) for shape, values in zip(shapes, lists(table, "values", np.float64), strict=True)
         )
         target, noisy_total = described["target"], described["noisy_total"]
         generator = Generator(tuple(zip(arrays[::2], arrays[1::2], strict=True)), shares)
         _check(generator, card, target)
-        if type(noisy_total) is not int or noisy_total < 0:
+        if type(noisy_total) is not int or not 0 <= noisy_total <= MOST_ROWS:
             raise ValueError("a total that is not a number of rows")
         return cls(generator, card, target=target, noisy_total=noisy_total)
 
@@ -141,6 +146,8 @@ def first_class(schema: Schema, target: str) -> int:
 def _check(generator: Generator, card: Card, target: str) -> None:
     """Raise a ValueError unless the layers fit each other and the card."""
     shares, layers = generator.class_shares, generator.layers
+    if not layers or shares.ndim != 1 or any(weights.ndim != 2 or offsets.ndim != 1 for weights, offsets in layers):
+        raise ValueError("arrays of impossible shapes")
     arrays = [shares, *(array for layer in layers for array in layer)]
     if not all(np.isfinite(array).all() for array in arrays) or (shares < 0).any() or not shares.sum() > 0:
         raise ValueError("weights or shares out of range")

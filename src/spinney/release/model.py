@@ -17,23 +17,26 @@ from numpy.typing import NDArray
 from spinney.errors import ParameterError
 from spinney.progress import waiting
 from spinney.release.card import Card
+from spinney.release.entries import MOST_ROWS
 from spinney.release.frames import check_frame_kind, to_frame
 from spinney.schema.table import Schema
 from spinney.suggest import did_you_mean
 
 Members = dict[str, bytes]
 
-_MOST_ROWS = 2**40
 # What other libraries call the options of `sample`.
 _ELSEWHERE = {"n": "n_rows", "size": "n_rows", "count": "n_rows", "random_state": "seed", "conditions": "where"}
 _ELSEWHERE |= {"output_format": "frame", "as_frame": "frame"}
 _OF_FORESTS = "; conditions are for forests: fit with sp.ForestSynthesizer, or filter the rows"
+# Rows are drawn in memory: more than this fit into few machines, and a card may say any number.
+_MOST_UNASKED = 2**31
 
 
 class Release(ABC):
     """A released model with its card. `sp.load` returns one, and a fitted synthesizer holds one in `release_`."""
 
     kind: ClassVar[str]  # what a file is marked with
+    member_names: ClassVar[tuple[str, ...]]  # what it holds besides the card
     options: ClassVar[tuple[str, ...]] = ()  # what `sample` takes besides n_rows, seed and frame
     point_options: ClassVar[tuple[str, ...] | None] = None  # of `weighted_points`, besides frame, where it has such
 
@@ -71,7 +74,7 @@ class Release(ABC):
         draw = self._drawing(**options)
         kind = check_frame_kind(frame or self.card.frame)
         if n_rows is None:
-            n_rows = self.card.n_rows if self.card.n_rows is not None else self._noisy_total()
+            n_rows = self._default_rows()
         n_rows, rng = checked_number_of_rows(n_rows), checked_seed(seed)
         if n_rows == 0:
             return to_frame(np.empty((len(self.schema), 0)), self.schema, kind)
@@ -96,6 +99,20 @@ class Release(ABC):
         from spinney.release.storage import save
 
         save(self, path, overwrite=overwrite)
+
+    def _default_rows(self) -> int:
+        """As many rows as the private table had where that is public, else a noisy total; not without end."""
+        n_rows = self.card.n_rows if self.card.n_rows is not None else self._noisy_total()
+        if n_rows > self._most_unasked():
+            raise ParameterError(
+                f"the card says that the table had {n_rows:,} rows, more than are drawn without being asked for, or "
+                "than the released counts make likely; say how many you want: sample(n_rows=...), or --rows"
+            )
+        return n_rows
+
+    def _most_unasked(self) -> int:
+        """More rows than this are drawn only where they are asked for."""
+        return _MOST_UNASKED
 
     # ------------------------------------------------------------------------------- what a kind says of itself
 
@@ -157,7 +174,7 @@ def checked_number_of_rows(n_rows: Any) -> int:
     """How many rows to draw, or a ParameterError."""
     if isinstance(n_rows, bool) or not isinstance(n_rows, (int, np.integer)) or n_rows < 0:
         raise ParameterError(f"n_rows={n_rows!r} is not a whole number of rows")
-    if n_rows > _MOST_ROWS:
+    if n_rows > MOST_ROWS:
         size = int(n_rows).bit_length() - 1  # not its digits, which may be thousands
         raise ParameterError(f"n_rows is 2^{size} or more, and above 2^40 nothing is drawn at once; ask for fewer rows")
     return int(n_rows)

@@ -14,14 +14,17 @@ from numpy.typing import ArrayLike, NDArray
 
 from spinney.errors import ParameterError
 from spinney.partition.bins import NoisyMoments
-from spinney.release.arrow import from_arrow, to_arrow
-from spinney.release.axes import axes_from_list, axes_to_list
+from spinney.privacy.budget import LARGEST_EPSILON, parse_fraction
+from spinney.release.arrow import LARGEST_COUNT, WHOLE, from_arrow, numbers, to_arrow
+from spinney.release.axes import axes_from_list, axes_to_list, check_nodes
 from spinney.release.card import Card
 from spinney.release.even_rows import EvenRows
 from spinney.release.model import Members, Release
 from spinney.release.reconstruct import FLAT, Floats, LeafDensity, box_shares, reconstruct
 
 MomentPlacement = Literal["fitted", "uniform", "centre"]
+# Of a step of noise: below, draws would not fit into 64 bits.
+SMALLEST_RATE = Fraction(1, 2**50)
 MOMENT_PLACEMENTS: tuple[MomentPlacement, ...] = ("fitted", "uniform", "centre")
 
 
@@ -29,6 +32,7 @@ class MomentsRelease(Release):
     """Noisy counts and means of all leaves, with their card; the density they suggest follows when it is needed."""
 
     kind = "moments"
+    member_names = ("leaves.arrow",)
     options = ("placement",)
     point_options = ("placement",)
 
@@ -101,23 +105,25 @@ class MomentsRelease(Release):
 
     @classmethod
     def from_members(cls, card: Card, described: Mapping[str, Any], members: Members) -> Self:
-        lattice = axes_from_list(described["axes"])
-        table = from_arrow(members["leaves.arrow"])
-        names = [f"code_{word}" for word in range(lattice.n_words)]
-        codes = np.column_stack([table[name].to_numpy().astype(np.uint64) for name in names])
-        depths = table["depth"].to_numpy().astype(np.int64)
-        names = ["noisy_count", *(f"noisy_sum_{axis}" for axis in range(lattice.n_axes))]
-        steps = np.column_stack([table[name].to_numpy().astype(np.int64) for name in names])
-        moments = NoisyMoments(lattice, codes, depths, steps, described["quantum"], Fraction(described["rate"]))
-        is_in_range = len(moments) and depths.min() >= 0 and depths.max() <= lattice.depth
-        if not is_in_range or type(moments.quantum) is not int or not 1 <= moments.quantum < 2**53:
+        lattice = axes_from_list(described["axes"], card.schema)
+        words = [f"code_{word}" for word in range(lattice.n_words)]
+        sums = ["noisy_count", *(f"noisy_sum_{axis}" for axis in range(lattice.n_axes))]
+        types = dict.fromkeys(words, (pa.uint64(),)) | {"depth": WHOLE} | dict.fromkeys(sums, WHOLE)
+        table = from_arrow(members["leaves.arrow"], types)
+        codes = np.column_stack([numbers(table, name, np.uint64) for name in words])
+        depths = numbers(table, "depth", np.int64)
+        steps = np.column_stack([numbers(table, name, np.int64) for name in sums])
+        check_nodes(codes, depths, lattice)
+        quantum, rate = described["quantum"], parse_fraction(described["rate"], "rate")
+        if not len(steps) or steps.min() < -LARGEST_COUNT or steps.max() > LARGEST_COUNT:
             raise ValueError("leaves out of range")
-        if not float(moments.rate) * moments.quantum > 0:
+        if type(quantum) is not int or not 1 <= quantum < 2**53 or not SMALLEST_RATE <= rate <= LARGEST_EPSILON:
             raise ValueError("noise out of range")
-        if card.n_rows is not None and not (type(card.n_rows) is int and card.n_rows >= 1):
+        if card.n_rows == 0:
             raise ValueError("rows out of range")
-        if [axis.name for axis in lattice.axes] != list(card.schema) or card.released != {"leaves": len(moments)}:
+        if card.released != {"leaves": len(steps)}:
             raise ValueError("the card describes other leaves")
+        moments = NoisyMoments(lattice, codes, depths, steps, quantum, rate)
         return cls(moments, card, placement=described["placement"])
 
 

@@ -14,7 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from spinney.errors import ParameterError
-from spinney.release.arrow import from_arrow, to_arrow
+from spinney.release.arrow import FLOAT, from_arrow, numbers, to_arrow
 from spinney.release.card import Card
 from spinney.release.frames import positions_of
 from spinney.release.model import Members, Release
@@ -26,6 +26,7 @@ class PointsRelease(Release):
     """Points with weights of either sign, and their card."""
 
     kind = "points"
+    member_names = ("points.arrow",)
     point_options = ()
 
     def __init__(self, points: Floats, weights: Floats, card: Card) -> None:
@@ -54,9 +55,12 @@ class PointsRelease(Release):
 
     @classmethod
     def from_members(cls, card: Card, described: Mapping[str, Any], members: Members) -> Self:  # noqa: ARG003
-        table = from_arrow(members["points.arrow"])
-        points = np.column_stack([table[f"x_{axis}"].to_numpy() for axis in range(len(card.schema))])
-        weights = table["weight"].to_numpy().astype(np.float64)
+        names = [f"x_{axis}" for axis in range(len(card.schema))]
+        table = from_arrow(members["points.arrow"], dict.fromkeys([*names, "weight"], FLOAT))
+        points = np.column_stack([numbers(table, name, np.float64) for name in names])
+        weights = numbers(table, "weight", np.float64)
         if card.released != {"points": len(points)} or not (np.isfinite(points).all() and np.isfinite(weights).all()):
             raise ValueError("the card describes other points")
-        return cls(points.astype(np.float64), weights, card)
+        if np.maximum(weights, 0).sum() == np.inf:
+            raise ValueError("weights that add up to more than can be")
+        return cls(points, weights, card)

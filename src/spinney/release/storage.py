@@ -2,11 +2,15 @@
 
 Zip checks every byte by CRC, and all members open with everyday tools. Time stamps are fixed, so equal
 releases are equal files.
+
+A file that comes from elsewhere is read as one that somebody may have made on purpose: only the members of its kind are
+read, and no more of them than they are allowed to hold; every number is checked; and what the card promises is worked
+out again from its events before anybody sees it (`verification`).
 """
 
 from __future__ import annotations
 
-import json
+import struct
 import zipfile
 import zlib
 from pathlib import Path
@@ -14,17 +18,19 @@ from typing import IO, Any
 
 import pyarrow as pa
 
-from spinney.errors import FileError, ParameterError
-from spinney.files import write_whole
+from spinney.errors import FileError, SpinneyError
+from spinney.files import read_json, write_json, write_whole
 from spinney.progress import waiting
+from spinney.release.arrow import allowed_size
 from spinney.release.binned import BinnedRelease
 from spinney.release.card import Card
 from spinney.release.forest import ForestRelease
-from spinney.release.frames import check_frame_kind
 from spinney.release.generator import GeneratorRelease
-from spinney.release.model import Release
+from spinney.release.model import Members, Release
 from spinney.release.moments import MomentsRelease
 from spinney.release.points import PointsRelease
+from spinney.release.verification import verification
+from spinney.shown import brief
 
 FORMAT = "spinney-release"
 FORMAT_VERSION = 1
@@ -32,7 +38,15 @@ FORMAT_VERSION = 1
 _KINDS: dict[str, type[Release]] = {
     kind.kind: kind for kind in (BinnedRelease, MomentsRelease, ForestRelease, PointsRelease, GeneratorRelease)
 }
+_CARD = "card.json"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
+_LARGEST_CARD = 2**26
+_MOST_MEMBERS = 16
+_PIECE = 2**20
+# The record at the end of a zip archive, and the mark of its variant for more than four gigabytes.
+_END = struct.Struct("<4s4H2LH")
+_END_MARK, _LARGE_MARK, _LARGE_SIZE = b"PK\5\6", b"PK\6\7", 20
+_PACKED = 1 << 0  # the flag of an encrypted member
 
 
 def save(release: Release, path: str | Path, *, overwrite: bool = False) -> None:
@@ -48,8 +62,7 @@ def save(release: Release, path: str | Path, *, overwrite: bool = False) -> None
 
     def write(file: IO[bytes]) -> None:
         with zipfile.ZipFile(file, "w") as archive:
-            text = json.dumps(described, indent=2, ensure_ascii=False)
-            archive.writestr(zipfile.ZipInfo("card.json", _EPOCH), text.encode())
+            archive.writestr(zipfile.ZipInfo(_CARD, _EPOCH), write_json(described))
             for name, data in members.items():
                 archive.writestr(zipfile.ZipInfo(name, _EPOCH), data)
 
@@ -58,32 +71,109 @@ def save(release: Release, path: str | Path, *, overwrite: bool = False) -> None
 
 @waiting("loading the release")
 def load(path: str | Path) -> Release:
-    """Read a release file. The schema and the card are in it."""
+    """Read a release file. The schema and the card are in it, and what the card promises is worked out again."""
     path = Path(path)
     try:
-        with zipfile.ZipFile(path) as archive:
-            members = {name: archive.read(name) for name in archive.namelist()}
-        described = json.loads(members.pop("card.json"))
+        with path.open("rb") as file:
+            _check_end(file)
+            with zipfile.ZipFile(file) as archive:
+                listed = _listed(archive)
+                described = read_json(_content(archive, listed[_CARD], _LARGEST_CARD))
+                _check_format(path, described)
+                kind = described.get("kind", BinnedRelease.kind)
+                if not isinstance(kind, str) or kind not in _KINDS:
+                    raise FileError(f"{str(path)!r} is a Spinney release with inconsistent contents: unknown kind")
+                wanted = _KINDS[kind].member_names
+                members = {name: _content(archive, listed[name]) for name in wanted if name in listed}
+    except SpinneyError:
+        raise
     except FileNotFoundError:
         raise FileError(f"there is no file {str(path)!r}") from None
-    except (zipfile.BadZipFile, zlib.error, KeyError, ValueError, EOFError, RuntimeError) as err:
+    except (zipfile.BadZipFile, zlib.error, LookupError, ValueError, EOFError, RuntimeError, struct.error) as err:
         raise FileError(f"{str(path)!r} is not a Spinney release, or is damaged: fetch or save it again") from err
     except OSError as err:
         raise FileError(f"cannot read {str(path)!r}: {err.strerror or err}") from err
-    _check_format(path, described)
+    return _release(path, _KINDS[kind], described, members)
+
+
+def _release(path: Path, kind: type[Release], described: dict[str, Any], members: Members) -> Release:
+    """The release of a file's contents, or a FileError that says what is wrong with them."""
     try:
-        card = Card.from_dict(described["card"])
-        check_frame_kind(card.frame)
-        return _KINDS[described.get("kind", BinnedRelease.kind)].from_members(card, described, members)
-    except (KeyError, TypeError, ValueError, ArithmeticError, ParameterError, pa.ArrowException) as err:
-        raise FileError(f"{str(path)!r} is a Spinney release with inconsistent contents") from err
+        release = kind.from_members(Card.from_dict(described["card"]), described, members)
+        verification(release)
+    except (
+        LookupError,
+        TypeError,
+        ValueError,
+        ArithmeticError,
+        AttributeError,
+        RecursionError,
+        MemoryError,
+        pa.ArrowException,
+    ) as err:
+        why = f"there is no {brief(err.args[0])}" if isinstance(err, KeyError) and err.args else _in_short(err)
+        raise FileError(f"{str(path)!r} is a Spinney release with inconsistent contents: {why}") from err
+    return release
+
+
+def _in_short(err: Exception) -> str:
+    """What an error says, in one line of bearable length."""
+    text = " ".join(str(err).split())
+    return f"{text[:300]}…" if len(text) > 300 else text or type(err).__name__
 
 
 def _check_format(path: Path, described: Any) -> None:
     if not isinstance(described, dict) or described.get("format") != FORMAT:
         raise FileError(f"{str(path)!r} is not a Spinney release")
     version = described.get("format_version")
-    if not isinstance(version, int) or not 1 <= version <= FORMAT_VERSION:
+    if type(version) is not int or not 1 <= version <= FORMAT_VERSION:
         raise FileError(
-            f"{str(path)!r} has format version {version!r}, and this Spinney reads up to {FORMAT_VERSION}; upgrade it"
+            f"{str(path)!r} has format version {brief(version)}, and this Spinney reads up to {FORMAT_VERSION}; "
+            "upgrade it"
         )
+
+
+# ------------------------------------------------------------------------------------------------------- members
+
+
+def _check_end(file: IO[bytes]) -> None:
+    """Raise a BadZipFile where the archive lists more than a release has, before the list is read."""
+    size = file.seek(0, 2)
+    file.seek(max(0, size - _END.size - _LARGE_SIZE))
+    tail = file.read()
+    if len(tail) < _END.size:
+        raise zipfile.BadZipFile("too short")
+    mark, _, _, _, n_members, listing, _, comment = _END.unpack(tail[-_END.size :])
+    is_large = tail.startswith(_LARGE_MARK) and len(tail) == _END.size + _LARGE_SIZE
+    if mark != _END_MARK or comment or (is_large and size < 2**31):
+        raise zipfile.BadZipFile("no archive that Spinney writes")
+    if n_members > _MOST_MEMBERS or listing > _PIECE:
+        raise zipfile.BadZipFile("too many members")
+
+
+def _listed(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
+    """The members by name; a BadZipFile where one stands twice, is encrypted or is packed in an odd way."""
+    infos = archive.infolist()
+    listed = {info.filename: info for info in infos}
+    if len(listed) != len(infos):
+        raise zipfile.BadZipFile("a member stands twice")
+    for info in infos:
+        if info.flag_bits & _PACKED or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
+            raise zipfile.BadZipFile("a member is encrypted, or packed in another way than ours")
+    return listed
+
+
+def _content(archive: zipfile.ZipFile, info: zipfile.ZipInfo, most: int | None = None) -> bytes:
+    """The bytes of a member, unless they are more than it says, or more than it may hold."""
+    limit = allowed_size(info.compress_size) if most is None else min(most, _PIECE + 100 * info.compress_size)
+    if info.file_size > limit:
+        raise zipfile.BadZipFile("a member unpacks to far more than it is stored in")
+    pieces, left = [], info.file_size + 1
+    with archive.open(info) as member:
+        while left > 0 and (piece := member.read(min(left, _PIECE))):
+            pieces.append(piece)
+            left -= len(piece)
+    content = b"".join(pieces)
+    if len(content) != info.file_size:
+        raise zipfile.BadZipFile("a member is longer or shorter than it says")
+    return content

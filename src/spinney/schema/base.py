@@ -13,6 +13,7 @@ from datetime import date
 from typing import Any, ClassVar, Literal, Self
 
 from spinney.errors import SchemaError
+from spinney.shown import brief
 
 BoundsSource = Literal["stated", "private", "from-data-not-private"]
 BOUNDS_SOURCES = ("stated", "private", "from-data-not-private")
@@ -31,9 +32,9 @@ class Column:
 
     def __post_init__(self) -> None:
         if self.bits is not None and not (type(self.bits) is int and 0 <= self.bits <= MAX_BITS):
-            raise SchemaError(f"{type(self).__name__}: bits={self.bits!r} is not a whole number in 0..{MAX_BITS}")
+            raise SchemaError(f"{type(self).__name__}: bits={brief(self.bits)} is not a whole number in 0..{MAX_BITS}")
         if not isinstance(self.nullable, bool):
-            raise SchemaError(f"{type(self).__name__}: nullable={self.nullable!r} is not true or false")
+            raise SchemaError(f"{type(self).__name__}: nullable={brief(self.nullable)} is not true or false")
 
     @property
     def is_text(self) -> bool:
@@ -64,7 +65,9 @@ class Bounded(Column, ABC):
         Column.__post_init__(self)
         kind = type(self).__name__
         if self.bounds not in BOUNDS_SOURCES:
-            raise SchemaError(f"{kind}: bounds={self.bounds!r} is not one of {', '.join(map(repr, BOUNDS_SOURCES))}")
+            raise SchemaError(
+                f"{kind}: bounds={brief(self.bounds)} is not one of {', '.join(map(repr, BOUNDS_SOURCES))}"
+            )
         if self.bounds == "private":
             if self.low is not None or self.high is not None:
                 raise SchemaError(f'{kind}: give either low and high or bounds="private", not both')
@@ -119,13 +122,14 @@ def parse_number(value: Any, name: str, kind: type, owner: str) -> Any:
         raise SchemaError(f"{owner}: {name}={value!r} is not a number")
     try:
         number = kind(value)
+        is_finite = math.isfinite(number)
     except (TypeError, ValueError, OverflowError):
-        raise SchemaError(f"{owner}: {name}={value!r} is not a number") from None
-    if not math.isfinite(number):
+        raise SchemaError(f"{owner}: {name}={brief(value)} is not a number, or is too large for one") from None
+    if not is_finite:
         remedy = "; state a generous finite bound instead" if name in ("low", "high") else ""
         raise SchemaError(f"{owner}: {name}={value!r} is not finite{remedy}")
     if kind is int and number != value:
-        raise SchemaError(f"{owner}: {name}={value!r} is not a whole number")
+        raise SchemaError(f"{owner}: {name}={brief(value)} is not a whole number")
     return number
 
 

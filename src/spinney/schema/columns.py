@@ -19,6 +19,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from spinney.errors import SchemaError
 from spinney.schema.base import MAX_BITS, Bounded, Column, parse_number, show
+from spinney.shown import brief
 
 __all__ = [
     "COLUMN_TYPES",
@@ -60,7 +61,7 @@ class Number(Bounded):
             kind, step = type(self).__name__, self.parse(self.multiple_of, "multiple_of")
             if step <= 0 or (isinstance(step, int) and step > _LARGEST_STEP):
                 reach = f"in 1..2^{_LARGEST_STEP.bit_length() - 1}" if isinstance(step, int) else "above 0"
-                raise SchemaError(f"{kind}: multiple_of={self.multiple_of!r} is not {reach}")
+                raise SchemaError(f"{kind}: multiple_of={brief(self.multiple_of)} is not {reach}")
             object.__setattr__(self, "multiple_of", step)
         Bounded.__post_init__(self)
         if self.multiple_of is not None and self.has_bounds and self._steps()[0] > self._steps()[1]:
@@ -133,7 +134,7 @@ class Integer(Number):
     def parse(self, value: Any, name: str) -> int:
         number = int(parse_number(value, name, int, "Integer"))
         if abs(number) > _INTEGER_LIMIT:
-            raise SchemaError(f"Integer: {name}={number} is beyond ±2^61; use Real for numbers of this size")
+            raise SchemaError(f"Integer: {name}={brief(number)} is beyond ±2^61; use Real for numbers of this size")
         return number
 
     def physical(self, value: Any) -> int:
@@ -157,9 +158,9 @@ class Date(Bounded):
             try:
                 value = date.fromisoformat(value)
             except ValueError:
-                raise SchemaError(f"Date: {name}={value!r} is not a day like 2020-01-31") from None
+                raise SchemaError(f"Date: {name}={brief(value)} is not a day like 2020-01-31") from None
         if isinstance(value, datetime) or not isinstance(value, date):
-            raise SchemaError(f"Date: {name}={value!r} is not a day like 2020-01-31")
+            raise SchemaError(f"Date: {name}={brief(value)} is not a day like 2020-01-31")
         return value
 
     def physical(self, value: Any) -> int:
@@ -189,7 +190,7 @@ class Datetime(Bounded):
             try:
                 ZoneInfo(self.timezone)
             except (ZoneInfoNotFoundError, ValueError, OSError, TypeError):
-                raise SchemaError(f"Datetime: timezone={self.timezone!r} is not a known zone like 'UTC'") from None
+                raise SchemaError(f"Datetime: timezone={brief(self.timezone)} is not a known zone like 'UTC'") from None
         Bounded.__post_init__(self)
 
     def parse(self, value: Any, name: str) -> datetime:
@@ -197,9 +198,9 @@ class Datetime(Bounded):
             try:
                 value = datetime.fromisoformat(value)
             except ValueError:
-                raise SchemaError(f"Datetime: {name}={value!r} is not a moment like 2020-01-31T12:00:00") from None
+                raise SchemaError(f"Datetime: {name}={brief(value)} is not a moment like 2020-01-31T12:00:00") from None
         if not isinstance(value, datetime):
-            raise SchemaError(f"Datetime: {name}={value!r} is not a moment like 2020-01-31T12:00:00")
+            raise SchemaError(f"Datetime: {name}={brief(value)} is not a moment like 2020-01-31T12:00:00")
         if self.timezone is None and value.tzinfo is not None:
             raise SchemaError(f"Datetime: {name}={value} has an offset; name the column's zone with timezone=...")
         if self.timezone is not None and value.tzinfo is None:
@@ -306,14 +307,14 @@ class Identifier(Column):
     def __post_init__(self) -> None:
         if self.nullable is not False:
             raise SchemaError(
-                f"Identifier: nullable={self.nullable!r} has no meaning here; every row gets an identifier"
+                f"Identifier: nullable={brief(self.nullable)} has no meaning here; every row gets an identifier"
             )
         if self.bits is not None:
-            raise SchemaError(f"Identifier: bits={self.bits!r} has no meaning here; identifiers are not learnt")
+            raise SchemaError(f"Identifier: bits={brief(self.bits)} has no meaning here; identifiers are not learnt")
         if self.prefix is not None and not isinstance(self.prefix, str):
-            raise SchemaError(f"Identifier: prefix={self.prefix!r} is not a text such as 'C-'")
+            raise SchemaError(f"Identifier: prefix={brief(self.prefix)} is not a text such as 'C-'")
         if type(self.digits) is not int or not 1 <= self.digits <= _MOST_DIGITS:
-            raise SchemaError(f"Identifier: digits={self.digits!r} is not a whole number in 1..{_MOST_DIGITS}")
+            raise SchemaError(f"Identifier: digits={brief(self.digits)} is not a whole number in 1..{_MOST_DIGITS}")
         if self.prefix is None and self.digits != _DIGITS:
             raise SchemaError(f"Identifier: digits={self.digits} pads texts; give a prefix too, or leave it out")
 

@@ -6,7 +6,6 @@ wants to hear of all of them. So every column and every rule is read by itself, 
 
 from __future__ import annotations
 
-import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -14,6 +13,7 @@ from typing import Any
 
 from spinney.errors import SchemaError
 from spinney.schema.columns import Column
+from spinney.schema.plain import check_plain, parse_toml, read_schema_text
 from spinney.schema.rules import Rule, check_rules, rule_from_dict
 from spinney.schema.table import Schema, column_from_dict
 
@@ -34,8 +34,9 @@ def read_schema(path: str | Path) -> SchemaReading:
     except SchemaError as err:
         first = str(err)
     try:
-        described = tomllib.loads(Path(path).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
+        described = parse_toml(read_schema_text(path))
+        check_plain(described)
+    except SchemaError:
         return SchemaReading(None, (first,))  # no TOML, so there is nothing to take apart
     if not isinstance(described.get("columns"), Mapping) or not described["columns"]:
         return SchemaReading(None, (first,))

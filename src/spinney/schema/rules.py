@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from spinney.errors import SchemaError
 from spinney.schema.base import Bounded, Column
 from spinney.schema.columns import Boolean, Category, Date, Datetime, Identifier, Number, Real, exact
+from spinney.shown import brief
 from spinney.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class Rule(ABC):
     def __post_init__(self) -> None:
         for name in (self.column, self.other):
             if not isinstance(name, str) or not name:
-                raise SchemaError(f"{type(self).__name__}: {name!r} is not the name of a column")
+                raise SchemaError(f"{type(self).__name__}: {brief(name)} is not the name of a column")
         if self.column == self.other:
             raise SchemaError(f"{type(self).__name__}: {self.column!r} is named twice; a rule is about two columns")
 
@@ -111,7 +112,7 @@ class EmptyWhen(Rule):
         if self.values is None:
             return
         if isinstance(self.values, str) or not isinstance(self.values, Iterable):
-            raise SchemaError(f"EmptyWhen: values={self.values!r} is not a list such as ['open', 'new']")
+            raise SchemaError(f"EmptyWhen: values={brief(self.values)} is not a list such as ['open', 'new']")
         values = tuple(self.values)
         if not values:
             raise SchemaError("EmptyWhen: values is empty; list the values, or leave it out to mean null")
@@ -135,7 +136,7 @@ class EmptyWhen(Rule):
         for value in self.values:
             if not any(value == known and type(value) is type(known) for known in possible):
                 hint = "; say True or False" if isinstance(other, Boolean) else did_you_mean(value, possible)
-                raise SchemaError(f"EmptyWhen: {value!r} is not a value of column {self.other!r}{hint}")
+                raise SchemaError(f"EmptyWhen: {brief(value)} is not a value of column {self.other!r}{hint}")
         if len(self.values) == len(possible) and not other.nullable:
             raise SchemaError(f"EmptyWhen: column {self.column!r} would always be empty; leave it out")
 
@@ -170,7 +171,7 @@ def rule_from_dict(place: int, entry: Any) -> Rule:
     kind = RULE_TYPES.get(str(options.pop("type")))
     if kind is None:
         raise SchemaError(
-            f"rule {place}: type {entry['type']!r} is not one of {', '.join(sorted(RULE_TYPES))}"
+            f"rule {place}: type {brief(entry['type'])} is not one of {', '.join(sorted(RULE_TYPES))}"
             f"{did_you_mean(entry['type'], RULE_TYPES)}"
         )
     known = {field.name for field in fields(kind)}

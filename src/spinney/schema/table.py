@@ -13,7 +13,6 @@ and everything Spinney knows without spending epsilon is in it. [[rules]] tables
 from __future__ import annotations
 
 import os
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import fields
 from pathlib import Path
@@ -22,7 +21,9 @@ from typing import Any, TypeAlias
 from spinney.errors import SchemaError
 from spinney.files import write_whole
 from spinney.schema.columns import COLUMN_TYPES, Bounded, Column, Identifier
+from spinney.schema.plain import check_plain, parse_toml, read_schema_text
 from spinney.schema.rules import Rule, check_rules, rule_from_dict, widened
+from spinney.shown import brief
 from spinney.suggest import did_you_mean
 
 # What `fit` and its kin take for a schema; `as_schema` makes one of it.
@@ -44,9 +45,9 @@ class Schema(Mapping[str, Column]):
             raise SchemaError("Schema has no columns; describe at least one")
         for name, column in columns.items():
             if not isinstance(name, str) or not name:
-                raise SchemaError(f"column name {name!r} is not a non-empty text")
+                raise SchemaError(f"column name {brief(name)} is not a non-empty text")
             if not isinstance(column, Column):
-                raise SchemaError(f"column {name!r}: {column!r} is not a column type such as sp.Real(0, 1)")
+                raise SchemaError(f"column {name!r}: {brief(column)} is not a column type such as sp.Real(0, 1)")
         self._columns = dict(columns)
         self._rules = _checked_rules(rules)
         check_rules(self._rules, self._columns)
@@ -124,6 +125,7 @@ class Schema(Mapping[str, Column]):
         """Read what `to_dict` wrote, or what a TOML file says."""
         if not isinstance(described, Mapping) or not isinstance(described.get("columns"), Mapping):
             raise SchemaError("a schema needs a table named columns, one entry per column: [columns.NAME]")
+        check_plain(described)
         unknown = sorted(set(described) - {"columns", "rules"})
         if unknown:
             raise SchemaError(
@@ -147,22 +149,12 @@ class Schema(Mapping[str, Column]):
     @classmethod
     def from_toml(cls, text: str) -> Schema:
         """Read a schema from the text of a TOML file."""
-        try:
-            described = tomllib.loads(text)
-        except tomllib.TOMLDecodeError as err:
-            raise SchemaError(f"the schema is not valid TOML: {err}") from err
-        return cls.from_dict(described)
+        return cls.from_dict(parse_toml(text))
 
     @classmethod
     def from_file(cls, path: str | Path) -> Schema:
         """Read a schema from a TOML file."""
-        try:
-            text = Path(path).read_text(encoding="utf-8")
-        except OSError as err:
-            raise SchemaError(f"cannot read the schema {str(path)!r}: {err.strerror or err}") from err
-        except UnicodeDecodeError:
-            raise SchemaError(f"the schema {str(path)!r} is not a UTF-8 text file") from None
-        return cls.from_toml(text)
+        return cls.from_toml(read_schema_text(path))
 
     def to_file(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the schema as a TOML file, whole or not at all."""
@@ -204,7 +196,7 @@ def column_from_dict(name: str, entry: Any) -> Column:
     kind = COLUMN_TYPES.get(str(options.pop("type")))
     if kind is None:
         raise SchemaError(
-            f"column {name!r}: type {entry['type']!r} is not one of {', '.join(sorted(COLUMN_TYPES))}"
+            f"column {name!r}: type {brief(entry['type'])} is not one of {', '.join(sorted(COLUMN_TYPES))}"
             f"{did_you_mean(entry['type'], COLUMN_TYPES)}"
         )
     known = {field.name for field in fields(kind)}

@@ -50,12 +50,10 @@ def checked_ledger(ledger: Any) -> Ledger | None:
 
 
 def checked_entropy(entropy: Any) -> Entropy:
-    """The source of noise that was given, by default the operating system's."""
+    """The source of noise that was given, by default the operating system's. Any other brands the release."""
     if entropy is None:
         return SystemEntropy()
-    if isinstance(entropy, type) or not (
-        callable(getattr(entropy, "words", None)) and isinstance(getattr(entropy, "is_unsafe", None), bool)
-    ):
+    if isinstance(entropy, type) or not callable(getattr(entropy, "words", None)):
         raise ParameterError(
             f"entropy is a {type(entropy).__name__}, not a source of noise; leave it out, or, where noise must repeat "
             "and nobody need be protected, pass sp.UnsafeSeededEntropy(seed)"

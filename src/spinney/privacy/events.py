@@ -1,0 +1,216 @@
+"""Events: what was charged for what, as frozen data.
+
+A charge carries an epsilon, and a delta where it is not pure; a brand carries none, because no finite one would be
+true. Numbers are checked when an event is made (`guard`), so an event that exists is one that sums may take in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, fields
+from fractions import Fraction
+from typing import Any
+
+from spinney.errors import ParameterError
+from spinney.privacy import guard
+from spinney.privacy.budget import parse_fraction
+from spinney.privacy.parts import Part, part_from_dict, part_line, part_to_dict
+from spinney.shown import brief, printable
+
+_MOST_PARTS = 256
+
+
+def _parts(value: Any, name: str) -> tuple[Part, ...]:
+    parts = tuple(value) if isinstance(value, (tuple, list)) else ()
+    if not 1 <= len(parts) <= _MOST_PARTS or not all(isinstance(part, Part) for part in parts):
+        raise ParameterError(f"{name} is not a list of 1 to {_MOST_PARTS} parts such as GaussianTables")
+    return parts
+
+
+_CHECKS: dict[str, guard.Check] = {
+    "epsilon": guard.spent_epsilon,
+    "delta": guard.spent_delta,
+    "sensitivity": guard.whole(1, guard.LARGEST_COUNT),
+    "sensitivity_squared": guard.positive,
+    "variance": guard.positive,
+    "rate": guard.positive,
+    "levels": guard.whole(0, guard.LARGEST_LEVELS),
+    "rule": guard.one_of("privtree", "paper"),
+    "parts": _parts,
+    "note": guard.text,
+}
+
+
+class _Checked:
+    """What makes an event refuse numbers that are none."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        guard.check_fields(self, _CHECKS)
+
+
+@dataclass(frozen=True, slots=True)
+class DiscreteLaplaceCounts(_Checked):
+    """Counts released with discrete Laplace noise of ratio exp(-epsilon / sensitivity)."""
+
+    epsilon: Fraction
+    sensitivity: int
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class LeafMoments(_Checked):
+    """Counts and sums of offsets in [-1, 1], of leaves that share no row, with one vector of noise for each leaf.
+
+    The noise is even over cubes, of ratio exp(-epsilon / sensitivity) for each unit of the largest coordinate.
+    """
+
+    epsilon: Fraction
+    sensitivity: int
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class SplitDecisions(_Checked):
+    """All noisy decisions of one tree together. `rate` is 1/scale of the noise in each."""
+
+    epsilon: Fraction
+    rule: str
+    rate: Fraction
+    levels: int
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class DiscreteGaussianVector(_Checked):
+    """Whole numbers of a squared L2 sensitivity released with discrete Gaussian noise of a variance."""
+
+    epsilon: Fraction
+    delta: Fraction
+    sensitivity_squared: Fraction
+    variance: Fraction
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class Selection(_Checked):
+    """Choices out of public lists by the exponential mechanism, of `epsilon` in all.
+
+    A choice with P(i) proportional to exp(rate * score), of scores that a row changes by at most D, costs 2 * rate * D.
+    """
+
+    epsilon: Fraction
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class ComposedRelease(_Checked):
+    """Several mechanisms paid for together: within (epsilon, delta) as a whole, by `composition.composed_delta`."""
+
+    epsilon: Fraction
+    delta: Fraction
+    parts: tuple[Part, ...]
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class NotPrivate(_Checked):
+    """Something was taken from the data without noise. No guarantee survives this event."""
+
+    note: str
+
+
+@dataclass(frozen=True, slots=True)
+class UnsafeEntropy(_Checked):
+    """Noise came from a seeded generator: anyone who knows the seed can subtract it."""
+
+    note: str
+
+
+Charge = DiscreteLaplaceCounts | LeafMoments | SplitDecisions | DiscreteGaussianVector | Selection | ComposedRelease
+Brand = NotPrivate | UnsafeEntropy
+Event = Charge | Brand
+_EVENTS: dict[str, type[Event]] = {
+    kind.__name__: kind
+    for kind in (
+        DiscreteLaplaceCounts,
+        LeafMoments,
+        SplitDecisions,
+        DiscreteGaussianVector,
+        Selection,
+        ComposedRelease,
+        NotPrivate,
+        UnsafeEntropy,
+    )
+}
+_FRACTIONS = ("epsilon", "delta", "rate", "sensitivity_squared", "variance")
+
+
+def total_epsilon(events: Iterable[Event]) -> Fraction:
+    """The sum of all charges."""
+    return sum((event.epsilon for event in events if isinstance(event, Charge)), Fraction(0))
+
+
+def total_delta(events: Iterable[Event]) -> Fraction:
+    """The sum of the deltas of all charges."""
+    return sum((delta_of(event) for event in events), Fraction(0))
+
+
+def delta_of(event: Event) -> Fraction:
+    """An event's delta; 0 for what is pure."""
+    return event.delta if isinstance(event, DiscreteGaussianVector | ComposedRelease) else Fraction(0)
+
+
+def brands(events: Iterable[Event]) -> list[Brand]:
+    """The events that void the guarantee or make it conditional."""
+    return [event for event in events if isinstance(event, Brand)]
+
+
+def decimal(value: Fraction) -> str:
+    """A fraction as people write it: exactly where a short decimal exists, otherwise as a fraction and a hint."""
+    text = f"{float(value):g}"
+    return text if Fraction(text) == value else f"{value} (about {float(value):.4g})"
+
+
+def event_line(event: Event) -> str:
+    """An event as a line of an account: the amount, or a dash where no amount would be true, and what it was for."""
+    amount = "-" if isinstance(event, Brand) else decimal(event.epsilon)
+    if delta_of(event):
+        amount = f"({amount}, {decimal(delta_of(event))})"
+    return f"{amount:>10}  {printable(event.note)}"
+
+
+def event_lines(event: Event) -> list[str]:
+    """An event as lines of an account: `event_line`, and below it the parts of what was paid for together."""
+    parts = event.parts if isinstance(event, ComposedRelease) else ()
+    return [event_line(event), *(f"{'':>10}    {part_line(part)}" for part in parts)]
+
+
+def event_to_dict(event: Event) -> dict[str, Any]:
+    """An event as JSON-ready data; fractions become text."""
+    described: dict[str, Any] = {"event": type(event).__name__}
+    for field in fields(event):
+        value = getattr(event, field.name)
+        described[field.name] = str(value) if isinstance(value, Fraction) else value
+    if isinstance(event, ComposedRelease):
+        described["parts"] = [part_to_dict(part) for part in event.parts]
+    return described
+
+
+def event_from_dict(described: Any) -> Event:
+    """Read what `event_to_dict` wrote; ParameterError or KeyError where it is not that."""
+    if not isinstance(described, dict):
+        raise ParameterError(f"an event is not a table of entries: {brief(described)}")
+    kind = _EVENTS[described["event"]] if isinstance(described["event"], str) else None
+    if kind is None:
+        raise ParameterError(f"event={brief(described['event'])} is not the name of an event")
+    values = {field.name: described[field.name] for field in fields(kind)}
+    for name in _FRACTIONS:
+        if name in values:
+            values[name] = parse_fraction(values[name], name)
+    if kind is ComposedRelease:
+        if not isinstance(values["parts"], list):
+            raise ParameterError("parts is not a list")
+        values["parts"] = tuple(part_from_dict(part) for part in values["parts"])
+    return kind(**values)

@@ -1,0 +1,76 @@
+"""The entries of a card as a file has them, each checked for what it must be before a card is made of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from spinney.privacy.budget import Unit
+from spinney.privacy.events import Event, event_from_dict, total_delta
+from spinney.release.frames import check_frame_kind
+from spinney.schema.table import Schema
+from spinney.shown import brief
+
+# More rows than this were never in a table.
+MOST_ROWS = 2**40
+# What a card may list: bounds are one charge a column, all else a few.
+_MOST_EVENTS = 20_000
+_LONGEST_NAME = 200
+
+
+def checked_entries(described: Any) -> dict[str, Any]:
+    """What a card is made of; ValueError or KeyError where an entry is not what `Card.to_dict` writes."""
+    if not isinstance(described, Mapping):
+        raise ValueError("a card is not a table of entries")
+    unit = Unit.parse(described["unit"])
+    return {
+        "spinney_version": _name(described["spinney_version"], "spinney_version"),
+        "synthesizer": _name(described["synthesizer"], "synthesizer"),
+        "parameters": _table(described["parameters"], "parameters"),
+        "unit": unit.value,
+        "events": _events(described["events"]),
+        "schema": Schema.from_dict(described["schema"]),
+        "plan": _table(described["plan"], "plan"),
+        "n_rows": _rows(described["n_rows"], unit),
+        "released": _released(described["released"] if "released" in described else {"bins": described["n_bins"]}),
+        "frame": check_frame_kind(described["frame"]),
+    }
+
+
+def _name(value: Any, name: str) -> str:
+    """A word of ours: nothing that a terminal would obey."""
+    if not isinstance(value, str) or len(value) > _LONGEST_NAME or not value.isprintable():
+        raise ValueError(f"{name}={brief(value)} is not a name")
+    return value
+
+
+def _table(value: Any, name: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{name} is not a table of entries")
+    return value
+
+
+def _events(described: Any) -> tuple[Event, ...]:
+    if not isinstance(described, list) or len(described) > _MOST_EVENTS:
+        raise ValueError(f"events is not a list of at most {_MOST_EVENTS:,} entries")
+    events = tuple(event_from_dict(event) for event in described)
+    if total_delta(events) >= 1:
+        raise ValueError("the deltas of all events add up to 1 or more, which promises nothing")
+    return events
+
+
+def _rows(n_rows: Any, unit: Unit) -> int | None:
+    """The number of rows, which a card states exactly where its unit makes it public."""
+    if unit.n_is_public != (n_rows is not None):
+        raise ValueError(f"n_rows={brief(n_rows)} does not go with unit {unit.value!r}")
+    if n_rows is not None and (type(n_rows) is not int or not 0 <= n_rows <= MOST_ROWS):
+        raise ValueError(f"n_rows={brief(n_rows)} is not a number of rows")
+    return n_rows
+
+
+def _released(described: Any) -> dict[str, int]:
+    for what, count in _table(described, "released").items():
+        _name(what, "released")
+        if type(count) is not int or not 0 <= count <= MOST_ROWS:
+            raise ValueError(f"released: {brief(count)} is not a number of {what}")
+    return dict(described)

@@ -1,0 +1,102 @@
+"""Schema files as plain data: TOML that is read with care, whoever wrote it.
+
+A schema is a few tables of short entries. Numbers of thousands of digits, keys of thousands of parts and brackets
+without end are refused here, with the line where it is known, before anything is made of them.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from spinney.errors import SchemaError
+from spinney.shown import brief
+
+LARGEST_FILE = 2**24
+_DEEPEST = 32
+_MOST_BITS = 1024  # floats end there
+_LONGEST_NAME = 4096
+_LONGEST_TEXT = 2**20
+_MOST_KEY_PARTS = 64
+
+_KEY = r"""(?:[A-Za-z0-9_-]++|"[^"\n]*+"|'[^'\n]*+')"""
+_LONG_KEY = re.compile(rf"(?<![A-Za-z0-9_-]){_KEY}(?:[ \t]*+\.[ \t]*+{_KEY}){{{_MOST_KEY_PARTS},}}")
+_LONG_NUMBER = re.compile(r"(?<![0-9_])[0-9](?:_?[0-9]){999}")
+
+
+def read_schema_text(path: str | Path) -> str:
+    """The text of a schema file; a mark of byte order at its start is left out."""
+    try:
+        with Path(path).open("rb") as file:
+            content = file.read(LARGEST_FILE + 1)
+    except OSError as err:
+        raise SchemaError(f"cannot read the schema {str(path)!r}: {err.strerror or err}") from err
+    if len(content) > LARGEST_FILE:
+        raise SchemaError(f"the schema {str(path)!r} is larger than {LARGEST_FILE >> 20} MiB, and no schema is")
+    try:
+        return content.decode("utf-8-sig")
+    except UnicodeDecodeError:
+        raise SchemaError(f"the schema {str(path)!r} is not a UTF-8 text file") from None
+
+
+def parse_toml(text: str) -> dict[str, Any]:
+    """The tables of a TOML text; a SchemaError says what is wrong with it, and where if that is known."""
+    long_key = _LONG_KEY.search(text)
+    if long_key is not None:
+        raise SchemaError(
+            f"line {_line(text, long_key)} of the schema has a key of more than {_MOST_KEY_PARTS} parts; "
+            "columns are written as [columns.NAME]"
+        )
+    try:
+        return tomllib.loads(text.removeprefix("\ufeff"))
+    except tomllib.TOMLDecodeError as err:
+        raise SchemaError(f"the schema is not valid TOML: {err}") from err
+    except RecursionError:
+        raise SchemaError("the schema is nested too deeply: it has only tables of columns and of rules") from None
+    except ValueError:  # of a number that Python will not read
+        found = _LONG_NUMBER.search(text)
+        where = "a number" if found is None else f"the number in line {_line(text, found)}"
+        raise SchemaError(f"{where} of the schema has thousands of digits; round it, or use fewer") from None
+
+
+def check_plain(described: Any) -> None:
+    """Raise a SchemaError where data are nested deeply, or hold numbers or texts of absurd size; it says where."""
+    waiting: list[tuple[Any, tuple[str, ...]]] = [(described, ())]
+    while waiting:
+        value, trail = waiting.pop()
+        if isinstance(value, (dict, list)):
+            if len(trail) >= _DEEPEST:
+                raise SchemaError("the schema is nested too deeply: it has only tables of columns and of rules")
+            if isinstance(value, dict):
+                for name in value:
+                    _check_name(name)
+                waiting += [(item, (*trail, name)) for name, item in value.items()]
+            else:
+                waiting += [(item, (*trail, "")) for item in value]
+        elif isinstance(value, str):
+            _check_text(value)
+        elif isinstance(value, int) and value.bit_length() > _MOST_BITS:
+            place = ".".join(name for name in trail if name)
+            raise SchemaError(f"{place or 'the schema'} holds {brief(value)}; numbers of use have a few digits")
+
+
+def _check_name(name: Any) -> None:
+    if not isinstance(name, str) or len(name) > _LONGEST_NAME:
+        raise SchemaError(f"{brief(name)} is not a name of at most {_LONGEST_NAME} characters")
+    _check_text(name)
+
+
+def _check_text(text: str) -> None:
+    if len(text) > _LONGEST_TEXT:
+        raise SchemaError(f"the schema holds a text of {len(text):,} characters; shorten it")
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise SchemaError(f"{brief(text)} holds half a character, which no file can hold") from None
+
+
+def _line(text: str, found: re.Match[str]) -> int:
+    return text.count("\n", 0, found.start()) + 1
