@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help demo test lint bench docs paper page lock clean
+.PHONY: help demo test lint bench fuzz docs paper page lock clean
 
 help:            ## list the goals
 	@grep -E '^[a-z]+: .*##|^[a-z]+:  *##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -31,6 +31,11 @@ lint: $(READY)
 bench: $(READY)  ## benchmarks: print measured against wanted, fail where one is missed
 	$(BIN)/python -m benchmarks
 
+SECONDS ?= 120
+fuzz: $(READY)   ## look for inputs that crash, hang or leak (SECONDS=120 for each kind of input)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'atheris>=3,<4' || echo "without atheris: no coverage to go by"
+	PYTHONPATH=tests $(BIN)/python -m fuzz --seconds $(SECONDS) --keep fuzz-output
+
 docs: $(READY)   ## regenerate the command-line reference and the README's picture
 	$(BIN)/python docs/build.py
 
@@ -48,4 +53,4 @@ lock:            ## renew requirements.lock from the ranges in pyproject.toml (n
 	  --extra plot --extra metrics --extra baselines --group test --group lint --output-file requirements.lock pyproject.toml
 
 clean:           ## remove the environment and everything generated
-	rm -rf $(VENV) demo-output paper-output .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) demo-output paper-output fuzz-output .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -11,6 +11,7 @@ from fractions import Fraction
 from typing import Any
 
 _LONGEST = 80
+_MOST_SHOWN = 4_000
 _MOST_BITS = 256
 
 
@@ -19,6 +20,11 @@ def printable(text: str, *, keep: str = "") -> str:
     if text.isprintable():
         return text
     return "".join(c if c.isprintable() or c in keep else c.encode("unicode_escape").decode() for c in text)
+
+
+def clipped(text: str) -> str:
+    """The text, or its beginning and its end where it is longer than anybody reads."""
+    return text if len(text) <= _MOST_SHOWN else f"{text[: _MOST_SHOWN // 2]} … {text[-_MOST_SHOWN // 4 :]}"
 
 
 def json_text(data: Any) -> str:

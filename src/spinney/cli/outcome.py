@@ -23,7 +23,7 @@ from typing import Any
 import click
 
 from spinney.errors import ParameterError, PrivacyWarning, SchemaError, SpinneyError
-from spinney.shown import printable
+from spinney.shown import clipped, printable
 
 FAILED, WRONG_CALL, INTERRUPTED = 1, 2, 130
 
@@ -47,9 +47,9 @@ def exit_status(err: BaseException) -> int:
 def message(err: BaseException) -> str:
     """What the person at the keyboard is told."""
     if isinstance(err, click.ClickException):
-        return err.format_message()
+        return clipped(err.format_message())
     if isinstance(err, SpinneyError):
-        return str(err)
+        return clipped(str(err))
     if isinstance(err, (click.Abort, KeyboardInterrupt)):
         return "interrupted; no finished output was written, though a ledger may have been charged"
     if isinstance(err, MemoryError):
