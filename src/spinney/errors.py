@@ -6,6 +6,7 @@ private table never appears: the column is named instead.
 
 from __future__ import annotations
 
+import warnings
 from typing import NoReturn
 
 
@@ -43,6 +44,10 @@ class MissingExtraError(SpinneyError, ImportError):
 
 class PrivacyWarning(UserWarning):
     """The promise that was asked for is weaker than it looks: its epsilon or its delta is too large."""
+
+
+# Each time, not once for each line of a program: every fit has a promise of its own. Filters of the user come first.
+warnings.simplefilter("always", PrivacyWarning, append=True)
 
 
 def raise_alone(problem: SpinneyError) -> NoReturn:

@@ -93,7 +93,9 @@ def check_writable(path: str | Path, *, overwrite: bool) -> None:
     if path.exists() and not path.is_file():
         raise FileError(f"{str(path)!r} is a device or a pipe, which cannot be replaced by a file; choose another name")
     if path.exists() and not overwrite:
-        raise FileError(f"{str(path)!r} exists; choose another name or say that it may be overwritten")
+        raise FileError(
+            f"{str(path)!r} exists; choose another name, or allow it to be overwritten (overwrite=True, or --force)"
+        )
     if not path.parent.is_dir():
         raise FileError(f"the folder {str(path.parent)!r} does not exist; make it first")
     try:

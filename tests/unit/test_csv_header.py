@@ -150,3 +150,13 @@ def test_a_header_of_words_that_the_schema_lacks_is_not_quoted(tmp_path):
     run = spinney("fit", tmp_path / "t.csv", *options)
     assert run.status == 1
     assert "names none of the schema's columns" in run.err
+
+
+@pytest.mark.parametrize("header", ["AGE,TOWN", "age ,town ", " Age,Town"])
+def test_names_that_differ_in_capitals_and_spaces_are_told_as_such(tmp_path, header):
+    """They are names, and no person: both sides are told, with the pairs."""
+    path = tmp_path / "t.csv"
+    path.write_text(f"{header}\n30,a\n")
+    schema = sp.Schema({"age": sp.Integer(0, 99), "town": sp.Category(["a", "b"])})
+    with pytest.raises(sp.SpinneyError, match=r"in the table but not in the schema.*'age'"):
+        sp.ForestSynthesizer("1").fit(path, schema)

@@ -23,6 +23,8 @@ from spinney.errors import BudgetError, FileError, SpinneyError
 from spinney.privacy.budget import Unit
 from spinney.privacy.ledger import DiscreteLaplaceCounts, NotPrivate
 
+# A rival system that ran in this process before may have left threads behind, of which JAX warns at a fork.
+pytestmark = pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
 COPIES = {"copy": copy.copy, "deepcopy": copy.deepcopy, "pickle": lambda thing: pickle.loads(pickle.dumps(thing))}
 each_copy = pytest.mark.parametrize("copied", COPIES.values(), ids=COPIES)
 each_start = pytest.mark.parametrize("method", ["fork", "spawn"])

@@ -137,16 +137,15 @@ def test_the_charge_for_a_forest_is_on_disk_before_counts_are_read(path, square,
     count_cells = memory.count_cells
 
     def spy(*arguments):
-        seen.append(sp.Ledger.open(path))
+        seen.append(sp.Ledger.open(path).spent)
         return count_cells(*arguments)
 
     monkeypatch.setattr(memory, "count_cells", spy)
     points = np.column_stack([square[0][:, 0] > 0.3, square[0][:, 1]])
     schema = sp.Schema({"x": sp.Boolean(), "y": sp.Real(0, 1)})
     model = sp.ForestSynthesizer("0.4", delta, target=target).fit(points, schema, ledger=ledger)
-    spent = [account.spent for account in seen]
-    assert spent == ([Fraction(2, 5)] * 2 if target is None else [Fraction(2, 125), Fraction(2, 5)])
-    assert float(seen[-1].spent_delta) == float(delta)
+    assert seen == ([Fraction(2, 5)] * 2 if target is None else [Fraction(2, 125), Fraction(2, 5)])
+    assert float(sp.Ledger.open(path).spent_delta) == float(delta)
     assert sp.Ledger.open(path).events == model.card_.events
 
 
@@ -343,3 +342,21 @@ def test_a_wrong_call_of_the_verb_is_told(tmp_path, path):
     assert spinney("ledger", path.with_name("other"), "--limit", "1", "--delta", "1").status == 2
     assert not path.with_name("other").exists()
     assert json.loads(path.read_text()) == before
+
+
+def test_an_open_account_shows_what_others_charged(tmp_path):
+    """Two hands on one file agree on what is spent, before either charges again."""
+    path = tmp_path / "a.ledger"
+    one = sp.Ledger.create(path, limit=2)
+    other = sp.Ledger.open(path)
+    other.charge(counts("0.5"))
+    assert one.spent == other.spent == Fraction(1, 2)
+    assert one.remaining == Fraction(3, 2)
+    assert "spent 1/2 of 2" in repr(one)
+
+
+def test_a_fit_takes_the_path_of_a_ledger(tmp_path, square):
+    path = tmp_path / "a.ledger"
+    sp.Ledger.create(path, limit=2)
+    model = sp.KDTreeSynthesizer("0.5").fit(*square, ledger=path)
+    assert sp.Ledger.open(path).spent == model.ledger_.spent == Fraction(1, 2)

@@ -120,6 +120,18 @@ def test_a_weak_promise_is_told_on_fit_before_anything_is_spent():
     assert len(json.loads(model.card_.to_json())["cautions"]) == len(model.explain().to_dict()["cautions"]) == 1
 
 
+def test_the_warning_points_at_the_call_and_comes_every_time():
+    """Whoever reads it finds the line that asked for the promise, and a second fit tells it again."""
+    with warnings.catch_warnings(record=True) as told:
+        warnings.resetwarnings()
+        warnings.simplefilter("default")
+        warnings.simplefilter("always", PrivacyWarning)
+        for _ in range(2):
+            sp.ForestSynthesizer("1", "0.5").fit(table(300), SCHEMA)
+    ours = [warning for warning in told if warning.category is PrivacyWarning]
+    assert [warning.filename for warning in ours] == [__file__, __file__]
+
+
 def test_the_rivals_tell_too():
     """A rival system keeps its published default, and says where that is too much."""
     from spinney.baselines import BalogAlgorithm2
@@ -206,7 +218,7 @@ def test_pure_charges_cost_a_group_k_times_epsilon():
         NotPrivate(note="bounds"),
     ]
     group = group_promise(pure, Unit.REPLACE_ONE, 10)
-    assert (group.epsilon, group.delta, str(group)) == (Fraction(15, 2), 0, "7.5")
+    assert (group.epsilon, group.delta, str(group)) == (Fraction(15, 2), 0, "epsilon 7.5")
     mixed = group_promise([*pure, composed("1", "1e-6", Unit.REPLACE_ONE)], Unit.REPLACE_ONE, 2)
     alone = group_promise([composed("1", "1e-6", Unit.REPLACE_ONE)], Unit.REPLACE_ONE, 2)
     assert float(mixed.epsilon) == pytest.approx(1.5 + float(alone.epsilon), rel=0.01)
@@ -226,8 +238,8 @@ def test_gaussian_vectors_move_k_times_as_far(n_rows):
 
 def test_where_nothing_is_left_to_promise_the_card_says_so():
     """Ten rows at epsilon 10 are out in the open: no number would be believed."""
-    assert str(group_promise([composed("10", "1e-6", Unit.REPLACE_ONE)], Unit.REPLACE_ONE, 10)) == "nothing"
-    assert str(group_promise([composed("40", "1e-6", Unit.REPLACE_ONE)], Unit.REPLACE_ONE, 10)) == "nothing"
+    assert str(group_promise([composed("10", "1e-6", Unit.REPLACE_ONE)], Unit.REPLACE_ONE, 10)) == "no promise"
+    assert str(group_promise([composed("40", "1e-6", Unit.REPLACE_ONE)], Unit.REPLACE_ONE, 10)) == "no promise"
 
 
 def test_the_card_says_whom_it_promises_what():
@@ -235,14 +247,14 @@ def test_the_card_says_whom_it_promises_what():
     forest = sp.ForestSynthesizer("1").fit(table(500), SCHEMA)
     text = str(forest.card_)
     assert "unit        one row, replaced by any other (replace-one)" in text
-    assert "groups      promised to a person with 2 rows (2." in text
+    assert "groups      what a person with several rows is promised: 2 rows: epsilon 2." in text
     rows = [group["rows"] for group in forest.card_.to_dict()["groups"]]
     epsilons = [Fraction(group["epsilon"]) for group in forest.card_.to_dict()["groups"]]
     assert rows == [2, 5, 10]
     assert all(epsilon >= k for k, epsilon in zip(rows, epsilons, strict=True))
     tree = sp.KDTreeSynthesizer("1/2", unit="add-remove").fit(table(500).select("x"), sp.Schema({"x": sp.Real(0, 1)}))
     assert "one row, added or removed (add-remove)" in str(tree.card_)
-    assert "with 2 rows 1, with 5 rows 2.5, with 10 rows 5" in str(tree.card_)
+    assert "2 rows: epsilon 1; 5 rows: epsilon 2.5; 10 rows: epsilon 5" in " ".join(str(tree.card_).split())
 
 
 def test_a_card_without_a_promise_promises_nothing_to_groups():

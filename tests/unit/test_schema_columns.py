@@ -40,7 +40,7 @@ def test_one_missing_bound_is_named(kind, ends, missing):
     del given[missing]
     with pytest.raises(SchemaError, match=rf"{kind.__name__}: {missing} is missing.*private"):
         kind(**given)
-    with pytest.raises(SchemaError, match="low is missing"):
+    with pytest.raises(SchemaError, match="low and high are missing"):
         kind()
 
 

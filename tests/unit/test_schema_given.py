@@ -15,6 +15,7 @@ from spinney.baselines import BalogAlgorithm1
 from spinney.engines.frames import open_table
 from spinney.engines.opening import open_source
 from spinney.errors import SchemaError
+from spinney.schema import table
 from spinney.schema.table import as_schema
 from spinney.synthesizers.choice import choose, default_synthesizer
 
@@ -101,7 +102,7 @@ def test_the_file_is_read_once(tmp_path, monkeypatch):
     """A file that changes during a call cannot be two schemas."""
     SCHEMA.to_file(tmp_path / "schema.toml")
     n_read = []
-    real = Path.read_text
-    monkeypatch.setattr(Path, "read_text", lambda self, **options: n_read.append(self) or real(self, **options))
+    real = table.read_schema_text
+    monkeypatch.setattr(table, "read_schema_text", lambda path: n_read.append(path) or real(path))
     sp.synthesize(TABLE, os.fspath(tmp_path / "schema.toml"), n_rows=3)
     assert len(n_read) == 1

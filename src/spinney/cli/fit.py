@@ -20,6 +20,7 @@ from spinney.cli.verb import (
     warn_of_brands,
 )
 from spinney.errors import BudgetError, ParameterError
+from spinney.shown import printable
 
 if TYPE_CHECKING:
     from spinney.engines.csv_format import CSV
@@ -206,7 +207,16 @@ def fit(
         click.secho(
             "warning: every noisy count fell below the threshold, so the release is empty", err=True, fg="yellow"
         )
-    click.echo(card.to_json() if as_json else f"wrote {out}\n{card.essentials}")
+    if as_json:
+        click.echo(card.to_json())
+        return
+    click.echo(f"wrote {out}\n{card.essentials}")
+    for name in schema.columns_awaiting_bounds("private"):
+        click.echo(
+            printable(
+                f"  bounds      {name}: {card.schema[name]!r}, estimated privately; values outside are moved there"
+            )
+        )
 
 
 def _open_ledger(path: str, parameters: dict[str, Any]) -> Ledger:

@@ -46,7 +46,14 @@ def schema(table: str, out: str | None, private_bounds: bool, force: bool, **par
         out = None
     if out is not None:
         check_output(out, force=force, inputs=files_of(table))
-    text = schema_template(read_types(table, csv), pays_for_bounds=private_bounds)
+    types = read_types(table, csv)
+    if csv is not None and csv.date_format is not None and not any(map(_is_day_or_time, types.types)):
+        click.secho(
+            "caution: no column is written in the format that --date-format states; look at a line of the file",
+            err=True,
+            fg="yellow",
+        )
+    text = schema_template(types, pays_for_bounds=private_bounds)
     if out is None:
         click.echo(text, nl=False)
         return
@@ -57,3 +64,9 @@ def schema(table: str, out: str | None, private_bounds: bool, force: bool, **par
     write_whole(out, write, overwrite=force)
     then = f"spinney fit {shlex.quote(table)} --schema {shlex.quote(out)} {as_options(csv)}..."
     click.echo(f"wrote {out}; check it, state what is left blank, then: {then}")
+
+
+def _is_day_or_time(kind: Any) -> bool:
+    from pyarrow.types import is_date, is_timestamp
+
+    return bool(is_date(kind) or is_timestamp(kind))

@@ -44,6 +44,10 @@ def verify(release: str, as_json: bool) -> None:
         }
         click.echo(json_text(described))
         return
-    lines = [f"{release} holds what it promises", f"  guarantee   {found.guarantee}", "  checked"]
+    lines = [
+        f"{release}: the card and what was released agree. That the noise was really drawn stands in no file.",
+        f"  guarantee   {found.guarantee}",
+        "  checked",
+    ]
     lines += [f"    {check}" for check in found.checks]
     click.echo("\n".join(printable(line) for line in lines))

@@ -69,8 +69,8 @@ def encode_rows(columns: list[AxisCells], lattice: Lattice, first_row: int, code
 def missing(name: str) -> InputError:
     """The error for a null, a NaN or an infinity in a column that the schema says has none."""
     return InputError(
-        f"column {name!r} holds a missing or non-finite value; declare it nullable in the schema (nullable=True) or "
-        "clean the table"
+        f"column {name!r} holds a missing or non-finite value; declare it nullable in the schema "
+        "(nullable=True; in a schema file, nullable = true) or clean the table"
     )
 
 

@@ -110,7 +110,7 @@ def _category_cause(text: str, column: Category, csv: CSV) -> str:
         return "it has spaces before or after a value that the schema lists; remove them"
     if text.strip().casefold() in {value.casefold() for value in values}:
         return "it differs from a value that the schema lists in upper and lower case only; recode the column"
-    return "it is not in the schema's list of values; add it to the list or recode the column"
+    return "it is not in the schema's list of values; recode it, or add it to the list if the column's codebook has it"
 
 
 def _is_number(text: str, csv: CSV) -> bool:

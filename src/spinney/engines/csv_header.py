@@ -59,7 +59,7 @@ def read_names(data: Any, csv: CSV) -> list[str]:
 
 def check_header(names: Sequence[str], schema: Schema) -> None:
     """Raise if a first line looks like values. The names are not quoted: without a header they are somebody's."""
-    if not set(names) & set(schema):
+    if not {name.strip().casefold() for name in names} & {name.strip().casefold() for name in schema}:
         raise InputError(
             "the first row of the CSV names none of the schema's columns; it needs a header row with the names that "
             f"the schema has. {_REMEDY}"

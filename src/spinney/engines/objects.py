@@ -28,8 +28,8 @@ NOT_A_BOOLEAN = (
     "some value is neither true nor false; convert the column first (pandas: .map({'yes': True, 'no': False}))"
 )
 NOT_LISTED = (
-    "some value is not in the schema's list of values; add it to the list or recode the column, and mind capitals and "
-    "spaces (pandas: .str.strip())"
+    "some value is not in the schema's list of values; recode it, or add it if the column's codebook has it, and mind "
+    "capitals and spaces (pandas: .str.strip())"
 )
 
 

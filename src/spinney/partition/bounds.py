@@ -18,7 +18,7 @@ from spinney.partition.zorder import deinterleave
 from spinney.privacy.budget import Unit
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger
-from spinney.schema.columns import Bounded, Date, Datetime, Integer
+from spinney.schema.columns import Bounded, Date, Datetime, Integer, Number
 from spinney.schema.lattice import Axis, Lattice, ladder_axis
 
 # Chance that any empty rung of one ladder passes: the price of a bound that is too generous, not of privacy.
@@ -29,6 +29,8 @@ _RUNGS = {Integer: (0, 40), Date: (0, 21), Datetime: (20, 57)}
 _REAL_RUNGS = (-20, 40)
 _LATEST_DAY, _EARLIEST_DAY = 2_932_896, -719_162  # 9999-12-31 and 0001-01-01, the ends of the calendar
 _DAY = 86_400_000_000
+# An end this many times smaller than the other is taken for 0.
+_NEAR_ZERO = 4
 
 
 def ladder_lattice(name: str, column: Bounded) -> Lattice:
@@ -70,18 +72,26 @@ def release_bounds(
 
 
 def _logical_bounds(column: Bounded, axis: Axis, lowest: int, highest: int) -> tuple[object, object]:
-    """The outer edges of two rungs in the column's own terms; the outermost rungs end at twice their magnitude."""
+    """The outer edges of two rungs in the column's own terms; the outermost rungs end at twice their magnitude.
+
+    Few rows near 0 do not stand out from the noise: of numbers, a low end that is small beside the high one is moved to
+    0, and likewise from below. That costs a small part of the range, and keeps those rows where they are.
+    """
     low = axis.edges[lowest - 1] if lowest > 0 else 2 * axis.edges[0]
     high = axis.edges[highest] if highest < len(axis.edges) else 2 * axis.edges[-1]
     if isinstance(column, Integer):
         # Rung edges are whole, and the upper edge itself belongs to the next rung.
-        return int(low), max(int(low), int(high) - 1)
+        low, high = int(low), max(int(low), int(high) - 1)
+    if isinstance(column, Number):
+        low = 0 if 0 < _NEAR_ZERO * low <= high else low
+        high = 0 if low <= _NEAR_ZERO * high < 0 else high
+        return low, high
     if isinstance(column, Date):
         return _in_calendar(column, low, high, unit=1, margin=0)
     if isinstance(column, Datetime):
         # A day inside the ends of the calendar, so that no time zone leads out of it.
         return _in_calendar(column, low, high, unit=_DAY, margin=1)
-    return low, high
+    raise AssertionError(f"no ladder for {type(column).__name__}")
 
 
 def _in_calendar(column: Bounded, low: float, high: float, *, unit: int, margin: int) -> tuple[object, object]:

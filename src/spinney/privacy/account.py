@@ -66,6 +66,13 @@ class LedgerFile(Ledger):
     def is_open(self) -> bool:
         return True
 
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """What the file says now; others may have charged it since."""
+        if self._holder is None and self.path.exists():
+            self._events = self._unchanged(_read(self.path))
+        return tuple(self._events)
+
     @contextmanager
     def _turn(self) -> Iterator[None]:
         """Hold the file, and know what is in it. The lock is made anew each time: none outlives a fork or a copy."""

@@ -145,7 +145,7 @@ class Ledger:
             of += f" of {decimal(self.delta_limit)}" if self.delta_limit is not None else ""
         state = ", overdrawn" if self.is_overdrawn else ""
         state += "" if self.is_open else ", a copy that cannot be charged"
-        return f"Ledger(unit={self.unit.value!r}, spent {self.spent}{of}, {len(self._events)} events{state})"
+        return f"Ledger(unit={self.unit.value!r}, spent {self.spent}{of}, {len(self.events)} events{state})"
 
     def __getstate__(self) -> dict[str, Any]:
         """What a copy or a pickle holds: a statement of the account, without the right to charge it or its parent."""
@@ -163,12 +163,12 @@ class Ledger:
     @property
     def spent(self) -> Fraction:
         """Total epsilon so far, by basic composition."""
-        return total_epsilon(self._events)
+        return total_epsilon(self.events)
 
     @property
     def spent_delta(self) -> Fraction:
         """Total delta so far, by basic composition; 0 where everything was pure."""
-        return total_delta(self._events)
+        return total_delta(self.events)
 
     @property
     def remaining(self) -> Fraction | None:
@@ -246,10 +246,14 @@ class Ledger:
                 "ask for less or open a ledger with a higher limit"
             )
         if self.delta_limit is not None and self.spent_delta + delta > self.delta_limit:
-            less = "less" if self.delta_limit else "delta=0, which is pure,"
+            if not self.delta_limit:
+                raise BudgetError(
+                    f"delta={decimal(delta)} does not fit: the ledger is pure, with a delta of 0; fit with delta=0, or "
+                    "open a ledger with a delta, such as Ledger(limit=2, delta='1e-6')"
+                )
             raise BudgetError(
                 f"delta={decimal(delta)} does not fit: {decimal(self.spent_delta)} of {decimal(self.delta_limit)} "
-                f"is spent; ask for {less} or open a ledger with a higher delta"
+                "is spent; ask for less or open a ledger with a higher delta"
             )
 
     def _record(self, *events: Event) -> None:

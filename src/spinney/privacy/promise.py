@@ -75,8 +75,8 @@ class GroupPromise:
 
     def __str__(self) -> str:
         if self.delta >= 1:
-            return "nothing"
-        return f"({float(self.epsilon):g}, {float(self.delta):g})" if self.delta else f"{float(self.epsilon):g}"
+            return "no promise"
+        return f"epsilon {float(self.epsilon):g}" + (f", delta {float(self.delta):g}" if self.delta else "")
 
 
 def group_promise(events: Iterable[Event], unit: Unit, n_rows: int) -> GroupPromise:

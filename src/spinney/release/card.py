@@ -117,11 +117,11 @@ class Card:
 
     def _essential_lines(self) -> list[str]:
         structure = self.plan.get("structure")
-        groups = ", ".join(f"with {group.n_rows} rows {group}" for group in self.groups)
+        groups = "; ".join(f"{group.n_rows} rows: {group}" for group in self.groups)
         lines = [
             f"  guarantee   {self.guarantee}",
             f"  unit        {_UNITS[Unit.parse(self.unit)]}",
-            *(_wrapped("groups", f"promised to a person {groups}") if groups else []),
+            *(_wrapped("groups", f"what a person with several rows is promised: {groups}") if groups else []),
             *(line for caution in self.cautions for line in _wrapped("caution", caution)),
             f"  rows        {'private' if self.n_rows is None else f'{self.n_rows:,} (public)'}",
             *(f"  {what:<11} {count:,} released" for what, count in self.released.items()),

@@ -75,9 +75,10 @@ class Bounded(Column, ABC):
         if self.low is None or self.high is None:
             if self.bounds == "from-data-not-private" and self.low is None and self.high is None:
                 return
-            missing = "low" if self.low is None else "high"
+            absent = [name for name in ("low", "high") if getattr(self, name) is None]
+            missing = f"{' and '.join(absent)} {'is' if len(absent) == 1 else 'are'} missing"
             raise SchemaError(
-                f"{kind}: {missing} is missing; state the bounds from what is publicly known about the column, "
+                f"{kind}: {missing}; state the bounds from what is publicly known about the column, "
                 'or pay for them with bounds="private"'
             )
         object.__setattr__(self, "low", self.parse(self.low, "low"))

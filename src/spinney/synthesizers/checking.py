@@ -202,7 +202,7 @@ class _Check:
         try:
             self._n_rows = (self._n_rows or 0) + source.n_rows
         except InputError as err:  # a fault of the file, whichever columns are read
-            self._fault(str(err))
+            self._fault(f"{err}. What comes after it in the file was not looked at.")
             return
         if not source.n_rows or not names:
             return
@@ -239,7 +239,8 @@ class _Check:
 
     def _judge_column(self, name: str, column: Column, tally: Tally) -> None:
         if tally.complaint is not None:
-            self._fault(f"column {name!r}: {tally.complaint}", name, tally.n_wrong if tally.is_counted else None)
+            told = tally.complaint if f"column {name!r}" in tally.complaint else f"column {name!r}: {tally.complaint}"
+            self._fault(told, name, tally.n_wrong if tally.is_counted else None)
         if tally.n_missing and not column.nullable:
             self._fault(
                 f"column {name!r} holds a missing or non-finite value; declare it nullable or clean the table",

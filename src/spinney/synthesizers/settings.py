@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import os
 import warnings
@@ -40,12 +41,14 @@ def checked_rows(n_rows: Any) -> int:
 
 
 def checked_ledger(ledger: Any) -> Ledger | None:
-    """The account that was given, if one was. A path is not one: whether its file exists is not to be guessed."""
+    """The account that was given, if one was; a path is that of a ledger file, which has to exist."""
     if ledger is None or isinstance(ledger, Ledger):
         return ledger
-    remedy = "open the file with sp.Ledger.open(...)" if isinstance(ledger, (str, os.PathLike)) else "leave it out"
+    if isinstance(ledger, (str, os.PathLike)):
+        return Ledger.open(os.fsdecode(ledger))
     raise ParameterError(
-        f"ledger is a {type(ledger).__name__}, not a Ledger; {remedy}, or make one: sp.Ledger(limit=3)"
+        f"ledger is a {type(ledger).__name__}, not a Ledger or the path of a ledger file; leave it out, or make one: "
+        "sp.Ledger(limit=3)"
     )
 
 
@@ -65,4 +68,13 @@ def checked_entropy(entropy: Any) -> Entropy:
 def warn_of_weak_promise(epsilon: Fraction, delta: Fraction, n_rows: int | None) -> None:
     """Tell the caller of `fit`, before anything is spent, of a promise that is weaker than it looks."""
     for caution in cautions(epsilon, delta, n_rows):
-        warnings.warn(caution, PrivacyWarning, stacklevel=3)
+        warnings.warn(caution, PrivacyWarning, stacklevel=_levels_to_caller())
+
+
+def _levels_to_caller() -> int:
+    """How far above `warn_of_weak_promise` the call of `fit` stands in somebody else's code."""
+    levels, frame = 1, inspect.currentframe()
+    frame = None if frame is None else frame.f_back
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("spinney", "contextlib"):
+        levels, frame = levels + 1, frame.f_back
+    return levels
