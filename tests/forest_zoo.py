@@ -212,7 +212,7 @@ def one_way_counts_are_of_a_partition() -> float:
             rows = [(place,) for place in (0, 0, len(cells) - 1)]
             tables = [rows, *neighbouring_rows(rows, (len(cells),), unit)]
             plan = exact_plan(n_trees=1, n_one_way=1, unit=unit)
-            with _handed() as seen, mock.patch.object(columns, "_FEW_CELLS", 2):
+            with _handed() as seen, mock.patch("spinney.schema.lattice._FEW_CELLS", 2):
                 for table in tables:
                     codes = np.array([cells[place] for (place,) in table], dtype=np.uint64) << np.uint64(64 - axis.bits)
                     counts = CellCounts.from_codes(lattice, codes.reshape(-1, 1))

@@ -35,7 +35,6 @@ from laws import ReleaseLaw, largest_ratio, neighbours, small_tables
 from leaves import counts_of_rows
 from moments_zoo import tree_law
 from spinney.engines.states import GAP_STEPS, true_distances
-from spinney.forest import columns
 from spinney.forest.columns import column_lattice, release_column
 from spinney.forest.plan import Shape, forest_plan
 from spinney.forest.purse import Purse
@@ -46,6 +45,7 @@ from spinney.privacy.budget import Unit
 from spinney.privacy.composition import TreeShapes, composed_delta
 from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.privacy.parts import Selections
+from spinney.schema import lattice
 from twins import possible_mask
 from twins_forest import neighbouring_rows, rows_of, slow_distance, slow_gap, slow_table
 
@@ -87,7 +87,7 @@ def shape_law(column, counts, plan, *, faster=1):
 @pytest.fixture(autouse=True)
 def _cut_small_columns(monkeypatch):
     """Columns of a few cells are cut by trees too."""
-    monkeypatch.setattr(columns, "_FEW_CELLS", 2)
+    monkeypatch.setattr(lattice, "_FEW_CELLS", 2)
 
 
 @pytest.mark.parametrize("column", AXES.values(), ids=AXES)

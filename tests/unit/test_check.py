@@ -319,3 +319,14 @@ def test_too_many_wrong_values_are_noticed_without_a_count(monkeypatch: pytest.M
 def test_tallies_hide_what_they_hold() -> None:
     assert repr(tally.Tally(n_rows=987)) == "Tally(sensitive)"
     assert repr(tally.Tallies()) == "Tallies(sensitive)"
+
+
+class Hostile:
+    def __ne__(self, other: object) -> bool:
+        raise RuntimeError("SECRET")
+
+
+def test_objects_that_raise_are_told_without_what_they_say() -> None:
+    found = sp.check(pd.DataFrame({"x": pd.Series([0.5, Hostile()], dtype=object)}), sp.Schema({"x": sp.Real(0, 1)}))
+    assert [fault.column for fault in found.faults] == ["x"]
+    assert "SECRET" not in str(found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import json
+import os
 import subprocess
 import sys
 from fractions import Fraction
@@ -18,6 +19,7 @@ from spinney import files
 from spinney.engines import memory
 from spinney.errors import BudgetError, FileError, ParameterError
 from spinney.partition import kdtree, moments
+from spinney.privacy.events import event_to_dict
 from spinney.privacy.ledger import DiscreteGaussianVector, DiscreteLaplaceCounts, NotPrivate
 
 
@@ -360,3 +362,54 @@ def test_a_fit_takes_the_path_of_a_ledger(tmp_path, square):
     sp.Ledger.create(path, limit=2)
     model = sp.KDTreeSynthesizer("0.5").fit(*square, ledger=path)
     assert sp.Ledger.open(path).spent == model.ledger_.spent == Fraction(1, 2)
+
+
+def test_an_account_by_two_names_is_refused(tmp_path):
+    """A charge replaces the file, so that a hard link would keep the old account, with the whole limit."""
+    path = tmp_path / "a.ledger"
+    account = sp.Ledger.create(path, limit=1)
+    os.link(path, tmp_path / "b.ledger")
+    with pytest.raises(FileError, match="hard link"):
+        sp.Ledger.open(tmp_path / "b.ledger")
+    with pytest.raises(FileError, match="hard link"):
+        account.charge(counts("0.5"))
+
+
+def test_a_charge_beside_a_removed_lock_is_noticed(tmp_path, monkeypatch):
+    """Whoever charged in the middle of our turn, because the lock was gone, is not overwritten."""
+    path = tmp_path / "a.ledger"
+    account = sp.Ledger.create(path, limit=1)
+    require = sp.Ledger.require
+
+    def meddled(self, *arguments, **options):
+        require(self, *arguments, **options)
+        monkeypatch.setattr(sp.Ledger, "require", require)
+        described = json.loads(path.read_text())
+        described["events"].append(event_to_dict(counts("0.75")))
+        path.write_text(json.dumps(described))
+
+    monkeypatch.setattr(sp.Ledger, "require", meddled)
+    with pytest.raises(FileError, match="lock file"):
+        account.charge(counts("0.75"))
+    assert sp.Ledger.open(path).spent == Fraction(3, 4)
+
+
+def test_a_read_only_account_is_no_mistake_of_ours(tmp_path):
+    path = tmp_path / "a.ledger"
+    account = sp.Ledger.create(path, limit=1)
+    path.chmod(0o400)
+    try:
+        account.charge(counts("0.5"))
+    except FileError:
+        return
+    assert sp.Ledger.open(path).spent == Fraction(1, 2), "the owner of the folder may replace the file"
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes with a name are of POSIX")
+def test_pipes_are_neither_accounts_nor_releases_nor_tables(tmp_path, square):
+    """They would be waited for without end."""
+    pipe = tmp_path / "pipe.csv"
+    os.mkfifo(pipe)
+    for opened in (sp.Ledger.open, sp.load, lambda path: sp.KDTreeSynthesizer(1).fit(path, square[1])):
+        with pytest.raises(FileError, match=r"is not a file|is a pipe"):
+            opened(pipe)

@@ -144,3 +144,15 @@ def test_threads_count_as_one_does(monkeypatch):
     parts = memory.count_cells(table, tree_lattice(schema))
     assert whole.true_total() == 20_000
     assert same_cells(whole, parts)
+
+
+def test_a_matrix_is_a_table():
+    """A column of numpy's matrix has two dimensions; it is read as that of an array."""
+    import warnings
+
+    rows = np.random.default_rng(0).random((200, 2))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", PendingDeprecationWarning)
+        matrix = np.matrix(rows)
+    schema = sp.Schema({"x": sp.Real(0, 1), "y": sp.Real(0, 1)})
+    assert sp.ForestSynthesizer("1").fit(matrix, schema).sample(5).shape == (5, 2)

@@ -242,6 +242,13 @@ def test_where_nothing_is_left_to_promise_the_card_says_so():
     assert str(group_promise([composed("40", "1e-6", Unit.REPLACE_ONE)], Unit.REPLACE_ONE, 10)) == "no promise"
 
 
+@pytest.mark.parametrize("epsilon", ["300", "70000", "1048576"])
+def test_absurd_epsilons_have_a_card(epsilon):
+    """Nothing is promised to anybody, and nothing breaks after the budget is spent."""
+    model = sp.ForestSynthesizer(epsilon, "1e-6").fit(table(300), SCHEMA)
+    assert "10 rows: no promise" in " ".join(str(model.card_).split())
+
+
 def test_the_card_says_whom_it_promises_what():
     """The unit is one row; two, five and ten rows of one person are promised less, in text and in JSON."""
     forest = sp.ForestSynthesizer("1").fit(table(500), SCHEMA)

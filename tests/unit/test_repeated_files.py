@@ -236,6 +236,9 @@ def lazy_tables(folder: Path) -> dict[str, object]:
         "duckdb list": duckdb.read_parquet(files),
         "duckdb query": duckdb.sql(f"SELECT x, k FROM '{pattern}' WHERE k <> 'it''s'"),
         "duckdb function": duckdb.sql(f"FROM read_parquet( [{', '.join(map(repr, files))}] )").filter("x >= 0"),
+        "duckdb names": duckdb.sql(" UNION ALL ".join(f'SELECT * FROM "{file}"' for file in files)),
+        "duckdb comments": duckdb.sql(" UNION ALL ".join(f"SELECT * FROM/**/'{file}'" for file in files)),
+        "duckdb made list": duckdb.sql(f"FROM read_parquet(list_value({', '.join(map(repr, files))}))"),
         "duckdb join": duckdb.sql(f"SELECT a.* FROM (VALUES ('a'), ('b')) t(k) JOIN '{pattern}' a USING (k)"),
         "pyarrow folder": ds.dataset(folder),
         "pyarrow list": ds.dataset(files),
@@ -250,6 +253,7 @@ def lazy_tables(folder: Path) -> dict[str, object]:
 LAZY = [
     *("polars pattern", "polars folder", "polars list", "polars query", "polars function", "polars concat"),
     *("duckdb pattern", "duckdb list", "duckdb query", "duckdb function", "duckdb join"),
+    *("duckdb names", "duckdb comments", "duckdb made list"),
     *("pyarrow folder", "pyarrow list", "pyarrow union", "pyarrow filter", "pyarrow subtree"),
 ]
 

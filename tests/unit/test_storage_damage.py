@@ -289,7 +289,7 @@ def test_missing_files_and_folders(tmp_path):
     """A path that is not there, or is a folder, is named."""
     with pytest.raises(FileError, match="there is no file"):
         sp.load(tmp_path / "absent")
-    with pytest.raises(FileError, match="cannot read"):
+    with pytest.raises(FileError, match="is not a file"):
         sp.load(tmp_path)
 
 

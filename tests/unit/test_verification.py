@@ -26,6 +26,7 @@ def fitted() -> dict[str, object]:
     table = np.column_stack([rng.beta(2, 5, 600), rng.random(600), rng.random(600) < 0.4])
     schema = sp.Schema({"x": sp.Real(0, 1), "y": sp.Real(0, 1), "z": sp.Boolean()})
     private = sp.Schema({"x": sp.Real(bounds="private"), "y": sp.Real(0, 1), "z": sp.Boolean()})
+    known = sp.Schema({"x": sp.Real(0, 1, bits=0), "y": sp.Real(0, 1, bits=0), "z": sp.Boolean()})
     models = {
         "moments": (sp.KDTreeSynthesizer(2), schema),
         "moments, add-remove": (sp.KDTreeSynthesizer(2, unit="add-remove"), schema),
@@ -43,6 +44,7 @@ def fitted() -> dict[str, object]:
         "forest, pure, add-remove": (sp.ForestSynthesizer(20, 0, unit="add-remove", target="z"), schema),
         "forest, add-remove": (sp.ForestSynthesizer(3, unit="add-remove"), schema),
         "forest, uniform": (sp.ForestSynthesizer("1e-5"), schema),
+        "forest, only classes": (sp.ForestSynthesizer(6, target="z"), known),
         "forest, private bounds": (sp.ForestSynthesizer(6, bounds_share="0.3"), private),
     }
     return {name: model.fit(table, schema) for name, (model, schema) in models.items()}
@@ -75,6 +77,7 @@ NAMES = [
     "forest, pure, add-remove",
     "forest, add-remove",
     "forest, uniform",
+    "forest, only classes",
     "forest, private bounds",
 ]
 
@@ -112,7 +115,7 @@ def test_what_a_fit_saves_is_verified(files, name):
     run = spinney("verify", files[name])
     assert run.status == 0
     assert release.card.guarantee in run.out
-    assert "holds what it promises" in run.out
+    assert "the card and what was released agree" in run.out
     described = spinney("verify", files[name], "--json").json
     assert described["epsilon"] == str(release.card.epsilon)
     assert described["checks"] == list(found.checks)
@@ -301,3 +304,75 @@ def test_loading_again_costs_nothing(files):
     for _ in range(5):
         sp.load(files["forest"])
     assert time.perf_counter() - start < 1
+
+
+# ------------------------------------------------------------------------------------------- charges that are gone
+
+
+def without(*words: str):
+    """A forgery that drops the charges whose note begins so, and lowers what the card states and the call asked for."""
+
+    def change(card) -> None:
+        events = card["card"]["events"]
+        kept = [event for event in events if not event["note"].startswith(words)]
+        assert len(kept) < len(events)
+        card["card"]["events"] = kept
+        total(card)
+
+    return change
+
+
+GONE = [
+    ("private bounds", "bounds of"),
+    ("forest, private bounds", "bounds of"),
+    ("forest, target", "classes"),
+    ("forest, pure, add-remove", "classes"),
+    ("forest, pure", "one-way"),
+    ("forest, pure", "shapes of"),
+    ("forest, pure", "cliques"),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "words", "lowers_the_call"),
+    # Where the call is lowered too, nothing else in a file tells that bounds were paid for.
+    [(*gone, False) for gone in GONE] + [(*gone, True) for gone in GONE[2:]],
+)
+def test_a_charge_that_is_gone_is_missed(files, tmp_path, name, words, lowers_the_call):
+    """By the epsilon of the call; of a forest, also by what the plan, the columns and the tables ask for."""
+
+    def change(card) -> None:
+        without(words)(card)
+        if lowers_the_call:
+            card["card"]["parameters"]["epsilon"] = card["card"]["epsilon"]
+
+    with pytest.raises(FileError, match="inconsistent"):
+        sp.load(forged(files[name], change, tmp_path / "forged.spinney"))
+
+
+@pytest.mark.parametrize("note", ["one-way", "trees"])
+def test_fewer_tables_than_columns_are_noticed(files, tmp_path, note):
+    """A composed charge that lists one table for all columns pays for one column."""
+
+    def change(card) -> None:
+        for part in charges(card)[-1]["parts"]:
+            if part["note"] == note:
+                part["times"] = 1
+
+    with pytest.raises(FileError, match="fewer"):
+        sp.load(forged(files["forest"], change, tmp_path / "forged.spinney"))
+
+
+@pytest.mark.parametrize("model", [sp.KDTreeSynthesizer(2), sp.ForestSynthesizer(2)], ids=["tree", "forest"])
+def test_bounds_off_the_data_cannot_lose_their_brand(tmp_path, model):
+    """The schema remembers where bounds came from, so the event that says so must be there."""
+    rows = np.random.default_rng(0).normal(size=(300, 2))
+    schema = sp.Schema({"x": sp.Real(bounds="from-data-not-private"), "y": sp.Real(-9, 9)})
+    model.fit(rows, schema).save(tmp_path / "true.spinney")
+
+    def change(card) -> None:
+        card["card"]["events"] = [event for event in card["card"]["events"] if event["event"] != "NotPrivate"]
+        card["card"] |= {"is_private": True, "warnings": []}
+
+    with pytest.raises(FileError, match="read off the data"):
+        sp.load(forged(tmp_path / "true.spinney", change, tmp_path / "forged.spinney"))

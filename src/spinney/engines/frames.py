@@ -92,6 +92,7 @@ def open_table(frame: Any, schema: Schema) -> Table:
 def _open_array(array: NDArray[Any], schema: Schema) -> Table:
     if isinstance(array, np.ma.MaskedArray):
         raise InputError("a masked array is not supported; fill it with NaN or pass a data frame")
+    array = np.asarray(array)  # of a matrix, a column would have two dimensions
     if array.ndim == 1 and len(schema) == 1:
         array = array[:, None]
     if array.ndim != 2 or array.shape[1] != len(schema):

@@ -16,6 +16,8 @@ from urllib.parse import unquote, urlsplit
 from spinney.engines.repeats import refuse_links, refuse_repeats
 
 _TEXT = r"'(?:[^']|'')*'"
+_IDENTIFIER = r'"(?:[^"]|"")*"'
+_COMMENT = re.compile(r"/\*.*?\*/|--[^\n]*", re.DOTALL)
 # Where a query names files: FROM 'x', JOIN 'x', read_csv('x'), parquet_scan(['x', 'y']).
 _FILES = re.compile(
     rf"(?:\b(?:from|join)\s+|\b(?:read_\w+|\w+_scan)\s*\(\s*)(\[\s*{_TEXT}(?:\s*,\s*{_TEXT})*\s*\]|{_TEXT})",
@@ -67,13 +69,17 @@ def duckdb_reads(relation: Any) -> list[list[str]]:
 
     reads: list[list[str]] = []
     try:
-        named = _FILES.findall(str(relation.sql_query()))
+        query = _COMMENT.sub(" ", str(relation.sql_query()))
+        named = re.findall(rf"{_TEXT}|{_IDENTIFIER}", query)
         if not named:
             return reads
         with duckdb.connect(":memory:") as connection:
-            for texts in named:
+            for texts in _FILES.findall(query):
                 patterns = [text[1:-1].replace("''", "'") for text in re.findall(_TEXT, texts)]
                 reads.append([name for pattern in patterns for name in _found(connection, pattern)])
+            # However else a query may name a file: in a list that it makes, or as an identifier.
+            others = [text[1:-1].replace(text[0] * 2, text[0]) for text in named]
+            reads += [[name] for name in others if os.path.isfile(name)]
     except Exception:  # not every relation has a text
         return reads
     return reads

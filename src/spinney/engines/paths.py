@@ -71,6 +71,10 @@ def _files_at(place: str) -> list[str]:
         return _in_folder(place)
     if not os.path.exists(place):
         raise FileError(f"{place!r} does not exist")
+    if not os.path.isfile(place):
+        raise FileError(
+            f"{place!r} is a pipe or a device, which can be read once only; save what comes out of it as a file"
+        )
     return _known(place, [place])
 
 

@@ -135,8 +135,8 @@ def _tally_faulty(table: Table, name: str) -> Tally:
     try:
         values = _arrow(table, name)
         wrong = None if values is None else _wrong_values(values, table, name)
-    except (pa.ArrowException, InputError, ValueError, TypeError, OverflowError):
-        wrong = None  # the column cannot be taken apart
+    except Exception:  # whatever objects in the column raise may quote them; it cannot be taken apart
+        wrong = None
     if values is None or wrong is None:
         return Tally(table.n_rows, complaint=complaint, is_counted=False)
     is_wrong = pc.is_in(values, value_set=wrong)

@@ -19,11 +19,8 @@ from spinney.forest.purse import Purse
 from spinney.partition.counts import CellCounts
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger
-from spinney.schema.lattice import Axis, Lattice, tree_lattice
+from spinney.schema.lattice import Axis, Lattice, needs_tree, tree_lattice
 from spinney.schema.table import Schema
-
-# Columns of no more possible cells than this are not cut by a tree: every cell is a leaf.
-_FEW_CELLS = 32
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -48,11 +45,6 @@ class NoisyColumn:
 def column_lattice(schema: Schema, name: str) -> Lattice:
     """The lattice of one column alone: the finest that `bits` and the column's values allow."""
     return tree_lattice(Schema({name: schema[name]}))
-
-
-def needs_tree(axis: Axis) -> bool:
-    """Whether a column is cut by a tree: numbers, dates and times of more than a few possible cells."""
-    return axis.kind != "category" and axis.n_possible > _FEW_CELLS
 
 
 def has_classes(axis: Axis) -> bool:

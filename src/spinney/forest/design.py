@@ -20,11 +20,11 @@ from fractions import Fraction
 from typing import Literal
 
 from spinney.errors import BudgetError
-from spinney.forest.columns import needs_tree, tree_levels
+from spinney.forest.columns import tree_levels
 from spinney.forest.plan import ForestPlan, Shape, forest_plan, nothing
 from spinney.forest.structure import Pair, n_choices
 from spinney.privacy.budget import Unit
-from spinney.schema.lattice import Axis
+from spinney.schema.lattice import Axis, needs_tree
 
 Structure = Literal["rounds", "tree", "target", "independent", "uniform"]
 

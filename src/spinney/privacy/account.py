@@ -94,7 +94,7 @@ class LedgerFile(Ledger):
         """The lock file beside the account, held. It may be used by whoever may use the account."""
         try:
             mode = stat.S_IMODE(os.stat(self.path).st_mode)
-            lock = FileLock(f"{self.path}.lock", mode=mode)
+            lock = FileLock(f"{self.path}.lock", mode=mode | stat.S_IRUSR | stat.S_IWUSR)
             lock.acquire()
         except FileNotFoundError:
             raise FileError(f"there is no ledger {str(self.path)!r}; open one first, with a limit") from None
@@ -111,6 +111,11 @@ class LedgerFile(Ledger):
         return events
 
     def _record(self, *events: Event) -> None:
+        if _read(self.path)["events"] != self._events:
+            raise FileError(
+                f"{str(self.path)!r} was charged by another process in the middle of a charge; nothing was recorded. "
+                "Do not remove the lock file beside a ledger, and try again"
+            )
         super()._record(*events)
         self._write(overwrite=True)
 
@@ -155,7 +160,7 @@ def _read(path: Path) -> dict[str, Any]:
         return {
             "unit": Unit.parse(described["unit"]),
             "limit": None if limit is None else parse_epsilon(limit, "limit"),
-            "delta": parse_delta(described.get("delta") or 0),
+            "delta": parse_delta(0 if described.get("delta") is None else described["delta"]),
             "events": _events(path, described["events"]),
         }
     except (KeyError, TypeError, ValueError) as err:
@@ -164,6 +169,14 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _bytes_of(path: Path) -> bytes:
     """The whole file, unless it is larger than any account."""
+    status = path.stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise FileError(f"{str(path)!r} is not a file, and a ledger is one")
+    if status.st_nlink > 1:
+        raise FileError(
+            f"{str(path)!r} has another name (a hard link), and a charge would be seen under one of them only; "
+            "remove the other name"
+        )
     with path.open("rb") as file:
         content = file.read(LARGEST_FILE + 1)
     if len(content) > LARGEST_FILE:

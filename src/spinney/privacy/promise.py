@@ -110,6 +110,8 @@ def _group_of_parts(
 
     step = float(epsilon) / _STEPS
     n_grid = min(_N_GRID, int(_LARGEST_EXPONENT / step))
+    if n_grid < 2 * _STEPS:  # an epsilon in the hundreds, which is no promise for one row either
+        return n_rows * epsilon, Fraction(1)
     grid: Deltas = step * np.arange(n_grid, dtype=np.float64)
     group = chain_deltas(np.minimum(composed_deltas(parts, grid, unit), 1.0), grid, n_rows)
     within = np.flatnonzero(group <= float(delta))

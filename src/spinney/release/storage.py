@@ -74,6 +74,8 @@ def load(path: str | Path) -> Release:
     """Read a release file. The schema and the card are in it, and what the card promises is worked out again."""
     path = Path(path)
     try:
+        if path.exists() and not path.is_file():
+            raise FileError(f"{str(path)!r} is not a file, and a release is one")
         with path.open("rb") as file:
             _check_end(file)
             with zipfile.ZipFile(file) as archive:

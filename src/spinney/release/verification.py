@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
@@ -29,6 +30,8 @@ from spinney.privacy.events import (
     DiscreteGaussianVector,
     DiscreteLaplaceCounts,
     LeafMoments,
+    NotPrivate,
+    Selection,
     SplitDecisions,
     decimal,
 )
@@ -38,6 +41,9 @@ from spinney.release.card import Card
 from spinney.release.forest import ForestRelease
 from spinney.release.model import Release
 from spinney.release.moments import MomentsRelease
+from spinney.schema.columns import Identifier
+from spinney.schema.lattice import needs_tree, tree_lattice
+from spinney.schema.table import Schema
 from spinney.shown import brief
 
 _LARGEST_DECAY = 2**60
@@ -60,6 +66,8 @@ def verification(release: Release) -> Verification:
     """Work the promise of a release out again; a ValueError says what does not hold."""
     card, unit = release.card, Unit.parse(release.card.unit)
     checks = [_total(card), _call(card)]
+    is_branded = any(isinstance(event, NotPrivate) for event in card.events)
+    _check(is_branded or not card.schema.has_data_derived_bounds, "bounds were read off the data, and no event says so")
     for event in card.events:
         if isinstance(event, ComposedRelease):
             check_composed(event, unit)
@@ -117,12 +125,19 @@ def _call(card: Card) -> str:
     return f"unit {card.unit}, and the number of rows {'stated' if card.n_rows is not None else 'kept private'} with it"
 
 
+def _spent_whole(card: Card) -> None:
+    """Trees, grids and forests spend what the call gave them, to the last fraction: a charge that is gone is missed."""
+    if "epsilon" in card.parameters:
+        _same(card.epsilon, parse_epsilon(card.parameters["epsilon"]), "the epsilon of the call")
+
+
 # ------------------------------------------------------------------------------------------------- trees and grids
 
 
 def _tree(release: BinnedRelease | MomentsRelease, unit: Unit) -> list[str]:
     """The plan on the card is that of the events, and the leaves are those of the plan."""
     card, plan = release.card, release.card.plan
+    _spent_whole(card)
     charges = [event for event in card.events if isinstance(event, Charge)]
     for charge in charges:
         if isinstance(charge, (DiscreteLaplaceCounts, LeafMoments)):
@@ -195,23 +210,29 @@ def _forest(release: ForestRelease, unit: Unit) -> list[str]:
     """Every stage has the noise that the plan states, and no more tables were counted than were paid for."""
     card, plan = release.card, release.card.plan
     _same(plan["unit"], card.unit, "the unit")
-    times: dict[str, int] = {}
+    times: Counter[str] = Counter()
     has_charge = False
     for event in card.events:
         has_charge |= isinstance(event, Charge)
         if isinstance(event, ComposedRelease):
             for part in event.parts:
                 _part(part, plan)
-                times[part.note] = times.get(part.note, 0) + part.times
+                times[part.note] += part.times
         elif isinstance(event, DiscreteLaplaceCounts):
             stage = event.note.partition(":")[0]
             if stage in _STAGES:
                 deviation = math.sqrt(2) * event.sensitivity / float(event.epsilon)
                 _near(deviation, plan[f"{stage} noise"], f"the noise of {stage}", slack=_ROUNDED)
-                times[stage] = times.get(stage, 0) + event.sensitivity // unit.factor
+            times[stage] += event.sensitivity // unit.factor
         elif isinstance(event, SplitDecisions):
-            _column_trees(event, card, unit)
-    n_paid = times.get("pairs", 0) + times.get("cliques", 0)
+            times["trees"] += _column_trees(event, card, unit)
+        elif isinstance(event, Selection):
+            times["selection"] += number_in(event.note)
+    if plan["structure"] != "uniform":
+        _all_paid_for(card, times)
+    if any(f"{stage} noise" in plan for stage in _STAGES):  # beyond the classes of a target, if they were counted
+        _spent_whole(card)
+    n_paid = times["pairs"] + times["cliques"]
     _check(len(release.looked_at) <= n_paid, "more tables were counted than were paid for")
     _check(has_charge or plan["structure"] in ("uniform", "independent"), "no charge pays for what was released")
     _check(card.n_rows is None or release.noisy_total == card.n_rows, "noisy_total and n_rows are not the same")
@@ -234,12 +255,31 @@ def _part(part: GaussianTables | TreeShapes | Selections, plan: Any) -> None:
         _near(float(1 / part.rate), plan["decision noise scale"], "the noise of decisions", slack=_ROUNDED)
 
 
-def _column_trees(event: SplitDecisions, card: Card, unit: Unit) -> None:
+def _all_paid_for(card: Card, times: Counter[str]) -> None:
+    """Every stage of the plan, every column, every tree and every choice has a charge."""
+    for stage in _STAGES:
+        _check(f"{stage} noise" not in card.plan or times[stage] > 0, f"no charge pays for {stage}, which the plan has")
+    modelled = {name: column for name, column in card.schema.items() if not isinstance(column, Identifier)}
+    axes = [tree_lattice(Schema({name: column})).axes[0] for name, column in modelled.items()]
+    n_columns = sum(axis.n_possible > 1 for axis in axes)
+    _check(times["one-way"] + times["classes"] >= n_columns, "fewer columns were paid for than were counted")
+    _check(times["trees"] >= sum(map(needs_tree, axes)), "fewer trees were paid for than columns have one")
+    is_chosen = times["selection"] + len(card.schema.rules) >= times["cliques"]
+    _check(is_chosen, "fewer choices were paid for than tables were chosen")
+
+
+def _column_trees(event: SplitDecisions, card: Card, unit: Unit) -> int:
     """The trees of a pure forest share one charge; how many they are stands in its note."""
-    number = re.search(r"\d{1,9}", event.note)
-    n_trees = int(number.group()) if number else 1
+    n_trees = number_in(event.note)
     _check(1 <= n_trees <= len(card.schema), f"{event.note!r} is not a number of the schema's columns")
     _near(float(1 / event.rate), card.plan["decision noise scale"], "the noise of decisions", slack=_ROUNDED)
     each = event.epsilon / n_trees
     is_true = is_within(event.rate, decay_for(event.rate), event.levels, unit, each)
     _check(event.rule == "privtree" and is_true, f"the decisions of {event.note!r} cost more than stated for them")
+    return n_trees
+
+
+def number_in(note: str) -> int:
+    """How many trees or choices a pure charge was for, which its note says; 1 where it does not."""
+    number = re.search(r"\d{1,9}", note)
+    return max(1, int(number.group())) if number else 1

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 from spinney.release.explain import Explanation, explain
 from spinney.release.model import Release
 from spinney.report.picture import GREEN, INK, mark_brands, new_figure
+from spinney.shown import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -258,4 +259,5 @@ def _draw_scale(axes: Axes) -> None:
 
 
 def _short(name: str) -> str:
+    name = printable(name)
     return name if len(name) <= _LONGEST_LABEL else name[: _LONGEST_LABEL - 1] + "…"

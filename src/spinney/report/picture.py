@@ -22,6 +22,7 @@ from spinney.release.model import Release
 from spinney.release.moments import MomentsRelease
 from spinney.schema.columns import Boolean, Category, Column, Date, Datetime, Real
 from spinney.schema.lattice import integer_bounds
+from spinney.shown import printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -79,10 +80,10 @@ def comparison_figure(release: Release, true_points: Points, synthetic_points: P
     partition.set_title(_caption(release), fontsize=10, color=INK)
     for axes in (private, partition, synthetic):
         axes.set_aspect("equal")
-        axes.set_xlabel(x, color=INK)
+        axes.set_xlabel(printable(x), color=INK)
         axes.tick_params(labelsize=8)
     partition.set_ylabel("")
-    private.set_ylabel(y, color=INK)
+    private.set_ylabel(printable(y), color=INK)
     mark_brands(figure, release)
     return figure
 
@@ -124,7 +125,7 @@ def _chosen(release: Release, columns: Sequence[str] | None) -> tuple[str, str]:
 
 def _caption(release: Release) -> str:
     card = release.card
-    return f"noisy partition: {card.contents}, ε = {float(card.epsilon):g} ({card.unit})"
+    return printable(f"noisy partition: {card.contents}, ε = {float(card.epsilon):g} ({card.unit})")
 
 
 # -------------------------------------------------------------------------------------------------- drawing
@@ -238,14 +239,14 @@ def _label(axes: Axes, name: str, column: Column, *, is_x: bool) -> None:
     from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
     axis = axes.xaxis if is_x else axes.yaxis
-    axis.set_label_text(name)
+    axis.set_label_text(printable(name))
     axis.label.set(color=INK, parse_math=False)
     axes.tick_params(labelsize=8)
     set_limits = axes.set_xlim if is_x else axes.set_ylim
     if isinstance(column, Real):
         set_limits(column.low, column.high)
     elif isinstance(column, (Category, Boolean)):
-        values = ["false", "true"] if isinstance(column, Boolean) else [str(value) for value in column.values]
+        values = ["false", "true"] if isinstance(column, Boolean) else [printable(str(v)) for v in column.values]
         set_limits(0, len(values))
         stride = -(-len(values) // _MANY_TICKS)
         # Values are not formulas: a $ in them is a $.

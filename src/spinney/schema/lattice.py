@@ -155,6 +155,15 @@ class Lattice:
 # ------------------------------------------------------------------------------------------------ building
 
 
+# Columns of no more possible cells than this are not cut by a tree of their own: every cell is a leaf.
+_FEW_CELLS = 32
+
+
+def needs_tree(axis: Axis) -> bool:
+    """Whether a column of a forest is cut by a tree: numbers, dates and times of more than a few possible cells."""
+    return axis.kind != "category" and axis.n_possible > _FEW_CELLS
+
+
 def tree_lattice(schema: Schema, *, axes: str = "boxes") -> Lattice:
     """The lattice of a tree: powers of two on every real axis.
 
