@@ -11,9 +11,9 @@ import shutil
 import sys
 from pathlib import Path
 
-from spinney.experiments.catalogue import IDS, experiment
-from spinney.experiments.framework import Experiment
-from spinney.experiments.results import Results
+from spinney_paper.experiments.catalogue import IDS, experiment
+from spinney_paper.experiments.framework import Experiment
+from spinney_paper.experiments.results import Results
 
 DOCS = Path(__file__).parent
 PAGE = DOCS / "paper.md"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from spinney.experiments.framework import Experiment
+from spinney_paper.experiments.framework import Experiment
 
 
 def toy(ran: list | None = None, *, stop_at: int | None = None, needs_fraud: bool = False, n: int = 4) -> Experiment:

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney import KDTreeSynthesizer
-from spinney.experiments import mixtures
 from spinney.metrics import kernel_metric, rkhs_distance
 from spinney.privacy.entropy import UnsafeSeededEntropy
+from spinney_paper.experiments import mixtures
 
 Points = NDArray[np.float64]  # (n, d)
 

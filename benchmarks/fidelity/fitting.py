@@ -9,7 +9,7 @@ from collections.abc import Callable
 
 from benchmarks.harness import best_of
 from spinney import KDTreeSynthesizer
-from spinney.experiments import mixtures
+from spinney_paper.experiments import mixtures
 
 
 def time_ratio(*, rounds: int) -> float:

@@ -10,8 +10,20 @@ from benchmarks.fidelity.distances import EPSILONS, Distances
 from benchmarks.fidelity.ranges import AREAS, OURS, RIVALS, Cell, geometric_mean
 from benchmarks.fidelity.ranges import EPSILONS as RANGE_EPSILONS
 from benchmarks.fidelity.targets import BEST_DISTANCES, WANTED_DISTANCES
-from spinney.experiments.drawing import BLUE, GREEN, GREY, ORANGE, PRIVACY, RED, band, log_axes, new_figure, note, title
 from spinney.report.picture import save_figure
+from spinney_paper.experiments.drawing import (
+    BLUE,
+    GREEN,
+    GREY,
+    ORANGE,
+    PRIVACY,
+    RED,
+    band,
+    log_axes,
+    new_figure,
+    note,
+    title,
+)
 
 _STYLES = {
     OURS: (BLUE, "s", "-"),

@@ -7,7 +7,7 @@ import pyarrow as pa
 import pytest
 
 import spinney as sp
-from spinney.baselines import DPMERF, BalogAlgorithm1, BalogAlgorithm2
+from spinney_paper.baselines import DPMERF, BalogAlgorithm1, BalogAlgorithm2
 
 NAMES = ["real", "integer"]
 RIVALS = {

@@ -14,14 +14,14 @@ from spinney.cli.app import app
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("src/**/*.proof.md")])
 PROOFS = {
-    "partition/grid.proof.md": "partition/grid.py",
-    "partition/kdtree.proof.md": "partition/kdtree.py",
-    "partition/empty.proof.md": "partition/empty.py",
-    "partition/moments.proof.md": "partition/moments.py",
-    "privacy/gaussian.proof.md": "privacy/gaussian.py",
-    "privacy/supnorm.proof.md": "privacy/supnorm.py",
-    "baselines/balog.proof.md": "baselines/balog.py baselines/basis.py",
-    "baselines/merf.proof.md": "baselines/merf.py",
+    "spinney/partition/grid.proof.md": "spinney/partition/grid.py",
+    "spinney/partition/kdtree.proof.md": "spinney/partition/kdtree.py",
+    "spinney/partition/empty.proof.md": "spinney/partition/empty.py",
+    "spinney/partition/moments.proof.md": "spinney/partition/moments.py",
+    "spinney/privacy/gaussian.proof.md": "spinney/privacy/gaussian.py",
+    "spinney/privacy/supnorm.proof.md": "spinney/privacy/supnorm.py",
+    "spinney_paper/baselines/balog.proof.md": "spinney_paper/baselines/balog.py spinney_paper/baselines/basis.py",
+    "spinney_paper/baselines/merf.proof.md": "spinney_paper/baselines/merf.py",
 }
 # Where noise is made; names that only compute with its laws; and files that need no proof, with the reason.
 NOISE_ROOMS = {f"spinney.privacy.{room}" for room in ("discrete", "exact", "gaussian", "selection", "supnorm")}
@@ -32,9 +32,9 @@ NO_NOISE = {
     "within_range",
 }
 NEED_NO_PROOF = {
-    "privacy/ledger.py": "is the account itself",
-    "privacy/account.py": "is the account itself",
-    "experiments/fraud_data.py": "tosses coins for rows before a release; its docstring says what that costs",
+    "spinney/privacy/ledger.py": "is the account itself",
+    "spinney/privacy/account.py": "is the account itself",
+    "spinney_paper/experiments/fraud_data.py": "tosses coins before a release; its docstring says what that costs",
 }
 STEP = re.compile(r"\[step \d+\]")
 
@@ -66,7 +66,7 @@ def test_links_lead_somewhere(page):
 @pytest.mark.parametrize(("proof", "sources"), PROOFS.items())
 def test_proof_steps_are_in_the_source(proof, sources):
     """A proof and its code name the same steps."""
-    home = ROOT / "src/spinney"
+    home = ROOT / "src"
     in_proof = set(STEP.findall((home / proof).read_text()))
     in_source = {step for source in sources.split() for step in STEP.findall((home / source).read_text())}
     assert in_proof
@@ -101,7 +101,7 @@ def test_each_file_that_charges_or_draws_is_named_by_a_proof():
     assert all(path.is_file() for path in proved), sorted(str(path) for path in proved if not path.is_file())
     noisy = {path for path in (ROOT / "src").rglob("*.py") if noise_in(path.read_text())}
     assert len(noisy) > 10
-    unproved = noisy - proved - {ROOT / "src/spinney" / name for name in NEED_NO_PROOF}
+    unproved = noisy - proved - {ROOT / "src" / name for name in NEED_NO_PROOF}
     assert not unproved, {str(path.relative_to(ROOT)): noise_in(path.read_text()) for path in unproved}
 
 
@@ -143,7 +143,7 @@ def test_the_documented_targets_exist():
 def test_the_examples_in_docstrings_run():
     """Every `>>>` in the sources shows what really comes out."""
     n_examples = 0
-    for path in sorted((ROOT / "src/spinney").rglob("*.py")):
+    for path in sorted((ROOT / "src").rglob("*.py")):
         if ">>> " in path.read_text():
             name = ".".join(path.relative_to(ROOT / "src").with_suffix("").parts)
             results = doctest.testmod(importlib.import_module(name))

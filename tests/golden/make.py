@@ -20,7 +20,6 @@ import numpy as np
 import pyarrow as pa
 
 import spinney as sp
-from spinney.baselines import BalogAlgorithm1
 from spinney.release.binned import BinnedRelease
 from spinney.release.forest import ForestRelease
 from spinney.release.model import Release
@@ -28,6 +27,7 @@ from spinney.release.moments import MomentsRelease
 from spinney.release.placement import PLACEMENTS
 from spinney.release.storage import FORMAT_VERSION
 from spinney.synthesizers.front_door import FrontDoor
+from spinney_paper.baselines import BalogAlgorithm1
 
 FOLDER = Path(__file__).parent
 RECORD = FOLDER / "expected.json"

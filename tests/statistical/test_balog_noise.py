@@ -10,7 +10,7 @@ from scipy import stats
 
 import spinney as sp
 from fits import ACCEPT, REJECT
-from spinney.baselines import BalogAlgorithm1, BalogAlgorithm2, balog
+from spinney_paper.baselines import BalogAlgorithm1, BalogAlgorithm2, balog
 
 SQUARE = sp.Schema({"x": sp.Real(0, 1), "y": sp.Real(0, 1)})
 MODELS = {

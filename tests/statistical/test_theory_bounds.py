@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import spinney as sp
-from spinney import theory
+from spinney_paper import theory
 
 DELTA = 0.05
 N_RUNS = 40

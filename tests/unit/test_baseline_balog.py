@@ -15,9 +15,6 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 import spinney as sp
-from spinney.baselines import BalogAlgorithm1, BalogAlgorithm2, balog
-from spinney.baselines.basis import make_basis
-from spinney.baselines.reduced_set import fit_weights
 from spinney.errors import (
     BudgetError,
     FileError,
@@ -31,6 +28,9 @@ from spinney.metrics import rkhs_distance
 from spinney.privacy.gaussian import classical_variance, least_variance
 from spinney.privacy.ledger import DiscreteGaussianVector, UnsafeEntropy
 from spinney.release.points import PointsRelease
+from spinney_paper.baselines import BalogAlgorithm1, BalogAlgorithm2, balog
+from spinney_paper.baselines.basis import make_basis
+from spinney_paper.baselines.reduced_set import fit_weights
 
 SMALL = {
     BalogAlgorithm1: {"n_points": 40, "bandwidth": 0.2},

@@ -18,13 +18,13 @@ from scipy import stats
 
 import spinney as sp
 from fits import ACCEPT, REJECT
-from spinney.baselines import merf, training
-from spinney.baselines.merf import DPMERF, FeatureLaw, read_vector, true_vector
 from spinney.errors import FileError, InputError, MissingExtraError, ParameterError, SchemaError
 from spinney.privacy.budget import Unit
 from spinney.privacy.gaussian import rho_from_delta
 from spinney.privacy.ledger import Ledger, NotPrivate
 from spinney.release.generator import Generator
+from spinney_paper.baselines import merf, training
+from spinney_paper.baselines.merf import DPMERF, FeatureLaw, read_vector, true_vector
 
 UNITS = (Unit.REPLACE_ONE, Unit.ADD_REMOVE)
 SCHEMA = sp.Schema({"x": sp.Real(-10, 10), "is_red": sp.Boolean(), "y": sp.Integer(0, 100)})

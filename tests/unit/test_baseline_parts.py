@@ -13,10 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import minimize
 
-from spinney.baselines import sums
-from spinney.baselines.basis import make_basis
-from spinney.baselines.reduced_set import features, find_points, fit_weights
-from spinney.baselines.sums import bits_for, feature_sums, kernel_matrix, kernel_sums
+from spinney_paper.baselines import sums
+from spinney_paper.baselines.basis import make_basis
+from spinney_paper.baselines.reduced_set import features, find_points, fit_weights
+from spinney_paper.baselines.sums import bits_for, feature_sums, kernel_matrix, kernel_sums
 from twins import modified_gram_schmidt, whole_feature_sums, whole_kernel_sums
 
 places = st.floats(-4, 4, allow_nan=False, width=32)

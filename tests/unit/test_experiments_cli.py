@@ -11,7 +11,7 @@ import pytest
 
 from commands import files_in, spinney
 from spinney.cli import paper as verb
-from spinney.experiments import catalogue
+from spinney_paper.experiments import catalogue
 from toy_experiment import toy
 
 ROOT = Path(__file__).parents[2]
@@ -64,7 +64,7 @@ def test_wrong_calls(arguments, message, tmp_path, monkeypatch):
 
 def test_all_goes_on_where_data_are_missing(tmp_path, monkeypatch):
     """What lacks its data is skipped by name, the rest is made, and the end is a failure."""
-    from spinney.experiments.drawing import new_figure
+    from spinney_paper.experiments.drawing import new_figure
 
     made = {"plain": toy(n=2), "fraud": toy(n=2, needs_fraud=True), "last": toy(n=3)}
     for name, one in made.items():
@@ -86,7 +86,7 @@ def test_all_goes_on_where_data_are_missing(tmp_path, monkeypatch):
 
 def test_force_begins_anew(tmp_path, monkeypatch):
     """--force replaces results and forgets what an interrupted run had done."""
-    from spinney.experiments.drawing import new_figure
+    from spinney_paper.experiments.drawing import new_figure
 
     ran: list = []
     one = toy(ran, n=2)

@@ -8,8 +8,8 @@ import math
 import pytest
 
 from spinney.errors import FileError
-from spinney.experiments.framework import Inputs, finished, run_experiment, seed_of
-from spinney.experiments.results import Results
+from spinney_paper.experiments.framework import Inputs, finished, run_experiment, seed_of
+from spinney_paper.experiments.results import Results
 from toy_experiment import toy
 
 

@@ -17,12 +17,12 @@ from pyarrow import csv, parquet
 
 import spinney as sp
 from spinney.errors import FileError, InputError, ParameterError
-from spinney.experiments import fraud, fraud_data, fraud_methods, fraud_printed, fraud_rival, fraud_wording
-from spinney.experiments.catalogue import experiment
-from spinney.experiments.framework import Inputs, run_experiment
-from spinney.experiments.results import Results
 from spinney.metrics import CLASSIFIERS
 from spinney.synthesizers.automatic import paper_cutoff
+from spinney_paper.experiments import fraud, fraud_data, fraud_methods, fraud_printed, fraud_rival, fraud_wording
+from spinney_paper.experiments.catalogue import experiment
+from spinney_paper.experiments.framework import Inputs, run_experiment
+from spinney_paper.experiments.results import Results
 
 
 @pytest.fixture(scope="module")

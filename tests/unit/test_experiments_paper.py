@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 
 from spinney.errors import ParameterError
-from spinney.experiments import mixtures, partition, rivals_wording, scaling, sweep, trials
-from spinney.experiments.catalogue import experiment
-from spinney.experiments.framework import Inputs, run_experiment, seed_of
-from spinney.experiments.results import Results
-from spinney.experiments.wording import markdown_table, number, with_range, with_spread
 from spinney.metrics import kernel_metric, rkhs_distance
 from spinney.schema.lattice import tree_lattice
-from spinney.theory import best_box_half_width
+from spinney_paper.experiments import mixtures, partition, rivals_wording, scaling, sweep, trials
+from spinney_paper.experiments.catalogue import experiment
+from spinney_paper.experiments.framework import Inputs, run_experiment, seed_of
+from spinney_paper.experiments.results import Results
+from spinney_paper.experiments.wording import markdown_table, number, with_range, with_spread
+from spinney_paper.theory import best_box_half_width
 
 RESULTS = Path(__file__).parents[2] / "docs/paper/results"
 OURS = ["fig-partition", "fig-high-dim", "fig-scaling", "fig-uniform-mixture", "fig-size", "fig-variance"]

@@ -16,7 +16,7 @@ from spinney.extras import OPTIONAL, load_optional
 
 ROOT = Path(__file__).parents[2]
 EXTRAS: dict[str, list[str]] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
-SOURCES = sorted((ROOT / "src/spinney").rglob("*.py"))
+SOURCES = sorted((ROOT / "src").rglob("*.py"))
 PAGES = [ROOT / "README.md", ROOT / "CONTRIBUTING.md", *sorted(ROOT.glob("docs/**/*.md"))]
 PLATFORMS = ("linux", "darwin", "win32")
 

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pytest
 
 import spinney as sp
-from spinney.baselines import BalogAlgorithm1
 from spinney.cli.tables import read_table
 from spinney.engines.frames import open_table
 from spinney.engines.memory import check_values
 from spinney.errors import ParameterError, SchemaError
 from spinney.release.frames import FRAME_KINDS, positions_of, to_frame
 from spinney.schema.lattice import grid_lattice, tree_lattice
+from spinney_paper.baselines import BalogAlgorithm1
 
 SCHEMA = sp.Schema({"id": sp.Identifier(), "x": sp.Real(0, 1)})
 

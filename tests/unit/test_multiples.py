@@ -15,7 +15,6 @@ from hypothesis import strategies as st
 
 import spinney as sp
 from drawn import MODEST
-from spinney.baselines import BalogAlgorithm1
 from spinney.engines.frames import open_table
 from spinney.engines.memory import count_cells
 from spinney.errors import SchemaError
@@ -23,6 +22,7 @@ from spinney.release.frames import FRAME_KINDS, nearest_multiples, numbers_round
 from spinney.release.geometry import extent
 from spinney.schema.columns import exact
 from spinney.schema.lattice import grid_lattice, tree_lattice
+from spinney_paper.baselines import BalogAlgorithm1
 
 
 @pytest.mark.parametrize("kind", [sp.Real, sp.Integer])

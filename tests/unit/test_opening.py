@@ -19,11 +19,11 @@ import pytest
 import spinney as sp
 from commands import SCHEMA as PEOPLE_SCHEMA
 from commands import people, spinney
-from spinney.baselines import BalogAlgorithm1
 from spinney.engines import files, lazy, stream
 from spinney.engines.opening import open_source
 from spinney.errors import FileError, InputError, MissingExtraError, ParameterError, SchemaError
 from spinney.schema.lattice import tree_lattice
+from spinney_paper.baselines import BalogAlgorithm1
 
 SCHEMA = sp.Schema({"x": sp.Real(0, 1), "n": sp.Integer(0, 9, nullable=True), "k": sp.Category(["a", "b"])})
 

@@ -134,7 +134,7 @@ def test_the_warning_points_at_the_call_and_comes_every_time():
 
 def test_the_rivals_tell_too():
     """A rival system keeps its published default, and says where that is too much."""
-    from spinney.baselines import BalogAlgorithm2
+    from spinney_paper.baselines import BalogAlgorithm2
 
     schema = sp.Schema({"x": sp.Real(0, 1)})
     rival = BalogAlgorithm2("1", delta="0.4", n_features=10, n_points=5, n_steps=2)

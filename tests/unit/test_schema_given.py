@@ -11,13 +11,13 @@ import pytest
 
 import spinney as sp
 from spinney import metrics
-from spinney.baselines import BalogAlgorithm1
 from spinney.engines.frames import open_table
 from spinney.engines.opening import open_source
 from spinney.errors import SchemaError
 from spinney.schema import table
 from spinney.schema.table import as_schema
 from spinney.synthesizers.choice import choose, default_synthesizer
+from spinney_paper.baselines import BalogAlgorithm1
 
 COLUMNS = {"x": sp.Real(0, 1), "is_red": sp.Boolean()}
 SCHEMA = sp.Schema(COLUMNS)

@@ -9,10 +9,10 @@ import pytest
 
 import spinney as sp
 from commands import spinney
-from spinney.baselines import DPMERF
 from spinney.errors import ParameterError, SchemaError
 from spinney.metrics import train_on_synthetic
 from spinney.suggest import closest, did_you_mean, listed
+from spinney_paper.baselines import DPMERF
 
 SCHEMA = sp.Schema({"age": sp.Integer(0, 120), "income": sp.Real(0, 1e6), "is_ill": sp.Boolean()})
 ROWS = {"age": [30, 40], "income": [1.0, 2.0], "is_ill": [True, False]}

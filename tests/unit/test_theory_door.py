@@ -9,8 +9,8 @@ import sys
 import numpy as np
 import pytest
 
-from spinney import theory
 from spinney.errors import ParameterError
+from spinney_paper import theory
 
 NAN, INF = float("nan"), float("inf")
 
@@ -32,7 +32,7 @@ def test_names():
 
 def test_the_room_is_light():
     """Importing the room loads no numpy: the front doors use its formulas."""
-    code = "import sys, spinney.theory, spinney.theory.trees; print('numpy' in sys.modules)"
+    code = "import sys, spinney_paper.theory, spinney_paper.theory.trees; print('numpy' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
 
 

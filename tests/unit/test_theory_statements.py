@@ -1,4 +1,4 @@
-"""Lemmas and tails of `spinney.theory`: against independent computations, and against what the paper prints."""
+"""Lemmas and tails of `spinney_paper.theory`: against independent computations, and against what the paper prints."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from spinney import theory
 from spinney.errors import ParameterError
+from spinney_paper import theory
 
 EPSILONS = (0.1, 1.0, 3.0)
 

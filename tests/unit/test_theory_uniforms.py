@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy import integrate, stats
 
-from spinney import theory
+from spinney_paper import theory
 
 CASES = [(0, 1.5, 1.0), (1, 0.7, 0.5), (3, 0.4, 2.0), (5, 0.27, 1.0)]
 

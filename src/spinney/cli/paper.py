@@ -11,7 +11,7 @@ import click
 from spinney.cli.verb import Verb
 
 if TYPE_CHECKING:
-    from spinney.experiments.framework import Experiment
+    from spinney_paper.experiments.framework import Experiment
 
 
 @click.command(
@@ -49,8 +49,8 @@ def paper(experiment: str | None, wants_list: bool, quick: bool, out: str, data:
     it stopped, and finished results are only drawn again. Noise is seeded, so that figures repeat; data are made up or
     public. Needs matplotlib and, for some, more: pip install '.[paper]' in a checkout.
     """
-    from spinney.experiments.catalogue import IDS
-    from spinney.experiments.catalogue import experiment as named
+    from spinney_paper.experiments.catalogue import IDS
+    from spinney_paper.experiments.catalogue import experiment as named
 
     if wants_list:
         for one in map(named, IDS):
@@ -75,8 +75,8 @@ def _ready_folder(folder: Path) -> Path:
 def _run_all(chosen: list[Experiment], folder: Path, *, data: Path | None, quick: bool, force: bool) -> None:
     """Run the experiments one by one; what lacks its data or an extra is named, the others go on."""
     from spinney.errors import FileError, MissingExtraError
-    from spinney.experiments.drawing import check_drawing
-    from spinney.experiments.framework import Inputs
+    from spinney_paper.experiments.drawing import check_drawing
+    from spinney_paper.experiments.framework import Inputs
 
     check_drawing()
     skipped = []
@@ -93,8 +93,8 @@ def _run_all(chosen: list[Experiment], folder: Path, *, data: Path | None, quick
 
 
 def _run_one(one: Experiment, folder: Path, inputs: Any, *, quick: bool, force: bool) -> None:
-    from spinney.experiments.framework import finished, partial_file, run_experiment
     from spinney.report.picture import save_figure
+    from spinney_paper.experiments.framework import finished, partial_file, run_experiment
 
     def say(line: str) -> None:
         click.echo(line, err=True)

@@ -1,8 +1,8 @@
 """Automatic values: functions of public quantities only.
 
-Cutoff and threshold of the paper's rule are the paper's own, from `spinney.theory`. The others were chosen once on
-Balog et al.'s mixtures in 2 and 5 dimensions (100,000 rows, epsilon 0.01 to 10) and are kept simple; none of them looks
-at the table. `python -m benchmarks utility` shows what they are worth there.
+Cutoff and threshold of the paper's rule are the paper's own. The others were chosen once on Balog et al.'s mixtures in
+2 and 5 dimensions (100,000 rows, epsilon 0.01 to 10) and are kept simple; none of them looks at the table.
+`python -m benchmarks utility` shows what they are worth there.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from fractions import Fraction
 
 from spinney.privacy.budget import Unit
 from spinney.schema.lattice import Lattice
-from spinney.theory.trees import cutoff_sparing_empty_bins, tree_threshold
 
 # The lemma's delta: chance that any empty bin of the paper's tree is split.
 _LEMMA_DELTA = 0.01
@@ -50,20 +49,27 @@ def paper_cutoff(n_rows: int, fixed_depth: int, max_depth: int, epsilon: Fractio
     """The lemma's tau, rounded up. Without noisy levels there is nothing to decide, and no epsilon for it."""
     if max_depth == fixed_depth:
         return 0
-    tau = cutoff_sparing_empty_bins(
-        n_rows,
-        fixed_depth=fixed_depth,
-        max_depth=max_depth,
-        epsilon=epsilon,
-        delta=_LEMMA_DELTA,
-        factor=unit.factor,
-    )
-    return math.ceil(tau)
+    levels = max_depth - fixed_depth
+    return math.ceil(lemma_cutoff(n_rows, fixed_depth, levels, float(epsilon), _LEMMA_DELTA, unit.factor))
+
+
+def lemma_cutoff(n_rows: int, fixed_depth: int, levels: int, epsilon: float, delta: float, factor: int) -> float:
+    """The cutoff tau above which, with probability 1 - delta, no empty node of the paper's tree splits. Lemma 10.
+
+    tau = factor (h' - h) / epsilon' · log((2^h + n (h' - h)) / delta).
+    """
+    log_n_empty = math.log(2**fixed_depth + n_rows * levels)
+    return factor * levels / epsilon * (log_n_empty - math.log(delta))
 
 
 def paper_threshold(fixed_depth: int, epsilon: Fraction) -> int:
     """The paper's t, 8 / epsilon'' * log(1/delta) with delta = 2^-h, in both units as printed for replace-one."""
-    return max(1, math.ceil(tree_threshold(fixed_depth, epsilon=epsilon)))
+    return max(1, math.ceil(theorem_threshold(fixed_depth, float(epsilon), Unit.REPLACE_ONE.factor)))
+
+
+def theorem_threshold(fixed_depth: int, epsilon: float, factor: int) -> float:
+    """Theorem 5's threshold for the 2^h bins of the fixed levels, J = 1/delta = 2^h: 4 factor/epsilon'' · h log 2."""
+    return 4 * factor / epsilon * fixed_depth * math.log(2)
 
 
 def privtree_depths(lattice: Lattice) -> tuple[int, int]:
