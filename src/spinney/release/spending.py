@@ -84,9 +84,9 @@ def _stage_of_part(part: Part, share: float) -> Stage:
 
 def _stage_of_charge(charge: Charge, share: float, unit: Unit) -> Stage:
     if isinstance(charge, SplitDecisions):
-        return Stage("trees", _number_in(charge.note), share, None, _decisions(charge.rate))
+        return Stage("trees", number_in(charge.note), share, None, _decisions(charge.rate))
     if isinstance(charge, Selection):
-        times = _number_in(charge.note)
+        times = number_in(charge.note)
         return Stage("selection", times, share, None, _choices(charge.epsilon / times))
     if isinstance(charge, DiscreteLaplaceCounts):
         name = charge.note.partition(":")[0]
@@ -106,9 +106,9 @@ def _choices(epsilon: Fraction) -> str:
     return f"exponential mechanism, range {float(epsilon):.3g} each"
 
 
-def _number_in(note: str) -> int:
+def number_in(note: str) -> int:
     """How many trees or choices a pure charge was for, which its note says; 1 where it does not."""
-    found = re.search(r"\d+", note)
+    found = re.search(r"\d{1,9}", note)
     return max(1, int(found.group())) if found else 1
 
 

@@ -11,7 +11,6 @@ A file that lies with consistency cannot be told from a true one: that the noise
 from __future__ import annotations
 
 import math
-import re
 from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
@@ -41,6 +40,7 @@ from spinney.release.card import Card
 from spinney.release.forest import ForestRelease
 from spinney.release.model import Release
 from spinney.release.moments import MomentsRelease
+from spinney.release.spending import number_in
 from spinney.schema.columns import Identifier
 from spinney.schema.lattice import needs_tree, tree_lattice
 from spinney.schema.table import Schema
@@ -277,9 +277,3 @@ def _column_trees(event: SplitDecisions, card: Card, unit: Unit) -> int:
     is_true = is_within(event.rate, decay_for(event.rate), event.levels, unit, each)
     _check(event.rule == "privtree" and is_true, f"the decisions of {event.note!r} cost more than stated for them")
     return n_trees
-
-
-def number_in(note: str) -> int:
-    """How many trees or choices a pure charge was for, which its note says; 1 where it does not."""
-    number = re.search(r"\d{1,9}", note)
-    return max(1, int(number.group())) if number else 1
