@@ -13,12 +13,12 @@ from fractions import Fraction
 import numpy as np
 
 from benchmarks.harness import Result, seconds
-from spinney.partition.calibration import decay_for
 from spinney.privacy.budget import Unit
 from spinney.privacy.composition import GaussianTables, Part, Selections, TreeShapes, composed_delta, least_noise
 from spinney.privacy.entropy import SystemEntropy
-from spinney.privacy.gaussian import least_variance, rho_from_delta
-from spinney.privacy.selection import choose
+from spinney.privacy.noise.gaussian import least_variance, rho_from_delta
+from spinney.privacy.noise.selection import choose
+from spinney.tree.calibration import decay_for
 
 UNIT, DELTA = Unit.REPLACE_ONE, Fraction(1, 10**5)
 EPSILONS = ("0.1", "1", "10")

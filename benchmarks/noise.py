@@ -7,8 +7,8 @@ from fractions import Fraction
 import numpy as np
 
 from benchmarks.harness import Result, best_of, seconds
-from spinney.privacy.discrete import DiscreteLaplace
 from spinney.privacy.entropy import SystemEntropy
+from spinney.privacy.noise.discrete import DiscreteLaplace
 
 N_DRAWS = 10_000_000
 N_OPENDP = 100_000

@@ -6,9 +6,9 @@ import numpy as np
 
 import spinney as sp
 from benchmarks.harness import Result, best_of, seconds
-from spinney.engines.frames import open_table
-from spinney.engines.memory import count_cells
 from spinney.schema.lattice import tree_lattice
+from spinney.tables.engines.memory import count_cells
+from spinney.tables.frames import open_table
 
 N_ROWS, N_COLUMNS = 10_000_000, 5
 SCHEMA = sp.Schema({f"x{i}": sp.Real(-6, 6) for i in range(N_COLUMNS)})

@@ -13,8 +13,8 @@ from pathlib import Path
 import click
 
 from spinney.cli.app import app
-from spinney.cli.outcome import FAILED, INTERRUPTED, TRACEBACK_VARIABLE, WRONG_CALL
-from spinney.cli.verb import Verb
+from spinney.cli.command import Verb
+from spinney.cli.exit import FAILED, INTERRUPTED, TRACEBACK_VARIABLE, WRONG_CALL
 
 DOCS = Path(__file__).parent
 REFERENCE = DOCS / "reference" / "cli.md"
@@ -90,7 +90,7 @@ def draw_picture(path: Path) -> None:
     import numpy as np
 
     from spinney import KDTreeSynthesizer, UnsafeSeededEntropy
-    from spinney.cli.town import make_town, town_schema
+    from spinney.cli.demo_data import make_town, town_schema
     from spinney.report.picture import comparison_figure, save_figure
 
     town = make_town()

@@ -55,7 +55,7 @@ def line(n_rows: int, epsilon: str) -> str:
         distances.append([metrics.METRICS[f"total_variation_{ways}"](real, rows, schema=SCHEMA) for ways in (1, 2)])
     plan = model.design_.plan
     together = "cliques" if "cliques" in plan.tables else "pairs"
-    noise = [f"{plan.deviation(stage):,.0f}" if stage in plan.tables else "" for stage in ("one-way", together)]
+    noise = [f"{plan.noise_std(stage):,.0f}" if stage in plan.tables else "" for stage in ("one-way", together)]
     one, two = np.mean(distances, axis=0)
     return f"| {n_rows:,} | {epsilon} | {model.design_.structure} | {noise[0]} | {noise[1]} | {one:.3f} | {two:.3f} |\n"
 

@@ -11,11 +11,11 @@ import pytest
 from hypothesis import settings
 
 import spinney as sp
-from leaves import card_by_hand, plan_by_hand
-from spinney.partition.bins import NoisyBins
-from spinney.release.binned import BinnedRelease
 from spinney.release.model import Release
 from spinney.schema.lattice import Lattice, tree_lattice
+from spinney.tree.bins import NoisyBins
+from spinney.tree.release.binned import BinnedRelease
+from support.handmade_leaves import card_by_hand, plan_by_hand
 
 settings.register_profile("spinney", deadline=None, derandomize=True)
 settings.load_profile("spinney")

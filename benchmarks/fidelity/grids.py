@@ -21,8 +21,8 @@ from fractions import Fraction
 import numpy as np
 
 from benchmarks.fidelity.answers import Box, GridAnswers, LeafAnswers, Points
-from spinney.privacy.discrete import add_noise
 from spinney.privacy.entropy import Entropy
+from spinney.privacy.noise.discrete import add_noise
 
 SENSITIVITY = 2  # replace-one: the row leaves one cell and enters another
 

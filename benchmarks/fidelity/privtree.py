@@ -18,8 +18,8 @@ import numpy as np
 
 from benchmarks.fidelity.answers import Box, LeafAnswers, Points
 from benchmarks.fidelity.grids import SENSITIVITY
-from spinney.privacy.discrete import add_noise
 from spinney.privacy.entropy import Entropy
+from spinney.privacy.noise.discrete import add_noise
 
 FAN_OUT = 4
 MAX_DEPTH = 20

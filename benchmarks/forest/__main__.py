@@ -119,7 +119,7 @@ def _write(folder: Path, trials: list[Trial], lines: list[Line]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     record = {
         "trials": [asdict(one) for one in trials],
-        "table": [asdict(line) | {"mean": line.mean, "sd": line.deviation} for line in lines],
+        "table": [asdict(line) | {"mean": line.mean, "sd": line.noise_std} for line in lines],
     }
     (folder / "forest.json").write_text(json.dumps(record, indent=1) + "\n")
     (folder / "forest.md").write_text(markdown(lines))

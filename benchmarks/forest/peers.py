@@ -111,8 +111,8 @@ class _Run:
         if time.perf_counter() > self._deadline:
             self.state = "before the edges were measured"
             return None
-        deviation = self._deviation(self._rho / 3 / len(edges))
-        measurements += [self._measured(data, edge, deviation) for edge in edges]
+        noise_std = self._deviation(self._rho / 3 / len(edges))
+        measurements += [self._measured(data, edge, noise_std) for edge in edges]
         model = self._fit(data, measurements, steps=5000)
         self.state = f"{len(edges)} edges"
         return model.synthetic_data(rows=data.records).decompress(pooling)
@@ -146,21 +146,21 @@ class _Run:
         candidates: list[Clique] = [(name,) for name in domain] + workload
         weight = {c: float(sum(len({*c} & {*pair}) for pair in workload)) for c in candidates}
         n_rounds = 16 * len(domain)
-        deviation = self._deviation(0.9 * self._rho / n_rounds)
+        noise_std = self._deviation(0.9 * self._rho / n_rounds)
         epsilon = math.sqrt(8 * 0.1 * self._rho / n_rounds)
-        measurements = [self._measured(self._data, (name,), deviation) for name in domain]
-        spent = len(domain) * _price(deviation)
+        measurements = [self._measured(self._data, (name,), noise_std) for name in domain]
+        spent = len(domain) * _price(noise_std)
         model = self._fit(self._data, measurements, steps=1000)
         is_last, n_done = False, 0
         while not is_last:
             if time.perf_counter() > self._deadline:
                 self.state = f"{n_done} rounds, {spent / self._rho:.0%} of the budget spent"
                 return None
-            if self._rho - spent < 2 * (_price(deviation) + epsilon**2 / 8):
+            if self._rho - spent < 2 * (_price(noise_std) + epsilon**2 / 8):
                 is_last = True
-                deviation = self._deviation(0.9 * (self._rho - spent))
+                noise_std = self._deviation(0.9 * (self._rho - spent))
                 epsilon = math.sqrt(8 * 0.1 * (self._rho - spent))
-            spent += _price(deviation) + epsilon**2 / 8
+            spent += _price(noise_std) + epsilon**2 / 8
             held = {m.clique for m in measurements}
             allowed = [
                 c
@@ -168,17 +168,17 @@ class _Run:
                 if _is_within(c, held)
                 or junction_tree.hypothetical_model_size(domain, [*held, c]) <= 80 * spent / self._rho
             ]
-            bias = math.sqrt(2 / math.pi) * deviation
+            bias = math.sqrt(2 / math.pi) * noise_std
             gains = [weight[c] * (_gap(self._data, model, c) - bias * domain.size(c)) for c in allowed]
             step = _SUM_STEP * max(weight[c] for c in allowed)
             clique = self._chosen(allowed, gains, epsilon, step)
             before = _table(model, clique)
-            measurements.append(self._measured(self._data, clique, deviation))
+            measurements.append(self._measured(self._data, clique, noise_std))
             model = self._fit(self._data, measurements, steps=1000, start=model)
             n_done += 1
             learnt = np.abs(_table(model, clique) - before).sum()
             if learnt <= bias * domain.size(clique):
-                deviation, epsilon = deviation / 2, epsilon * 2
+                noise_std, epsilon = noise_std / 2, epsilon * 2
         self.state = f"{n_done} rounds"
         return model.synthetic_data(rows=self._data.records)
 
@@ -189,11 +189,11 @@ class _Run:
         """Gaussian noise that a table of counts takes for rho."""
         return math.sqrt(_SQUARED_STEP / (2 * rho))
 
-    def _measured(self, data: Any, clique: Clique, deviation: float) -> Any:
+    def _measured(self, data: Any, clique: Clique, noise_std: float) -> Any:
         import mbi
 
         counts = np.asarray(data.project(clique).datavector(), dtype=np.float64)
-        return mbi.LinearMeasurement(counts + self._rng.normal(0, deviation, counts.size), clique, deviation)
+        return mbi.LinearMeasurement(counts + self._rng.normal(0, noise_std, counts.size), clique, noise_std)
 
     def _fit(self, data: Any, measurements: Sequence[Any], *, steps: int, start: Any = None) -> Any:
         """The graphical model of the measurements; the number of rows is public under replace-one."""
@@ -209,9 +209,9 @@ class _Run:
         return candidates[int(np.argmax(utilities + self._rng.gumbel(size=len(utilities))))]
 
 
-def _price(deviation: float) -> float:
+def _price(noise_std: float) -> float:
     """What a table of counts with this noise costs, in rho."""
-    return _SQUARED_STEP / (2 * deviation**2)
+    return _SQUARED_STEP / (2 * noise_std**2)
 
 
 def _gap(data: Any, model: Any, clique: Clique) -> float:

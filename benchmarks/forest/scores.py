@@ -22,11 +22,11 @@ from numpy.typing import NDArray
 
 import spinney as sp
 from benchmarks.forest.tables import BenchTable
+from spinney.columns import Boolean, Bounded, Category, Column
 from spinney.compiled import compiled
-from spinney.engines.frames import Table, open_table
 from spinney.errors import InputError
 from spinney.metrics import CLASSIFIERS, train_on_synthetic
-from spinney.schema.columns import Boolean, Bounded, Category, Column
+from spinney.tables.frames import Table, open_table
 
 Cells = NDArray[np.uint16]  # (n_columns, n_rows)
 

@@ -26,8 +26,8 @@ import numpy as np
 import polars as pl
 
 import spinney as sp
+from spinney.columns import Column
 from spinney.errors import FileError
-from spinney.schema.columns import Column
 
 _AGE = sp.Integer(0, 120)
 _RATE = sp.Real(0, 1)

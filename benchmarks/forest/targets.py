@@ -43,7 +43,7 @@ class Line:
         return float(np.mean(self.values))
 
     @property
-    def deviation(self) -> float | None:
+    def noise_std(self) -> float | None:
         """Over repetitions; none where there was one alone."""
         return float(np.std(self.values, ddof=1)) if len(self.values) > 1 else None
 
@@ -55,8 +55,8 @@ class Line:
         return not (self.mean >= self.wanted if self.is_floor else self.mean <= self.wanted)
 
     def cells(self) -> tuple[str, str, str, str, str]:
-        """What, mean, deviation, wanted, verdict."""
-        spread = "" if self.deviation is None else f"{self.deviation:.2g}"
+        """What, mean, noise_std, wanted, verdict."""
+        spread = "" if self.noise_std is None else f"{self.noise_std:.2g}"
         if self.wanted is None:
             return self.what, f"{self.mean:.4g} {self.unit}".strip(), spread, "", ""
         sign = ">=" if self.is_floor else "<="

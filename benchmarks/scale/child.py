@@ -120,8 +120,8 @@ def duckdb(folder: Path, n_rows: int, memory: str, rounds: int = 1) -> dict[str,
 def cells(folder: Path, pattern: str = "*.parquet") -> dict[str, float]:
     """How many cells the rows of the files occupy, counted by the engine. NOT PRIVATE."""
     from benchmarks.scale.data import SCHEMA
-    from spinney.engines.opening import open_source
     from spinney.schema.lattice import tree_lattice
+    from spinney.tables.opening import open_source
 
     counts = open_source(str(folder / pattern), SCHEMA).count_cells(tree_lattice(SCHEMA))
     return {"cells": len(counts.distinct()[1])}
@@ -135,9 +135,9 @@ def spark(folder: Path, n_rows: int) -> dict[str, float]:
     from pyspark.sql import SparkSession
 
     from benchmarks.scale.data import SCHEMA
-    from spinney.engines.cells import axis_columns, encode_rows
-    from spinney.engines.frames import open_table
+    from spinney.counting.cells import axis_columns, encode_rows
     from spinney.schema.lattice import tree_lattice
+    from spinney.tables.frames import open_table
 
     lattice = tree_lattice(SCHEMA)
     coded = folder.parent / "codes"

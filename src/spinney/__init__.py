@@ -9,32 +9,32 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from spinney.engines.csv_format import CSV
+    from spinney.columns import Boolean, Category, Date, Datetime, Identifier, Integer, Real
     from spinney.errors import SpinneyError
     from spinney.privacy.entropy import UnsafeSeededEntropy
     from spinney.privacy.ledger import Ledger
     from spinney.release.model import Release
     from spinney.release.storage import load
-    from spinney.schema.columns import Boolean, Category, Date, Datetime, Identifier, Integer, Real
     from spinney.schema.rules import AtMost, EmptyWhen
     from spinney.schema.table import Schema
     from spinney.synthesizers.checking import check
     from spinney.synthesizers.forest import ForestSynthesizer
     from spinney.synthesizers.grid import GridSynthesizer
-    from spinney.synthesizers.one_call import synthesize
+    from spinney.synthesizers.synthesize import synthesize
     from spinney.synthesizers.tree import KDTreeSynthesizer
+    from spinney.tables.csv.format import CSV
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "CSV": "spinney.engines.csv_format",
-    "Boolean": "spinney.schema.columns",
-    "Category": "spinney.schema.columns",
-    "Date": "spinney.schema.columns",
-    "Datetime": "spinney.schema.columns",
-    "Identifier": "spinney.schema.columns",
-    "Integer": "spinney.schema.columns",
-    "Real": "spinney.schema.columns",
+    "CSV": "spinney.tables.csv.format",
+    "Boolean": "spinney.columns",
+    "Category": "spinney.columns",
+    "Date": "spinney.columns",
+    "Datetime": "spinney.columns",
+    "Identifier": "spinney.columns",
+    "Integer": "spinney.columns",
+    "Real": "spinney.columns",
     "AtMost": "spinney.schema.rules",
     "EmptyWhen": "spinney.schema.rules",
     "Schema": "spinney.schema.table",
@@ -47,7 +47,7 @@ _HOME = {
     "UnsafeSeededEntropy": "spinney.privacy.entropy",
     "check": "spinney.synthesizers.checking",
     "load": "spinney.release.storage",
-    "synthesize": "spinney.synthesizers.one_call",
+    "synthesize": "spinney.synthesizers.synthesize",
 }
 
 __all__ = [

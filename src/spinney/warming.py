@@ -21,18 +21,18 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from spinney import metrics
+from spinney.columns import Boolean, Category, Column, Date, Integer, Real
 from spinney.compiled import COMPILATIONS, LOOPS, is_cached
+from spinney.counting.merging import block_sums, first_above, merge_counted, rows_before
 from spinney.errors import FileError
-from spinney.partition.counting import block_sums, first_above, merge_counted, rows_before
 from spinney.progress import progress
-from spinney.release.moments import MomentsRelease
 from spinney.release.storage import load
-from spinney.schema.columns import Boolean, Category, Column, Date, Integer, Real
 from spinney.schema.rules import AtMost, EmptyWhen
 from spinney.schema.table import Schema
 from spinney.synthesizers.forest import ForestSynthesizer
 from spinney.synthesizers.grid import GridSynthesizer
 from spinney.synthesizers.tree import KDTreeSynthesizer
+from spinney.tree.release.moments import MomentsRelease
 
 _N_ROWS = 6_000
 _N_LARGE = 600_000

@@ -9,8 +9,14 @@ import pyarrow as pa
 import pytest
 
 import spinney as sp
-from counted import same_cells
-from hard_values import (
+from spinney.counting.states import Cut, state_rows, states_array
+from spinney.errors import InputError
+from spinney.schema.lattice import Lattice, tree_lattice
+from spinney.tables.engines.memory import count_cells
+from spinney.tables.engines.queries import Rows
+from spinney.tables.frames import open_table
+from support.cell_counts import same_cells
+from support.hard_values import (
     collect,
     compiled_cells,
     duckdb_rows,
@@ -21,12 +27,6 @@ from hard_values import (
     polars_rows,
     spark_rows,
 )
-from spinney.engines.frames import open_table
-from spinney.engines.memory import count_cells
-from spinney.engines.queries import Rows
-from spinney.engines.states import Cut, state_rows, states_array
-from spinney.errors import InputError
-from spinney.schema.lattice import Lattice, tree_lattice
 
 TABLE, SCHEMA = hard_table()
 LATTICES = hard_lattices(SCHEMA)

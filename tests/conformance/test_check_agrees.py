@@ -8,10 +8,10 @@ import polars as pl
 import pytest
 
 import spinney as sp
-from hard_values import collect, duckdb_rows, polars_rows, spark_frame
-from spinney.engines.frames import open_table
-from spinney.engines.memory import MemorySource
 from spinney.errors import SpinneyError
+from spinney.tables.engines.memory import MemorySource
+from spinney.tables.frames import open_table
+from support.hard_values import collect, duckdb_rows, polars_rows, spark_frame
 
 NARROW = {
     "real": sp.Real(-1, 1),

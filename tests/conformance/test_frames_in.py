@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 import spinney as sp
-from spinney.engines.opening import open_source
 from spinney.schema.lattice import grid_lattice, tree_lattice
-from twins import code_of, pack
+from spinney.tables.opening import open_source
+from support.slow_trees import code_of, pack
 
 
 def slow_cell(value, column, axis):

@@ -25,13 +25,13 @@ from hypothesis import strategies as st
 
 import spinney as sp
 from spinney.cli.tables import given_table, read_table
-from spinney.engines import csv_lines
-from spinney.engines.frames import open_table
-from spinney.engines.memory import count_cells
-from spinney.engines.opening import open_source
+from spinney.columns import Column
 from spinney.errors import InputError
-from spinney.schema.columns import Column
 from spinney.schema.lattice import tree_lattice
+from spinney.tables.csv import lines as csv_lines
+from spinney.tables.engines.memory import count_cells
+from spinney.tables.frames import open_table
+from spinney.tables.opening import open_source
 
 LARGE = 2**60 - 1
 

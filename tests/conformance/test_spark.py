@@ -12,14 +12,14 @@ import pyarrow as pa
 import pytest
 
 import spinney as sp
-from chains import chain
-from counted import same_cells
-from hard_values import collect, hard_table, spark_frame
-from spinney.engines.frames import open_table
-from spinney.engines.memory import count_cells, true_extremes
-from spinney.engines.spark import SparkSource
 from spinney.errors import InputError, SchemaError
 from spinney.schema.lattice import tree_lattice
+from spinney.tables.engines.memory import count_cells, true_extremes
+from spinney.tables.engines.spark import SparkSource
+from spinney.tables.frames import open_table
+from support.cell_counts import same_cells
+from support.error_chains import chain
+from support.hard_values import collect, hard_table, spark_frame
 
 SQUARE = sp.Schema({"x": sp.Real(0, 1, bits=5), "y": sp.Integer(0, 9)})
 

@@ -11,15 +11,15 @@ import pyarrow as pa
 import pytest
 
 import spinney as sp
-from chains import chain, told
-from counted import same_cells
-from hard_values import collect, hard_table, spark_frame
-from spinney.engines.frames import open_table
-from spinney.engines.memory import count_cells
-from spinney.engines.opening import open_source
-from spinney.engines.spark import SparkSource
 from spinney.errors import InputError, SchemaError
 from spinney.schema.lattice import Lattice, tree_lattice
+from spinney.tables.engines.memory import count_cells
+from spinney.tables.engines.spark import SparkSource
+from spinney.tables.frames import open_table
+from spinney.tables.opening import open_source
+from support.cell_counts import same_cells
+from support.error_chains import chain, told
+from support.hard_values import collect, hard_table, spark_frame
 
 NEEDS = {
     "grpc": "grpcio",

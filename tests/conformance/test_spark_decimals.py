@@ -12,13 +12,13 @@ import pyarrow as pa
 import pytest
 
 import spinney as sp
-from counted import same_cells
-from hard_values import collect, spark_frame
-from spinney.engines.frames import open_table
-from spinney.engines.memory import count_cells, true_extremes
-from spinney.engines.spark import SparkSource
 from spinney.errors import InputError
 from spinney.schema.lattice import tree_lattice
+from spinney.tables.engines.memory import count_cells, true_extremes
+from spinney.tables.engines.spark import SparkSource
+from spinney.tables.frames import open_table
+from support.cell_counts import same_cells
+from support.hard_values import collect, spark_frame
 
 N = 500
 REALS = [(9, 2), (15, 15), (18, 4), (20, 0), (38, 18), (38, 38)]

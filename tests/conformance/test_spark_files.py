@@ -12,8 +12,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import spinney as sp
-from spinney.engines.opening import open_source
 from spinney.errors import ParameterError
+from spinney.tables.opening import open_source
 
 SCHEMA = sp.Schema({"x": sp.Real(0, 1), "y": sp.Real(0, 1)})
 

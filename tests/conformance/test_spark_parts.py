@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 import spinney as sp
-from counted import same_cells
-from hard_values import collect
-from spinney.engines import spark as engine
-from spinney.engines.frames import open_table
-from spinney.engines.kept import Account, KeptCells
-from spinney.engines.memory import count_cells
-from spinney.engines.spark import SparkSource
-from spinney.engines.spill import SpilledRuns
+from spinney.counting.spill import SpilledRuns
 from spinney.errors import InputError
 from spinney.schema.lattice import tree_lattice
+from spinney.tables.engines import spark as engine
+from spinney.tables.engines.memory import count_cells
+from spinney.tables.engines.persisted import BucketChecksums, PersistedCells
+from spinney.tables.engines.spark import SparkSource
+from spinney.tables.frames import open_table
+from support.cell_counts import same_cells
+from support.hard_values import collect
 
 N = 20_000
 WIDE = sp.Schema({"x": sp.Real(0, 1, bits=30), "y": sp.Real(0, 1, bits=30), "k": sp.Integer(0, 9)})
@@ -99,7 +99,7 @@ def test_the_release_is_that_of_the_table_in_memory(scattered, spilled):
 def test_small_answers_are_one_job(scattered, monkeypatch):
     """Where rows or cells are few enough to fit, Spark keeps nothing for us."""
     frame, _ = scattered
-    monkeypatch.setattr(engine, "KeptCells", None)
+    monkeypatch.setattr(engine, "PersistedCells", None)
     assert SparkSource(frame, WIDE).count_cells(tree_lattice(WIDE)).true_codes.shape == (N, 1)
     monkeypatch.setenv("SPINNEY_MEMORY_LIMIT", "1MiB")
     few = sp.Schema({"x": sp.Real(0, 1, bits=4), "y": sp.Real(0, 1, bits=4)})
@@ -147,16 +147,16 @@ def test_all_parts_are_of_one_count(moving, spilled, monkeypatch, is_lost):
     schema = sp.Schema({"x": sp.Real(0, 1, bits=20), "y": sp.Real(0, 20_000, bits=20)})
     lattice = tree_lattice(schema)
     expected = count_cells(open_table(collect(nw.from_native(frame)), schema), lattice)
-    account = KeptCells.account
+    checksums = PersistedCells.checksums
 
     def account_and_move(kept):
-        found = account(kept)
+        found = checksums(kept)
         system.setProperty("spinney.moved", "yes")
         if is_lost:
             kept._kept.unpersist(True)
         return found
 
-    monkeypatch.setattr(KeptCells, "account", account_and_move)
+    monkeypatch.setattr(PersistedCells, "checksums", account_and_move)
     source = SparkSource(frame, schema)
     if is_lost:
         with pytest.raises(InputError, match="table changed while it was read"):
@@ -176,23 +176,23 @@ def test_parts_hold_every_bucket_once():
     """Parts are as large as they may be; a bucket that is larger is a part by itself; empty buckets are nowhere."""
     bucket = np.array([0, 1, 3, 7, 10, 11, 12, 15])
     n_cells = np.array([5, 4, 2, 30, 1, 9, 1, 10])
-    account = Account(10, bucket, n_cells, 2 * n_cells, 1 << np.arange(8), np.zeros(8, np.int64))
-    first, second = ([(part.first, part.last, part.n_cells) for part in account.parts(which, 10)] for which in (0, 1))
+    checksums = BucketChecksums(10, bucket, n_cells, 2 * n_cells, 1 << np.arange(8), np.zeros(8, np.int64))
+    first, second = ([(part.first, part.last, part.n_cells) for part in checksums.parts(which, 10)] for which in (0, 1))
     assert first == [(0, 1, 9), (3, 3, 2), (7, 7, 30)]
     assert second == [(10, 11, 10), (12, 12, 1), (15, 15, 10)]
-    assert [part.hash for part in account.parts(1, 10)] == [16 + 32, 64, 128]
-    assert (account.n_rows(0), account.n_rows(1), account.n_rows(2)) == (82, 42, 0)
-    assert account.parts(2, 10) == []
+    assert [part.hash for part in checksums.parts(1, 10)] == [16 + 32, 64, 128]
+    assert (checksums.n_rows(0), checksums.n_rows(1), checksums.n_rows(2)) == (82, 42, 0)
+    assert checksums.parts(2, 10) == []
 
 
 def test_nothing_is_shown(scattered):
-    """What is kept, and the account of it, say nothing of their cells."""
+    """What is kept, and the checksums of it, say nothing of their cells."""
     source = SparkSource(scattered[0], WIDE)
-    kept = KeptCells(
+    kept = PersistedCells(
         source._rows.cell_counts(tree_lattice(WIDE)).to_native(), n_buckets=2, functions=None, run=lambda *_: None
     )
-    account = Account(1, *(np.zeros(1, np.int64) for _ in range(5)))
-    assert repr(kept) == "KeptCells(sensitive)"
-    assert repr(account) == "Account(sensitive)"
-    assert repr(account.parts(0, 1)) == "[Part(sensitive)]"
+    checksums = BucketChecksums(1, *(np.zeros(1, np.int64) for _ in range(5)))
+    assert repr(kept) == "PersistedCells(sensitive)"
+    assert repr(checksums) == "BucketChecksums(sensitive)"
+    assert repr(checksums.parts(0, 1)) == "[Part(sensitive)]"
     kept.close()

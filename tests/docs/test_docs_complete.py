@@ -14,17 +14,17 @@ from spinney.cli.app import app
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("src/**/*.proof.md")])
 PROOFS = {
-    "spinney/partition/grid.proof.md": "spinney/partition/grid.py",
-    "spinney/partition/kdtree.proof.md": "spinney/partition/kdtree.py",
-    "spinney/partition/empty.proof.md": "spinney/partition/empty.py",
-    "spinney/partition/moments.proof.md": "spinney/partition/moments.py",
-    "spinney/privacy/gaussian.proof.md": "spinney/privacy/gaussian.py",
-    "spinney/privacy/supnorm.proof.md": "spinney/privacy/supnorm.py",
+    "spinney/tree/grid.proof.md": "spinney/tree/grid.py",
+    "spinney/tree/kdtree.proof.md": "spinney/tree/kdtree.py",
+    "spinney/tree/empty.proof.md": "spinney/tree/empty.py",
+    "spinney/tree/moments.proof.md": "spinney/tree/moments.py",
+    "spinney/privacy/noise/gaussian.proof.md": "spinney/privacy/noise/gaussian.py",
+    "spinney/privacy/noise/supnorm.proof.md": "spinney/privacy/noise/supnorm.py",
     "spinney_paper/baselines/balog.proof.md": "spinney_paper/baselines/balog.py spinney_paper/baselines/basis.py",
     "spinney_paper/baselines/merf.proof.md": "spinney_paper/baselines/merf.py",
 }
 # Where noise is made; names that only compute with its laws; and files that need no proof, with the reason.
-NOISE_ROOMS = {f"spinney.privacy.{room}" for room in ("discrete", "exact", "gaussian", "selection", "supnorm")}
+NOISE_ROOMS = {f"spinney.privacy.noise.{room}" for room in ("discrete", "exact", "gaussian", "selection", "supnorm")}
 NOISE_CALLS = {"charge", "words"}
 NO_NOISE = {
     *("SMALLEST_RATE", "SMALLEST_VARIANCE", "LARGEST_VARIANCE", "MOST_AXES", "arb_fraction", "as_integer"),
@@ -109,15 +109,15 @@ def test_each_file_that_charges_or_draws_is_named_by_a_proof():
     "sabotage",
     [
         "def f(books, charge):\n    books.charge(charge)\n",
-        "from spinney.privacy.discrete import add_noise\n",
+        "from spinney.privacy.noise.discrete import add_noise\n",
         "def f(entropy):\n    return entropy.words(4)\n",
-        "import spinney.privacy.gaussian\n",
+        "import spinney.privacy.noise.gaussian\n",
     ],
 )
 def test_a_charge_or_a_draw_is_noticed_however_it_is_written(sabotage):
     """The search would notice a new door; sums of laws that are only looked at are none."""
     assert noise_in(sabotage)
-    assert not noise_in("from spinney.privacy.discrete import arb_fraction\n")
+    assert not noise_in("from spinney.privacy.noise.discrete import arb_fraction\n")
 
 
 CLAIMS = r"before (any |a )?counts? (is|are) read|before it reads a count|charge before touch|charges before counts"

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spinney.cli.town import make_town
-from spinney.schema.columns import Category
+from spinney.cli.demo_data import make_town
+from spinney.columns import Category
 from spinney.schema.table import Schema
 
 ROOT = Path(__file__).parents[2]

@@ -14,7 +14,8 @@ import pytest
 
 import spinney as sp
 from spinney.release.generator import Generator, GeneratorRelease
-from spinney.release.storage import _KINDS, save
+from spinney.release.kinds import KINDS
+from spinney.release.storage import save
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/reference/release-file.md").read_text()
@@ -58,8 +59,8 @@ def test_what_new_files_hold_is_on_the_page(path: Path, tmp_path: Path) -> None:
 
 def test_every_kind_has_its_line_and_its_file() -> None:
     """A kind that no golden file shows, and that is not made below, would go unnoticed above."""
-    assert [kind for kind in _KINDS if f"| `{kind}`" not in PAGE] == []
-    assert {sp.load(path).kind for path in GOLDEN} | {GeneratorRelease.kind} == set(_KINDS)
+    assert [kind for kind in KINDS if f"| `{kind}`" not in PAGE] == []
+    assert {sp.load(path).kind for path in GOLDEN} | {GeneratorRelease.kind} == set(KINDS)
 
 
 def test_a_generator_is_on_the_page() -> None:

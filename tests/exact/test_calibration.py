@@ -9,9 +9,9 @@ from itertools import combinations_with_replacement
 import flint
 import pytest
 
-from laws import tail
-from spinney.partition.calibration import decay_for, is_within, largest_privtree_rate, worst_path_loss
 from spinney.privacy.budget import Unit
+from spinney.tree.calibration import decay_for, is_within, largest_privtree_rate, worst_path_loss
+from support.output_laws import tail
 
 
 def extremes_over_paths(rate: float, decay: int, levels: int, cutoff: int) -> tuple[float, float]:

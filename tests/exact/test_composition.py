@@ -19,7 +19,6 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from spinney.errors import BudgetError, ParameterError
-from spinney.partition.calibration import decay_for
 from spinney.privacy import composition
 from spinney.privacy.budget import Unit
 from spinney.privacy.composition import (
@@ -31,7 +30,8 @@ from spinney.privacy.composition import (
     on_grid,
     selection_mean,
 )
-from spinney.privacy.gaussian import least_variance
+from spinney.privacy.noise.gaussian import least_variance
+from spinney.tree.calibration import decay_for
 
 BOTH = pytest.mark.parametrize("unit", list(Unit))
 SLACK = 1e-12  # what composed_delta adds for round-off

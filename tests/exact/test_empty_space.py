@@ -16,12 +16,12 @@ import flint
 import pytest
 
 import spinney as sp
-from copies import lattice_of, line_of
-from laws import ReleaseLaw
-from spinney.partition.empty import EmptySpace, nothing_survives
-from spinney.partition.plan import SplitPlan, grid_plan, paper_plan, privtree_plan
 from spinney.privacy.budget import Unit
-from twins import Node, is_possible_node, possible_mask
+from spinney.tree.empty import EmptySpace, nothing_survives
+from spinney.tree.plan import SplitPlan, grid_plan, paper_plan, privtree_plan
+from support.output_laws import ReleaseLaw
+from support.repeated_releases import lattice_of, line_of
+from support.slow_trees import Node, is_possible_node, possible_mask
 
 Law = dict[frozenset[Node], flint.arb]
 WIDTH = 1e-30

@@ -14,14 +14,21 @@ import flint
 import numpy as np
 import pytest
 
-from copies import ScriptedEntropy, lattice_of, line_of
 from spinney.errors import ParameterError
-from spinney.partition.empty import EmptySpace
-from spinney.partition.plan import grid_plan, paper_plan
 from spinney.privacy.budget import Unit
-from spinney.privacy.discrete import SMALLEST_RATE, DiscreteLaplace, Geometric, _sum_digits, add_noise, within_range
 from spinney.privacy.entropy import UnsafeSeededEntropy
-from spinney.privacy.exact import ExactLaw
+from spinney.privacy.noise.discrete import (
+    SMALLEST_RATE,
+    DiscreteLaplace,
+    Geometric,
+    _sum_digits,
+    add_noise,
+    within_range,
+)
+from spinney.privacy.noise.exact import ExactLaw
+from spinney.tree.empty import EmptySpace
+from spinney.tree.plan import grid_plan, paper_plan
+from support.repeated_releases import ScriptedEntropy, lattice_of, line_of
 
 PLACES = 120
 ONES = 2**32 - 1

@@ -19,9 +19,23 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spinney as sp
-from branches import branching, hockey_stick, law_of
-from fits import ACCEPT, REJECT
-from forest_zoo import (
+from spinney.counting.states import GAP_STEPS, true_distances
+from spinney.forest.columns import column_lattice, release_column
+from spinney.forest.plan import Shape, forest_plan
+from spinney.forest.prepaid import PrepaidMechanisms
+from spinney.forest.rounds import model_table
+from spinney.forest.structure import Parts, choose_tree, n_choices
+from spinney.privacy.budget import Unit
+from spinney.privacy.composition import TreeShapes, composed_delta
+from spinney.privacy.entropy import UnsafeSeededEntropy
+from spinney.privacy.parts import Selections
+from spinney.schema import lattice
+from spinney.tree.plan import SplitPlan
+from support.exhaustive_branches import branching, hockey_stick, law_of
+from support.goodness_of_fit import ACCEPT, REJECT
+from support.handmade_leaves import counts_of_rows
+from support.output_laws import ReleaseLaw, largest_ratio, neighbours, small_tables
+from support.sabotaged_forests import (
     CAGES,
     Check,
     Sabotage,
@@ -31,23 +45,9 @@ from forest_zoo import (
     neighbouring_laws,
     ratio_range,
 )
-from laws import ReleaseLaw, largest_ratio, neighbours, small_tables
-from leaves import counts_of_rows
-from moments_zoo import tree_law
-from spinney.engines.states import GAP_STEPS, true_distances
-from spinney.forest.columns import column_lattice, release_column
-from spinney.forest.plan import Shape, forest_plan
-from spinney.forest.purse import Purse
-from spinney.forest.rounds import model_table
-from spinney.forest.structure import Parts, choose_tree, n_choices
-from spinney.partition.plan import SplitPlan
-from spinney.privacy.budget import Unit
-from spinney.privacy.composition import TreeShapes, composed_delta
-from spinney.privacy.entropy import UnsafeSeededEntropy
-from spinney.privacy.parts import Selections
-from spinney.schema import lattice
-from twins import possible_mask
-from twins_forest import neighbouring_rows, rows_of, slow_distance, slow_gap, slow_table
+from support.sabotaged_moments import tree_law
+from support.slow_forests import neighbouring_rows, rows_of, slow_distance, slow_gap, slow_table
+from support.slow_trees import possible_mask
 
 UNITS = pytest.mark.parametrize("unit", list(Unit), ids=str)
 TOLERANCE = 1e-9
@@ -76,9 +76,9 @@ def shape_law(column, counts, plan, *, faster=1):
     pure = replace(plan, trees=trees, tables=exact_plan(n_one_way=1).tables, charges=())
 
     def run(pick):
-        purse = Purse(pure, sp.Ledger(unit=plan.unit), UnsafeSeededEntropy(0))
+        prepaid = PrepaidMechanisms(pure, sp.Ledger(unit=plan.unit), UnsafeSeededEntropy(0))
         with branching(pick, cutoff=CUTOFF):
-            noisy = release_column(true_counts, purse, cutoff=CUTOFF)
+            noisy = release_column(true_counts, prepaid, cutoff=CUTOFF)
         return tuple(noisy.first.tolist()), tuple(noisy.stop.tolist())
 
     return law_of(run)
@@ -332,9 +332,9 @@ def test_chosen_pairs_are_a_spanning_tree(by, required, seed):
     open_columns = [column for column in range(5) if column != by]
     times = n_choices(5, len(open_columns), required)
     plan = exact_plan(n_one_way=1, n_choices=times, epsilon=Fraction(1))
-    purse = Purse(plan, sp.Ledger(), UnsafeSeededEntropy(seed))
+    prepaid = PrepaidMechanisms(plan, sp.Ledger(), UnsafeSeededEntropy(seed))
     shares = some_shares(sizes, 1 if by is None else 2, seed)
-    chosen = choose_tree(rows_of(rows, sizes), open_columns, shares, purse, required=required, by=by)
+    chosen = choose_tree(rows_of(rows, sizes), open_columns, shares, prepaid, required=required, by=by)
     assert len(chosen) == len(open_columns) - 1
     parts = Parts(5)
     assert all(parts.join(pair) for pair in chosen)
@@ -362,8 +362,8 @@ def test_with_a_large_budget_the_strongest_pairs_are_chosen():
             (table.true_table((column,)) / n)[None] if by is None else table.true_table((by, column)) / classes[:, None]
             for column in range(7)
         ]
-        purse = Purse(plan, sp.Ledger(), UnsafeSeededEntropy(0))
-        return choose_tree(table, columns_, [*shares, classes], purse, by=by)
+        prepaid = PrepaidMechanisms(plan, sp.Ledger(), UnsafeSeededEntropy(0))
+        return choose_tree(table, columns_, [*shares, classes], prepaid, by=by)
 
     assert chosen(range(6), None)[0] == (0, 2)
     assert set(chosen(range(6), None)[:3]) == {(0, 2), (4, 5), (1, 3)}

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from spinney.errors import ParameterError
-from spinney.privacy.gaussian import (
+from spinney.privacy.noise.gaussian import (
     SMALLEST_DELTA,
     classical_variance,
     delta_from_rho,

@@ -11,10 +11,10 @@ import numpy as np
 import pytest
 
 from spinney.errors import ParameterError
-from spinney.privacy import gaussian
-from spinney.privacy.discrete import arb_fraction
 from spinney.privacy.entropy import UnsafeSeededEntropy
-from spinney.privacy.gaussian import LARGEST_VARIANCE, SMALLEST_VARIANCE, DiscreteGaussian
+from spinney.privacy.noise import gaussian
+from spinney.privacy.noise.discrete import arb_fraction
+from spinney.privacy.noise.gaussian import LARGEST_VARIANCE, SMALLEST_VARIANCE, DiscreteGaussian
 
 VARIANCES = [
     Fraction(1, 2**20),

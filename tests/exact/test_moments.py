@@ -14,19 +14,36 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spinney as sp
-from drawn import MODEST, any_lattices, nodes, small_lattices, tables
-from fits import ACCEPT, REJECT
-from leaves import Q, all_trees, counts_of_rows, moments_plan, nodes_of, steps_on, total_change, without_leaf_noise
-from moments_zoo import CAGES, Check, Mechanism, decision_law, offsets_in_plain_python, within_the_cube, worst_change
-from spinney.partition import moments
-from spinney.partition.bins import leaf_cells
-from spinney.partition.moments import release_moments
-from spinney.partition.zorder import byte_tables, interleave
 from spinney.privacy.budget import Unit
 from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.privacy.ledger import Ledger
 from spinney.schema.lattice import tree_lattice
-from twins import box_of, is_possible_cell, is_possible_node, leaf_steps, measured_cells, pack
+from spinney.schema.zorder import byte_tables, interleave
+from spinney.tree import moments
+from spinney.tree.bins import leaf_cells
+from spinney.tree.moments import release_moments
+from support.goodness_of_fit import ACCEPT, REJECT
+from support.handmade_leaves import (
+    Q,
+    all_trees,
+    counts_of_rows,
+    moments_plan,
+    nodes_of,
+    steps_on,
+    total_change,
+    without_leaf_noise,
+)
+from support.sabotaged_moments import (
+    CAGES,
+    Check,
+    Mechanism,
+    decision_law,
+    offsets_in_plain_python,
+    within_the_cube,
+    worst_change,
+)
+from support.slow_trees import box_of, is_possible_cell, is_possible_node, leaf_steps, measured_cells, pack
+from support.strategies import MODEST, any_lattices, nodes, small_lattices, tables
 
 FEW = settings(MODEST, max_examples=25)
 

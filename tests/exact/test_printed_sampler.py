@@ -13,9 +13,9 @@ from fractions import Fraction
 
 import pytest
 
-from laws import ReleaseLaw, as_bins, largest_ratio
-from spinney.partition.plan import SplitPlan, paper_plan
 from spinney.privacy.budget import Unit
+from spinney.tree.plan import SplitPlan, paper_plan
+from support.output_laws import ReleaseLaw, as_bins, largest_ratio
 
 
 class PrintedLaw(ReleaseLaw):

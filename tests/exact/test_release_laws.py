@@ -14,12 +14,12 @@ from itertools import chain
 import pytest
 
 import spinney as sp
-from copies import lattice_of, line_of
-from laws import ReleaseLaw, largest_ratio, neighbours, small_tables, stacked_tables, worst_loss
-from spinney.partition.calibration import worst_path_loss
-from spinney.partition.plan import SplitPlan, grid_plan, paper_plan, privtree_plan
 from spinney.privacy.budget import Unit
-from twins import possible_mask
+from spinney.tree.calibration import worst_path_loss
+from spinney.tree.plan import SplitPlan, grid_plan, paper_plan, privtree_plan
+from support.output_laws import ReleaseLaw, largest_ratio, neighbours, small_tables, stacked_tables, worst_loss
+from support.repeated_releases import lattice_of, line_of
+from support.slow_trees import possible_mask
 
 TOLERANCE = 1e-9
 UNITS = pytest.mark.parametrize("unit", list(Unit), ids=str)

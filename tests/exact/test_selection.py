@@ -11,12 +11,12 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from copies import ScriptedEntropy
 from spinney.errors import ParameterError
-from spinney.privacy import selection
 from spinney.privacy.entropy import UnsafeSeededEntropy
-from spinney.privacy.gaussian import exponentials
-from spinney.privacy.selection import choose
+from spinney.privacy.noise import selection
+from spinney.privacy.noise.gaussian import exponentials
+from spinney.privacy.noise.selection import choose
+from support.repeated_releases import ScriptedEntropy
 
 PLACES = 120
 ONES = 2**32 - 1

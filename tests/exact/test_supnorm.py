@@ -11,12 +11,12 @@ import flint
 import numpy as np
 import pytest
 
-from copies import ScriptedEntropy
 from spinney.errors import ParameterError
-from spinney.privacy import supnorm
-from spinney.privacy.discrete import SMALLEST_RATE, DiscreteLaplace, within_range
 from spinney.privacy.entropy import UnsafeSeededEntropy
-from spinney.privacy.supnorm import LARGEST_NOISE, MOST_AXES, SupNormNoise, eulerian_numbers, sup_norm_noise
+from spinney.privacy.noise import supnorm
+from spinney.privacy.noise.discrete import SMALLEST_RATE, DiscreteLaplace, within_range
+from spinney.privacy.noise.supnorm import LARGEST_NOISE, MOST_AXES, SupNormNoise, eulerian_numbers, sup_norm_noise
+from support.repeated_releases import ScriptedEntropy
 
 RATES = [Fraction(1, 3), Fraction(1), Fraction(10)]
 TINY = flint.arb("1e-40")

@@ -8,18 +8,18 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from counted import as_rows
-from drawn import MODEST, any_lattices, small_lattices, tables
-from spinney.partition import kdtree
-from spinney.partition.counts import CellCounts
-from spinney.partition.grid import release_grid
-from spinney.partition.kdtree import release_tree
-from spinney.partition.plan import SplitPlan
-from spinney.partition.zorder import interleave
+from spinney.counting.counts import CellCounts
 from spinney.privacy.budget import Unit
 from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.privacy.ledger import Ledger
-from twins import enumerated_grid, recursive_binning, split_rule, unpack
+from spinney.schema.zorder import interleave
+from spinney.tree import kdtree
+from spinney.tree.grid import release_grid
+from spinney.tree.kdtree import release_tree
+from spinney.tree.plan import SplitPlan
+from support.cell_counts import as_rows
+from support.slow_trees import enumerated_grid, recursive_binning, split_rule, unpack
+from support.strategies import MODEST, any_lattices, small_lattices, tables
 
 # Noise of rate 1000 is zero except with chance e^-1000: a release at this epsilon is one without noise.
 LOUD = Fraction(2000)

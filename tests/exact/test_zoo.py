@@ -11,15 +11,15 @@ import numpy as np
 import pytest
 
 import spinney as sp
-from fits import ACCEPT, REJECT
-from laws import ReleaseLaw, stacked_tables, worst_loss
-from leaves import noisy_part
-from spinney.partition.kdtree import release_tree
-from spinney.partition.plan import SplitPlan, paper_plan, privtree_plan
 from spinney.privacy.budget import Unit
 from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.privacy.ledger import NotPrivate
-from zoo import CAGES, Check, Release
+from spinney.tree.kdtree import release_tree
+from spinney.tree.plan import SplitPlan, paper_plan, privtree_plan
+from support.goodness_of_fit import ACCEPT, REJECT
+from support.handmade_leaves import noisy_part
+from support.output_laws import ReleaseLaw, stacked_tables, worst_loss
+from support.sabotaged_trees import CAGES, Check, Release
 
 
 @cache

@@ -11,17 +11,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import spinney as sp
-from counted import sort_codes
-from drawn import MODEST, any_lattices, nodes, small_lattices, tables, wide_lattices
-from spinney.engines.frames import open_table
-from spinney.engines.memory import count_cells
-from spinney.partition import sorting
-from spinney.partition.counting import count_runs, merge_counted
-from spinney.partition.counts import CellCounts
-from spinney.partition.kdtree import prefixes
-from spinney.partition.zorder import deinterleave, interleave, possible_nodes
+from spinney.counting import radix as sorting
+from spinney.counting.counts import CellCounts
+from spinney.counting.merging import count_runs, merge_counted
 from spinney.schema.lattice import tree_lattice
-from twins import axis_order, box_of, code_of, group_and_count, is_possible_node, pack, unpack
+from spinney.schema.zorder import deinterleave, interleave, possible_nodes
+from spinney.tables.engines.memory import count_cells
+from spinney.tables.frames import open_table
+from spinney.tree.kdtree import prefixes
+from support.cell_counts import sort_codes
+from support.slow_trees import axis_order, box_of, code_of, group_and_count, is_possible_node, pack, unpack
+from support.strategies import MODEST, any_lattices, nodes, small_lattices, tables, wide_lattices
 
 
 def as_cells(rows, lattice) -> np.ndarray:

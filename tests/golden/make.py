@@ -20,13 +20,13 @@ import numpy as np
 import pyarrow as pa
 
 import spinney as sp
-from spinney.release.binned import BinnedRelease
-from spinney.release.forest import ForestRelease
+from spinney.forest.release.model import ForestRelease
 from spinney.release.model import Release
-from spinney.release.moments import MomentsRelease
-from spinney.release.placement import PLACEMENTS
 from spinney.release.storage import FORMAT_VERSION
-from spinney.synthesizers.front_door import FrontDoor
+from spinney.synthesizers.fitted import FrontDoor
+from spinney.tree.release.binned import BinnedRelease
+from spinney.tree.release.moments import MomentsRelease
+from spinney.tree.release.placement import PLACEMENTS
 from spinney_paper.baselines import BalogAlgorithm1
 
 FOLDER = Path(__file__).parent

@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 import spinney as sp
-from forests import chain
-from leaves import release_by_hand
+from support.handmade_leaves import release_by_hand
+from support.small_forests import chain
 
 FOLDER = Path(__file__).parent
 EXPECTED = json.loads((FOLDER / "expected.json").read_text(encoding="utf-8"))

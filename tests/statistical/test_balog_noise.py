@@ -9,8 +9,8 @@ import pytest
 from scipy import stats
 
 import spinney as sp
-from fits import ACCEPT, REJECT
 from spinney_paper.baselines import BalogAlgorithm1, BalogAlgorithm2, balog
+from support.goodness_of_fit import ACCEPT, REJECT
 
 SQUARE = sp.Schema({"x": sp.Real(0, 1), "y": sp.Real(0, 1)})
 MODELS = {

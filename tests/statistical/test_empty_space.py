@@ -1,7 +1,7 @@
 """Implicit empty space against the explicit twin, on trees too large to list.
 
-The twin in `tests/twins.py` visits every node and draws noise for each. Copies are independent, bins within one
-copy are not, so what is compared are numbers of which each copy has one.
+The twin in `tests/support/slow_trees.py` visits every node and draws noise for each. Copies are independent, bins
+within one copy are not, so what is compared are numbers of which each copy has one.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ import numpy as np
 import pytest
 
 import spinney as sp
-from copies import lattice_of, line_of, release_copies
-from fits import ACCEPT, REJECT, p_value_of_two
-from spinney.partition.plan import SplitPlan, paper_plan, privtree_plan
 from spinney.privacy.budget import Unit
-from twins import Bins, explicit_release, possible_mask
+from spinney.tree.plan import SplitPlan, paper_plan, privtree_plan
+from support.goodness_of_fit import ACCEPT, REJECT, p_value_of_two
+from support.repeated_releases import lattice_of, line_of, release_copies
+from support.slow_trees import Bins, explicit_release, possible_mask
 
 DEPTH = 9
 N_COPIES = 2**14

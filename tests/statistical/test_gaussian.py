@@ -11,9 +11,9 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from fits import ACCEPT, REJECT, p_value, p_value_of_two
 from spinney.privacy.entropy import UnsafeSeededEntropy
-from spinney.privacy.gaussian import DiscreteGaussian
+from spinney.privacy.noise.gaussian import DiscreteGaussian
+from support.goodness_of_fit import ACCEPT, REJECT, p_value, p_value_of_two
 
 # From noise that is mostly zero to the widest that fits.
 SIGMAS = ["0.4", "0.6", "1", "2", "37", "2000.5", "1000000000", str(2**49)]

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 import spinney as sp
-from fits import ACCEPT, REJECT
-from leaves import nodes_of, sup_norms
-from spinney.partition.zorder import deinterleave
-from twins import leaf_steps
+from spinney.schema.zorder import deinterleave
+from support.goodness_of_fit import ACCEPT, REJECT
+from support.handmade_leaves import nodes_of, sup_norms
+from support.slow_trees import leaf_steps
 
 SCHEMA = sp.Schema({"x": sp.Real(0, 1, bits=7), "y": sp.Integer(0, 127)})
 UNITS = {"replace-one": 2, "add-remove": 1}

@@ -14,9 +14,9 @@ import opendp.prelude as dp
 import pytest
 from numpy.typing import NDArray
 
-from fits import REJECT, p_value_of_two
-from spinney.privacy.discrete import DiscreteLaplace
 from spinney.privacy.entropy import UnsafeSeededEntropy
+from spinney.privacy.noise.discrete import DiscreteLaplace
+from support.goodness_of_fit import REJECT, p_value_of_two
 
 GENEROUS = 1e-6
 N_DRAWS = 50_000

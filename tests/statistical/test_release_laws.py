@@ -14,15 +14,15 @@ from fractions import Fraction
 import pytest
 
 import spinney as sp
-from copies import counts_of, lattice_of, law_p_value, line_of, split_copies
-from fits import ACCEPT, REJECT, p_value
-from laws import ReleaseLaw, as_bins
-from spinney.partition.grid import release_grid
-from spinney.partition.kdtree import release_tree
-from spinney.partition.plan import SplitPlan, grid_plan, paper_plan, privtree_plan
 from spinney.privacy.budget import Unit
 from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.privacy.ledger import Ledger
+from spinney.tree.grid import release_grid
+from spinney.tree.kdtree import release_tree
+from spinney.tree.plan import SplitPlan, grid_plan, paper_plan, privtree_plan
+from support.goodness_of_fit import ACCEPT, REJECT, p_value
+from support.output_laws import ReleaseLaw, as_bins
+from support.repeated_releases import counts_of, lattice_of, law_p_value, line_of, split_copies
 
 
 def tree(make, unit: Unit, depths: tuple[int, int], cutoff: int = 1) -> SplitPlan:

@@ -11,10 +11,10 @@ import pytest
 from numpy.typing import NDArray
 from scipy import stats
 
-from fits import ACCEPT, REJECT, p_value, p_value_of_noise
-from spinney.privacy.discrete import DiscreteLaplace, Geometric, add_noise
 from spinney.privacy.entropy import UnsafeSeededEntropy
-from spinney.privacy.exact import ExactLaw
+from spinney.privacy.noise.discrete import DiscreteLaplace, Geometric, add_noise
+from spinney.privacy.noise.exact import ExactLaw
+from support.goodness_of_fit import ACCEPT, REJECT, p_value, p_value_of_noise
 
 # From noise that is nearly always zero to the largest scale that a plan may ask for.
 SCALES = ["0.3", "2", "37", "2000", "1000000", str(2**50)]

@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from fits import ACCEPT, REJECT, p_value
 from spinney.privacy.entropy import UnsafeSeededEntropy
-from spinney.privacy.selection import choose
+from spinney.privacy.noise.selection import choose
+from support.goodness_of_fit import ACCEPT, REJECT, p_value
 
 N_DRAWS = 30_000
 

@@ -11,11 +11,11 @@ import pytest
 from numpy.typing import NDArray
 from scipy import special, stats
 
-from fits import ACCEPT, REJECT, p_value, p_value_of_noise
-from spinney.privacy import supnorm
-from spinney.privacy.discrete import DiscreteLaplace
 from spinney.privacy.entropy import UnsafeSeededEntropy
-from spinney.privacy.supnorm import SupNormNoise
+from spinney.privacy.noise import supnorm
+from spinney.privacy.noise.discrete import DiscreteLaplace
+from spinney.privacy.noise.supnorm import SupNormNoise
+from support.goodness_of_fit import ACCEPT, REJECT, p_value, p_value_of_noise
 
 # From noise that is mostly zero to noise of more than 40 bits.
 SCALES = ["1/5", "1/2", "1", "30", "2000", str(2**40)]

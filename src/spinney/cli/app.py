@@ -12,10 +12,10 @@ from spinney import __version__
 from spinney.cli.card import card
 from spinney.cli.check import check
 from spinney.cli.demo import demo
+from spinney.cli.exit import WRONG_CALL, exit_status, report, told_warnings
 from spinney.cli.explain import explain
 from spinney.cli.fit import fit
 from spinney.cli.ledger import ledger
-from spinney.cli.outcome import WRONG_CALL, exit_status, report, told_warnings
 from spinney.cli.paper import paper
 from spinney.cli.picture import picture
 from spinney.cli.sample import sample

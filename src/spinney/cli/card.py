@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from spinney.cli.verb import FILE, Verb, json_option
+from spinney.cli.command import FILE, Verb, json_option
 
 
 @click.command(

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
+from spinney.cli.command import FILE, TABLE, Verb, json_option
 from spinney.cli.csv_options import csv_options, take_csv
-from spinney.cli.verb import FILE, TABLE, Verb, json_option
 
 
 @click.command(

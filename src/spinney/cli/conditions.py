@@ -19,9 +19,9 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+from spinney.columns import Boolean, Bounded, Category, Column, Identifier, Number
 from spinney.errors import ParameterError
 from spinney.privacy.budget import parse_fraction
-from spinney.schema.columns import Boolean, Bounded, Category, Column, Identifier, Number
 from spinney.schema.table import Schema
 from spinney.suggest import did_you_mean
 

@@ -11,7 +11,7 @@ import click
 from spinney.errors import ParameterError
 
 if TYPE_CHECKING:
-    from spinney.engines.csv_format import CSV
+    from spinney.tables.csv.format import CSV
 
 _NAMES = ("delimiter", "decimal", "encoding", "date_format", "no_header", "names")
 
@@ -50,10 +50,10 @@ def csv_options(command: Callable[..., None]) -> Callable[..., None]:
 
 def take_csv(table: str, parameters: dict[str, Any]) -> CSV | None:
     """How TABLE is written, taken out of the parameters of a verb; None where nothing was said."""
+    from spinney.cli.command import files_of, is_piped
     from spinney.cli.conditions import csv_fields
-    from spinney.cli.verb import files_of, is_piped
-    from spinney.engines.csv_format import CSV
-    from spinney.engines.paths import is_parquet, is_remote
+    from spinney.tables.csv.format import CSV
+    from spinney.tables.paths.expanding import is_parquet, is_remote
 
     said = {name: parameters.pop(name) for name in _NAMES}
     given = {name: value for name, value in said.items() if value not in (None, (), False)}

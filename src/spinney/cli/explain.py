@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from spinney.cli.verb import FILE, Verb, check_output, force_option, json_option
+from spinney.cli.command import FILE, Verb, check_output, force_option, json_option
 from spinney.shown import json_text
 
 
@@ -27,7 +27,7 @@ def explain(release: str, as_json: bool, picture: str | None, force: bool) -> No
     were counted together, the most dependent first. Uses only what is released, and costs nothing. A picture needs
     matplotlib: pip install matplotlib.
     """
-    from spinney.release.explain import explain as explain_release
+    from spinney.forest.release.explain import explain as explain_release
     from spinney.release.storage import load
 
     if picture is not None:

@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spinney.cli.csv_options import csv_options, take_csv
-from spinney.cli.sample import PLACEMENTS
-from spinney.cli.verb import (
+from spinney.cli.command import (
     FILE,
     TABLE,
     Verb,
@@ -19,15 +17,17 @@ from spinney.cli.verb import (
     json_option,
     warn_of_brands,
 )
+from spinney.cli.csv_options import csv_options, take_csv
+from spinney.cli.sample import PLACEMENTS
 from spinney.errors import BudgetError, ParameterError
 from spinney.shown import printable
 
 if TYPE_CHECKING:
-    from spinney.engines.csv_format import CSV
     from spinney.privacy.ledger import Ledger
     from spinney.release.card import Card
     from spinney.schema.table import Schema
-    from spinney.synthesizers.choice import AnySynthesizer
+    from spinney.synthesizers.method import AnySynthesizer
+    from spinney.tables.csv.format import CSV
 
 _PER_COLUMN = ("bins", "bin_width")  # one number, or one for each column
 
@@ -185,7 +185,7 @@ def fit(
     identifiers, rules, a target or more columns get a forest, whose promise is (epsilon, delta).
     """
     from spinney.privacy.budget import parse_delta, parse_epsilon
-    from spinney.synthesizers.choice import choose
+    from spinney.synthesizers.method import choose
 
     parse_epsilon(epsilon)  # a wrong budget is refused before anything is read
     parse_delta(parameters["delta"] or 0)
@@ -280,7 +280,7 @@ def _require(ledger: Ledger, synthesizer: AnySynthesizer) -> None:
 
 def make_synthesizer(method: str, epsilon: str, given: dict[str, Any]) -> AnySynthesizer:
     """The synthesizer that a method and the given options describe; the rest keeps the library's default."""
-    from spinney.synthesizers.choice import METHODS
+    from spinney.synthesizers.method import METHODS
 
     parameters: dict[str, Any] = {
         name: _number_or_mapping(value, name.replace("_", "-")) if name in _PER_COLUMN else value
@@ -307,7 +307,7 @@ def _number_or_mapping(values: tuple[str, ...], option: str) -> str | dict[str, 
 
 def load_schema(path: str, *, bounds_from_data: bool) -> Schema:
     """The schema in a file; on request with bounds that it leaves out marked to be read off the data."""
-    from spinney.schema.columns import COLUMN_TYPES, Bounded
+    from spinney.columns import COLUMN_TYPES, Bounded
     from spinney.schema.plain import parse_toml, read_schema_text
     from spinney.schema.table import Schema
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from spinney.cli.verb import Verb, check_output, json_option
+from spinney.cli.command import Verb, check_output, json_option
 from spinney.shown import json_text
 
 if TYPE_CHECKING:

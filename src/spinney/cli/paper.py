@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spinney.cli.verb import Verb
+from spinney.cli.command import Verb
 
 if TYPE_CHECKING:
     from spinney_paper.experiments.framework import Experiment

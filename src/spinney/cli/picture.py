@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from spinney.cli.verb import FILE, Verb, check_output, force_option, warn_of_brands
+from spinney.cli.command import FILE, Verb, check_output, force_option, warn_of_brands
 
 
 @click.command(

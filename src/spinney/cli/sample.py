@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spinney.cli.verb import FILE, Verb, check_output, force_option, json_option, warn_of_brands
+from spinney.cli.command import FILE, Verb, check_output, force_option, json_option, warn_of_brands
 
 if TYPE_CHECKING:
     from spinney.release.model import Release
@@ -118,7 +118,7 @@ def sample_file(
 def _drawing(loaded: Release, placement: str | None, where: Sequence[str], balance: Sequence[str]) -> dict[str, Any]:
     """What was asked of the draw, as the release takes it; an error where its kind takes no such thing."""
     from spinney.cli.conditions import parse_balance, parse_where
-    from spinney.release.forest import ForestRelease
+    from spinney.forest.release.model import ForestRelease
 
     is_forest = isinstance(loaded, ForestRelease)
     holds = f"this release holds {loaded.card.contents}"

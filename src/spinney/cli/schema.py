@@ -7,8 +7,8 @@ from typing import IO, Any
 
 import click
 
+from spinney.cli.command import TABLE, Verb, check_output, files_of, force_option
 from spinney.cli.csv_options import as_options, csv_options, take_csv
-from spinney.cli.verb import TABLE, Verb, check_output, files_of, force_option
 
 
 @click.command(

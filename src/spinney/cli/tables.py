@@ -14,16 +14,16 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from spinney.cli.verb import files_of, is_piped
-from spinney.engines import csv_format
-from spinney.engines.csv_guess import guess_types
-from spinney.engines.csv_reader import read_csv
-from spinney.engines.files import reading
-from spinney.engines.paths import CSV, PARQUET, is_parquet
+from spinney.cli.command import files_of, is_piped
 from spinney.errors import ParameterError
 from spinney.files import write_whole
 from spinney.progress import progress, waiting
 from spinney.schema.table import Schema
+from spinney.tables.csv import format as csv_format
+from spinney.tables.csv.guess import guess_types
+from spinney.tables.csv.reader import read_csv
+from spinney.tables.engines.files import reading
+from spinney.tables.paths.expanding import CSV, PARQUET, is_parquet
 
 # Rows that are written at a time; the row groups of a Parquet file.
 _AT_ONCE = 1 << 20

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from spinney.cli.verb import FILE, Verb, json_option, warn_of_brands
+from spinney.cli.command import FILE, Verb, json_option, warn_of_brands
 from spinney.shown import json_text, printable
 
 

@@ -6,7 +6,7 @@ import json
 
 import click
 
-from spinney.cli.verb import Verb, json_option
+from spinney.cli.command import Verb, json_option
 
 
 @click.command(

@@ -14,15 +14,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.compiled import compiled
-from spinney.engines.states import Clique, StateRows
-from spinney.forest.purse import Purse
+from spinney.counting.states import Clique, StateRows
+from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.graph.estimate import Measurement
 
 Floats = NDArray[np.float64]
 
 
 def measure(
-    rows: StateRows, clique: Clique, expected: Floats, purse: Purse, *, stage: str, least: float, by: int | None = None
+    rows: StateRows,
+    clique: Clique,
+    expected: Floats,
+    prepaid: PrepaidMechanisms,
+    *,
+    stage: str,
+    least: float,
+    by: int | None = None,
 ) -> Measurement:
     """Noisy counts of the boxes that a clique's table is cut into, so that most hold `least` expected rows.
 
@@ -32,10 +39,10 @@ def measure(
     n_labels = int(labels.max()) + 1
     true_table = rows.true_table(clique)
     true_counts = np.bincount(labels.ravel(), weights=true_table.ravel(), minlength=n_labels).astype(np.int64)
-    noisy = purse.noisy_counts(true_counts, stage).astype(np.float64)
-    deviation = purse.plan.deviation(stage)
+    noisy = prepaid.noisy_counts(true_counts, stage).astype(np.float64)
+    noise_std = prepaid.plan.noise_std(stage)
     is_whole = n_labels == labels.size
-    return Measurement(clique, noisy, deviation, labels=None if is_whole else labels)
+    return Measurement(clique, noisy, noise_std, labels=None if is_whole else labels)
 
 
 def box_labels(expected: Floats, least: float, *, by: int | None = None) -> NDArray[np.int32]:

@@ -13,14 +13,14 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.engines.source import Source
+from spinney.counting.counts import CellCounts
 from spinney.forest.plan import class_sizes_plan
-from spinney.forest.purse import Purse
-from spinney.partition.counts import CellCounts
+from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger
 from spinney.schema.lattice import Axis, Lattice, needs_tree, tree_lattice
 from spinney.schema.table import Schema
+from spinney.tables.source import Source
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -31,7 +31,7 @@ class NoisyColumn:
     first: NDArray[np.int64]  # (n_leaves,): first cell
     stop: NDArray[np.int64]  # (n_leaves,): cell after the last
     noisy_counts: NDArray[np.int64]  # (n_leaves,)
-    deviation: float  # of the noise on a count; 0 for shares that are known
+    noise_std: float  # of the noise on a count; 0 for shares that are known
 
     @property
     def is_ordered(self) -> bool:
@@ -57,28 +57,30 @@ def tree_levels(axis: Axis) -> int:
     return axis.value_bits if needs_tree(axis) else 0
 
 
-def release_column(counts: CellCounts, purse: Purse, *, cutoff: float) -> NoisyColumn:
+def release_column(counts: CellCounts, prepaid: PrepaidMechanisms, *, cutoff: float) -> NoisyColumn:
     """One column's leaves and their noisy counts; nodes of fewer rows than `cutoff` are rarely split."""
     axis = counts.lattice.axes[0]
     if needs_tree(axis):
-        first, stop, true_counts = _tree_leaves(counts, axis, purse, math.ceil(cutoff))
+        first, stop, true_counts = _tree_leaves(counts, axis, prepaid, math.ceil(cutoff))
     else:
         first, stop, true_counts = _all_cells(counts, axis)
-    noisy_counts = purse.noisy_counts(true_counts, "one-way")
-    return NoisyColumn(axis, first, stop, noisy_counts, purse.plan.deviation("one-way"))
+    noisy_counts = prepaid.noisy_counts(true_counts, "one-way")
+    return NoisyColumn(axis, first, stop, noisy_counts, prepaid.plan.noise_std("one-way"))
 
 
 def release_classes(
     table: Source, lattice: Lattice, *, epsilon: Fraction, ledger: Ledger, entropy: Entropy
 ) -> NoisyColumn:
-    """How many rows have each value of a target, with discrete Laplace noise, out of a purse of their own.
+    """How many rows have each value of a target, with discrete Laplace noise, paid for by themselves.
 
     Whether a class is rare decides what else is worth measuring, so this is paid for, and looked at, before the rest.
     """
     axis = lattice.axes[0]
-    purse = Purse(class_sizes_plan(axis.name, epsilon=epsilon, unit=ledger.unit), ledger, entropy)
+    prepaid = PrepaidMechanisms(class_sizes_plan(axis.name, epsilon=epsilon, unit=ledger.unit), ledger, entropy)
     first, stop, true_counts = _all_cells(table.count_cells(lattice), axis)
-    return NoisyColumn(axis, first, stop, purse.noisy_counts(true_counts, "classes"), purse.plan.deviation("classes"))
+    return NoisyColumn(
+        axis, first, stop, prepaid.noisy_counts(true_counts, "classes"), prepaid.plan.noise_std("classes")
+    )
 
 
 def unmeasured(axis: Axis) -> NoisyColumn:
@@ -94,10 +96,10 @@ def unmeasured(axis: Axis) -> NoisyColumn:
 
 
 def _tree_leaves(
-    counts: CellCounts, axis: Axis, purse: Purse, cutoff: int
+    counts: CellCounts, axis: Axis, prepaid: PrepaidMechanisms, cutoff: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
     """First and last cells of the leaves of a tree, and their true counts. SENSITIVE."""
-    leaves = purse.leaves(counts, fixed_depth=int(axis.nullable), cutoff=cutoff)
+    leaves = prepaid.leaves(counts, fixed_depth=int(axis.nullable), cutoff=cutoff)
     first = (leaves.codes[:, 0] >> np.uint64(64 - axis.bits)).astype(np.int64)
     stop = first + (np.int64(1) << (axis.bits - leaves.depths))
     is_value = first < (1 << axis.value_bits)

@@ -110,7 +110,7 @@ def _most_states(plan: ForestPlan, n_rows: int) -> int:
     stage = next((stage for stage in ("cliques", "pairs", "one-way") if stage in plan.tables), None)
     if stage is None:
         return _FEWEST_STATES
-    resolution = math.sqrt(n_rows / (_STATE_DEVIATIONS * plan.deviation(stage)))
+    resolution = math.sqrt(n_rows / (_STATE_DEVIATIONS * plan.noise_std(stage)))
     return min(max(1 << math.ceil(math.log2(max(resolution, 1))), _FEWEST_STATES), _MOST_STATES)
 
 
@@ -128,7 +128,7 @@ def _worth_trying(n_measured: int, target: int | None, *, is_rich: bool) -> list
 
 def _is_worth(structure: Structure, plan: ForestPlan, n_rows: int, class_size: float | None) -> bool:
     asks_for_more = structure in ("rounds", "tree") and "pairs" in plan.tables
-    if asks_for_more and class_size is not None and class_size < _RARE_CLASS * plan.deviation("pairs"):
+    if asks_for_more and class_size is not None and class_size < _RARE_CLASS * plan.noise_std("pairs"):
         return False
     if not plan.tables:  # all columns are known beforehand
         return True
@@ -138,7 +138,7 @@ def _is_worth(structure: Structure, plan: ForestPlan, n_rows: int, class_size: f
         "target": ("pairs", _ROWS_FOR_TARGET),
         "independent": ("one-way", _ROWS_FOR_ANYTHING),
     }[structure]
-    return n_rows >= least * plan.deviation(stage)
+    return n_rows >= least * plan.noise_std(stage)
 
 
 def _shape(

@@ -1,6 +1,6 @@
 """Growing a forest: columns, structure, cliques, and the model that they are joined into.
 
-Everything private goes through the purse, which was paid for beforehand; everything else is a function of what came
+Everything private goes through mechanisms that were paid for beforehand; everything else is a function of what came
 out of it.
 """
 
@@ -12,19 +12,19 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.engines.source import Source
-from spinney.engines.states import Clique, Cut, StateRows
+from spinney.counting.states import Clique, Cut, StateRows
 from spinney.forest.cliques import measure, outer
 from spinney.forest.columns import NoisyColumn, release_column, unmeasured
 from spinney.forest.design import BOX_DEVIATIONS, PAIR_DEVIATIONS, Design
-from spinney.forest.purse import Purse
+from spinney.forest.prepaid import PrepaidMechanisms
+from spinney.forest.release.column_model import ColumnModel
 from spinney.forest.rounds import measure_rounds
 from spinney.forest.states import column_model
 from spinney.forest.structure import choose_tree
 from spinney.graph.estimate import Measurement, estimate
 from spinney.graph.model import GraphModel
-from spinney.release.columns import ColumnModel
 from spinney.schema.lattice import Lattice
+from spinney.tables.source import Source
 
 Floats = NDArray[np.float64]
 # For the columns of a forest: tables over pairs of columns, False where no row can be.
@@ -52,7 +52,7 @@ def grow(
     table: Source,
     lattices: Sequence[Lattice],
     design: Design,
-    purse: Purse,
+    prepaid: PrepaidMechanisms,
     *,
     total: int | None,
     apart: Mapping[int, NDArray[np.int64]],
@@ -65,7 +65,7 @@ def grow(
     `apart` names cells of categories that rules tell from the others, `zeros` which pairs of states are impossible.
     `rng` draws rows from the model between rounds, which is no noise. `classes` is the target, where it was counted.
     """
-    noisy = _release_columns(table, lattices, design, purse, classes)
+    noisy = _release_columns(table, lattices, design, prepaid, classes)
     rows_total = float(total) if total is not None else _noisy_total(noisy.values())
     columns: list[NoisyColumn] = []
     models: list[ColumnModel] = []
@@ -94,37 +94,37 @@ def grow(
             cliques=design.required,
             zeros=masks,
             steps=steps,
-            caution=_CAUTION[design.structure],
+            regularization=_CAUTION[design.structure],
         )
 
     measurements: list[Measurement] = []
     if design.structure not in ("independent", "uniform"):
         rows = table.state_rows(cuts)
         shares = [column.state_weights() / max(float(column.weights.sum()), 1e-300) for column in models]
-        measurements = _measure_cliques(rows, shares, design, purse, rows_total)
+        measurements = _measure_cliques(rows, shares, design, prepaid, rows_total)
         if design.structure == "rounds":
-            least = BOX_DEVIATIONS * design.plan.deviation("cliques")
+            least = BOX_DEVIATIONS * design.plan.noise_std("cliques")
             measurements = measure_rounds(
-                rows, measurements, design, purse, fit, total=rows_total, least=least, rng=rng
+                rows, measurements, design, prepaid, fit, total=rows_total, least=least, rng=rng
             )
     model = fit(measurements)
     return Forest(tuple(models), model, tuple(m.columns for m in measurements), rows_total)
 
 
 def _release_columns(
-    table: Source, lattices: Sequence[Lattice], design: Design, purse: Purse, classes: NoisyColumn | None
+    table: Source, lattices: Sequence[Lattice], design: Design, prepaid: PrepaidMechanisms, classes: NoisyColumn | None
 ) -> dict[int, NoisyColumn]:
     """All measured columns; the target as it was counted before, if it was."""
     noisy = {index: classes for index in design.looked_at if classes is not None}
     others = [index for index in design.measured if index not in noisy]
     for index, counts in zip(others, table.count_columns([lattices[index] for index in others]), strict=True):
-        noisy[index] = release_column(counts, purse, cutoff=design.plan.deviation("one-way"))
+        noisy[index] = release_column(counts, prepaid, cutoff=design.plan.noise_std("one-way"))
     return dict(sorted(noisy.items()))
 
 
 def _noisy_total(columns: Iterable[NoisyColumn]) -> float:
     """The number of rows by the columns' sums, each trusted as far as its noise allows."""
-    sums = [(float(column.noisy_counts.sum()), len(column.noisy_counts) * column.deviation**2) for column in columns]
+    sums = [(float(column.noisy_counts.sum()), len(column.noisy_counts) * column.noise_std**2) for column in columns]
     weight = sum(1 / variance for _, variance in sums)
     return max(1.0, sum(total / variance for total, variance in sums) / weight) if sums else 1.0
 
@@ -132,11 +132,11 @@ def _noisy_total(columns: Iterable[NoisyColumn]) -> float:
 def _one_way(index: int, model: ColumnModel, column: NoisyColumn) -> Measurement:
     """A column's states, each as uncertain as the leaves that it was added up from."""
     n_held = np.bincount(model.states, weights=model.weights > 0, minlength=model.n_states)
-    return Measurement((index,), model.state_weights(), max(column.deviation, 1.0) * np.sqrt(np.maximum(n_held, 1.0)))
+    return Measurement((index,), model.state_weights(), max(column.noise_std, 1.0) * np.sqrt(np.maximum(n_held, 1.0)))
 
 
 def _measure_cliques(
-    rows: StateRows, shares: list[Floats], design: Design, purse: Purse, total: float
+    rows: StateRows, shares: list[Floats], design: Design, prepaid: PrepaidMechanisms, total: float
 ) -> list[Measurement]:
     """Noisy tables of the columns that are counted together."""
     target, free = design.target, design.free
@@ -144,13 +144,13 @@ def _measure_cliques(
         if design.structure == "rounds":
             return []
         rows_of = [share[None, :] for share in shares]
-        chosen = choose_tree(rows, design.measured, [*rows_of, np.array([total])], purse, required=design.required)
-        least = BOX_DEVIATIONS * design.plan.deviation("cliques")
+        chosen = choose_tree(rows, design.measured, [*rows_of, np.array([total])], prepaid, required=design.required)
+        least = BOX_DEVIATIONS * design.plan.noise_std("cliques")
         return [
-            measure(rows, (i, j), total * outer([shares[i], shares[j]]), purse, stage="cliques", least=least)
+            measure(rows, (i, j), total * outer([shares[i], shares[j]]), prepaid, stage="cliques", least=least)
             for i, j in chosen
         ]
-    least = PAIR_DEVIATIONS * design.plan.deviation("pairs")
+    least = PAIR_DEVIATIONS * design.plan.noise_std("pairs")
     measured = []
     given: list[Floats] = [np.ones((1, 1))] * len(shares)
     for column in free:
@@ -159,20 +159,20 @@ def _measure_cliques(
         # A small class may lie where the others do not, in the tails: half of it is expected there.
         even = {column: (shares[column] + 1 / len(shares[column])) / 2, target: shares[target]}
         cut_by = total * outer([even[place] for place in pair])
-        measurement = measure(rows, pair, cut_by, purse, stage="pairs", least=least, by=target)
+        measurement = measure(rows, pair, cut_by, prepaid, stage="pairs", least=least, by=target)
         measured.append(measurement)
         joint = _spread(measurement, expected)
         given[column] = _rows_of_one(joint if target < column else joint.T, shares[column])
     if design.structure == "tree":
         classes = total * shares[target]
         required = [pair for pair in design.required if target not in pair]
-        chosen = choose_tree(rows, free, [*given, classes], purse, required=required, by=target)
-        least = BOX_DEVIATIONS * design.plan.deviation("cliques")
+        chosen = choose_tree(rows, free, [*given, classes], prepaid, required=required, by=target)
+        least = BOX_DEVIATIONS * design.plan.noise_std("cliques")
         for i, j in chosen:
             clique = tuple(sorted((i, j, target)))
             expected = np.einsum("t,ti,tj->tij", classes, given[i], given[j])
             turned = expected.transpose(np.argsort([target, i, j]))
-            measured.append(measure(rows, clique, turned, purse, stage="cliques", least=least, by=target))
+            measured.append(measure(rows, clique, turned, prepaid, stage="cliques", least=least, by=target))
     return measured
 
 

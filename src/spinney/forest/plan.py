@@ -21,11 +21,11 @@ from fractions import Fraction
 from typing import Any
 
 from spinney.errors import BudgetError
-from spinney.partition.calibration import decay_for, largest_privtree_rate
 from spinney.privacy.budget import Unit
 from spinney.privacy.composition import GaussianTables, Part, Selections, TreeShapes, least_noise
 from spinney.privacy.ledger import Charge, ComposedRelease, DiscreteLaplaceCounts, Selection, SplitDecisions
 from spinney.privacy.parts import LARGEST_COMPOSED_VARIANCE, SMALLEST_COMPOSED_VARIANCE, TREE_COST
+from spinney.tree.calibration import decay_for, largest_privtree_rate
 
 # Squared mu of a choice of bounded range epsilon is about this times epsilon^2.
 _CHOICE_COST = math.pi / 8
@@ -43,7 +43,7 @@ class TableNoise:
     times: int
 
     @property
-    def deviation(self) -> float:
+    def noise_std(self) -> float:
         """Standard deviation of the noise on one count."""
         if self.variance is not None:
             return math.sqrt(self.variance)
@@ -94,14 +94,14 @@ class ForestPlan:
     choices: Choices | None
     charges: tuple[Charge, ...]
 
-    def deviation(self, stage: str) -> float:
+    def noise_std(self, stage: str) -> float:
         """Standard deviation of a count in a stage."""
-        return self.tables[stage].deviation
+        return self.tables[stage].noise_std
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON-ready data, for the card."""
         described: dict[str, Any] = {"rule": "forest", "unit": self.unit.value}
-        described |= {f"{stage} noise": round(noise.deviation, 3) for stage, noise in self.tables.items()}
+        described |= {f"{stage} noise": round(noise.noise_std, 3) for stage, noise in self.tables.items()}
         if self.trees is not None:
             described["decision noise scale"] = round(float(1 / self.trees.rate), 3)
         return described

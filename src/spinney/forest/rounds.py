@@ -18,12 +18,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.compiled import compiled
-from spinney.engines.states import GAP_STEPS, Clique, StateRows, true_distances
+from spinney.counting.states import GAP_STEPS, Clique, StateRows, true_distances
 from spinney.forest.cliques import measure
 from spinney.forest.design import Design
-from spinney.forest.purse import Purse
+from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.graph.draw import draw_states
-from spinney.graph.elimination import Room
+from spinney.graph.elimination import TreewidthBudget
 from spinney.graph.estimate import Measurement
 from spinney.graph.junction import JunctionTree
 from spinney.graph.model import GraphModel
@@ -49,7 +49,7 @@ def measure_rounds(
     rows: StateRows,
     measured: Sequence[Measurement],
     design: Design,
-    purse: Purse,
+    prepaid: PrepaidMechanisms,
     refit: Refit,
     *,
     total: float,
@@ -58,8 +58,8 @@ def measure_rounds(
 ) -> list[Measurement]:
     """The measurements and those of all rounds. `rng` draws from the model between rounds, which is no noise."""
     measurements = list(measured)
-    deviation = design.plan.deviation("cliques")
-    sensitivity = GAP_STEPS * purse.plan.unit.factor
+    noise_std = design.plan.noise_std("cliques")
+    sensitivity = GAP_STEPS * prepaid.plan.unit.factor
     assert design.plan.choices is not None
     opening = _Opening(rows.sizes, design, [m.columns for m in measurements])
     for _ in progress(range(design.plan.choices.times), "growing the forest", unit="round"):
@@ -67,11 +67,11 @@ def measure_rounds(
         cliques = opening.cliques(rng)
         drawn = draw_states(model, _N_DRAWN, rng)
         expected = [model_table(drawn, clique, rows.sizes, total) for clique in cliques]
-        noise = np.array([_noise(table, deviation, least) for table in expected])
+        noise = np.array([_noise(table, noise_std, least) for table in expected])
         true_scores = true_distances(rows, cliques, expected) - np.rint(GAP_STEPS * noise).astype(np.int64)
-        pick = purse.choice(true_scores, sensitivity=sensitivity)
+        pick = prepaid.choice(true_scores, sensitivity=sensitivity)
         by = design.target if design.target in cliques[pick] else None
-        measurements.append(measure(rows, cliques[pick], expected[pick], purse, stage="cliques", least=least, by=by))
+        measurements.append(measure(rows, cliques[pick], expected[pick], prepaid, stage="cliques", least=least, by=by))
         opening.close(cliques[pick])
     return measurements
 
@@ -86,7 +86,7 @@ class _Opening:
             candidates += [tuple(sorted((i, j, design.target))) for i, j in combinations(design.free, 2)]
         known = set(measured)
         self._candidates = [clique for clique in candidates if clique not in known]
-        self._room = Room(sizes, measured, _MOST_CELLS)
+        self._room = TreewidthBudget(sizes, measured, _MOST_CELLS)
         self._tree = JunctionTree.covering(sizes, measured)
         self._fallback = tuple(design.measured[:2])
 
@@ -122,10 +122,10 @@ def model_table(drawn: NDArray[np.int32], clique: Clique, sizes: Sequence[int], 
     return np.asarray(counts * (total / drawn.shape[1]))
 
 
-def _noise(expected: NDArray[np.float64], deviation: float, least: float) -> float:
+def _noise(expected: NDArray[np.float64], noise_std: float, least: float) -> float:
     """About how large the noise of a clique's boxes would be, all together: E|noise| for each."""
     n_boxes = min(expected.size, max(1.0, float(np.minimum(expected / least, 1).sum())))
-    return math.sqrt(2 / math.pi) * deviation * n_boxes
+    return math.sqrt(2 / math.pi) * noise_std * n_boxes
 
 
 @compiled

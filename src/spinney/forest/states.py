@@ -10,11 +10,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.engines.states import Cut
+from spinney.counting.states import Cut
 from spinney.forest.columns import NoisyColumn
-from spinney.release.columns import ColumnModel, Floats
-from spinney.release.geometry import extent
-from spinney.release.reconstruct import project_to_total
+from spinney.forest.release.column_model import ColumnModel, Floats
+from spinney.tree.release.geometry import extent
+from spinney.tree.release.reconstruct import project_to_total
 
 # A number's leaf below this many deviations of its noise is taken for empty: wide empty tails would collect rows.
 _EMPTY_BELOW = 2.0
@@ -49,10 +49,10 @@ def column_model(
 def leaf_weights(column: NoisyColumn, total: float) -> Floats:
     """Weights that are not negative and add up to the total; even over the column where no count stands out."""
     noisy = column.noisy_counts.astype(np.float64)
-    if column.deviation == 0:  # shares that are known, not counts
+    if column.noise_std == 0:  # shares that are known, not counts
         return np.asarray(total * noisy / noisy.sum())
     if column.is_ordered and len(noisy) > 1:
-        noisy = np.where(noisy < _EMPTY_BELOW * column.deviation, 0.0, noisy)
+        noisy = np.where(noisy < _EMPTY_BELOW * column.noise_std, 0.0, noisy)
         is_kept = noisy > 0
         if not is_kept.any():
             reach = (column.stop - column.first).astype(np.float64)
@@ -86,7 +86,7 @@ def _pool_rare(column: NoisyColumn, marked: NDArray[np.bool_], most_states: int)
         return np.arange(n_leaves)
     rank = np.empty(n_leaves, dtype=np.int64)
     rank[np.argsort(-column.noisy_counts, kind="stable")] = np.arange(n_leaves)
-    is_kept = (column.noisy_counts >= _RARE_BELOW * column.deviation) & (rank < most_states)
+    is_kept = (column.noisy_counts >= _RARE_BELOW * column.noise_std) & (rank < most_states)
     own = np.where(is_kept | is_null, 1 + np.arange(n_leaves), n_leaves + 1)
     return _numbered(np.stack([is_null, marked, own], axis=1))
 

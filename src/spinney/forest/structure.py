@@ -13,8 +13,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.engines.states import GAP_STEPS, StateRows
-from spinney.forest.purse import Purse
+from spinney.counting.states import GAP_STEPS, StateRows
+from spinney.forest.prepaid import PrepaidMechanisms
 
 Pair = tuple[int, int]
 
@@ -36,7 +36,7 @@ def choose_tree(
     rows: StateRows,
     columns: Sequence[int],
     shares: Sequence[NDArray[np.float64]],
-    purse: Purse,
+    prepaid: PrepaidMechanisms,
     *,
     required: Sequence[Pair] = (),
     by: int | None = None,
@@ -53,10 +53,10 @@ def choose_tree(
     pairs = np.array(list(combinations(columns, 2)), dtype=np.int64)
     true_scores = rows.true_gaps(pairs, shares, by)
     # Another row in the place of one changes two cells of a table; one more or less changes one.
-    sensitivity = GAP_STEPS * purse.plan.unit.factor
+    sensitivity = GAP_STEPS * prepaid.plan.unit.factor
     for _ in range(n_open):
         still_open = np.flatnonzero(parts.numbers[pairs[:, 0]] != parts.numbers[pairs[:, 1]])
-        pick = still_open[purse.choice(true_scores[still_open], sensitivity=sensitivity)]
+        pick = still_open[prepaid.choice(true_scores[still_open], sensitivity=sensitivity)]
         pair = (int(pairs[pick, 0]), int(pairs[pick, 1]))
         parts.join(pair)
         chosen.append(pair)

@@ -54,7 +54,7 @@ def smallest_cliques(sizes: tuple[int, ...], edges: Edges) -> tuple[Clique, ...]
     return tuple(tuple(np.flatnonzero(members).tolist()) for members in best)
 
 
-class Room:
+class TreewidthBudget:
     """What else fits into a tree of limited size.
 
     `has(clique)` tells whether `JunctionTree.covering(sizes, [*cliques, clique])` has at most `most_cells` cells, and

@@ -1,14 +1,14 @@
-"""The model that fits noisy tables: a small misfit, the sum of (answer - noisy)^2 / (2 deviation^2), reached from afar.
+"""The model that fits noisy tables: a small loss, the sum of (answer - noisy)^2 / (2 noise_std^2), reached from afar.
 
 It is approached by proximal steps. One from a model p0, of weight tau, is the p with the least
 
-    misfit(p) + tau total KL(p || p0).
+    loss(p) + tau total KL(p || p0).
 
 Its dual is smooth, convex and free of constraints. With one multiplier m per noisy number, p = p0 exp(sum of m) / Z and
 
-    value       total log Z - sum of m noisy + tau/2 sum of (deviation m)^2
-    gradient    answers - noisy + tau deviation^2 m
-    curvature   nearly answers + tau deviation^2 along each m.
+    value       total log Z - sum of m noisy + tau/2 sum of (noise_std m)^2
+    gradient    answers - noisy + tau noise_std^2 m
+    curvature   nearly answers + tau noise_std^2 along each m.
 
 Scaled by that, rare cells move as fast as common ones; one step size for all, as in mirror descent, leaves them behind.
 Negative noisy numbers are welcome, where iterative proportional fitting has to project them away first. The first p0
@@ -37,7 +37,7 @@ Zeros = tuple[tuple[int, ...], NDArray[np.bool_]]
 __all__ = ["Measurement", "estimate"]
 
 # Proximal steps. Many heavy ones stop short of the noise in rare cells: on simulated tables they came nearer to the
-# truth than one light step, and than the least misfit itself.
+# truth than one light step, and than the least loss itself.
 _ROUNDS = 20
 # The most that a step may move a potential: many tables that share a column would all correct it at once, and too far.
 _FARTHEST = 3.0
@@ -52,7 +52,7 @@ def estimate(
     zeros: Sequence[Zeros] = (),
     steps: int = 100,
     start: GraphModel | None = None,
-    caution: float = 1.5,
+    regularization: float = 1.5,
 ) -> GraphModel:
     """The model whose tables, times `total`, fit the noisy numbers; never a worse fit than the start (uniform if None).
 
@@ -62,15 +62,16 @@ def estimate(
     `cliques` are columns that shall share a clique although nothing was measured of them together; `zeros` are columns
     with a table that is False where no row can be.
 
-    With more `caution` the model stays nearer to its start where numbers are noisy: it moves a cell's log-probability
-    by one only for a gap of about that many (median) deviations. On simulated tables 1 to 2 was best, 4 in much noise.
+    With more `regularization` the model stays nearer to its start where numbers are noisy: it moves a cell's log-
+    probability by one only for a gap of about that many (median) deviations. On simulated tables 1 to 2 was best, 4 in
+    much noise.
     """
     if not (math.isfinite(total) and total > 0):
         raise ParameterError(f"total={total} must be a positive number: of the rows that the tables add up to")
     if steps < 0:
         raise ParameterError(f"steps={steps} must not be negative")
-    if not (math.isfinite(caution) and caution > 0):
-        raise ParameterError(f"caution={caution} must be a positive number")
+    if not (math.isfinite(regularization) and regularization > 0):
+        raise ParameterError(f"regularization={regularization} must be a positive number")
     wanted = [tuple(m.columns) for m in measurements] + [tuple(c) for c in cliques] + [tuple(c) for c, _ in zeros]
     if start is not None:
         if start.tree.sizes != tuple(sizes):
@@ -85,24 +86,24 @@ def estimate(
     potentials = first
     if len(targets.noisy) and steps:
         centre = first if start is not None else first + _one_way_potentials(tree, measurements)
-        found = _fit(targets, centre, steps, caution)
-        potentials = min(first, found, key=targets.misfit)
+        found = _fit(targets, centre, steps, regularization)
+        potentials = min(first, found, key=targets.loss)
     return GraphModel(tree, tuple(_lowered(table) for table in targets.flat.parts(potentials, tree)))
 
 
-def _fit(targets: Targets, potentials: Floats, steps: int, caution: float) -> Floats:
+def _fit(targets: Targets, potentials: Floats, steps: int, regularization: float) -> Floats:
     """The best of the potentials after each of some proximal steps, every one from the last one's model."""
     variance = 1 / targets.weights
-    deviation = np.sqrt(variance)
-    ridge = caution * _ROUNDS / float(np.median(deviation)) * variance
+    noise_std = np.sqrt(variance)
+    ridge = regularization * _ROUNDS / float(np.median(noise_std)) * variance
     noisy = targets.with_total()
     # What is learnt of the curvature hardly changes from one proximal step to the next.
-    curvature = Curvature(1 / (np.maximum(noisy, deviation) + ridge))
+    curvature = Curvature(1 / (np.maximum(noisy, noise_std) + ridge))
 
     def reach(multipliers: Floats) -> float:
         return float(np.abs(targets.spread(multipliers)).max()) / _FARTHEST
 
-    best, least = potentials, targets.misfit(potentials)
+    best, least = potentials, targets.loss(potentials)
     for turn in progress(range(_ROUNDS), "fitting the model", unit="step"):
         centre = potentials
 
@@ -117,9 +118,9 @@ def _fit(targets: Targets, potentials: Floats, steps: int, caution: float) -> Fl
             continue
         multipliers = descend(dual, np.zeros(len(noisy)), curvature, n_steps, reach=reach)
         potentials = centre + targets.spread(multipliers)
-        misfit = targets.misfit(potentials)
-        if misfit < least:
-            best, least = potentials, misfit
+        loss = targets.loss(potentials)
+        if loss < least:
+            best, least = potentials, loss
     return best
 
 
@@ -127,9 +128,9 @@ def _one_way_potentials(tree: JunctionTree, measurements: Iterable[Measurement])
     """Log-laws of the columns that were measured alone, each by its most precise table: columns independent."""
     tables = [np.zeros(tree.shape(clique)) for clique in tree.cliques]
     alone = [m for m in measurements if len(m.columns) == 1]
-    for m in {m.columns: m for m in sorted(alone, key=lambda m: -float(np.mean(m.deviation)))}.values():
+    for m in {m.columns: m for m in sorted(alone, key=lambda m: -float(np.mean(m.noise_std)))}.values():
         labels = m.labels_of_cells(tree.sizes)
-        weights = np.maximum(m.noisy, np.asarray(m.deviation) / 3)  # all possible, none negative
+        weights = np.maximum(m.noisy, np.asarray(m.noise_std) / 3)  # all possible, none negative
         n_alike = np.bincount(labels, minlength=len(weights))
         _add(tables, tree, m.columns, np.log(weights[labels] / n_alike[labels]))
     return np.concatenate([table.ravel() for table in tables])

@@ -2,7 +2,7 @@
 
 Every measurement is answered by one clique that holds its columns. There, each cell adds to one of the noisy numbers,
 so all answers are one compiled sum over cells (`answers`), and what is wanted of an answer comes back to its cells the
-same way (`spread`). The misfit is the sum of (answer - noisy)^2 / (2 deviation^2).
+same way (`spread`). The loss is the sum of (answer - noisy)^2 / (2 noise_std^2).
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ class Measurement:
 
     columns: tuple[int, ...]  # ascending
     noisy: Floats  # (n_labels,); without labels one per cell, in C order
-    deviation: float | Floats  # of the noise: one for all, or (n_labels,)
+    noise_std: float | Floats  # of the noise: one for all, or (n_labels,)
     labels: NDArray[np.int32] | None = None  # of the table's shape: the noisy number each cell adds to
 
     def labels_of_cells(self, sizes: Sequence[int]) -> Places:
@@ -40,8 +40,8 @@ class Measurement:
         if np.ndim(self.noisy) != 1 or not np.isfinite(self.noisy).all():
             raise ParameterError(f"noisy {where} must be one line of finite numbers")
         n_labels = len(self.noisy)
-        if np.shape(self.deviation) not in {(), (n_labels,)} or not _is_positive(self.deviation):
-            raise ParameterError(f"deviation {where} must be one positive number, or one for each of {n_labels}")
+        if np.shape(self.noise_std) not in {(), (n_labels,)} or not _is_positive(self.noise_std):
+            raise ParameterError(f"noise_std {where} must be one positive number, or one for each of {n_labels}")
         if self.labels is None:
             if n_labels != math.prod(shape):
                 raise ParameterError(f"noisy {where} has {n_labels} numbers for {math.prod(shape)} cells")
@@ -52,8 +52,8 @@ class Measurement:
         return labels.astype(np.int32).ravel()
 
 
-def _is_positive(deviation: float | Floats) -> bool:
-    return bool(np.all(np.isfinite(deviation)) and np.all(np.asarray(deviation) > 0))
+def _is_positive(noise_std: float | Floats) -> bool:
+    return bool(np.all(np.isfinite(noise_std)) and np.all(np.asarray(noise_std) > 0))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -64,7 +64,7 @@ class Targets:
     flat: FlatTree
     total: float
     noisy: Floats  # (n_labels,), those of one measurement after the other
-    weights: Floats  # (n_labels,): 1 / deviation^2
+    weights: Floats  # (n_labels,): 1 / noise_std^2
     starts: NDArray[np.int64]  # (n_measurements + 1,), in the vectors of labels
     homes: NDArray[np.int64]  # (n_measurements,): the clique that answers
     places: Places  # for one measurement after the other, the label of each cell of its home
@@ -85,7 +85,7 @@ class Targets:
             if home is None:
                 raise ParameterError(f"columns={measurement.columns} of a measurement lie in no clique of the tree")
             noisy.append(np.asarray(measurement.noisy, dtype=np.float64))
-            weights.append(np.broadcast_to(1 / np.square(measurement.deviation, dtype=np.float64), len(noisy[-1])))
+            weights.append(np.broadcast_to(1 / np.square(measurement.noise_std, dtype=np.float64), len(noisy[-1])))
             homes.append(home)
             over.append(labels[places(tree.sizes, tree.cliques[home], measurement.columns)] + np.int32(n_labels))
             n_labels += len(noisy[-1])
@@ -117,15 +117,15 @@ class Targets:
     def with_total(self) -> Floats:
         """The noisy numbers, each measurement's moved to add up to the total, by least squares.
 
-        Answers always do, so the misfit of any model changes by the same; but fitting need not find that out.
+        Answers always do, so the loss of any model changes by the same; but fitting need not find that out.
         """
         excess = np.add.reduceat(self.noisy, self.starts[:-1]) - self.total
         variance = 1 / self.weights
         share = excess / np.add.reduceat(variance, self.starts[:-1])
         return self.noisy - variance * np.repeat(share, np.diff(self.starts))
 
-    def misfit(self, potentials: Floats) -> float:
-        """Sum of (answer - noisy)^2 / (2 deviation^2) of the model with these potentials (n_cells,)."""
+    def loss(self, potentials: Floats) -> float:
+        """Sum of (answer - noisy)^2 / (2 noise_std^2) of the model with these potentials (n_cells,)."""
         gaps = self.answers(calibrate(self.flat, potentials).beliefs) - self.noisy
         return float(np.sum(self.weights * gaps**2)) / 2
 

@@ -15,15 +15,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.engines.frames import Table, open_table
+from spinney.columns import Boolean, Category, Integer
 from spinney.errors import InputError, ParameterError, SchemaError
 from spinney.extras import load_optional
 from spinney.metrics.points import Floats
 from spinney.progress import progress
-from spinney.schema.columns import Boolean, Category, Integer
 from spinney.schema.lattice import integer_bounds
 from spinney.schema.table import Schema, SchemaLike, as_schema
 from spinney.suggest import did_you_mean
+from spinney.tables.frames import Table, open_table
 
 Truths = NDArray[np.bool_]  # (n,)
 

@@ -14,14 +14,14 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spinney.engines.cells import AxisCells
-from spinney.engines.frames import Table, open_table
+from spinney.columns import Category, Real
+from spinney.counting.cells import AxisCells
 from spinney.errors import InputError, ParameterError, SchemaError
 from spinney.metrics.points import Floats, read_shares
 from spinney.progress import progress
-from spinney.schema.columns import Category, Real
 from spinney.schema.lattice import Axis, grid_lattice, integer_bounds
 from spinney.schema.table import Schema, SchemaLike, as_schema
+from spinney.tables.frames import Table, open_table
 
 Cells = NDArray[np.int64]  # (n,)
 Key = TypeVar("Key", str, tuple[str, ...])

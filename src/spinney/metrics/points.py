@@ -15,8 +15,8 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spinney.engines.redacted import redacted
 from spinney.errors import InputError, ParameterError, raise_alone
+from spinney.redacted import redacted
 from spinney.suggest import listed
 
 Floats = NDArray[np.float64]

@@ -9,8 +9,8 @@ from __future__ import annotations
 from spinney.errors import BudgetError, ParameterError
 from spinney.privacy.budget import Unit
 from spinney.privacy.events import ComposedRelease, DiscreteGaussianVector
-from spinney.privacy.gaussian import LARGEST_VARIANCE, SMALLEST_VARIANCE, delta_from_rho
 from spinney.privacy.ledger import check_parts
+from spinney.privacy.noise.gaussian import LARGEST_VARIANCE, SMALLEST_VARIANCE, delta_from_rho
 from spinney.privacy.parts import TreeShapes
 from spinney.shown import brief
 

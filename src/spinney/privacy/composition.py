@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 from spinney.errors import BudgetError, ParameterError
 from spinney.privacy.budget import Unit
-from spinney.privacy.discrete import arb_fraction
+from spinney.privacy.noise.discrete import arb_fraction
 from spinney.privacy.parts import GaussianTables, Part, Selections, TreeShapes
 
 __all__ = [

@@ -148,7 +148,7 @@ def _linked(first: Deltas, second: Deltas, grid: Deltas) -> Deltas:
 
 def _group_of_vector(event: DiscreteGaussianVector, n_rows: int) -> tuple[Fraction, Fraction]:
     """Of sums that one row moves by D, k rows move them by k D at most: rho grows with k squared."""
-    from spinney.privacy.gaussian import delta_from_rho
+    from spinney.privacy.noise.gaussian import delta_from_rho
 
     rho = n_rows**2 * event.sensitivity_squared / (2 * event.variance)
     # Where the tail of a Gaussian would have it, and on from there.

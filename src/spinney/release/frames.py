@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from spinney.columns import Boolean, Category, Date, Datetime, Identifier, Integer, Number, Real, exact
 from spinney.errors import ParameterError
 from spinney.extras import load_optional
-from spinney.schema.columns import Boolean, Category, Date, Datetime, Identifier, Integer, Number, Real, exact
 from spinney.schema.lattice import integer_bounds
 from spinney.schema.table import Schema
 

@@ -16,12 +16,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from spinney.columns import Category
 from spinney.release.arrow import from_arrow, lists, to_arrow
 from spinney.release.card import Card
 from spinney.release.entries import MOST_ROWS
 from spinney.release.frames import positions_of
 from spinney.release.model import Members, Release
-from spinney.schema.columns import Category
 from spinney.schema.lattice import integer_bounds
 from spinney.schema.table import Schema
 

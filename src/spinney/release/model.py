@@ -15,8 +15,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.errors import ParameterError
+from spinney.privacy.events import DiscreteGaussianVector
 from spinney.progress import waiting
 from spinney.release.card import Card
+from spinney.release.contradictions import check
 from spinney.release.entries import MOST_ROWS
 from spinney.release.frames import check_frame_kind, to_frame
 from spinney.schema.table import Schema
@@ -151,6 +153,11 @@ class Release(ABC):
     def _weighted_points(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Positions (n_columns, n_points) and weights (n_points,), where `point_options` says that there are such."""
         raise NotImplementedError
+
+    def verify_contents(self) -> list[str]:
+        """What was compared with the charges on the card, in words; ContradictionError where two numbers differ."""
+        check(any(isinstance(event, DiscreteGaussianVector) for event in self.card.events), "no charge pays for it")
+        return []
 
     @abstractmethod
     def to_members(self) -> tuple[dict[str, Any], Members]:

@@ -22,22 +22,15 @@ from spinney.errors import FileError, SpinneyError
 from spinney.files import read_json, write_json, write_whole
 from spinney.progress import waiting
 from spinney.release.arrow import allowed_size
-from spinney.release.binned import BinnedRelease
 from spinney.release.card import Card
-from spinney.release.forest import ForestRelease
-from spinney.release.generator import GeneratorRelease
+from spinney.release.kinds import KINDS, OLDEST, release_class
 from spinney.release.model import Members, Release
-from spinney.release.moments import MomentsRelease
-from spinney.release.points import PointsRelease
 from spinney.release.verification import verification
 from spinney.shown import brief
 
 FORMAT = "spinney-release"
 FORMAT_VERSION = 1
 
-_KINDS: dict[str, type[Release]] = {
-    kind.kind: kind for kind in (BinnedRelease, MomentsRelease, ForestRelease, PointsRelease, GeneratorRelease)
-}
 _CARD = "card.json"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _LARGEST_CARD = 2**26
@@ -82,11 +75,11 @@ def load(path: str | Path) -> Release:
                 listed = _listed(archive)
                 described = read_json(_content(archive, listed[_CARD], _LARGEST_CARD))
                 _check_format(path, described)
-                kind = described.get("kind", BinnedRelease.kind)
-                if not isinstance(kind, str) or kind not in _KINDS:
+                kind = described.get("kind", OLDEST)
+                if not isinstance(kind, str) or kind not in KINDS:
                     raise FileError(f"{str(path)!r} is a Spinney release with inconsistent contents: unknown kind")
-                wanted = _KINDS[kind].member_names
-                members = {name: _content(archive, listed[name]) for name in wanted if name in listed}
+                wanted = release_class(kind)
+                members = {name: _content(archive, listed[name]) for name in wanted.member_names if name in listed}
     except SpinneyError:
         raise
     except FileNotFoundError:
@@ -95,7 +88,7 @@ def load(path: str | Path) -> Release:
         raise FileError(f"{str(path)!r} is not a Spinney release, or is damaged: fetch or save it again") from err
     except OSError as err:
         raise FileError(f"cannot read {str(path)!r}: {err.strerror or err}") from err
-    return _release(path, _KINDS[kind], described, members)
+    return _release(path, wanted, described, members)
 
 
 def _release(path: Path, kind: type[Release], described: dict[str, Any], members: Members) -> Release:

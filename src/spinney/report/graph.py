@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
-from spinney.release.explain import Explanation, explain
+from spinney.forest.release.explain import Explanation, explain
 from spinney.release.model import Release
 from spinney.report.picture import GREEN, INK, mark_brands, new_figure
 from spinney.shown import printable

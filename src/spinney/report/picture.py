@@ -13,16 +13,16 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney.columns import Boolean, Category, Column, Date, Datetime, Real
 from spinney.errors import ParameterError
 from spinney.extras import load_optional
 from spinney.files import write_whole
-from spinney.release.binned import BinnedRelease
-from spinney.release.geometry import Boxes, bin_boxes
 from spinney.release.model import Release
-from spinney.release.moments import MomentsRelease
-from spinney.schema.columns import Boolean, Category, Column, Date, Datetime, Real
 from spinney.schema.lattice import integer_bounds
 from spinney.shown import printable
+from spinney.tree.release.binned import BinnedRelease
+from spinney.tree.release.geometry import Boxes, bin_boxes
+from spinney.tree.release.moments import MomentsRelease
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

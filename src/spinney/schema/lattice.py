@@ -24,8 +24,8 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple
 
+from spinney.columns import MAX_BITS, Boolean, Bounded, Category, Column, Identifier, Integer, Real, exact
 from spinney.errors import ParameterError, SchemaError
-from spinney.schema.columns import MAX_BITS, Boolean, Bounded, Category, Column, Identifier, Integer, Real, exact
 from spinney.schema.table import Schema
 
 AxisKind = Literal["real", "integer", "category", "ladder"]

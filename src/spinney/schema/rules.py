@@ -16,9 +16,8 @@ from fractions import Fraction
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from spinney.columns import Boolean, Bounded, Category, Column, Date, Datetime, Identifier, Number, Real, exact
 from spinney.errors import SchemaError
-from spinney.schema.base import Bounded, Column
-from spinney.schema.columns import Boolean, Category, Date, Datetime, Identifier, Number, Real, exact
 from spinney.shown import brief
 from spinney.suggest import did_you_mean
 

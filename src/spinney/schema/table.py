@@ -18,9 +18,9 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeAlias
 
+from spinney.columns import COLUMN_TYPES, Bounded, Column, Identifier
 from spinney.errors import SchemaError
 from spinney.files import write_whole
-from spinney.schema.columns import COLUMN_TYPES, Bounded, Column, Identifier
 from spinney.schema.plain import check_plain, parse_toml, read_schema_text
 from spinney.schema.rules import Rule, check_rules, rule_from_dict, widened
 from spinney.shown import brief

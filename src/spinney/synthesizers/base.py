@@ -12,8 +12,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Self
 
-from spinney.engines.opening import open_source
-from spinney.engines.source import Source
 from spinney.errors import InputError
 from spinney.privacy.budget import Unit, parse_delta, parse_epsilon, parse_share
 from spinney.privacy.entropy import Entropy
@@ -23,8 +21,10 @@ from spinney.progress import waiting
 from spinney.release.model import Release
 from spinney.schema.table import Schema, SchemaLike, as_schema
 from spinney.synthesizers.bounds import find_bounds, with_widest_bounds
-from spinney.synthesizers.front_door import FrontDoor
-from spinney.synthesizers.settings import checked_entropy, checked_ledger, checked_rows, warn_of_weak_promise
+from spinney.synthesizers.fitted import FrontDoor
+from spinney.synthesizers.validation import checked_entropy, checked_ledger, checked_rows, warn_of_weak_promise
+from spinney.tables.opening import open_source
+from spinney.tables.source import Source
 
 
 @dataclass(frozen=True, slots=True)

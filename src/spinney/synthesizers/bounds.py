@@ -5,14 +5,14 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from spinney.engines.redacted import redacted
-from spinney.engines.source import Source
+from spinney.columns import Bounded, Date, Datetime, Real
 from spinney.errors import InputError, SchemaError, raise_alone
-from spinney.partition.bounds import ladder_lattice, release_bounds, widest_bounds
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger
-from spinney.schema.columns import Bounded, Date, Datetime, Real
+from spinney.redacted import redacted
 from spinney.schema.table import Schema
+from spinney.tables.source import Source
+from spinney.tree.bounds import ladder_lattice, release_bounds, widest_bounds
 
 
 def with_widest_bounds(schema: Schema) -> Schema:

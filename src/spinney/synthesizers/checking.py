@@ -13,18 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from spinney.engines.opening import open_source
-from spinney.engines.outline import names_of, parts_of
-from spinney.engines.source import Source
-from spinney.engines.tally import Tallies, Tally, by_name, rules_among
+from spinney.columns import Bounded, Column, Identifier
 from spinney.errors import InputError, SchemaError, SpinneyError
-from spinney.schema.columns import Bounded, Column, Identifier
 from spinney.schema.reading import SchemaReading, read_schema
 from spinney.schema.rules import Rule
 from spinney.schema.table import Schema, SchemaLike, as_schema
 from spinney.suggest import closest, did_you_mean
-from spinney.synthesizers.choice import AUTOMATIC, Choice, choose
 from spinney.synthesizers.findings import Finding, Findings
+from spinney.synthesizers.method import AUTOMATIC, Choice, choose
+from spinney.tables.opening import open_source
+from spinney.tables.outline import names_of, parts_of
+from spinney.tables.source import Source
+from spinney.tables.tally import Tallies, Tally, by_name, rules_among
 
 
 def check(

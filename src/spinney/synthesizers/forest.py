@@ -8,21 +8,21 @@ from typing import Any, Literal
 
 import numpy as np
 
-from spinney.engines.source import Source
+from spinney.columns import Identifier
 from spinney.errors import ParameterError, SchemaError
 from spinney.forest.columns import NoisyColumn, column_lattice, has_classes, release_classes
 from spinney.forest.design import Design, design
 from spinney.forest.grow import grow
-from spinney.forest.purse import Purse
+from spinney.forest.prepaid import PrepaidMechanisms
+from spinney.forest.release.explain import Explanation
+from spinney.forest.release.model import ForestRelease, released
+from spinney.forest.release.rules import possible_pairs, told_apart
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger
-from spinney.release.explain import Explanation
-from spinney.release.forest import ForestRelease, released
-from spinney.release.obey import possible_pairs, told_apart
-from spinney.schema.columns import Identifier
 from spinney.schema.table import Schema
 from spinney.suggest import did_you_mean
 from spinney.synthesizers.base import PublicFacts, Synthesizer
+from spinney.tables.source import Source
 
 Quality = Literal["fast", "high"]
 QUALITIES: tuple[Quality, ...] = ("fast", "high")
@@ -119,7 +119,7 @@ class ForestSynthesizer(Synthesizer):
             class_size=None if classes is None else float(np.sort(classes.noisy_counts)[-2]),
         )
 
-    def _release(self, table: Source, facts: PublicFacts, books: Ledger, entropy: Entropy) -> ForestRelease:
+    def _release(self, table: Source, facts: PublicFacts, ledger: Ledger, entropy: Entropy) -> ForestRelease:
         schema = table.schema
         names = _modelled(schema)
         lattices = [column_lattice(schema, name) for name in names]
@@ -127,15 +127,15 @@ class ForestSynthesizer(Synthesizer):
         if self.target is not None and has_classes(lattices[names.index(self.target)].axes[0]):
             epsilon = facts.epsilon * _CLASSES_SHARE
             lattice = lattices[names.index(self.target)]
-            classes = release_classes(table, lattice, epsilon=epsilon, ledger=books, entropy=entropy)
+            classes = release_classes(table, lattice, epsilon=epsilon, ledger=ledger, entropy=entropy)
             facts = replace(facts, epsilon=facts.epsilon - epsilon)
         plan = self._design(facts, classes)
         forest = grow(
             table,
             lattices,
             plan,
-            Purse(plan.plan, books, entropy),
-            total=table.n_rows if books.unit.n_is_public else None,
+            PrepaidMechanisms(plan.plan, ledger, entropy),
+            total=table.n_rows if ledger.unit.n_is_public else None,
             apart={names.index(name): places for name, places in told_apart(schema.rules, schema).items()},
             zeros=lambda models: possible_pairs(schema.rules, schema, dict(zip(names, models, strict=True))),
             rng=np.random.default_rng(entropy.words(4)),
@@ -143,7 +143,7 @@ class ForestSynthesizer(Synthesizer):
         )
         columns = dict(zip(names, forest.columns, strict=True))
         described = {"structure": plan.structure, **plan.plan.to_dict()}
-        card = self._card(table, books, plan=described, released=released(columns, forest.model))
+        card = self._card(table, ledger, plan=described, released=released(columns, forest.model))
         looked_at = tuple(tuple(names[column] for column in clique) for clique in forest.cliques)
         self.design_ = plan
         return ForestRelease(columns, forest.model, card, looked_at=looked_at, noisy_total=round(forest.noisy_total))

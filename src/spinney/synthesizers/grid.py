@@ -6,15 +6,15 @@ from collections.abc import Mapping
 from typing import Any
 
 from spinney.errors import ParameterError
-from spinney.partition.plan import SplitPlan, grid_plan
 from spinney.privacy.budget import parse_fraction, parse_length
 from spinney.schema.lattice import Lattice, grid_lattice
 from spinney.schema.table import Schema
 from spinney.suggest import did_you_mean
-from spinney.synthesizers.automatic import grid_bins, grid_threshold
 from spinney.synthesizers.base import PublicFacts
-from spinney.synthesizers.partition import PartitionSynthesizer
-from spinney.synthesizers.settings import parse_threshold
+from spinney.synthesizers.binning import PartitionSynthesizer
+from spinney.synthesizers.defaults import grid_bins, grid_threshold
+from spinney.synthesizers.validation import parse_threshold
+from spinney.tree.plan import SplitPlan, grid_plan
 
 
 class GridSynthesizer(PartitionSynthesizer):

@@ -12,11 +12,11 @@ from numbers import Integral
 from typing import Any
 
 from spinney.errors import BudgetError, ParameterError
-from spinney.partition.moments import check_leaves
-from spinney.partition.plan import SplitPlan, TreeSettings, paper_plan, privtree_plan
 from spinney.privacy.budget import parse_length, parse_share
 from spinney.schema.lattice import Lattice, tree_lattice
-from spinney.synthesizers.automatic import (
+from spinney.synthesizers.base import PublicFacts
+from spinney.synthesizers.binning import PartitionSynthesizer
+from spinney.synthesizers.defaults import (
     moments_decay,
     moments_depths,
     moments_share,
@@ -26,9 +26,9 @@ from spinney.synthesizers.automatic import (
     privtree_depths,
     privtree_threshold,
 )
-from spinney.synthesizers.base import PublicFacts
-from spinney.synthesizers.partition import PartitionSynthesizer
-from spinney.synthesizers.settings import parse_cutoff, parse_threshold
+from spinney.synthesizers.validation import parse_cutoff, parse_threshold
+from spinney.tree.moments import check_leaves
+from spinney.tree.plan import SplitPlan, TreeSettings, paper_plan, privtree_plan
 
 _PAPER_TREE_SHARE = Fraction(1, 2)
 _PRIVTREE_TREE_SHARE = Fraction(2, 5)

@@ -17,14 +17,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from spinney.engines.frames import Table
+from spinney.columns import Bounded
 from spinney.errors import NotFittedError, ParameterError, SchemaError
 from spinney.privacy.budget import Unit, parse_length
-from spinney.privacy.gaussian import LARGEST_VARIANCE, classical_variance, least_variance, release_vector
+from spinney.privacy.noise.gaussian import LARGEST_VARIANCE, classical_variance, least_variance, release_vector
 from spinney.release.model import Release
 from spinney.release.points import PointsRelease
-from spinney.schema.columns import Bounded
 from spinney.schema.table import Schema
+from spinney.tables.frames import Table
 from spinney_paper.baselines.base import Baseline, Budget, check_numeric, numeric_rows, whole_number
 from spinney_paper.baselines.basis import make_basis
 from spinney_paper.baselines.reduced_set import find_points, fit_weights

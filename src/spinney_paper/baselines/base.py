@@ -17,18 +17,18 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.engines.frames import Table, open_table
-from spinney.engines.memory import check_values
+from spinney.columns import Bounded, Integer, Real
 from spinney.errors import InputError, ParameterError, SchemaError
 from spinney.privacy.budget import Unit, parse_delta, parse_epsilon
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger
 from spinney.progress import waiting
 from spinney.release.model import Release
-from spinney.schema.columns import Bounded, Integer, Real
 from spinney.schema.table import Schema, SchemaLike, as_schema
-from spinney.synthesizers.front_door import FrontDoor
-from spinney.synthesizers.settings import checked_entropy, checked_ledger, warn_of_weak_promise
+from spinney.synthesizers.fitted import FrontDoor
+from spinney.synthesizers.validation import checked_entropy, checked_ledger, warn_of_weak_promise
+from spinney.tables.engines.memory import check_values
+from spinney.tables.frames import Table, open_table
 
 Floats = NDArray[np.float64]
 

@@ -20,15 +20,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.engines.frames import Table
+from spinney.columns import Boolean, Bounded, Category, Integer
 from spinney.errors import InputError, ParameterError, SchemaError
 from spinney.privacy.budget import Unit, parse_fraction, parse_length
-from spinney.privacy.gaussian import least_variance, release_vector
 from spinney.privacy.ledger import NotPrivate
+from spinney.privacy.noise.gaussian import least_variance, release_vector
 from spinney.release.generator import GeneratorRelease, class_count, first_class
-from spinney.schema.columns import Boolean, Bounded, Category, Integer
 from spinney.schema.table import Schema
 from spinney.suggest import did_you_mean
+from spinney.tables.frames import Table
 from spinney_paper.baselines.base import Baseline, Budget, check_numeric, numeric_rows, whole_number
 from spinney_paper.baselines.sums import feature_sums
 from spinney_paper.baselines.training import load, train_generator

@@ -18,10 +18,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney.columns import Boolean, Column, Real
 from spinney.errors import FileError, InputError, ParameterError
 from spinney.extras import load_optional
 from spinney.privacy.entropy import Entropy
-from spinney.schema.columns import Boolean, Column, Real
 from spinney.schema.table import Schema
 from spinney_paper.experiments.framework import FRAUD_FILES, Inputs
 

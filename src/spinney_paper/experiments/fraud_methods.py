@@ -19,7 +19,7 @@ from spinney.metrics import train_on_synthetic
 from spinney.privacy.budget import Unit
 from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.schema.table import Schema
-from spinney.synthesizers.automatic import quiet_threshold
+from spinney.synthesizers.defaults import quiet_threshold
 from spinney.synthesizers.tree import KDTreeSynthesizer
 from spinney_paper.experiments.framework import Inputs
 from spinney_paper.experiments.fraud_data import (

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.schema.columns import Real
+from spinney.columns import Real
 from spinney.schema.table import Schema
 
 Points = NDArray[np.float64]  # (n_rows, n_axes)

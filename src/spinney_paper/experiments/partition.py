@@ -16,10 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.privacy.entropy import UnsafeSeededEntropy
-from spinney.release.binned import BinnedRelease
-from spinney.release.geometry import bin_boxes
 from spinney.release.model import Release
 from spinney.synthesizers.tree import KDTreeSynthesizer
+from spinney.tree.release.binned import BinnedRelease
+from spinney.tree.release.geometry import bin_boxes
 from spinney_paper.experiments.drawing import GREEN, GREY, INK, PRIVACY, new_figure, note, title
 from spinney_paper.experiments.framework import Experiment, Inputs
 from spinney_paper.experiments.mixtures import box_schema

@@ -16,8 +16,8 @@ import numpy as np
 
 from spinney.errors import ParameterError
 from spinney.metrics import mmd_bound_from_sup
+from spinney.synthesizers.binning import PartitionSynthesizer
 from spinney.synthesizers.grid import GridSynthesizer
-from spinney.synthesizers.partition import PartitionSynthesizer
 from spinney_paper.experiments import mixtures, trials
 from spinney_paper.experiments.drawing import (
     BLUE,

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from spinney.metrics import kernel_metric, rkhs_distance
 from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.schema.table import Schema
-from spinney.synthesizers.partition import PartitionSynthesizer
+from spinney.synthesizers.binning import PartitionSynthesizer
 from spinney.synthesizers.tree import KDTreeSynthesizer
 from spinney_paper.experiments.results import Record
 

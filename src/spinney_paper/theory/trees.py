@@ -1,7 +1,7 @@
 """The data-dependent tree in numbers: how many noisy levels, how many empty bins, which cutoff leaves them whole.
 
 h levels split whatever the data, the levels from h to h' by noisy counts. Spinney does not need these results for
-privacy: its empty space is exact (partition/empty.py). They give `rule="paper"` the paper's automatic values.
+privacy: its empty space is exact (tree/empty.py). They give `rule="paper"` the paper's automatic values.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 
 from spinney.errors import ParameterError
-from spinney.synthesizers.automatic import lemma_cutoff, theorem_threshold
+from spinney.synthesizers.defaults import lemma_cutoff, theorem_threshold
 from spinney_paper.theory.checks import Number, chance, noise_rate, positive, whole
 
 

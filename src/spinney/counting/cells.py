@@ -1,0 +1,139 @@
+"""Values to cell numbers, axis by axis, and to codes: the lattice's formulas as compiled loops.
+
+Each loop fills `cells` and returns how many values had no cell: a null, a NaN or an infinity on an axis without
+nulls. Where the axis has nulls, all three are null. Rows are encoded in blocks that stay in cache.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.columns.physical import Physical
+from spinney.compiled import compiled
+from spinney.errors import InputError
+from spinney.schema.lattice import Axis, Lattice
+from spinney.schema.zorder import Codes, add_axis, expand_axis, expansions, spread_tables
+
+Cells = NDArray[np.int64]
+
+# Rows encoded at once: values, cells and codes of a block stay in cache.
+_BLOCK = 1 << 14
+
+
+class PhysicalRows(Protocol):
+    """Rows of a table whose columns can be had as numbers."""
+
+    @property
+    def n_rows(self) -> int: ...
+
+    def physical(self, name: str) -> Physical: ...
+
+
+class AxisCells:
+    """Turns slices of one physical column into cell numbers."""
+
+    def __init__(self, column: Physical, axis: Axis) -> None:
+        self._column = column
+        self._axis = axis
+        self._edges = np.array(axis.edges, dtype=np.float64)
+
+    def fill(self, start: int, stop: int, cells: Cells) -> int:
+        """Cells of rows start..stop into `cells`; returns how many rows have none."""
+        axis, values = self._axis, self._column.values[start:stop]
+        is_null = self._column.is_null
+        mask = np.empty(0, dtype=np.bool_) if is_null is None else is_null[start:stop]
+        if axis.kind == "real":
+            return int(_real_cells(values, axis.origin, axis.scale, axis.first, axis.last, axis.null_cell, cells))
+        if axis.kind == "ladder":
+            return int(_ladder_cells(values.astype(np.float64), mask, self._edges, axis.null_cell, cells))
+        return int(_integer_cells(values, mask, int(axis.low), int(axis.high), axis.step, axis.null_cell, cells))
+
+
+def axis_columns(table: PhysicalRows, lattice: Lattice) -> list[AxisCells]:
+    """The columns of a lattice's axes, ready to be read."""
+    return [AxisCells(table.physical(axis.name), axis) for axis in lattice.axes]
+
+
+def encode_rows(columns: list[AxisCells], lattice: Lattice, first_row: int, codes: Codes) -> None:
+    """Fill `codes` with the codes of as many rows, from `first_row` on."""
+    is_word = lattice.n_words == 1
+    tables = expansions(lattice) if is_word else spread_tables(lattice)
+    cells = np.empty(_BLOCK, dtype=np.int64)
+    for start in range(0, len(codes), _BLOCK):
+        here = codes[start : start + _BLOCK]
+        block_cells = cells[: len(here)]
+        here[:] = 0
+        for column, axis, spread in zip(columns, lattice.axes, tables, strict=True):
+            if column.fill(first_row + start, first_row + start + len(here), block_cells):
+                raise missing(axis.name)
+            if is_word:
+                expand_axis(block_cells, spread, here[:, 0])
+            else:
+                add_axis(block_cells, spread, here)
+
+
+def missing(name: str) -> InputError:
+    """The error for a null, a NaN or an infinity in a column that the schema says has none."""
+    return InputError(
+        f"column {name!r} holds a missing or non-finite value; declare it nullable in the schema "
+        "(nullable=True; in a schema file, nullable = true) or clean the table"
+    )
+
+
+@compiled
+def _real_cells(
+    values: NDArray[Any], origin: float, scale: float, first: int, last: int, null_cell: int, cells: Cells
+) -> int:
+    n_bad = 0
+    for i in range(values.size):
+        value = np.float64(values[i])
+        if np.isfinite(value):
+            # Clamp before converting: a float past int64 has no defined integer, and far values overflow to infinity.
+            position = min(max((value - origin) * scale, np.float64(first)), np.float64(last))
+            cells[i] = np.int64(np.floor(position))
+        elif null_cell >= 0:
+            cells[i] = null_cell
+        else:
+            cells[i] = first
+            n_bad += 1
+    return n_bad
+
+
+@compiled
+def _integer_cells(
+    values: NDArray[np.int64],
+    mask: NDArray[np.bool_],
+    low: int,
+    high: int,
+    step: int,
+    null_cell: int,
+    cells: Cells,
+) -> int:
+    n_bad = 0
+    has_mask = mask.size > 0
+    for i in range(values.size):
+        if has_mask and mask[i]:
+            cells[i] = max(null_cell, 0)
+            n_bad += null_cell < 0
+        else:
+            offset = min(max(values[i], low), high) - low
+            cells[i] = offset // step if step > 1 else offset
+    return n_bad
+
+
+@compiled
+def _ladder_cells(
+    values: NDArray[np.float64], mask: NDArray[np.bool_], edges: NDArray[np.float64], null_cell: int, cells: Cells
+) -> int:
+    n_bad = 0
+    has_mask = mask.size > 0
+    for i in range(values.size):
+        if (has_mask and mask[i]) or not np.isfinite(values[i]):
+            cells[i] = max(null_cell, 0)
+            n_bad += null_cell < 0
+        else:
+            cells[i] = np.searchsorted(edges, values[i], side="right")
+    return n_bad

@@ -1,0 +1,346 @@
+"""Ordering cell codes, no further than somebody looks: what a group-by of lattice cells is made of.
+
+A tree asks for the rows of a node and of its halves; it never needs the rows of a leaf in order. So codes of one word
+are ordered by their first bits alone, and by more bits only inside nodes that are split (`order_further`):
+
+    deal       a part of the rows, while it is in cache, goes into buckets by the first 11 bits
+    gather     the buckets of all parts come together, each ordered by the next digit, of 8 bits or 10
+    further    given ranges of equal first bits are ordered by the next digit
+
+Every step reads codes and writes them elsewhere, in order of one digit; threads share parts, buckets or ranges. Codes
+of several words are rare and go to numpy. All kernels are pure.
+"""
+
+from __future__ import annotations
+
+import os
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import pairwise
+from threading import Lock
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.compiled import compiled
+from spinney.progress import progress
+from spinney.schema.zorder import Codes, Indices
+
+Flat = NDArray[np.uint64]
+
+WORD_BITS = 64
+_DRAWER_BITS = 11
+_SHELF_BITS = 4
+# A digit of more bits spares many codes a pass; to few codes, its counters are a burden.
+_MANY = 1 << 24
+_DIGIT_BITS, _DIGIT_BITS_OF_MANY = 8, 10
+# Codes that are scattered at once: twice two megabytes stay in cache.
+PART = 1 << 18
+# Ranges of more codes than this are scattered and concatenated; a range and its copy stay in cache.
+_LARGEST_RANGE = 1 << 20
+# Below this many codes, threads and buckets take longer than numpy's comparison sort.
+_SMALL_SORT = 4096
+# Ranges of up to so many codes are put in order altogether.
+_FEW = 16
+
+
+def digit_bits(n_codes: int) -> int:
+    """By how many bits so many codes are ordered at a time."""
+    return _DIGIT_BITS if n_codes < _MANY else _DIGIT_BITS_OF_MANY
+
+
+# --------------------------------------------------------------------------------------------- dealing and gathering
+
+
+class RadixBuckets:
+    """Codes whose first `n_before` bits are equal, scattered part by part. `n_codes` is how many there will be, about.
+
+    Neighbouring buckets lie on a group, whose memory is given back as soon as they are concatenated.
+    """
+
+    def __init__(self, n_codes: int, n_words: int = 1, n_before: int = 0) -> None:
+        self._n_words = n_words
+        self._n_before = n_before
+        self._n_bits = min(_DRAWER_BITS, WORD_BITS - n_before)
+        n_shelves = 1 << min(_SHELF_BITS, self._n_bits) if n_words == 1 else 1
+        self._shelves = [_BucketGroup(n_codes // n_shelves, n_words) for _ in range(n_shelves)]
+
+    def __repr__(self) -> str:
+        return "RadixBuckets(sensitive)"
+
+    @classmethod
+    def of(cls, codes: Codes, n_before: int = 0) -> RadixBuckets:
+        """All codes of an array, scattered by threads."""
+        buckets = cls(len(codes), codes.shape[1], n_before)
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            list(pool.map(lambda start: buckets.put(codes[start : start + PART]), range(0, len(codes), PART)))
+        return buckets
+
+    def put(self, codes: Codes) -> None:
+        """Deal a part of the codes, `PART` of them at best. Threads may do so at once."""
+        if self._n_words > 1:
+            self._shelves[0].put(codes, np.array([0, len(codes)], dtype=np.int32))
+            return
+        scattered = np.empty_like(codes)
+        ends = np.zeros((1 << self._n_bits) + 1, dtype=np.int32)
+        _scatter(codes[:, 0], scattered[:, 0], ends, self._n_before, self._n_bits)
+        n_drawers = (1 << self._n_bits) // len(self._shelves)
+        for index, group in enumerate(self._shelves):
+            here = ends[index * n_drawers : (index + 1) * n_drawers + 1]
+            if here[0] < here[-1]:
+                group.put(scattered[here[0] : here[-1]], here - here[0])
+
+    def concatenated(self, codes: Codes | None = None) -> tuple[Codes, int]:
+        """All codes as one array, and by how many of their first bits it is in order. Nothing is left here.
+
+        They go into the array that is given, if one is.
+        """
+        n_codes = sum(chunk.n_used for group in self._shelves for chunk in group.chunks)
+        if self._n_words > 1 or n_codes < _SMALL_SORT:
+            ordered = self._sorted()
+            if codes is not None:
+                codes[:] = ordered
+            return ordered if codes is None else codes, WORD_BITS * self._n_words
+        n_before = self._n_before + self._n_bits
+        n_bits = min(digit_bits(n_codes), WORD_BITS - n_before)
+        n_drawers = (1 << self._n_bits) // len(self._shelves)
+        codes = np.empty((n_codes, 1), dtype=np.uint64) if codes is None else codes
+        first = 0
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            under_way = []
+            for group in self._shelves:
+                parts = group.parts()
+                places = first + _places(parts, n_drawers)
+                first = places[-1]
+                gather = partial(_concatenate, parts, codes[:, 0], places, n_before, n_bits)
+                under_way.append((group, [pool.submit(gather, low, high) for low, high in _cuts(places)]))
+                del parts, gather  # nothing but what is under way holds the group's memory
+            for group, shares in progress(under_way, "gathering rows", unit="part"):
+                while shares:
+                    shares.pop(0).result()
+                group.chunks.clear()
+        return codes, n_before + n_bits
+
+    def _sorted(self) -> Codes:
+        """All codes, wholly in order, by numpy."""
+        parts = [chunk.codes[: chunk.n_used] for group in self._shelves for chunk in group.chunks]
+        codes = np.concatenate([np.empty((0, self._n_words), dtype=np.uint64), *parts])
+        parts.clear()
+        for group in self._shelves:
+            group.chunks.clear()
+        return codes[np.lexsort(codes.T[::-1])]
+
+
+class _Chunk:
+    """Memory of a group, with scattered parts one after the other: where each begins, and where its buckets end."""
+
+    def __init__(self, n_codes: int, n_words: int) -> None:
+        self.codes = np.empty((n_codes, n_words), dtype=np.uint64)
+        self.n_used = 0
+        self.starts: list[int] = []
+        self.ends: list[NDArray[np.int32]] = []
+
+    def put(self, codes: Codes, ends: NDArray[np.int32]) -> None:
+        self.codes[self.n_used : self.n_used + len(codes)] = codes
+        self.starts.append(self.n_used)
+        self.ends.append(ends)
+        self.n_used += len(codes)
+
+
+class _BucketGroup:
+    """Some buckets, in as many chunks as it takes."""
+
+    def __init__(self, n_codes: int, n_words: int) -> None:
+        self.chunks: list[_Chunk] = []
+        self._n_codes, self._n_words = n_codes, n_words
+        self._lock = Lock()
+
+    def put(self, codes: Codes, ends: NDArray[np.int32]) -> None:
+        with self._lock:
+            if not self.chunks or self.chunks[-1].n_used + len(codes) > len(self.chunks[-1].codes):
+                self.chunks.append(_Chunk(max(self._n_codes, len(codes)), self._n_words))
+            self.chunks[-1].put(codes, ends)
+
+    def parts(self) -> list[_Parts]:
+        """For every chunk its codes, where its parts went, and where the buckets of all parts end, one by one."""
+        return [
+            (chunk.codes[:, 0], np.array(chunk.starts), np.ascontiguousarray(np.array(chunk.ends).T))
+            for chunk in self.chunks
+        ]
+
+
+_Parts = tuple[Flat, Indices, NDArray[np.int32]]
+
+
+def _places(parts: list[_Parts], n_drawers: int) -> Indices:
+    """Where each drawer begins once all are concatenated, and where the last one ends."""
+    sizes = np.zeros(n_drawers, dtype=np.int64)
+    for _, _, ends in parts:
+        sizes += np.diff(ends, axis=0).sum(axis=1)
+    return np.concatenate([[0], np.cumsum(sizes)])
+
+
+def _concatenate(
+    parts: list[_Parts], codes: Flat, places: Indices, n_before: int, n_bits: int, low: int, high: int
+) -> None:
+    """Bring buckets low..high of all parts together, each ordered by `n_bits` bits more."""
+    heads = np.zeros((high - low, 1 << n_bits), dtype=np.int64)
+    for scattered, starts, ends in parts:
+        _count_digits(scattered, starts, ends[low : high + 1], n_before, n_bits, heads)
+    heads[:] = places[low] + np.concatenate([[0], np.cumsum(heads)[:-1]]).reshape(heads.shape)
+    for scattered, starts, ends in parts:
+        _move(scattered, starts, ends[low : high + 1], n_before, n_bits, heads, codes)
+
+
+def _cuts(places: Indices) -> list[tuple[int, int]]:
+    """Ranges of items, which begin and end at `places`, of about as many codes each, more of them than threads."""
+    n_shares = min(len(places) - 1, 1 + int(places[-1] - places[0]) // PART)
+    inner = np.linspace(places[0], places[-1], n_shares + 1)[1:-1]
+    cuts = np.unique([0, *np.searchsorted(places[:-1], inner), len(places) - 1])
+    return list(pairwise(cuts.tolist()))
+
+
+@compiled
+def _scatter(codes: Flat, scattered: Flat, ends: NDArray[np.int32], n_before: int, n_bits: int) -> None:
+    """Order a part by the `n_bits` bits that follow the first `n_before`; drawer k is ends[k]..ends[k+1]."""
+    shift, mask = np.uint64(64 - n_before - n_bits), np.uint64((1 << n_bits) - 1)
+    for i in range(codes.size):
+        ends[np.int64(codes[i] >> shift & mask) + 1] += 1
+    for k in range(1 << n_bits):
+        ends[k + 1] += ends[k]
+    heads = ends[:-1].copy()
+    for i in range(codes.size):
+        drawer = np.int64(codes[i] >> shift & mask)
+        scattered[heads[drawer]] = codes[i]
+        heads[drawer] += 1
+
+
+@compiled
+def _count_digits(
+    scattered: Flat, starts: Indices, ends: NDArray[np.int32], n_before: int, n_bits: int, counts: Indices
+) -> None:
+    """Add to `counts` how many codes of each drawer have each digit of `n_bits` bits."""
+    shift, mask = np.uint64(min(63, 64 - n_before - n_bits)), np.uint64((1 << n_bits) - 1)
+    for drawer in range(counts.shape[0]):
+        here = counts[drawer]
+        for part in range(starts.size):
+            for i in range(starts[part] + ends[drawer, part], starts[part] + ends[drawer + 1, part]):
+                here[np.int64(scattered[i] >> shift & mask)] += 1
+
+
+@compiled
+def _move(
+    scattered: Flat, starts: Indices, ends: NDArray[np.int32], n_before: int, n_bits: int, heads: Indices, codes: Flat
+) -> None:
+    """Move codes to the place that comes next for their drawer and digit."""
+    shift, mask = np.uint64(min(63, 64 - n_before - n_bits)), np.uint64((1 << n_bits) - 1)
+    for drawer in range(heads.shape[0]):
+        here = heads[drawer]
+        for part in range(starts.size):
+            for i in range(starts[part] + ends[drawer, part], starts[part] + ends[drawer + 1, part]):
+                digit = np.int64(scattered[i] >> shift & mask)
+                codes[here[digit]] = scattered[i]
+                here[digit] += 1
+
+
+# ---------------------------------------------------------------------------------------------------- ordering further
+
+
+def order_further(codes: Flat, start: Indices, stop: Indices, n_before: int, *, wholly: bool = False) -> None:
+    """Order ranges of codes, the first `n_before` bits of each equal, by the next digit, in place.
+
+    `wholly`: few codes that agree in those, too, are sorted.
+    """
+    n_bits = min(digit_bits(len(codes)), WORD_BITS - n_before)
+    sizes = stop - start
+    for i in np.flatnonzero(sizes > _LARGEST_RANGE):
+        here = codes[start[i] : stop[i]]
+        if (here == here[0]).all():  # one cell of many rows
+            continue
+        ordered, n_ordered = RadixBuckets.of(here[:, None], n_before).concatenated(here[:, None])
+        if wholly:
+            sort_rest(ordered, n_ordered)
+    chosen = np.flatnonzero((sizes > 1) & (sizes <= _LARGEST_RANGE))
+    start, stop = start[chosen], stop[chosen]
+
+    cuts = _cuts(np.concatenate([[0], np.cumsum(stop - start)]))
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        shares = [
+            pool.submit(_order_ranges, codes, start[low:high], stop[low:high], n_before, n_bits, wholly)
+            for low, high in cuts
+        ]
+        for share in progress(shares, "putting rows in order", unit="part"):
+            share.result()
+
+
+@compiled
+def _order_ranges(codes: Flat, start: Indices, stop: Indices, n_before: int, n_bits: int, wholly: bool) -> None:
+    """Order every range by the `n_bits` bits that follow the first `n_before`, or, if it is short, altogether."""
+    shift, mask = np.uint64(min(63, 64 - n_before - n_bits)), np.uint64((1 << n_bits) - 1)
+    heads = np.empty(1 << n_bits, dtype=np.int64)
+    spare = np.empty((stop - start).max() if start.size else 0, dtype=np.uint64)
+    for at in range(start.size):
+        low, high = start[at], stop[at]
+        if high - low <= _FEW:
+            _insertion_sort(codes[low:high])
+            continue
+        heads[:] = 0
+        for i in range(low, high):
+            heads[np.int64(codes[i] >> shift & mask)] += 1
+        place = np.int64(0)
+        for k in range(1 << n_bits):
+            heads[k], place = place, place + heads[k]
+        for i in range(low, high):
+            digit = np.int64(codes[i] >> shift & mask)
+            spare[heads[digit]] = codes[i]
+            heads[digit] += 1
+        codes[low:high] = spare[: high - low]
+        if wholly:
+            first = low
+            for k in range(1 << n_bits):
+                if 1 < low + heads[k] - first <= _FEW:
+                    _insertion_sort(codes[first : low + heads[k]])
+                first = low + heads[k]
+
+
+@compiled
+def _insertion_sort(codes: Flat) -> None:
+    for i in range(1, codes.size):
+        code = codes[i]
+        place = i
+        while place > 0 and codes[place - 1] > code:
+            codes[place] = codes[place - 1]
+            place -= 1
+        codes[place] = code
+
+
+# --------------------------------------------------------------------------------------------------- all bits
+
+
+def sort_rest(codes: Codes, n_ordered: int, n_bits: int | None = None) -> Codes:
+    """Codes that are in order of their first bits, in order of all bits; those of one word in place."""
+    n_bits = WORD_BITS * codes.shape[1] if n_bits is None else n_bits
+    least = 2
+    while n_ordered < n_bits:
+        flat = codes[:, 0]
+        ranges = np.empty((_equal_ranges(flat, n_ordered, least, np.empty((0, 2), dtype=np.int64)), 2), dtype=np.int64)
+        _equal_ranges(flat, n_ordered, least, ranges)
+        order_further(flat, ranges[:, 0], ranges[:, 1], n_ordered, wholly=True)
+        n_ordered += digit_bits(len(codes))
+        least = _FEW + 1
+    return codes
+
+
+@compiled
+def _equal_ranges(codes: Flat, n_bits: int, least: int, found: Indices) -> int:
+    """How many ranges of at least so many codes agree in their first bits; writes them down where there is room."""
+    shift = np.uint64(64 - n_bits)
+    n_ranges, first = 0, 0
+    for i in range(1, codes.size + 1):
+        if i == codes.size or codes[i] >> shift != codes[first] >> shift:
+            if i - first >= least:
+                if n_ranges < found.shape[0]:
+                    found[n_ranges, 0], found[n_ranges, 1] = first, i
+                n_ranges += 1
+            first = i
+    return n_ranges

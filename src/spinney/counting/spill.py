@@ -1,0 +1,187 @@
+"""Counts of cells that do not fit into memory: sorted runs in temporary files, merged into one that is mapped.
+
+The files have no name, so whatever happens (an error, Ctrl-C, a killed process) nothing stays behind. They lie in the
+folder for temporary files (TMPDIR), belong to this process alone, and hold cell codes: as private as the table.
+A mapped file takes no memory that others want: the system drops its pages when it needs them.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager
+from typing import IO, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.counting.counts import CellCounts
+from spinney.counting.merging import Counts, first_above, merge_counted
+from spinney.errors import FileError, ParameterError
+from spinney.redacted import redacted
+from spinney.schema.lattice import Lattice
+from spinney.schema.zorder import Codes
+
+MEMORY_LIMIT = "SPINNEY_MEMORY_LIMIT"
+_DEFAULT_LIMIT = 2 << 30
+_SMALLEST_LIMIT = 1 << 20
+_UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_UNITS |= {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}
+
+Counted = tuple[Codes, Counts]
+
+
+def memory_limit() -> int:
+    """Bytes that counted cells may take: `SPINNEY_MEMORY_LIMIT`, such as "500MB" or "8GiB"; 2 GiB unless told."""
+    text = os.environ.get(MEMORY_LIMIT, "").strip()
+    if not text:
+        return _DEFAULT_LIMIT
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]*)", text, flags=re.IGNORECASE)
+    if found is None or found[2].upper() not in _UNITS:
+        raise ParameterError(f"{MEMORY_LIMIT}={text!r} is not an amount of memory; write for example 500MB or 8GiB")
+    limit = int(float(found[1]) * _UNITS[found[2].upper()])
+    if limit < _SMALLEST_LIMIT:
+        raise ParameterError(f"{MEMORY_LIMIT}={text!r} is too little to count cells; give at least 1MiB")
+    return limit
+
+
+class SpilledRuns:
+    """Sorted runs, one after the other, in one file without a name."""
+
+    def __init__(self, n_words: int, count_type: np.dtype[Any]) -> None:
+        self._n_words, self.count_type = n_words, count_type
+        self._starts: list[int] = []  # in the file: codes, then counts, up to a multiple of 8 bytes
+        self._lengths: list[int] = []
+        self._n_bytes = 0
+        with _spilling():
+            self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  # closed by `close`
+
+    def __len__(self) -> int:
+        return len(self._lengths)
+
+    def __repr__(self) -> str:
+        return "SpilledRuns(sensitive)"
+
+    def add(self, codes: Codes, counts: Counts) -> None:
+        """Write a run."""
+        counts = counts.astype(self.count_type, copy=False)
+        rest = np.zeros(-counts.nbytes % 8, dtype=np.uint8)
+        with _spilling():
+            for array in (codes, counts, rest):
+                _write(self._file, array)
+        self._starts.append(self._n_bytes)
+        self._lengths.append(len(counts))
+        self._n_bytes += codes.nbytes + counts.nbytes + rest.nbytes
+
+    def blocks(self, n_cells: int) -> list[Iterator[Counted]]:
+        """The cells of every run again, so many at a time."""
+        with _spilling():
+            whole = np.memmap(self._file, dtype=np.uint8, mode="r", shape=(self._n_bytes,))
+        return [
+            self._blocks(whole, start, length, n_cells)
+            for start, length in zip(self._starts, self._lengths, strict=True)
+        ]
+
+    def _blocks(self, whole: NDArray[np.uint8], start: int, length: int, n_cells: int) -> Iterator[Counted]:
+        middle = start + 8 * self._n_words * length
+        codes = whole[start:middle].view(np.uint64).reshape(length, self._n_words)
+        counts = whole[middle : middle + self.count_type.itemsize * length].view(self.count_type)
+        for first in range(0, length, n_cells):
+            yield codes[first : first + n_cells].copy(), counts[first : first + n_cells].copy()
+
+    def close(self) -> None:
+        """Give the space back, once no block is left to read."""
+        self._file.close()
+
+
+class _MergedRun:
+    """One run that is written block by block, in two files without a name, and mapped in the end."""
+
+    def __init__(self, n_words: int, count_type: np.dtype[Any]) -> None:
+        self._n_words, self._count_type = n_words, count_type
+        self._length = 0
+        with _spilling():
+            self._codes_file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  # closed by `close`
+            self._counts_file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
+
+    def append(self, codes: Codes, counts: Counts) -> None:
+        """Write cells that come after all those written before."""
+        with _spilling():
+            _write(self._codes_file, codes)
+            _write(self._counts_file, counts.astype(self._count_type, copy=False))
+        self._length += len(codes)
+
+    def mapped(self) -> Counted:
+        """All cells as arrays that are read from the files when they are looked at."""
+        if not self._length:
+            return np.empty((0, self._n_words), np.uint64), np.empty(0, self._count_type)
+        with _spilling():
+            codes = np.memmap(self._codes_file, dtype=np.uint64, mode="r+", shape=(self._length, self._n_words))
+            counts = np.memmap(self._counts_file, dtype=self._count_type, mode="r+", shape=(self._length,))
+        return np.asarray(codes), np.asarray(counts)
+
+    def close(self) -> None:
+        """Give the space back, once no mapped array is left."""
+        self._codes_file.close()
+        self._counts_file.close()
+
+
+def _spilling() -> AbstractContextManager[None]:
+    """Errors of the disk as ours."""
+    return redacted(
+        lambda err: (
+            FileError(
+                f"cells that do not fit into memory cannot be put into the temporary folder {tempfile.gettempdir()!r}: "
+                f"{err.strerror or type(err).__name__}; set {MEMORY_LIMIT} to more memory, or TMPDIR to a folder with "
+                "more room"
+            )
+            if isinstance(err, OSError)
+            else None
+        )
+    )
+
+
+def _write(file: IO[bytes], array: NDArray[Any]) -> None:
+    left = np.ascontiguousarray(array).reshape(-1).view(np.uint8).data
+    while left:
+        left = left[file.write(left) :]
+
+
+def merge_runs(lattice: Lattice, runs: SpilledRuns, *, n_bytes: int) -> CellCounts:
+    """All runs as one, in mapped files; holds about three times `n_bytes` while it merges."""
+    n_cells = max(1, n_bytes // (8 * lattice.n_words + 8) // len(runs))
+    whole = _MergedRun(lattice.n_words, runs.count_type)
+    try:
+        for codes, counts in _merged_blocks(runs.blocks(n_cells)):
+            whole.append(codes, counts)
+        return CellCounts(lattice, *whole.mapped())
+    finally:
+        whole.close()
+
+
+def _merged_blocks(readers: Sequence[Iterator[Counted]]) -> Iterator[Counted]:
+    """Cells in order. Up to the smallest last code of all blocks at hand, nothing is still to be read."""
+    heads = [next(reader, None) for reader in readers]
+    while any(head is not None for head in heads):
+        present = [head for head in heads if head is not None]
+        bound = min((head[0][-1] for head in present), key=lambda code: tuple(code.tolist()))
+        pieces = []
+        for index, head in enumerate(heads):
+            if head is None:
+                continue
+            codes, counts = head
+            cut = first_above(codes, bound)
+            if cut:
+                pieces.append((codes[:cut], counts[:cut]))
+            heads[index] = (codes[cut:], counts[cut:]) if cut < len(codes) else next(readers[index], None)
+        yield _merge_all(pieces)
+
+
+def _merge_all(pieces: list[Counted]) -> Counted:
+    """Neighbours two by two, until one is left."""
+    while len(pieces) > 1:
+        pairs = [pieces[i : i + 2] for i in range(0, len(pieces), 2)]
+        pieces = [merge_counted(*pair[0], *pair[1]) if len(pair) == 2 else pair[0] for pair in pairs]
+    return pieces[0]

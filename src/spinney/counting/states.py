@@ -1,0 +1,197 @@
+"""Rows as states: each column cut into a few numbered states, and exact tables of how often they meet. SENSITIVE.
+
+A forest looks at a table column by column, then at a few columns together. `StateRows` holds one small number for every
+row and column; it answers with exact counts, which only functions that have charged a ledger may ask for.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.compiled import compiled
+from spinney.counting.cells import AxisCells, PhysicalRows
+from spinney.errors import InputError
+from spinney.progress import progress
+from spinney.schema.lattice import Axis
+
+Clique = tuple[int, ...]
+States = NDArray[np.uint8] | NDArray[np.uint16]
+
+_BLOCK = 1 << 15
+# Up to this many cells, a table from cell to state is looked up; beyond, the leaf is searched for.
+_LOOKUP_CELLS = 1 << 21
+# A gap between two tables is counted in these parts of a row, so that it is a whole number.
+GAP_STEPS = 1 << 10
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Cut:
+    """How a column is cut into states: cells from `first[k]` up to the next belong to state `states[k]`. Public."""
+
+    axis: Axis
+    first: NDArray[np.int64]  # ascending, from the axis's first cell on
+    states: NDArray[np.int64]
+
+    @property
+    def n_states(self) -> int:
+        return int(self.states.max()) + 1
+
+
+class StateRows:
+    """The states of all rows (n_columns, n_rows) under public cuts."""
+
+    __slots__ = ("n_rows", "sizes", "true_states")
+
+    def __init__(self, true_states: States, sizes: tuple[int, ...]) -> None:
+        self.true_states = true_states
+        self.sizes = sizes
+        self.n_rows = true_states.shape[1]
+
+    def __repr__(self) -> str:
+        return "StateRows(sensitive)"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("StateRows holds private rows and is never pickled")
+
+    def true_table(self, clique: Clique) -> NDArray[np.int64]:
+        """How many rows have each combination of states of a few columns."""
+        shape = tuple(self.sizes[column] for column in clique)
+        codes = np.zeros(self.n_rows, dtype=np.int64)
+        for column in clique:
+            codes *= self.sizes[column]
+            codes += self.true_states[column]
+        return np.bincount(codes, minlength=int(np.prod(shape))).reshape(shape).astype(np.int64)
+
+    def true_gaps(
+        self, pairs: NDArray[np.int64], shares: Sequence[NDArray[np.float64]], by: int | None = None
+    ) -> NDArray[np.int64]:
+        """How far each pair of columns is from independence, given column `by` if there is one.
+
+        sum over i, j, t of |n_ijt - e_ijt|, e_ijt = n_t P(i|t) P(j|t), in steps of 1 / GAP_STEPS, where `shares[c][t]`
+        holds P(state of c | t) of column c, and the last of `shares` the n_t; less the sum that independent columns
+        would show by chance, or pairs of many states would always seem far. One row more or less changes a gap
+        by GAP_STEPS at most, another row in its place by twice that.
+        """
+        if by is None:
+            classes, n_classes = np.zeros(self.n_rows, dtype=self.true_states.dtype), 1
+        else:
+            classes, n_classes = self.true_states[by], self.sizes[by]
+        width = max(self.sizes)
+        padded = np.zeros((len(shares) - 1, n_classes, width))
+        for column, share in enumerate(shares[:-1]):
+            padded[column, :, : share.shape[1]] = share
+        gaps = np.empty(len(pairs), dtype=np.int64)
+        n_threads = os.cpu_count() or 1
+        parts = np.array_split(np.arange(len(pairs)), max(1, min(len(pairs), 8 * n_threads)))
+        with ThreadPoolExecutor(n_threads) as pool:
+            futures = [
+                pool.submit(
+                    lambda part: gaps.__setitem__(
+                        part, _gaps(self.true_states, pairs[part], classes, padded, shares[-1], width)
+                    ),
+                    part,
+                )
+                for part in parts
+            ]
+            for future in progress(futures, "comparing columns", unit="part"):
+                future.result()
+        return gaps
+
+
+def states_array(cuts: Sequence[Cut], n_rows: int) -> StateRows:
+    """Room for the states of so many rows."""
+    sizes = tuple(cut.n_states for cut in cuts)
+    dtype: Any = np.uint8 if max(sizes) <= 256 else np.uint16
+    return StateRows(np.empty((len(cuts), n_rows), dtype=dtype), sizes)
+
+
+def state_rows(table: PhysicalRows, cuts: Sequence[Cut]) -> StateRows:
+    """The states of all rows, or an InputError that names the first unreadable column."""
+    rows = states_array(cuts, table.n_rows)
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        futures = [pool.submit(_fill, table, cut, row) for cut, row in zip(cuts, rows.true_states, strict=True)]
+        for future in progress(futures, "reading columns", unit="column"):
+            future.result()
+    return rows
+
+
+def fill_states(table: PhysicalRows, cuts: Sequence[Cut], states: States) -> None:
+    """Write the states of all rows of a table (n_columns, n_rows)."""
+    for cut, row in zip(cuts, states, strict=True):
+        _fill(table, cut, row)
+
+
+def _fill(table: PhysicalRows, cut: Cut, row: States) -> None:
+    """One column of states."""
+    column = AxisCells(table.physical(cut.axis.name), cut.axis)
+    cells = np.empty(_BLOCK, dtype=np.int64)
+    lookup = None
+    if 1 << cut.axis.bits <= _LOOKUP_CELLS:
+        ends = np.append(cut.first[1:], 1 << cut.axis.bits)
+        lookup = np.repeat(cut.states, ends - cut.first).astype(row.dtype)
+    for start in range(0, len(row), _BLOCK):
+        stop = min(start + _BLOCK, len(row))
+        here = cells[: stop - start]
+        if column.fill(start, stop, here):
+            raise InputError(f"column {cut.axis.name!r} holds a missing or non-finite value")
+        if lookup is not None:
+            row[start:stop] = lookup[here]
+        else:
+            row[start:stop] = cut.states[np.searchsorted(cut.first, here, side="right") - 1]
+
+
+def true_distances(
+    rows: StateRows, cliques: Sequence[Clique], expected: Sequence[NDArray[np.float64]]
+) -> NDArray[np.int64]:
+    """How far the tables of cliques are from public ones that a model expects, sum |n_cell - e_cell|. SENSITIVE.
+
+    In steps of 1 / GAP_STEPS. One row more or less changes it by GAP_STEPS at most, another row in its place by twice
+    that.
+    """
+
+    def distance(clique: Clique, table: NDArray[np.float64]) -> int:
+        return int(np.abs(GAP_STEPS * rows.true_table(clique) - np.rint(GAP_STEPS * table).astype(np.int64)).sum())
+
+    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        return np.fromiter(pool.map(distance, cliques, expected), dtype=np.int64, count=len(cliques))
+
+
+@compiled
+def _gaps(
+    states: States,
+    pairs: NDArray[np.int64],
+    classes: NDArray[Any],
+    shares: NDArray[np.float64],
+    totals: NDArray[np.float64],
+    width: int,
+) -> NDArray[np.int64]:
+    n_classes = totals.size
+    gaps = np.zeros(len(pairs), dtype=np.int64)
+    table = np.empty(n_classes * width * width, dtype=np.int64)
+    for k in range(len(pairs)):
+        i, j = pairs[k]
+        by_chance = 0.0
+        table[:] = 0
+        first, second = states[i], states[j]
+        if n_classes == 1:
+            for row in range(first.size):
+                table[np.int64(first[row]) * width + second[row]] += 1
+        else:
+            for row in range(first.size):
+                table[(np.int64(classes[row]) * width + first[row]) * width + second[row]] += 1
+        for t in range(n_classes):
+            for a in range(width):
+                for b in range(width):
+                    expected = totals[t] * shares[i, t, a] * shares[j, t, b]
+                    by_chance += min(np.sqrt(2 / np.pi * expected), 2 * expected)
+                    step = np.int64(np.rint(GAP_STEPS * expected))
+                    gaps[k] += abs(GAP_STEPS * table[(t * width + a) * width + b] - step)
+        gaps[k] -= np.int64(np.rint(GAP_STEPS * by_chance))
+    return gaps

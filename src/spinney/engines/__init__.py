@@ -1,1 +1,0 @@
-"""Engines count: rows become CellCounts here and nowhere else. An engine sees no epsilon and cannot add noise."""

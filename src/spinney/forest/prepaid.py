@@ -1,0 +1,88 @@
+"""PrepaidMechanisms: what a plan has paid for, handed out once and no more. The only way to noise in this room.
+
+Making one charges the ledger for the whole plan, before any count is read. After that every table, tree shape and
+choice is taken out of it; what is not in it cannot be had. A forest with a target opens two: one for the sizes of the
+target's classes, and one for all the rest, whose plan depends on them. Proof: `prepaid.proof.md`, and for the parts
+together `privacy/composition.proof.md`.
+"""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import NoReturn
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.counting.counts import CellCounts
+from spinney.errors import BudgetError
+from spinney.forest.plan import ForestPlan, TableNoise
+from spinney.privacy.entropy import Entropy, brand_unless_system
+from spinney.privacy.ledger import Ledger
+from spinney.privacy.noise.discrete import add_noise, within_range
+from spinney.privacy.noise.gaussian import discrete_gaussian
+from spinney.privacy.noise.selection import choose
+from spinney.tree.moments import Leaves, grow_leaves
+from spinney.tree.plan import SplitPlan
+
+Counts = NDArray[np.int64]
+
+
+class PrepaidMechanisms:
+    """The noise of one fit. Every method uses up a part of the plan that was paid for when this object was made."""
+
+    def __init__(self, plan: ForestPlan, ledger: Ledger, entropy: Entropy) -> None:
+        ledger.charge(*plan.charges)  # charge before touch
+        brand_unless_system(ledger, entropy, "forest")
+        self.plan = plan
+        self._entropy = entropy
+        self._left = {stage: noise.times for stage, noise in plan.tables.items()}
+        self._left["trees"] = 0 if plan.trees is None else plan.trees.times
+        self._left["selection"] = 0 if plan.choices is None else plan.choices.times
+
+    def noisy_counts(self, true_counts: Counts, stage: str) -> Counts:
+        """One table with noise. The counts are of a partition: every row is counted in one of them, and in one only."""
+        self._take(stage)
+        noise: TableNoise = self.plan.tables[stage]
+        if noise.rate is not None:
+            return add_noise(true_counts, noise.rate, self._entropy)
+        assert noise.variance is not None
+        return within_range(true_counts + discrete_gaussian(noise.variance).draw(true_counts.size, self._entropy))
+
+    def leaves(self, counts: CellCounts, *, fixed_depth: int, cutoff: int) -> Leaves:
+        """The leaves of one column's tree: the shape is public, their true counts are not."""
+        self._take("trees")
+        noise = self.plan.trees
+        depth = counts.lattice.depth
+        if noise is None or depth - fixed_depth > noise.levels:
+            raise BudgetError(f"a tree of {depth - fixed_depth} levels is deeper than what was paid for")
+        plan = SplitPlan(
+            "privtree",
+            self.plan.unit,
+            fixed_depth=fixed_depth,
+            max_depth=depth,
+            count_epsilon=Fraction(1),  # no count of this plan is released
+            threshold=1,
+            decision_epsilon=Fraction(0),
+            decision_rate=noise.rate,
+            cutoff=cutoff,
+            decay=noise.decay,
+        )
+        return grow_leaves(counts, plan, self._entropy)
+
+    def choice(self, true_scores: Counts, *, sensitivity: int) -> int:
+        """The place of a high score, by the exponential mechanism: scores change by `sensitivity` at most."""
+        self._take("selection")
+        assert self.plan.choices is not None
+        return choose(true_scores, self.plan.choices.epsilon / (2 * sensitivity), self._entropy)
+
+    def _take(self, stage: str) -> None:
+        if self._left.get(stage, 0) < 1:
+            raise BudgetError(f"the plan paid for no more of {stage!r}")
+        self._left[stage] -= 1
+
+    def __repr__(self) -> str:
+        return f"PrepaidMechanisms({self._left})"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("prepaid mechanisms are used where they were paid for")

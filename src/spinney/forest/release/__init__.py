@@ -1,0 +1,1 @@
+"""From a released forest to rows, conditions and explanations. PUBLIC."""

@@ -1,0 +1,117 @@
+"""Where a budget went: the stages that a release paid for, each with its share of the whole and its noise.
+
+Shares of pure charges are shares of epsilon. What was paid for together has no epsilons of its own; there a stage's
+share is of the squared Gaussian means, which add up:
+
+    tables        times * factor / variance
+    choices       times * mu^2,  mu of `composition.selection_mean`
+    tree shapes   times * factor * 1.65 rate^2, about what a Gaussian of the same loss has
+
+`factor` is how many counts of a table a person changes: 2 under replace-one, 1 under add-remove.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from spinney.privacy.budget import Unit
+from spinney.privacy.composition import selection_mean
+from spinney.privacy.ledger import Charge, ComposedRelease, DiscreteLaplaceCounts, Event, Selection, SplitDecisions
+from spinney.privacy.parts import TREE_COST, GaussianTables, Part, Selections, TreeShapes
+
+_TABLES = ("classes", "one-way", "pairs", "cliques")
+_BOUNDS = "bounds"
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One stage of a release: how often it measured, its share of the budget, and its noise in words.
+
+    `noise_std` is the standard deviation of the noise on a count, None where no count is released.
+    """
+
+    name: str
+    times: int
+    share: float
+    noise_std: float | None
+    noise: str
+
+
+def stages(events: Sequence[Event], unit: Unit) -> tuple[Stage, ...]:
+    """The stages of all charges, in the order in which they were paid for; shares of what was measured add up to 1."""
+    charges = [event for event in events if isinstance(event, Charge)]
+    whole = sum((charge.epsilon for charge in charges), Fraction(0))
+    found: list[Stage] = []
+    for charge in charges:
+        share = float(charge.epsilon / whole)
+        if isinstance(charge, ComposedRelease):
+            costs = [_squared_mean(part, unit) for part in charge.parts]
+            found += [
+                _stage_of_part(part, share * cost / sum(costs)) for part, cost in zip(charge.parts, costs, strict=True)
+            ]
+        else:
+            found.append(_stage_of_charge(charge, share, unit))
+    return tuple(_bounds_together(found))
+
+
+def _bounds_together(found: Sequence[Stage]) -> list[Stage]:
+    """Bounds are paid for column by column, all alike; here they are one stage."""
+    bounds = [stage for stage in found if stage.name == _BOUNDS]
+    together = [replace(bounds[0], times=len(bounds), share=sum(stage.share for stage in bounds))] if bounds else []
+    return [*together, *(stage for stage in found if stage.name != _BOUNDS)]
+
+
+def _squared_mean(part: Part, unit: Unit) -> float:
+    if isinstance(part, GaussianTables):
+        return part.times * unit.factor / float(part.variance)
+    if isinstance(part, Selections):
+        return part.times * selection_mean(part.epsilon) ** 2
+    return part.times * unit.factor * TREE_COST * float(part.rate) ** 2
+
+
+def _stage_of_part(part: Part, share: float) -> Stage:
+    if isinstance(part, GaussianTables):
+        noise_std = math.sqrt(part.variance)
+        return Stage(part.note, part.times, share, noise_std, f"discrete Gaussian, deviation {noise_std:,.1f}")
+    if isinstance(part, TreeShapes):
+        return Stage(part.note, part.times, share, None, _decisions(part.rate))
+    return Stage(part.note, part.times, share, None, _choices(part.epsilon))
+
+
+def _stage_of_charge(charge: Charge, share: float, unit: Unit) -> Stage:
+    if isinstance(charge, SplitDecisions):
+        return Stage("trees", number_in(charge.note), share, None, _decisions(charge.rate))
+    if isinstance(charge, Selection):
+        times = number_in(charge.note)
+        return Stage("selection", times, share, None, _choices(charge.epsilon / times))
+    if isinstance(charge, DiscreteLaplaceCounts):
+        name = charge.note.partition(":")[0]
+        noise_std = _laplace_deviation(float(charge.epsilon / charge.sensitivity))
+        noise = f"discrete Laplace, deviation {noise_std:,.1f}"
+        if name in _TABLES:
+            return Stage(name, charge.sensitivity // unit.factor, share, noise_std, noise)
+        return Stage(_BOUNDS if name.startswith(f"{_BOUNDS} of ") else name, 1, share, noise_std, noise)
+    return Stage(charge.note, 1, share, None, type(charge).__name__)
+
+
+def _decisions(rate: Fraction) -> str:
+    return f"decisions of scale {float(1 / rate):,.1f}"
+
+
+def _choices(epsilon: Fraction) -> str:
+    return f"exponential mechanism, range {float(epsilon):.3g} each"
+
+
+def number_in(note: str) -> int:
+    """How many trees or choices a pure charge was for, which its note says; 1 where it does not."""
+    found = re.search(r"\d{1,9}", note)
+    return max(1, int(found.group())) if found else 1
+
+
+def _laplace_deviation(rate: float) -> float:
+    """Standard deviation of P(k) proportional to exp(-rate |k|): sqrt(2a) / (1 - a) with a = exp(-rate)."""
+    return math.sqrt(2) * math.exp(-rate / 2) / -math.expm1(-rate)

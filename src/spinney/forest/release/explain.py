@@ -1,0 +1,238 @@
+"""Explanation: what a forest knows of a table and what it paid for that, from released numbers only.
+
+Everything here is post-processing: columns and their leaves, the columns that were counted together and how strongly
+the model says they depend on each other, the structure in words, and where the budget went. It costs nothing and may
+be published with the release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from spinney.errors import ParameterError
+from spinney.forest.release.budget_report import Stage, stages
+from spinney.forest.release.column_model import ColumnModel, Floats
+from spinney.forest.release.leaf_bounds import leaf_ends
+from spinney.forest.release.model import ForestRelease
+from spinney.forest.release.strength import strength
+from spinney.privacy.budget import Unit
+from spinney.release.card import Card
+from spinney.release.model import Release
+from spinney.suggest import did_you_mean, listed
+
+# Why columns were counted together.
+REASONS = {
+    "target": "with the target",
+    "rule": "named by a rule",
+    "chosen": "chosen",
+    "round": "chosen in a round",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedColumn:
+    """A column as it was released. Identifiers are made afresh and have neither leaves nor states."""
+
+    name: str
+    type: str
+    n_leaves: int
+    n_states: int
+    null_share: float | None  # None where the column is never null
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainedClique:
+    """Columns that were counted together, and how strongly they depend on each other, given the target or nothing."""
+
+    columns: tuple[str, ...]
+    given: str | None
+    distance: float
+    bits: float
+    reason: str  # a key of REASONS
+
+    @property
+    def label(self) -> str:
+        """The columns in words."""
+        return " and ".join(self.columns) + ("" if self.given is None else f" given {self.given}")
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Explanation:
+    """What a forest knows and what that cost. `print` is meant to be read, `to_dict` to be parsed."""
+
+    card: Card
+    structure: str
+    meaning: str
+    target: str | None
+    n_rows: int  # the public number of rows, or a noisy one
+    columns: tuple[ExplainedColumn, ...]
+    cliques: tuple[ExplainedClique, ...]  # the strongest first
+    stages: tuple[Stage, ...]
+    _leaves: Mapping[str, tuple[ColumnModel, Floats]] = field(repr=False)  # with the rows expected in each leaf
+
+    def bins(self, name: str) -> list[dict[str, Any]]:
+        """The leaves of a column, null last: `low`, `high`, `is_null`, `state` and the `rows` expected there.
+
+        Reals lie in low <= value < high, without the step of a `multiple_of`; of all else, both ends are included. Null
+        has no ends. A rule that one column is at most another may still move rows up as they are drawn.
+        """
+        if name not in self._leaves:
+            raise ParameterError(
+                f"{name!r} is not a column that the forest learnt; take one of {listed(self._leaves)}"
+                f"{did_you_mean(name, self._leaves)}"
+            )
+        model, rows = self._leaves[name]
+        return [
+            {"low": low, "high": high, "is_null": bool(is_null), "state": int(state), "rows": float(expected)}
+            for (low, high), is_null, state, expected in zip(
+                leaf_ends(model, self.card.schema[name]), model.is_null, model.states, rows, strict=True
+            )
+        ]
+
+    def to_dict(self) -> dict[str, Any]:
+        """The explanation as JSON-ready data, without bins."""
+        return {
+            "guarantee": self.card.guarantee,
+            "warnings": self.card.to_dict()["warnings"],
+            "cautions": self.card.cautions,
+            "structure": self.structure,
+            "meaning": self.meaning,
+            "target": self.target,
+            "n_rows": self.n_rows,
+            "stages": [asdict(stage) for stage in self.stages],
+            "columns": [asdict(column) for column in self.columns],
+            "cliques": [asdict(clique) | {"columns": list(clique.columns)} for clique in self.cliques],
+        }
+
+    def __str__(self) -> str:
+        from spinney.forest.release.explain_page import page
+
+        return page(self)
+
+
+def explain(release: Release) -> Explanation:
+    """Explain a forest; a ParameterError for a release of any other kind."""
+    if not isinstance(release, ForestRelease):
+        raise ParameterError(
+            f"the release holds {release.card.contents}, not a forest; its card says all there is to explain"
+        )
+    card = release.card
+    target = card.parameters.get("target")
+    structure = str(card.plan.get("structure", "unknown"))
+    spent = stages(card.events, Unit.parse(card.unit))
+    total = card.n_rows if card.n_rows is not None else release.noisy_total
+    leaves = _leaves(release, total)
+    return Explanation(
+        card=card,
+        structure=structure,
+        meaning=_meaning(structure, target, card, spent),
+        target=target,
+        n_rows=total,
+        columns=tuple(_columns(release, leaves, total)),
+        cliques=tuple(_cliques(release, structure, target)),
+        stages=spent,
+        _leaves=leaves,
+    )
+
+
+# ------------------------------------------------------------------------------------------------- columns, cliques
+
+
+def _leaves(release: ForestRelease, total: int) -> dict[str, tuple[ColumnModel, Floats]]:
+    """Every column's leaves and the rows expected in them, under the rules."""
+    columns, model = release.under_rules()
+    laws = model.marginals((place,) for place in range(len(columns)))
+    return {
+        name: (release.columns[name], total * law[column.states] * column.inside())
+        for (name, column), law in zip(columns.items(), laws, strict=True)
+    }
+
+
+def _columns(
+    release: ForestRelease, leaves: Mapping[str, tuple[ColumnModel, Floats]], total: int
+) -> list[ExplainedColumn]:
+    found = []
+    for name, column in release.schema.items():
+        n_leaves, n_states, null_share = 0, 0, None
+        if name in leaves:
+            model, rows = leaves[name]
+            n_leaves, n_states = len(model.states), model.n_states
+            if column.nullable:
+                null_share = float(rows[model.is_null].sum() / total) if total else 0.0
+        found.append(ExplainedColumn(name, column.type_name, n_leaves, n_states, null_share))
+    return found
+
+
+def _cliques(release: ForestRelease, structure: str, target: str | None) -> list[ExplainedClique]:
+    """What was looked at, once each, the strongest first; of equal strength, in the order of measurement."""
+    places = {name: place for place, name in enumerate(release.columns)}
+    looked_at = list(dict.fromkeys(release.looked_at))
+    laws = release.model.marginals([places[name] for name in names] for names in looked_at)
+    ruled = {frozenset(rule.columns) for rule in release.schema.rules}
+    found = []
+    for names, law in zip(looked_at, laws, strict=True):
+        given = target if target in names and len(names) > 2 else None
+        free = tuple(name for name in names if name != given)
+        how = strength(law, None if given is None else names.index(given))
+        if given is None and target in names:
+            reason = "target"
+        elif structure == "rounds":
+            reason = "round"
+        else:
+            reason = "rule" if frozenset(free) in ruled else "chosen"
+        found.append(ExplainedClique(free, given, how.distance, how.bits, reason))
+    return sorted(found, key=lambda clique: -clique.distance)
+
+
+# --------------------------------------------------------------------------------------------------------- structure
+
+
+def _meaning(structure: str, target: str | None, card: Card, spent: tuple[Stage, ...]) -> str:
+    """What was chosen to be counted, and why not more."""
+    n_measured = sum(stage.times for stage in spent if stage.name in ("classes", "one-way"))
+    if n_measured == 0 and structure != "uniform":
+        return "Every column has one possible value, so there was nothing to measure."
+    has_pairs = any(stage.name == "pairs" for stage in spent)
+    sentences = [_said(structure, target if has_pairs else None, n_measured)]
+    if card.parameters.get("quality") == "high" and structure in ("tree", "target") and n_measured > 2:
+        sentences.append('quality="high" was asked for, and the noise was too large for it.')
+    if card.schema.rules:
+        n_rules = len(card.schema.rules)
+        sentences.append(f"Every row obeys the schema's {'rule' if n_rules == 1 else f'{n_rules} rules'}, at no cost.")
+    return " ".join(sentences)
+
+
+def _said(structure: str, target: str | None, n_measured: int) -> str:
+    if structure == "tree" and target is None:
+        return (
+            "Columns were counted in pairs that form a tree, chosen one by one where two columns depend on each other "
+            "most. All other dependence goes along the branches of the tree."
+        )
+    if structure == "tree":
+        return (
+            f"Every column was counted with the target, {target}. Then pairs of columns that depend on each other "
+            "most, beyond what the target explains, were counted together with it; the pairs form a tree."
+        )
+    if structure == "target":
+        more = " The noise was too large to look at more." if n_measured > 2 else ""
+        return (
+            f"Every column was counted with the target, {target}, and with no other: given the target, columns are "
+            f"independent (naive Bayes).{more}"
+        )
+    if structure == "rounds":
+        first = "" if target is None else f"Every column was counted with the target, {target}. Then, round"
+        return (
+            f"{first or 'Round'} by round, the columns were counted together whose rows were furthest from the model "
+            "so far, and the model was fitted anew."
+        )
+    if structure == "independent":
+        more = "the noise was too large to count any together" if n_measured > 1 else "there is one to learn"
+        return f"Every column was counted on its own, and columns are independent: {more}."
+    if structure == "uniform":
+        return (
+            "The budget was too small: no count could be told from noise, so nothing was measured. Rows are even over "
+            "what the schema allows and say nothing about the table. Give a larger epsilon, more rows or fewer columns."
+        )
+    return f"The structure {structure!r} is not known to this Spinney."

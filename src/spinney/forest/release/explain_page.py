@@ -1,0 +1,116 @@
+"""An explanation as a page to read: at most a hundred characters wide, the strongest dependences only."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from textwrap import wrap
+from typing import TYPE_CHECKING
+
+from spinney.forest.release.explain import REASONS
+from spinney.shown import printable
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from spinney.forest.release.budget_report import Stage
+    from spinney.forest.release.explain import ExplainedClique, ExplainedColumn, Explanation
+
+WIDTH = 100
+_MOST_CLIQUES = 20
+_MOST_COLUMNS = 40
+_MEASURED = {"trees": "tree", "selection": "choice", "bounds": "column"}  # of a stage; of the others, tables
+
+
+def page(explanation: Explanation) -> str:
+    """The whole page."""
+    card = explanation.card
+    title = f"  structure   {explanation.structure}"
+    lines = [
+        line
+        for warning in card.to_dict()["warnings"]
+        for line in wrap(f"*** NOT PRIVATE *** {warning}", WIDTH, subsequent_indent=" " * 20)
+    ]
+    lines += [f"What the forest knows (by {card.synthesizer}, spinney {card.spinney_version})"]
+    lines += [line for line in card.essentials.splitlines() if not line.startswith("  structure")]
+    lines.append(title)
+    lines += wrap(explanation.meaning, WIDTH, initial_indent=" " * 14, subsequent_indent=" " * 14)
+    lines += ["", *_budget(explanation.stages)]
+    lines += ["", *_columns(explanation.columns)]
+    lines += ["", *_cliques(explanation.cliques)]
+    return "\n".join(printable(line).rstrip() for line in lines)
+
+
+def _budget(stages: Sequence[Stage]) -> list[str]:
+    if not stages:
+        return ["  nothing was measured, and nothing was spent"]
+    width = min(40, max(len(stage.name) for stage in stages))
+    return [
+        "  where the budget went",
+        *(
+            f"    {_cut(stage.name, width):<{width}}  {100 * stage.share:5.1f} %  {_measured(stage):>12}  {stage.noise}"
+            for stage in stages
+        ),
+    ]
+
+
+def _measured(stage: Stage) -> str:
+    return f"{stage.times:,} {_MEASURED.get(stage.name, 'table')}{'' if stage.times == 1 else 's'}"
+
+
+def _columns(columns: Sequence[ExplainedColumn]) -> list[str]:
+    shown = columns[:_MOST_COLUMNS]
+    width = min(WIDTH - 44, max(10, *(len(column.name) for column in shown)))
+    lines = [f"  {f'{len(columns)} columns':<{width + 2}}  {'type':<10}  {'leaves':>8}  {'states':>6}  {'null':>7}"]
+    for column in shown:
+        name = f"    {_cut(column.name, width):<{width}}  {column.type:<10}"
+        if not column.n_leaves:
+            lines.append(f"{name}  made afresh")
+            continue
+        null = "" if column.null_share is None else f"{100 * column.null_share:.1f} %"
+        lines.append(f"{name}  {column.n_leaves:>8,}  {column.n_states:>6,}  {null:>7}")
+    return [*lines, *_more(len(columns) - len(shown))]
+
+
+def _cliques(cliques: Sequence[ExplainedClique]) -> list[str]:
+    if not cliques:
+        return ["  no columns were counted together"]
+    shown = cliques[:_MOST_CLIQUES]
+    last = max(len(REASONS[clique.reason]) for clique in shown)
+    width = min(WIDTH - 4 - 2 * 3 - 8 - 5 - last, max(31, *(len(clique.label) for clique in shown)))
+    return [
+        f"  {'counted together, strongest first':<{width + 2}}  {'distance':>8}  {'bits':>5}  why",
+        *(
+            f"    {_label(clique, width):<{width}}  {clique.distance:8.3f}  {clique.bits:5.2f}  "
+            f"{REASONS[clique.reason]}"
+            for clique in shown
+        ),
+        *_more(len(cliques) - len(shown)),
+        *wrap(
+            "distance: the share of rows that would have to move for the columns to be independent; noise alone "
+            "shows some hundredths.",
+            WIDTH,
+            initial_indent="  ",
+            subsequent_indent="  ",
+        ),
+    ]
+
+
+def _label(clique: ExplainedClique, width: int) -> str:
+    """The columns in words; where they are too long, all names but short ones lose their ends."""
+    names = [*clique.columns] if clique.given is None else [*clique.columns, clique.given]
+    longest = max(map(len, names))
+    label = clique.label
+    while len(label) > width and longest > 8:
+        longest -= 1
+        cut = [_cut(name, longest) for name in names]
+        given = None if clique.given is None else cut.pop()
+        label = replace(clique, columns=tuple(cut), given=given).label
+    return _cut(label, width)
+
+
+def _more(n: int) -> list[str]:
+    return [f"    and {n:,} more"] if n > 0 else []
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"

@@ -1,0 +1,265 @@
+"""A release of a forest: columns with their leaves, and a model of how the columns' states go together.
+
+A row is drawn in three steps: states by the model, from the root of its tree outwards; a leaf inside each state; a
+value inside each leaf. Conditions enter the model before anything is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from spinney.columns import Category, Column, Identifier, Real
+from spinney.errors import ParameterError
+from spinney.forest.release.column_model import ColumnModel, Floats
+from spinney.forest.release.conditions import balanced, condition, plain
+from spinney.forest.release.restrict import Restriction
+from spinney.forest.release.rules import feasible, resample_above
+from spinney.forest.release.verification import verify_forest
+from spinney.graph.draw import draw_states
+from spinney.graph.model import GraphModel
+from spinney.progress import progress
+from spinney.release.arrow import FLOAT, from_arrow, lists, numbers, to_arrow
+from spinney.release.card import Card
+from spinney.release.entries import MOST_ROWS
+from spinney.release.model import Members, Release
+from spinney.schema.lattice import integer_bounds
+from spinney.schema.rules import AtMost, in_order
+from spinney.schema.table import Schema
+from spinney.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from spinney.forest.release.explain import Explanation
+
+
+# The columns of the two tables in a file.
+_LEAVES = {
+    "column": (pa.dictionary(pa.int32(), pa.string()), pa.string()),
+    **dict.fromkeys(("low", "length", "weights"), FLOAT),
+    "is_null": (pa.bool_(),),
+    "states": (pa.int32(),),
+}
+_CLIQUES = {"clique": (pa.list_(pa.int32()),), "potentials": (pa.list_(pa.float64()),)}
+_WIDEST = 32
+
+
+class Prepared(NamedTuple):
+    """What rows are drawn from: columns with the bounds of what is left of them, their leaves, and the model."""
+
+    schema: dict[str, Column]
+    columns: dict[str, ColumnModel]
+    model: GraphModel
+
+
+class ForestRelease(Release):
+    """Columns, a model over their states, and the card. Identifiers are not in it: they are made afresh."""
+
+    kind = "forest"
+    member_names = ("leaves.arrow", "model.arrow")
+    options = ("where", "balance")
+
+    def __init__(
+        self,
+        columns: Mapping[str, ColumnModel],
+        model: GraphModel,
+        card: Card,
+        *,
+        looked_at: tuple[tuple[str, ...], ...],
+        noisy_total: int,
+    ) -> None:
+        super().__init__(card)
+        self.columns = dict(columns)
+        self.model = model
+        self.looked_at = looked_at  # the columns that were counted together
+        self.noisy_total = noisy_total
+
+    # ------------------------------------------------------------------------------------------------- drawing
+
+    def _drawing(
+        self, *, where: Mapping[str, Any] | None = None, balance: Mapping[str, Any] | None = None
+    ) -> dict[str, Any]:
+        for argument, given in (("where", where), ("balance", balance)):
+            if given is not None and not isinstance(given, Mapping):
+                raise ParameterError(f"{argument} is not a mapping from columns to what is wanted of them")
+            for name in given or ():
+                if name not in self.columns:
+                    hint = did_you_mean(name, self.columns)
+                    raise ParameterError(f"{argument}: {name!r} is not a column that the model knows{hint}")
+        for name in balance or ():
+            if name in (where or ()):
+                raise ParameterError(f"column {name!r} is in where and in balance; take it out of one")
+        return {"prepared": self._prepared(dict(where or {}), dict(balance or {}))}
+
+    def _prepared(self, where: dict[str, Any], balance: dict[str, Any]) -> Prepared:
+        """Columns and model under all rules and conditions."""
+        rules, schema, columns, model = self.schema.rules, dict(self.schema), dict(self.columns), self.model
+        names = {name: place for place, name in enumerate(columns)}
+        evidence: dict[int, Floats] = {}
+
+        def take(name: str, cut: Restriction) -> None:
+            schema[name], columns[name] = cut.column, cut.model
+            evidence[names[name]] = evidence.get(names[name], 1.0) * cut.left
+
+        for name, wanted in where.items():
+            take(name, condition(name, schema[name], columns[name], wanted))
+        nulls = [name for name, wanted in where.items() if plain(wanted) is None]
+        try:
+            # After conditions, whose ends are ends for other columns too.
+            for name, cut in feasible(rules, schema, columns, asked=where, nulls=nulls).items():
+                take(name, cut)
+            model = model.given(evidence) if evidence else model
+        except ParameterError:
+            if not where:
+                raise ParameterError(
+                    "the release holds no row that obeys the rules; fit with a larger epsilon or fewer rules"
+                ) from None
+            raise ParameterError("where: no row can meet all these conditions together; ask for less") from None
+        for name, shares in balance.items():
+            law = model.marginal((names[name],))
+            columns[name], weights = balanced(name, schema[name], columns[name], shares, law)
+            model = model.given({names[name]: weights})
+        return Prepared(schema, columns, model)
+
+    def under_rules(self) -> tuple[dict[str, ColumnModel], GraphModel]:
+        """Columns and model as rows are drawn from them where no condition is given."""
+        schema, columns, model = self._prepared({}, {})
+        for name in in_order(self.schema.rules, AtMost):
+            if not isinstance(schema[name], Real):  # a cut column counts from a bound of its own
+                shift = integer_bounds(schema[name])[0] - integer_bounds(self.schema[name])[0]
+                columns[name] = replace(columns[name], low=columns[name].low + shift * ~columns[name].is_null)
+        return columns, model
+
+    def explain(self) -> Explanation:
+        """What the forest knows of the table, and what it paid for that. Costs nothing."""
+        from spinney.forest.release.explain import explain
+
+        return explain(self)
+
+    def _draw(self, n_rows: int, rng: np.random.Generator, **options: Any) -> Floats:
+        schema, columns, model = options["prepared"]
+        drawn = draw_states(model, n_rows, rng)
+        states = {name: drawn[place] for place, name in enumerate(columns)}
+        places = {
+            name: columns[name].draw(states[name], rng)
+            for name in progress(list(columns), "drawing columns", unit="column")
+        }
+        resample_above(places, states, self.schema.rules, schema, columns, rng)
+        nothing = np.zeros(n_rows)
+        return np.stack([places.get(name, nothing) for name in self.schema])
+
+    def _drawn_schema(self, **options: Any) -> Schema:
+        return Schema(options["prepared"].schema)
+
+    def _noisy_total(self) -> int:
+        return self.noisy_total
+
+    def _require_contents(self) -> None:
+        """A forest can always draw, were it evenly over all that is possible."""
+
+    # ------------------------------------------------------------------------------------------------- files
+
+    def verify_contents(self) -> list[str]:
+        return verify_forest(self)
+
+    def to_members(self) -> tuple[dict[str, Any], Members]:
+        leaves = pa.table(
+            {
+                "column": pa.array(
+                    [name for name, column in self.columns.items() for _ in column.states], pa.string()
+                ).dictionary_encode(),
+                **{
+                    field: pa.array(np.concatenate([getattr(column, field) for column in self.columns.values()]))
+                    for field in ("low", "length", "is_null", "weights", "states")
+                },
+            }
+        )
+        potentials = pa.table(
+            {
+                "clique": pa.array([list(clique) for clique in self.model.tree.cliques], pa.list_(pa.int32())),
+                "potentials": pa.array([table.ravel() for table in self.model.potentials], pa.list_(pa.float64())),
+            }
+        )
+        entries = {"looked_at": [list(names) for names in self.looked_at], "noisy_total": self.noisy_total}
+        return entries, {"leaves.arrow": to_arrow(leaves), "model.arrow": to_arrow(potentials)}
+
+    @classmethod
+    def from_members(cls, card: Card, described: Mapping[str, Any], members: Members) -> Self:
+        columns = _columns(from_arrow(members["leaves.arrow"], _LEAVES), card)
+        sizes = tuple(column.n_states for column in columns.values())
+        table = from_arrow(members["model.arrow"], _CLIQUES)
+        cliques = [tuple(clique.tolist()) for clique in lists(table, "clique", np.int64)]
+        if any(not 0 <= column < len(sizes) for clique in cliques for column in clique):
+            raise ValueError("a clique of columns that are not those of the card")
+        if any(len(clique) > _WIDEST for clique in cliques):
+            raise ValueError("a clique of more columns than a table can have")
+        potentials = [
+            values.reshape([sizes[column] for column in clique])
+            for clique, values in zip(cliques, lists(table, "potentials", np.float64), strict=True)
+        ]
+        model = GraphModel.from_parts(sizes, cliques, potentials)
+        if not (np.isfinite(model.log_partition) and np.isfinite(model.calibrated.beliefs).all()):
+            raise ValueError("a model that leaves nothing possible")
+        looked_at, noisy_total = _looked_at(described["looked_at"], columns), described["noisy_total"]
+        if type(noisy_total) is not int or not 0 <= noisy_total <= MOST_ROWS:
+            raise ValueError("a total that is not a number of rows")
+        if card.released != released(columns, model):
+            raise ValueError("the card describes another forest")
+        return cls(columns, model, card, looked_at=looked_at, noisy_total=noisy_total)
+
+
+def released(columns: Mapping[str, ColumnModel], model: GraphModel) -> dict[str, int]:
+    """How much was released, as a card says it."""
+    return {"leaves": sum(len(column.states) for column in columns.values()), "cliques": len(model.tree.cliques)}
+
+
+def _looked_at(described: Any, columns: Mapping[str, ColumnModel]) -> tuple[tuple[str, ...], ...]:
+    """Which columns were counted together; ValueError where they are not columns of the forest."""
+    if not isinstance(described, list) or not all(isinstance(names, list) for names in described):
+        raise ValueError("looked_at is not a list of lists")
+    for names in described:
+        if not all(isinstance(name, str) and name in columns for name in names) or not 2 <= len(set(names)) == len(
+            names
+        ):
+            raise ValueError("columns were counted together that are not those of the card")
+    return tuple(tuple(names) for names in described)
+
+
+def _columns(leaves: pa.Table, card: Card) -> dict[str, ColumnModel]:
+    """Read the columns' leaves; ValueError where they are not what a forest has."""
+    encoded = leaves["column"].combine_chunks()
+    encoded = encoded if pa.types.is_dictionary(encoded.type) else encoded.dictionary_encode()
+    places, known = encoded.indices.to_numpy(), encoded.dictionary.to_pylist()
+    if len(set(known)) != len(known):
+        raise ValueError("a column by two names")
+    fields = [numbers(leaves, field, np.float64) for field in ("low", "length", "weights")]
+    flags, groups = numbers(leaves, "is_null", np.bool_), numbers(leaves, "states", np.int32)
+    columns: dict[str, ColumnModel] = {}
+    for name, column in card.schema.items():
+        if isinstance(column, Identifier):
+            continue
+        here = np.flatnonzero(places == known.index(name)) if name in known else places[:0]
+        low, length, weights = (field[here] for field in fields)
+        is_null, states = flags[here], groups[here]
+        is_fine = np.isfinite(low + length + weights) & (length >= 0) & (weights >= 0) & (states >= 0)
+        is_fine &= is_null | _is_inside(low, length, column)
+        if not len(here) or not is_fine.all() or len(np.unique(states)) != states.max() + 1:
+            raise ValueError(f"leaves of column {name!r} out of range")
+        if (is_null.any() and not column.nullable) or not np.isfinite(weights.sum()):
+            raise ValueError(f"leaves of column {name!r} out of range")
+        columns[name] = ColumnModel(low, length, is_null, weights, states, int(states.max()) + 1)
+    if sum(len(column.states) for column in columns.values()) != len(places):
+        raise ValueError("leaves of columns that are not in the schema")
+    return columns
+
+
+def _is_inside(low: Floats, length: Floats, column: Column) -> NDArray[np.bool_]:
+    """Whether leaves lie where values of a column can: reals are cut to their bounds later, all else is counted."""
+    if isinstance(column, Real):
+        return np.ones(len(low), dtype=np.bool_)
+    first, last = (0, len(column.values) - 1) if isinstance(column, Category) else integer_bounds(column)
+    return np.asarray((low >= 0) & (low + length <= (last - first + 1) * (1 + 1e-9)))

@@ -1,0 +1,94 @@
+"""What a forest says of its stages, tables and trees, compared with the charges on its card."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from typing import TYPE_CHECKING, Any
+
+from spinney.columns import Identifier
+from spinney.forest.release.budget_report import number_in
+from spinney.privacy.budget import Unit
+from spinney.privacy.events import Charge, ComposedRelease, DiscreteLaplaceCounts, Selection, SplitDecisions
+from spinney.privacy.parts import GaussianTables, Selections, TreeShapes
+from spinney.release.card import Card
+from spinney.release.contradictions import check, near, same, spent_whole
+from spinney.schema.lattice import needs_tree, tree_lattice
+from spinney.schema.table import Schema
+from spinney.tree.calibration import decay_for, is_within
+
+if TYPE_CHECKING:
+    from spinney.forest.release.model import ForestRelease
+
+_STAGES = ("one-way", "pairs", "cliques")
+# Deviations and scales are rounded to three digits after the point in the plan of a forest.
+_ROUNDED = 0.000_501
+
+
+def verify_forest(release: ForestRelease) -> list[str]:
+    """Every stage has the noise that the plan states, and no more tables were counted than were paid for."""
+    card, plan, unit = release.card, release.card.plan, Unit.parse(release.card.unit)
+    same(plan["unit"], card.unit, "the unit")
+    times: Counter[str] = Counter()
+    has_charge = False
+    for event in card.events:
+        has_charge |= isinstance(event, Charge)
+        if isinstance(event, ComposedRelease):
+            for part in event.parts:
+                _part(part, plan)
+                times[part.note] += part.times
+        elif isinstance(event, DiscreteLaplaceCounts):
+            stage = event.note.partition(":")[0]
+            if stage in _STAGES:
+                deviation = math.sqrt(2) * event.sensitivity / float(event.epsilon)
+                near(deviation, plan[f"{stage} noise"], f"the noise of {stage}", slack=_ROUNDED)
+            times[stage] += event.sensitivity // unit.factor
+        elif isinstance(event, SplitDecisions):
+            times["trees"] += _column_trees(event, card, unit)
+        elif isinstance(event, Selection):
+            times["selection"] += number_in(event.note)
+    if plan["structure"] != "uniform":
+        _all_paid_for(card, times)
+    if any(f"{stage} noise" in plan for stage in _STAGES):  # beyond the classes of a target, if they were counted
+        spent_whole(card)
+    n_paid = times["pairs"] + times["cliques"]
+    check(len(release.looked_at) <= n_paid, "more tables were counted than were paid for")
+    check(has_charge or plan["structure"] in ("uniform", "independent"), "no charge pays for what was released")
+    check(card.n_rows is None or release.noisy_total == card.n_rows, "noisy_total and n_rows are not the same")
+    total = release.noisy_total
+    for name, column in release.columns.items():
+        is_total = abs(float(column.weights.sum()) - total) <= 1 + 1e-6 * total
+        check(is_total, f"the leaves of column {name!r} do not add up to noisy_total")
+    n_counted = len(release.looked_at)
+    return [f"{n_counted} tables of several columns were counted, {n_paid} paid for, each with the noise stated"]
+
+
+def _part(part: GaussianTables | TreeShapes | Selections, plan: Any) -> None:
+    if isinstance(part, GaussianTables) and part.note in _STAGES:
+        near(math.sqrt(part.variance), plan[f"{part.note} noise"], f"the noise of {part.note}", slack=_ROUNDED)
+    if isinstance(part, TreeShapes):
+        near(float(1 / part.rate), plan["decision noise scale"], "the noise of decisions", slack=_ROUNDED)
+
+
+def _all_paid_for(card: Card, times: Counter[str]) -> None:
+    """Every stage of the plan, every column, every tree and every choice has a charge."""
+    for stage in _STAGES:
+        check(f"{stage} noise" not in card.plan or times[stage] > 0, f"no charge pays for {stage}, which the plan has")
+    modelled = {name: column for name, column in card.schema.items() if not isinstance(column, Identifier)}
+    axes = [tree_lattice(Schema({name: column})).axes[0] for name, column in modelled.items()]
+    n_columns = sum(axis.n_possible > 1 for axis in axes)
+    check(times["one-way"] + times["classes"] >= n_columns, "fewer columns were paid for than were counted")
+    check(times["trees"] >= sum(map(needs_tree, axes)), "fewer trees were paid for than columns have one")
+    is_chosen = times["selection"] + len(card.schema.rules) >= times["cliques"]
+    check(is_chosen, "fewer choices were paid for than tables were chosen")
+
+
+def _column_trees(event: SplitDecisions, card: Card, unit: Unit) -> int:
+    """The trees of a pure forest share one charge; how many they are stands in its note."""
+    n_trees = number_in(event.note)
+    check(1 <= n_trees <= len(card.schema), f"{event.note!r} is not a number of the schema's columns")
+    near(float(1 / event.rate), card.plan["decision noise scale"], "the noise of decisions", slack=_ROUNDED)
+    each = event.epsilon / n_trees
+    is_true = is_within(event.rate, decay_for(event.rate), event.levels, unit, each)
+    check(event.rule == "privtree" and is_true, f"the decisions of {event.note!r} cost more than stated for them")
+    return n_trees

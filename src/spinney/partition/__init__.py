@@ -1,1 +1,0 @@
-"""Space, counts, and the mechanisms that turn exact counts into noisy bins."""

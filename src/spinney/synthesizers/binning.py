@@ -1,0 +1,69 @@
+"""What grid and tree have in common: one partition of space, released as bins or as leaf moments."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import ClassVar
+
+from spinney.errors import ParameterError
+from spinney.privacy.entropy import Entropy
+from spinney.privacy.ledger import Ledger
+from spinney.release.model import Release
+from spinney.schema.lattice import Lattice
+from spinney.schema.table import Schema
+from spinney.synthesizers.base import PublicFacts, Synthesizer
+from spinney.tables.source import Source
+from spinney.tree.kdtree import check_size, release_tree
+from spinney.tree.moments import check_leaves, release_moments
+from spinney.tree.plan import SplitPlan
+from spinney.tree.release.binned import BinnedRelease
+from spinney.tree.release.moments import MomentsRelease, check_moment_placement
+from spinney.tree.release.placement import check_placement
+
+
+class PartitionSynthesizer(Synthesizer):
+    """Common part of the grid and the tree. Subclasses say which lattice and plan follow from public facts."""
+
+    placement: str | None
+
+    _in_column_units: ClassVar[tuple[str, ...]] = ()  # parameters that are lengths
+
+    plan_: SplitPlan
+
+    @abstractmethod
+    def _design(self, facts: PublicFacts) -> tuple[Lattice, SplitPlan]:
+        """The lattice and the plan, from public facts only; raises on parameters out of range."""
+
+    def _check(self, schema: Schema) -> None:
+        self._refuse_forest_only(schema)
+        # Lengths wait for the columns' bounds: until these are found nobody can tell if they fit.
+        for name in self._in_column_units:
+            if getattr(self, name) is not None and schema.awaits_bounds:
+                raise ParameterError(
+                    f"{name} is measured in units of the columns, and some bounds are still to be found; "
+                    "state them, or give a number of levels or bins instead"
+                )
+
+    def _rehearse(self, facts: PublicFacts) -> None:
+        lattice, plan = self._design(facts)
+        if self.placement is not None:
+            (check_moment_placement if plan.has_moments else check_placement)(self.placement)
+        if plan.has_moments:
+            check_leaves(plan, lattice)
+        else:
+            check_size(plan)
+
+    def _release(self, table: Source, facts: PublicFacts, ledger: Ledger, entropy: Entropy) -> Release:
+        lattice, plan = self._design(facts)
+        counts = table.count_cells(lattice)
+        release: Release
+        if plan.has_moments:
+            moments = release_moments(counts, plan=plan, ledger=ledger, entropy=entropy)
+            card = self._card(table, ledger, plan=plan.to_dict(), released={"leaves": len(moments)})
+            release = MomentsRelease(moments, card, placement=self.placement or "fitted")
+        else:
+            bins = release_tree(counts, plan=plan, ledger=ledger, entropy=entropy)
+            card = self._card(table, ledger, plan=plan.to_dict(), released={"bins": len(bins)})
+            release = BinnedRelease(bins, card, placement=self.placement or "tilted")
+        self.plan_ = plan
+        return release

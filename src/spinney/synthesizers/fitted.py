@@ -1,0 +1,101 @@
+"""What every fitted model shows, whatever is behind the door: its card, its schema, rows, a file.
+
+Spinney's synthesizers and the rival systems in `baselines` stand behind the same door: `fit` leaves `release_` and
+`ledger_`, and all the rest follows from the release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+import spinney
+from spinney.errors import NotFittedError, SchemaError
+from spinney.privacy.ledger import Ledger
+from spinney.release.card import Card
+from spinney.release.model import Release
+from spinney.schema.table import Schema
+from spinney.synthesizers.parameters import Parameters
+from spinney.tables.frames import Table
+from spinney.tables.source import Source
+
+
+class FrontDoor(Parameters):
+    """A model in the scikit-learn manner: `__init__` stores, `fit` validates and spends, results end in `_`."""
+
+    release_: Release
+    ledger_: Ledger
+
+    @property
+    def card_(self) -> Card:
+        """What was promised and what it cost."""
+        return self._fitted().card
+
+    @property
+    def schema_(self) -> Schema:
+        """The schema with all bounds filled in."""
+        return self._fitted().card.schema
+
+    def sample(
+        self, n_rows: int | None = None, *, seed: int | np.random.Generator | None = None, **options: Any
+    ) -> Any:
+        """Synthetic rows in the kind of table that was fitted. See `Release.sample`."""
+        return self._fitted().sample(n_rows, seed=seed, **options)
+
+    def weighted_points(self, **options: Any) -> tuple[Any, NDArray[np.float64]]:
+        """The release as points and weights, the paper's output. See `Release.weighted_points`."""
+        return self._fitted().weighted_points(**options)
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the release to one file, whole or not at all."""
+        self._fitted().save(path, overwrite=overwrite)
+
+    def _fitted(self) -> Release:
+        try:
+            return self.release_
+        except AttributeError:
+            raise NotFittedError(
+                f"this {type(self).__name__} is not fitted yet; call fit(frame, schema) first"
+            ) from None
+
+    def _refuse_forest_only(self, schema: Schema) -> None:
+        """Identifiers are made, and rules are kept, by the forest alone."""
+        system = type(self).__name__
+        for name in schema.identifiers:
+            raise SchemaError(
+                f"column {name!r} is an identifier, and {system} makes none; drop the column or use ForestSynthesizer"
+            )
+        for rule in schema.rules:
+            raise SchemaError(f"{system} cannot promise {rule!r}; drop the rules or use ForestSynthesizer")
+
+    def _card(
+        self, table: Source | Table, ledger: Ledger, *, plan: Mapping[str, Any], released: Mapping[str, int]
+    ) -> Card:
+        """The card of a release of `table` that `ledger` paid for."""
+        return Card(
+            spinney_version=spinney.__version__,
+            synthesizer=type(self).__name__,
+            parameters={name: _plain(value) for name, value in self.get_params().items()},
+            unit=ledger.unit.value,
+            events=ledger.events,
+            schema=table.schema,
+            plan=plan,
+            n_rows=table.n_rows if ledger.unit.n_is_public else None,
+            released=released,
+            frame=table.kind,
+        )
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON-ready data; of an array, or a list that stands for one, its shape alone."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if np.ndim(value):
+        return f"array of shape {np.shape(value)}"
+    return str(value)

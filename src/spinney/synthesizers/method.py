@@ -1,0 +1,149 @@
+"""Which synthesizer a table gets where nobody names one: the tree for a few numbers, the forest for all else.
+
+One joint tree shows a few numeric columns best, and its promise is pure. It cannot follow many columns, categories have
+no means for its leaves to release, and identifiers, rules and targets are the forest's alone. Options that only one of
+the two knows ask for it. The choice is made by the schema and the options, so it tells nothing of the data.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from spinney.columns import Category
+from spinney.errors import ParameterError
+from spinney.schema.table import Schema, SchemaLike, as_schema
+from spinney.suggest import closest, did_you_mean
+from spinney.synthesizers.forest import ForestSynthesizer
+from spinney.synthesizers.grid import GridSynthesizer
+from spinney.synthesizers.tree import MOST_COLUMNS_WITH_MOMENTS, KDTreeSynthesizer
+
+AnySynthesizer = KDTreeSynthesizer | ForestSynthesizer | GridSynthesizer
+
+AUTOMATIC = "auto"
+METHODS: dict[str, type[AnySynthesizer]] = {
+    "tree": KDTreeSynthesizer,
+    "forest": ForestSynthesizer,
+    "grid": GridSynthesizer,
+}
+_KNOWN = {method: frozenset(made().get_params()) - {"epsilon"} for method, made in METHODS.items()}
+
+
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """A method and, in a few words, why it was taken."""
+
+    method: str
+    reason: str
+
+    @property
+    def synthesizer(self) -> type[AnySynthesizer]:
+        """The class behind the method."""
+        return METHODS[self.method]
+
+
+def default_synthesizer(
+    schema: SchemaLike, *, target: str | None = None
+) -> type[KDTreeSynthesizer | ForestSynthesizer]:
+    """The synthesizer for a table, by its schema.
+
+    KDTreeSynthesizer for up to eight columns that are all numbers, dates, times or truth values, without identifiers
+    or rules and with no target; ForestSynthesizer for anything else.
+    """
+    return KDTreeSynthesizer if _by_schema(as_schema(schema), target).method == "tree" else ForestSynthesizer
+
+
+def choose(
+    schema: SchemaLike,
+    options: Mapping[str, Any],
+    *,
+    method: str = AUTOMATIC,
+    spelt: Callable[..., str] | None = None,
+) -> Choice:
+    """The method for a table: the one that was named, the only one that knows all options, or that of the schema.
+
+    `options` are parameters besides epsilon; None stands for one that was not given. `spelt` says how the caller writes
+    a parameter, alone or with a value, for messages to speak the caller's language.
+    """
+    say = _as_keyword if spelt is None else spelt
+    for name in options:
+        if not any(name in known for known in _KNOWN.values()):
+            meant = closest(name, frozenset().union(*_KNOWN.values()))
+            hint = "" if meant is None else f"; did you mean {say(meant)}?"
+            raise ParameterError(f"{say(name)} is not a parameter of any method; {_takes(say)}{hint}")
+    if method != AUTOMATIC and method not in METHODS:
+        raise ParameterError(
+            f"{say('method', method)} is not one of {', '.join((AUTOMATIC, *METHODS))}{did_you_mean(method, METHODS)}"
+        )
+    given = [name for name in options if options[name] is not None]
+    by_schema = _by_schema(as_schema(schema), options.get("target"))
+    if method != AUTOMATIC:
+        _refuse_foreign(method, given, say)
+        return Choice(method, "it was asked for")
+    return _by_options(given, by_schema, say)
+
+
+def _by_options(given: Collection[str], by_schema: Choice, say: Callable[..., str]) -> Choice:
+    """The choice of the schema, unless options are for the other method alone."""
+    for name in given:
+        if name not in _KNOWN["tree"] | _KNOWN["forest"]:
+            raise ParameterError(f"{say(name)} is for the grid, which has to be asked for; add {say('method', 'grid')}")
+    of_tree = [name for name in given if name not in _KNOWN["forest"]]
+    of_forest = [name for name in given if name not in _KNOWN["tree"]]
+    if of_tree and of_forest:
+        raise ParameterError(
+            f"{_listed(of_tree, say)} {_is(of_tree)} for the tree and {_listed(of_forest, say)} for the forest; "
+            "leave out one or the other"
+        )
+    for method, names in (("tree", of_tree), ("forest", of_forest)):
+        if names and by_schema.method != method:
+            return Choice(method, f"{_listed(names, say)} {_is(names)} for it")
+    return by_schema
+
+
+def _by_schema(schema: Schema, target: Any) -> Choice:
+    """The choice that follows from what is public about the table; a wrong target is refused on the way."""
+    if target is not None:
+        if not isinstance(target, str) or target not in schema:
+            raise ParameterError(f"target={target!r} is not a column of the schema{did_you_mean(target, schema)}")
+        return Choice("forest", f"there is a target, {target!r}")
+    for name in schema.identifiers:
+        return Choice("forest", f"column {name!r} is an identifier")
+    if schema.rules:
+        return Choice("forest", "the schema has rules")
+    for name, column in schema.items():
+        if isinstance(column, Category):
+            return Choice("forest", f"column {name!r} is a category")
+    if len(schema) > MOST_COLUMNS_WITH_MOMENTS:
+        return Choice("forest", f"{len(schema)} columns are more than {MOST_COLUMNS_WITH_MOMENTS}")
+    how_many = "one column" if len(schema) == 1 else f"{len(schema)} columns"
+    return Choice("tree", f"{how_many}, no categories, identifiers, rules or target")
+
+
+# ---------------------------------------------------------------------------------------------------------- messages
+
+
+def _refuse_foreign(method: str, given: Collection[str], say: Callable[..., str]) -> None:
+    """Refuse an option that a method does not know, and say whose it is."""
+    for name in given:
+        if name not in _KNOWN[method]:
+            others = " or ".join(say("method", other) for other in METHODS if name in _KNOWN[other])
+            raise ParameterError(f"{say(name)} is for {others}, not for {say('method', method)}")
+
+
+def _takes(say: Callable[..., str]) -> str:
+    return "; ".join(f"the {method} takes {_listed(sorted(known), say)}" for method, known in _KNOWN.items())
+
+
+def _listed(names: Collection[str], say: Callable[..., str]) -> str:
+    *others, last = map(say, names)
+    return f"{', '.join(others)} and {last}" if others else last
+
+
+def _is(names: Collection[str]) -> str:
+    return "is" if len(names) == 1 else "are"
+
+
+def _as_keyword(name: str, value: Any = None) -> str:
+    return name if value is None else f"{name}={value!r}"

@@ -1,0 +1,62 @@
+"""`synthesize`: a private table in, a synthetic one out, in one call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from spinney.privacy.ledger import Ledger
+from spinney.release.model import checked_number_of_rows, checked_seed, one_number_of_rows
+from spinney.schema.table import SchemaLike, as_schema
+from spinney.synthesizers.method import AUTOMATIC, choose
+
+
+def synthesize(
+    frame: Any,
+    schema: SchemaLike,
+    *,
+    epsilon: Any = 1,
+    n_rows: int | None = None,
+    seed: int | None = None,
+    ledger: Ledger | None = None,
+    method: str = AUTOMATIC,
+    engine: str | None = None,
+    **options: Any,
+) -> Any:
+    """Synthetic rows for a private table, by the synthesizer that suits its schema.
+
+    Up to eight columns that are all numbers, dates, times or truth values get a `KDTreeSynthesizer`, whose promise is
+    pure epsilon. Categories, identifiers, rules, a target or more columns get a `ForestSynthesizer`, whose promise is
+    (epsilon, delta), with a delta of at most 1e-6 and a tenth of one over the number of rows; `delta=0` makes that pure
+    too. Each call spends anew: keep a fitted model to sample from it often.
+
+    >>> import numpy as np, spinney as sp
+    >>> schema = sp.Schema({"age": sp.Integer(0, 99), "kind": sp.Category([1, 2, 3])})
+    >>> table = np.random.default_rng(0).integers(1, 4, (1000, 2))
+    >>> sp.synthesize(table, schema, epsilon="1", target="kind", n_rows=10).shape
+    (10, 2)
+
+    Args:
+        frame: a pandas, polars or pyarrow table, a numeric numpy array with the schema's columns in order, the path of
+            Parquet or CSV files or a list of paths, a pyarrow dataset or RecordBatchReader, or a table of another
+            engine; see `fit`.
+        schema: what is public about the table: a `Schema`, the path of a schema file, or a dictionary of columns.
+        epsilon: the whole budget, exact: a number or text such as "0.1" or "1/3".
+        n_rows: how many rows; by default as many as the private table had where that is public, else a noisy total.
+            `num_rows` means the same.
+        seed: repeats the rows of one and the same release; every call makes a new one.
+        ledger: an account shared by several releases of the same people.
+        method: "tree", "forest" or "grid", instead of what the schema suggests.
+        engine: what reads the table, where there is a choice; see `fit`.
+        options: parameters of the synthesizer. Those that only the forest knows (target, delta, quality) or only the
+            tree (rule, moments, threshold, ...) choose it.
+    """
+    # Nothing is spent on a call that could not draw its rows.
+    n_rows = one_number_of_rows(n_rows, options)
+    if n_rows is not None:
+        checked_number_of_rows(n_rows)
+    checked_seed(seed)
+    schema = as_schema(schema)
+    choice = choose(schema, options, method=method)
+    given = {name: value for name, value in options.items() if value is not None}
+    model = choice.synthesizer(epsilon, **given).fit(frame, schema, ledger=ledger, engine=engine)
+    return model.sample(n_rows, seed=seed)

@@ -1,0 +1,80 @@
+"""Parameters as people give them: turned into the whole numbers that a plan is made of, or refused by name."""
+
+from __future__ import annotations
+
+import inspect
+import math
+import os
+import warnings
+from fractions import Fraction
+from numbers import Integral
+from typing import Any
+
+from spinney.errors import ParameterError, PrivacyWarning
+from spinney.privacy.budget import parse_fraction
+from spinney.privacy.entropy import Entropy, SystemEntropy
+from spinney.privacy.ledger import Ledger
+from spinney.privacy.promise import cautions
+from spinney.tree.plan import LARGEST_SETTING
+
+
+def parse_cutoff(cutoff: Any) -> int:
+    """The largest noisy score that does not split: integers are above a number where they are above its floor."""
+    return _in_range(math.floor(parse_fraction(cutoff, "cutoff")), cutoff, "cutoff")
+
+
+def parse_threshold(threshold: Any) -> int:
+    """The smallest noisy count that is released: at least the threshold, and at least 1 (an empty bin says nothing)."""
+    return max(1, _in_range(math.ceil(parse_fraction(threshold, "threshold")), threshold, "threshold"))
+
+
+def _in_range(number: int, given: Any, name: str) -> int:
+    if not 0 <= number < LARGEST_SETTING:
+        raise ParameterError(f"{name}={given} is not in 0..2^60")
+    return number
+
+
+def checked_rows(n_rows: Any) -> int:
+    if isinstance(n_rows, bool) or not isinstance(n_rows, Integral) or n_rows < 1:
+        raise ParameterError(f"assumed_rows={n_rows!r} is not a positive whole number")
+    return int(n_rows)
+
+
+def checked_ledger(ledger: Any) -> Ledger | None:
+    """The account that was given, if one was; a path is that of a ledger file, which has to exist."""
+    if ledger is None or isinstance(ledger, Ledger):
+        return ledger
+    if isinstance(ledger, (str, os.PathLike)):
+        return Ledger.open(os.fsdecode(ledger))
+    raise ParameterError(
+        f"ledger is a {type(ledger).__name__}, not a Ledger or the path of a ledger file; leave it out, or make one: "
+        "sp.Ledger(limit=3)"
+    )
+
+
+def checked_entropy(entropy: Any) -> Entropy:
+    """The source of noise that was given, by default the operating system's. Any other brands the release."""
+    if entropy is None:
+        return SystemEntropy()
+    if isinstance(entropy, type) or not callable(getattr(entropy, "words", None)):
+        raise ParameterError(
+            f"entropy is a {type(entropy).__name__}, not a source of noise; leave it out, or, where noise must repeat "
+            "and nobody need be protected, pass sp.UnsafeSeededEntropy(seed)"
+        )
+    source: Entropy = entropy
+    return source
+
+
+def warn_of_weak_promise(epsilon: Fraction, delta: Fraction, n_rows: int | None) -> None:
+    """Tell the caller of `fit`, before anything is spent, of a promise that is weaker than it looks."""
+    for caution in cautions(epsilon, delta, n_rows):
+        warnings.warn(caution, PrivacyWarning, stacklevel=_levels_to_caller())
+
+
+def _levels_to_caller() -> int:
+    """How far above `warn_of_weak_promise` the call of `fit` stands in somebody else's code."""
+    levels, frame = 1, inspect.currentframe()
+    frame = None if frame is None else frame.f_back
+    while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("spinney", "contextlib"):
+        levels, frame = levels + 1, frame.f_back
+    return levels

@@ -1,0 +1,206 @@
+"""CSV by the schema: block after block, each column as the type that the schema states, so that "007" stays text.
+
+One reader for the library and the command. Lines are checked and counted before they are parsed (csv_lines), each block
+is parsed by itself, by the thread that goes on to count it, and what cannot be read is told by line, column and kind of
+spelling. Messages of the CSV reader below quote the data: they never become part of ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.csv as pacsv
+
+from spinney.columns import Boolean, Column, Identifier, Real
+from spinney.columns.physical import Physical
+from spinney.errors import InputError, raise_alone
+from spinney.schema.table import Schema
+from spinney.tables.csv.causes import cause
+from spinney.tables.csv.format import CSV, PLAIN
+from spinney.tables.csv.header import check_header, read_names
+from spinney.tables.csv.lines import NOT_UTF8, Block, LineNumbers, csv_blocks
+from spinney.tables.engines.stream import Batch
+from spinney.tables.frames import Table, open_table
+from spinney.tables.texts import parse_texts, spelt_type
+
+
+def csv_types(names: Sequence[str], schema: Schema) -> pa.Schema:
+    """What the columns will be once they are read: the schema's types, and text for what the schema does not name."""
+    return pa.schema([(name, _last_type(schema[name]) if name in schema else pa.string()) for name in names])
+
+
+def csv_batches(data: Any, names: Sequence[str], schema: Schema, csv: CSV, *, where: str = "") -> Iterator[Batch]:
+    """The schema's columns of a CSV whose columns are `names`, to be parsed by the threads that ask."""
+
+    def read(block: Block) -> Table:
+        try:
+            table = _parsed(block, names, list(schema), schema, csv)
+        except InputError as err:
+            raise_alone(InputError(f"{where}{err}"))
+        return CSVTable(table, schema, block.line_numbers(), csv, where)
+
+    for block in csv_blocks(data, csv, len(names)):
+        yield Batch(block.n_rows, partial(read, block))
+
+
+def count_csv(data: Any, names: Sequence[str], csv: CSV) -> int:
+    """How many rows a CSV has; of its values nothing is made."""
+    return sum(block.n_rows for block in csv_blocks(data, csv, len(names)))
+
+
+def read_csv(data: Any, schema: Schema, csv: CSV = PLAIN) -> pa.Table:
+    """All columns of a CSV at once, those too that the schema does not name."""
+    names = read_names(data, csv)
+    check_header(names, schema)
+    parts = [_parsed(block, names, names, schema, csv) for block in csv_blocks(data, csv, len(names))]
+    return pa.concat_tables(parts) if parts else csv_types(names, schema).empty_table()
+
+
+class CSVTable(Table):
+    """A block of rows that were parsed. Values that do not fit the schema are told by the line they stand on."""
+
+    def __init__(self, table: pa.Table, schema: Schema, lines: LineNumbers, csv: CSV, where: str = "") -> None:
+        opened = open_table(table, schema)
+        super().__init__(opened.kind, opened.n_rows, schema, opened._column)
+        self._table, self._lines, self._csv, self._where = table, lines, csv, where
+
+    def with_schema(self, schema: Schema) -> CSVTable:
+        return CSVTable(self._table.select(list(schema)), schema, self._lines, self._csv, self._where)
+
+    def unplaced(self) -> Table:
+        return Table(self.kind, self.n_rows, self.schema, self._column)
+
+    def physical(self, name: str) -> Physical:
+        try:
+            physical = super().physical(name)
+        except InputError:
+            raise_alone(self._misfit(name))
+        is_missing = ~np.isfinite(physical.values) if physical.is_null is None else physical.is_null
+        if not self.schema[name].nullable and is_missing.any():
+            raise InputError(
+                f"{self._place(name, int(is_missing.argmax()))} holds a missing or non-finite value; declare it "
+                "nullable in the schema or clean the table"
+            )
+        return physical
+
+    def _misfit(self, name: str) -> InputError:
+        """The first value of a column that the schema does not have."""
+        column = self.schema[name]
+        alone = Schema({name: column})
+        part = self._table.select([name])
+
+        def fits(start: int, stop: int) -> bool:
+            try:
+                open_table(part.slice(start, stop - start), alone).physical(name)
+            except InputError:
+                return False
+            return True
+
+        row = _first_misfit(self.n_rows, fits)
+        why = cause(str(part[name][row].as_py()), column, name, self._csv)
+        return InputError(f"{self._place(name, row)}: the value does not fit the schema: {why}")
+
+    def _place(self, name: str, row: int) -> str:
+        return f"{self._where}line {self._lines.of(row)}, column {name!r}"
+
+
+# ---------------------------------------------------------------------------------------------------- reading
+
+
+def read_text(text: bytes, names: Sequence[str], csv: CSV, **converting: Any) -> pa.Table:
+    """Lines that were checked, as a table."""
+    return pacsv.read_csv(
+        pa.BufferReader(text),
+        read_options=pacsv.ReadOptions(column_names=list(names), use_threads=False, block_size=len(text) + 1),
+        parse_options=pacsv.ParseOptions(delimiter=csv.delimiter),
+        # Text is never null here: which spellings mean "missing" depends on the column's list of values.
+        convert_options=pacsv.ConvertOptions(strings_can_be_null=False, decimal_point=csv.decimal, **converting),
+    )
+
+
+def _parsed(block: Block, names: Sequence[str], wanted: Sequence[str], schema: Schema, csv: CSV) -> pa.Table:
+    """Some columns of a block, each value read by itself."""
+    try:
+        table = _read(block.text, names, wanted, schema, csv)
+    except (pa.ArrowInvalid, InputError):
+        raise_alone(_unreadable(block, names, wanted, schema, csv))
+    if table.num_rows != block.n_rows:
+        raise InputError(
+            f"the CSV has lines from line {block.first_line} on that were not read as one row each; save it as Parquet"
+        )
+    return table
+
+
+def _read(text: bytes, names: Sequence[str], wanted: Sequence[str], schema: Schema, csv: CSV) -> pa.Table:
+    types = {name: _first_type(schema[name]) if name in schema else pa.string() for name in wanted}
+    table = read_text(text, names, csv, column_types=types, include_columns=list(types))
+    for index, (name, first) in enumerate(types.items()):
+        if name in schema and pa.types.is_string(first) and not isinstance(schema[name], Identifier):
+            column = schema[name]
+            values = parse_texts(table[name], column, decimal=csv.decimal, date_format=csv.date_format_of(name))
+            table = table.set_column(index, name, values)
+    return table
+
+
+def _first_type(column: Column) -> pa.DataType:
+    """What the reader makes of a column: numbers and truth values have one spelling each, the rest is parsed later."""
+    if isinstance(column, Identifier):
+        return pa.binary()  # nothing is made of it, so nothing can be wrong with it
+    if isinstance(column, Real):
+        return pa.float64()
+    return pa.bool_() if isinstance(column, Boolean) else pa.string()
+
+
+def _last_type(column: Column) -> pa.DataType:
+    first = _first_type(column)
+    return first if isinstance(column, Identifier) or not pa.types.is_string(first) else spelt_type(column)
+
+
+# --------------------------------------------------------------------------------------------------- complaints
+
+
+def _unreadable(block: Block, names: Sequence[str], wanted: Sequence[str], schema: Schema, csv: CSV) -> InputError:
+    """The first value of a block that cannot be read."""
+
+    def is_readable(columns: Sequence[str], start: int, stop: int) -> bool:
+        try:
+            _read(block.rows(start, stop), names, columns, schema, csv)
+        except (pa.ArrowInvalid, InputError):
+            return False
+        return True
+
+    row = _first_misfit(block.n_rows, partial(is_readable, wanted))
+    line = block.line_numbers().of(row)
+    name = next((name for name in wanted if not is_readable([name], row, row + 1)), None)
+    if name is None:
+        return InputError(f"line {line} of the CSV cannot be read; save the table anew")
+    field = read_text(block.rows(row, row + 1), names, csv, column_types={name: pa.binary()}, include_columns=[name])
+    text = _decoded(field[name][0].as_py())
+    if text is None or name not in schema:
+        return InputError(f"line {line}, column {name!r}: the value {NOT_UTF8}")
+    kind = schema[name].type_name
+    why = cause(text, schema[name], name, csv)
+    return InputError(f"line {line}, column {name!r}: the value cannot be read as {kind}: {why}")
+
+
+def _decoded(field: bytes) -> str | None:
+    try:
+        return field.decode("utf-8")
+    except UnicodeDecodeError:
+        return None
+
+
+def _first_misfit(n_rows: int, fits: Callable[[int, int], bool]) -> int:
+    """The first row that does not fit, by halves: rows are read one by one, so that a part fits if all its rows do."""
+    low, high = 0, n_rows
+    while high - low > 1:
+        middle = (low + high) // 2
+        if fits(low, middle):
+            low = middle
+        else:
+            high = middle
+    return low

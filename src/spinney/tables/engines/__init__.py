@@ -1,0 +1,1 @@
+"""What counts rows where they are: memory, batches of files, Spark. One file for each engine."""

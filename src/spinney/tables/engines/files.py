@@ -1,0 +1,274 @@
+"""Parquet and CSV files as a table that comes in batches.
+
+Names and types of every file are compared with the schema before any row is read, each file by itself: widths may
+differ from file to file, meanings may not. Only the columns that are asked for are read. Parquet goes by row groups,
+each read by the thread that counts it; groups that are too large for that go in slices. A file that is not what it was
+when it was opened is refused, and so is one that cannot be read: the message names the file, and nothing that is in it.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from spinney.columns import Category
+from spinney.errors import FileError, InputError, ParameterError, raise_alone
+from spinney.redacted import redacted
+from spinney.schema.table import Schema
+from spinney.tables.csv.format import CSV, PLAIN, PipedCSV
+from spinney.tables.csv.header import check_header, read_names
+from spinney.tables.csv.reader import count_csv, csv_batches, csv_types
+from spinney.tables.engines.lazy import duckdb_batches, polars_batches, told
+from spinney.tables.engines.stream import BATCH_BYTES, Batch, StreamSource, prefetch
+from spinney.tables.frames import FrameKind, Table, open_table
+from spinney.tables.paths.expanding import Paths, is_parquet, list_files
+
+# A value decoded is taken for this many bytes at least: numbers are 8, and texts are stored shorter than they become.
+_VALUE_BYTES = 16
+# Read at a time: what is read stays in cache until it is decoded.
+_READ_BYTES = 1 << 17
+
+
+def open_files(path: Paths, schema: Schema, *, engine: str | None = None) -> StreamSource:
+    """The table in a file, or in all files of a folder, a pattern or a list, once every file is known to fit."""
+    names = list_files(path)
+    if engine is not None and not is_parquet(names[0]):
+        raise ParameterError(
+            f"engine={engine!r} reads Parquet only; CSV is read as the schema says, in one way; leave engine out"
+        )
+    make = {None: ParquetFile, "polars": PolarsFile, "duckdb": DuckDBFile}[engine] if is_parquet(names[0]) else CSVFile
+    kind: FrameKind = "polars" if engine == "polars" else "pyarrow"
+    return _stream(kind, schema, [make(name, schema) for name in names])
+
+
+def open_csv(csv: CSV | PipedCSV, schema: Schema) -> StreamSource:
+    """The table in CSV files, or in what came through a pipe, once its columns are known to fit."""
+    if isinstance(csv, PipedCSV):
+        return _stream("pyarrow", schema, [CSVPipe(csv, schema)])
+    names = list_files(csv.path)
+    if is_parquet(names[0]):
+        raise ParameterError(f"CSV: {os.fspath(csv.path)!r} means Parquet files; pass the path itself, without sp.CSV")
+    return _stream("pyarrow", schema, [CSVFile(name, schema, csv) for name in names])
+
+
+def _stream(kind: FrameKind, schema: Schema, files: Sequence[TableFile | CSVPipe]) -> StreamSource:
+
+    def batches(chosen: Schema) -> Generator[Batch]:
+        for file in files:
+            yield from file.batches(chosen)
+
+    return StreamSource(kind, schema, batches, lambda: sum(file.count_rows() for file in files))
+
+
+class TableFile(ABC):
+    """One file that fits the schema, as it was when it was opened."""
+
+    def __init__(self, path: str, schema: Schema) -> None:
+        self.path = path
+        with reading(path):
+            self._mark = _mark(path)
+            open_table(self._types(schema).empty_table(), schema)
+
+    @abstractmethod
+    def _types(self, schema: Schema) -> pa.Schema:
+        """Names and types of the columns, without a look at rows."""
+
+    @abstractmethod
+    def _count(self) -> int:
+        """How many rows there are."""
+
+    @abstractmethod
+    def _batches(self, schema: Schema) -> Iterator[Batch]:
+        """All rows under a schema of some columns."""
+
+    def batches(self, schema: Schema) -> Iterator[Batch]:
+        """All rows under a schema of some columns."""
+        with reading(self.path), self._unchanged():
+            yield from self._batches(schema)
+
+    def count_rows(self) -> int:
+        with reading(self.path), self._unchanged():
+            return self._count()
+
+    @contextmanager
+    def _unchanged(self) -> Iterator[None]:
+        """Raise if the file is another than when it was opened. That explains whatever else went wrong meanwhile."""
+        self._compare()
+        try:
+            yield
+        except Exception:
+            self._compare()
+            raise
+        self._compare()
+
+    def _compare(self) -> None:
+        if _mark(self.path) != self._mark:
+            raise_alone(InputError("the file changed while it was read; read it when nothing writes to it"))
+
+
+class ParquetFile(TableFile):
+    """A Parquet file, by row groups."""
+
+    def _types(self, schema: Schema) -> pa.Schema:  # noqa: ARG002  # the file knows them
+        with pq.ParquetFile(self.path) as file:
+            return file.schema_arrow
+
+    def _count(self) -> int:
+        with pq.ParquetFile(self.path) as file:
+            return int(file.metadata.num_rows)
+
+    def _batches(self, schema: Schema) -> Iterator[Batch]:
+        with pq.ParquetFile(self.path, read_dictionary=_coded(schema)) as file:
+            metadata = file.metadata
+            for groups, fits in _gathered(metadata, list(schema)):
+                if fits:
+                    yield Batch(_rows_of(metadata, groups)[1], partial(self._read_groups, groups, schema, metadata))
+                else:
+                    yield from prefetch(self._slices(file, groups, schema), schema)
+
+    def _read_groups(self, groups: list[int], schema: Schema, metadata: Any) -> Table:
+        """Some row groups, read by the thread that asks, in a file of its own."""
+        names = list(schema)
+        with reading(self.path), self._unchanged():
+            opened = pq.ParquetFile(
+                self.path,
+                metadata=metadata,
+                pre_buffer=False,
+                buffer_size=_READ_BYTES,
+                read_dictionary=_coded(schema),
+            )
+            with opened as file:
+                return open_table(file.read_row_groups(groups, columns=names, use_threads=False).select(names), schema)
+
+    def _slices(self, file: Any, groups: list[int], schema: Schema) -> Iterator[Any]:
+        """Row groups that are too large to be read at once."""
+        names = list(schema)
+        n_rows = max(1, BATCH_BYTES // (4 * _VALUE_BYTES * len(names)))
+        for batch in file.iter_batches(n_rows, row_groups=groups, columns=names):
+            yield pa.Table.from_batches([batch]).select(names)
+
+
+def _coded(schema: Schema) -> list[str]:
+    """Columns of repeated texts, of which each is held once."""
+    return [name for name, column in schema.items() if isinstance(column, Category) and column.is_text]
+
+
+def _rows_of(metadata: Any, groups: list[int]) -> tuple[int, int]:
+    """How many rows come before neighbouring row groups, and how many they hold."""
+    sizes = [metadata.row_group(group).num_rows for group in range(groups[-1] + 1)]
+    return sum(sizes[: groups[0]]), sum(sizes[groups[0] :])
+
+
+def _gathered(metadata: Any, names: Sequence[str]) -> Iterator[tuple[list[int], bool]]:
+    """Runs of row groups that fit into a batch together, and single ones that do not fit."""
+    wanted = [index for index in range(metadata.num_columns) if _top(metadata.schema.column(index).path, names)]
+    run: list[int] = []
+    held = 0
+    for index in range(metadata.num_row_groups):
+        group = metadata.row_group(index)
+        stored = sum(group.column(column).total_uncompressed_size for column in wanted)
+        size = max(stored, _VALUE_BYTES * group.num_rows * len(wanted))
+        if run and held + size > BATCH_BYTES:
+            yield run, True
+            run, held = [], 0
+        if size > BATCH_BYTES:
+            yield [index], False
+        else:
+            run.append(index)
+            held += size
+    if run:
+        yield run, True
+
+
+def _top(path: str, names: Sequence[str]) -> bool:
+    return path in names or path.partition(".")[0] in names
+
+
+class PolarsFile(ParquetFile):
+    """A Parquet file, read by polars: row groups that fit by the thread that asks, others by its streaming engine."""
+
+    def _read_groups(self, groups: list[int], schema: Schema, metadata: Any) -> Table:
+        n_before, n_rows = _rows_of(metadata, groups)
+        with reading(self.path), self._unchanged(), told("the scan by polars"):
+            return open_table(self._scan(schema).slice(n_before, n_rows).collect(), schema)
+
+    def _slices(self, file: Any, groups: list[int], schema: Schema) -> Iterator[Any]:
+        n_before, n_rows = _rows_of(file.metadata, groups)
+        with told("the scan by polars"):
+            yield from polars_batches(self._scan(schema).slice(n_before, n_rows), list(schema))
+
+    def _scan(self, schema: Schema) -> Any:
+        import polars
+
+        return polars.scan_parquet(self.path, glob=False).select(list(schema))
+
+
+class DuckDBFile(ParquetFile):
+    """A Parquet file, read by DuckDB in a connection of its own."""
+
+    def _batches(self, schema: Schema) -> Iterator[Batch]:
+        import duckdb
+
+        with told("the scan by DuckDB"), duckdb.connect(":memory:") as connection:
+            relation = connection.read_parquet(glob.escape(self.path))
+            yield from prefetch(duckdb_batches(relation, list(schema)), schema)
+
+
+class CSVFile(TableFile):
+    """A CSV file, plain or compressed, each value read by itself as the schema says."""
+
+    def __init__(self, path: str, schema: Schema, csv: CSV = PLAIN) -> None:
+        self._csv = csv
+        super().__init__(path, schema)
+
+    def _types(self, schema: Schema) -> pa.Schema:
+        self._names = read_names(self.path, self._csv)
+        check_header(self._names, schema)
+        return csv_types(self._names, schema)
+
+    def _count(self) -> int:
+        return count_csv(self.path, self._names, self._csv)
+
+    def _batches(self, schema: Schema) -> Iterator[Batch]:
+        return csv_batches(self.path, self._names, schema, self._csv, where=f"{self.path!r}: ")
+
+
+class CSVPipe:
+    """A CSV that came through a pipe and is held in memory, read like a file."""
+
+    def __init__(self, piped: PipedCSV, schema: Schema) -> None:
+        self._data, self._csv = piped.data, piped.csv
+        self._names = read_names(self._data, self._csv)
+        check_header(self._names, schema)
+        open_table(csv_types(self._names, schema).empty_table(), schema)
+
+    def batches(self, schema: Schema) -> Iterator[Batch]:
+        return csv_batches(self._data, self._names, schema, self._csv)
+
+    def count_rows(self) -> int:
+        return count_csv(self._data, self._names, self._csv)
+
+
+def _mark(path: str) -> tuple[int, int, int]:
+    """What changes when a file is written to or replaced."""
+    status = os.stat(path)
+    return status.st_ino, status.st_size, status.st_mtime_ns
+
+
+def reading(path: str) -> AbstractContextManager[None]:
+    """Errors of the file readers as ours, with the file's name; what they say about the content stays out."""
+    return redacted(lambda err: _unreadable(path, err), at=repr(path))
+
+
+def _unreadable(path: str, err: BaseException) -> InputError | FileError:
+    if isinstance(err, OSError) and err.strerror:
+        return FileError(f"{path!r} cannot be read: {err.strerror}")
+    return InputError(f"{path!r} is damaged, or not in the format that its ending says")

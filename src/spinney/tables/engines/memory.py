@@ -1,0 +1,118 @@
+"""The in-memory engine: counts lattice cells of a table with all cores.
+
+Cores share the rows, part by part. Nothing here knows about privacy, and nothing leaves but `CellCounts`.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from spinney.columns import Identifier
+from spinney.counting.cell_counter import CellCounter
+from spinney.counting.cells import axis_columns, missing
+from spinney.counting.counts import CellCounts
+from spinney.counting.radix import PART
+from spinney.counting.states import Cut, StateRows, state_rows
+from spinney.errors import InputError
+from spinney.progress import progress
+from spinney.schema.lattice import Lattice
+from spinney.schema.rules import Rule
+from spinney.schema.table import Schema
+from spinney.tables.frames import Table
+from spinney.tables.source import Source
+from spinney.tables.tally import Tallies, rules_among, tally_table
+
+
+def count_cells(table: Table, lattice: Lattice) -> CellCounts:
+    """True counts of every occupied cell, or an InputError that names the first unreadable column."""
+    columns = axis_columns(table, lattice)
+    runs = CellCounter(lattice, n_rows=table.n_rows)
+    starts = range(0, table.n_rows, PART)
+    if len(starts) <= 1:
+        runs.add(columns, 0, table.n_rows)
+    else:
+        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+            parts = [pool.submit(runs.add, columns, start, min(start + PART, table.n_rows)) for start in starts]
+            try:
+                for future in progress(parts, "counting cells", unit="part"):
+                    future.result()
+            except BaseException:
+                pool.shutdown(cancel_futures=True)
+                raise
+    return runs.merged()
+
+
+def check_values(table: Table) -> None:
+    """Raise an InputError that names the first column with values that cannot be counted."""
+    for name, column in table.schema.items():
+        if isinstance(column, Identifier):
+            continue
+        physical = table.physical(name)
+        is_missing = ~np.isfinite(physical.values) if physical.is_null is None else physical.is_null
+        if not column.nullable and is_missing.any():
+            raise missing(name)
+
+
+def true_extremes(table: Table, name: str) -> tuple[float, float]:
+    """Smallest and largest physical value of a column. SENSITIVE: whoever calls this has branded the ledger."""
+    return merged_extremes([part_extremes(table, name)], name)
+
+
+def part_extremes(table: Table, name: str) -> tuple[float, float] | None:
+    """Those of a part of the table, where it holds a finite value. SENSITIVE."""
+    column = table.physical(name)
+    values = column.values if column.is_null is None else column.values[~column.is_null]
+    values = values[np.isfinite(values)]
+    return (values.min().item(), values.max().item()) if len(values) else None
+
+
+def merged_extremes(parts: Iterable[tuple[float, float] | None], name: str) -> tuple[float, float]:
+    """Those of all parts together. SENSITIVE."""
+    ends = [part for part in parts if part is not None]
+    if not ends:
+        raise InputError(f"column {name!r} holds no finite value, so it has no bounds; state them in the schema")
+    return min(low for low, _ in ends), max(high for _, high in ends)
+
+
+class MemorySource(Source):
+    """A table in memory: a frame or an array."""
+
+    def __init__(self, table: Table) -> None:
+        self.table = table
+        self.kind = table.kind
+        self.schema = table.schema
+
+    @property
+    def n_rows(self) -> int:
+        return self.table.n_rows
+
+    def with_schema(self, schema: Schema) -> MemorySource:
+        return MemorySource(self.table.with_schema(schema))
+
+    def check_values(self) -> None:
+        check_values(self.table)
+
+    def tally(self, names: Sequence[str], rules: Sequence[Rule]) -> Tallies:
+        """Column by column; those that rules are about, together at the end."""
+        tallies = Tallies()
+        for name in progress(names, "checking values", unit="column"):
+            tallies.add(tally_table(self.table, [name], ()))
+        for rule in rules_among(rules, names):
+            tallies.n_broken.update(tally_table(self.table, rule.columns, [rule]).n_broken)
+        return tallies
+
+    def count_cells(self, lattice: Lattice) -> CellCounts:
+        return count_cells(self.table, lattice)
+
+    def count_columns(self, lattices: Sequence[Lattice]) -> Iterator[CellCounts]:
+        return (count_cells(self.table, lattice) for lattice in lattices)
+
+    def state_rows(self, cuts: Sequence[Cut]) -> StateRows:
+        return state_rows(self.table, cuts)
+
+    def true_extremes(self, name: str) -> tuple[float, float]:
+        return true_extremes(self.table, name)

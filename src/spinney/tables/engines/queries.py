@@ -1,0 +1,290 @@
+"""What a source is asked, as queries over a lazy frame: group-bys whose answers are counts, and small numbers.
+
+`Rows` builds the queries and reads their answers; an engine runs them. Nothing here looks at a row. A row that cannot
+be read falls into a group of its own, below all cells, which names the column: finding it costs no pass over the table.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import narwhals as nw
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from spinney.columns import Category, Identifier
+from spinney.counting.cells import missing
+from spinney.counting.counts import CellCounts
+from spinney.counting.states import Cut, StateRows
+from spinney.errors import InputError
+from spinney.schema.lattice import Lattice
+from spinney.schema.rules import AtMost, EmptyWhen, Rule
+from spinney.schema.table import Schema
+from spinney.schema.zorder import interleave
+from spinney.tables.engines.expressions import (
+    MOST_COMPARED,
+    category_key,
+    cell,
+    cells_of_keys,
+    complaint,
+    key,
+    key_layout,
+    read_column,
+    state,
+)
+from spinney.tables.tally import Tallies, Tally, bounds_of
+
+Frame = nw.LazyFrame[Any]
+# A few public values as a frame that can be joined with the rows.
+SmallFrame = Callable[[dict[str, list[Any]]], Frame]
+
+# Cells that are taken apart at once: they take a word for each axis.
+_AT_ONCE = 1 << 18
+_SMALLEST = {np.dtype(np.uint8): (nw.Int8, 1 << 7), np.dtype(np.uint16): (nw.Int16, 1 << 15)}
+
+
+def plain(index: int) -> str:
+    """What column `index` of a schema is called in a query: names of a table may hold dots, or differ by case alone."""
+    return f"c{index}"
+
+
+class Rows:
+    """A lazy frame under a schema. Its columns are called `plain(0)`, ...; days and moments are whole numbers."""
+
+    def __init__(self, frame: Frame, schema: Schema, small_frame: SmallFrame) -> None:
+        self._frame = frame
+        self._schema = schema
+        self._small_frame = small_frame
+        self._index = {name: index for index, name in enumerate(schema)}
+        self._dtypes = frame.collect_schema()
+
+    def __repr__(self) -> str:
+        return "Rows(sensitive)"
+
+    def with_schema(self, schema: Schema) -> Rows:
+        return Rows(self._frame, schema, self._small_frame)
+
+    # ------------------------------------------------------------------------------------------------- queries
+
+    def n_rows(self) -> Frame:
+        """One row: how many rows there are (n)."""
+        return self._frame.select(n=nw.len())
+
+    def cell_counts(self, lattice: Lattice) -> Frame:
+        """How many rows have each combination of keys: columns k0, k1, ..., n."""
+        numbers, cells = self._cells(lattice)
+        layout = key_layout(lattice)
+        keys = [key(lattice, indices, cells) for indices in layout]
+        names = [f"k{index}" for index in range(len(keys))]
+        keys[0] = self._or_fault(keys[0], [axis.name for axis in lattice.axes])
+        packed = numbers.select(**dict(zip(names, keys, strict=True)))
+        return packed.group_by(*names).agg(n=nw.len())
+
+    def column_counts(self, lattices: Sequence[Lattice]) -> Frame:
+        """Counts on several lattices of one column each, in one pass: columns which, k0, n."""
+        numbers = self._numbers(lattice.axes[0].name for lattice in lattices)
+        packed = {}
+        for which, lattice in enumerate(lattices):
+            axis = lattice.axes[0]
+            packed[str(which)] = self._or_fault(cell(axis, *self._column(axis.name)), [axis.name])
+        long = numbers.select(**packed).unpivot(on=list(packed), variable_name="which", value_name="k0")
+        return long.group_by("which", "k0").agg(n=nw.len())
+
+    def bad_rows(self) -> Frame:
+        """One row: of each column i, how many values are wrong (wi), and how many missing where none may be (mi)."""
+        names = [name for name, column in self._schema.items() if not isinstance(column, Identifier)]
+        counts = {}
+        for name in names:
+            index = self._index[name]
+            counts[f"w{index}"] = nw.col(f"w{index}").cast(nw.Int64).sum()
+            if not self._schema[name].nullable:
+                counts[f"m{index}"] = nw.col(f"m{index}").cast(nw.Int64).sum()
+        return self._numbers(names).select(**counts)
+
+    def tallies(self, names: Sequence[str], rules: Sequence[Rule]) -> Frame:
+        """One row: the tallies of some columns, to be read by `read_tallies`."""
+        counts: dict[str, nw.Expr] = {"n": nw.len()}
+        for name in names:
+            index = self._index[name]
+            value, is_missing = self._column(name)
+            is_read = ~is_missing & ~nw.col(f"w{index}")
+            flags = {"w": nw.col(f"w{index}"), "m": is_missing}
+            bounds = bounds_of(self._schema[name])
+            if bounds is not None:
+                flags |= {"b": is_read & (value < bounds[0]), "a": is_read & (value > bounds[1])}
+            counts |= {f"{kind}{index}": _how_many(flag) for kind, flag in flags.items()}
+            present = nw.when(is_read).then(value)
+            counts |= {f"l{index}": present.min(), f"h{index}": present.max()}
+        counts |= {f"r{place}": _how_many(self._breaks(rule)) for place, rule in enumerate(rules)}
+        return self._numbers(names).select(**counts)
+
+    def extremes(self, name: str) -> Frame:
+        """One row: the smallest and the largest number of a column (low, high), null where there is none."""
+        value, is_missing = self._column(name)
+        present = nw.when(~is_missing).then(value)
+        return self._numbers([name]).select(low=present.min(), high=present.max())
+
+    def states(self, cuts: Sequence[Cut], rows: StateRows) -> Frame:
+        """The states of all rows, to be read into `rows`: columns s0, s1, ..., moved down to fit into signed bytes."""
+        kind, half = _SMALLEST[rows.true_states.dtype]
+        numbers = self._numbers((cut.axis.name for cut in cuts), cuts=cuts)
+        places, chosen = {}, {}
+        for which, cut in enumerate(cuts):
+            value, is_missing = self._column(cut.axis.name)
+            if self._is_looked_up(cut.axis.name):
+                here = nw.col(f"s{self._index[cut.axis.name]}")
+                if cut.axis.nullable:
+                    null_state = int(cut.states[np.searchsorted(cut.first, cut.axis.null_cell, side="right") - 1])
+                    here = nw.when(is_missing).then(nw.lit(null_state)).otherwise(here)
+                places[f"a{which}"], found = here, nw.col(f"a{which}")
+            else:
+                # A column of its own: written out, the cell would be computed anew at every stair.
+                places[f"a{which}"], found = cell(cut.axis, value, is_missing), state(cut, nw.col(f"a{which}"))
+            chosen[f"s{which}"] = (found.cast(nw.Int64) - half).cast(kind)
+        return numbers.select(**places).select(**chosen)
+
+    # ------------------------------------------------------------------------------------------------- answers
+
+    def read_cells(self, lattice: Lattice, answer: pa.Table) -> CellCounts:
+        """CellCounts of what `cell_counts` answered, or an InputError that names the first unreadable column."""
+        self.refuse_faults(_whole(answer, "k0"))
+        n_keys = len(key_layout(lattice))
+        codes = np.empty((answer.num_rows, lattice.n_words), dtype=np.uint64)
+        start = 0
+        for batch in answer.to_batches(max_chunksize=_AT_ONCE):
+            keys = [_whole(batch, f"k{index}") for index in range(n_keys)]
+            codes[start : start + len(batch)] = interleave(cells_of_keys(lattice, keys), lattice)
+            start += len(batch)
+        order = np.argsort(codes[:, 0]) if lattice.n_words == 1 else np.lexsort(codes.T[::-1])
+        return CellCounts(lattice, codes[order], _whole(answer, "n")[order])
+
+    def read_columns(self, lattices: Sequence[Lattice], answer: pa.Table) -> Iterable[CellCounts]:
+        """One CellCounts for each lattice of what `column_counts` answered."""
+        which = np.asarray(answer["which"].to_numpy()).astype(np.int64)
+        self.refuse_faults(_whole(answer, "k0"))
+        for index, lattice in enumerate(lattices):
+            yield self.read_cells(lattice, answer.filter(pa.array(which == index)))
+
+    def refuse_faults(self, keys: NDArray[np.int64]) -> None:
+        """Raise an InputError that names the first unreadable column, if first keys say that there is one."""
+        faults = keys[keys < 0]
+        if len(faults):
+            index, is_wrong = divmod(int(-faults.max()) - 1, 2)
+            raise self._fault(list(self._schema)[index], is_missing=not is_wrong)
+
+    def refuse_bad_rows(self, answer: pa.Table) -> None:
+        """Raise an InputError that names the first column of which `bad_rows` counted any."""
+        for name, index in self._index.items():
+            for what in ("w", "m"):
+                if f"{what}{index}" in answer.column_names and _whole(answer, f"{what}{index}").any():
+                    raise self._fault(name, is_missing=what == "m")
+
+    def read_tallies(self, names: Sequence[str], rules: Sequence[Rule], answer: pa.Table) -> Tallies:
+        """What `tallies` answered."""
+        found = {name: answer[name][0].as_py() for name in answer.column_names}
+        tallies = Tallies()
+        for name in names:
+            index = self._index[name]
+            n_wrong, low, high = found[f"w{index}"] or 0, found[f"l{index}"], found[f"h{index}"]
+            tallies.columns[name] = Tally(
+                n_rows=found["n"],
+                n_missing=found[f"m{index}"] or 0,
+                n_below=found.get(f"b{index}") or 0,
+                n_above=found.get(f"a{index}") or 0,
+                n_wrong=n_wrong,
+                complaint=complaint(self._schema[name]) if n_wrong else None,
+                ends=None if low is None else (low, high),
+            )
+        tallies.n_broken.update({rule: found[f"r{place}"] or 0 for place, rule in enumerate(rules)})
+        return tallies
+
+    def read_states(self, rows: StateRows, answer: pa.Table) -> None:
+        """Write what `states` answered into the rows, column by column."""
+        _, half = _SMALLEST[rows.true_states.dtype]
+        for which, row in enumerate(rows.true_states):
+            shifted = answer[f"s{which}"].to_numpy()
+            np.add(shifted, half, out=row, dtype=row.dtype, casting="unsafe")
+
+    # ------------------------------------------------------------------------------------------------ building
+
+    def _numbers(self, names: Iterable[str], *, cuts: Sequence[Cut] = ()) -> Frame:
+        """Some columns as numbers: vi, whether each is missing (mi) or wrong (wi), and looked-up states (si)."""
+        frame, chosen = self._frame, {}
+        cut_of = {cut.axis.name: cut for cut in cuts}
+        for name in dict.fromkeys(names):
+            index, column = self._index[name], self._schema[name]
+            value, dtype = nw.col(plain(index)), self._dtypes[plain(index)]
+            place = None
+            if self._is_looked_up(name):
+                assert isinstance(column, Category)
+                small: dict[str, list[Any]] = {
+                    f"t{index}": list(column.values),
+                    f"p{index}": list(range(len(column.values))),
+                }
+                if name in cut_of:
+                    cut = cut_of[name]
+                    at = np.searchsorted(cut.first, small[f"p{index}"], side="right") - 1
+                    small[f"q{index}"] = cut.states[at].tolist()
+                    chosen[f"s{index}"] = nw.col(f"q{index}")
+                frame = frame.with_columns(**{f"t{index}": category_key(column, value, dtype)}).join(
+                    self._small_frame(small), on=f"t{index}", how="left"
+                )
+                place = nw.col(f"p{index}")
+            reading = read_column(column, value, dtype, place=place)
+            chosen |= {f"v{index}": reading.number, f"m{index}": reading.is_missing, f"w{index}": reading.is_wrong}
+        return frame.select(**chosen)
+
+    def _is_looked_up(self, name: str) -> bool:
+        column = self._schema[name]
+        if not isinstance(column, Category) or len(column.values) <= MOST_COMPARED:
+            return False
+        return not (column.is_text and self._dtypes[plain(self._index[name])].is_float())
+
+    def _column(self, name: str) -> tuple[nw.Expr, nw.Expr]:
+        """A column of `_numbers`, and whether it is missing."""
+        index = self._index[name]
+        return nw.col(f"v{index}"), nw.col(f"m{index}")
+
+    def _breaks(self, rule: Rule) -> nw.Expr:
+        """Whether a row breaks a rule, as `Rule.holds` says it."""
+        (value, is_missing), (other, is_other_missing) = (self._column(name) for name in rule.columns)
+        if isinstance(rule, AtMost):
+            return ~is_missing & ~is_other_missing & (value > other)
+        assert isinstance(rule, EmptyWhen)
+        if rule.values is None:
+            return is_missing != is_other_missing
+        is_said = ~is_other_missing & other.is_in(rule.places(self._schema[rule.other]))
+        return is_missing != is_said
+
+    def _cells(self, lattice: Lattice) -> tuple[Frame, list[nw.Expr]]:
+        numbers = self._numbers(axis.name for axis in lattice.axes)
+        return numbers, [cell(axis, *self._column(axis.name)) for axis in lattice.axes]
+
+    def _or_fault(self, packed: nw.Expr, names: Sequence[str]) -> nw.Expr:
+        """The key of a row, or a negative number that says which column is the first that cannot be read, and why."""
+        for name in reversed(names):
+            index = self._index[name]
+            packed = nw.when(nw.col(f"w{index}")).then(nw.lit(-2 * index - 2)).otherwise(packed)
+            if not self._schema[name].nullable:
+                packed = nw.when(nw.col(f"m{index}")).then(nw.lit(-2 * index - 1)).otherwise(packed)
+        return packed.cast(nw.Int64)
+
+    def _fault(self, name: str, *, is_missing: bool) -> InputError:
+        if is_missing:
+            return missing(name)
+        return InputError(f"column {name!r}: {complaint(self._schema[name])}")
+
+
+def bytes_of_cell(lattice: Lattice) -> int:
+    """What a cell takes while `read_cells` is at work: keys, count, a hash; codes and counts twice; their order."""
+    return 8 * (len(key_layout(lattice)) + 2 + 2 * lattice.n_words + 3)
+
+
+def _how_many(flag: nw.Expr) -> nw.Expr:
+    return flag.cast(nw.Int64).sum()
+
+
+def _whole(answer: pa.Table | pa.RecordBatch, name: str) -> NDArray[np.int64]:
+    return np.asarray(answer[name].to_numpy(zero_copy_only=False)).astype(np.int64, copy=False)

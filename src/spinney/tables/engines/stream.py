@@ -1,0 +1,212 @@
+"""A table that comes in batches, for tables larger than memory: each batch is a small table in memory, counted as such.
+
+Files, lazy frames, query results: whatever can hand out its rows batch by batch, as often as asked. Threads read
+batches and work on them. Batches are read by the same code as any other table, so cells agree to the last bit, and
+errors speak the same way. What is held is a batch for each thread, the counts of all cells so far, and, for a forest,
+one small number for each row and column.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import deque
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import closing
+from threading import Lock
+from typing import Any, NamedTuple
+
+from spinney.columns import Identifier
+from spinney.counting.cell_counter import CellCounter
+from spinney.counting.cells import axis_columns
+from spinney.counting.counts import CellCounts
+from spinney.counting.spill import memory_limit
+from spinney.counting.states import Cut, StateRows, fill_states, states_array
+from spinney.errors import InputError
+from spinney.progress import progress_bar, waiting
+from spinney.schema.lattice import Lattice
+from spinney.schema.rules import Rule
+from spinney.schema.table import Schema
+from spinney.tables.engines.memory import check_values, merged_extremes, part_extremes
+from spinney.tables.frames import FrameKind, Table, open_table
+from spinney.tables.source import Source
+from spinney.tables.tally import Tallies, tally_table
+
+# The most bytes that a batch may take while it is read.
+BATCH_BYTES = 1 << 27
+# Batches that are ready while all threads are busy.
+_MOST_READY = 2
+
+
+class Batch(NamedTuple):
+    """Some rows of a table: how many there are, and how a thread gets at them."""
+
+    n_rows: int
+    read: Callable[[], Table]
+
+    def __repr__(self) -> str:
+        return "Batch(sensitive)"
+
+
+# For some columns of a schema: all rows, in the same order every time.
+Batches = Callable[[Schema], Generator[Batch]]
+
+
+class StreamSource(Source):
+    """Rows that are read anew for every question, a batch at a time."""
+
+    def __init__(self, kind: FrameKind, schema: Schema, batches: Batches, count_rows: Callable[[], int]) -> None:
+        self.kind = kind
+        self.schema = schema
+        self._batches = batches
+        self._count_rows = count_rows
+        self._n_rows: int | None = None
+
+    @property
+    def n_rows(self) -> int:
+        if self._n_rows is None:
+            with waiting("counting rows"):
+                self._n_rows = self._count_rows()
+        return self._n_rows
+
+    def with_schema(self, schema: Schema) -> StreamSource:
+        source = StreamSource(self.kind, schema, self._batches, self._count_rows)
+        source._n_rows = self._n_rows
+        return source
+
+    def materialized(self) -> StreamSource:
+        """The same rows, read once, when they are first asked for, and kept in memory."""
+        kept: dict[int, Table] = {}
+
+        def batches(schema: Schema) -> Generator[Batch]:
+            if not kept:
+                read: dict[int, Table] = {}
+                self._each(list(self.schema), "reading the table", read.__setitem__)
+                kept.update(read)
+            for start in sorted(kept):
+                yield ready(kept[start].with_schema(schema))
+
+        return StreamSource(self.kind, self.schema, batches, lambda: self.n_rows)
+
+    def check_values(self) -> None:
+        self._each(list(self.schema), "checking values", lambda _, table: check_values(table))
+
+    def tally(self, names: Sequence[str], rules: Sequence[Rule]) -> Tallies:
+        tallies, lock = Tallies(), Lock()
+
+        def add(_: int, table: Table) -> None:
+            found = tally_table(table, table.schema, rules)
+            with lock:
+                tallies.add(found)
+
+        self._each(names, "checking values", add)
+        return tallies
+
+    def count_cells(self, lattice: Lattice) -> CellCounts:
+        return next(self.count_columns([lattice]))
+
+    def count_columns(self, lattices: Sequence[Lattice]) -> Iterator[CellCounts]:
+        if not lattices:
+            return iter(())
+        names = dict.fromkeys(axis.name for lattice in lattices for axis in lattice.axes)
+        limit = memory_limit() // len(lattices)
+        runs = [CellCounter(lattice, n_rows=self.n_rows, limit=limit) for lattice in lattices]
+
+        def count(_: int, table: Table) -> None:
+            for run in runs:
+                run.add(axis_columns(table, run.lattice), 0, table.n_rows)
+
+        try:
+            self._each(names, "counting cells", count)
+        except BaseException:
+            _close(runs)
+            raise
+        return _merged(runs)
+
+    def state_rows(self, cuts: Sequence[Cut]) -> StateRows:
+        rows = states_array(cuts, self.n_rows)
+
+        def fill(start: int, table: Table) -> None:
+            fill_states(table, cuts, rows.true_states[:, start : start + table.n_rows])
+
+        self._each([cut.axis.name for cut in cuts], "reading columns", fill)
+        return rows
+
+    def true_extremes(self, name: str) -> tuple[float, float]:
+        """Over all batches; those that hold no finite value say nothing."""
+        ends: list[tuple[float, float] | None] = []
+        self._each([name], "finding bounds", lambda _, table: ends.append(part_extremes(table, name)))
+        return merged_extremes(ends, name)
+
+    def _each(self, names: Iterable[str], what: str, work: Callable[[int, Table], None]) -> None:
+        """Have threads work on all batches of some columns, never identifiers, given how many rows come before.
+
+        Errors come in the order of the batches. A table that changes is refused.
+        """
+        chosen = Schema({name: self.schema[name] for name in names if not isinstance(self.schema[name], Identifier)})
+        under_way: deque[tuple[Future[None], int]] = deque()
+        n_seen = 0
+        with progress_bar(self.n_rows, what, unit="row") as bar:
+
+            def settle(n_left: int) -> None:
+                while len(under_way) > n_left:
+                    future, n_rows = under_way.popleft()
+                    future.result()
+                    bar.update(n_rows)
+
+            with ThreadPoolExecutor(_n_threads()) as pool, closing(self._batches(chosen)) as batches:
+                try:
+                    for batch in batches:
+                        start, n_seen = n_seen, n_seen + batch.n_rows
+                        if n_seen > self.n_rows:
+                            break
+                        under_way.append((pool.submit(_work_on, batch, start, work), batch.n_rows))
+                        settle(_n_threads() + _MOST_READY)
+                    settle(0)
+                except BaseException:
+                    pool.shutdown(cancel_futures=True)
+                    raise
+        if n_seen != self.n_rows:
+            raise changed()
+
+
+def prefetch(frames: Iterable[Any], schema: Schema) -> Iterator[Batch]:
+    """Frames as batches, each read before it is asked for."""
+    for frame in frames:
+        if len(frame):
+            yield ready(open_table(frame, schema))
+
+
+def ready(table: Table) -> Batch:
+    """A batch that was read before."""
+    return Batch(table.n_rows, lambda: table)
+
+
+def changed() -> InputError:
+    return InputError("the number of rows changed while the table was read; read it when nothing writes to it")
+
+
+def _work_on(batch: Batch, start: int, work: Callable[[int, Table], None]) -> None:
+    table = batch.read()
+    if table.n_rows != batch.n_rows:
+        raise changed()
+    work(start, table)
+
+
+def _n_threads() -> int:
+    """As many as there are cores, and as half of the memory limit has room for batches."""
+    return min(os.cpu_count() or 1, max(2, memory_limit() // (2 * BATCH_BYTES)))
+
+
+def _merged(runs: list[CellCounter]) -> Iterator[CellCounts]:
+    try:
+        for run in runs:
+            yield run.merged()
+            run.close()
+    finally:
+        _close(runs)
+
+
+def _close(runs: list[CellCounter]) -> None:
+    for run in runs:
+        run.close()

@@ -1,0 +1,1 @@
+"""Which files a path, a pattern or a query names, and that none is read twice."""

@@ -1,0 +1,65 @@
+"""Source: a private table as a synthesizer sees it. An engine stands behind it, and all that engines do is count.
+
+Whatever holds the rows (memory, files, DuckDB, Spark), a mechanism asks the same few questions and gets answers equal
+to the last bit: cells follow from the lattice's formulas alone. Nothing here knows about privacy.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Self
+
+from spinney.counting.counts import CellCounts
+from spinney.counting.states import Cut, StateRows
+from spinney.schema.lattice import Lattice
+from spinney.schema.rules import Rule
+from spinney.schema.table import Schema
+from spinney.tables.frames import FrameKind
+from spinney.tables.tally import Tallies
+
+
+class Source(ABC):
+    """A table whose columns and types fit a schema. Its rows have not been looked at."""
+
+    kind: FrameKind  # the kind of frame that synthetic rows come back in
+    schema: Schema
+
+    @property
+    @abstractmethod
+    def n_rows(self) -> int:
+        """How many rows there are. Public only where the unit of privacy says so."""
+
+    @abstractmethod
+    def with_schema(self, schema: Schema) -> Self:
+        """The same rows under a schema of the same names and types, with other bounds."""
+
+    @abstractmethod
+    def check_values(self) -> None:
+        """Raise an InputError that names the first column with values that cannot be counted."""
+
+    @abstractmethod
+    def tally(self, names: Sequence[str], rules: Sequence[Rule]) -> Tallies:
+        """What is the matter with the values of some columns, all of it counted. SENSITIVE: for the holder alone.
+
+        Raises an InputError where the table cannot be read at all, or some of these columns cannot be read out of it.
+        """
+
+    @abstractmethod
+    def count_cells(self, lattice: Lattice) -> CellCounts:
+        """True counts of every occupied cell. SENSITIVE."""
+
+    @abstractmethod
+    def count_columns(self, lattices: Sequence[Lattice]) -> Iterator[CellCounts]:
+        """True counts on several lattices, one after the other; read in one go where reading is dear. SENSITIVE."""
+
+    @abstractmethod
+    def state_rows(self, cuts: Sequence[Cut]) -> StateRows:
+        """The states of all rows under public cuts. SENSITIVE."""
+
+    @abstractmethod
+    def true_extremes(self, name: str) -> tuple[float, float]:
+        """Smallest and largest physical value of a column. SENSITIVE: whoever calls this has branded the ledger."""
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(sensitive)"

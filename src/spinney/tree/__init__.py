@@ -1,0 +1,1 @@
+"""The trees and grids of the paper: from true counts to noisy bins. SENSITIVE up to the bins."""

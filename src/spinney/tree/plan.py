@@ -1,0 +1,201 @@
+"""SplitPlan: everything public that a release is made by, and what it costs.
+
+One plan covers the grid, the paper's tree and PrivTree. With c a node's count, k its depth, X discrete Laplace noise:
+
+    k < fixed_depth                 split
+    fixed_depth <= k < max_depth    split iff score(c, k) + X > cutoff,   X of rate decision_rate
+    k = max_depth                   leaf
+    leaf                            released iff c + X >= threshold,      X of rate count_rate
+    leaf, with moments              released, with sums of offsets (`moments`)
+
+    grid       fixed_depth = max_depth: no decisions
+    paper      score(c, k) = c
+    privtree   score(c, k) = max(c - (k - fixed_depth) * decay, cutoff - decay)
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, Literal, TypedDict, Unpack
+
+import flint
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.errors import ParameterError
+from spinney.privacy.budget import Unit
+from spinney.privacy.ledger import Charge, DiscreteLaplaceCounts, LeafMoments, SplitDecisions
+from spinney.privacy.noise.discrete import SMALLEST_RATE, discrete_laplace
+from spinney.tree.calibration import largest_privtree_rate
+
+# Noisy counts are cut at 2^61: beyond this a cutoff would treat occupied nodes and empty ones differently.
+LARGEST_SETTING = 2**60
+
+Rule = Literal["grid", "paper", "privtree"]
+
+
+@dataclass(frozen=True, slots=True)
+class SplitPlan:
+    """A complete, public description of one release. Make one with `grid_plan`, `paper_plan` or `privtree_plan`."""
+
+    rule: Rule
+    unit: Unit
+    fixed_depth: int
+    max_depth: int
+    count_epsilon: Fraction
+    threshold: int
+    decision_epsilon: Fraction = Fraction(0)
+    decision_rate: Fraction = Fraction(0)
+    cutoff: int = 0
+    decay: int = 0
+    has_moments: bool = False  # leaves release counts and sums of offsets, all of them; there is no threshold
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.fixed_depth <= self.max_depth:
+            raise ParameterError(
+                f"fixed_depth={self.fixed_depth} and max_depth={self.max_depth} are not in order; "
+                "need 0 <= fixed_depth <= max_depth"
+            )
+        if self.threshold < 1:
+            raise ParameterError(f"threshold={self.threshold} is below 1; a released bin must count something")
+        if max(self.threshold, abs(self.cutoff), self.decay * self.max_depth) >= LARGEST_SETTING:
+            raise ParameterError(
+                f"threshold={self.threshold}, cutoff={self.cutoff} or decay={self.decay} over {self.max_depth} levels "
+                "leads beyond 2^60; give a larger epsilon"
+            )
+        if self.has_decisions and self.decision_rate <= 0:
+            raise ParameterError("a tree with noisy levels needs a positive decision_rate")
+        if self.count_rate < SMALLEST_RATE or (self.has_decisions and self.decision_rate < SMALLEST_RATE):
+            raise ParameterError(
+                f"epsilon={self.count_epsilon} for counts and {self.decision_epsilon} for decisions asks for noise "
+                "of a scale above 2^50; give a larger epsilon or a more even share"
+            )
+
+    @property
+    def levels(self) -> int:
+        """Levels on which splitting is decided by noisy counts."""
+        return self.max_depth - self.fixed_depth
+
+    @property
+    def has_decisions(self) -> bool:
+        return self.levels > 0
+
+    @property
+    def count_rate(self) -> Fraction:
+        """1/scale of the noise on leaf counts."""
+        return self.count_epsilon / self.unit.factor
+
+    @property
+    def epsilon(self) -> Fraction:
+        return self.count_epsilon + self.decision_epsilon
+
+    def charges(self, what: str = "table") -> tuple[Charge, ...]:
+        """What the ledger must be charged before noise meets a count."""
+        counts: Charge = DiscreteLaplaceCounts(self.count_epsilon, self.unit.factor, note=f"{what}: leaf counts")
+        if self.has_moments:
+            counts = LeafMoments(self.count_epsilon, self.unit.factor, note=f"{what}: leaf counts and means")
+        if not self.has_decisions:
+            return (counts,)
+        decisions = SplitDecisions(
+            self.decision_epsilon, self.rule, self.decision_rate, self.levels, note=f"{what}: split decisions"
+        )
+        return (decisions, counts)
+
+    def score(self, true_counts: NDArray[np.int64], depth: int) -> NDArray[np.int64]:
+        """The numbers to which decision noise is added at a noisy level."""
+        if self.rule == "paper":
+            return true_counts
+        biased = true_counts - (depth - self.fixed_depth) * self.decay
+        return np.maximum(biased, self.cutoff - self.decay)
+
+    def empty_split_chance(self, depth: int) -> flint.arb:
+        """Chance that an empty node at `depth` splits, at the current precision."""
+        if depth < self.fixed_depth:
+            return flint.arb(1)
+        if depth >= self.max_depth:
+            return flint.arb(0)
+        score = int(self.score(np.zeros(1, dtype=np.int64), depth)[0])
+        return discrete_laplace(self.decision_rate).tail(self.cutoff - score + 1)
+
+    def empty_pass_chance(self) -> flint.arb:
+        """Chance that an empty leaf is released, at the current precision."""
+        return discrete_laplace(self.count_rate).tail(self.threshold)
+
+    def expected_empty_bins(self) -> float:
+        """Expected number of bins that a table without rows would release: a public bound on the size of empty space.
+
+        e(max_depth) = p;  e(k) = (1-s)p + 2s e(k+1).
+        """
+        return self._expected_empty(self.empty_pass_chance())
+
+    def expected_empty_leaves(self) -> float:
+        """Expected number of leaves of a table without rows, released or not."""
+        return self._expected_empty(flint.arb(1))
+
+    def _expected_empty(self, p: flint.arb) -> float:
+        expected = p
+        for depth in reversed(range(self.max_depth)):
+            s = self.empty_split_chance(depth)
+            expected = (1 - s) * p + 2 * s * expected
+        return float(expected.upper())
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as JSON-ready data."""
+        described: dict[str, Any] = {
+            "rule": self.rule,
+            "unit": self.unit.value,
+            "max_depth": self.max_depth,
+            "count_epsilon": str(self.count_epsilon),
+            "count_noise_scale": float(1 / self.count_rate),
+        }
+        described |= {"leaves": "moments"} if self.has_moments else {"threshold": self.threshold}
+        if self.rule != "grid":
+            described |= {
+                "fixed_depth": self.fixed_depth,
+                "decision_epsilon": str(self.decision_epsilon),
+                "cutoff": self.cutoff,
+            }
+        if self.has_decisions:
+            described["decision_noise_scale"] = float(1 / self.decision_rate)
+        if self.rule == "privtree":
+            described["decay"] = self.decay
+        return described
+
+
+def grid_plan(*, unit: Unit, depth: int, epsilon: Fraction, threshold: int) -> SplitPlan:
+    """Algorithm 1: every cell of a fixed grid is a leaf."""
+    return SplitPlan("grid", unit, fixed_depth=depth, max_depth=depth, count_epsilon=epsilon, threshold=threshold)
+
+
+class TreeSettings(TypedDict):
+    """What the two tree rules have in common."""
+
+    unit: Unit
+    fixed_depth: int
+    max_depth: int
+    count_epsilon: Fraction
+    cutoff: int
+    threshold: int
+
+
+def paper_plan(*, decision_epsilon: Fraction, **settings: Unpack[TreeSettings]) -> SplitPlan:
+    """Algorithms 2-3: decision noise of scale (unit factor) * (max_depth - fixed_depth) / epsilon', as printed."""
+    levels = settings["max_depth"] - settings["fixed_depth"]
+    if levels <= 0:
+        return SplitPlan("paper", **settings)
+    rate = decision_epsilon / (settings["unit"].factor * levels)
+    return SplitPlan("paper", **settings, decision_epsilon=decision_epsilon, decision_rate=rate)
+
+
+def privtree_plan(
+    *, decision_epsilon: Fraction, decay_factor: Fraction = Fraction(1), **settings: Unpack[TreeSettings]
+) -> SplitPlan:
+    """The PrivTree rule with the largest decision rate whose certified worst-case loss is within epsilon'."""
+    levels = settings["max_depth"] - settings["fixed_depth"]
+    if levels <= 0:
+        return SplitPlan("privtree", **settings)
+    rate, decay = largest_privtree_rate(
+        decision_epsilon, levels=levels, unit=settings["unit"], decay_factor=decay_factor
+    )
+    return SplitPlan("privtree", **settings, decision_epsilon=decision_epsilon, decision_rate=rate, decay=decay)

@@ -1,0 +1,1 @@
+"""From released bins and moments to rows. PUBLIC."""

@@ -1,0 +1,151 @@
+"""A release of leaf moments: what the tree publishes by default for tables of few columns."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from functools import cached_property
+from typing import Any, Literal, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import ArrayLike, NDArray
+
+from spinney.errors import ParameterError
+from spinney.privacy.budget import LARGEST_EPSILON, parse_fraction
+from spinney.release.arrow import LARGEST_COUNT, WHOLE, from_arrow, numbers, to_arrow
+from spinney.release.card import Card
+from spinney.release.model import Members, Release
+from spinney.tree.bins import NoisyMoments
+from spinney.tree.release.axes import axes_from_list, axes_to_list, check_nodes
+from spinney.tree.release.reconstruct import FLAT, Floats, LeafDensity, box_shares, reconstruct
+from spinney.tree.release.systematic import EvenRows
+from spinney.tree.release.verification import verify_tree
+
+MomentPlacement = Literal["fitted", "uniform", "centre"]
+# Of a step of noise: below, draws would not fit into 64 bits.
+SMALLEST_RATE = Fraction(1, 2**50)
+MOMENT_PLACEMENTS: tuple[MomentPlacement, ...] = ("fitted", "uniform", "centre")
+
+
+class MomentsRelease(Release):
+    """Noisy counts and means of all leaves, with their card; the density they suggest follows when it is needed."""
+
+    kind = "moments"
+    member_names = ("leaves.arrow",)
+    options = ("placement",)
+    point_options = ("placement",)
+
+    def __init__(self, moments: NoisyMoments, card: Card, *, placement: str = "fitted") -> None:
+        super().__init__(card)
+        self.moments = moments
+        self.placement = check_moment_placement(placement)
+        self._samplers: dict[str, EvenRows] = {}
+
+    @cached_property
+    def density(self) -> LeafDensity:
+        """Weights, means and spread of all leaves, from released numbers alone."""
+        return reconstruct(self.moments, self.card.n_rows)
+
+    def range_counts(self, low: ArrayLike, high: ArrayLike) -> Floats:
+        """Expected number of rows in boxes low <= x < high: arrays (n_boxes, n_columns) in units of the columns.
+
+        For reals; whole numbers are counted from the column's low bound. Rows with a null lie in no box.
+        """
+        n_columns = len(self.schema)
+        try:
+            ends = [np.atleast_2d(np.asarray(end, dtype=np.float64)) for end in (low, high)]
+        except (TypeError, ValueError):
+            raise ParameterError("low and high are not arrays of numbers") from None
+        if ends[0].shape != ends[1].shape or ends[0].ndim != 2 or ends[0].shape[1] != n_columns:
+            raise ParameterError(
+                f"low and high have shapes {ends[0].shape} and {ends[1].shape}; give one row for each box and one "
+                f"number for each of the {n_columns} columns"
+            )
+        if np.isnan(ends).any():
+            raise ParameterError("low or high holds NaN; use -inf and inf where a box has no end")
+        return box_shares(self.density, *ends)
+
+    def _drawing(self, *, placement: str | None = None) -> dict[str, Any]:
+        return {"placement": self.placement if placement is None else check_moment_placement(placement)}
+
+    def _draw(self, n_rows: int, rng: np.random.Generator, **options: Any) -> Floats:
+        where = options["placement"]
+        if where not in self._samplers:
+            self._samplers[where] = EvenRows(_placed(self.density, where))
+        return self._samplers[where].draw(n_rows, rng)
+
+    def _weighted_points(self, *, placement: str = "fitted") -> tuple[Floats, Floats]:
+        density = _placed(self.density, check_moment_placement(placement))
+        boxes = density.boxes
+        points = boxes.low + boxes.length * (1 + density.means) / 2
+        points = np.where(boxes.null_share == 1, np.nan, points)
+        is_used = density.weights > 0
+        weights = density.weights[is_used]
+        return np.ascontiguousarray(points[is_used].T), weights / weights.sum()
+
+    def _noisy_total(self) -> int:
+        return round(float(self.density.weights.sum()))
+
+    def _require_contents(self) -> None:
+        """Weights are fitted to a positive total, so there is always a leaf to draw from."""
+
+    def verify_contents(self) -> list[str]:
+        return verify_tree(self.card, self.moments.depths, self.moments)
+
+    def to_members(self) -> tuple[dict[str, Any], Members]:
+        moments = self.moments
+        columns: dict[str, Any] = {f"code_{word}": moments.codes[:, word] for word in range(moments.lattice.n_words)}
+        columns |= {"depth": moments.depths.astype(np.int32), "noisy_count": moments.noisy_steps[:, 0]}
+        columns |= {f"noisy_sum_{axis}": moments.noisy_steps[:, 1 + axis] for axis in range(moments.lattice.n_axes)}
+        described = {
+            "placement": self.placement,
+            "axes": axes_to_list(moments.lattice),
+            "quantum": moments.quantum,
+            "rate": str(moments.rate),
+        }
+        return described, {"leaves.arrow": to_arrow(pa.table(columns))}
+
+    @classmethod
+    def from_members(cls, card: Card, described: Mapping[str, Any], members: Members) -> Self:
+        lattice = axes_from_list(described["axes"], card.schema)
+        words = [f"code_{word}" for word in range(lattice.n_words)]
+        sums = ["noisy_count", *(f"noisy_sum_{axis}" for axis in range(lattice.n_axes))]
+        types = dict.fromkeys(words, (pa.uint64(),)) | {"depth": WHOLE} | dict.fromkeys(sums, WHOLE)
+        table = from_arrow(members["leaves.arrow"], types)
+        codes = np.column_stack([numbers(table, name, np.uint64) for name in words])
+        depths = numbers(table, "depth", np.int64)
+        steps = np.column_stack([numbers(table, name, np.int64) for name in sums])
+        check_nodes(codes, depths, lattice)
+        quantum, rate = described["quantum"], parse_fraction(described["rate"], "rate")
+        if not len(steps) or steps.min() < -LARGEST_COUNT or steps.max() > LARGEST_COUNT:
+            raise ValueError("leaves out of range")
+        if type(quantum) is not int or not 1 <= quantum < 2**53 or not SMALLEST_RATE <= rate <= LARGEST_EPSILON:
+            raise ValueError("noise out of range")
+        if card.n_rows == 0:
+            raise ValueError("rows out of range")
+        if card.released != {"leaves": len(steps)}:
+            raise ValueError("the card describes other leaves")
+        moments = NoisyMoments(lattice, codes, depths, steps, quantum, rate)
+        return cls(moments, card, placement=described["placement"])
+
+
+def check_moment_placement(placement: str) -> MomentPlacement:
+    """The placement, or an error that lists the three."""
+    for known in MOMENT_PLACEMENTS:
+        if placement == known:
+            return known
+    raise ParameterError(
+        f"placement={placement!r} is not one of {', '.join(map(repr, MOMENT_PLACEMENTS))}, which a release of leaf "
+        "moments has; moments=False releases bins, which have others"
+    )
+
+
+def _placed(density: LeafDensity, placement: MomentPlacement) -> LeafDensity:
+    """The density with rows at the centres of leaves, or anywhere in them, instead of where moments put them."""
+    if placement == "fitted":
+        return density
+    flat: NDArray[np.float64] = np.full_like(density.means, FLAT)
+    spread = np.full_like(density.spread, 1.0 if placement == "uniform" else 0.0)
+    return replace(density, means=np.zeros_like(density.means), slopes=flat, spread=spread)

@@ -1,0 +1,257 @@
+"""From noisy leaf moments to a density: weights, means, and how rows spread inside a leaf. Sees released numbers only.
+
+    weights    the nearest to the noisy counts that are not negative and add up to the total
+    means      noisy means and the lean of neighbouring weights, each trusted as far as its noise allows
+    density    along an axis proportional to exp(alpha u) on [-1, 1], with the leaf's mean, drawn together around it
+
+Each step is a function of arrays. Offsets u are in half-edges of the leaf; the prior for a mean is the lean
+(`geometry`), with the variance 1/3 of a row that may lie anywhere. Where leaves of four columns and more barely
+stand out from the noise, weights and means are posterior means instead (`posterior`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.compiled import compiled
+from spinney.schema.zorder import split_axes
+from spinney.tree.bins import NoisyMoments, leaf_cells
+from spinney.tree.release.geometry import Boxes, bin_boxes, shifts
+from spinney.tree.release.posterior import leaf_posterior
+
+Floats = NDArray[np.float64]
+
+# No mean lies nearer to an edge than this: the density would be a spike on noise.
+LARGEST_MEAN = 0.97
+# Rows spread over at least this part of a leaf.
+_NARROWEST = 0.2
+# A count below this many deviations of its noise is taken for noise: most of space is empty.
+_STANDS_OUT = 1.5
+# The counts that do not stand out hold rows if their sum does, by this many deviations.
+_HOLDS_ROWS = 2.0
+# E[z; z > 1.5] for noise of deviation 1: 0.130 if it is Gaussian, 0.132 if it is Laplace.
+_LIFTED = 0.13
+# Where the mean count of a leaf is below this many deviations of its noise, a posterior says more than a fit. Up to
+# three columns the two are as good.
+_FAINT = 5.0
+# Below this slope the exponential law is uniform to more digits than a float has.
+FLAT = 1e-5
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class LeafDensity:
+    """A density over the leaves: weights, and along every axis a mean and a slope, spread over a part of the leaf."""
+
+    boxes: Boxes
+    weights: Floats  # (n_leaves,), adding up to the total
+    means: Floats  # (n_leaves, n_axes), in half-edges
+    slopes: Floats  # (n_leaves, n_axes): alpha of exp(alpha u)
+    spread: Floats  # (n_leaves, n_axes): the part of the leaf that rows spread over; 1 where nothing was measured
+
+
+def reconstruct(moments: NoisyMoments, total: float | None) -> LeafDensity:
+    """The density that noisy moments suggest; `total` is the number of rows where that is public."""
+    steps = moments.noisy_steps / moments.quantum
+    noisy_counts, noisy_sums = steps[:, 0], steps[:, 1:]
+    _, _, is_measured = leaf_cells(moments.codes, moments.depths, moments.lattice)
+    if total is None:
+        total = max(1.0, float(noisy_counts.sum()))
+    variance = coordinate_variance(is_measured.sum(axis=1) + 1, float(moments.rate) * moments.quantum)
+    signal = total / len(moments) / float(np.sqrt(variance).mean())
+    if signal < _FAINT and moments.lattice.n_axes > 3:
+        return _faint_density(moments, noisy_counts, noisy_sums, is_measured, total, signal)
+    weights = leaf_weights(noisy_counts, variance, total)
+    lean = 2 * shifts(moments, weights)
+    means = np.where(is_measured, leaf_means(weights, noisy_sums, lean, variance), 0.0)
+    slopes = exponential_slopes(means)
+    widest = widest_spread(moments.lattice.n_axes, signal)
+    part = automatic_spread(moments, weights, means, widest) if widest < 1 else 1.0
+    spread = np.where(is_measured, part, 1.0)
+    return LeafDensity(bin_boxes(moments), weights, means, slopes, spread)
+
+
+def _faint_density(
+    moments: NoisyMoments,
+    noisy_counts: Floats,
+    noisy_sums: Floats,
+    is_measured: NDArray[np.bool_],
+    total: float,
+    signal: float,
+) -> LeafDensity:
+    """The density of leaves that barely stand out: posterior means, and rows spread over where a mean may lie."""
+    scale = 1 / (float(moments.rate) * moments.quantum)
+    posterior = leaf_posterior(noisy_counts, noisy_sums, is_measured, scale, total)
+    held = float(posterior.rows.sum())
+    weights = posterior.rows * (total / held) if held > 0 else np.full(len(moments), total / len(moments))
+    means = posterior.means.clip(-LARGEST_MEAN, LARGEST_MEAN)
+    slopes = exponential_slopes(means)
+    part = automatic_spread(moments, weights, means, widest_spread(moments.lattice.n_axes, signal))
+    spread = np.where(is_measured, spread_with_doubt(part, slopes, posterior.variances), 1.0)
+    return LeafDensity(bin_boxes(moments), weights, means, slopes, spread)
+
+
+def spread_with_doubt(part: float, slopes: Floats, doubt: Floats) -> Floats:
+    """The part f of a leaf with f^2 V = part^2 V + doubt: rows' own variance and that of their mean; at most 1."""
+    return np.sqrt(np.minimum(part**2 + doubt / exponential_variances(slopes), 1.0))
+
+
+def widest_spread(n_axes: int, signal: float) -> float:
+    """The most of a leaf that rows may spread over; `signal` is the mean count of a leaf in deviations of its noise.
+
+    Up to three columns all of it: leaves are small, and gaps between them would show on a map. Beyond, clusters are
+    finer than leaves, and rows drawn together around the mean are nearer to them; less so where leaves stand far out.
+    """
+    return 1.0 if n_axes <= 3 else min(max(signal / 28, 2 / 3), 0.85)
+
+
+def leaf_weights(noisy_counts: Floats, variance: Floats, total: float) -> Floats:
+    """Weights that are not negative and add up to the total, for counts that stand out and for the others apart.
+
+    One projection of all counts would spread the noise of empty space over everything. What the others hold together is
+    their sum, corrected for what noise alone took from it by lifting some empty leaves above the line; where that is
+    no more than noise, they are taken for empty.
+    """
+    deviation = np.sqrt(variance)
+    stands_out = noisy_counts > _STANDS_OUT * deviation
+    others = ~stands_out
+    held = float(noisy_counts[others].sum() + _LIFTED * deviation[others].sum())
+    is_noise = held < _HOLDS_ROWS * math.sqrt(float(variance[others].sum()))
+    held = (0.0 if is_noise else min(held, total)) if stands_out.any() else total
+    weights = np.zeros_like(noisy_counts)
+    for group, share in ((stands_out, total - held), (others, held)):
+        if group.any() and share > 0:
+            weights[group] = project_to_total(noisy_counts[group], share)
+    return weights
+
+
+def project_to_total(noisy_counts: Floats, total: float) -> Floats:
+    """The nearest weights w >= 0 with sum w = total: all counts lowered (or raised) alike, and cut at 0."""
+    falling = np.sort(noisy_counts)[::-1]
+    excess = (np.cumsum(falling) - total) / np.arange(1, len(falling) + 1)
+    is_above = falling > excess
+    is_above[0] = True  # as it is before rounding: the total is positive
+    n_positive = int(np.flatnonzero(is_above)[-1]) + 1
+    weights: Floats = np.maximum(noisy_counts - excess[n_positive - 1], 0.0)
+    return weights
+
+
+def coordinate_variance(n_coordinates: NDArray[np.int64], rate: float) -> Floats:
+    """Variance of one coordinate of noise with density proportional to exp(-rate max |z|) in k dimensions."""
+    return (n_coordinates + 1) * (n_coordinates + 2) / (3 * rate**2)
+
+
+def leaf_means(weights: Floats, noisy_sums: Floats, lean: Floats, variance: Floats) -> Floats:
+    """Means in half-edges: (lean v + (S/w)/3) / (v + 1/3), v = variance / w^2 being the noise of the mean S/w."""
+    w = np.maximum(weights, 1e-9)[:, None]
+    noise = variance[:, None] / w**2
+    means: Floats = (lean * noise + noisy_sums / w / 3) / (noise + 1 / 3)
+    return means.clip(-LARGEST_MEAN, LARGEST_MEAN)
+
+
+def exponential_slopes(means: Floats) -> Floats:
+    """Alpha with coth(alpha) - 1/alpha = mean: the exponential density on [-1, 1] of that mean."""
+    m = np.abs(means)
+    alpha = np.maximum(m * (3 - m * m) / (1 - m * m), FLAT)
+    for _ in range(4):  # Newton; the start is right within 5 %
+        alpha = np.maximum(alpha - (_mean_of(alpha) - m) / exponential_variances(alpha), FLAT)
+    slopes: Floats = np.copysign(alpha, means)
+    return slopes
+
+
+def exponential_variances(slopes: Floats) -> Floats:
+    """Variance of the density proportional to exp(alpha u) on [-1, 1]: 1/alpha^2 - 1/sinh(alpha)^2."""
+    alpha = np.maximum(np.abs(slopes), FLAT)
+    series = 1 / 3 - alpha**2 / 15
+    large = np.minimum(alpha, 300.0)
+    with np.errstate(over="ignore"):
+        return np.where(alpha < 0.02, series, 1 / large**2 - 1 / np.sinh(large) ** 2)
+
+
+def _mean_of(alpha: Floats) -> Floats:
+    return np.where(alpha < 0.02, alpha / 3 - alpha**3 / 45, 1 / np.tanh(np.maximum(alpha, FLAT)) - 1 / alpha)
+
+
+def automatic_spread(moments: NoisyMoments, weights: Floats, means: Floats, widest: float) -> float:
+    """The part f of a leaf that rows spread over, from leaves that are siblings.
+
+    Were two siblings one leaf, with its mean and the exponential law spread over a part f, its rows would have variance
+    f^2 V. What the siblings show is B between them and f^2 V' / 4 inside, in half-edges of the one leaf. Hence
+    f^2 = B / (V - V'/4), added up over all pairs by their weight.
+    """
+    first, second = _sibling_pairs(moments)
+    if not len(first):
+        return widest
+    axis = split_axes(moments.lattice)[moments.depths[first] - 1]
+    # Halves of a list of categories, or values and nulls, do not lie side by side.
+    _, _, is_measured = leaf_cells(moments.codes, moments.depths, moments.lattice)
+    is_ordered = is_measured[first, axis] & is_measured[second, axis]
+    first, second, axis = first[is_ordered], second[is_ordered], axis[is_ordered]
+    w1, w2 = weights[first], weights[second]
+    both = np.maximum(w1 + w2, 1e-9)
+    m1, m2 = means[first, axis], means[second, axis]
+    x1, x2 = (m1 - 1) / 2, (m2 + 1) / 2
+    mean = np.clip((w1 * x1 + w2 * x2) / both, -LARGEST_MEAN, LARGEST_MEAN)
+    between = w1 * w2 / both**2 * (x2 - x1) ** 2
+    inside = (
+        w1 * exponential_variances(exponential_slopes(m1)) + w2 * exponential_variances(exponential_slopes(m2))
+    ) / both
+    whole = exponential_variances(exponential_slopes(mean))
+    room = float((both * (whole - inside / 4)).sum())
+    if room <= 0:
+        return widest
+    return min(widest, max(_NARROWEST, math.sqrt(float((both * between).sum()) / room)))
+
+
+def _sibling_pairs(moments: NoisyMoments) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Neighbours in the order of codes that are the two halves of one node."""
+    codes, depths = moments.codes, moments.depths
+    if len(moments) < 2:
+        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
+    same = (depths[1:] == depths[:-1]) & (depths[1:] > 0)
+    rows = np.arange(len(same))
+    word, offset = np.divmod(np.maximum(depths[:-1] - 1, 0), 64)
+    bit = np.uint64(1) << (63 - offset).astype(np.uint64)
+    joined = codes[:-1].copy()
+    joined[rows, word] |= bit
+    is_lower = (codes[:-1][rows, word] & bit) == 0
+    first = np.flatnonzero(same & is_lower & (joined == codes[1:]).all(axis=1))
+    return first, first + 1
+
+
+def box_shares(density: LeafDensity, low: Floats, high: Floats) -> Floats:
+    """Expected rows in boxes (n_boxes, n_axes): the weight of every leaf times its shares along all axes."""
+    boxes = density.boxes
+    half = np.maximum(boxes.length / 2, 1e-300)
+    centre = boxes.low + half + half * density.means * (1 - density.spread)
+    reach = np.maximum(half * density.spread, 1e-300)
+    return _box_shares(
+        np.atleast_2d(low), np.atleast_2d(high), density.weights, centre, reach, density.slopes, 1 - boxes.null_share
+    )
+
+
+@compiled
+def _box_shares(
+    low: Floats, high: Floats, weights: Floats, centre: Floats, reach: Floats, slopes: Floats, present: Floats
+) -> Floats:
+    n_boxes, n_axes = low.shape
+    rows = np.zeros(n_boxes)
+    for box in range(n_boxes):
+        for leaf in range(weights.size):
+            share = weights[leaf]
+            for axis in range(n_axes):
+                c, r = centre[leaf, axis], reach[leaf, axis]
+                u1, u2 = max((low[box, axis] - c) / r, -1.0), min((high[box, axis] - c) / r, 1.0)
+                if share == 0 or u1 >= u2:
+                    share = 0.0
+                    break
+                if u1 > -1.0 or u2 < 1.0:
+                    alpha = slopes[leaf, axis]
+                    whole = np.expm1(2 * alpha)
+                    share *= (np.expm1(alpha * (u2 + 1)) - np.expm1(alpha * (u1 + 1))) / whole
+                share *= present[leaf, axis]
+            rows[box] += share
+    return rows

@@ -1,0 +1,85 @@
+"""What a tree or a grid says of its noise, its plan and its leaves, compared with the charges on its card."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.privacy.budget import Unit, parse_fraction
+from spinney.privacy.events import Charge, DiscreteLaplaceCounts, LeafMoments, SplitDecisions
+from spinney.release.card import Card
+from spinney.release.contradictions import ContradictionError, check, near, same, spent_whole
+from spinney.shown import brief
+from spinney.tree.bins import NoisyMoments
+from spinney.tree.calibration import is_within
+
+_LARGEST_DECAY = 2**60
+
+
+def verify_tree(card: Card, depths: NDArray[np.int64], moments: NoisyMoments | None = None) -> list[str]:
+    """The plan on the card is that of the events, and the leaves are those of the plan."""
+    unit, plan = Unit.parse(card.unit), card.plan
+    spent_whole(card)
+    charges = [event for event in card.events if isinstance(event, Charge)]
+    for charge in charges:
+        if isinstance(charge, (DiscreteLaplaceCounts, LeafMoments)):
+            same(charge.sensitivity, unit.factor, f"the sensitivity of {charge.note!r}")
+    counts = charges[-1] if charges else None
+    kind = DiscreteLaplaceCounts if moments is None else LeafMoments
+    if not isinstance(counts, kind) or sum(isinstance(charge, LeafMoments) for charge in charges) > 1:
+        raise ContradictionError("no charge pays for what was released")
+    rate = counts.epsilon / counts.sensitivity
+    same(plan["unit"], card.unit, "the unit")
+    same(parse_fraction(plan["count_epsilon"], "count_epsilon"), counts.epsilon, "the epsilon of leaf counts")
+    scale = float(1 / rate)
+    near(scale, plan["count_noise_scale"], "the scale of the noise on counts", slack=1e-9 * scale)
+    if moments is not None:
+        same(moments.rate * moments.quantum, rate, "the rate of the noise on leaves")
+        check(_is_likely(moments, rate, card.n_rows), "the counts of all leaves do not add up to about n_rows")
+    checks = [f"{counts.note}: noise of scale {scale:.6g} on the card, in the plan and in the leaves"]
+    return checks + _decisions(card, unit, depths)
+
+
+def _is_likely(moments: NoisyMoments, rate: Fraction, n_rows: int | None) -> bool:
+    """Whether all counts add up to a number of rows within fifty deviations of their noise, or there is no number."""
+    if n_rows is None:
+        return True
+    total = float(moments.noisy_steps[:, 0].sum(dtype=np.float64)) / moments.quantum
+    deviation = (moments.lattice.n_axes + 2) * math.sqrt(len(moments)) / float(rate)
+    return abs(total - n_rows) <= 50 * deviation + 1
+
+
+def _decisions(card: Card, unit: Unit, depths: NDArray[np.int64]) -> list[str]:
+    plan = card.plan
+    is_grid = plan["rule"] == "grid"
+    highest = _level(plan, "max_depth")
+    lowest = highest if is_grid else _level(plan, "fixed_depth")
+    check(lowest <= highest, "fixed_depth is above max_depth")
+    if len(depths):
+        check(lowest <= depths.min() and depths.max() <= highest, "leaves lie deeper or higher than the plan goes")
+    found = [event for event in card.events if isinstance(event, SplitDecisions)]
+    same(len(found), int(highest > lowest), "the number of charges for decisions")
+    if not found:
+        return []
+    (event,) = found
+    same(event.rule, plan["rule"], "the rule")
+    same(event.levels, highest - lowest, "the number of levels")
+    same(parse_fraction(plan["decision_epsilon"], "decision_epsilon"), event.epsilon, "the epsilon of decisions")
+    scale = float(1 / event.rate)
+    near(scale, plan["decision_noise_scale"], "the scale of the noise on decisions", slack=1e-9 * scale)
+    if event.rule == "paper":
+        is_true = event.rate * unit.factor * event.levels <= event.epsilon
+    else:
+        is_true = is_within(event.rate, _level(plan, "decay", least=1), event.levels, unit, event.epsilon)
+    check(is_true, f"the decisions of {event.note!r} cost more than the epsilon stated for them")
+    return [f"{event.note}: {event.levels} levels of noise of scale {scale:.6g} cost no more than stated"]
+
+
+def _level(plan: Any, name: str, *, least: int = 0) -> int:
+    level = plan[name]
+    check(type(level) is int and least <= level <= _LARGEST_DECAY, f"{name}={brief(level)} is no whole number")
+    return int(level)

@@ -1,0 +1,116 @@
+"""Help is quick, has examples and agrees with the reference page."""
+
+from __future__ import annotations
+
+import shlex
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import click
+import pytest
+
+import spinney as sp
+from spinney.cli.app import app
+from spinney.cli.command import Verb
+from support.command_line import spinney
+
+ROOT = Path(__file__).parents[3]
+VERBS = [
+    *("schema", "check", "fit", "sample", "card", "verify", "explain", "picture", "ledger", "demo", "warm-up", "paper"),
+]
+
+
+def test_all_verbs_are_there_in_the_order_of_their_use() -> None:
+    run = spinney("--help")
+    assert run.status == 0
+    assert list(app.commands) == VERBS
+    assert "\b" not in run.out.replace("\\b", "\b"), "the overview is laid out, not shown with its markup"
+    places = [run.out.rindex(f"\n  {verb} ") for verb in VERBS]
+    assert places == sorted(places)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_help_ends_with_examples(verb: str) -> None:
+    run = spinney(verb, "--help")
+    assert run.status == 0
+    examples = run.out.split("Examples:\n")[1].strip().splitlines()
+    assert all(f"spinney {verb}" in line for line in examples)
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_examples_can_be_parsed(verb: str) -> None:
+    """Every example is a call that the verb's own parser accepts, file names aside."""
+    command = app.commands[verb]
+    assert isinstance(command, Verb)
+    assert command.examples
+    for line in command.examples:
+        words = shlex.split(line)
+        start = words.index(verb) + 1
+        stop = words.index("|", start) if "|" in words[start:] else len(words)
+        parser = command.make_parser(click.Context(command))
+        values, rest, _ = parser.parse_args(words[start:stop])
+        assert rest == []
+        for parameter in command.params:
+            assert not parameter.required or parameter.name in values
+
+
+def test_every_option_has_help() -> None:
+    for verb in app.commands.values():
+        for parameter in verb.params:
+            assert isinstance(parameter, click.Argument) or getattr(parameter, "help", None), parameter
+
+
+def test_version() -> None:
+    assert spinney("--version").out == f"spinney {sp.__version__}\n"
+
+
+def test_a_call_without_a_verb_shows_help() -> None:
+    run = spinney()
+    assert run.status == 2
+    assert "Commands:" in run.err
+
+
+def test_the_reference_page_is_fresh() -> None:
+    done = subprocess.run(
+        [sys.executable, ROOT / "docs" / "build.py", "--check"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_stale_reference_page_is_noticed(tmp_path: Path) -> None:
+    (tmp_path / "build.py").write_text((ROOT / "docs" / "build.py").read_text())
+    (tmp_path / "reference").mkdir()
+    (tmp_path / "reference" / "cli.md").write_text("old")
+    done = subprocess.run(
+        [sys.executable, tmp_path / "build.py", "--check"], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 1
+    assert "make docs" in done.stderr
+
+
+# ------------------------------------------------------------------------------------------------- start-up time
+
+HEAVY = ("numpy", "pyarrow", "numba", "flint", "narwhals", "matplotlib", "tqdm", "tomlkit", "pandas", "polars")
+
+
+@pytest.mark.parametrize("module", ["spinney", "spinney.cli"])
+def test_heavy_imports_wait_until_they_are_needed(module: str) -> None:
+    code = f"import sys, {module}; print(*[name for name in {HEAVY!r} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == ""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "budget"), [(["-c", "import spinney"], 0.25), (["-m", "spinney", "--help"], 0.5)]
+)
+def test_start_up_is_quick(arguments: list[str], budget: float) -> None:
+    """Within three times the budget, so that a busy machine passes and an eager import of numba (a second) does not."""
+
+    def seconds() -> float:
+        start = time.perf_counter()
+        subprocess.run([sys.executable, *arguments], capture_output=True, check=True)
+        return time.perf_counter() - start
+
+    assert min(seconds() for _ in range(3)) < 3 * budget

@@ -1,0 +1,142 @@
+"""Manners of a scikit-learn estimator: parameters, clones, reprs, and not being fitted."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from fractions import Fraction
+
+import pytest
+from sklearn.base import clone
+
+import spinney as sp
+from spinney.errors import NotFittedError, ParameterError
+from support.handmade_leaves import noisy_numbers
+
+KINDS = [sp.KDTreeSynthesizer, sp.GridSynthesizer, sp.ForestSynthesizer]
+CHANGED = {
+    sp.KDTreeSynthesizer: {"epsilon": "1/3", "rule": "paper", "fixed_depth": 2, "max_depth": 7, "tree_share": "0.3"},
+    sp.GridSynthesizer: {"epsilon": Fraction(1, 7), "bins": {"x": 3, "y": 4}, "threshold": 2, "unit": "add-remove"},
+    sp.ForestSynthesizer: {"epsilon": "1/3", "delta": Fraction(1, 10**7), "target": "x", "quality": "high"},
+}
+# Where the model keeps what it decided before it read a row.
+PLANS = {sp.KDTreeSynthesizer: "plan_", sp.GridSynthesizer: "plan_", sp.ForestSynthesizer: "design_"}
+each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+
+
+@each_kind
+def test_every_argument_is_a_parameter(kind):
+    """get_params returns the constructor's arguments, and nothing is changed on the way in."""
+    model = kind(**CHANGED[kind])
+    names = set(inspect.signature(kind).parameters)
+    assert set(model.get_params()) == names
+    assert set(model.get_params(deep=False)) == names
+    for name, value in CHANGED[kind].items():
+        assert model.get_params()[name] is value
+
+
+@each_kind
+def test_the_constructor_checks_nothing(kind):
+    """Nonsense is stored as it is and refused by fit, as scikit-learn asks."""
+    assert kind(epsilon="nonsense").epsilon == "nonsense"
+
+
+@each_kind
+def test_clones_are_equal_and_unfitted(kind, square):
+    """sklearn's clone copies parameters and drops results."""
+    points, schema = square
+    model = kind(**CHANGED[kind]).fit(points, schema)
+    copied = clone(model)
+    assert copied is not model
+    assert copied.get_params() == model.get_params()
+    with pytest.raises(NotFittedError):
+        copied.sample(1)
+
+
+@each_kind
+def test_set_params(kind):
+    """set_params changes parameters, returns the model, and lists the known ones where a name is unknown."""
+    model = kind()
+    assert model.set_params(epsilon=5, bounds_share="0.3") is model
+    assert (model.epsilon, model.bounds_share) == (5, "0.3")
+    with pytest.raises(ParameterError, match=rf"'depth' is not a parameter of {kind.__name__}; it has .*epsilon"):
+        model.set_params(depth=3)
+
+
+@each_kind
+def test_every_parameter_is_documented(kind):
+    """The docstring has an entry for every argument, and none for others."""
+    documented = set(re.findall(r"^\s{8}(\w+):", kind.__doc__, flags=re.MULTILINE))
+    assert documented == set(inspect.signature(kind).parameters)
+
+
+@each_kind
+def test_repr_shows_what_was_changed(kind):
+    """The repr is the call that makes the model, without the defaults."""
+    assert repr(kind()) == f"{kind.__name__}()"
+    model = kind(**CHANGED[kind])
+    assert eval(repr(model), {"Fraction": Fraction, kind.__name__: kind}).get_params() == model.get_params()
+
+
+@each_kind
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda model: model.sample(3),
+        lambda model: model.weighted_points(),
+        lambda model: model.save("nowhere"),
+        lambda model: model.card_,
+        lambda model: model.schema_,
+    ],
+    ids=["sample", "weighted_points", "save", "card_", "schema_"],
+)
+def test_results_before_fit(kind, ask):
+    """Asking an unfitted model names the model and the remedy."""
+    with pytest.raises(NotFittedError, match=rf"this {kind.__name__} is not fitted yet; call fit"):
+        ask(kind())
+
+
+@each_kind
+def test_fit_returns_the_model_and_leaves_parameters_alone(kind, square):
+    """fit adds results that end in an underscore and changes nothing else."""
+    points, schema = square
+    model = kind(**CHANGED[kind])
+    before = model.get_params()
+    assert model.fit(points, schema) is model
+    assert model.get_params() == before
+    assert {name for name in vars(model) if name not in before} == {"ledger_", PLANS[kind], "release_"}
+    assert model.schema_ == schema
+
+
+@each_kind
+def test_fit_leaves_the_table_and_the_schema_alone(kind, people):
+    """Neither rows nor columns nor the schema are changed by a fit."""
+    frame, schema = people
+    names = ["height", "age", "colour"]
+    table, columns = frame[names].copy(), sp.Schema({name: schema[name] for name in names})
+    before = columns.to_toml()
+    kind(1).fit(table, columns).sample(5)
+    assert table.equals(frame[names])
+    assert columns.to_toml() == before
+
+
+@each_kind
+def test_a_failed_fit_keeps_the_last_release(kind, square):
+    """A refused second fit does not leave a half-fitted model."""
+    points, schema = square
+    model = kind(1).fit(points, schema)
+    release = model.release_
+    with pytest.raises(ParameterError):
+        model.set_params(epsilon=0).fit(points, schema)
+    assert model.release_ is release
+
+
+@each_kind
+def test_each_fit_spends_anew(kind, square):
+    """Two fits have two ledgers of their own, and different noise."""
+    points, schema = square
+    model = kind(1)
+    first, first_ledger = model.fit(points, schema).release_, model.ledger_
+    second = model.fit(points, schema).release_
+    assert model.ledger_ is not first_ledger
+    assert noisy_numbers(first).tolist() != noisy_numbers(second).tolist()

@@ -1,0 +1,181 @@
+"""A table gets the tree or the forest by what is public about it and by the options; contradictions are refused."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import spinney as sp
+from spinney.errors import BudgetError, ParameterError, SchemaError
+from spinney.synthesizers.method import METHODS, choose, default_synthesizer
+
+NUMBERS = sp.Schema({"x": sp.Real(0, 1), "y": sp.Integer(0, 9)})
+MIXED = sp.Schema({"x": sp.Real(0, 1), "kind": sp.Category(["a", "b"])})
+RNG = np.random.default_rng(0)
+NUMBERS_TABLE = pa.table({"x": RNG.random(300), "y": RNG.integers(0, 10, 300)})
+MIXED_TABLE = pa.table({"x": RNG.random(300), "kind": RNG.choice(["a", "b"], 300)})
+
+# ------------------------------------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"nonsense": 1}, r"nonsense is not a parameter of any method; the tree takes .* the forest takes"),
+        ({"nonsense": None}, "nonsense is not a parameter"),
+        ({"quallity": "fast"}, "quallity is not a parameter .*; did you mean quality"),
+        ({"method": "forrest"}, "method='forrest' is not one of .*; did you mean 'forest'"),
+        ({"bins": 3}, r"bins is for the grid.*method='grid'"),
+        ({"rule": "paper", "delta": 0}, "rule is for the tree and delta for the forest"),
+        (
+            {"threshold": 2, "moments": False, "quality": "fast", "target": "x"},
+            "threshold and moments are for the tree and quality and target for the forest",
+        ),
+        ({"method": "wood"}, "method='wood' is not one of auto, tree, forest, grid"),
+        ({"method": "tree", "target": "x"}, "target is for method='forest', not for method='tree'"),
+        ({"method": "forest", "threshold": 3}, "threshold is for method='tree' or method='grid', not"),
+        ({"method": "grid", "delta": 0}, "delta is for method='forest', not for method='grid'"),
+        ({"target": "z"}, "target='z' is not a column"),
+        ({"target": ["x"]}, r"target=\['x'\] is not a column"),
+        ({"method": "forest", "target": "z"}, "target='z' is not a column"),
+    ],
+)
+def test_options_that_do_not_go_together_are_named(options: dict[str, Any], message: str) -> None:
+    """Before the table is looked at: it is none."""
+    with pytest.raises(ParameterError, match=message):
+        sp.synthesize("no table", NUMBERS, **options)
+
+
+def test_what_is_no_schema_is_refused() -> None:
+    for ask in (lambda: sp.synthesize(NUMBERS_TABLE, 42), lambda: default_synthesizer(None)):
+        with pytest.raises(SchemaError, match="not a Schema"):
+            ask()
+
+
+def test_a_tree_that_was_asked_for_still_refuses_what_it_cannot_make() -> None:
+    schema = sp.Schema({"x": sp.Real(0, 1), "number": sp.Identifier()})
+    with pytest.raises(SchemaError, match="ForestSynthesizer"):
+        sp.synthesize(pa.table({"x": [0.5], "number": [1]}), schema, threshold=3)
+
+
+def test_a_pure_ledger_names_delta_0() -> None:
+    """A forest is (epsilon, delta) unless told otherwise; an account without delta says what would fit."""
+    ledger = sp.Ledger(limit=3)
+    with pytest.raises(BudgetError, match="delta=0"):
+        sp.synthesize(MIXED_TABLE, MIXED, ledger=ledger)
+    assert ledger.events == ()
+    sp.synthesize(MIXED_TABLE, MIXED, ledger=ledger, delta=0)
+    assert (ledger.spent, ledger.spent_delta) == (1, 0)
+
+
+# ------------------------------------------------------------------------------------------------ the choice
+
+
+def columns(n: int) -> dict[str, sp.Real]:
+    return {f"c{index}": sp.Real(0, 1) for index in range(n)}
+
+
+EVERY_TREE_TYPE = {
+    "real": sp.Real(0, 1, nullable=True),
+    "integer": sp.Integer(bounds="private"),
+    "date": sp.Date("2020-01-01", "2021-01-01"),
+    "datetime": sp.Datetime("2020-01-01", "2021-01-01"),
+    "boolean": sp.Boolean(nullable=True),
+}
+
+
+@pytest.mark.parametrize(
+    ("schema", "target", "kind"),
+    [
+        (sp.Schema(columns(1)), None, sp.KDTreeSynthesizer),
+        (sp.Schema(columns(8)), None, sp.KDTreeSynthesizer),
+        (sp.Schema(EVERY_TREE_TYPE), None, sp.KDTreeSynthesizer),
+        (sp.Schema(columns(9)), None, sp.ForestSynthesizer),
+        (sp.Schema(columns(2)), "c1", sp.ForestSynthesizer),
+        (sp.Schema(columns(2) | {"number": sp.Identifier()}), None, sp.ForestSynthesizer),
+        (sp.Schema(columns(1) | {"kind": sp.Category([1, 2])}), None, sp.ForestSynthesizer),
+        (sp.Schema(columns(2), rules=[sp.AtMost("c0", "c1")]), None, sp.ForestSynthesizer),
+    ],
+)
+def test_the_schema_decides(schema: sp.Schema, target: str | None, kind: type) -> None:
+    assert default_synthesizer(schema, target=target) is kind
+    assert choose(schema, {"target": target}).synthesizer is kind
+
+
+TREE_ONLY = inspect.signature(sp.KDTreeSynthesizer).parameters.keys() - (
+    inspect.signature(sp.ForestSynthesizer).parameters.keys()
+)
+
+
+@pytest.mark.parametrize("schema", [NUMBERS, MIXED], ids=["numbers", "mixed"])
+def test_options_of_one_method_choose_it(schema: sp.Schema) -> None:
+    assert {"rule", "moments", "threshold"} <= TREE_ONLY
+    for name in TREE_ONLY:
+        assert choose(schema, {name: "given"}).method == "tree", name
+    for name in ("delta", "quality"):
+        assert choose(schema, {name: 0}).method == "forest", name
+
+
+@pytest.mark.parametrize("name", ["unit", "bounds_share", "assumed_rows"])
+def test_options_of_all_methods_choose_nothing(name: str) -> None:
+    assert choose(NUMBERS, {name: "given"}) == choose(NUMBERS, {})
+    assert choose(MIXED, {name: "given"}) == choose(MIXED, {})
+
+
+def test_none_is_an_option_not_given() -> None:
+    assert choose(NUMBERS, {"delta": None, "target": None, "rule": None, "bins": None}).method == "tree"
+    rows = sp.synthesize(NUMBERS_TABLE, NUMBERS, n_rows=5, target=None, quality=None)
+    assert rows.num_rows == 5
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_method_that_is_named_is_taken(method: str) -> None:
+    for schema in (NUMBERS, MIXED):
+        choice = choose(schema, {}, method=method)
+        assert (choice.method, choice.reason) == (method, "it was asked for")
+
+
+@pytest.mark.parametrize(
+    ("schema", "options", "reason"),
+    [
+        (MIXED, {}, "column 'kind' is a category"),
+        (MIXED, {"delta": 0}, "column 'kind' is a category"),
+        (MIXED, {"target": "kind"}, "there is a target, 'kind'"),
+        (MIXED, {"rule": "paper"}, "rule is for it"),
+        (NUMBERS, {"delta": 0, "quality": "high"}, "delta and quality are for it"),
+        (NUMBERS, {}, "2 columns, no categories, identifiers, rules or target"),
+    ],
+)
+def test_reasons_are_true(schema: sp.Schema, options: dict[str, Any], reason: str) -> None:
+    assert choose(schema, options).reason == reason
+
+
+# ------------------------------------------------------------------------------------------------ synthesize
+
+
+@pytest.mark.parametrize(
+    ("table", "schema", "options", "delta"),
+    [
+        (NUMBERS_TABLE, NUMBERS, {}, False),
+        (MIXED_TABLE, MIXED, {}, True),
+        (MIXED_TABLE, MIXED, {"delta": 0}, False),
+        (MIXED_TABLE, MIXED, {"rule": "paper", "threshold": 0}, False),
+        (MIXED_TABLE, MIXED, {"method": "grid", "bins": 2}, False),
+        (NUMBERS_TABLE, NUMBERS, {"target": "y"}, True),
+        (NUMBERS_TABLE, NUMBERS, {"method": "forest"}, True),
+    ],
+)
+def test_one_call_spends_what_the_method_promises(
+    table: pa.Table, schema: sp.Schema, options: dict[str, Any], delta: bool
+) -> None:
+    """Trees and grids spend pure epsilon; a forest spends delta too, unless it is told not to."""
+    ledger = sp.Ledger()
+    rows = sp.synthesize(table, schema, epsilon="2", n_rows=20, seed=1, ledger=ledger, **options)
+    assert rows.column_names == list(schema)
+    assert rows.num_rows == 20
+    assert ledger.spent == 2
+    assert (ledger.spent_delta > 0) == delta
