@@ -15,11 +15,10 @@ equals sign: the longest column name that the text begins with is taken. What th
 from __future__ import annotations
 
 import csv
-import math
 from collections.abc import Iterable
 from typing import Any
 
-from spinney.columns import Boolean, Bounded, Category, Column, Identifier, Number
+from spinney.columns import Bounded, Column
 from spinney.errors import ParameterError
 from spinney.privacy.budget import parse_fraction
 from spinney.schema.table import Schema
@@ -27,7 +26,6 @@ from spinney.suggest import did_you_mean
 
 _NULL = "null"
 _RANGE = ".."
-_BOOLEANS = {"true": True, "false": False, "1": True, "0": False}
 
 
 def parse_where(texts: Iterable[str], schema: Schema) -> dict[str, Any]:
@@ -61,7 +59,7 @@ def _by_column(texts: Iterable[str], option: str, schema: Schema) -> list[tuple[
                 f"{option} {text!r}: {wrong!r} is not a column of the release{did_you_mean(wrong, schema)}"
             )
         name = max(names, key=len)
-        if isinstance(schema[name], Identifier):
+        if not schema[name].is_read:
             raise ParameterError(f"{option} {text!r}: column {name!r} is an identifier, which is made afresh")
         if name in found:
             raise ParameterError(f"{option} names column {name!r} twice; put all that is wanted of it into one")
@@ -71,8 +69,8 @@ def _by_column(texts: Iterable[str], option: str, schema: Schema) -> list[tuple[
 
 def _wanted(name: str, column: Column, text: str) -> Any:
     """What a text asks of a column: a value, a (low, high) pair, a list, or None for null."""
-    if isinstance(column, Category) and text in map(str, column.values):
-        return _value(name, column, text, "--where")
+    if column.axis_kind == "category" and text in map(str, column.listed):
+        return column.from_option(text, name=name, option="--where")
     if not text.strip():
         raise ParameterError(f"--where: nothing is asked of column {name!r}; write {name}=VALUE, or {name}=null")
     if text == _NULL:
@@ -80,10 +78,10 @@ def _wanted(name: str, column: Column, text: str) -> Any:
     if isinstance(column, Bounded) and _RANGE in text:
         low, _, high = (part.strip() for part in text.partition(_RANGE))
         return (
-            _value(name, column, low, "--where") if low else column.low,
-            _value(name, column, high, "--where") if high else column.high,
+            column.from_option(low, name=name, option="--where") if low else column.low,
+            column.from_option(high, name=name, option="--where") if high else column.high,
         )
-    values = [_value(name, column, part, "--where") for part in csv_fields(text)]
+    values = [column.from_option(part, name=name, option="--where") for part in csv_fields(text)]
     return values[0] if len(values) == 1 else values
 
 
@@ -96,45 +94,8 @@ def _shares(name: str, column: Column, text: str) -> Any:
         value, colon, share = part.rpartition(":")
         if not colon:
             raise ParameterError(f"--balance: {part!r} of column {name!r} has no share; write VALUE:SHARE for each")
-        key = _value(name, column, value, "--balance")
+        key = column.from_option(value, name=name, option="--balance")
         if key in shares:
             raise ParameterError(f"--balance gives {value!r} of column {name!r} two shares; give one")
         shares[key] = parse_fraction(share, f"--balance {name}, {value}")
     return shares
-
-
-def _value(name: str, column: Column, text: str, option: str) -> Any:
-    """One value of a column from its text. Dates and times stay texts, which the library reads."""
-    if isinstance(column, Category):
-        for spelling in (text, text.strip()):
-            for value in column.values:
-                if str(value) == spelling:
-                    return value
-        hint = did_you_mean(text, map(str, column.values))
-        raise ParameterError(f"{option}: {text!r} is not a value of column {name!r}{hint}")
-    text = text.strip()
-    if isinstance(column, Boolean):
-        if text.lower() not in _BOOLEANS:
-            raise ParameterError(f"{option}: column {name!r} takes true or false, and not {text!r}")
-        return _BOOLEANS[text.lower()]
-    if isinstance(column, Number):
-        number = _number(text)
-        if number is None:
-            raise ParameterError(f"{option}: column {name!r} takes numbers, and {text!r} is none")
-        return number
-    return text
-
-
-def _number(text: str) -> int | float | None:
-    """A finite number, whole and exact where it is written so; None where the text is no such thing."""
-    try:
-        return int(text)
-    except ValueError:
-        pass
-    try:
-        number = float(text)
-    except ValueError:
-        return None
-    if not math.isfinite(number):
-        return None
-    return int(number) if number.is_integer() else number

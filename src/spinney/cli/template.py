@@ -7,10 +7,10 @@ whose bounds or values are missing.
 from __future__ import annotations
 
 from typing import Any
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import pyarrow as pa
 
+from spinney.columns import COLUMN_TYPES, KINDS
 from spinney.errors import InputError
 
 _PREAMBLE = """\
@@ -40,9 +40,6 @@ _PREAMBLE = """\
 #     other = "status"
 #     values = ["open"]
 """
-_VALUES = ['# values = ["", ""]  # every value the column may take, whether or not it occurs']
-_CODES = ['# if the numbers are codes: type = "category" and values = [1, 2] or ["001", "002"]']
-_NAMES = ['# if it names a row or a person: type = "identifier" alone']
 _NULLABLE = "# nullable = true"
 
 
@@ -60,37 +57,17 @@ def schema_template(fields: pa.Schema, *, pays_for_bounds: bool = False) -> str:
 
 def _entry(kind: Any, pays_for_bounds: bool) -> list[str]:
     """The lines of one column, from its type in the file alone."""
-    types = pa.types
 
     def bounds(*blanks: str) -> list[str]:
         return ['bounds = "private"'] if pays_for_bounds else list(blanks)
 
-    if types.is_dictionary(kind):
+    if pa.types.is_dictionary(kind):
         kind = kind.value_type
-    if types.is_boolean(kind):
-        return ['type = "boolean"']
-    if types.is_integer(kind):
-        return ['type = "integer"', *bounds("# low = ", "# high = "), *_CODES, *_NAMES]
-    if types.is_floating(kind) or types.is_decimal(kind):
-        return ['type = "real"', *bounds("# low = ", "# high = ")]
-    if types.is_date(kind):
-        return ['type = "date"', *bounds("# low = 1900-01-01", "# high = 2099-12-31")]
-    if types.is_timestamp(kind):
-        zone = [] if kind.tz is None else [f'timezone = "{_known_zone(kind.tz)}"']
-        blanks = bounds("# low = 1900-01-01T00:00:00", "# high = 2099-12-31T23:59:59")
-        return ['type = "datetime"', *zone, *blanks]
-    if types.is_string(kind) or types.is_large_string(kind) or types.is_string_view(kind):
-        return ['type = "category"', *_VALUES, *_NAMES]
-    return ['# type = ""  # not in the file: real, integer, boolean, date, datetime, category, identifier; or drop it']
-
-
-def _known_zone(zone: str) -> str:
-    """The zone itself, or UTC for a bare offset: moments are the same in every zone."""
-    try:
-        ZoneInfo(zone)
-    except (ZoneInfoNotFoundError, ValueError, OSError):
-        return "UTC"
-    return zone
+    for column in KINDS:
+        lines = column.template(kind, bounds)
+        if lines is not None:
+            return lines
+    return [f'# type = ""  # not in the file: {", ".join(COLUMN_TYPES)}; or drop it']
 
 
 def _key(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Kinds of columns: what the holder states publicly about one column.
+"""Kinds of columns: what the holder states publicly about one column, and all that follows from its kind.
 
 A column says which values are possible, never which values occur. Numbers and dates carry bounds, because the
 box that the data happen to fill is itself private. Bounds are stated (`Real(0, 10)`), paid for out of epsilon
@@ -6,23 +6,38 @@ box that the data happen to fill is itself private. Bounds are stated (`Real(0, 
 (`bounds="from-data-not-private"`).
 
 Dates and times are integers underneath (days, microseconds since 1970-01-01): `physical` converts, `logical` undoes it.
+`KINDS` is the registry: a kind is a file that answers the questions of `base.py`, and a line there.
 """
 
-from spinney.columns.base import MAX_BITS, Bounded, Column
+from spinney.columns.base import MAX_BITS, AxisKind, Column
 from spinney.columns.boolean import Boolean
+from spinney.columns.bounded import Bounded, exact, whole_range
 from spinney.columns.category import Category
 from spinney.columns.date import Date
 from spinney.columns.datetime import Datetime
 from spinney.columns.identifier import Identifier
-from spinney.columns.number import Integer, Number, Real, exact
+from spinney.columns.integer import Integer
+from spinney.columns.listed import Listed
+from spinney.columns.number import Number
+from spinney.columns.real import Real
 
-COLUMN_TYPES: dict[str, type[Column]] = {
-    kind.type_name: kind for kind in (Real, Integer, Date, Datetime, Boolean, Category, Identifier)
-}
+KINDS: tuple[type[Column], ...] = (
+    Real,
+    Integer,
+    Boolean,
+    Date,
+    Datetime,
+    Category,
+    Identifier,
+)
+
+COLUMN_TYPES: dict[str, type[Column]] = {kind.type_name: kind for kind in KINDS}
 
 __all__ = [
     "COLUMN_TYPES",
+    "KINDS",
     "MAX_BITS",
+    "AxisKind",
     "Boolean",
     "Bounded",
     "Category",
@@ -31,7 +46,9 @@ __all__ = [
     "Datetime",
     "Identifier",
     "Integer",
+    "Listed",
     "Number",
     "Real",
     "exact",
+    "whole_range",
 ]

@@ -1,22 +1,40 @@
-"""What all column types share: nullability, resolution, and for most of them a low and a high end.
+"""The questions that every kind of column answers, so that no other room asks what kind it is.
 
-Bounds are stated, paid for, or read off the data; `has_bounds` says whether they are there yet. A column keeps them in
-its own terms (a date as a date) and converts by `physical` and `logical`.
+    stating      which options it has, as plain data and back
+    reading      which types of a table it accepts, and its values from Arrow, Python objects, strings, engines
+    cells        how many whole numbers it counts, in what steps
+    writing      positions along its axis as values again
+    conditions   what a user or a command line asks of it
+    showing      labels, ticks, lines of a schema template
+
+`Column` holds the questions; one file for each kind holds all of its answers. A kind that lacks an answer cannot be
+made (the questions are abstract), and one test asks all kinds in the registry everything. Whatever needs numpy, pyarrow
+or narwhals is imported on use: stating a schema loads none of them.
 """
 
 from __future__ import annotations
 
-import math
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 from datetime import date
-from typing import Any, ClassVar, Literal, Self
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+from spinney.columns.spelling import PLAIN, Spelling
 from spinney.errors import SchemaError
 from spinney.shown import brief
 
-BoundsSource = Literal["stated", "private", "from-data-not-private"]
-BOUNDS_SOURCES = ("stated", "private", "from-data-not-private")
+if TYPE_CHECKING:
+    import narwhals as nw
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from spinney.columns.dtypes import Group
+    from spinney.columns.expressions import Reading
+    from spinney.columns.physical import Physical
+
+AxisKind = Literal["real", "integer", "category"]
 
 MAX_BITS = 32
 # Physical integers stay so far inside int64 that neither `value - low` nor a range rounded up to whole cells overflows.
@@ -24,10 +42,15 @@ LARGEST_WHOLE = 2**61
 
 
 @dataclass(frozen=True, slots=True)
-class Column:
+class Column(ABC):
     """What all column types share. `bits` fixes the resolution of the column; by default the synthesizer chooses."""
 
     type_name: ClassVar[str]
+    axis_kind: ClassVar[AxisKind]  # how its values are cut into cells
+    describes: ClassVar[frozenset[Group]] = frozenset()  # the types of a table that only this kind can mean
+    spark_cast: ClassVar[str]  # how a Spark user makes such a column of strings
+    is_read: ClassVar[bool] = True  # whether its values are looked at; what is not read is made afresh
+    compared_as: ClassVar[str | None] = None  # what a rule compares it with; None where values have no size
 
     nullable: bool = field(default=False, kw_only=True)
     bits: int | None = field(default=None, kw_only=True)
@@ -43,6 +66,16 @@ class Column:
         """Whether values are texts; everything else is a number underneath."""
         return False
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether values are whole numbers underneath, which a table of cells can count one by one."""
+        return self.axis_kind != "real"
+
+    @property
+    def listed(self) -> tuple[Any, ...]:
+        """All possible values in physical order, where they can be listed; otherwise none."""
+        return ()
+
     def to_dict(self) -> dict[str, Any]:
         """The column as plain data for TOML and JSON; what is at its default is left out."""
         described: dict[str, Any] = {"type": self.type_name}
@@ -52,88 +85,135 @@ class Column:
             described["bits"] = self.bits
         return described
 
-
-@dataclass(frozen=True, slots=True)
-class Bounded(Column, ABC):
-    """A column with a low and a high end, both included."""
-
-    needs_length: ClassVar[bool] = False  # whether one possible value is too few
-
-    low: Any = None
-    high: Any = None
-    bounds: BoundsSource = field(default="stated", kw_only=True)
-
-    def __post_init__(self) -> None:
-        Column.__post_init__(self)
-        kind = type(self).__name__
-        if self.bounds not in BOUNDS_SOURCES:
-            raise SchemaError(
-                f"{kind}: bounds={brief(self.bounds)} is not one of {', '.join(map(repr, BOUNDS_SOURCES))}"
-            )
-        if self.bounds == "private":
-            if self.low is not None or self.high is not None:
-                raise SchemaError(f'{kind}: give either low and high or bounds="private", not both')
-            return
-        if self.low is None or self.high is None:
-            if self.bounds == "from-data-not-private" and self.low is None and self.high is None:
-                return
-            absent = [name for name in ("low", "high") if getattr(self, name) is None]
-            missing = f"{' and '.join(absent)} {'is' if len(absent) == 1 else 'are'} missing"
-            raise SchemaError(
-                f"{kind}: {missing}; state the bounds from what is publicly known about the column, "
-                'or pay for them with bounds="private"'
-            )
-        object.__setattr__(self, "low", self.parse(self.low, "low"))
-        object.__setattr__(self, "high", self.parse(self.high, "high"))
-        if self.low > self.high or (self.needs_length and self.low == self.high):
-            raise SchemaError(f"{kind}: low={self.low} is not below high={self.high}; swap or widen the bounds")
-
-    @abstractmethod
-    def parse(self, value: Any, name: str) -> Any:
-        """A bound as the column keeps it, or a SchemaError that names it."""
-
-    @abstractmethod
-    def physical(self, value: Any) -> float | int:
-        """The number that stands for a logical value: a float for reals, an integer for the rest."""
-
-    @abstractmethod
-    def logical(self, number: Any) -> Any:
-        """The logical value that a physical number stands for."""
+    # ------------------------------------------------------------------------------------------------- reading
 
     @property
-    def has_bounds(self) -> bool:
-        return self.low is not None
+    @abstractmethod
+    def accepts(self) -> frozenset[Group]:
+        """Which types of a table can be meant by the column, strings aside, which are parsed."""
 
-    def with_bounds(self, low: Any, high: Any) -> Self:
-        """The same column with bounds filled in; remembers where they came from."""
-        if self.bounds == "private":
-            # A paid-for bound is released, hence public from here on.
-            return replace(self, low=low, high=high, bounds="stated")
-        return replace(self, low=low, high=high)
+    def remedy(self, group: Group) -> str | None:
+        """What to do about a column of another type; None where nothing special can be said."""
+        del group
+        return None
 
-    def to_dict(self) -> dict[str, Any]:
-        described = Column.to_dict(self)
-        if self.has_bounds:
-            described |= {"low": self.low, "high": self.high}
-        if self.bounds != "stated":
-            described["bounds"] = self.bounds
-        return described
+    @property
+    @abstractmethod
+    def arrow_type(self) -> Any:
+        """The Arrow type that objects and strings become when they are read."""
 
+    @abstractmethod
+    def converter(self) -> Callable[[Any], Any]:
+        """A function that makes a value of `arrow_type` of a Python object that is not missing."""
 
-def parse_number(value: Any, name: str, kind: type, owner: str) -> Any:
-    if isinstance(value, bool):
-        raise SchemaError(f"{owner}: {name}={value!r} is not a number")
-    try:
-        number = kind(value)
-        is_finite = math.isfinite(number)
-    except (TypeError, ValueError, OverflowError):
-        raise SchemaError(f"{owner}: {name}={brief(value)} is not a number, or is too large for one") from None
-    if not is_finite:
-        remedy = "; state a generous finite bound instead" if name in ("low", "high") else ""
-        raise SchemaError(f"{owner}: {name}={value!r} is not finite{remedy}")
-    if kind is int and number != value:
-        raise SchemaError(f"{owner}: {name}={brief(value)} is not a whole number")
-    return number
+    @abstractmethod
+    def from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:
+        """An Arrow array of strings as one of `arrow_type`, each value read by itself."""
+
+    @property
+    def csv_type(self) -> Any:
+        """What Arrow's CSV reader makes of the column: strings, unless values have one spelling each."""
+        import pyarrow as pa
+
+        return pa.string()
+
+    @property
+    @abstractmethod
+    def spelling_remedy(self) -> str:
+        """How strings of the column should be written."""
+
+    @abstractmethod
+    def cause(self, text: str, spelling: Spelling) -> str:
+        """Why one string of a CSV cannot be read, and what to do about it, without quoting it."""
+
+    @abstractmethod
+    def read(self, values: Any) -> Physical:
+        """A column of a table as numbers: a series, an Arrow array (of a fitting type) or a numpy array."""
+
+    @abstractmethod
+    def reading(self, value: nw.Expr, dtype: Any, *, place: nw.Expr | None = None) -> Reading:
+        """The same as expressions. `place` is where a value stands in a list that is too long to be compared with."""
+
+    @property
+    def complaint(self) -> str:
+        """What is the matter with a value that is there but cannot be read."""
+        return f"some value cannot be read as {self.type_name}; clean the column or change its type"
+
+    @abstractmethod
+    def from_spark(self, value: Any, kind: Any) -> Any:
+        """A Spark column of a Spark type as what `reading` expects: a number, a boolean or a string."""
+
+    @property
+    def reads_spark_strings(self) -> bool:
+        """Whether `from_spark` reads strings."""
+        return self.is_text
+
+    # -------------------------------------------------------------------------------------------- cells and back
+
+    @abstractmethod
+    def whole_range(self) -> tuple[int, int] | None:
+        """The first and last physical number, of what is whole underneath; in steps, all that rounds to a value."""
+
+    @property
+    def step(self) -> int:
+        """How far neighbouring values are apart, of what is whole underneath."""
+        return 1
+
+    @property
+    def spacing(self) -> Fraction | None:
+        """How far neighbouring values are apart; None where values are dense."""
+        return Fraction(self.step)
+
+    @property
+    @abstractmethod
+    def fits_array(self) -> bool:
+        """Whether an array of numbers can hold the values."""
+
+    @abstractmethod
+    def to_positions(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Positions along the axis of physical numbers, which are moved into the bounds."""
+
+    @abstractmethod
+    def to_arrow(self, positions: NDArray[np.float64]) -> Any:
+        """Values at positions along the axis, as an Arrow array; NaN is null."""
+
+    def to_floats(self, positions: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The same as floats, NaN for null, of a column that an array can hold."""
+        import pyarrow as pa
+
+        floats: NDArray[np.float64] = self.to_arrow(positions).cast(pa.float64()).to_numpy(zero_copy_only=False)
+        return floats
+
+    @abstractmethod
+    def leaf_ends(self, low: NDArray[np.float64], length: NDArray[np.float64]) -> list[tuple[Any, Any]]:
+        """The lowest and the highest value of stretches of positions."""
+
+    # ------------------------------------------------------------------------------------ conditions and pictures
+
+    @abstractmethod
+    def from_option(self, text: str, *, name: str, option: str) -> Any:
+        """A value that a command line asks for, as `where` takes it; a ParameterError names the column and option."""
+
+    @property
+    def drawn_scale(self) -> float:
+        """Units of a picture in one physical unit."""
+        return 1.0
+
+    @abstractmethod
+    def drawn_range(self) -> tuple[float, float]:
+        """Where the column begins and ends in a picture."""
+
+    @abstractmethod
+    def set_ticks(self, axis: Any) -> None:
+        """Ticks of an axis of a picture, where matplotlib's own would not do."""
+
+    @classmethod
+    @abstractmethod
+    def template(cls, kind: Any, bounds: Callable[..., Sequence[str]]) -> list[str] | None:
+        """The lines of a schema template for a column of this Arrow type; None where another kind is meant.
+
+        `bounds(*blanks)` gives the lines for the bounds, by default these blanks.
+        """
 
 
 def show(column: Column) -> str:

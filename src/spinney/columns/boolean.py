@@ -2,17 +2,151 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import ClassVar
+from numbers import Real as AnyReal
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from spinney.columns.base import Column, show
+from spinney.columns.base import AxisKind, show
+from spinney.columns.listed import Listed
+from spinney.columns.spelling import PLAIN, Spelling
+from spinney.errors import InputError, ParameterError
+
+if TYPE_CHECKING:
+    import narwhals as nw
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from spinney.columns.dtypes import Group
+    from spinney.columns.expressions import Reading
+    from spinney.columns.physical import Physical
+
+_SPELT = {"true": True, "false": False}
+_NOT_A_BOOLEAN = (
+    "some value is neither true nor false; convert the column first (pandas: .map({'yes': True, 'no': False}))"
+)
 
 
 @dataclass(frozen=True, slots=True)
-class Boolean(Column):
+class Boolean(Listed):
     """True or false."""
 
     type_name: ClassVar[str] = "boolean"
+    axis_kind: ClassVar[AxisKind] = "integer"
+    describes: ClassVar[frozenset[Group]] = frozenset({"boolean"})
+    spark_cast: ClassVar[str] = 'for example with expr("try_cast(column AS boolean)")'
+
+    @property
+    def listed(self) -> tuple[Any, ...]:
+        return (False, True)
+
+    @property
+    def accepts(self) -> frozenset[Group]:
+        return frozenset({"float", "whole", "boolean"})
+
+    @property
+    def fits_array(self) -> bool:
+        return True
+
+    @property
+    def arrow_type(self) -> Any:
+        import pyarrow as pa
+
+        return pa.bool_()
+
+    @property
+    def csv_type(self) -> Any:
+        return self.arrow_type
+
+    def converter(self) -> Callable[[Any], Any]:
+        import numpy as np
+
+        def boolean(value: Any) -> bool:
+            if not (isinstance(value, (bool, np.bool_, AnyReal)) and value in (0, 1)):
+                raise InputError(_NOT_A_BOOLEAN)
+            return bool(value)
+
+        return boolean
+
+    def from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        from spinney.columns.texts import FALSE, TRUE, among, without_missing
+
+        del spelling
+        present = without_missing(strings, self)
+        is_true = among(present, TRUE)
+        is_known = pc.or_(pc.or_(is_true, present.is_null()), among(present, FALSE))
+        if not pc.all(is_known, min_count=0).as_py():
+            raise InputError(_NOT_A_BOOLEAN)
+        return pc.if_else(present.is_null(), pa.scalar(None, pa.bool_()), is_true)
+
+    @property
+    def spelling_remedy(self) -> str:
+        return "write true or false, or convert the column first (pandas: .map({'yes': True, 'no': False}))"
+
+    def cause(self, text: str, spelling: Spelling) -> str:
+        del text, spelling
+        return "it is neither true nor false; write true and false, or 1 and 0"
+
+    def read(self, values: Any) -> Physical:
+        import pyarrow as pa
+
+        from spinney.columns.arrow import one_array, whole_numbers, with_mask
+
+        array = one_array(values)
+        if pa.types.is_boolean(array.type):
+            return with_mask(array.cast(pa.int8()))
+        numbers = with_mask(whole_numbers(values))
+        if ((numbers.values != 0) & (numbers.values != 1)).any():
+            raise InputError(_NOT_A_BOOLEAN)
+        return numbers
+
+    def reading(self, value: nw.Expr, dtype: Any, *, place: nw.Expr | None = None) -> Reading:
+        from spinney.columns.expressions import Reading, whole
+
+        del place
+        found = whole(value, dtype)
+        is_odd = (found.number != 0) & (found.number != 1)
+        return Reading(found.number, found.is_missing, found.is_wrong | (~found.is_missing & is_odd))
+
+    @property
+    def complaint(self) -> str:
+        return _NOT_A_BOOLEAN
+
+    def from_spark(self, value: Any, kind: Any) -> Any:
+        from spinney.columns.spark import plain
+
+        return plain(value, kind)
+
+    def to_arrow(self, positions: NDArray[np.float64]) -> Any:
+        from spinney.columns.steps import whole_array
+
+        return whole_array(positions, self).cast(self.arrow_type)
+
+    def place_of(self, value: Any, *, name: str, argument: str) -> int:
+        """A boolean may also be given as 1 or 0, or as it is spelt."""
+        from spinney.columns.conditions import shown
+
+        meant = _SPELT.get(value.strip().lower()) if isinstance(value, str) else value
+        if isinstance(meant, AnyReal) and meant in (0, 1):
+            return int(meant == 1)
+        raise ParameterError(f"{argument}: {shown(value)} is not a value of column {name!r}; say True or False")
+
+    def from_option(self, text: str, *, name: str, option: str) -> Any:
+        text = text.strip()
+        known = _SPELT | {"1": True, "0": False}
+        if text.lower() not in known:
+            raise ParameterError(f"{option}: column {name!r} takes true or false, and not {text!r}")
+        return known[text.lower()]
+
+    @classmethod
+    def template(cls, kind: Any, bounds: Callable[..., Sequence[str]]) -> list[str] | None:
+        from pyarrow import types
+
+        del bounds
+        return ['type = "boolean"'] if types.is_boolean(kind) else None
 
     def __repr__(self) -> str:
         return show(self)

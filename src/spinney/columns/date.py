@@ -2,29 +2,45 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime, timedelta
-from typing import Any, ClassVar
+from datetime import date, datetime, time, timedelta
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from spinney.columns.base import Bounded, show
-from spinney.errors import SchemaError
+from spinney.columns.base import show
+from spinney.columns.calendar import Calendar
+from spinney.columns.spelling import PLAIN, Spelling
+from spinney.errors import InputError, SchemaError, raise_alone
 from spinney.shown import brief
 
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from spinney.columns.dtypes import Group
+    from spinney.columns.physical import Physical
+
 _EPOCH_DAY = date(1970, 1, 1)
+_ISO = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
+_UNSETTLED = "the values have a time zone, so their day is not settled; convert them to days"
 
 
 @dataclass(frozen=True, slots=True)
-class Date(Bounded):
+class Date(Calendar):
     """A calendar day between two days, both included: `Date("2020-01-01", "2020-12-31")`."""
 
     type_name: ClassVar[str] = "date"
+    describes: ClassVar[frozenset[Group]] = frozenset({"date"})
+    compared_as: ClassVar[str | None] = "dates"
+    rungs: ClassVar[tuple[int, int]] = (0, 21)  # 2^21 days are 5,700 years
+    spark_cast: ClassVar[str] = "for example with to_date(column, format)"
 
     def parse(self, value: Any, name: str) -> date:
         if isinstance(value, str):
             try:
                 value = date.fromisoformat(value)
             except ValueError:
-                raise SchemaError(f"Date: {name}={brief(value)} is not a day like 2020-01-31") from None
+                raise_alone(SchemaError(f"Date: {name}={brief(value)} is not a day like 2020-01-31"))
         if isinstance(value, datetime) or not isinstance(value, date):
             raise SchemaError(f"Date: {name}={brief(value)} is not a day like 2020-01-31")
         return value
@@ -34,6 +50,93 @@ class Date(Bounded):
 
     def logical(self, number: Any) -> date:
         return _EPOCH_DAY + timedelta(days=int(number))
+
+    def from_rungs(self, low: float, high: float) -> tuple[Any, Any]:
+        return self.in_calendar(low, high, unit=1, margin=0)
+
+    @property
+    def accepts(self) -> frozenset[Group]:
+        return frozenset({"date", "datetime"})
+
+    def remedy(self, group: Group) -> str | None:
+        if group == "zoned datetime":
+            return "convert the column to days of one zone first (pandas: .dt.tz_localize(None))"
+        return Calendar.remedy(self, group)
+
+    @property
+    def arrow_type(self) -> Any:
+        import pyarrow as pa
+
+        return pa.date32()
+
+    def converter(self) -> Callable[[Any], Any]:
+        import numpy as np
+
+        def day(value: Any) -> date:
+            if isinstance(value, datetime):
+                if value.tzinfo is not None:
+                    raise InputError(_UNSETTLED)
+                return value.date()
+            if isinstance(value, np.datetime64):
+                return value.astype("datetime64[D]").item()  # type: ignore[no-any-return]
+            if not isinstance(value, date):
+                raise InputError("some value is not a day")
+            return value
+
+        return day
+
+    def from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:
+        from spinney.columns.texts import dated_texts
+
+        return dated_texts(strings, self, spelling, _ISO, n_characters=10)
+
+    @property
+    def spelling_remedy(self) -> str:
+        return "write days as YYYY-MM-DD, or convert the column first (pandas: pd.to_datetime(..., format=...))"
+
+    def zone_cause(self, *, is_aware: bool) -> str | None:
+        return "it has a time zone, so its day is not settled; write days without times" if is_aware else None
+
+    def read(self, values: Any) -> Physical:
+        import pyarrow as pa
+        import pyarrow.compute as pc
+
+        from spinney.columns.arrow import one_array, only, with_mask
+
+        array = only((pa.types.is_date, pa.types.is_timestamp), one_array(values))
+        if pa.types.is_timestamp(array.type):
+            if array.type.tz is not None:
+                raise InputError(_UNSETTLED)
+            array = pc.floor_temporal(array, unit="day")
+        return with_mask(array.cast(pa.date32(), safe=False).cast(pa.int32()))
+
+    def from_spark(self, value: Any, kind: Any) -> Any:
+        from spinney.columns.spark import functions_of
+
+        del kind
+        return functions_of(value).unix_date(value.cast("date")).cast("bigint")
+
+    def to_arrow(self, positions: NDArray[np.float64]) -> Any:
+        import pyarrow as pa
+
+        from spinney.columns.steps import whole_array
+
+        return whole_array(positions, self).cast(pa.int32()).cast(pa.date32())
+
+    def as_declared(self, value: Any) -> Any:
+        is_midnight = isinstance(value, datetime) and value.tzinfo is None and value.time() == time.min
+        return value.date() if is_midnight else value
+
+    def set_ticks(self, axis: Any) -> None:
+        self.ticks_of_dates(axis, None)
+
+    @classmethod
+    def template(cls, kind: Any, bounds: Callable[..., Sequence[str]]) -> list[str] | None:
+        from pyarrow import types
+
+        if not types.is_date(kind):
+            return None
+        return ['type = "date"', *bounds("# low = 1900-01-01", "# high = 2099-12-31")]
 
     def __repr__(self) -> str:
         return show(self)

@@ -2,21 +2,36 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta
-from typing import Any, ClassVar
+from datetime import UTC, date, datetime, time, timedelta
+from typing import TYPE_CHECKING, Any, ClassVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from spinney.columns.base import Bounded, show
-from spinney.errors import SchemaError
+from spinney.columns.base import show
+from spinney.columns.bounded import Bounded
+from spinney.columns.calendar import Calendar
+from spinney.columns.spelling import PLAIN, Spelling
+from spinney.errors import InputError, SchemaError, raise_alone
 from spinney.shown import brief
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from spinney.columns.dtypes import Group
+    from spinney.columns.physical import Physical
 
 _EPOCH = datetime(1970, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
+_DAY = 86_400_000_000
+_HOUR, _MINUTE, _SECOND = 3_600_000_000, 60_000_000, 1_000_000
+_LOCAL_ISO = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?$"
+_ZONES_DIFFER = "the column and the schema do not agree on having a time zone"
 
 
 @dataclass(frozen=True, slots=True)
-class Datetime(Bounded):
+class Datetime(Calendar):
     """A moment between two moments, both included, to the microsecond.
 
     With `timezone` the table's column must be zone-aware and comes back in that zone; bounds without an offset are read
@@ -24,6 +39,12 @@ class Datetime(Bounded):
     """
 
     type_name: ClassVar[str] = "datetime"
+    describes: ClassVar[frozenset[Group]] = frozenset({"datetime", "zoned datetime"})
+    compared_as: ClassVar[str | None] = "datetimes"
+    rungs: ClassVar[tuple[int, int]] = (20, 57)  # microseconds from a second up to 4,500 years
+    spark_cast: ClassVar[str] = (
+        "for example with to_timestamp_ntz(column, format), or with to_timestamp where the schema has a zone"
+    )
 
     timezone: str | None = field(default=None, kw_only=True)
 
@@ -32,7 +53,7 @@ class Datetime(Bounded):
             try:
                 ZoneInfo(self.timezone)
             except (ZoneInfoNotFoundError, ValueError, OSError, TypeError):
-                raise SchemaError(f"Datetime: timezone={brief(self.timezone)} is not a known zone like 'UTC'") from None
+                raise_alone(SchemaError(f"Datetime: timezone={brief(self.timezone)} is not a known zone like 'UTC'"))
         Bounded.__post_init__(self)
 
     def parse(self, value: Any, name: str) -> datetime:
@@ -40,7 +61,7 @@ class Datetime(Bounded):
             try:
                 value = datetime.fromisoformat(value)
             except ValueError:
-                raise SchemaError(f"Datetime: {name}={brief(value)} is not a moment like 2020-01-31T12:00:00") from None
+                raise_alone(SchemaError(f"Datetime: {name}={brief(value)} is not a moment like 2020-01-31T12:00:00"))
         if not isinstance(value, datetime):
             raise SchemaError(f"Datetime: {name}={brief(value)} is not a moment like 2020-01-31T12:00:00")
         if self.timezone is None and value.tzinfo is not None:
@@ -52,10 +73,12 @@ class Datetime(Bounded):
             try:
                 moment.astimezone(UTC), moment.astimezone(ZoneInfo(self.timezone))
             except (OverflowError, ValueError):
-                raise SchemaError(
-                    f"Datetime: {name}={moment} is outside the years 1 to 9999 in {self.timezone} or in UTC; "
-                    "move it a day inwards"
-                ) from None
+                raise_alone(
+                    SchemaError(
+                        f"Datetime: {name}={moment} is outside the years 1 to 9999 in {self.timezone} or in UTC; "
+                        "move it a day inwards"
+                    )
+                )
         return moment
 
     def physical(self, value: Any) -> int:
@@ -69,11 +92,140 @@ class Datetime(Bounded):
             return moment
         return moment.replace(tzinfo=UTC).astimezone(ZoneInfo(self.timezone))
 
+    def limit(self, number: int) -> Any:
+        """A bound in a zone is kept in UTC, where no hour comes twice."""
+        moment = self.logical(number)
+        return moment if moment.tzinfo is None else moment.astimezone(UTC)
+
+    def from_rungs(self, low: float, high: float) -> tuple[Any, Any]:
+        # A day inside the ends of the calendar, so that no time zone leads out of it.
+        return self.in_calendar(low, high, unit=_DAY, margin=1)
+
     def to_dict(self) -> dict[str, Any]:
         described = Bounded.to_dict(self)
         if self.timezone is not None:
             described["timezone"] = self.timezone
         return described
 
+    # ------------------------------------------------------------------------------------------------- reading
+
+    @property
+    def accepts(self) -> frozenset[Group]:
+        return frozenset({"datetime"}) if self.timezone is None else frozenset({"zoned datetime"})
+
+    def remedy(self, group: Group) -> str | None:
+        if group == "zoned datetime":
+            return 'name the zone in the schema, for example timezone="UTC"'
+        if group == "datetime":
+            return "leave timezone out of the schema, or give the column a zone (pandas: .dt.tz_localize(...))"
+        return Calendar.remedy(self, group)
+
+    @property
+    def arrow_type(self) -> Any:
+        import pyarrow as pa
+
+        return pa.timestamp("us", self.timezone)
+
+    def converter(self) -> Callable[[Any], Any]:
+        import numpy as np
+
+        is_aware = self.timezone is not None
+
+        def moment_of(value: Any) -> datetime:
+            if isinstance(value, np.datetime64):
+                value = value.astype("datetime64[us]").item()
+            if not isinstance(value, datetime):
+                raise InputError("some value is not a date and time")
+            moment: Any = value
+            if hasattr(moment, "to_pydatetime"):  # pandas counts nanoseconds, which its own conversion warns about
+                moment = moment.floor("us").to_pydatetime()
+            if (moment.tzinfo is not None) != is_aware:
+                raise InputError(_ZONES_DIFFER)
+            return moment.astimezone(UTC) if is_aware else moment  # type: ignore[no-any-return]
+
+        return moment_of
+
+    def from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:
+        from spinney.columns.texts import NEVER, dated_texts
+
+        pattern = _LOCAL_ISO if self.timezone is None else NEVER
+        return dated_texts(strings, self, spelling, pattern, n_characters=None)
+
+    @property
+    def spelling_remedy(self) -> str:
+        form = "YYYY-MM-DDTHH:MM:SS" if self.timezone is None else "YYYY-MM-DDTHH:MM:SS+HH:MM"
+        return f"write moments as {form}, or convert the column first (pandas: pd.to_datetime(..., format=...))"
+
+    def zone_cause(self, *, is_aware: bool) -> str | None:
+        if is_aware and self.timezone is None:
+            return 'it has a time zone, and the schema states none; state timezone = "UTC" or another in the schema'
+        if not is_aware and self.timezone is not None:
+            return (
+                "it has no time zone, and the schema states one; write the offset as in 2024-01-31T12:00:00+01:00, "
+                "or take timezone out of the schema"
+            )
+        return None
+
+    def read(self, values: Any) -> Physical:
+        import pyarrow as pa
+
+        from spinney.columns.arrow import one_array, only, with_mask
+
+        array = only((pa.types.is_timestamp,), one_array(values))
+        if pa.types.is_timestamp(array.type) and (array.type.tz is None) != (self.timezone is None):
+            raise InputError(_ZONES_DIFFER)
+        return with_mask(array.cast(self.arrow_type, safe=False).cast(pa.int64()))
+
+    def from_spark(self, value: Any, kind: Any) -> Any:
+        """No time zone may move local times, so they are taken apart."""
+        from spinney.columns.spark import functions_of
+
+        functions = functions_of(value)
+        if kind.typeName() == "timestamp":
+            return functions.unix_micros(value)
+        seconds = functions.extract(functions.lit("SECOND"), value)  # a decimal of six digits
+        return (
+            functions.unix_date(value.cast("date")).cast("bigint") * _DAY
+            + functions.hour(value).cast("bigint") * _HOUR
+            + functions.minute(value).cast("bigint") * _MINUTE
+            + (seconds * _SECOND).cast("bigint")
+        )
+
+    # ------------------------------------------------------------------------------------ writing and asking
+
+    def to_arrow(self, positions: NDArray[np.float64]) -> Any:
+        from spinney.columns.steps import whole_array
+
+        return whole_array(positions, self).cast(self.arrow_type)
+
+    def as_declared(self, value: Any) -> Any:
+        is_day = isinstance(value, date) and not isinstance(value, datetime)
+        return datetime.combine(value, time.min) if is_day else value
+
+    @property
+    def drawn_scale(self) -> float:
+        return 1 / _DAY
+
+    def set_ticks(self, axis: Any) -> None:
+        self.ticks_of_dates(axis, self.timezone)
+
+    @classmethod
+    def template(cls, kind: Any, bounds: Callable[..., Sequence[str]]) -> list[str] | None:
+        from pyarrow import types
+
+        if not types.is_timestamp(kind):
+            return None
+        zone = [] if kind.tz is None else [f'timezone = "{_known_zone(kind.tz)}"']
+        return ['type = "datetime"', *zone, *bounds("# low = 1900-01-01T00:00:00", "# high = 2099-12-31T23:59:59")]
+
     def __repr__(self) -> str:
         return show(self)
+
+
+def _known_zone(zone: str) -> str:
+    """The zone itself, or UTC for a bare offset: moments are the same in every zone."""
+    try:
+        ZoneInfo(zone)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return "UTC"
+    return zone

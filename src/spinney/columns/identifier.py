@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
 
-from spinney.columns.base import Column, show
+from spinney.columns.base import AxisKind, Column, show
 from spinney.errors import SchemaError
 from spinney.shown import brief
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
 
 _DIGITS, _MOST_DIGITS = 6, 18
 
@@ -23,6 +29,9 @@ class Identifier(Column):
     """
 
     type_name: ClassVar[str] = "identifier"
+    axis_kind: ClassVar[AxisKind] = "category"
+    is_read: ClassVar[bool] = False
+    spark_cast: ClassVar[str] = "which an identifier does not need"
 
     prefix: str | None = field(default=None, kw_only=True)
     digits: int = field(default=_DIGITS, kw_only=True)
@@ -53,5 +62,45 @@ class Identifier(Column):
             described["digits"] = self.digits
         return described
 
+    # ------------------------------------------------------------------------------------------------- writing
+
+    @property
+    def fits_array(self) -> bool:
+        return not self.is_text
+
+    @property
+    def csv_type(self) -> Any:
+        import pyarrow as pa
+
+        return pa.binary()  # nothing is made of it, so nothing can be wrong with it
+
+    def to_positions(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        return numbers
+
+    def to_arrow(self, positions: NDArray[np.float64]) -> Any:
+        import numpy as np
+        import pyarrow as pa
+
+        numbers = np.arange(1, len(positions) + 1)
+        if self.prefix is None:
+            return pa.array(numbers)
+        digits = max(self.digits, len(str(len(positions))))
+        return pa.array([f"{self.prefix}{number:0{digits}}" for number in numbers.tolist()], pa.string())
+
+    @classmethod
+    def template(cls, kind: Any, bounds: Callable[..., Sequence[str]]) -> list[str] | None:
+        """A type never says that it names people; templates of numbers and strings suggest it in a comment."""
+        del kind, bounds
+        return None
+
     def __repr__(self) -> str:
         return show(self)
+
+    # --------------------------------------------------------------------------- what is never asked of one
+
+    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
+        raise SchemaError("an identifier is never read, counted or drawn; leave the column out")
+
+    accepts = arrow_type = spelling_remedy = property(_refuse)
+    converter = from_strings = cause = read = reading = from_spark = _refuse
+    whole_range = leaf_ends = from_option = drawn_range = set_ticks = _refuse

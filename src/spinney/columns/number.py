@@ -1,17 +1,33 @@
-"""Numbers with bounds: reals, and whole numbers, of which `multiple_of` says the steps that they come in."""
+"""What reals and whole numbers share: steps that they come in, the magnitudes of their bounds, the causes of faults."""
 
 from __future__ import annotations
 
-import sys
+import re
+import unicodedata
 from dataclasses import dataclass, field
-from fractions import Fraction
-from typing import Any, ClassVar, Self
+from decimal import Decimal, InvalidOperation
+from numbers import Real as AnyReal
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from spinney.columns.base import LARGEST_WHOLE, Bounded, parse_number, show
-from spinney.errors import SchemaError
+from spinney.columns.bounded import Bounded, exact
+from spinney.columns.spelling import Spelling, option
+from spinney.errors import ParameterError, SchemaError
 from spinney.shown import brief
 
+if TYPE_CHECKING:
+    from spinney.columns.dtypes import Group
+
 _LARGEST_STEP = 2**53
+# An end this many times smaller than the other is taken for 0.
+_NEAR_ZERO = 4
+_CURRENCY = re.compile(
+    r"^(EUR|USD|GBP|CHF|JPY|CAD|AUD|INR|CNY)\b|\b(EUR|USD|GBP|CHF|JPY|CAD|AUD|INR|CNY)$", re.IGNORECASE
+)
+SPACES = " \t\u00a0\u202f\u2009"
+WITHOUT_SIGNS = (
+    ", without thousands separators, currency or percent signs, or convert the column first "
+    "(pandas: .str.replace(...), then pd.to_numeric(...))"
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +37,7 @@ class Number(Bounded):
     Decimals mean what they say: 0.1 is a tenth, not the nearest float, so 0.3 is its third multiple.
     """
 
+    compared_as: ClassVar[str | None] = "numbers"
     largest: ClassVar[Any]  # no bound is beyond this, or below its negative
 
     multiple_of: Any = field(default=None, kw_only=True)
@@ -50,6 +67,9 @@ class Number(Bounded):
         first, last = (k * exact(self.multiple_of) for k in self._steps())
         return self.logical(first), self.logical(last)
 
+    def first_and_last(self) -> tuple[Any, Any]:
+        return (self.low, self.high) if self.multiple_of is None else self.multiples
+
     def with_bounds(self, low: Any, high: Any) -> Self:
         """Bounds that were found hold a multiple too: those between two multiples are widened to both."""
         if self.multiple_of is not None:
@@ -65,57 +85,69 @@ class Number(Bounded):
             described["multiple_of"] = self.multiple_of
         return described
 
+    @property
+    def accepts(self) -> frozenset[Group]:
+        return frozenset({"float", "whole"})
 
-@dataclass(frozen=True, slots=True)
-class Real(Number):
-    """A real number in [low, high]. Values outside are moved to the nearer bound.
+    @property
+    def fits_array(self) -> bool:
+        return True
 
-    >>> Real(-9, 3)
-    Real(low=-9.0, high=3.0)
-    >>> Real(0, 100, multiple_of=0.25)
-    Real(low=0.0, high=100.0, multiple_of=0.25)
-    """
+    def from_rungs(self, low: float, high: float) -> tuple[Any, Any]:
+        """Few rows near 0 do not stand out from the noise: a low end that is small beside the high one is moved to 0.
 
-    type_name: ClassVar[str] = "real"
-    needs_length: ClassVar[bool] = True
-    largest: ClassVar[Any] = sys.float_info.max
+        Likewise from below. That costs a small part of the range, and keeps those rows where they are.
+        """
+        low = 0 if 0 < _NEAR_ZERO * low <= high else low
+        high = 0 if low <= _NEAR_ZERO * high < 0 else high
+        return low, high
 
-    def parse(self, value: Any, name: str) -> float:
-        return float(parse_number(value, name, float, "Real"))
+    def cause(self, text: str, spelling: Spelling) -> str:
+        text = text.strip()
+        if "%" in text:
+            return "it has a percent sign; write the number without it"
+        if any(unicodedata.category(mark) == "Sc" for mark in text) or _CURRENCY.search(text):
+            return "it has a currency sign; write the number without it"
+        digits = text.strip("+-" + SPACES)
+        if re.fullmatch(r"\d{1,3}([\s'’_]\d{3})+([.,]\d+)?", digits):
+            return "it has a thousands separator; write the number without it"
+        if spelling.decimal == "," and re.fullmatch(r"[\d.]+(,\d+)?", digits):
+            return (
+                "it has a point, and decimal=',' was stated; remove thousands separators, or state the decimal mark "
+                "that the file has"
+            )
+        if spelling.decimal == "." and re.fullmatch(r"\d{1,3}(,\d{3})+\.\d+|\d{1,3}(,\d{3}){2,}", digits):
+            return "it has a thousands separator; write the number without it"
+        if spelling.decimal == "." and re.fullmatch(r"[\d.]*,\d+([eE][+-]?\d+)?", digits):
+            remedy = "write decimal points" if spelling.delimiter == "," else f"state {option('decimal', ',')}"
+            return f"it has a comma; remove thousands separators, and for decimal commas {remedy}"
+        if self.is_whole and is_number(digits, spelling):
+            return "it is not a whole number; use Real for this column"
+        return "it is not a number; clean the column or change its type"
 
-    def physical(self, value: Any) -> float:
-        return float(value)
+    def wanted(self, value: Any, name: str) -> int | float:
+        """A float of a real, else exact if it is whole."""
+        from spinney.columns.conditions import as_float, if_whole
 
-    def logical(self, number: Any) -> float:
-        return float(number)
+        if isinstance(value, (AnyReal, Decimal)) and not isinstance(value, bool):
+            whole = if_whole(value) if self.is_whole else None
+            return as_float(value) if whole is None else whole
+        raise self.unlike(value, name, "; write numbers without quotes" if isinstance(value, str) else "")
 
-    def __repr__(self) -> str:
-        return show(self)
+    def from_option(self, text: str, *, name: str, option: str) -> Any:
+        from spinney.columns.conditions import number_of_text
 
-
-@dataclass(frozen=True, slots=True)
-class Integer(Number):
-    """A whole number in low..high, both included; with `multiple_of=50`, one of 0, 50, 100, ... in there."""
-
-    type_name: ClassVar[str] = "integer"
-    largest: ClassVar[Any] = LARGEST_WHOLE
-
-    def parse(self, value: Any, name: str) -> int:
-        number = int(parse_number(value, name, int, "Integer"))
-        if abs(number) > LARGEST_WHOLE:
-            raise SchemaError(f"Integer: {name}={brief(number)} is beyond ±2^61; use Real for numbers of this size")
+        text = text.strip()
+        number = number_of_text(text)
+        if number is None:
+            raise ParameterError(f"{option}: column {name!r} takes numbers, and {text!r} is none")
         return number
 
-    def physical(self, value: Any) -> int:
-        return int(value)
 
-    def logical(self, number: Any) -> int:
-        return int(number)
-
-    def __repr__(self) -> str:
-        return show(self)
-
-
-def exact(number: Any) -> Fraction:
-    """What a number says as it is written: 0.1 is a tenth."""
-    return Fraction(repr(number))
+def is_number(text: str, spelling: Spelling) -> bool:
+    """Whether a string spells a number."""
+    try:
+        Decimal(text.replace(",", ".") if spelling.decimal == "," else text)
+    except InvalidOperation:
+        return False
+    return True

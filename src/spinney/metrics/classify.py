@@ -15,12 +15,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.columns import Boolean, Category, Integer
+from spinney.columns import Integer, whole_range
 from spinney.errors import InputError, ParameterError, SchemaError
 from spinney.extras import load_optional
 from spinney.metrics.points import Floats
 from spinney.progress import progress
-from spinney.schema.lattice import integer_bounds
 from spinney.schema.table import Schema, SchemaLike, as_schema
 from spinney.suggest import did_you_mean
 from spinney.tables.frames import Table, open_table
@@ -123,7 +122,7 @@ def _check_target(schema: Schema, target: str) -> None:
     if target not in schema:
         raise SchemaError(f"target={target!r} is not a column of the schema{did_you_mean(target, schema)}")
     column = schema[target]
-    is_binary = isinstance(column, Boolean) or (isinstance(column, Category) and len(column.values) == 2)
+    is_binary = len(column.listed) == 2
     if isinstance(column, Integer) and column.has_bounds:
         is_binary = column.high - column.low == 1
     if not is_binary or column.nullable:
@@ -144,8 +143,7 @@ def _labels(table: Table, target: str, argument: str) -> Truths:
     physical, column = table.physical(target), table.schema[target]
     if physical.is_null is not None and physical.is_null.any():
         raise InputError(f"column {target!r} of {argument} holds a missing value, and the target may not")
-    low = 0 if isinstance(column, Category) else integer_bounds(column)[0]
-    return np.asarray(physical.values > low)
+    return np.asarray(physical.values > whole_range(column)[0])
 
 
 def _features(table: Table, target: str) -> Floats:
@@ -160,8 +158,8 @@ def _features(table: Table, target: str) -> Floats:
             raise InputError(
                 f"column {name!r} holds a missing or non-finite value; declare it nullable or clean the table"
             )
-        if isinstance(column, Category):
-            features += [((physical.values == i) & ~is_null).astype(np.float64) for i in range(len(column.values))]
+        if column.axis_kind == "category":
+            features += [((physical.values == i) & ~is_null).astype(np.float64) for i in range(len(column.listed))]
         else:
             features.append(np.where(is_null, 0, physical.values).astype(np.float64))
         if column.nullable:

@@ -14,12 +14,12 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spinney.columns import Category, Real
+from spinney.columns import Real, whole_range
 from spinney.counting.cells import AxisCells
 from spinney.errors import InputError, ParameterError, SchemaError
 from spinney.metrics.points import Floats, read_shares
 from spinney.progress import progress
-from spinney.schema.lattice import Axis, grid_lattice, integer_bounds
+from spinney.schema.lattice import Axis, grid_lattice
 from spinney.schema.table import Schema, SchemaLike, as_schema
 from spinney.tables.frames import Table, open_table
 
@@ -148,11 +148,11 @@ def _variation(cells: list[Cells], sizes: list[int], share: Floats) -> float:
 
 def _transport(name: str, tables: tuple[Table, Table], weights: list[Floats]) -> float:
     column = tables[0].schema[name]
-    if isinstance(column, Category):
+    if column.axis_kind == "category":
         axis = grid_lattice(Schema({name: column}), bins=2).axes[0]
         share = np.concatenate([weights[0], -weights[1]])
         return _variation([np.concatenate([_cells(table, axis) for table in tables])], [1 << axis.bits], share)
-    low, high = (column.low, column.high) if isinstance(column, Real) else integer_bounds(column)
+    low, high = (column.low, column.high) if isinstance(column, Real) else whole_range(column)
     values, shares, nulls = [], [], []
     for table, weight in zip(tables, weights, strict=True):
         physical = table.physical(name)

@@ -16,13 +16,12 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from spinney.columns import Category
+from spinney.columns import whole_range
 from spinney.release.arrow import from_arrow, lists, to_arrow
 from spinney.release.card import Card
 from spinney.release.entries import MOST_ROWS
 from spinney.release.frames import positions_of
 from spinney.release.model import Members, Release
-from spinney.schema.lattice import integer_bounds
 from spinney.schema.table import Schema
 
 Floats = NDArray[np.float64]
@@ -130,17 +129,13 @@ class GeneratorRelease(Release):
 
 def class_count(schema: Schema, target: str) -> int:
     """How many values the target can take."""
-    column = schema[target]
-    if isinstance(column, Category):
-        return len(column.values)
-    low, high = integer_bounds(column)
+    low, high = whole_range(schema[target])
     return high - low + 1
 
 
 def first_class(schema: Schema, target: str) -> int:
     """The number that stands for the first class in a column of classes."""
-    column = schema[target]
-    return 0 if isinstance(column, Category) else integer_bounds(column)[0]
+    return whole_range(schema[target])[0]
 
 
 def _check(generator: Generator, card: Card, target: str) -> None:

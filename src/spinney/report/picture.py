@@ -13,12 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.columns import Boolean, Category, Column, Date, Datetime, Real
+from spinney.columns import Column, whole_range
 from spinney.errors import ParameterError
 from spinney.extras import load_optional
 from spinney.files import write_whole
 from spinney.release.model import Release
-from spinney.schema.lattice import integer_bounds
 from spinney.shown import printable
 from spinney.tree.release.binned import BinnedRelease
 from spinney.tree.release.geometry import Boxes, bin_boxes
@@ -228,38 +227,19 @@ def _in_units(
     low: NDArray[np.float64], length: NDArray[np.float64], column: Column
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Positions as they are drawn: values of numbers, days since 1970 of dates and times, places in a list."""
-    if isinstance(column, (Real, Category, Boolean)):
-        return low, length
-    scale = 1 / _DAY if isinstance(column, Datetime) else 1.0
-    return (low + integer_bounds(column)[0]) * scale, length * scale
+    first = whole_range(column)[0] if column.is_whole else 0
+    return (low + first) * column.drawn_scale, length * column.drawn_scale
 
 
 def _label(axes: Axes, name: str, column: Column, *, is_x: bool) -> None:
     """Name, range and ticks of one column."""
-    from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
-
     axis = axes.xaxis if is_x else axes.yaxis
     axis.set_label_text(printable(name))
     axis.label.set(color=INK, parse_math=False)
     axes.tick_params(labelsize=8)
     set_limits = axes.set_xlim if is_x else axes.set_ylim
-    if isinstance(column, Real):
-        set_limits(column.low, column.high)
-    elif isinstance(column, (Category, Boolean)):
-        values = ["false", "true"] if isinstance(column, Boolean) else [printable(str(v)) for v in column.values]
-        set_limits(0, len(values))
-        stride = -(-len(values) // _MANY_TICKS)
-        # Values are not formulas: a $ in them is a $.
-        axis.set_ticks(np.arange(len(values))[::stride] + 0.5, labels=values[::stride], parse_math=False)
-    else:
-        low, high = integer_bounds(column)
-        scale = 1 / _DAY if isinstance(column, Datetime) else 1.0
-        set_limits(low * scale, (high + 1) * scale)
-        if isinstance(column, (Date, Datetime)):
-            zone = column.timezone if isinstance(column, Datetime) else None
-            locator = AutoDateLocator(tz=zone)  # type: ignore[no-untyped-call]
-            axis.set_major_locator(locator)
-            axis.set_major_formatter(ConciseDateFormatter(locator, tz=zone))  # type: ignore[no-untyped-call]
+    set_limits(*column.drawn_range())
+    column.set_ticks(axis)
 
 
 def mark_brands(figure: Figure, release: Release) -> None:

@@ -24,7 +24,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Literal, NamedTuple
 
-from spinney.columns import MAX_BITS, Boolean, Bounded, Category, Column, Identifier, Integer, Real, exact
+from spinney.columns import MAX_BITS, Column, Real, exact, whole_range
 from spinney.errors import ParameterError, SchemaError
 from spinney.schema.table import Schema
 
@@ -237,18 +237,18 @@ def _length(name: str, column: Real) -> float:
 
 def _discrete_axis(name: str, column: Column, *, max_cells: int, step: int | None = None) -> Axis:
     """Integers, dates, truth values: equal steps of whole values. Categories: one cell each, whatever `max_cells`."""
-    if isinstance(column, Identifier):
+    if not column.is_read:
         raise SchemaError(f"column {name!r} is an identifier, which has no cells; leave it out")
-    if isinstance(column, Category):
-        n_cells, low, high, step = len(column.values), 0, len(column.values) - 1, 1
-    else:
-        low, high = integer_bounds(column)
-        unit = getattr(column, "multiple_of", None) or 1  # what rounds to one multiple stays in one cell
-        step = -(-(high - low + 1) // (unit * max_cells)) * unit if step is None else step
-        n_cells = -(-(high - low + 1) // step)
+    low, high = whole_range(column)
+    if column.axis_kind == "category":
+        step = 1
+    elif step is None:
+        # What rounds to one value stays in one cell.
+        step = -(-(high - low + 1) // (column.step * max_cells)) * column.step
+    n_cells = -(-(high - low + 1) // step)
     return Axis(
         name=name,
-        kind="category" if isinstance(column, Category) else "integer",
+        kind=column.axis_kind,
         bits=(n_cells - 1).bit_length() + column.nullable,
         first=0,
         last=n_cells - 1,
@@ -257,17 +257,6 @@ def _discrete_axis(name: str, column: Column, *, max_cells: int, step: int | Non
         high=high,
         step=step,
     )
-
-
-def integer_bounds(column: Column) -> tuple[int, int]:
-    """The physical range of a column that is whole numbers underneath; in steps, all that rounds to its multiples."""
-    if isinstance(column, Boolean):
-        return 0, 1
-    assert isinstance(column, Bounded)
-    if isinstance(column, Integer) and column.multiple_of is not None:
-        (first, last), half = column.multiples, column.multiple_of // 2
-        return first - half, last + column.multiple_of - 1 - half
-    return int(column.physical(column.low)), int(column.physical(column.high))
 
 
 def _cube_axes(columns: Mapping[str, Real], bits: int) -> tuple[Axis, ...]:
@@ -308,8 +297,8 @@ def grid_lattice(
                 axes.append(real_axis(name, column, n_cells=n_cells, width=edge))
             continue
         step = None
-        if edge is not None and not isinstance(column, Category):
-            low, high = integer_bounds(column)
+        if edge is not None and column.axis_kind == "integer":
+            low, high = whole_range(column)
             step = min(max(1, round(edge)), high - low + 1)
             n_bins = -(-(high - low + 1) // step)
         n_bins = 1 << MAX_BITS if n_bins is None else n_bins

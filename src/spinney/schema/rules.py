@@ -16,7 +16,7 @@ from fractions import Fraction
 from graphlib import CycleError, TopologicalSorter
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from spinney.columns import Boolean, Bounded, Category, Column, Date, Datetime, Identifier, Number, Real, exact
+from spinney.columns import KINDS, Bounded, Column
 from spinney.errors import SchemaError
 from spinney.shown import brief
 from spinney.suggest import did_you_mean
@@ -76,13 +76,13 @@ class AtMost(Rule):
 
     def check(self, column: Column, other: Column) -> None:
         for name, kind in zip(self.columns, (column, other), strict=True):
-            if not isinstance(kind, Bounded):
+            if kind.compared_as is None:
                 raise SchemaError(f"AtMost: column {name!r} is of type {kind.type_name}, whose values have no size")
-        is_alike = any(isinstance(column, kind) and isinstance(other, kind) for kind in (Number, Date, Datetime))
-        if not is_alike:
+        if column.compared_as != other.compared_as:
+            sizes = dict.fromkeys(kind.compared_as for kind in KINDS if kind.compared_as is not None)
             raise SchemaError(
                 f"AtMost: {self.column!r} is of type {column.type_name} and {self.other!r} of type {other.type_name}; "
-                "compare numbers with numbers, dates with dates, datetimes with datetimes"
+                f"compare {', '.join(f'{size} with {size}' for size in sizes)}"
             )
         zones = [getattr(kind, "timezone", None) for kind in (column, other)]
         if zones.count(None) == 1:
@@ -126,7 +126,7 @@ class EmptyWhen(Rule):
             if not other.nullable:
                 raise SchemaError(f"EmptyWhen: column {self.other!r} is never null; list values or make it nullable")
             return
-        possible = _listed(other)
+        possible = other.listed
         if not possible:
             raise SchemaError(
                 f"EmptyWhen: column {self.other!r} is of type {other.type_name}; "
@@ -134,14 +134,14 @@ class EmptyWhen(Rule):
             )
         for value in self.values:
             if not any(value == known and type(value) is type(known) for known in possible):
-                hint = "; say True or False" if isinstance(other, Boolean) else did_you_mean(value, possible)
+                hint = "; say True or False" if possible == (False, True) else did_you_mean(value, possible)
                 raise SchemaError(f"EmptyWhen: {brief(value)} is not a value of column {self.other!r}{hint}")
         if len(self.values) == len(possible) and not other.nullable:
             raise SchemaError(f"EmptyWhen: column {self.column!r} would always be empty; leave it out")
 
     def places(self, other: Column) -> tuple[int, ...]:
         """The listed values as physical numbers of `other`: places in the list, 0 or 1."""
-        return tuple(_listed(other).index(value) for value in self.values or ())
+        return tuple(other.listed.index(value) for value in self.values or ())
 
     def holds(self, rows: Mapping[str, NDArray[Any]], schema: Mapping[str, Column]) -> NDArray[Any]:
         import numpy as np
@@ -188,13 +188,6 @@ def rule_from_dict(place: int, entry: Any) -> Rule:
         raise SchemaError(f"rule {place}: {err}") from err
 
 
-def _listed(column: Column) -> tuple[Any, ...]:
-    """The values that can be listed, in physical order."""
-    if isinstance(column, Category):
-        return column.values
-    return (False, True) if isinstance(column, Boolean) else ()
-
-
 # ------------------------------------------------------------------------------------------------- all together
 
 
@@ -205,7 +198,7 @@ def check_rules(rules: Sequence[Rule], columns: Mapping[str, Column]) -> None:
         for name in rule.columns:
             if name not in columns:
                 raise SchemaError(f"{kind}: column {name!r} is not in the schema{did_you_mean(name, columns)}")
-            if isinstance(columns[name], Identifier):
+            if not columns[name].is_read:
                 raise SchemaError(f"{kind}: column {name!r} is an identifier, which no rule can be about")
         rule.check(columns[rule.column], columns[rule.other])
         if rules.count(rule) > 1:
@@ -218,7 +211,7 @@ def check_rules(rules: Sequence[Rule], columns: Mapping[str, Column]) -> None:
     for name, least in least_values(rules, columns).items():
         column = columns[name]
         assert isinstance(column, Bounded)
-        if column.has_bounds and least > _highest(column):
+        if column.has_bounds and least > column.ends()[1]:
             raise SchemaError(
                 f"AtMost: column {name!r} has no value as large as the columns below it need; "
                 f"raise its high={column.high} or lower theirs"
@@ -251,10 +244,10 @@ def widened(columns: Mapping[str, Column], found: Iterable[str], rules: Sequence
     names = [name for name in found if isinstance(columns[name], Bounded)]
     unfound = result | {name: replace(result[name], low=None, high=None, bounds="private") for name in names}
     for name, most in most_values(rules, unfound).items():
-        if name in names and _lowest(result[name]) > most:
+        if name in names and result[name].ends()[0] > most:
             result[name] = replace(result[name], low=result[name].logical(most))
     for name, least in least_values(rules, result).items():
-        if name in names and _highest(result[name]) < least:
+        if name in names and result[name].ends()[1] < least:
             result[name] = replace(result[name], high=result[name].logical(least))
     return result
 
@@ -268,10 +261,9 @@ def least_values(rules: Sequence[Rule], columns: Mapping[str, Any]) -> dict[str,
     for name in in_order(rules, AtMost):
         column = columns[name]
         floors = [least[rule.column] for rule in rules if _is_at_most(rule, name) and rule.column in least]
-        floors += [_lowest(column)] if column.has_bounds else []
+        floors += [column.ends()[0]] if column.has_bounds else []
         if floors:
-            step = _step(column)
-            least[name] = -(-max(floors) // step) * step if step else max(floors)
+            least[name] = column.aligned(max(floors), up=True)
     return least
 
 
@@ -282,32 +274,11 @@ def most_values(rules: Sequence[Rule], columns: Mapping[str, Any]) -> dict[str, 
         column = columns[name]
         above = [rule.other for rule in rules if isinstance(rule, AtMost) and rule.column == name]
         ceilings = [most[other] for other in above if other in most]
-        ceilings += [_highest(column)] if column.has_bounds else []
+        ceilings += [column.ends()[1]] if column.has_bounds else []
         if ceilings:
-            step = _step(column)
-            most[name] = min(ceilings) // step * step if step else min(ceilings)
+            most[name] = column.aligned(min(ceilings), up=False)
     return most
 
 
 def _is_at_most(rule: Rule, other: str) -> bool:
     return isinstance(rule, AtMost) and rule.other == other
-
-
-def _step(column: Any) -> Fraction | None:
-    """What lies between neighbouring values, or None where values are dense."""
-    if isinstance(column, Number) and column.multiple_of is not None:
-        return exact(column.multiple_of)
-    return None if isinstance(column, Real) else Fraction(1)
-
-
-def _lowest(column: Any) -> Fraction:
-    """The smallest value that the bounds allow, in exact physical numbers."""
-    return _physical(column, column.low if not getattr(column, "multiple_of", None) else column.multiples[0])
-
-
-def _highest(column: Any) -> Fraction:
-    return _physical(column, column.high if not getattr(column, "multiple_of", None) else column.multiples[1])
-
-
-def _physical(column: Any, value: Any) -> Fraction:
-    return exact(column.physical(value))

@@ -18,7 +18,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from spinney.columns import COLUMN_TYPES, Bounded, Column, Identifier
+from spinney.columns import COLUMN_TYPES, Bounded, Column
 from spinney.errors import SchemaError
 from spinney.files import write_whole
 from spinney.schema.plain import check_plain, parse_toml, read_schema_text
@@ -80,7 +80,7 @@ class Schema(Mapping[str, Column]):
     @property
     def identifiers(self) -> list[str]:
         """Names of the columns that are never read."""
-        return [name for name, column in self._columns.items() if isinstance(column, Identifier)]
+        return [name for name, column in self._columns.items() if not column.is_read]
 
     # ---------------------------------------------------------------------------------------- bounds
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from typing import Any
 
-from spinney.columns import Bounded, Date, Datetime, Real
+from spinney.columns import Bounded
 from spinney.errors import InputError, SchemaError, raise_alone
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger
@@ -43,11 +43,9 @@ def _data_derived_bounds(table: Source, name: str) -> tuple[Any, Any]:
     column = table.schema[name]
     assert isinstance(column, Bounded)
     low, high = table.true_extremes(name)
-    if isinstance(column, Real) and low == high:
-        low, high = low - 0.5, high + 0.5
     # What does not fit is not quoted: it is the smallest or the largest value of the table.
     with redacted(lambda _: _beyond(name, column)):
-        ends = column.logical(low), column.logical(high)
+        ends = column.from_extremes(low, high)
         try:
             column.with_bounds(*ends)
         except SchemaError:
@@ -56,5 +54,4 @@ def _data_derived_bounds(table: Source, name: str) -> tuple[Any, Any]:
 
 
 def _beyond(name: str, column: Bounded) -> InputError:
-    reach = "the years 1 to 9999" if isinstance(column, (Date, Datetime)) else "what a column of its type can hold"
-    return InputError(f"column {name!r} goes beyond {reach}; state its bounds")
+    return InputError(f"column {name!r} goes beyond {column.reach}; state its bounds")

@@ -184,7 +184,7 @@ class _Check:
 
     def _misfits(self, part: Any, columns: dict[str, Column], names: list[str]) -> dict[str, str]:
         """What is said of each column whose type does not fit, where only these names are looked at; [] means all."""
-        looked_at = names or [name for name, column in columns.items() if not isinstance(column, Identifier)]
+        looked_at = names or [name for name, column in columns.items() if column.is_read]
         try:
             self._source(part, Schema({name: c if name in looked_at else Identifier() for name, c in columns.items()}))
         except SchemaError as err:
@@ -198,7 +198,7 @@ class _Check:
     # --------------------------------------------------------------------------------------------------- values
 
     def _read(self, source: Source, rules: Sequence[Rule]) -> None:
-        names = [name for name, column in source.schema.items() if not isinstance(column, Identifier)]
+        names = [name for name, column in source.schema.items() if column.is_read]
         try:
             self._n_rows = (self._n_rows or 0) + source.n_rows
         except InputError as err:  # a fault of the file, whichever columns are read

@@ -8,7 +8,6 @@ from typing import Any, Literal
 
 import numpy as np
 
-from spinney.columns import Identifier
 from spinney.errors import ParameterError, SchemaError
 from spinney.forest.columns import NoisyColumn, column_lattice, has_classes, release_classes
 from spinney.forest.design import Design, design
@@ -91,14 +90,14 @@ class ForestSynthesizer(Synthesizer):
     def _check(self, schema: Schema) -> None:
         if self.quality not in QUALITIES:
             raise ParameterError(f"quality={self.quality!r} is not 'fast' or 'high'")
-        if all(isinstance(column, Identifier) for column in schema.values()):
+        if not any(column.is_read for column in schema.values()):
             raise SchemaError("all columns are identifiers, which are made afresh; there is nothing to learn")
         if self.target is None:
             return
         if self.target not in schema:
             hint = did_you_mean(self.target, schema)
             raise ParameterError(f"target={self.target!r} is not a column of the schema{hint}")
-        if isinstance(schema[self.target], Identifier):
+        if not schema[self.target].is_read:
             raise ParameterError(f"target={self.target!r} is an identifier, which nothing can be about")
 
     def _rehearse(self, facts: PublicFacts) -> None:
@@ -151,7 +150,7 @@ class ForestSynthesizer(Synthesizer):
 
 def _modelled(schema: Schema) -> list[str]:
     """The columns that there is something to learn of."""
-    return [name for name, column in schema.items() if not isinstance(column, Identifier)]
+    return [name for name, column in schema.items() if column.is_read]
 
 
 def _in_order(first: int, second: int) -> tuple[int, int]:

@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from spinney.columns import Category
 from spinney.errors import ParameterError
 from spinney.schema.table import Schema, SchemaLike, as_schema
 from spinney.suggest import closest, did_you_mean
@@ -113,7 +112,7 @@ def _by_schema(schema: Schema, target: Any) -> Choice:
     if schema.rules:
         return Choice("forest", "the schema has rules")
     for name, column in schema.items():
-        if isinstance(column, Category):
+        if column.axis_kind == "category":
             return Choice("forest", f"column {name!r} is a category")
     if len(schema) > MOST_COLUMNS_WITH_MOMENTS:
         return Choice("forest", f"{len(schema)} columns are more than {MOST_COLUMNS_WITH_MOMENTS}")

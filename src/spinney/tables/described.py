@@ -11,7 +11,8 @@ from typing import Any
 
 import narwhals as nw
 
-from spinney.columns import Boolean, Column, Date, Datetime
+from spinney.columns import KINDS, Column
+from spinney.columns.dtypes import group_of
 from spinney.errors import SchemaError
 from spinney.schema.table import Schema
 from spinney.suggest import closest, listed
@@ -92,21 +93,9 @@ def _it(names: Sequence[str]) -> str:
 
 def fits(dtype: Any, column: Column) -> bool:
     """Whether values of this dtype can be meant by this column type, without looking at them."""
-    if dtype.is_numeric():
-        # A column of floats may be all null, whatever is meant by it.
-        return not isinstance(column, (Date, Datetime)) and (dtype.is_float() or not column.is_text)
-    if isinstance(dtype, nw.Boolean):
-        return isinstance(column, Boolean)
-    if isinstance(dtype, (nw.String, nw.Categorical, nw.Enum)):
-        return True  # strings are parsed, each by itself
-    if isinstance(dtype, nw.Date):
-        return isinstance(column, Date)
-    if isinstance(dtype, nw.Datetime):
-        if isinstance(column, Datetime):
-            return (dtype.time_zone is None) == (column.timezone is None)
-        return isinstance(column, Date) and dtype.time_zone is None
-    # Columns of nulls alone are settled when their values are converted.
-    return isinstance(dtype, nw.Unknown)
+    group = group_of(dtype)
+    # Strings are parsed, each by itself; columns of nulls alone are settled when their values are converted.
+    return group in ("string", "unknown") or group in column.accepts
 
 
 def misfit(name: str, dtype: Any, column: Column) -> SchemaError:
@@ -130,21 +119,11 @@ def kind_of(dtype: Any) -> str:
 
 
 def _remedy_of_types(dtype: Any, column: Column) -> str:
-    is_time = isinstance(column, (Date, Datetime))
-    if isinstance(dtype, nw.Datetime):
-        if isinstance(column, Datetime) and column.timezone is None:
-            return 'name the zone in the schema, for example timezone="UTC"'
-        if isinstance(column, Datetime):
-            return "leave timezone out of the schema, or give the column a zone (pandas: .dt.tz_localize(...))"
-        if isinstance(column, Date):
-            return "convert the column to days of one zone first (pandas: .dt.tz_localize(None))"
-        return "describe it as Datetime, or convert the column"
-    if isinstance(dtype, nw.Date):
-        return "describe it as Date, or convert the column"
-    if isinstance(dtype, nw.Boolean):
-        return "describe it as Boolean, or convert the column"
-    if dtype.is_numeric() and is_time:
-        return "convert the numbers to dates first (pandas: pd.to_datetime(...))"
-    if dtype.is_numeric():
-        return "list the values as numbers, Category([1, 2]), or convert the column to strings (pandas: .astype(str))"
+    group = group_of(dtype)
+    remedy = column.remedy(group)
+    if remedy is not None:
+        return remedy
+    for kind in KINDS:
+        if group in kind.describes:
+            return f"describe it as {kind.__name__}, or convert the column"
     return "there is no column type for it: convert it to numbers or strings, drop it, or describe it as Identifier"

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from spinney.columns import Bounded, Column, Identifier
+from spinney.columns import Bounded, Column
 from spinney.columns.physical import Physical
 from spinney.errors import InputError
 from spinney.schema.rules import Rule
@@ -89,7 +89,7 @@ def tally_table(table: Table, names: Iterable[str], rules: Sequence[Rule]) -> Ta
     about = {name for rule in rules for name in rule.columns}
     for name in names:
         column = table.schema[name]
-        if isinstance(column, Identifier):
+        if not column.is_read:
             continue
         try:
             physical = table.unplaced().physical(name)

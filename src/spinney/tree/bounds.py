@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from spinney.columns import Bounded, Date, Datetime, Integer, Number
+from spinney.columns import Bounded
 from spinney.counting.counts import CellCounts
 from spinney.errors import BudgetError
 from spinney.privacy.budget import Unit
@@ -23,19 +23,11 @@ from spinney.tree.grid import release_grid
 
 # Chance that any empty rung of one ladder passes: the price of a bound that is too generous, not of privacy.
 _FALSE_ALARM = 1e-3
-# Rungs in physical units, as powers of two: reals from a millionth up, whole numbers, days (2^21 is 5,700 years), and
-# microseconds from a second up to 4,500 years.
-_RUNGS = {Integer: (0, 40), Date: (0, 21), Datetime: (20, 57)}
-_REAL_RUNGS = (-20, 40)
-_LATEST_DAY, _EARLIEST_DAY = 2_932_896, -719_162  # 9999-12-31 and 0001-01-01, the ends of the calendar
-_DAY = 86_400_000_000
-# An end this many times smaller than the other is taken for 0.
-_NEAR_ZERO = 4
 
 
 def ladder_lattice(name: str, column: Bounded) -> Lattice:
     """The one-column lattice on which bounds are counted."""
-    smallest, largest = _RUNGS.get(type(column), _REAL_RUNGS)
+    smallest, largest = column.rungs
     return Lattice((ladder_axis(name, nullable=column.nullable, smallest=smallest, largest=largest),))
 
 
@@ -72,30 +64,7 @@ def release_bounds(
 
 
 def _logical_bounds(column: Bounded, axis: Axis, lowest: int, highest: int) -> tuple[object, object]:
-    """The outer edges of two rungs in the column's own terms; the outermost rungs end at twice their magnitude.
-
-    Few rows near 0 do not stand out from the noise: of numbers, a low end that is small beside the high one is moved to
-    0, and likewise from below. That costs a small part of the range, and keeps those rows where they are.
-    """
+    """The outer edges of two rungs in the column's own terms; the outermost rungs end at twice their magnitude."""
     low = axis.edges[lowest - 1] if lowest > 0 else 2 * axis.edges[0]
     high = axis.edges[highest] if highest < len(axis.edges) else 2 * axis.edges[-1]
-    if isinstance(column, Integer):
-        # Rung edges are whole, and the upper edge itself belongs to the next rung.
-        low, high = int(low), max(int(low), int(high) - 1)
-    if isinstance(column, Number):
-        low = 0 if 0 < _NEAR_ZERO * low <= high else low
-        high = 0 if low <= _NEAR_ZERO * high < 0 else high
-        return low, high
-    if isinstance(column, Date):
-        return _in_calendar(column, low, high, unit=1, margin=0)
-    if isinstance(column, Datetime):
-        # A day inside the ends of the calendar, so that no time zone leads out of it.
-        return _in_calendar(column, low, high, unit=_DAY, margin=1)
-    raise AssertionError(f"no ladder for {type(column).__name__}")
-
-
-def _in_calendar(column: Bounded, low: float, high: float, *, unit: int, margin: int) -> tuple[object, object]:
-    """Both ends as logical values, moved into the days that a calendar has."""
-    earliest, latest = (_EARLIEST_DAY + margin) * unit, (_LATEST_DAY - margin) * unit
-    low, high = (min(max(end, earliest), latest) for end in (low, high))
-    return column.logical(low), column.logical(high)
+    return column.from_rungs(low, high)

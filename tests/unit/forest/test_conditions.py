@@ -14,11 +14,11 @@ import pyarrow as pa
 import pytest
 
 import spinney as sp
+from spinney.columns import whole_range
 from spinney.errors import ParameterError
 from spinney.forest.release.column_model import ColumnModel
 from spinney.forest.release.conditions import balanced, condition
 from spinney.release.frames import to_frame
-from spinney.schema.lattice import integer_bounds
 from support.small_forests import model_of
 
 
@@ -46,7 +46,7 @@ def met(column, wanted, model=WHOLE):
     """Whole places that a condition leaves, counted from the column's low bound, and how much of each state."""
     near, cut, left = condition("v", column, model, wanted)
     is_listed = isinstance(column, (sp.Category, sp.Boolean, sp.Real))
-    shift = 0 if is_listed else integer_bounds(near)[0] - integer_bounds(column)[0]
+    shift = 0 if is_listed else whole_range(near)[0] - whole_range(column)[0]
     places = [cut.draw(np.full(200, s, dtype=np.int32), np.random.default_rng(1)) for s in np.flatnonzero(left > 0)]
     found = np.concatenate(places)
     return {"null"} if np.isnan(found).all() else set(np.floor(found + shift).astype(int).tolist()), left.tolist()
@@ -253,7 +253,7 @@ FAR = {
 
 def values_under(column, wanted, seed=0):
     """Physical numbers of rows drawn under a condition, as a table shows them."""
-    low, high = integer_bounds(column)
+    low, high = whole_range(column)
     near, cut, left = condition("v", column, even_model(high - low + 1), wanted)
     states = np.random.default_rng(seed).choice(np.flatnonzero(left > 0), 300).astype(np.int32)
     table = to_frame(cut.draw(states, np.random.default_rng(seed))[None], sp.Schema({"v": near}), "pyarrow")

@@ -10,13 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spinney as sp
-from spinney.columns import Real
+from spinney.columns import Real, whole_range
 from spinney.errors import ParameterError
 from spinney.forest.release.column_model import ColumnModel
 from spinney.forest.release.conditions import condition
 from spinney.forest.release.rules import feasible, possible_pairs, resample_above, told_apart
 from spinney.release.frames import to_frame
-from spinney.schema.lattice import integer_bounds
 
 FEW = settings(max_examples=60, derandomize=True, deadline=None)
 
@@ -28,7 +27,7 @@ def model_of(column, n_leaves, rng) -> ColumnModel:
     elif isinstance(column, (sp.Category, sp.Boolean)):
         edges = np.arange(1.0 + (len(column.values) if isinstance(column, sp.Category) else 2))
     else:
-        low, high = integer_bounds(column)
+        low, high = whole_range(column)
         edges = np.unique(np.linspace(0, high - low + 1, n_leaves + 1).astype(np.int64)).astype(np.float64)
     low, length = edges[:-1], np.diff(edges)
     states = np.arange(len(low)) // 2
@@ -42,7 +41,7 @@ def model_of(column, n_leaves, rng) -> ColumnModel:
 
 def values_in(model, column, state):
     """Whole values that a state holds, None for null."""
-    first = integer_bounds(column)[0] if not isinstance(column, (sp.Category, sp.Boolean)) else 0
+    first = whole_range(column)[0] if not isinstance(column, (sp.Category, sp.Boolean)) else 0
     held = set()
     for leaf in np.flatnonzero(model.states == state):
         if model.is_null[leaf]:

@@ -16,11 +16,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spinney as sp
+from spinney.columns.spelling import Spelling
 from spinney.errors import InputError, ParameterError
 from spinney.tables.csv import lines as csv_lines
 from spinney.tables.csv.guess import guess_types
 from spinney.tables.csv.reader import read_csv
-from spinney.tables.texts import parse_texts
 from support.command_line import spinney
 
 GERMAN = (
@@ -209,27 +209,29 @@ def test_dates_are_read_as_python_reads_them(date_format, moments, junk):
     texts = [moment.strftime(date_format) for moment in moments]
     wanted = [datetime.strptime(text, date_format) for text in texts]
     whole = sp.Datetime("1900-01-01", "2199-01-01", nullable=True)
-    assert parse_texts(pa.array(texts), whole, date_format=date_format).to_pylist() == wanted
+    assert whole.from_strings(pa.array(texts), Spelling(date_format=date_format)).to_pylist() == wanted
     days = sp.Date("1900-01-01", "2199-01-01", nullable=True)
-    assert parse_texts(pa.array(texts), days, date_format=date_format).to_pylist() == [day.date() for day in wanted]
+    read = days.from_strings(pa.array(texts), Spelling(date_format=date_format))
+    assert read.to_pylist() == [day.date() for day in wanted]
     for text in (f"{texts[0]} {junk}x", f"{junk}x{texts[0]}", texts[0] + "0" * 9):
         with pytest.raises((InputError, pa.ArrowInvalid)):
-            parse_texts(pa.array([*texts, text]), whole, date_format=date_format)
+            whole.from_strings(pa.array([*texts, text]), Spelling(date_format=date_format))
 
 
 def test_impossible_days_are_refused_in_a_format():
     for text in ("31/02/2020", "29/02/2021", "00/01/2020", "01/13/2020", "1/13/2020"):
         with pytest.raises((InputError, pa.ArrowInvalid)):
-            parse_texts(pa.array([text]), sp.Date("1900-01-01", "2100-01-01"), date_format="%d/%m/%Y")
+            sp.Date("1900-01-01", "2100-01-01").from_strings(pa.array([text]), Spelling(date_format="%d/%m/%Y"))
 
 
 def test_offsets_in_a_format(tmp_path: Path):
     """%z reads zones; a column without a zone refuses them."""
     aware, local = (sp.Datetime("1900-01-01", "2100-01-01", timezone=zone) for zone in ("UTC", None))
     texts, written = pa.array(["31/01/2020 10:00 +0200"]), "%d/%m/%Y %H:%M %z"
-    assert parse_texts(texts, aware, date_format=written).to_pylist() == [datetime(2020, 1, 31, 8, tzinfo=UTC)]
+    read = aware.from_strings(texts, Spelling(date_format=written))
+    assert read.to_pylist() == [datetime(2020, 1, 31, 8, tzinfo=UTC)]
     with pytest.raises(InputError):
-        parse_texts(texts, local, date_format=written)
+        local.from_strings(texts, Spelling(date_format=written))
 
 
 def test_types_are_guessed_under_the_options():

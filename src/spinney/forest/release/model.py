@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from spinney.columns import Category, Column, Identifier, Real
+from spinney.columns import Column, whole_range
 from spinney.errors import ParameterError
 from spinney.forest.release.column_model import ColumnModel, Floats
 from spinney.forest.release.conditions import balanced, condition, plain
@@ -28,7 +28,6 @@ from spinney.release.arrow import FLOAT, from_arrow, lists, numbers, to_arrow
 from spinney.release.card import Card
 from spinney.release.entries import MOST_ROWS
 from spinney.release.model import Members, Release
-from spinney.schema.lattice import integer_bounds
 from spinney.schema.rules import AtMost, in_order
 from spinney.schema.table import Schema
 from spinney.suggest import did_you_mean
@@ -129,8 +128,8 @@ class ForestRelease(Release):
         """Columns and model as rows are drawn from them where no condition is given."""
         schema, columns, model = self._prepared({}, {})
         for name in in_order(self.schema.rules, AtMost):
-            if not isinstance(schema[name], Real):  # a cut column counts from a bound of its own
-                shift = integer_bounds(schema[name])[0] - integer_bounds(self.schema[name])[0]
+            if schema[name].is_whole:  # a cut column counts from a bound of its own
+                shift = whole_range(schema[name])[0] - whole_range(self.schema[name])[0]
                 columns[name] = replace(columns[name], low=columns[name].low + shift * ~columns[name].is_null)
         return columns, model
 
@@ -240,7 +239,7 @@ def _columns(leaves: pa.Table, card: Card) -> dict[str, ColumnModel]:
     flags, groups = numbers(leaves, "is_null", np.bool_), numbers(leaves, "states", np.int32)
     columns: dict[str, ColumnModel] = {}
     for name, column in card.schema.items():
-        if isinstance(column, Identifier):
+        if not column.is_read:
             continue
         here = np.flatnonzero(places == known.index(name)) if name in known else places[:0]
         low, length, weights = (field[here] for field in fields)
@@ -259,7 +258,7 @@ def _columns(leaves: pa.Table, card: Card) -> dict[str, ColumnModel]:
 
 def _is_inside(low: Floats, length: Floats, column: Column) -> NDArray[np.bool_]:
     """Whether leaves lie where values of a column can: reals are cut to their bounds later, all else is counted."""
-    if isinstance(column, Real):
+    if not column.is_whole:
         return np.ones(len(low), dtype=np.bool_)
-    first, last = (0, len(column.values) - 1) if isinstance(column, Category) else integer_bounds(column)
+    first, last = whole_range(column)
     return np.asarray((low >= 0) & (low + length <= (last - first + 1) * (1 + 1e-9)))

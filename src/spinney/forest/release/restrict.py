@@ -10,17 +10,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from datetime import UTC
 from fractions import Fraction
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.columns import Bounded, Column, Datetime, Integer, Real, exact
+from spinney.columns import Bounded, Column, Real, exact, whole_range
+from spinney.columns.steps import nearest_multiples, numbers_rounding_to
 from spinney.forest.release.column_model import ColumnModel, Floats
-from spinney.release.frames import nearest_multiples, numbers_rounding_to
-from spinney.schema.lattice import integer_bounds
 
 EXACT_PLACES = 2**53  # floats hold every whole number up to here
 
@@ -40,13 +38,12 @@ def restricted(column: Bounded, model: ColumnModel, low: Any, high: Any) -> Rest
     lowest, highest = (int(column.physical(end)) for end in (column.low, column.high))
     if low > highest or high < lowest:
         return None
-    step = getattr(column, "multiple_of", None) or 1
-    first = -(-math.ceil(max(low, lowest)) // step) * step
-    last = math.floor(min(high, highest)) // step * step
+    first = column.aligned(math.ceil(max(low, lowest)), up=True)
+    last = column.aligned(math.floor(min(high, highest)), up=False)
     if first > last:
         return None
-    near = replace(column, low=_logical(column, first), high=_logical(column, last))
-    (begin, end), (origin, final) = integer_bounds(near), integer_bounds(column)
+    near = replace(column, low=column.limit(first), high=column.limit(last))
+    (begin, end), (origin, final) = whole_range(near), whole_range(column)
     cut, left = model.starting_at(begin - origin, end + 1 - origin, n_places=final + 1 - origin)
     is_held = ~cut.is_null & (cut.length > 0)
     if not is_held.any():
@@ -55,7 +52,7 @@ def restricted(column: Bounded, model: ColumnModel, low: Any, high: Any) -> Rest
         # A column that was cut to a list of values ends at those of them that are left.
         ends = np.array([cut.low[is_held].min(), (cut.low + cut.length)[is_held].max() - 1])
         inner = whole_numbers(ends, near)
-        if isinstance(near, Integer) and near.multiple_of is not None:
+        if near.step > 1:
             inner = nearest_multiples(inner, near)
         if (int(inner[0]), int(inner[1])) != (first, last):
             return restricted(column, model, int(inner[0]), int(inner[1]))
@@ -98,15 +95,9 @@ def _float_from(number: Any, *, up: bool) -> float:
     return nearest
 
 
-def _logical(column: Bounded, number: int) -> Any:
-    """A bound in the column's own terms; moments of a zone in UTC, where no hour comes twice."""
-    value = column.logical(number)
-    return value.astimezone(UTC) if isinstance(column, Datetime) and value.tzinfo is not None else value
-
-
 def whole_numbers(places: Floats, column: Column) -> NDArray[np.int64]:
     """Places as the whole numbers that a table will show for them, steps aside; 0 above the low bound for null."""
-    low, high = integer_bounds(column)
+    low, high = whole_range(column)
     steps = np.floor(np.where(np.isnan(places), 0, places)).astype(np.int64)
     return low + np.clip(steps, 0, high - low)
 

@@ -14,12 +14,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.columns import Bounded, Column, Integer, Number, Real
+from spinney.columns import Bounded, Column, whole_range
+from spinney.columns.steps import nearest_multiples
 from spinney.errors import ParameterError
 from spinney.forest.release.column_model import ColumnModel, Floats
 from spinney.forest.release.restrict import Restriction, floats_not_below, restricted, whole_numbers
-from spinney.release.frames import nearest_multiples
-from spinney.schema.lattice import integer_bounds
 from spinney.schema.rules import AtMost, EmptyWhen, Rule, in_order, least_values, most_values
 
 _WHOLE_LIMIT = 2.0**62  # beyond all whole numbers that a column can have
@@ -34,8 +33,8 @@ def possible_pairs(rules: Sequence[Rule], schema: Mapping[str, Column], models: 
     for rule in rules:
         first, second = models[rule.column], models[rule.other]
         if isinstance(rule, AtMost):
-            is_whole = not any(isinstance(schema[name], Real) for name in rule.columns)
-            origin = integer_bounds(schema[rule.column])[0] if is_whole else 0
+            is_whole = all(schema[name].is_whole for name in rule.columns)
+            origin = whole_range(schema[rule.column])[0] if is_whole else 0
             smallest, _ = _state_range(first, schema[rule.column], origin)
             _, largest = _state_range(second, schema[rule.other], origin)
             # A state of nulls has an empty range, from infinity to minus infinity, and obeys everything.
@@ -178,29 +177,30 @@ def _above(
 
 def _on_steps(places: Floats, column: Column) -> Floats:
     """Places of values that the column can have: multiples where it has them, the starts of whole numbers."""
-    if isinstance(column, Real):
-        return places if column.multiple_of is None else nearest_multiples(places, column)
-    if isinstance(column, Integer) and column.multiple_of is not None:
-        steps = nearest_multiples(whole_numbers(places, column), column) - integer_bounds(column)[0]
+    assert isinstance(column, Bounded)
+    if not column.is_whole:
+        return places if column.spacing is None else nearest_multiples(places, column)
+    if column.step > 1:
+        steps = nearest_multiples(whole_numbers(places, column), column) - whole_range(column)[0]
         return np.where(np.isnan(places), np.nan, steps)
     return np.floor(places)
 
 
 def _least_places(places: Floats, smaller: Column, larger: Column) -> Floats:
     """The least places of the larger column that are not below the smaller one's values; NaN for null."""
-    if isinstance(larger, Real):
-        least = places if isinstance(smaller, Real) else floats_not_below(whole_numbers(places, smaller))
-        if larger.multiple_of is not None:
+    assert isinstance(larger, Bounded)
+    if not larger.is_whole:
+        least = floats_not_below(whole_numbers(places, smaller)) if smaller.is_whole else places
+        if larger.spacing is not None:
             nearest = nearest_multiples(least, larger)
-            least = np.where(nearest < least, nearest_multiples(nearest + larger.multiple_of, larger), nearest)
+            least = np.where(nearest < least, nearest_multiples(nearest + float(larger.spacing), larger), nearest)
     else:
-        if isinstance(smaller, Real):
+        if smaller.is_whole:
+            numbers = whole_numbers(places, smaller)
+        else:
             limited = np.clip(np.where(np.isnan(places), 0, places), -_WHOLE_LIMIT, _WHOLE_LIMIT)
             numbers = np.ceil(limited).astype(np.int64)
-        else:
-            numbers = whole_numbers(places, smaller)
-        step = (larger.multiple_of if isinstance(larger, Number) else None) or 1
-        least = floats_not_below(-(-numbers // step) * step - integer_bounds(larger)[0])
+        least = floats_not_below(larger.aligned(numbers, up=True) - whole_range(larger)[0])
     return np.where(np.isnan(places), np.nan, least)
 
 
@@ -209,7 +209,7 @@ def _state_range(model: ColumnModel, column: Column, origin: int) -> tuple[Float
     smallest, largest = np.full(model.n_states, np.inf), np.full(model.n_states, -np.inf)
     is_value = ~model.is_null
     # Whole numbers are places of length 1, and the last of a leaf is one below its end.
-    first, unit = (0, 0) if isinstance(column, Real) else (integer_bounds(column)[0] - origin, 1)
+    first, unit = (whole_range(column)[0] - origin, 1) if column.is_whole else (0, 0)
     low, high = model.low + first, model.low + model.length - unit + first
     np.minimum.at(smallest, model.states[is_value], low[is_value])
     np.maximum.at(largest, model.states[is_value], high[is_value])

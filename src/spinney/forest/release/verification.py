@@ -6,7 +6,6 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from spinney.columns import Identifier
 from spinney.forest.release.budget_report import number_in
 from spinney.privacy.budget import Unit
 from spinney.privacy.events import Charge, ComposedRelease, DiscreteLaplaceCounts, Selection, SplitDecisions
@@ -74,7 +73,7 @@ def _all_paid_for(card: Card, times: Counter[str]) -> None:
     """Every stage of the plan, every column, every tree and every choice has a charge."""
     for stage in _STAGES:
         check(f"{stage} noise" not in card.plan or times[stage] > 0, f"no charge pays for {stage}, which the plan has")
-    modelled = {name: column for name, column in card.schema.items() if not isinstance(column, Identifier)}
+    modelled = {name: column for name, column in card.schema.items() if column.is_read}
     axes = [tree_lattice(Schema({name: column})).axes[0] for name, column in modelled.items()]
     n_columns = sum(axis.n_possible > 1 for axis in axes)
     check(times["one-way"] + times["classes"] >= n_columns, "fewer columns were paid for than were counted")

@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import codecs
 import os
-import shlex
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
+from spinney.columns.spelling import Spelling
 from spinney.errors import ParameterError
 
 QUOTE = '"'
@@ -83,6 +83,10 @@ class CSV:
         """The format of one column of dates or times; None is ISO 8601."""
         return self.date_format.get(name) if isinstance(self.date_format, Mapping) else self.date_format
 
+    def spelling_of(self, name: str) -> Spelling:
+        """How the values of one column are spelt."""
+        return Spelling(self.decimal, self.delimiter, self.date_format_of(name))
+
     def _date_formats(self) -> list[Any]:
         if self.date_format is None:
             return []
@@ -98,12 +102,6 @@ class PipedCSV:
 
     def __repr__(self) -> str:
         return "PipedCSV(sensitive)"
-
-
-def option(name: str, value: str) -> str:
-    """An option as it is said to the command and to the library."""
-    word = "tab" if value == "\t" else shlex.quote(value)
-    return f"--{name.replace('_', '-')} {word} (in Python: sp.CSV(path, {name}={value!r}))"
 
 
 def has_time(date_format: str) -> bool:

@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow as pa
 
 from spinney.columns import Column, Date, Datetime
+from spinney.columns.spelling import Spelling
 from spinney.errors import InputError
 from spinney.tables.csv.format import CSV, PLAIN, has_time
 from spinney.tables.csv.header import read_names
 from spinney.tables.csv.lines import check_utf8, csv_blocks
 from spinney.tables.csv.reader import read_text
-from spinney.tables.texts import parse_texts
 
 
 def guess_types(data: Any, csv: CSV = PLAIN) -> pa.Schema:
@@ -57,7 +57,7 @@ def _dated_kind(texts: Any, date_format: str) -> pa.DataType:
     is_moment = has_time(date_format) or zone is not None
     column: Column = Datetime(bounds="private", timezone=zone) if is_moment else Date(bounds="private")
     try:
-        parse_texts(texts, column, date_format=date_format)
+        column.from_strings(texts, Spelling(date_format=date_format))
     except (InputError, pa.ArrowInvalid):
         return pa.string()
     return pa.timestamp("us", zone) if is_moment else pa.date32()

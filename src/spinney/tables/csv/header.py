@@ -15,11 +15,12 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
+from spinney.columns.spelling import option
+from spinney.columns.texts import MISSING
 from spinney.errors import InputError, ParameterError
 from spinney.schema.table import Schema
-from spinney.tables.csv.format import CSV, option
+from spinney.tables.csv.format import CSV
 from spinney.tables.csv.lines import check_utf8, first_line
-from spinney.tables.texts import MISSING
 
 _REMEDY = (
     "If the file has no header, say --no-header --names age,town,... (in Python: sp.CSV(path, header=False, "

@@ -19,9 +19,10 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from spinney.columns.spelling import option
 from spinney.compiled import compiled
 from spinney.errors import InputError, raise_alone
-from spinney.tables.csv.format import CSV, QUOTE, option
+from spinney.tables.csv.format import CSV, QUOTE
 
 # Bytes of text that are parsed at a time; no single line may be longer.
 _BLOCK = 1 << 23

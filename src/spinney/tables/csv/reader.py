@@ -15,17 +15,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
 
-from spinney.columns import Boolean, Column, Identifier, Real
+from spinney.columns import Column
 from spinney.columns.physical import Physical
 from spinney.errors import InputError, raise_alone
 from spinney.schema.table import Schema
-from spinney.tables.csv.causes import cause
 from spinney.tables.csv.format import CSV, PLAIN
 from spinney.tables.csv.header import check_header, read_names
 from spinney.tables.csv.lines import NOT_UTF8, Block, LineNumbers, csv_blocks
 from spinney.tables.engines.stream import Batch
 from spinney.tables.frames import Table, open_table
-from spinney.tables.texts import parse_texts, spelt_type
 
 
 def csv_types(names: Sequence[str], schema: Schema) -> pa.Schema:
@@ -101,7 +99,7 @@ class CSVTable(Table):
             return True
 
         row = _first_misfit(self.n_rows, fits)
-        why = cause(str(part[name][row].as_py()), column, name, self._csv)
+        why = column.cause(str(part[name][row].as_py()), self._csv.spelling_of(name))
         return InputError(f"{self._place(name, row)}: the value does not fit the schema: {why}")
 
     def _place(self, name: str, row: int) -> str:
@@ -136,28 +134,17 @@ def _parsed(block: Block, names: Sequence[str], wanted: Sequence[str], schema: S
 
 
 def _read(text: bytes, names: Sequence[str], wanted: Sequence[str], schema: Schema, csv: CSV) -> pa.Table:
-    types = {name: _first_type(schema[name]) if name in schema else pa.string() for name in wanted}
+    types = {name: schema[name].csv_type if name in schema else pa.string() for name in wanted}
     table = read_text(text, names, csv, column_types=types, include_columns=list(types))
     for index, (name, first) in enumerate(types.items()):
-        if name in schema and pa.types.is_string(first) and not isinstance(schema[name], Identifier):
-            column = schema[name]
-            values = parse_texts(table[name], column, decimal=csv.decimal, date_format=csv.date_format_of(name))
-            table = table.set_column(index, name, values)
+        if name in schema and pa.types.is_string(first):
+            table = table.set_column(index, name, schema[name].from_strings(table[name], csv.spelling_of(name)))
     return table
 
 
-def _first_type(column: Column) -> pa.DataType:
-    """What the reader makes of a column: numbers and truth values have one spelling each, the rest is parsed later."""
-    if isinstance(column, Identifier):
-        return pa.binary()  # nothing is made of it, so nothing can be wrong with it
-    if isinstance(column, Real):
-        return pa.float64()
-    return pa.bool_() if isinstance(column, Boolean) else pa.string()
-
-
 def _last_type(column: Column) -> pa.DataType:
-    first = _first_type(column)
-    return first if isinstance(column, Identifier) or not pa.types.is_string(first) else spelt_type(column)
+    first = column.csv_type
+    return column.arrow_type if pa.types.is_string(first) else first
 
 
 # --------------------------------------------------------------------------------------------------- complaints
@@ -183,7 +170,7 @@ def _unreadable(block: Block, names: Sequence[str], wanted: Sequence[str], schem
     if text is None or name not in schema:
         return InputError(f"line {line}, column {name!r}: the value {NOT_UTF8}")
     kind = schema[name].type_name
-    why = cause(text, schema[name], name, csv)
+    why = schema[name].cause(text, csv.spelling_of(name))
     return InputError(f"line {line}, column {name!r}: the value cannot be read as {kind}: {why}")
 
 

@@ -19,7 +19,6 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from spinney.columns import Category
 from spinney.errors import FileError, InputError, ParameterError, raise_alone
 from spinney.redacted import redacted
 from spinney.schema.table import Schema
@@ -158,7 +157,7 @@ class ParquetFile(TableFile):
 
 def _coded(schema: Schema) -> list[str]:
     """Columns of repeated texts, of which each is held once."""
-    return [name for name, column in schema.items() if isinstance(column, Category) and column.is_text]
+    return [name for name, column in schema.items() if column.is_read and column.is_text]
 
 
 def _rows_of(metadata: Any, groups: list[int]) -> tuple[int, int]:

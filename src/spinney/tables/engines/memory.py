@@ -11,7 +11,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
-from spinney.columns import Identifier
 from spinney.counting.cell_counter import CellCounter
 from spinney.counting.cells import axis_columns, missing
 from spinney.counting.counts import CellCounts
@@ -49,7 +48,7 @@ def count_cells(table: Table, lattice: Lattice) -> CellCounts:
 def check_values(table: Table) -> None:
     """Raise an InputError that names the first column with values that cannot be counted."""
     for name, column in table.schema.items():
-        if isinstance(column, Identifier):
+        if not column.is_read:
             continue
         physical = table.physical(name)
         is_missing = ~np.isfinite(physical.values) if physical.is_null is None else physical.is_null

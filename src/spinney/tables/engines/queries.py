@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from spinney.columns import Category, Identifier
+from spinney.columns import Category
 from spinney.counting.cells import missing
 from spinney.counting.counts import CellCounts
 from spinney.counting.states import Cut, StateRows
@@ -25,13 +25,10 @@ from spinney.schema.table import Schema
 from spinney.schema.zorder import interleave
 from spinney.tables.engines.expressions import (
     MOST_COMPARED,
-    category_key,
     cell,
     cells_of_keys,
-    complaint,
     key,
     key_layout,
-    read_column,
     state,
 )
 from spinney.tables.tally import Tallies, Tally, bounds_of
@@ -94,7 +91,7 @@ class Rows:
 
     def bad_rows(self) -> Frame:
         """One row: of each column i, how many values are wrong (wi), and how many missing where none may be (mi)."""
-        names = [name for name, column in self._schema.items() if not isinstance(column, Identifier)]
+        names = [name for name, column in self._schema.items() if column.is_read]
         counts = {}
         for name in names:
             index = self._index[name]
@@ -194,7 +191,7 @@ class Rows:
                 n_below=found.get(f"b{index}") or 0,
                 n_above=found.get(f"a{index}") or 0,
                 n_wrong=n_wrong,
-                complaint=complaint(self._schema[name]) if n_wrong else None,
+                complaint=self._schema[name].complaint if n_wrong else None,
                 ends=None if low is None else (low, high),
             )
         tallies.n_broken.update({rule: found[f"r{place}"] or 0 for place, rule in enumerate(rules)})
@@ -228,11 +225,11 @@ class Rows:
                     at = np.searchsorted(cut.first, small[f"p{index}"], side="right") - 1
                     small[f"q{index}"] = cut.states[at].tolist()
                     chosen[f"s{index}"] = nw.col(f"q{index}")
-                frame = frame.with_columns(**{f"t{index}": category_key(column, value, dtype)}).join(
+                frame = frame.with_columns(**{f"t{index}": column.lookup_key(value, dtype)}).join(
                     self._small_frame(small), on=f"t{index}", how="left"
                 )
                 place = nw.col(f"p{index}")
-            reading = read_column(column, value, dtype, place=place)
+            reading = column.reading(value, dtype, place=place)
             chosen |= {f"v{index}": reading.number, f"m{index}": reading.is_missing, f"w{index}": reading.is_wrong}
         return frame.select(**chosen)
 
@@ -274,7 +271,7 @@ class Rows:
     def _fault(self, name: str, *, is_missing: bool) -> InputError:
         if is_missing:
             return missing(name)
-        return InputError(f"column {name!r}: {complaint(self._schema[name])}")
+        return InputError(f"column {name!r}: {self._schema[name].complaint}")
 
 
 def bytes_of_cell(lattice: Lattice) -> int:

@@ -20,7 +20,8 @@ from typing import Any
 import narwhals as nw
 import pyarrow as pa
 
-from spinney.columns import Boolean, Category, Column, Date, Datetime, Identifier, Integer, Real
+from spinney.columns import Column
+from spinney.columns.spark import functions_of
 from spinney.counting.counts import CellCounts
 from spinney.counting.merging import counts_type
 from spinney.counting.spill import SpilledRuns, memory_limit, merge_runs
@@ -39,22 +40,10 @@ from spinney.tables.source import Source
 from spinney.tables.tally import Tallies, rules_among
 
 _DEEPEST_CAUSE = 8
-# Whole numbers of so many digits have 64 bits at most.
-_SAFE_DIGITS = 18
 # What one job brings over, of cells that come in parts; Spark itself refuses answers of a gigabyte unless told.
 _LARGEST_PART = 1 << 29
 # Buckets for each part that may be needed: so few cells more or less are in a bucket that parts come out full.
 _BUCKETS_A_PART = 4
-_DAY = 86_400_000_000
-_HOUR, _MINUTE, _SECOND = 3_600_000_000, 60_000_000, 1_000_000
-_SPARK_CASTS: dict[type[Column], str] = {
-    Date: "for example with to_date(column, format)",
-    Datetime: "for example with to_timestamp_ntz(column, format), or with to_timestamp where the schema has a zone",
-    Boolean: 'for example with expr("try_cast(column AS boolean)")',
-    Integer: 'for example with expr("try_cast(column AS bigint)")',
-    Category: 'for example with expr("try_cast(column AS bigint)")',
-    Real: 'for example with expr("try_cast(column AS double)")',
-}
 
 
 class SparkSource(Source):
@@ -140,7 +129,7 @@ class SparkSource(Source):
             kept = PersistedCells(
                 native,
                 n_buckets=_BUCKETS_A_PART * most_parts,
-                functions=_functions(native),
+                functions=functions_of(native),
                 run=lambda query, what: self._run(nw.from_native(query), what),
             )
         try:
@@ -210,12 +199,12 @@ def _checked_types(frame: Any, schema: Schema) -> dict[str, Any]:
     dtypes = dict(zip(names, nw.from_native(numbered).collect_schema().values(), strict=True))
     types = dict(zip(names, (field.dataType for field in frame.schema.fields), strict=True))
     for name, column in schema.items():
-        if isinstance(column, Identifier) or types[name].typeName() == "void":
+        if not column.is_read or types[name].typeName() == "void":
             continue
         dtype, kind = dtypes[name], types[name].typeName()
-        if isinstance(dtype, nw.String) and not column.is_text:
+        if isinstance(dtype, nw.String) and not column.reads_spark_strings:
             # Spark's own parsing of strings is not ours, and engines must agree to the last bit.
-            remedy = f"Spark's strings are not parsed: convert the column first, {_SPARK_CASTS[type(column)]}"
+            remedy = f"Spark's strings are not parsed: convert the column first, {column.spark_cast}"
             raise type_error(name, kind, column, remedy)
         if isinstance(dtype, nw.Unknown):
             raise type_error(name, kind, column, "convert it to a number, a string or a date, or drop it")
@@ -232,55 +221,16 @@ def _prepared(frame: Any, schema: Schema, types: dict[str, Any]) -> Any:
         *(
             _physical(numbered[f"x{position[name]}"], column, types[name]).alias(plain(index))
             for index, (name, column) in enumerate(schema.items())
-            if not isinstance(column, Identifier)
+            if column.is_read
         )
     )
 
 
 def _physical(value: Any, column: Column, kind: Any) -> Any:
-    """A column as a number, a truth value or a text. No time zone may move local times, so they are taken apart."""
-    functions = _functions(value)
-    name = kind.typeName()
-    if name == "void":
-        is_text = isinstance(column, Category) and column.is_text
-        return value.cast("string" if is_text else "double" if isinstance(column, Real) else "bigint")
-    if isinstance(column, Date):
-        return functions.unix_date(value.cast("date")).cast("bigint")
-    if isinstance(column, Datetime):
-        if name == "timestamp":
-            return functions.unix_micros(value)
-        seconds = functions.extract(functions.lit("SECOND"), value)  # a decimal of six digits
-        return (
-            functions.unix_date(value.cast("date")).cast("bigint") * _DAY
-            + functions.hour(value).cast("bigint") * _HOUR
-            + functions.minute(value).cast("bigint") * _MINUTE
-            + (seconds * _SECOND).cast("bigint")
-        )
-    if name == "decimal":
-        return value.cast("double") if isinstance(column, Real) else _whole_decimal(value, kind)
-    # Texts may come with a collation, under which different texts are equal.
-    return value.cast("string") if name in ("string", "char", "varchar") else value
-
-
-def _whole_decimal(value: Any, kind: Any) -> Any:
-    """A decimal as one that surely holds all whole numbers of 64 bits; anything else becomes a half, to be refused."""
-    functions = _functions(value)
-    is_whole = value % 1 == 0
-    if kind.precision - kind.scale > _SAFE_DIGITS:
-        is_whole = is_whole & value.between(-(2**63), 2**63 - 1)
-    half = functions.lit(0.5).cast("decimal(20,1)")
-    return functions.when(value.isNull() | is_whole, value.cast("decimal(20,1)")).otherwise(half)
-
-
-def _functions(value: Any) -> Any:
-    """Spark's functions, in the kind that the column is of."""
-    if ".connect." in type(value).__module__:
-        from pyspark.sql.connect import functions as remote
-
-        return remote
-    from pyspark.sql import functions
-
-    return functions
+    """A column as a number, a truth value or a text."""
+    if kind.typeName() == "void":
+        return value.cast("string" if column.is_text else "bigint" if column.is_whole else "double")
+    return column.from_spark(value, kind)
 
 
 # ------------------------------------------------------------------------------------------------ jobs and errors

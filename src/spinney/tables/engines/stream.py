@@ -16,7 +16,6 @@ from contextlib import closing
 from threading import Lock
 from typing import Any, NamedTuple
 
-from spinney.columns import Identifier
 from spinney.counting.cell_counter import CellCounter
 from spinney.counting.cells import axis_columns
 from spinney.counting.counts import CellCounts
@@ -143,7 +142,7 @@ class StreamSource(Source):
 
         Errors come in the order of the batches. A table that changes is refused.
         """
-        chosen = Schema({name: self.schema[name] for name in names if not isinstance(self.schema[name], Identifier)})
+        chosen = Schema({name: self.schema[name] for name in names if self.schema[name].is_read})
         under_way: deque[tuple[Future[None], int]] = deque()
         n_seen = 0
         with progress_bar(self.n_rows, what, unit="row") as bar:

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.columns import MAX_BITS, Category, Column, Identifier, Real
-from spinney.schema.lattice import Axis, Lattice, integer_bounds
+from spinney.columns import MAX_BITS, Column, Real, whole_range
+from spinney.schema.lattice import Axis, Lattice
 from spinney.schema.table import Schema
 from spinney.schema.zorder import Codes, possible_nodes
 
@@ -45,7 +45,7 @@ def axes_from_list(described: Any, schema: Schema) -> Lattice:
 
 def _is_possible(axis: Axis, column: Column) -> bool:
     """Whether an axis can be of a column: its kind, its cells and its bounds."""
-    if isinstance(column, Identifier) or any(type(getattr(axis, name)) is not int for name in _WHOLE):
+    if not column.is_read or any(type(getattr(axis, name)) is not int for name in _WHOLE):
         return False
     if axis.nullable is not column.nullable or not column.nullable <= axis.bits <= MAX_BITS + 1 or axis.step < 1:
         return False
@@ -57,11 +57,9 @@ def _is_possible(axis: Axis, column: Column) -> bool:
     if isinstance(column, Real):
         is_of_column = (axis.kind, axis.low, axis.high) == ("real", column.low, column.high)
         return is_of_column and math.isfinite(axis.origin) and 0 < axis.scale < math.inf and math.isfinite(axis.edge)
-    if isinstance(column, Category):
-        last = len(column.values) - 1
-        return (axis.kind, axis.low, axis.high, axis.first, axis.last, axis.step) == ("category", 0, last, 0, last, 1)
-    low, high = integer_bounds(column)
-    is_of_column = (axis.kind, axis.low, axis.high, axis.first) == ("integer", low, high, 0)
+    low, high = whole_range(column)
+    is_of_column = (axis.kind, axis.low, axis.high, axis.first) == (column.axis_kind, low, high, 0)
+    is_of_column &= axis.step == 1 or axis.kind == "integer"
     return is_of_column and axis.last == -(-(high - low + 1) // axis.step) - 1
 
 

@@ -10,6 +10,7 @@ column beforehand.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import datetime
 from decimal import Decimal, InvalidOperation
 from typing import Any
@@ -18,68 +19,88 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.csv as pacsv
 
-from spinney.columns import Category, Column, Date, Datetime
+from spinney.columns.base import Column
+from spinney.columns.objects import convert_objects
+from spinney.columns.spelling import Spelling
 from spinney.errors import InputError, raise_alone
-from spinney.tables.objects import convert_objects
 
 MISSING = tuple(pacsv.ConvertOptions().null_values)
+TRUE, FALSE = pacsv.ConvertOptions().true_values, pacsv.ConvertOptions().false_values
+NEVER = r"$^."
 _WHOLE = r"^-?[0-9]{1,18}$"
-_DAY = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
-_LOCAL_MOMENT = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}[T ][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]{1,6})?$"
-_NEVER = r"$^."
 _FIXED_WIDTH = {"Y": "([0-9]{4})", "m": "([0-9]{2})", "d": "([0-9]{2})"} | dict.fromkeys("HMS", "([0-9]{2})")
 
 
-def parse_texts(texts: Any, column: Column, *, decimal: str = ".", date_format: str | None = None) -> Any:
-    """A column of texts as arrow values of the column's type; what spells "missing" is null."""
+def without_missing(texts: Any, column: Column) -> Any:
+    """The spellings of "missing" as nulls, except those that the schema lists as values or a text must not lack."""
     array = texts.combine_chunks() if isinstance(texts, pa.ChunkedArray) else texts
-    array = _without_missing(array, column)
-    if column.is_text:
+    if column.is_text and not column.nullable:
         return array
-    pattern, kind = _plain_spelling(column)
-    plain = array
-    if date_format is not None and isinstance(column, (Date, Datetime)):
+    missing = [spelling for spelling in MISSING if spelling not in column.listed]
+    return pc.if_else(among(array, missing), pa.scalar(None, pa.string()), array)
+
+
+def among(strings: Any, spellings: list[str]) -> Any:
+    """Which strings are spelt in one of these ways."""
+    return pc.is_in(strings, value_set=pa.array(spellings, pa.string()))
+
+
+def whole_texts(texts: Any, column: Column, spelling: Spelling) -> Any:
+    """Whole numbers in any spelling: "5", " 5", "3.0"."""
+
+    def parse(text: str) -> Decimal:
+        if spelling.decimal == ",":
+            text = text.replace(".", "?").replace(",", ".")
+        return Decimal(text)
+
+    array = without_missing(texts, column)
+    return parse_each(array, column, pc.fill_null(pc.match_substring_regex(array, _WHOLE), True), array, parse)
+
+
+def dated_texts(texts: Any, column: Column, spelling: Spelling, pattern: str, *, n_characters: int | None) -> Any:
+    """Days and moments, in ISO 8601 or the format that was stated. Arrow parses what has the pattern by itself.
+
+    `n_characters` is how much of an ISO moment is meant.
+    """
+    date_format = spelling.date_format
+
+    def parse(text: str) -> datetime:
+        return datetime.fromisoformat(text) if date_format is None else datetime.strptime(text, date_format)
+
+    array = plain = without_missing(texts, column)
+    if date_format is not None:
         own, order = _fixed_spelling(date_format)
         is_own = pc.match_substring_regex(array, own)
         plain = pc.if_else(is_own, pc.replace_substring_regex(array, own, order), pa.scalar(None, pa.string()))
-        if isinstance(column, Date):
-            plain = pc.utf8_slice_codeunits(plain, 0, 10)
+        if n_characters is not None:
+            plain = pc.utf8_slice_codeunits(plain, 0, n_characters)
         is_plain = pc.fill_null(pc.match_substring_regex(plain, pattern), False)
         is_plain = pc.or_(is_plain, array.is_null())
     else:
         is_plain = pc.fill_null(pc.match_substring_regex(array, pattern), True)
+    return parse_each(array, column, is_plain, plain, parse)
+
+
+def parse_each(array: Any, column: Column, is_plain: Any, plain: Any, parse: Callable[[str], Any]) -> Any:
+    """Values of the column's type: by arrow from `plain` where that is plain, otherwise by `parse`, each text once."""
+    kind = column.arrow_type
     values = pc.if_else(is_plain, plain, pa.scalar(None, pa.string())).cast(kind)
     if pc.all(is_plain).as_py() or not len(array):
         return values
     is_other = pc.invert(is_plain)
     others = array.filter(is_other)
     distinct = others.unique()
-    parsed = [_parse(text, column, decimal, date_format) for text in distinct.to_pylist()]
+    parsed = [_parsed(text, parse) for text in distinct.to_pylist()]
     parsed = convert_objects(parsed, column).cast(kind)
     return pc.replace_with_mask(values, is_other, parsed.take(pc.index_in(others, value_set=distinct)))
 
 
-def _without_missing(array: Any, column: Column) -> Any:
-    """The spellings of "missing" as nulls, except those that the schema lists as values or a text must not lack."""
-    if column.is_text and not column.nullable:
-        return array
-    listed = column.values if isinstance(column, Category) else ()
-    missing = pa.array([spelling for spelling in MISSING if spelling not in listed], type=pa.string())
-    return pc.if_else(pc.is_in(array, value_set=missing), pa.scalar(None, pa.string()), array)
-
-
-def spelt_type(column: Column) -> pa.DataType:
-    """The type that `parse_texts` gives."""
-    return pa.string() if column.is_text else _plain_spelling(column)[1]
-
-
-def _plain_spelling(column: Column) -> tuple[str, pa.DataType]:
-    """What arrow parses by itself, each value alone, and the type that comes out."""
-    if isinstance(column, Date):
-        return _DAY, pa.date32()
-    if isinstance(column, Datetime):
-        return (_LOCAL_MOMENT if column.timezone is None else _NEVER), pa.timestamp("us", column.timezone)
-    return _WHOLE, pa.int64()
+def _parsed(text: str, parse: Callable[[str], Any]) -> Any:
+    """Any other spelling of a whole number, a day or a moment: " 5", "3.0", "2020-01-31T12:00+01:00"."""
+    try:
+        return parse(text.strip())
+    except (ValueError, InvalidOperation):
+        raise_alone(InputError("some value has an unknown spelling"))
 
 
 def _fixed_spelling(date_format: str) -> tuple[str, str]:
@@ -90,23 +111,10 @@ def _fixed_spelling(date_format: str) -> tuple[str, str]:
     parts = re.split(r"%(.)", date_format)
     literals, directives = parts[::2], parts[1::2]
     if sorted(directives) not in (sorted("Ymd"), sorted("YmdHM"), sorted("YmdHMS")):
-        return _NEVER, ""
+        return NEVER, ""
     pattern = literals[0] and re.escape(literals[0])
     for directive, literal in zip(directives, literals[1:], strict=True):
         pattern += _FIXED_WIDTH[directive] + re.escape(literal)
     group = {directive: f"\\{index}" for index, directive in enumerate(directives, start=1)}
     clock = f"{group.get('H', '00')}:{group.get('M', '00')}:{group.get('S', '00')}"
     return f"^{pattern}$", f"{group['Y']}-{group['m']}-{group['d']}T{clock}"
-
-
-def _parse(text: str, column: Column, decimal: str, date_format: str | None) -> Any:
-    """Any other spelling of a whole number, a day or a moment: " 5", "3.0", "2020-01-31T12:00+01:00"."""
-    text = text.strip()
-    try:
-        if isinstance(column, (Date, Datetime)):
-            return datetime.fromisoformat(text) if date_format is None else datetime.strptime(text, date_format)
-        if decimal == ",":
-            text = text.replace(".", "?").replace(",", ".")
-        return Decimal(text)
-    except (ValueError, InvalidOperation):
-        raise_alone(InputError("some value has an unknown spelling"))

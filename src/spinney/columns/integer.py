@@ -1,0 +1,110 @@
+"""Whole numbers in bounds, of which `multiple_of` says the steps that they come in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from spinney.columns.base import LARGEST_WHOLE, show
+from spinney.columns.bounded import parse_number
+from spinney.columns.number import WITHOUT_SIGNS, Number
+from spinney.columns.spelling import PLAIN, Spelling
+from spinney.errors import SchemaError
+from spinney.shown import brief
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from spinney.columns.physical import Physical
+
+WHOLE_REMEDY = f"write whole numbers as 1234{WITHOUT_SIGNS}"
+WHOLE_CAST = 'for example with expr("try_cast(column AS bigint)")'
+
+
+@dataclass(frozen=True, slots=True)
+class Integer(Number):
+    """A whole number in low..high, both included; with `multiple_of=50`, one of 0, 50, 100, ... in there."""
+
+    type_name: ClassVar[str] = "integer"
+    largest: ClassVar[Any] = LARGEST_WHOLE
+    rungs: ClassVar[tuple[int, int]] = (0, 40)
+    spark_cast: ClassVar[str] = WHOLE_CAST
+
+    def parse(self, value: Any, name: str) -> int:
+        number = int(parse_number(value, name, int, "Integer"))
+        if abs(number) > LARGEST_WHOLE:
+            raise SchemaError(f"Integer: {name}={brief(number)} is beyond ±2^61; use Real for numbers of this size")
+        return number
+
+    def physical(self, value: Any) -> int:
+        return int(value)
+
+    def logical(self, number: Any) -> int:
+        return int(number)
+
+    def from_rungs(self, low: float, high: float) -> tuple[Any, Any]:
+        # Rung edges are whole, and the upper edge itself belongs to the next rung.
+        return Number.from_rungs(self, int(low), max(int(low), int(high) - 1))
+
+    @property
+    def step(self) -> int:
+        return self.multiple_of or 1
+
+    @property
+    def arrow_type(self) -> Any:
+        import pyarrow as pa
+
+        return pa.int64()
+
+    def converter(self) -> Callable[[Any], Any]:
+        from spinney.columns.objects import whole
+
+        return whole
+
+    def from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:
+        from spinney.columns.texts import whole_texts
+
+        return whole_texts(strings, self, spelling)
+
+    @property
+    def spelling_remedy(self) -> str:
+        return WHOLE_REMEDY
+
+    def read(self, values: Any) -> Physical:
+        from spinney.columns.arrow import whole_numbers, with_mask
+
+        return with_mask(whole_numbers(values))
+
+    @property
+    def complaint(self) -> str:
+        from spinney.columns.arrow import NOT_WHOLE
+
+        return NOT_WHOLE
+
+    def from_spark(self, value: Any, kind: Any) -> Any:
+        from spinney.columns.spark import plain
+
+        return plain(value, kind)
+
+    def to_arrow(self, positions: NDArray[np.float64]) -> Any:
+        from spinney.columns.steps import whole_array
+
+        return whole_array(positions, self)
+
+    @classmethod
+    def template(cls, kind: Any, bounds: Callable[..., Sequence[str]]) -> list[str] | None:
+        from pyarrow import types
+
+        if not types.is_integer(kind):
+            return None
+        return [
+            'type = "integer"',
+            *bounds("# low = ", "# high = "),
+            '# if the numbers are codes: type = "category" and values = [1, 2] or ["001", "002"]',
+            '# if it names a row or a person: type = "identifier" alone',
+        ]
+
+    def __repr__(self) -> str:
+        return show(self)

@@ -1,0 +1,143 @@
+"""Real numbers: floats underneath, in bounds, of which `multiple_of` says the steps that they come in."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from spinney.columns.base import AxisKind, show
+from spinney.columns.bounded import exact, parse_number
+from spinney.columns.number import WITHOUT_SIGNS, Number
+from spinney.columns.spelling import PLAIN, Spelling
+
+if TYPE_CHECKING:
+    import narwhals as nw
+    import numpy as np
+    from numpy.typing import NDArray
+
+    from spinney.columns.expressions import Reading
+    from spinney.columns.physical import Physical
+
+
+@dataclass(frozen=True, slots=True)
+class Real(Number):
+    """A real number in [low, high]. Values outside are moved to the nearer bound.
+
+    >>> Real(-9, 3)
+    Real(low=-9.0, high=3.0)
+    >>> Real(0, 100, multiple_of=0.25)
+    Real(low=0.0, high=100.0, multiple_of=0.25)
+    """
+
+    type_name: ClassVar[str] = "real"
+    axis_kind: ClassVar[AxisKind] = "real"
+    needs_length: ClassVar[bool] = True
+    largest: ClassVar[Any] = sys.float_info.max
+    rungs: ClassVar[tuple[int, int]] = (-20, 40)  # from a millionth up
+    spark_cast: ClassVar[str] = 'for example with expr("try_cast(column AS double)")'
+
+    def parse(self, value: Any, name: str) -> float:
+        return float(parse_number(value, name, float, "Real"))
+
+    def physical(self, value: Any) -> float:
+        return float(value)
+
+    def logical(self, number: Any) -> float:
+        return float(number)
+
+    def from_extremes(self, low: Any, high: Any) -> tuple[Any, Any]:
+        return (low - 0.5, high + 0.5) if low == high else (self.logical(low), self.logical(high))
+
+    @property
+    def spacing(self) -> Fraction | None:
+        return None if self.multiple_of is None else exact(self.multiple_of)
+
+    @property
+    def arrow_type(self) -> Any:
+        import pyarrow as pa
+
+        return pa.float64()
+
+    @property
+    def csv_type(self) -> Any:
+        return self.arrow_type
+
+    def converter(self) -> Callable[[Any], Any]:
+        from spinney.columns.objects import real
+
+        return real
+
+    def from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:
+        import pyarrow.compute as pc
+
+        from spinney.columns.texts import without_missing
+
+        del spelling  # a CSV's numbers are read by Arrow, with the decimal mark that was stated
+        return pc.ascii_trim_whitespace(without_missing(strings, self)).cast(self.arrow_type)
+
+    @property
+    def spelling_remedy(self) -> str:
+        return f"write numbers as 1234.5{WITHOUT_SIGNS}"
+
+    def read(self, values: Any) -> Physical:
+        from spinney.columns.arrow import floats
+        from spinney.columns.physical import Physical
+
+        return Physical(floats(values))
+
+    def reading(self, value: nw.Expr, dtype: Any, *, place: nw.Expr | None = None) -> Reading:
+        from spinney.columns import expressions
+
+        del place
+        return expressions.real(value, dtype)
+
+    def from_spark(self, value: Any, kind: Any) -> Any:
+        return value.cast("double") if kind.typeName() == "decimal" else value
+
+    def whole_range(self) -> tuple[int, int] | None:
+        return None
+
+    def to_positions(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        import numpy as np
+
+        return np.clip(numbers, self.low, self.high)
+
+    def to_floats(self, positions: NDArray[np.float64]) -> NDArray[np.float64]:
+        from spinney.columns.steps import nearest_multiples
+
+        values = self.to_positions(positions)
+        return values if self.multiple_of is None else nearest_multiples(values, self)
+
+    def to_arrow(self, positions: NDArray[np.float64]) -> Any:
+        import numpy as np
+        import pyarrow as pa
+
+        return pa.array(self.to_floats(positions), mask=np.isnan(positions) if self.nullable else None)
+
+    def leaf_ends(self, low: NDArray[np.float64], length: NDArray[np.float64]) -> list[tuple[Any, Any]]:
+        """The high end is not in the leaf, unless there are steps."""
+        from spinney.columns.steps import nearest_multiples
+
+        first, last = self.to_positions(low), self.to_positions(low + length)
+        if self.multiple_of is not None:
+            # Cells lie around multiples, and so do leaves: a quarter of a step leads inside.
+            first = nearest_multiples(low + self.multiple_of / 4, self)
+            last = nearest_multiples(low + length - self.multiple_of / 4, self)
+        return list(zip(first.tolist(), last.tolist(), strict=True))
+
+    def drawn_range(self) -> tuple[float, float]:
+        return self.low, self.high
+
+    @classmethod
+    def template(cls, kind: Any, bounds: Callable[..., Sequence[str]]) -> list[str] | None:
+        from pyarrow import types
+
+        if not (types.is_floating(kind) or types.is_decimal(kind)):
+            return None
+        return ['type = "real"', *bounds("# low = ", "# high = ")]
+
+    def __repr__(self) -> str:
+        return show(self)
