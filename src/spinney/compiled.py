@@ -1,4 +1,4 @@
-"""Compiled loops: numba without the interpreter lock, cached on disk where there is a place for it; and threads.
+"""Compiled loops: numba without the interpreter lock, cached on disk where there is a place for it.
 
 The first run on a machine compiles, which takes seconds; someone who waits is told so. `Compilations` hears of it from
 numba's own events, so that calls of loops that are compiled cost nothing more.
@@ -6,11 +6,8 @@ numba's own events, so that calls of loops that are compiled cost nothing more.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
-from itertools import pairwise
 from typing import Any, TypeVar, cast
 
 import numba
@@ -98,20 +95,3 @@ def _is_ours(happening: Any) -> bool:
 
 COMPILATIONS = Compilations()
 event.register("numba:compile", COMPILATIONS)  # type: ignore[no-untyped-call]  # numba has few types
-
-
-# -------------------------------------------------------------------------------------------------------- threads
-
-# Below this many items a thread takes longer to start than to work.
-_FEW_ITEMS = 1 << 14
-
-
-def by_threads(work: Callable[[slice], None], n_items: int) -> None:
-    """Have threads work on all items, in slices of equal length: more of them than threads."""
-    n_threads = os.cpu_count() or 1
-    if n_items < _FEW_ITEMS or n_threads == 1:
-        work(slice(0, n_items))
-        return
-    cuts = [n_items * share // (4 * n_threads) for share in range(4 * n_threads + 1)]
-    with ThreadPoolExecutor(n_threads) as pool:
-        list(pool.map(work, (slice(low, high) for low, high in pairwise(cuts))))

@@ -28,7 +28,6 @@ from spinney.cli.tables import given_table, read_table
 from spinney.columns import Column
 from spinney.errors import InputError
 from spinney.schema.lattice import tree_lattice
-from spinney.tables.csv import lines as csv_lines
 from spinney.tables.engines.memory import count_cells
 from spinney.tables.frames import open_table
 from spinney.tables.opening import open_source
@@ -282,10 +281,12 @@ SOURCES: dict[str, Callable[[Path, str], object]] = {
 }
 
 
-def line_cells(source: Callable[[Path, str], object], folder: Path, text: str) -> list[tuple[int, int]] | None:
+def line_cells(
+    source: Callable[[Path, str], object], folder: Path, text: str, block: int | None = None
+) -> list[tuple[int, int]] | None:
     """Codes and true counts of the rows of some lines of a CSV, or None where they are refused."""
     try:
-        opened = open_source(source(folder, text), LINES_SCHEMA)
+        opened = open_source(source(folder, text), LINES_SCHEMA, batch_bytes=block)
         n_rows = opened.n_rows
         counts = opened.count_cells(tree_lattice(sp.Schema({"v": V, "w": W})))
     except InputError as err:
@@ -303,10 +304,8 @@ def line_cells(source: Callable[[Path, str], object], folder: Path, text: str) -
 def test_lines_are_read_one_by_one(name, block, lines, tmp_path_factory):
     """Lines of quotes, escapes, delimiters and line ends are refused, or are the rows that each of them is alone."""
     folder, source = tmp_path_factory.mktemp("lines"), SOURCES[name]
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(csv_lines, "_BLOCK", block)
-        together = line_cells(source, folder, "".join(lines))
-        alone = [line_cells(source, folder, line) for line in lines]
+    together = line_cells(source, folder, "".join(lines), block)
+    alone = [line_cells(source, folder, line, block) for line in lines]
     if any(part is None for part in alone):
         assert together is None
     else:

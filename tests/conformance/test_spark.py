@@ -236,7 +236,7 @@ def test_a_table_that_changes_is_refused(square_frame):
     """Counts of another number of rows than before are of another table."""
     source = SparkSource(square_frame, SQUARE)
     source._n_rows = 201  # as if a row had gone since they were counted
-    with pytest.raises(InputError, match="number of rows changed"):
+    with pytest.raises(InputError, match="table changed while it was read"):
         source.count_cells(tree_lattice(SQUARE))
 
 

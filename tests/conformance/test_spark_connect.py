@@ -80,15 +80,14 @@ def test_difficult_values_are_in_the_same_cells(connect, tmp_path):
     assert same_cells(got, count_cells(open_table(table, schema), lattice))
 
 
-def test_cells_come_in_parts(connect, monkeypatch):
+def test_cells_come_in_parts(connect):
     """Cells that outgrow the limit stay with the server, and come over as in the classic interface."""
-    monkeypatch.setenv("SPINNEY_MEMORY_LIMIT", "1MiB")
     schema = sp.Schema({"x": sp.Real(0, 1, bits=20), "d": sp.Real(0, 1000, bits=20), "k": sp.Integer(0, 9)})
     frame = connect.range(20_000).selectExpr(
         "rand(1) AS x", "CAST(rand(2) * 1000 AS DECIMAL(20, 6)) AS d", "CAST(id % 10 AS DECIMAL(38, 18)) AS k"
     )
     lattice = tree_lattice(schema)
-    got = SparkSource(frame, schema).count_cells(lattice)
+    got = SparkSource(frame, schema, memory_limit=1 << 20).count_cells(lattice)
     assert not got.true_codes.flags.owndata  # mapped
     assert same_cells(got, count_cells(open_table(collect(nw.from_native(frame)), schema), lattice))
 

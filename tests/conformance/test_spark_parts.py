@@ -10,7 +10,7 @@ import spinney as sp
 from spinney.counting.spill import SpilledRuns
 from spinney.errors import InputError
 from spinney.schema.lattice import tree_lattice
-from spinney.tables.engines import spark as engine
+from spinney.tables.engines import query_source
 from spinney.tables.engines.memory import count_cells
 from spinney.tables.engines.persisted import BucketChecksums, PersistedCells
 from spinney.tables.engines.spark import SparkSource
@@ -19,6 +19,7 @@ from support.cell_counts import same_cells
 from support.hard_values import collect
 
 N = 20_000
+LIMIT = 1 << 20  # bytes: the cells of N rows take more
 WIDE = sp.Schema({"x": sp.Real(0, 1, bits=30), "y": sp.Real(0, 1, bits=30), "k": sp.Integer(0, 9)})
 SCHEMAS = {
     "one word": sp.Schema({"x": sp.Real(0, 1, bits=20), "y": sp.Real(0, 1, bits=18)}),
@@ -35,8 +36,7 @@ def scattered(spark):
 
 @pytest.fixture
 def spilled(monkeypatch) -> list[int]:
-    """The smallest limit, and how many cells the runs had that went to disk under it."""
-    monkeypatch.setenv("SPINNEY_MEMORY_LIMIT", "1MiB")
+    """How many cells the runs had that went to disk."""
     lengths: list[int] = []
 
     class Recorded(SpilledRuns):
@@ -44,7 +44,7 @@ def spilled(monkeypatch) -> list[int]:
             lengths.append(len(codes))
             super().add(codes, counts)
 
-    monkeypatch.setattr(engine, "SpilledRuns", Recorded)
+    monkeypatch.setattr(query_source, "SpilledRuns", Recorded)
     return lengths
 
 
@@ -64,7 +64,7 @@ def test_cells_in_parts_are_those_in_memory(scattered, spilled, name):
     frame, table = scattered
     schema = SCHEMAS[name]
     lattice = tree_lattice(schema)
-    got = SparkSource(frame.select(*schema), schema).count_cells(lattice)
+    got = SparkSource(frame.select(*schema), schema, memory_limit=LIMIT).count_cells(lattice)
     expected = count_cells(open_table(table.select(list(schema)), schema), lattice)
     assert same_cells(got, expected)
     assert len(spilled) > 2
@@ -75,7 +75,7 @@ def test_cells_in_parts_are_those_in_memory(scattered, spilled, name):
 def test_columns_in_parts_are_those_in_memory(scattered, spilled):
     """Several lattices out of one pass: each has its own parts; a short one comes in one and stays in memory."""
     frame, table = scattered
-    source = SparkSource(frame, WIDE)
+    source = SparkSource(frame, WIDE, memory_limit=LIMIT)
     lattices = [tree_lattice(sp.Schema({name: column})) for name, column in WIDE.items()]
     n_spilled = []
     for lattice, got in zip(lattices, source.count_columns(lattices), strict=True):
@@ -84,8 +84,9 @@ def test_columns_in_parts_are_those_in_memory(scattered, spilled):
     assert 2 < n_spilled[0] < n_spilled[1] == n_spilled[2]
 
 
-def test_the_release_is_that_of_the_table_in_memory(scattered, spilled):
+def test_the_release_is_that_of_the_table_in_memory(scattered, spilled, monkeypatch):
     """Under the same noise, every byte of the release is the same."""
+    monkeypatch.setenv("SPINNEY_MEMORY_LIMIT", str(LIMIT))
     frame, table = scattered
     local, remote = (
         sp.KDTreeSynthesizer(epsilon=8).fit(data, WIDE, entropy=sp.UnsafeSeededEntropy(5)).release_
@@ -99,34 +100,32 @@ def test_the_release_is_that_of_the_table_in_memory(scattered, spilled):
 def test_small_answers_are_one_job(scattered, monkeypatch):
     """Where rows or cells are few enough to fit, Spark keeps nothing for us."""
     frame, _ = scattered
-    monkeypatch.setattr(engine, "PersistedCells", None)
+    monkeypatch.setattr(SparkSource, "kept_cells", None)
     assert SparkSource(frame, WIDE).count_cells(tree_lattice(WIDE)).true_codes.shape == (N, 1)
-    monkeypatch.setenv("SPINNEY_MEMORY_LIMIT", "1MiB")
     few = sp.Schema({"x": sp.Real(0, 1, bits=4), "y": sp.Real(0, 1, bits=4)})
-    assert len(SparkSource(frame.select("x", "y"), few).count_cells(tree_lattice(few)).true_codes) == 256
+    source = SparkSource(frame.select("x", "y"), few, memory_limit=LIMIT)
+    assert len(source.count_cells(tree_lattice(few)).true_codes) == 256
 
 
 # --------------------------------------------------------------------------------------------------- faults
 
 
-@pytest.mark.usefixtures("spilled")
 def test_unreadable_values_are_named(scattered):
     """As in one job: the first column that cannot be read, before any part comes over."""
     frame, _ = scattered
     schema = sp.Schema({**WIDE, "k": sp.Category(list(range(9)))})
     with pytest.raises(InputError, match=r"'k'.*not in the schema's list"):
-        SparkSource(frame, schema).count_cells(tree_lattice(schema))
+        SparkSource(frame, schema, memory_limit=LIMIT).count_cells(tree_lattice(schema))
     holes = frame.selectExpr("x", "nullif(y, y) AS y", "k")
     with pytest.raises(InputError, match="'y' holds a missing"):
-        SparkSource(holes, schema).count_cells(tree_lattice(schema))
+        SparkSource(holes, schema, memory_limit=LIMIT).count_cells(tree_lattice(schema))
 
 
-@pytest.mark.usefixtures("spilled")
 def test_a_table_that_changes_is_refused(scattered):
     """Counts of another number of rows than before are of another table."""
-    source = SparkSource(scattered[0], WIDE)
+    source = SparkSource(scattered[0], WIDE, memory_limit=LIMIT)
     source._n_rows = N + 1
-    with pytest.raises(InputError, match="number of rows changed"):
+    with pytest.raises(InputError, match="table changed while it was read"):
         source.count_cells(tree_lattice(WIDE))
 
 
@@ -141,7 +140,7 @@ def moving(spark):
 
 
 @pytest.mark.parametrize("is_lost", [False, True], ids=["kept", "lost"])
-def test_all_parts_are_of_one_count(moving, spilled, monkeypatch, is_lost):
+def test_all_parts_are_of_one_count(moving, monkeypatch, is_lost):
     """A row that has moved is not seen while Spark keeps the cells; where they are lost and counted anew, it is."""
     frame, system = moving
     schema = sp.Schema({"x": sp.Real(0, 1, bits=20), "y": sp.Real(0, 20_000, bits=20)})
@@ -157,7 +156,7 @@ def test_all_parts_are_of_one_count(moving, spilled, monkeypatch, is_lost):
         return found
 
     monkeypatch.setattr(PersistedCells, "checksums", account_and_move)
-    source = SparkSource(frame, schema)
+    source = SparkSource(frame, schema, memory_limit=LIMIT)
     if is_lost:
         with pytest.raises(InputError, match="table changed while it was read"):
             source.count_cells(lattice)

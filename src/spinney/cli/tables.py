@@ -22,7 +22,7 @@ from spinney.schema.table import Schema
 from spinney.tables.csv import format as csv_format
 from spinney.tables.csv.guess import guess_types
 from spinney.tables.csv.reader import read_csv
-from spinney.tables.engines.files import reading
+from spinney.tables.engines.files import redacted_file
 from spinney.tables.paths.expanding import CSV, PARQUET, is_parquet
 
 # Rows that are written at a time; the row groups of a Parquet file.
@@ -40,7 +40,7 @@ def read_table(source: str, schema: Schema, csv: csv_format.CSV | None = None) -
     if is_piped(source):
         return read_csv(_piped(source), schema, csv or csv_format.PLAIN)
     check_table_name(source, "TABLE", endings=(*CSV, *PARQUET))
-    with reading(source):
+    with redacted_file(source):
         return (
             pq.ParquetFile(source).read() if is_parquet(source) else read_csv(source, schema, csv or csv_format.PLAIN)
         )
@@ -56,7 +56,7 @@ def read_types(source: str, csv: csv_format.CSV | None = None) -> pa.Schema:
     if is_piped(source):
         return guess_types(_piped(source), csv or csv_format.PLAIN)
     file = files_of(source)[0]
-    with reading(file):
+    with redacted_file(file):
         return pq.ParquetFile(file).schema_arrow if is_parquet(file) else guess_types(file, csv or csv_format.PLAIN)
 
 

@@ -23,17 +23,27 @@ from spinney.schema.zorder import Codes
 
 
 class CellCounter:
-    """Counts of all rows so far, under a limit in bytes if there is one."""
+    """Counts of all rows so far.
 
-    def __init__(self, lattice: Lattice, *, n_rows: int, limit: int | None = None) -> None:
+    Args:
+        lattice: what the rows are counted on.
+        n_rows: how many rows there will be, at most.
+        memory_limit: bytes that they may take; beyond, they go to disk. None: whatever they take.
+        spill_folder: where they go then; None: the folder for temporary files.
+    """
+
+    def __init__(
+        self, lattice: Lattice, *, n_rows: int, memory_limit: int | None = None, spill_folder: str | None = None
+    ) -> None:
         self.lattice = lattice
-        self._quarter = 0 if limit is None else limit // 4
+        self._quarter = 0 if memory_limit is None else memory_limit // 4
+        self._spill_folder = spill_folder
         self._count_type = counts_type(n_rows)
         word_bytes = 8 * lattice.n_words
         # While codes are put in order, each is held twice, those of several words with their place; while cells are
         # counted, three times.
         row_bytes = 2 * word_bytes + (8 if lattice.n_words > 1 else 0)
-        self._holds_all = limit is None or row_bytes * n_rows <= limit
+        self._holds_all = memory_limit is None or row_bytes * n_rows <= memory_limit
         most = max(1, self._quarter // (3 * word_bytes + self._count_type.itemsize))
         self._capacity = n_rows if self._holds_all else most
         self._buffer = RadixBuckets(self._capacity, lattice.n_words)
@@ -80,7 +90,7 @@ class CellCounter:
         self._buffer = RadixBuckets(0, self.lattice.n_words)
 
     def _put(self, codes: Codes) -> None:
-        """Deal codes. Few of them wait for others: small parts are slow to gather."""
+        """Scatter codes. Few of them wait for others: small parts are slow to concatenate."""
         if 2 * len(codes) < self._most:
             with self._turn:
                 self._waiting.append(codes)
@@ -134,6 +144,6 @@ class CellCounter:
         """Put what is held on disk, as one run."""
         self._merge_held()
         if self._spilled is None:
-            self._spilled = SpilledRuns(self.lattice.n_words, self._count_type)
+            self._spilled = SpilledRuns(self.lattice.n_words, self._count_type, folder=self._spill_folder)
         if self._held:
             self._spilled.add(*self._held.pop())

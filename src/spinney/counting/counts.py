@@ -11,9 +11,10 @@ from typing import NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.compiled import by_threads, compiled
+from spinney.compiled import compiled
 from spinney.counting.merging import Counts, block_sums, count_runs, rows_before
 from spinney.counting.radix import RadixBuckets, digit_bits, order_further, sort_rest
+from spinney.parallel import by_slices
 from spinney.schema.lattice import Lattice
 from spinney.schema.zorder import Codes, Indices
 
@@ -74,7 +75,7 @@ class CellCounts:
         word, offset = divmod(depth, 64)
         bit = np.uint64(1 << (63 - offset))
         middle = np.empty_like(start)
-        by_threads(
+        by_slices(
             lambda part: _first_with_bit(self.true_codes, start[part], stop[part], word, bit, middle[part]), len(start)
         )
         return middle

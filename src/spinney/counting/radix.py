@@ -3,9 +3,9 @@
 A tree asks for the rows of a node and of its halves; it never needs the rows of a leaf in order. So codes of one word
 are ordered by their first bits alone, and by more bits only inside nodes that are split (`order_further`):
 
-    deal       a part of the rows, while it is in cache, goes into buckets by the first 11 bits
-    gather     the buckets of all parts come together, each ordered by the next digit, of 8 bits or 10
-    further    given ranges of equal first bits are ordered by the next digit
+    scatter      a part of the rows, while it is in cache, goes into buckets by the first 11 bits
+    concatenate  the buckets of all parts come together, each ordered by the next digit, of 8 bits or 10
+    further      given ranges of equal first bits are ordered by the next digit
 
 Every step reads codes and writes them elsewhere, in order of one digit; threads share parts, buckets or ranges. Codes
 of several words are rare and go to numpy. All kernels are pure.
@@ -13,8 +13,6 @@ of several words are rare and go to numpy. All kernels are pure.
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from itertools import pairwise
 from threading import Lock
@@ -23,14 +21,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.compiled import compiled
+from spinney.parallel import each, threads
 from spinney.progress import progress
 from spinney.schema.zorder import Codes, Indices
 
 Flat = NDArray[np.uint64]
 
 WORD_BITS = 64
-_DRAWER_BITS = 11
-_SHELF_BITS = 4
+_BUCKET_BITS = 11
+_GROUP_BITS = 4
 # A digit of more bits spares many codes a pass; to few codes, its counters are a burden.
 _MANY = 1 << 24
 _DIGIT_BITS, _DIGIT_BITS_OF_MANY = 8, 10
@@ -49,21 +48,21 @@ def digit_bits(n_codes: int) -> int:
     return _DIGIT_BITS if n_codes < _MANY else _DIGIT_BITS_OF_MANY
 
 
-# --------------------------------------------------------------------------------------------- dealing and gathering
+# ------------------------------------------------------------------------------------ scattering and concatenating
 
 
 class RadixBuckets:
     """Codes whose first `n_before` bits are equal, scattered part by part. `n_codes` is how many there will be, about.
 
-    Neighbouring buckets lie on a group, whose memory is given back as soon as they are concatenated.
+    Neighbouring buckets form a group, whose memory is given back as soon as they are concatenated.
     """
 
     def __init__(self, n_codes: int, n_words: int = 1, n_before: int = 0) -> None:
         self._n_words = n_words
         self._n_before = n_before
-        self._n_bits = min(_DRAWER_BITS, WORD_BITS - n_before)
-        n_shelves = 1 << min(_SHELF_BITS, self._n_bits) if n_words == 1 else 1
-        self._shelves = [_BucketGroup(n_codes // n_shelves, n_words) for _ in range(n_shelves)]
+        self._n_bits = min(_BUCKET_BITS, WORD_BITS - n_before)
+        n_groups = 1 << min(_GROUP_BITS, self._n_bits) if n_words == 1 else 1
+        self._groups = [_BucketGroup(n_codes // n_groups, n_words) for _ in range(n_groups)]
 
     def __repr__(self) -> str:
         return "RadixBuckets(sensitive)"
@@ -72,21 +71,20 @@ class RadixBuckets:
     def of(cls, codes: Codes, n_before: int = 0) -> RadixBuckets:
         """All codes of an array, scattered by threads."""
         buckets = cls(len(codes), codes.shape[1], n_before)
-        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            list(pool.map(lambda start: buckets.put(codes[start : start + PART]), range(0, len(codes), PART)))
+        each(lambda start: buckets.put(codes[start : start + PART]), range(0, len(codes), PART))
         return buckets
 
     def put(self, codes: Codes) -> None:
-        """Deal a part of the codes, `PART` of them at best. Threads may do so at once."""
+        """Scatter a part of the codes, `PART` of them at best. Threads may do so at once."""
         if self._n_words > 1:
-            self._shelves[0].put(codes, np.array([0, len(codes)], dtype=np.int32))
+            self._groups[0].put(codes, np.array([0, len(codes)], dtype=np.int32))
             return
         scattered = np.empty_like(codes)
         ends = np.zeros((1 << self._n_bits) + 1, dtype=np.int32)
         _scatter(codes[:, 0], scattered[:, 0], ends, self._n_before, self._n_bits)
-        n_drawers = (1 << self._n_bits) // len(self._shelves)
-        for index, group in enumerate(self._shelves):
-            here = ends[index * n_drawers : (index + 1) * n_drawers + 1]
+        n_buckets = (1 << self._n_bits) // len(self._groups)
+        for index, group in enumerate(self._groups):
+            here = ends[index * n_buckets : (index + 1) * n_buckets + 1]
             if here[0] < here[-1]:
                 group.put(scattered[here[0] : here[-1]], here - here[0])
 
@@ -95,7 +93,7 @@ class RadixBuckets:
 
         They go into the array that is given, if one is.
         """
-        n_codes = sum(chunk.n_used for group in self._shelves for chunk in group.chunks)
+        n_codes = sum(chunk.n_used for group in self._groups for chunk in group.chunks)
         if self._n_words > 1 or n_codes < _SMALL_SORT:
             ordered = self._sorted()
             if codes is not None:
@@ -103,19 +101,19 @@ class RadixBuckets:
             return ordered if codes is None else codes, WORD_BITS * self._n_words
         n_before = self._n_before + self._n_bits
         n_bits = min(digit_bits(n_codes), WORD_BITS - n_before)
-        n_drawers = (1 << self._n_bits) // len(self._shelves)
+        n_buckets = (1 << self._n_bits) // len(self._groups)
         codes = np.empty((n_codes, 1), dtype=np.uint64) if codes is None else codes
         first = 0
-        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
+        with threads() as pool:
             under_way = []
-            for group in self._shelves:
+            for group in self._groups:
                 parts = group.parts()
-                places = first + _places(parts, n_drawers)
+                places = first + _places(parts, n_buckets)
                 first = places[-1]
-                gather = partial(_concatenate, parts, codes[:, 0], places, n_before, n_bits)
-                under_way.append((group, [pool.submit(gather, low, high) for low, high in _cuts(places)]))
-                del parts, gather  # nothing but what is under way holds the group's memory
-            for group, shares in progress(under_way, "gathering rows", unit="part"):
+                concatenate = partial(_concatenate, parts, codes[:, 0], places, n_before, n_bits)
+                under_way.append((group, [pool.submit(concatenate, low, high) for low, high in _cuts(places)]))
+                del parts, concatenate  # nothing but what is under way holds the group's memory
+            for group, shares in progress(under_way, "sorting rows", unit="part"):
                 while shares:
                     shares.pop(0).result()
                 group.chunks.clear()
@@ -123,16 +121,16 @@ class RadixBuckets:
 
     def _sorted(self) -> Codes:
         """All codes, wholly in order, by numpy."""
-        parts = [chunk.codes[: chunk.n_used] for group in self._shelves for chunk in group.chunks]
+        parts = [chunk.codes[: chunk.n_used] for group in self._groups for chunk in group.chunks]
         codes = np.concatenate([np.empty((0, self._n_words), dtype=np.uint64), *parts])
         parts.clear()
-        for group in self._shelves:
+        for group in self._groups:
             group.chunks.clear()
         return codes[np.lexsort(codes.T[::-1])]
 
 
 class _Chunk:
-    """Memory of a group, with scattered parts one after the other: where each begins, and where its buckets end."""
+    """Memory of a group: scattered parts one after the other, where each begins, and where its buckets end."""
 
     def __init__(self, n_codes: int, n_words: int) -> None:
         self.codes = np.empty((n_codes, n_words), dtype=np.uint64)
@@ -172,9 +170,9 @@ class _BucketGroup:
 _Parts = tuple[Flat, Indices, NDArray[np.int32]]
 
 
-def _places(parts: list[_Parts], n_drawers: int) -> Indices:
-    """Where each drawer begins once all are concatenated, and where the last one ends."""
-    sizes = np.zeros(n_drawers, dtype=np.int64)
+def _places(parts: list[_Parts], n_buckets: int) -> Indices:
+    """Where each bucket begins once all are concatenated, and where the last one ends."""
+    sizes = np.zeros(n_buckets, dtype=np.int64)
     for _, _, ends in parts:
         sizes += np.diff(ends, axis=0).sum(axis=1)
     return np.concatenate([[0], np.cumsum(sizes)])
@@ -202,7 +200,7 @@ def _cuts(places: Indices) -> list[tuple[int, int]]:
 
 @compiled
 def _scatter(codes: Flat, scattered: Flat, ends: NDArray[np.int32], n_before: int, n_bits: int) -> None:
-    """Order a part by the `n_bits` bits that follow the first `n_before`; drawer k is ends[k]..ends[k+1]."""
+    """Order a part by the `n_bits` bits that follow the first `n_before`; bucket k is ends[k]..ends[k+1]."""
     shift, mask = np.uint64(64 - n_before - n_bits), np.uint64((1 << n_bits) - 1)
     for i in range(codes.size):
         ends[np.int64(codes[i] >> shift & mask) + 1] += 1
@@ -210,21 +208,21 @@ def _scatter(codes: Flat, scattered: Flat, ends: NDArray[np.int32], n_before: in
         ends[k + 1] += ends[k]
     heads = ends[:-1].copy()
     for i in range(codes.size):
-        drawer = np.int64(codes[i] >> shift & mask)
-        scattered[heads[drawer]] = codes[i]
-        heads[drawer] += 1
+        bucket = np.int64(codes[i] >> shift & mask)
+        scattered[heads[bucket]] = codes[i]
+        heads[bucket] += 1
 
 
 @compiled
 def _count_digits(
     scattered: Flat, starts: Indices, ends: NDArray[np.int32], n_before: int, n_bits: int, counts: Indices
 ) -> None:
-    """Add to `counts` how many codes of each drawer have each digit of `n_bits` bits."""
+    """Add to `counts` how many codes of each bucket have each digit of `n_bits` bits."""
     shift, mask = np.uint64(min(63, 64 - n_before - n_bits)), np.uint64((1 << n_bits) - 1)
-    for drawer in range(counts.shape[0]):
-        here = counts[drawer]
+    for bucket in range(counts.shape[0]):
+        here = counts[bucket]
         for part in range(starts.size):
-            for i in range(starts[part] + ends[drawer, part], starts[part] + ends[drawer + 1, part]):
+            for i in range(starts[part] + ends[bucket, part], starts[part] + ends[bucket + 1, part]):
                 here[np.int64(scattered[i] >> shift & mask)] += 1
 
 
@@ -232,12 +230,12 @@ def _count_digits(
 def _move(
     scattered: Flat, starts: Indices, ends: NDArray[np.int32], n_before: int, n_bits: int, heads: Indices, codes: Flat
 ) -> None:
-    """Move codes to the place that comes next for their drawer and digit."""
+    """Move codes to the place that comes next for their bucket and digit."""
     shift, mask = np.uint64(min(63, 64 - n_before - n_bits)), np.uint64((1 << n_bits) - 1)
-    for drawer in range(heads.shape[0]):
-        here = heads[drawer]
+    for bucket in range(heads.shape[0]):
+        here = heads[bucket]
         for part in range(starts.size):
-            for i in range(starts[part] + ends[drawer, part], starts[part] + ends[drawer + 1, part]):
+            for i in range(starts[part] + ends[bucket, part], starts[part] + ends[bucket + 1, part]):
                 digit = np.int64(scattered[i] >> shift & mask)
                 codes[here[digit]] = scattered[i]
                 here[digit] += 1
@@ -263,14 +261,11 @@ def order_further(codes: Flat, start: Indices, stop: Indices, n_before: int, *, 
     chosen = np.flatnonzero((sizes > 1) & (sizes <= _LARGEST_RANGE))
     start, stop = start[chosen], stop[chosen]
 
-    cuts = _cuts(np.concatenate([[0], np.cumsum(stop - start)]))
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        shares = [
-            pool.submit(_order_ranges, codes, start[low:high], stop[low:high], n_before, n_bits, wholly)
-            for low, high in cuts
-        ]
-        for share in progress(shares, "putting rows in order", unit="part"):
-            share.result()
+    def order(cut: tuple[int, int]) -> None:
+        low, high = cut
+        _order_ranges(codes, start[low:high], stop[low:high], n_before, n_bits, wholly)
+
+    each(order, _cuts(np.concatenate([[0], np.cumsum(stop - start)])), title="putting rows in order")
 
 
 @compiled

@@ -17,6 +17,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney.cgroups import memory_quota
 from spinney.counting.counts import CellCounts
 from spinney.counting.merging import Counts, first_above, merge_counted
 from spinney.errors import FileError, ParameterError
@@ -33,11 +34,15 @@ _UNITS |= {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}
 Counted = tuple[Codes, Counts]
 
 
-def memory_limit() -> int:
-    """Bytes that counted cells may take: `SPINNEY_MEMORY_LIMIT`, such as "500MB" or "8GiB"; 2 GiB unless told."""
+def default_memory_limit() -> int:
+    """Bytes that counted cells may take: `SPINNEY_MEMORY_LIMIT`, such as "500MB" or "8GiB".
+
+    Without it, 2 GiB, or half of what the container grants where that is less.
+    """
     text = os.environ.get(MEMORY_LIMIT, "").strip()
     if not text:
-        return _DEFAULT_LIMIT
+        granted = memory_quota()
+        return _DEFAULT_LIMIT if granted is None else max(_SMALLEST_LIMIT, min(_DEFAULT_LIMIT, granted // 2))
     found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([a-z]*)", text, flags=re.IGNORECASE)
     if found is None or found[2].upper() not in _UNITS:
         raise ParameterError(f"{MEMORY_LIMIT}={text!r} is not an amount of memory; write for example 500MB or 8GiB")
@@ -48,15 +53,15 @@ def memory_limit() -> int:
 
 
 class SpilledRuns:
-    """Sorted runs, one after the other, in one file without a name."""
+    """Sorted runs, one after the other, in one file without a name, in `folder` or that for temporary files."""
 
-    def __init__(self, n_words: int, count_type: np.dtype[Any]) -> None:
-        self._n_words, self.count_type = n_words, count_type
+    def __init__(self, n_words: int, count_type: np.dtype[Any], *, folder: str | None = None) -> None:
+        self._n_words, self.count_type, self.folder = n_words, count_type, folder
         self._starts: list[int] = []  # in the file: codes, then counts, up to a multiple of 8 bytes
         self._lengths: list[int] = []
         self._n_bytes = 0
-        with _spilling():
-            self._file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  # closed by `close`
+        with redacted_spill(folder):
+            self._file = tempfile.TemporaryFile(buffering=0, dir=folder)  # noqa: SIM115  # closed by `close`
 
     def __len__(self) -> int:
         return len(self._lengths)
@@ -68,7 +73,7 @@ class SpilledRuns:
         """Write a run."""
         counts = counts.astype(self.count_type, copy=False)
         rest = np.zeros(-counts.nbytes % 8, dtype=np.uint8)
-        with _spilling():
+        with redacted_spill(self.folder):
             for array in (codes, counts, rest):
                 _write(self._file, array)
         self._starts.append(self._n_bytes)
@@ -77,7 +82,7 @@ class SpilledRuns:
 
     def blocks(self, n_cells: int) -> list[Iterator[Counted]]:
         """The cells of every run again, so many at a time."""
-        with _spilling():
+        with redacted_spill(self.folder):
             whole = np.memmap(self._file, dtype=np.uint8, mode="r", shape=(self._n_bytes,))
         return [
             self._blocks(whole, start, length, n_cells)
@@ -99,16 +104,16 @@ class SpilledRuns:
 class _MergedRun:
     """One run that is written block by block, in two files without a name, and mapped in the end."""
 
-    def __init__(self, n_words: int, count_type: np.dtype[Any]) -> None:
-        self._n_words, self._count_type = n_words, count_type
+    def __init__(self, n_words: int, count_type: np.dtype[Any], *, folder: str | None) -> None:
+        self._n_words, self._count_type, self._folder = n_words, count_type, folder
         self._length = 0
-        with _spilling():
-            self._codes_file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115  # closed by `close`
-            self._counts_file = tempfile.TemporaryFile(buffering=0)  # noqa: SIM115
+        with redacted_spill(folder):
+            self._codes_file = tempfile.TemporaryFile(buffering=0, dir=folder)  # noqa: SIM115  # closed by `close`
+            self._counts_file = tempfile.TemporaryFile(buffering=0, dir=folder)  # noqa: SIM115
 
     def append(self, codes: Codes, counts: Counts) -> None:
         """Write cells that come after all those written before."""
-        with _spilling():
+        with redacted_spill(self._folder):
             _write(self._codes_file, codes)
             _write(self._counts_file, counts.astype(self._count_type, copy=False))
         self._length += len(codes)
@@ -117,7 +122,7 @@ class _MergedRun:
         """All cells as arrays that are read from the files when they are looked at."""
         if not self._length:
             return np.empty((0, self._n_words), np.uint64), np.empty(0, self._count_type)
-        with _spilling():
+        with redacted_spill(self._folder):
             codes = np.memmap(self._codes_file, dtype=np.uint64, mode="r+", shape=(self._length, self._n_words))
             counts = np.memmap(self._counts_file, dtype=self._count_type, mode="r+", shape=(self._length,))
         return np.asarray(codes), np.asarray(counts)
@@ -128,18 +133,15 @@ class _MergedRun:
         self._counts_file.close()
 
 
-def _spilling() -> AbstractContextManager[None]:
-    """Errors of the disk as ours."""
-    return redacted(
-        lambda err: (
-            FileError(
-                f"cells that do not fit into memory cannot be put into the temporary folder {tempfile.gettempdir()!r}: "
-                f"{err.strerror or type(err).__name__}; set {MEMORY_LIMIT} to more memory, or TMPDIR to a folder with "
-                "more room"
-            )
-            if isinstance(err, OSError)
-            else None
-        )
+def redacted_spill(folder: str | None) -> AbstractContextManager[None]:
+    """Errors of the disk as ours; all others pass."""
+    return redacted(lambda err: _no_room(err, folder or tempfile.gettempdir()) if isinstance(err, OSError) else None)
+
+
+def _no_room(err: OSError, folder: str) -> FileError:
+    return FileError(
+        f"cells that do not fit into memory cannot be put into the temporary folder {folder!r}: "
+        f"{err.strerror or type(err).__name__}; set {MEMORY_LIMIT} to more memory, or TMPDIR to a folder with more room"
     )
 
 
@@ -152,7 +154,7 @@ def _write(file: IO[bytes], array: NDArray[Any]) -> None:
 def merge_runs(lattice: Lattice, runs: SpilledRuns, *, n_bytes: int) -> CellCounts:
     """All runs as one, in mapped files; holds about three times `n_bytes` while it merges."""
     n_cells = max(1, n_bytes // (8 * lattice.n_words + 8) // len(runs))
-    whole = _MergedRun(lattice.n_words, runs.count_type)
+    whole = _MergedRun(lattice.n_words, runs.count_type, folder=runs.folder)
     try:
         for codes, counts in _merged_blocks(runs.blocks(n_cells)):
             whole.append(codes, counts)

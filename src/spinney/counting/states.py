@@ -6,9 +6,7 @@ row and column; it answers with exact counts, which only functions that have cha
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -18,7 +16,7 @@ from numpy.typing import NDArray
 from spinney.compiled import compiled
 from spinney.counting.cells import AxisCells, PhysicalRows
 from spinney.errors import InputError
-from spinney.progress import progress
+from spinney.parallel import each, n_threads
 from spinney.schema.lattice import Axis
 
 Clique = tuple[int, ...]
@@ -88,20 +86,12 @@ class StateRows:
         for column, share in enumerate(shares[:-1]):
             padded[column, :, : share.shape[1]] = share
         gaps = np.empty(len(pairs), dtype=np.int64)
-        n_threads = os.cpu_count() or 1
-        parts = np.array_split(np.arange(len(pairs)), max(1, min(len(pairs), 8 * n_threads)))
-        with ThreadPoolExecutor(n_threads) as pool:
-            futures = [
-                pool.submit(
-                    lambda part: gaps.__setitem__(
-                        part, _gaps(self.true_states, pairs[part], classes, padded, shares[-1], width)
-                    ),
-                    part,
-                )
-                for part in parts
-            ]
-            for future in progress(futures, "comparing columns", unit="part"):
-                future.result()
+
+        def compare(part: NDArray[np.int64]) -> None:
+            gaps[part] = _gaps(self.true_states, pairs[part], classes, padded, shares[-1], width)
+
+        parts = np.array_split(np.arange(len(pairs)), max(1, min(len(pairs), 8 * n_threads())))
+        each(compare, parts, title="comparing columns")
         return gaps
 
 
@@ -115,10 +105,7 @@ def states_array(cuts: Sequence[Cut], n_rows: int) -> StateRows:
 def state_rows(table: PhysicalRows, cuts: Sequence[Cut]) -> StateRows:
     """The states of all rows, or an InputError that names the first unreadable column."""
     rows = states_array(cuts, table.n_rows)
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        futures = [pool.submit(_fill, table, cut, row) for cut, row in zip(cuts, rows.true_states, strict=True)]
-        for future in progress(futures, "reading columns", unit="column"):
-            future.result()
+    each(lambda cut, row: _fill(table, cut, row), cuts, rows.true_states, title="reading columns", unit="column")
     return rows
 
 
@@ -159,8 +146,7 @@ def true_distances(
     def distance(clique: Clique, table: NDArray[np.float64]) -> int:
         return int(np.abs(GAP_STEPS * rows.true_table(clique) - np.rint(GAP_STEPS * table).astype(np.int64)).sum())
 
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        return np.fromiter(pool.map(distance, cliques, expected), dtype=np.int64, count=len(cliques))
+    return np.array(each(distance, cliques, expected), dtype=np.int64)
 
 
 @compiled

@@ -12,8 +12,6 @@ misses the exact one by about 1e-15 times the sum of the absolute weights; resul
 from __future__ import annotations
 
 import math
-import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 
 import numpy as np
@@ -21,7 +19,7 @@ from numpy.typing import NDArray
 
 from spinney.compiled import compiled
 from spinney.metrics.points import Floats, WeightedSet
-from spinney.progress import progress
+from spinney.parallel import each
 
 _BLOCK = 256
 # e^-60 is 9e-27: what is skipped is far below rounding.
@@ -102,9 +100,7 @@ def _columns(sources: _Blocks, targets: _Blocks, gamma: float, *, is_symmetric: 
 
     if len(sources) * len(targets) <= 4:
         return [column(block) for block in range(len(targets))]
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        columns = [pool.submit(column, block) for block in range(len(targets))]
-        return [future.result() for future in progress(columns, "kernel sums", unit="block")]
+    return each(column, range(len(targets)), title="kernel sums", unit="block")
 
 
 def _cut(weighted: WeightedSet) -> _Blocks:

@@ -10,8 +10,6 @@ above, sup <= MMD.
 from __future__ import annotations
 
 import math
-import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,6 +20,7 @@ from spinney.compiled import compiled
 from spinney.errors import ParameterError
 from spinney.metrics.points import Floats, WeightedSet, read_gamma, read_pair
 from spinney.metrics.sums import density_sums
+from spinney.parallel import each
 from spinney.progress import waiting
 
 _N_STARTS = 2048  # points of each set that are looked at
@@ -142,8 +141,7 @@ def _values_and_slopes(difference: WeightedSet, places: Floats, gamma: float) ->
     def fill(index: int) -> None:
         heights[index] = _fill_slope(difference.points, difference.weights, places[index], gamma, slopes[index])
 
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        list(pool.map(fill, range(len(places))))
+    each(fill, range(len(places)))
     return heights, slopes
 
 

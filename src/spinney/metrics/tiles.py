@@ -7,13 +7,12 @@ it costs a few of the sixteen digits.
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 
 from spinney.metrics.points import Floats, WeightedSet
+from spinney.parallel import each
 
 # From here on products of matrices win.
 MANY_AXES = 20
@@ -63,5 +62,4 @@ def _block(one: _Side, start: int, two: _Side, first: int, stop: int, gamma: flo
 
 
 def _in_parallel(n: int, block: Callable[[int], float]) -> float:
-    with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        return math.fsum(pool.map(block, range(0, n, _ROWS)))
+    return math.fsum(each(block, range(0, n, _ROWS)))

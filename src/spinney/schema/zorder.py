@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.compiled import by_threads, compiled
+from spinney.compiled import compiled
+from spinney.parallel import by_slices
 from spinney.schema.lattice import Lattice
 
 Codes = NDArray[np.uint64]  # (n, n_words)
@@ -119,7 +120,7 @@ def deinterleave(codes: Codes, depths: NDArray[np.int64], lattice: Lattice) -> t
     """First cell and number of cells of each node along each axis, impossible ones included: (n, n_axes) arrays."""
     bits, order = np.array([axis.bits for axis in lattice.axes], dtype=np.int64), split_axes(lattice)
     first, size = np.zeros((2, len(codes), lattice.n_axes), dtype=np.int64)
-    by_threads(lambda part: _deinterleave(codes[part], depths[part], order, bits, first[part], size[part]), len(codes))
+    by_slices(lambda part: _deinterleave(codes[part], depths[part], order, bits, first[part], size[part]), len(codes))
     return first, size
 
 

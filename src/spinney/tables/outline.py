@@ -12,7 +12,7 @@ import pyarrow.parquet as pq
 
 from spinney.tables.csv.format import CSV, PLAIN, PipedCSV
 from spinney.tables.csv.header import read_names
-from spinney.tables.engines.files import reading
+from spinney.tables.engines.files import redacted_file
 from spinney.tables.paths.expanding import is_parquet, is_remote, list_files
 
 
@@ -35,7 +35,7 @@ def names_of(part: Any) -> list[str] | None:
         path = os.fsdecode(csv.path)
         if is_remote(path):
             return None
-        with reading(path):
+        with redacted_file(path):
             return list(pq.read_schema(path).names) if is_parquet(path) else read_names(path, csv)
     own = getattr(part, "schema", None)
     if isinstance(own, pa.Schema):

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
+from copy import copy
 from typing import Self
 
 from spinney.counting.counts import CellCounts
+from spinney.counting.spill import default_memory_limit
 from spinney.counting.states import Cut, StateRows
+from spinney.errors import InputError
 from spinney.schema.lattice import Lattice
 from spinney.schema.rules import Rule
 from spinney.schema.table import Schema
@@ -24,6 +27,29 @@ class Source(ABC):
 
     kind: FrameKind  # the kind of frame that synthetic rows come back in
     schema: Schema
+    _memory_limit: int | None = None
+    _spill_folder: str | None = None
+
+    @property
+    def memory_limit(self) -> int:
+        """Bytes that counted cells may take before they go to disk, where they were not in memory to begin with."""
+        return default_memory_limit() if self._memory_limit is None else self._memory_limit
+
+    @property
+    def spill_folder(self) -> str | None:
+        """Where they go then; None is the folder for temporary files."""
+        return self._spill_folder
+
+    def limited(self, *, memory_limit: int | None = None, spill_folder: str | None = None) -> Self:
+        """The same table, counted within a limit of memory, with cells beyond it in a folder of one's choice.
+
+        Args:
+            memory_limit: in bytes; None is what `SPINNEY_MEMORY_LIMIT` says.
+            spill_folder: None is the folder for temporary files.
+        """
+        source = copy(self)
+        source._memory_limit, source._spill_folder = memory_limit, spill_folder
+        return source
 
     @property
     @abstractmethod
@@ -63,3 +89,16 @@ class Source(ABC):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}(sensitive)"
+
+
+def table_changed() -> InputError:
+    """The error for a table that gave other rows when it was read again; counts of two tables prove nothing."""
+    return InputError(
+        "the table changed while it was read; each time it is read it must give the same rows: read it when nothing "
+        "writes to it, or pass a copy (cache a Spark data frame, or write it out)"
+    )
+
+
+def no_bounds(name: str) -> InputError:
+    """The error for a column whose bounds were to be read off the data, and that holds no number."""
+    return InputError(f"column {name!r} holds no finite value, so it has no bounds; state them in the schema")

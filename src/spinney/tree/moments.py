@@ -12,8 +12,6 @@ Cells are finer than leaves, so engines go on counting cells and nothing else. P
 
 from __future__ import annotations
 
-import os
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -25,6 +23,7 @@ from spinney.compiled import compiled
 from spinney.counting.counts import CellCounts
 from spinney.counting.merging import Counts
 from spinney.errors import BudgetError, ParameterError
+from spinney.parallel import each, n_threads, threads
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger
 from spinney.privacy.noise.discrete import SMALLEST_RATE, add_noise, within_range
@@ -89,7 +88,7 @@ def release_moments(
     leaves = Leaves(leaves.codes[order], leaves.depths[order], leaves.start[order], leaves.stop[order])
     first, size, is_measured = leaf_cells(leaves.codes, leaves.depths, lattice)
     rate = plan.count_rate / QUANTUM
-    with ThreadPoolExecutor(1) as pool:  # noise needs nothing but the leaves
+    with threads(1) as pool:  # noise needs nothing but the leaves
         noise = pool.submit(_noise, is_measured, rate, entropy)
         steps = _true_steps(counts, leaves, first, size, is_measured)  # [step 4]
         noisy_steps = within_range(steps + noise.result())  # [step 5]
@@ -162,11 +161,9 @@ def _true_steps(
             steps[part],
         )
 
-    n_threads = os.cpu_count() or 1
     # Parts of about as many codes each, more than threads: some threads have other things to do.
-    bounds = np.searchsorted(leaves.stop, np.linspace(0, len(counts), 8 * n_threads + 1)[1:-1])
-    with ThreadPoolExecutor(n_threads) as pool:
-        list(pool.map(add_up, (slice(low, high) for low, high in pairwise([0, *bounds.tolist(), len(leaves.stop)]))))
+    bounds = np.searchsorted(leaves.stop, np.linspace(0, len(counts), 8 * n_threads() + 1)[1:-1])
+    each(add_up, [slice(low, high) for low, high in pairwise([0, *bounds.tolist(), len(leaves.stop)])])
     return steps
 
 

@@ -9,15 +9,13 @@ noise needs. SENSITIVE: true sums become public through `privacy.gaussian.releas
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spinney.compiled import compiled
-from spinney.progress import progress
+from spinney.parallel import each
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
@@ -50,9 +48,7 @@ def kernel_matrix(first: Floats, second: Floats, gamma: float) -> Floats:
 
 def _in_blocks(n: int, block: Callable[[slice], Integers], title: str) -> Integers:
     parts = [slice(start, min(start + _BLOCK, n)) for start in range(0, n, _BLOCK)]
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        futures = [pool.submit(block, part) for part in parts]
-        return np.concatenate([future.result() for future in progress(futures, title, unit="block")])
+    return np.concatenate(each(block, parts, title=title, unit="block"))
 
 
 @compiled

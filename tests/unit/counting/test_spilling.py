@@ -19,13 +19,14 @@ from spinney.counting import spill
 from spinney.counting.cell_counter import CellCounter
 from spinney.counting.cells import axis_columns
 from spinney.counting.radix import RadixBuckets
-from spinney.counting.spill import MEMORY_LIMIT, memory_limit
+from spinney.counting.spill import MEMORY_LIMIT, default_memory_limit
 from spinney.errors import FileError, InputError, ParameterError
 from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.schema.lattice import tree_lattice
 from spinney.schema.table import Schema
+from spinney.tables.batches import Batch, prefetch
 from spinney.tables.engines.memory import count_cells
-from spinney.tables.engines.stream import Batch, StreamSource, prefetch
+from spinney.tables.engines.stream import StreamSource
 from spinney.tables.frames import open_table
 from support.cell_counts import same_cells
 
@@ -40,20 +41,22 @@ def rows_of(kind: str, n_columns: int = 3, n_rows: int = N_ROWS) -> np.ndarray:
     return np.floor(rows * 8) / 8 if kind == "repeated" else rows
 
 
-def streamed(rows: np.ndarray, schema: Schema = SCHEMA, *, n_batches: int = 7) -> StreamSource:
+def streamed(
+    rows: np.ndarray,
+    schema: Schema = SCHEMA,
+    *,
+    n_batches: int = 7,
+    memory_limit: int | None = 1 << 20,
+    spill_folder: Path | None = None,
+) -> StreamSource:
+    """A table in batches, under a limit that 400,000 cells pass."""
+
     def pieces(chosen: Schema) -> Iterator[Batch]:
         place = [list(schema).index(name) for name in chosen]
         yield from prefetch((part[:, place] for part in np.array_split(rows, n_batches)), chosen)
 
-    return StreamSource("numpy", schema, pieces, lambda: len(rows))
-
-
-@pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder for temporary files, and a limit that 400,000 cells pass."""
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
-    monkeypatch.setenv(MEMORY_LIMIT, "1MiB")
-    return tmp_path
+    folder = None if spill_folder is None else str(spill_folder)
+    return StreamSource("numpy", schema, pieces, lambda: len(rows), memory_limit=memory_limit, spill_folder=folder)
 
 
 @pytest.fixture
@@ -63,32 +66,31 @@ def spilled() -> Iterator[mock.Mock]:
 
 
 @pytest.mark.parametrize(("kind", "n_columns"), [("scattered", 3), ("repeated", 3), ("scattered", 11)])
-def test_spilled_counts_are_the_counts(folder: Path, spilled: mock.Mock, kind: str, n_columns: int) -> None:
+def test_spilled_counts_are_the_counts(tmp_path: Path, spilled: mock.Mock, kind: str, n_columns: int) -> None:
     """The cells of a table in batches, through files, are those of the table in memory. Few cells need no file."""
     schema = SCHEMA if n_columns == 3 else WIDE
     rows = rows_of(kind, n_columns, N_ROWS if n_columns == 3 else 100_000)
     lattice = tree_lattice(schema)
     assert lattice.n_words == (1 if n_columns == 3 else 2)
-    found = streamed(rows, schema).count_cells(lattice)
+    found = streamed(rows, schema, spill_folder=tmp_path).count_cells(lattice)
     assert spilled.called == (kind == "scattered")
     expected = count_cells(open_table(rows, schema), lattice)
     assert same_cells(found, expected)
-    assert not os.listdir(folder)
+    assert not os.listdir(tmp_path)
 
 
-def test_several_lattices_share_the_limit(folder: Path, spilled: mock.Mock) -> None:
+def test_several_lattices_share_the_limit(spilled: mock.Mock) -> None:
     """Columns counted in one pass, each within its part of the limit."""
     rows = rows_of("scattered")
     lattices = [tree_lattice(Schema({name: SCHEMA[name]})) for name in SCHEMA]
     for lattice, found in zip(lattices, streamed(rows).count_columns(lattices), strict=True):
         expected = count_cells(open_table(rows, SCHEMA), lattice)
         assert same_cells(found, expected)
+    assert spilled.called
 
 
 @pytest.mark.parametrize("moments", [True, False])
-def test_a_release_does_not_depend_on_where_cells_were_held(
-    folder: Path, spilled: mock.Mock, monkeypatch: pytest.MonkeyPatch, moments: bool
-) -> None:
+def test_a_release_does_not_depend_on_where_cells_were_held(spilled: mock.Mock, moments: bool) -> None:
     """The same noise gives the same release, bit by bit, from files, from a buffer and from a table in memory."""
     rows = rows_of("scattered")
 
@@ -102,14 +104,13 @@ def test_a_release_does_not_depend_on_where_cells_were_held(
     from_files = released(streamed(rows))
     assert spilled.called
     spilled.reset_mock()
-    monkeypatch.setenv(MEMORY_LIMIT, "1GB")
-    from_buffer = released(streamed(rows))
+    from_buffer = released(streamed(rows, memory_limit=1 << 30))
     assert not spilled.called
-    assert from_files == from_buffer == released(streamed(rows, n_batches=1))
+    assert from_files == from_buffer == released(streamed(rows, n_batches=1, memory_limit=1 << 30))
 
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="open files are listed on Linux")
-def test_many_runs_need_few_files(folder: Path) -> None:
+def test_many_runs_need_few_files() -> None:
     """A table of many columns, each in many runs, opens one file for each column at a time, and two more."""
     rows = rows_of("scattered", n_rows=2 * N_ROWS)
     lattices = [tree_lattice(Schema({name: SCHEMA[name]})) for name in SCHEMA]
@@ -123,7 +124,7 @@ def test_many_runs_need_few_files(folder: Path) -> None:
 
 
 def test_tiny_pieces_wait_for_others() -> None:
-    """Rows that come one by one are dealt together, and none of them stays behind."""
+    """Rows that come one by one are scattered together, and none of them stays behind."""
     runs = CellCounter(tree_lattice(SCHEMA), n_rows=3000)
     table = open_table(rows_of("scattered", n_rows=3000), SCHEMA)
     columns = axis_columns(table, runs.lattice)
@@ -137,25 +138,25 @@ def test_tiny_pieces_wait_for_others() -> None:
 
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, InputError("no such luck")])
-def test_nothing_is_left_when_reading_ends_early(folder: Path, spilled: mock.Mock, error: BaseException) -> None:
+def test_nothing_is_left_when_reading_ends_early(tmp_path: Path, spilled: mock.Mock, error: BaseException) -> None:
     """Ctrl-C or an error in the middle, with runs on disk: no file has a name, and the space is given back."""
     rows = rows_of("scattered")
 
     def pieces(chosen: Schema) -> Iterator[Batch]:
         yield from prefetch(np.array_split(rows, 7)[:6], chosen)
         assert spilled.called
-        assert not os.listdir(folder), "files have no name even while they are used"
+        assert not os.listdir(tmp_path), "files have no name even while they are used"
         raise error
 
-    source = StreamSource("numpy", SCHEMA, pieces, lambda: N_ROWS)
+    source = StreamSource("numpy", SCHEMA, pieces, lambda: N_ROWS, memory_limit=1 << 20, spill_folder=str(tmp_path))
     with mock.patch.object(spill.SpilledRuns, "close", autospec=True, side_effect=spill.SpilledRuns.close) as close:
         with pytest.raises(type(error) if isinstance(error, Exception) else KeyboardInterrupt):
             source.count_cells(tree_lattice(SCHEMA))
         assert close.call_count == 1
-    assert not os.listdir(folder)
+    assert not os.listdir(tmp_path)
 
 
-def test_a_missing_value_in_the_last_batch_is_found_before_anything_is_charged(folder: Path) -> None:
+def test_a_missing_value_in_the_last_batch_is_found_before_anything_is_charged() -> None:
     """Codes are made behind the reader's back; what is wrong with the last rows still comes out of the counting."""
     rows = rows_of("scattered")
     rows[-1, 1] = np.nan
@@ -163,18 +164,26 @@ def test_a_missing_value_in_the_last_batch_is_found_before_anything_is_charged(f
         streamed(rows).count_columns([tree_lattice(SCHEMA)])
 
 
-def test_a_full_disk_is_a_clear_error(folder: Path) -> None:
+def test_a_folder_that_is_not_there_is_a_clear_error(tmp_path: Path) -> None:
+    """The folder, the reason and both remedies are named, and no value."""
+    with pytest.raises(FileError) as caught:
+        streamed(rows_of("scattered"), spill_folder=tmp_path / "gone").count_cells(tree_lattice(SCHEMA))
+    for part in (repr(str(tmp_path / "gone")), "No such file", "TMPDIR", MEMORY_LIMIT):
+        assert part in str(caught.value)
+
+
+def test_a_full_disk_is_a_clear_error(tmp_path: Path) -> None:
     """No room for temporary files: the folder, the reason and both remedies are named, and no value."""
     full = OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
     with mock.patch.object(spill, "_write", side_effect=full), pytest.raises(FileError) as caught:
-        streamed(rows_of("scattered")).count_cells(tree_lattice(SCHEMA))
-    for part in (repr(str(folder)), "No space left", "TMPDIR", MEMORY_LIMIT):
+        streamed(rows_of("scattered"), spill_folder=tmp_path).count_cells(tree_lattice(SCHEMA))
+    for part in (repr(str(tmp_path)), "No space left", "TMPDIR", MEMORY_LIMIT):
         assert part in str(caught.value)
-    assert not os.listdir(folder)
+    assert not os.listdir(tmp_path)
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="a disk that is always full is Linux's")
-def test_a_disk_that_is_really_full(folder: Path) -> None:
+def test_a_disk_that_is_really_full() -> None:
     """The same with a device that refuses every byte."""
     with (
         open("/dev/full", "wb", buffering=0) as full,
@@ -188,19 +197,57 @@ def test_a_disk_that_is_really_full(folder: Path) -> None:
     ("text", "n_bytes"), [("", 2 << 30), ("3GiB", 3 << 30), ("1.5 gb", 1_500_000_000), ("2097152", 1 << 21)]
 )
 def test_the_limit_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch, text: str, n_bytes: int) -> None:
+    monkeypatch.setattr(spill, "memory_quota", lambda: None)
     monkeypatch.setenv(MEMORY_LIMIT, text)
-    assert memory_limit() == n_bytes
+    assert default_memory_limit() == n_bytes
+    assert streamed(rows_of("scattered", n_rows=1), memory_limit=None).memory_limit == n_bytes
+
+
+@pytest.mark.parametrize(("granted", "n_bytes"), [(64 << 30, 2 << 30), (1 << 30, 1 << 29), (1000, 1 << 20)])
+def test_a_container_takes_half_of_its_memory(monkeypatch: pytest.MonkeyPatch, granted: int, n_bytes: int) -> None:
+    """Unless the environment says otherwise; 2 GiB at most, and never so little that nothing can be counted."""
+    monkeypatch.delenv(MEMORY_LIMIT, raising=False)
+    monkeypatch.setattr(spill, "memory_quota", lambda: granted)
+    assert default_memory_limit() == n_bytes
+    monkeypatch.setenv(MEMORY_LIMIT, "3GiB")
+    assert default_memory_limit() == 3 << 30
+
+
+def test_a_fit_heeds_the_environment(spilled: mock.Mock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A source that was told nothing spills beyond `SPINNEY_MEMORY_LIMIT`; a bad limit is refused before it is read."""
+    lattice = tree_lattice(SCHEMA)
+    monkeypatch.setenv(MEMORY_LIMIT, "1GiB")
+    streamed(rows_of("scattered"), memory_limit=None).count_cells(lattice)
+    assert not spilled.called
+    monkeypatch.setenv(MEMORY_LIMIT, "1MiB")
+    streamed(rows_of("scattered"), memory_limit=None).count_cells(lattice)
+    assert spilled.called
+    monkeypatch.setenv(MEMORY_LIMIT, "little")
+    ledger = sp.Ledger(limit=1)
+    with pytest.raises(ParameterError, match=MEMORY_LIMIT):
+        sp.KDTreeSynthesizer(1).fit(rows_of("scattered", n_rows=100), SCHEMA, ledger=ledger)
+    assert ledger.spent == 0
+
+
+def test_limits_go_with_the_source() -> None:
+    """Through another schema, and through a table that is held."""
+    source = streamed(rows_of("scattered", n_rows=10), spill_folder=Path("there"))
+    for same in (source, source.with_schema(SCHEMA), source.materialized(), source.materialized().with_schema(SCHEMA)):
+        assert (same.memory_limit, same.spill_folder) == (1 << 20, "there")
+    moved = source.limited(memory_limit=5 << 20, spill_folder="elsewhere")
+    assert (moved.memory_limit, moved.spill_folder) == (5 << 20, "elsewhere")
+    assert source.spill_folder == "there"
 
 
 @pytest.mark.parametrize("text", ["lots", "-1GB", "4 GBit", "10kB", "0"])
 def test_a_limit_that_is_none_is_refused(monkeypatch: pytest.MonkeyPatch, text: str) -> None:
     monkeypatch.setenv(MEMORY_LIMIT, text)
     with pytest.raises(ParameterError, match=MEMORY_LIMIT):
-        memory_limit()
+        default_memory_limit()
 
 
 def test_sensitive_things_show_nothing() -> None:
-    assert repr(CellCounter(tree_lattice(SCHEMA), n_rows=1, limit=1 << 20)) == "CellCounter(sensitive)"
+    assert repr(CellCounter(tree_lattice(SCHEMA), n_rows=1, memory_limit=1 << 20)) == "CellCounter(sensitive)"
     assert repr(Batch(7, lambda: None)) == "Batch(sensitive)"
     runs = spill.SpilledRuns(1, np.dtype(np.int32))
     assert repr(runs) == "SpilledRuns(sensitive)"

@@ -45,7 +45,7 @@ def test_rows_do_not_depend_on_the_number_of_cores(binned, monkeypatch, n_cores)
     """Random streams are cut by rows, not by threads."""
     rows = binned.sample(300_000, seed=3)
     assert len(rows) > 2 * placement._STREAM_ROWS
-    monkeypatch.setattr(placement, "cpu_count", lambda: n_cores)
+    monkeypatch.setenv("SPINNEY_THREADS", str(n_cores))
     assert np.array_equal(rows, binned.sample(300_000, seed=3))
 
 

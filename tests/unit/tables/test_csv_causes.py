@@ -82,7 +82,7 @@ def line_of(row: int) -> int:
 @pytest.mark.parametrize(("name", "value", "message"), BAD, ids=lambda part: str(part)[:20])
 def test_a_bad_value_is_told_by_line_and_kind(tmp_path: Path, monkeypatch, name, value, message, row):
     """The first one of several, wherever blocks end; every engine that holds the table says the same."""
-    monkeypatch.setattr(csv_lines, "_BLOCK", 1 << 12)
+    monkeypatch.setattr(csv_lines, "BLOCK_BYTES", 1 << 12)
     rows = [dict(GOOD) for _ in range(row)] + [GOOD | {name: value}, dict(GOOD), GOOD | {name: value}]
     (tmp_path / "t.csv").write_text(table(rows), encoding="utf-8")
     for engine in (None, "memory") if row < 700 else (None,):

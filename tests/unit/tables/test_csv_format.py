@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 import spinney as sp
 from spinney.columns.spelling import Spelling
 from spinney.errors import InputError, ParameterError
-from spinney.tables.csv import lines as csv_lines
 from spinney.tables.csv.guess import guess_types
 from spinney.tables.csv.reader import read_csv
 from support.command_line import spinney
@@ -96,12 +95,11 @@ def test_a_csv_is_a_small_value():
 
 @pytest.mark.parametrize("block", [64, 1 << 23])
 @pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1", "cp1252", "utf-16", "utf-16-be", "utf-32"])
-def test_a_german_table_is_read_as_it_is_written(tmp_path: Path, monkeypatch, encoding, block):
+def test_a_german_table_is_read_as_it_is_written(tmp_path: Path, encoding, block):
     """Semicolons, decimal commas, days first, any encoding: the values are those of the plain table."""
-    monkeypatch.setattr(csv_lines, "_BLOCK", block)
     (tmp_path / "t.csv").write_bytes(GERMAN.encode(encoding))
     csv = sp.CSV(tmp_path / "t.csv", delimiter=";", decimal=",", encoding=encoding, date_format=FORMATS)
-    table = read_csv(str(tmp_path / "t.csv"), sp.Schema(COLUMNS), csv)
+    table = read_csv(str(tmp_path / "t.csv"), sp.Schema(COLUMNS), csv, block_bytes=block)
     assert table["größe"].to_pylist() == [1.75, 1.8, None]
     assert table["alter"].to_pylist() == [31, 42, 7]
     assert table["geboren"].to_pylist() == [date(1990, 2, 1), date(1991, 12, 31), date(2001, 3, 1)]
@@ -252,12 +250,11 @@ def test_types_are_guessed_under_the_options():
         (["2020-01-01T10:00:00Z", "2020-01-01"], "string"),
     ],
 )
-def test_types_are_guessed_from_all_blocks(monkeypatch, values, kind):
+def test_types_are_guessed_from_all_blocks(values, kind):
     """A column has the type that fits what it is in every block."""
-    monkeypatch.setattr(csv_lines, "_BLOCK", 1 << 8)
     for first, second in (values, values[::-1]):
         text = "a,b\n" + f"{first},1\n" * 200 + f"{second},1\n" * 200
-        assert str(guess_types(pa.py_buffer(text.encode())).field("a").type) == kind
+        assert str(guess_types(pa.py_buffer(text.encode()), block_bytes=1 << 8).field("a").type) == kind
 
 
 def test_the_command_takes_the_options(tmp_path: Path):

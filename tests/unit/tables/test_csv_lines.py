@@ -56,13 +56,16 @@ def buffer(text: str | bytes) -> pa.Buffer:
 @pytest.mark.parametrize("n_before", [0, 3, 5000])
 @pytest.mark.parametrize("lines", FAULTS)
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_a_bad_line_is_refused_by_its_number(monkeypatch, n_before, lines, end):
+def test_a_bad_line_is_refused_by_its_number(n_before, lines, end):
     """By everything that reads lines: rows, their number, their types. Blank lines count, blocks do not matter."""
-    monkeypatch.setattr(csv_lines, "_BLOCK", 1 << 10)
     good = f"1,x{end}{end}" * n_before
     data = buffer(f"{end}a,b{end}{good}{lines}1,x{end}")
     message = f"^line {3 + 2 * n_before} of the CSV .*{FAULTS[lines]}"
-    for read in (lambda: read_csv(data, TEXTS), lambda: count_csv(data, ["a", "b"], PLAIN), lambda: guess_types(data)):
+    for read in (
+        lambda: read_csv(data, TEXTS, block_bytes=1 << 10),
+        lambda: count_csv(data, ["a", "b"], PLAIN, block_bytes=1 << 10),
+        lambda: guess_types(data, block_bytes=1 << 10),
+    ):
         with pytest.raises(InputError, match=message) as caught:
             read()
         assert caught.value.__context__ is None
@@ -94,26 +97,24 @@ def test_the_scan_agrees_with_a_grammar_and_with_python(line):
 
 @pytest.mark.parametrize("size", [20, 33, 64, 1 << 23])
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_blocks_and_line_ends_change_nothing(monkeypatch, size, end):
+def test_blocks_and_line_ends_change_nothing(size, end):
     """Blocks end anywhere, quotes and two-byte letters included, and the last line need not end."""
-    monkeypatch.setattr(csv_lines, "_BLOCK", size)
     rows = [(f"{row}", f"é,{row}" if row % 3 else "") for row in range(50)]
     text = end.join(["a,b", *(f'{a},"{b}"' if b else f"{a},{end}" for a, b in rows)])
     for data in (text, text + end, "\ufeff" + text):
-        table = read_csv(buffer(data), TEXTS)
+        table = read_csv(buffer(data), TEXTS, block_bytes=size)
         assert [(a.decode(), b.decode()) for a, b in zip(*table.to_pydict().values(), strict=True)] == rows
-        assert count_csv(buffer(data), ["a", "b"], PLAIN) == 50
+        assert count_csv(buffer(data), ["a", "b"], PLAIN, block_bytes=size) == 50
 
 
-def test_an_endless_line_is_refused(monkeypatch):
+def test_an_endless_line_is_refused():
     """Nothing is held but a block, whatever the file is."""
-    monkeypatch.setattr(csv_lines, "_BLOCK", 1 << 12)
     for text, message in (
         ("a,b\n1,2\n" + "x" * 9999, "line 3 .* longer than"),
         ("a,b\r1,2\r" * 9999, "line 1 .*return"),
     ):
         with pytest.raises(InputError, match=message):
-            read_csv(buffer(text), TEXTS)
+            read_csv(buffer(text), TEXTS, block_bytes=1 << 12)
 
 
 def test_lines_that_arrow_would_read_otherwise_are_noticed(monkeypatch):

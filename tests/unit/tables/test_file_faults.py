@@ -126,7 +126,7 @@ def test_another_header_in_the_middle(tmp_path):
 @pytest.mark.parametrize("late", ["SECRET,a", "0.5,SECRET", "0.5", "0.5,a,SECRET", "0.5,\xff"])
 def test_bad_rows_late_in_a_csv(tmp_path, monkeypatch, late):
     """In a later block of the last file; a value that fits no list names its column, the rest the file too."""
-    monkeypatch.setattr(csv_lines, "_BLOCK", 1 << 12)
+    monkeypatch.setattr(csv_lines, "BLOCK_BYTES", 1 << 12)
     (tmp_path / "a.csv").write_text("x,k\n0.5,a\n")
     (tmp_path / "b.csv").write_bytes(("x,k\n" + "0.5,a\n" * 3000 + late + "\n").encode("latin-1"))
     refused(tmp_path, InputError, r"b\.csv'|column 'k'")
@@ -175,7 +175,7 @@ def test_a_file_that_changes_between_passes(folder, n_rows, engine):
     source.check_values()
     pq.write_table(part(9, n_rows), folder / "b.parquet")
     for read in (source.check_values, lambda: source.true_extremes("x")):
-        with pytest.raises(InputError, match=r"b\.parquet': the file changed while it was read"):
+        with pytest.raises(InputError, match=r"b\.parquet': the table changed while it was read"):
             read()
 
 
@@ -186,7 +186,7 @@ def test_a_file_that_changes_during_a_pass(folder):
     next(batches).read()
     with (folder / "a.parquet").open("ab") as file:
         file.write(b"more")
-    with pytest.raises(InputError, match=r"a\.parquet': the file changed while it was read"):
+    with pytest.raises(InputError, match=r"a\.parquet': the table changed while it was read"):
         [batch.read() for batch in batches]
 
 
@@ -196,7 +196,7 @@ def test_a_csv_that_shrinks(tmp_path):
     source = open_source(path, SCHEMA)
     assert source.n_rows == 3000
     os.truncate(path, 5000)
-    with pytest.raises(InputError, match=r"t\.csv': the file changed while it was read"):
+    with pytest.raises(InputError, match=r"t\.csv': the table changed while it was read"):
         source.check_values()
 
 
@@ -206,7 +206,7 @@ def test_a_relation_that_changes_between_passes():
         source = open_source(connection.table("t"), SCHEMA)
         source.check_values()
         connection.execute("DELETE FROM t WHERE x < 0.5")
-        with pytest.raises(InputError, match="the number of rows changed while the table was read"):
+        with pytest.raises(InputError, match="the table changed while it was read"):
             source.check_values()
 
 

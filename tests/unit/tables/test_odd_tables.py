@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 import spinney as sp
-from spinney.counting import cells
 from spinney.schema.lattice import tree_lattice
 from spinney.tables.engines import memory
 from spinney.tables.frames import open_table
@@ -135,14 +134,12 @@ def test_twenty_nine_columns_under_the_papers_rule():
     assert not len(depths) or depths.min() >= 30
 
 
-def test_threads_count_as_one_does(monkeypatch):
+def test_threads_count_as_one_does():
     """Cut into many parts for many threads, a table has the same counts as in one piece."""
     schema = sp.Schema({"x": sp.Real(0, 1, bits=5), "y": sp.Real(0, 1, bits=5)})
     table = open_table(np.random.default_rng(8).random((20_000, 2)), schema)
     whole = memory.count_cells(table, tree_lattice(schema))
-    monkeypatch.setattr(memory, "PART", 700)
-    monkeypatch.setattr(cells, "_BLOCK", 64)
-    parts = memory.count_cells(table, tree_lattice(schema))
+    parts = memory.count_cells(table, tree_lattice(schema), part=700)
     assert whole.true_total() == 20_000
     assert same_cells(whole, parts)
 

@@ -98,12 +98,11 @@ def test_narwhals_wrappers_are_taken_off(path):
         assert counts(open_source(nw.from_native(native), SCHEMA)) == EXPECTED
 
 
-def test_large_row_groups_come_in_slices(path, monkeypatch):
+def test_large_row_groups_come_in_slices(path):
     """Groups beyond the limit are cut, small ones are gathered, and the cells are the same."""
     sizes = {}
     for limit in (200, 1000 * 16, 1 << 27):
-        monkeypatch.setattr(files, "BATCH_BYTES", limit)
-        source = open_source(path, SCHEMA)
+        source = open_source(path, SCHEMA, batch_bytes=limit)
         sizes[limit] = [batch.n_rows for batch in source._batches(SCHEMA)]
         assert counts(source) == EXPECTED
     assert max(sizes[200]) <= 4
@@ -112,7 +111,7 @@ def test_large_row_groups_come_in_slices(path, monkeypatch):
 
 
 def test_wide_tables_come_in_shorter_batches():
-    assert lazy.batch_rows(5) == lazy._MOST_ROWS
+    assert lazy.batch_rows(5) == lazy.MOST_ROWS
     assert lazy.batch_rows(300) * 300 * 8 <= 1 << 26
     assert lazy.batch_rows(10**9) == 1
 

@@ -95,8 +95,7 @@ def test_rows_are_the_same_on_any_number_of_cores(monkeypatch) -> None:
     monkeypatch.setattr("spinney.tree.release.shuffle._PART", 300)
     several = []
     for n_cores in (1, 2, 7):
-        monkeypatch.setattr("spinney.tree.release.systematic.cpu_count", lambda n=n_cores: n)
-        monkeypatch.setattr("spinney.tree.release.shuffle.cpu_count", lambda n=n_cores: n)
+        monkeypatch.setenv("SPINNEY_THREADS", str(n_cores))
         several.append(drawn(HILLS, 5000))
     assert np.array_equal(several[0], several[1])
     assert np.array_equal(several[0], several[2])

@@ -19,11 +19,11 @@ from spinney.tables.csv.lines import check_utf8, csv_blocks
 from spinney.tables.csv.reader import read_text
 
 
-def guess_types(data: Any, csv: CSV = PLAIN) -> pa.Schema:
+def guess_types(data: Any, csv: CSV = PLAIN, *, block_bytes: int | None = None) -> pa.Schema:
     """Names and types of the columns. `data` is a path, or a buffer of what came through a pipe."""
     names = read_names(data, csv)
     kinds = [pa.null()] * len(names)
-    for block in csv_blocks(data, csv, len(names)):
+    for block in csv_blocks(data, csv, len(names), block_bytes=block_bytes):
         check_utf8(block.text, block.first_line)
         found = _block_kinds(block.text, names, csv)
         kinds = [_joined(kind, other) for kind, other in zip(kinds, found, strict=True)]

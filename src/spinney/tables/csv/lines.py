@@ -24,8 +24,8 @@ from spinney.compiled import compiled
 from spinney.errors import InputError, raise_alone
 from spinney.tables.csv.format import CSV, QUOTE
 
-# Bytes of text that are parsed at a time; no single line may be longer.
-_BLOCK = 1 << 23
+# Bytes of text that are parsed at a time, unless told; no single line may be longer.
+BLOCK_BYTES = 1 << 23
 # Bytes that are read for the header.
 _FIRST = 1 << 16
 
@@ -91,7 +91,7 @@ class LineNumbers:
 def first_line(data: Any, csv: CSV) -> tuple[bytes, int]:
     """The first line that is not blank, without its end, and how many fields it has."""
     n_lines = 0
-    for text in _texts(data, csv, _FIRST):
+    for text in _texts(data, csv, _FIRST, longest=BLOCK_BYTES):
         for line in text.split(b"\n")[:-1]:
             n_lines += 1
             if line.rstrip(b"\r"):
@@ -108,11 +108,12 @@ def check_utf8(text: bytes, line: int) -> None:
         raise_alone(InputError(f"line {bad} of the CSV {NOT_UTF8}"))
 
 
-def csv_blocks(data: Any, csv: CSV, n_fields: int) -> Iterator[Block]:
+def csv_blocks(data: Any, csv: CSV, n_fields: int, *, block_bytes: int | None = None) -> Iterator[Block]:
     """All lines below the header, checked: each has `n_fields` fields, and no field holds a line end."""
+    block_bytes = block_bytes or BLOCK_BYTES
     n_lines = 0
     is_body = not csv.header
-    for text in _texts(data, csv, _BLOCK):
+    for text in _texts(data, csv, block_bytes, longest=block_bytes):
         start = 0
         while not is_body and start < len(text):
             end = text.index(b"\n", start)
@@ -130,8 +131,8 @@ def csv_blocks(data: Any, csv: CSV, n_fields: int) -> Iterator[Block]:
 # ------------------------------------------------------------------------------------------------------ text
 
 
-def _texts(data: Any, csv: CSV, size: int) -> Iterator[bytes]:
-    """The file as UTF-8, in batches that end with a line end. `data` is a path, or a buffer of what came by a pipe."""
+def _texts(data: Any, csv: CSV, size: int, *, longest: int) -> Iterator[bytes]:
+    """The file as UTF-8, in pieces that end with a line end. `data` is a path, or a buffer of what came by a pipe."""
     rest = b""
     n_lines = 0
     with _opened(data) as stream:
@@ -146,14 +147,14 @@ def _texts(data: Any, csv: CSV, size: int) -> Iterator[bytes]:
             cut = text.rfind(b"\n") + 1
             if not raw and cut < len(text):
                 text, cut = text + b"\n", len(text) + 1
-            if text.find(b"\n") > _BLOCK:
-                raise InputError(_too_long(n_lines + 1, text))
+            if text.find(b"\n") > longest:
+                raise InputError(_too_long(n_lines + 1, text, longest))
             if cut:
                 n_lines += text.count(b"\n", 0, cut)
                 yield text[:cut]
             rest = text[cut:]
-            if len(rest) > _BLOCK:
-                raise InputError(_too_long(n_lines + 1, rest))
+            if len(rest) > longest:
+                raise InputError(_too_long(n_lines + 1, rest, longest))
             if not raw:
                 return
             raw = stream.read(size)
@@ -217,10 +218,10 @@ def _undecodable(err: UnicodeDecodeError, csv: CSV, line: int) -> InputError:
     )
 
 
-def _too_long(line: int, text: bytes) -> str:
+def _too_long(line: int, text: bytes, longest: int) -> str:
     if b"\r" in text:
         return f"line {line} of the CSV {_FAULTS[_RETURN]}"
-    return f"line {line} of the CSV is longer than {_BLOCK >> 20} MiB; is the file text with one row a line?"
+    return f"line {line} of the CSV is longer than {longest >> 20} MiB; is the file text with one row a line?"
 
 
 # ------------------------------------------------------------------------------------------------------ lines

@@ -19,10 +19,10 @@ from spinney.columns import Column
 from spinney.columns.physical import Physical
 from spinney.errors import InputError, raise_alone
 from spinney.schema.table import Schema
+from spinney.tables.batches import Batch
 from spinney.tables.csv.format import CSV, PLAIN
 from spinney.tables.csv.header import check_header, read_names
 from spinney.tables.csv.lines import NOT_UTF8, Block, LineNumbers, csv_blocks
-from spinney.tables.engines.stream import Batch
 from spinney.tables.frames import Table, open_table
 
 
@@ -31,7 +31,9 @@ def csv_types(names: Sequence[str], schema: Schema) -> pa.Schema:
     return pa.schema([(name, _last_type(schema[name]) if name in schema else pa.string()) for name in names])
 
 
-def csv_batches(data: Any, names: Sequence[str], schema: Schema, csv: CSV, *, where: str = "") -> Iterator[Batch]:
+def csv_batches(
+    data: Any, names: Sequence[str], schema: Schema, csv: CSV, *, where: str = "", block_bytes: int | None = None
+) -> Iterator[Batch]:
     """The schema's columns of a CSV whose columns are `names`, to be parsed by the threads that ask."""
 
     def read(block: Block) -> Table:
@@ -41,20 +43,21 @@ def csv_batches(data: Any, names: Sequence[str], schema: Schema, csv: CSV, *, wh
             raise_alone(InputError(f"{where}{err}"))
         return CSVTable(table, schema, block.line_numbers(), csv, where)
 
-    for block in csv_blocks(data, csv, len(names)):
+    for block in csv_blocks(data, csv, len(names), block_bytes=block_bytes):
         yield Batch(block.n_rows, partial(read, block))
 
 
-def count_csv(data: Any, names: Sequence[str], csv: CSV) -> int:
+def count_csv(data: Any, names: Sequence[str], csv: CSV, *, block_bytes: int | None = None) -> int:
     """How many rows a CSV has; of its values nothing is made."""
-    return sum(block.n_rows for block in csv_blocks(data, csv, len(names)))
+    return sum(block.n_rows for block in csv_blocks(data, csv, len(names), block_bytes=block_bytes))
 
 
-def read_csv(data: Any, schema: Schema, csv: CSV = PLAIN) -> pa.Table:
+def read_csv(data: Any, schema: Schema, csv: CSV = PLAIN, *, block_bytes: int | None = None) -> pa.Table:
     """All columns of a CSV at once, those too that the schema does not name."""
     names = read_names(data, csv)
     check_header(names, schema)
-    parts = [_parsed(block, names, names, schema, csv) for block in csv_blocks(data, csv, len(names))]
+    blocks = csv_blocks(data, csv, len(names), block_bytes=block_bytes)
+    parts = [_parsed(block, names, names, schema, csv) for block in blocks]
     return pa.concat_tables(parts) if parts else csv_types(names, schema).empty_table()
 
 

@@ -20,15 +20,22 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from spinney.errors import FileError, InputError, ParameterError, raise_alone
+from spinney.extras import load_optional
+from spinney.parallel import n_threads
 from spinney.redacted import redacted
 from spinney.schema.table import Schema
+from spinney.tables.batches import Batch, prefetch
 from spinney.tables.csv.format import CSV, PLAIN, PipedCSV
 from spinney.tables.csv.header import check_header, read_names
 from spinney.tables.csv.reader import count_csv, csv_batches, csv_types
-from spinney.tables.engines.lazy import duckdb_batches, polars_batches, told
-from spinney.tables.engines.stream import BATCH_BYTES, Batch, StreamSource, prefetch
+from spinney.tables.engines.duckdb import duckdb_batches
+from spinney.tables.engines.lazy import redacted_query
+from spinney.tables.engines.polars import polars_batches
+from spinney.tables.engines.stream import BATCH_BYTES, StreamSource
 from spinney.tables.frames import FrameKind, Table, open_table
+from spinney.tables.kinds import TableKind
 from spinney.tables.paths.expanding import Paths, is_parquet, list_files
+from spinney.tables.source import Source, table_changed
 
 # A value decoded is taken for this many bytes at least: numbers are 8, and texts are stored shorter than they become.
 _VALUE_BYTES = 16
@@ -36,8 +43,12 @@ _VALUE_BYTES = 16
 _READ_BYTES = 1 << 17
 
 
-def open_files(path: Paths, schema: Schema, *, engine: str | None = None) -> StreamSource:
+def open_files(
+    path: Paths, schema: Schema, *, engine: str | None = None, batch_bytes: int | None = None
+) -> StreamSource:
     """The table in a file, or in all files of a folder, a pattern or a list, once every file is known to fit."""
+    if engine is not None:
+        load_optional(engine, f"engine={engine!r}", otherwise="leave engine out")
     names = list_files(path)
     if engine is not None and not is_parquet(names[0]):
         raise ParameterError(
@@ -45,17 +56,17 @@ def open_files(path: Paths, schema: Schema, *, engine: str | None = None) -> Str
         )
     make = {None: ParquetFile, "polars": PolarsFile, "duckdb": DuckDBFile}[engine] if is_parquet(names[0]) else CSVFile
     kind: FrameKind = "polars" if engine == "polars" else "pyarrow"
-    return _stream(kind, schema, [make(name, schema) for name in names])
+    return _stream(kind, schema, [make(name, schema, batch_bytes=batch_bytes) for name in names])
 
 
-def open_csv(csv: CSV | PipedCSV, schema: Schema) -> StreamSource:
+def open_csv(csv: CSV | PipedCSV, schema: Schema, *, batch_bytes: int | None = None) -> StreamSource:
     """The table in CSV files, or in what came through a pipe, once its columns are known to fit."""
     if isinstance(csv, PipedCSV):
-        return _stream("pyarrow", schema, [CSVPipe(csv, schema)])
+        return _stream("pyarrow", schema, [CSVPipe(csv, schema, batch_bytes=batch_bytes)])
     names = list_files(csv.path)
     if is_parquet(names[0]):
         raise ParameterError(f"CSV: {os.fspath(csv.path)!r} means Parquet files; pass the path itself, without sp.CSV")
-    return _stream("pyarrow", schema, [CSVFile(name, schema, csv) for name in names])
+    return _stream("pyarrow", schema, [CSVFile(name, schema, csv, batch_bytes=batch_bytes) for name in names])
 
 
 def _stream(kind: FrameKind, schema: Schema, files: Sequence[TableFile | CSVPipe]) -> StreamSource:
@@ -70,9 +81,10 @@ def _stream(kind: FrameKind, schema: Schema, files: Sequence[TableFile | CSVPipe
 class TableFile(ABC):
     """One file that fits the schema, as it was when it was opened."""
 
-    def __init__(self, path: str, schema: Schema) -> None:
+    def __init__(self, path: str, schema: Schema, *, batch_bytes: int | None = None) -> None:
         self.path = path
-        with reading(path):
+        self._batch_bytes = batch_bytes
+        with redacted_file(path):
             self._mark = _mark(path)
             open_table(self._types(schema).empty_table(), schema)
 
@@ -90,11 +102,11 @@ class TableFile(ABC):
 
     def batches(self, schema: Schema) -> Iterator[Batch]:
         """All rows under a schema of some columns."""
-        with reading(self.path), self._unchanged():
+        with redacted_file(self.path), self._unchanged():
             yield from self._batches(schema)
 
     def count_rows(self) -> int:
-        with reading(self.path), self._unchanged():
+        with redacted_file(self.path), self._unchanged():
             return self._count()
 
     @contextmanager
@@ -110,11 +122,15 @@ class TableFile(ABC):
 
     def _compare(self) -> None:
         if _mark(self.path) != self._mark:
-            raise_alone(InputError("the file changed while it was read; read it when nothing writes to it"))
+            raise_alone(table_changed())
 
 
 class ParquetFile(TableFile):
     """A Parquet file, by row groups."""
+
+    @property
+    def _most_bytes(self) -> int:
+        return self._batch_bytes or BATCH_BYTES
 
     def _types(self, schema: Schema) -> pa.Schema:  # noqa: ARG002  # the file knows them
         with pq.ParquetFile(self.path) as file:
@@ -127,7 +143,7 @@ class ParquetFile(TableFile):
     def _batches(self, schema: Schema) -> Iterator[Batch]:
         with pq.ParquetFile(self.path, read_dictionary=_coded(schema)) as file:
             metadata = file.metadata
-            for groups, fits in _gathered(metadata, list(schema)):
+            for groups, fits in _gathered(metadata, list(schema), self._most_bytes):
                 if fits:
                     yield Batch(_rows_of(metadata, groups)[1], partial(self._read_groups, groups, schema, metadata))
                 else:
@@ -136,7 +152,7 @@ class ParquetFile(TableFile):
     def _read_groups(self, groups: list[int], schema: Schema, metadata: Any) -> Table:
         """Some row groups, read by the thread that asks, in a file of its own."""
         names = list(schema)
-        with reading(self.path), self._unchanged():
+        with redacted_file(self.path), self._unchanged():
             opened = pq.ParquetFile(
                 self.path,
                 metadata=metadata,
@@ -150,7 +166,7 @@ class ParquetFile(TableFile):
     def _slices(self, file: Any, groups: list[int], schema: Schema) -> Iterator[Any]:
         """Row groups that are too large to be read at once."""
         names = list(schema)
-        n_rows = max(1, BATCH_BYTES // (4 * _VALUE_BYTES * len(names)))
+        n_rows = max(1, self._most_bytes // (4 * _VALUE_BYTES * len(names)))
         for batch in file.iter_batches(n_rows, row_groups=groups, columns=names):
             yield pa.Table.from_batches([batch]).select(names)
 
@@ -166,7 +182,7 @@ def _rows_of(metadata: Any, groups: list[int]) -> tuple[int, int]:
     return sum(sizes[: groups[0]]), sum(sizes[groups[0] :])
 
 
-def _gathered(metadata: Any, names: Sequence[str]) -> Iterator[tuple[list[int], bool]]:
+def _gathered(metadata: Any, names: Sequence[str], most_bytes: int) -> Iterator[tuple[list[int], bool]]:
     """Runs of row groups that fit into a batch together, and single ones that do not fit."""
     wanted = [index for index in range(metadata.num_columns) if _top(metadata.schema.column(index).path, names)]
     run: list[int] = []
@@ -175,10 +191,10 @@ def _gathered(metadata: Any, names: Sequence[str]) -> Iterator[tuple[list[int], 
         group = metadata.row_group(index)
         stored = sum(group.column(column).total_uncompressed_size for column in wanted)
         size = max(stored, _VALUE_BYTES * group.num_rows * len(wanted))
-        if run and held + size > BATCH_BYTES:
+        if run and held + size > most_bytes:
             yield run, True
             run, held = [], 0
-        if size > BATCH_BYTES:
+        if size > most_bytes:
             yield [index], False
         else:
             run.append(index)
@@ -196,12 +212,12 @@ class PolarsFile(ParquetFile):
 
     def _read_groups(self, groups: list[int], schema: Schema, metadata: Any) -> Table:
         n_before, n_rows = _rows_of(metadata, groups)
-        with reading(self.path), self._unchanged(), told("the scan by polars"):
+        with redacted_file(self.path), self._unchanged(), redacted_query("the scan by polars"):
             return open_table(self._scan(schema).slice(n_before, n_rows).collect(), schema)
 
     def _slices(self, file: Any, groups: list[int], schema: Schema) -> Iterator[Any]:
         n_before, n_rows = _rows_of(file.metadata, groups)
-        with told("the scan by polars"):
+        with redacted_query("the scan by polars"):
             yield from polars_batches(self._scan(schema).slice(n_before, n_rows), list(schema))
 
     def _scan(self, schema: Schema) -> Any:
@@ -216,7 +232,10 @@ class DuckDBFile(ParquetFile):
     def _batches(self, schema: Schema) -> Iterator[Batch]:
         import duckdb
 
-        with told("the scan by DuckDB"), duckdb.connect(":memory:") as connection:
+        with (
+            redacted_query("the scan by DuckDB"),
+            duckdb.connect(":memory:", config={"threads": n_threads()}) as connection,
+        ):
             relation = connection.read_parquet(glob.escape(self.path))
             yield from prefetch(duckdb_batches(relation, list(schema)), schema)
 
@@ -224,9 +243,9 @@ class DuckDBFile(ParquetFile):
 class CSVFile(TableFile):
     """A CSV file, plain or compressed, each value read by itself as the schema says."""
 
-    def __init__(self, path: str, schema: Schema, csv: CSV = PLAIN) -> None:
+    def __init__(self, path: str, schema: Schema, csv: CSV = PLAIN, *, batch_bytes: int | None = None) -> None:
         self._csv = csv
-        super().__init__(path, schema)
+        super().__init__(path, schema, batch_bytes=batch_bytes)
 
     def _types(self, schema: Schema) -> pa.Schema:
         self._names = read_names(self.path, self._csv)
@@ -234,26 +253,28 @@ class CSVFile(TableFile):
         return csv_types(self._names, schema)
 
     def _count(self) -> int:
-        return count_csv(self.path, self._names, self._csv)
+        return count_csv(self.path, self._names, self._csv, block_bytes=self._batch_bytes)
 
     def _batches(self, schema: Schema) -> Iterator[Batch]:
-        return csv_batches(self.path, self._names, schema, self._csv, where=f"{self.path!r}: ")
+        return csv_batches(
+            self.path, self._names, schema, self._csv, where=f"{self.path!r}: ", block_bytes=self._batch_bytes
+        )
 
 
 class CSVPipe:
     """A CSV that came through a pipe and is held in memory, read like a file."""
 
-    def __init__(self, piped: PipedCSV, schema: Schema) -> None:
-        self._data, self._csv = piped.data, piped.csv
+    def __init__(self, piped: PipedCSV, schema: Schema, *, batch_bytes: int | None = None) -> None:
+        self._data, self._csv, self._batch_bytes = piped.data, piped.csv, batch_bytes
         self._names = read_names(self._data, self._csv)
         check_header(self._names, schema)
         open_table(csv_types(self._names, schema).empty_table(), schema)
 
     def batches(self, schema: Schema) -> Iterator[Batch]:
-        return csv_batches(self._data, self._names, schema, self._csv)
+        return csv_batches(self._data, self._names, schema, self._csv, block_bytes=self._batch_bytes)
 
     def count_rows(self) -> int:
-        return count_csv(self._data, self._names, self._csv)
+        return count_csv(self._data, self._names, self._csv, block_bytes=self._batch_bytes)
 
 
 def _mark(path: str) -> tuple[int, int, int]:
@@ -262,7 +283,7 @@ def _mark(path: str) -> tuple[int, int, int]:
     return status.st_ino, status.st_size, status.st_mtime_ns
 
 
-def reading(path: str) -> AbstractContextManager[None]:
+def redacted_file(path: str) -> AbstractContextManager[None]:
     """Errors of the file readers as ours, with the file's name; what they say about the content stays out."""
     return redacted(lambda err: _unreadable(path, err), at=repr(path))
 
@@ -271,3 +292,36 @@ def _unreadable(path: str, err: BaseException) -> InputError | FileError:
     if isinstance(err, OSError) and err.strerror:
         return FileError(f"{path!r} cannot be read: {err.strerror}")
     return InputError(f"{path!r} is damaged, or not in the format that its ending says")
+
+
+# ----------------------------------------------------------------------------------------------------------- kinds
+
+
+def _is_path(frame: Any) -> bool:
+    return isinstance(frame, (str, os.PathLike))
+
+
+def _is_paths(frame: Any) -> bool:
+    return _is_path(frame) or (isinstance(frame, (list, tuple)) and all(map(_is_path, frame)))
+
+
+def _open_by_spark(path: Paths, schema: Schema, *, batch_bytes: int | None = None) -> Source:
+    from spinney.tables.engines.spark import open_paths
+
+    return open_paths(path, schema, batch_bytes=batch_bytes)
+
+
+KINDS = (
+    TableKind(
+        "a path",
+        _is_paths,
+        open_files,
+        ("polars", "duckdb", "spark", "memory"),
+        {
+            "polars": partial(open_files, engine="polars"),
+            "duckdb": partial(open_files, engine="duckdb"),
+            "spark": _open_by_spark,
+        },
+    ),
+    TableKind("a CSV", lambda frame: isinstance(frame, (CSV, PipedCSV)), open_csv, ("memory",)),
+)

@@ -5,10 +5,10 @@ Cores share the rows, part by part. Nothing here knows about privacy, and nothin
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
+from typing import Any
 
+import narwhals as nw
 import numpy as np
 
 from spinney.counting.cell_counter import CellCounter
@@ -16,32 +16,29 @@ from spinney.counting.cells import axis_columns, missing
 from spinney.counting.counts import CellCounts
 from spinney.counting.radix import PART
 from spinney.counting.states import Cut, StateRows, state_rows
-from spinney.errors import InputError
+from spinney.parallel import each
 from spinney.progress import progress
 from spinney.schema.lattice import Lattice
 from spinney.schema.rules import Rule
 from spinney.schema.table import Schema
-from spinney.tables.frames import Table
-from spinney.tables.source import Source
+from spinney.tables.frames import Table, open_table
+from spinney.tables.kinds import TableKind
+from spinney.tables.source import Source, no_bounds
 from spinney.tables.tally import Tallies, rules_among, tally_table
 
 
-def count_cells(table: Table, lattice: Lattice) -> CellCounts:
-    """True counts of every occupied cell, or an InputError that names the first unreadable column."""
+def count_cells(table: Table, lattice: Lattice, *, part: int = PART) -> CellCounts:
+    """True counts of every occupied cell, or an InputError that names the first unreadable column.
+
+    `part`: how many rows a thread counts at a time.
+    """
     columns = axis_columns(table, lattice)
     runs = CellCounter(lattice, n_rows=table.n_rows)
-    starts = range(0, table.n_rows, PART)
+    starts = range(0, table.n_rows, part)
     if len(starts) <= 1:
         runs.add(columns, 0, table.n_rows)
     else:
-        with ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-            parts = [pool.submit(runs.add, columns, start, min(start + PART, table.n_rows)) for start in starts]
-            try:
-                for future in progress(parts, "counting cells", unit="part"):
-                    future.result()
-            except BaseException:
-                pool.shutdown(cancel_futures=True)
-                raise
+        each(lambda start: runs.add(columns, start, min(start + part, table.n_rows)), starts, title="counting cells")
     return runs.merged()
 
 
@@ -73,7 +70,7 @@ def merged_extremes(parts: Iterable[tuple[float, float] | None], name: str) -> t
     """Those of all parts together. SENSITIVE."""
     ends = [part for part in parts if part is not None]
     if not ends:
-        raise InputError(f"column {name!r} holds no finite value, so it has no bounds; state them in the schema")
+        raise no_bounds(name)
     return min(low for low, _ in ends), max(high for _, high in ends)
 
 
@@ -115,3 +112,20 @@ class MemorySource(Source):
 
     def true_extremes(self, name: str) -> tuple[float, float]:
         return true_extremes(self.table, name)
+
+
+def open_memory(
+    frame: Any,
+    schema: Schema,
+    *,
+    batch_bytes: int | None = None,  # noqa: ARG001  # there are no batches
+) -> MemorySource:
+    """A data frame or an array; rows come back in the same kind."""
+    return MemorySource(open_table(frame, schema))
+
+
+def _is_table(frame: Any) -> bool:
+    return isinstance(frame, np.ndarray) or nw.dependencies.is_into_dataframe(frame)
+
+
+KINDS = (TableKind("a table in memory", _is_table, open_memory, ("memory",)),)

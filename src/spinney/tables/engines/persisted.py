@@ -1,11 +1,11 @@
 """Counted cells that would not fit on the driver: Spark keeps them, and they come over in parts.
 
-A hash deals cells into buckets, which are of about the same size whatever the table holds; some buckets together are a
+A hash puts cells into buckets, which are of about the same size whatever the table holds; some buckets together are a
 part that fits. What Spark keeps is ordered by bucket, so that a part is a look into a few blocks, not another count.
 
 Executors are lost, and what they kept is then counted again. A data frame that gives other rows the second time would
-have one person's row in two parts. So there is an checksums of the buckets first (how many cells, and a hash over cells
-and counts), and every part must agree with it to the last cell: engines.proof.md.
+have one person's row in two parts. So there are checksums of the buckets first (how many cells, and a hash over cells
+and counts), and every part must agree with them to the last cell: engines.proof.md.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from spinney.errors import InputError
+from spinney.tables.source import table_changed
 
 # Runs a query of Spark's, and says what for if it fails.
 Run = Callable[[Any, str], pa.Table]
@@ -27,7 +27,7 @@ Run = Callable[[Any, str], pa.Table]
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Neighbouring buckets, and what the checksums says of them. SENSITIVE."""
+    """Neighbouring buckets, and what the checksums say of them. SENSITIVE."""
 
     first: int
     last: int
@@ -36,6 +36,19 @@ class Part:
 
     def __repr__(self) -> str:
         return "Part(sensitive)"
+
+
+class KeptCells(Protocol):
+    """Counted cells that an engine keeps until `close`, in buckets. SENSITIVE."""
+
+    def checksums(self) -> BucketChecksums:
+        """What is in each bucket; counts the cells, if that has not been done."""
+
+    def collect(self, part: Part) -> pa.Table:
+        """The cells of a part (k0, k1, ..., n), if they are still those of the checksums."""
+
+    def close(self) -> None:
+        """Have the engine forget the cells."""
 
 
 class PersistedCells:
@@ -81,10 +94,7 @@ class PersistedCells:
         answer = self._run(wanted, "collecting cells")
         hashes = answer["h"].to_numpy()
         if answer.num_rows != part.n_cells or np.bitwise_xor.reduce(hashes, initial=0) != part.hash:
-            raise InputError(
-                "the table changed while it was read; cache the data frame or write it out, and fit that: "
-                "each time it is computed it must give the same rows"
-            )
+            raise table_changed()
         return answer.drop_columns("h")
 
     def close(self) -> None:

@@ -8,27 +8,26 @@ one small number for each row and column.
 
 from __future__ import annotations
 
-import os
 from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future
 from contextlib import closing
+from copy import copy
 from threading import Lock
-from typing import Any, NamedTuple
 
 from spinney.counting.cell_counter import CellCounter
 from spinney.counting.cells import axis_columns
 from spinney.counting.counts import CellCounts
-from spinney.counting.spill import memory_limit
 from spinney.counting.states import Cut, StateRows, fill_states, states_array
-from spinney.errors import InputError
+from spinney.parallel import n_threads, threads
 from spinney.progress import progress_bar, waiting
 from spinney.schema.lattice import Lattice
 from spinney.schema.rules import Rule
 from spinney.schema.table import Schema
+from spinney.tables.batches import Batch, Batches, ready
 from spinney.tables.engines.memory import check_values, merged_extremes, part_extremes
-from spinney.tables.frames import FrameKind, Table, open_table
-from spinney.tables.source import Source
+from spinney.tables.frames import FrameKind, Table
+from spinney.tables.source import Source, table_changed
 from spinney.tables.tally import Tallies, tally_table
 
 # The most bytes that a batch may take while it is read.
@@ -37,29 +36,34 @@ BATCH_BYTES = 1 << 27
 _MOST_READY = 2
 
 
-class Batch(NamedTuple):
-    """Some rows of a table: how many there are, and how a thread gets at them."""
-
-    n_rows: int
-    read: Callable[[], Table]
-
-    def __repr__(self) -> str:
-        return "Batch(sensitive)"
-
-
-# For some columns of a schema: all rows, in the same order every time.
-Batches = Callable[[Schema], Generator[Batch]]
-
-
 class StreamSource(Source):
-    """Rows that are read anew for every question, a batch at a time."""
+    """Rows that are read anew for every question, a batch at a time.
 
-    def __init__(self, kind: FrameKind, schema: Schema, batches: Batches, count_rows: Callable[[], int]) -> None:
+    Args:
+        kind: what synthetic rows come back in.
+        schema: what is public about the table.
+        batches: all rows of some columns, in the same order every time.
+        count_rows: how many rows there are.
+        memory_limit: bytes that counted cells may take before they go to disk; None: as `SPINNEY_MEMORY_LIMIT` says.
+        spill_folder: where they go then; None: the folder for temporary files.
+    """
+
+    def __init__(
+        self,
+        kind: FrameKind,
+        schema: Schema,
+        batches: Batches,
+        count_rows: Callable[[], int],
+        *,
+        memory_limit: int | None = None,
+        spill_folder: str | None = None,
+    ) -> None:
         self.kind = kind
         self.schema = schema
         self._batches = batches
         self._count_rows = count_rows
         self._n_rows: int | None = None
+        self._memory_limit, self._spill_folder = memory_limit, spill_folder
 
     @property
     def n_rows(self) -> int:
@@ -69,8 +73,8 @@ class StreamSource(Source):
         return self._n_rows
 
     def with_schema(self, schema: Schema) -> StreamSource:
-        source = StreamSource(self.kind, schema, self._batches, self._count_rows)
-        source._n_rows = self._n_rows
+        source = copy(self)
+        source.schema = schema
         return source
 
     def materialized(self) -> StreamSource:
@@ -85,7 +89,14 @@ class StreamSource(Source):
             for start in sorted(kept):
                 yield ready(kept[start].with_schema(schema))
 
-        return StreamSource(self.kind, self.schema, batches, lambda: self.n_rows)
+        return StreamSource(
+            self.kind,
+            self.schema,
+            batches,
+            lambda: self.n_rows,
+            memory_limit=self._memory_limit,
+            spill_folder=self._spill_folder,
+        )
 
     def check_values(self) -> None:
         self._each(list(self.schema), "checking values", lambda _, table: check_values(table))
@@ -108,8 +119,11 @@ class StreamSource(Source):
         if not lattices:
             return iter(())
         names = dict.fromkeys(axis.name for lattice in lattices for axis in lattice.axes)
-        limit = memory_limit() // len(lattices)
-        runs = [CellCounter(lattice, n_rows=self.n_rows, limit=limit) for lattice in lattices]
+        limit = self.memory_limit // len(lattices)
+        runs = [
+            CellCounter(lattice, n_rows=self.n_rows, memory_limit=limit, spill_folder=self.spill_folder)
+            for lattice in lattices
+        ]
 
         def count(_: int, table: Table) -> None:
             for run in runs:
@@ -153,48 +167,28 @@ class StreamSource(Source):
                     future.result()
                     bar.update(n_rows)
 
-            with ThreadPoolExecutor(_n_threads()) as pool, closing(self._batches(chosen)) as batches:
-                try:
-                    for batch in batches:
-                        start, n_seen = n_seen, n_seen + batch.n_rows
-                        if n_seen > self.n_rows:
-                            break
-                        under_way.append((pool.submit(_work_on, batch, start, work), batch.n_rows))
-                        settle(_n_threads() + _MOST_READY)
-                    settle(0)
-                except BaseException:
-                    pool.shutdown(cancel_futures=True)
-                    raise
+            n_workers = self._n_workers()
+            with closing(self._batches(chosen)) as batches, threads(n_workers) as pool:
+                for batch in batches:
+                    start, n_seen = n_seen, n_seen + batch.n_rows
+                    if n_seen > self.n_rows:
+                        break
+                    under_way.append((pool.submit(_work_on, batch, start, work), batch.n_rows))
+                    settle(n_workers + _MOST_READY)
+                settle(0)
         if n_seen != self.n_rows:
-            raise changed()
+            raise table_changed()
 
-
-def prefetch(frames: Iterable[Any], schema: Schema) -> Iterator[Batch]:
-    """Frames as batches, each read before it is asked for."""
-    for frame in frames:
-        if len(frame):
-            yield ready(open_table(frame, schema))
-
-
-def ready(table: Table) -> Batch:
-    """A batch that was read before."""
-    return Batch(table.n_rows, lambda: table)
-
-
-def changed() -> InputError:
-    return InputError("the number of rows changed while the table was read; read it when nothing writes to it")
+    def _n_workers(self) -> int:
+        """As many threads as there are, and as half of the memory limit has room for batches."""
+        return min(n_threads(), max(2, self.memory_limit // (2 * BATCH_BYTES)))
 
 
 def _work_on(batch: Batch, start: int, work: Callable[[int, Table], None]) -> None:
     table = batch.read()
     if table.n_rows != batch.n_rows:
-        raise changed()
+        raise table_changed()
     work(start, table)
-
-
-def _n_threads() -> int:
-    """As many as there are cores, and as half of the memory limit has room for batches."""
-    return min(os.cpu_count() or 1, max(2, memory_limit() // (2 * BATCH_BYTES)))
 
 
 def _merged(runs: list[CellCounter]) -> Iterator[CellCounts]:

@@ -8,8 +8,6 @@ the side of the sibling, as long as the mean asks for.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
-from os import cpu_count
 from typing import Literal
 
 import numpy as np
@@ -17,7 +15,7 @@ from numpy.typing import NDArray
 
 from spinney.compiled import compiled
 from spinney.errors import ParameterError
-from spinney.progress import progress
+from spinney.parallel import each
 from spinney.tree.bins import NoisyBins
 from spinney.tree.release.geometry import Boxes, Matrix, bin_boxes, shifts
 
@@ -65,13 +63,8 @@ class RowSampler:
         rows = np.empty((len(self._laws), n_rows))
         starts = range(0, n_rows, _STREAM_ROWS)
         streams = rng.spawn(len(starts))
-        with ThreadPoolExecutor(cpu_count() or 1) as pool:
-            futures = [
-                pool.submit(self._fill, rows[:, start : start + _STREAM_ROWS], stream)
-                for start, stream in zip(starts, streams, strict=True)
-            ]
-            for future in progress(futures, "drawing rows", unit="part"):
-                future.result()
+        parts = [rows[:, start : start + _STREAM_ROWS] for start in starts]
+        each(self._fill, parts, streams, title="drawing rows")
         return rows
 
     def _fill(self, rows: NDArray[np.float64], stream: np.random.Generator) -> None:

@@ -10,15 +10,14 @@ items alone, so a seed gives the same order on any number of cores.
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from os import cpu_count
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spinney.compiled import compiled
+from spinney.parallel import each
 
 # Items in a part: a column of numbers of this length, and the order of its rows, fit into a core's own cache.
 _PART = 1 << 16
@@ -53,17 +52,12 @@ def deal(n_items: int, rng: np.random.Generator) -> list[Part]:
         return [Part(0, np.arange(n_items, dtype=whole), streams[0])]
     # Stream k deals the k-th run of items; in each part, items of an earlier run come before those of a later one.
     starts = np.linspace(0, n_items, n_parts + 1).astype(np.int64)
-    with ThreadPoolExecutor(cpu_count() or 1) as pool:
-        chosen = list(
-            pool.map(
-                lambda stream, length: stream.integers(0, n_parts, length, dtype=np.uint16), streams, np.diff(starts)
-            )
-        )
-        counts = np.stack(list(pool.map(lambda parts: _counts(parts, n_parts), chosen)), axis=1)  # (part, run)
-        ends = np.cumsum(counts).reshape(counts.shape)
-        next_places = np.ascontiguousarray((ends - counts).T)
-        items = np.empty(n_items, dtype=whole)
-        list(pool.map(lambda run: _hand_out(int(starts[run]), chosen[run], next_places[run], items), range(n_parts)))
+    chosen = each(lambda stream, length: stream.integers(0, n_parts, length, dtype=np.uint16), streams, np.diff(starts))
+    counts = np.stack(each(lambda parts: _counts(parts, n_parts), chosen), axis=1)  # (part, run)
+    ends = np.cumsum(counts).reshape(counts.shape)
+    next_places = np.ascontiguousarray((ends - counts).T)
+    items = np.empty(n_items, dtype=whole)
+    each(lambda run: _hand_out(int(starts[run]), chosen[run], next_places[run], items), range(n_parts))
     firsts = np.concatenate([[0], ends[:, -1]])
     return [Part(int(a), items[a:b], stream) for a, b, stream in zip(firsts, firsts[1:], streams, strict=False)]
 

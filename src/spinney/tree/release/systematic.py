@@ -12,15 +12,13 @@ places: neither the numbers of a leaf nor the places of a part are far away in m
 from __future__ import annotations
 
 import math
-from concurrent.futures import ThreadPoolExecutor
-from os import cpu_count
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spinney.compiled import compiled
-from spinney.progress import progress
+from spinney.parallel import each
 from spinney.tree.release.reconstruct import Floats, LeafDensity
 from spinney.tree.release.shuffle import Part, deal
 
@@ -76,10 +74,7 @@ class EvenRows:
         if len(parts) == 1:
             fill(parts[0])
             return rows
-        with ThreadPoolExecutor(cpu_count() or 1) as pool:
-            futures = [pool.submit(fill, part) for part in parts]
-            for future in progress(futures, "drawing rows", unit="part"):
-                future.result()
+        each(fill, parts, title="drawing rows")
         return rows
 
 

@@ -1,0 +1,190 @@
+"""QuerySource: rows stay with an engine that answers queries, and only counts reach this process.
+
+The walk is the same for every engine: a question becomes a query (`queries.py`), the engine answers it in Arrow, and
+the answer is read as counts. An engine's file says what is its own: how a query is run, how a few public values become
+a frame that can be joined, days and moments as whole numbers in the frame that it starts from, and, where cells may
+outgrow the limit of memory, how they are kept until they come over in parts. Noise is drawn here, after the counts are
+final, so that whatever an engine retries can change nothing: engines.proof.md.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import closing
+from copy import copy
+from typing import Any, Self
+
+import pyarrow as pa
+
+from spinney.counting.counts import CellCounts
+from spinney.counting.merging import counts_type
+from spinney.counting.spill import SpilledRuns, merge_runs
+from spinney.counting.states import Cut, StateRows, states_array
+from spinney.progress import progress
+from spinney.schema.lattice import Lattice
+from spinney.schema.rules import Rule
+from spinney.schema.table import Schema
+from spinney.tables.engines.persisted import BucketChecksums, KeptCells
+from spinney.tables.engines.queries import Frame, Rows, bytes_of_cell
+from spinney.tables.frames import FrameKind
+from spinney.tables.source import Source, no_bounds, table_changed
+from spinney.tables.tally import Tallies, rules_among
+
+# What one answer brings over, of cells that come in parts; Spark itself refuses answers of a gigabyte unless told.
+_LARGEST_PART = 1 << 29
+# Buckets for each part that may be needed: so few cells more or less are in a bucket that parts come out full.
+_BUCKETS_A_PART = 4
+
+
+class QuerySource(Source):
+    """A table that an engine holds.
+
+    Args:
+        kind: what synthetic rows come back in.
+        schema: what is public about the table.
+        frame: the schema's columns under their plain names (`queries.plain`), days and moments as whole numbers.
+        memory_limit: bytes that counted cells may take before they go to disk; None: as `SPINNEY_MEMORY_LIMIT` says.
+        spill_folder: where they go then; None: the folder for temporary files.
+    """
+
+    def __init__(
+        self,
+        kind: FrameKind,
+        schema: Schema,
+        frame: Frame,
+        *,
+        memory_limit: int | None = None,
+        spill_folder: str | None = None,
+    ) -> None:
+        self.kind: FrameKind = kind
+        self.schema = schema
+        self._rows = Rows(frame, schema, self.small_frame)
+        self._n_rows: int | None = None
+        self._is_checked = False
+        self._memory_limit, self._spill_folder = memory_limit, spill_folder
+
+    # ------------------------------------------------------------------------------------- what an engine's file says
+
+    @abstractmethod
+    def run(self, query: Frame, what: str) -> pa.Table:
+        """The answer to a query. Errors of the engine are told as ours, with `what` was being done."""
+
+    @abstractmethod
+    def small_frame(self, columns: dict[str, list[Any]]) -> Frame:
+        """A few public values as a frame that can be joined with the rows: whole numbers, or texts."""
+
+    def kept_cells(self, query: Frame, n_buckets: int) -> KeptCells | None:  # noqa: ARG002  # for engines that keep
+        """Counted cells that the engine keeps, to come over in parts; None where they come over all at once."""
+        return None
+
+    # ------------------------------------------------------------------------------------------------------- the walk
+
+    @property
+    def n_rows(self) -> int:
+        if self._n_rows is None:
+            answer = self.run(self._rows.n_rows(), "counting rows")
+            self._n_rows = answer["n"][0].as_py()
+        return self._n_rows
+
+    def with_schema(self, schema: Schema) -> Self:
+        source = copy(self)
+        source.schema, source._rows = schema, self._rows.with_schema(schema)
+        return source
+
+    def check_values(self) -> None:
+        self._rows.refuse_bad_rows(self.run(self._rows.bad_rows(), "checking values"))
+        self._is_checked = True
+
+    def tally(self, names: Sequence[str], rules: Sequence[Rule]) -> Tallies:
+        among = rules_among(rules, names)
+        return self._rows.read_tallies(names, among, self.run(self._rows.tallies(names, among), "checking values"))
+
+    def count_cells(self, lattice: Lattice) -> CellCounts:
+        query = self._rows.cell_counts(lattice)
+        kept = self._kept(query, [lattice])
+        if kept is not None:
+            with closing(self._in_parts(kept, [lattice])) as counted:
+                return next(counted)
+        return self._complete(self._rows.read_cells(lattice, self.run(query, "counting cells")))
+
+    def count_columns(self, lattices: Sequence[Lattice]) -> Iterator[CellCounts]:
+        """All lattices of one column in one pass over the table; others, one by one."""
+        single = [lattice for lattice in lattices if lattice.n_axes == 1]
+        if len(single) < max(2, len(lattices)):
+            return (self.count_cells(lattice) for lattice in lattices)
+        query = self._rows.column_counts(single)
+        kept = self._kept(query, single)
+        if kept is not None:
+            return self._in_parts(kept, single)
+        answer = self.run(query, "counting cells of each column")
+        return (self._complete(counts) for counts in self._rows.read_columns(single, answer))
+
+    def state_rows(self, cuts: Sequence[Cut]) -> StateRows:
+        """A byte for each row and column (two beyond 256 states), twice over while the answer is unpacked."""
+        if not self._is_checked:
+            self.check_values()
+        rows = states_array(cuts, self.n_rows)
+        answer = self.run(self._rows.states(cuts, rows), "reading states of rows")
+        if answer.num_rows != self.n_rows:
+            raise table_changed()
+        self._rows.read_states(rows, answer)
+        return rows
+
+    def true_extremes(self, name: str) -> tuple[float, float]:
+        answer = self.run(self._rows.extremes(name), "finding bounds")
+        low, high = answer["low"][0].as_py(), answer["high"][0].as_py()
+        if low is None:
+            raise no_bounds(name)
+        return low, high
+
+    # --------------------------------------------------------------------------------------- cells that come in parts
+
+    def _kept(self, query: Frame, lattices: Sequence[Lattice]) -> KeptCells | None:
+        """The cells of a query, kept by the engine if they may outgrow the limit."""
+        if sum(map(self._most_bytes, lattices)) <= self.memory_limit:
+            return None
+        most_parts = -(-max(map(self._most_bytes, lattices)) // self._part_bytes)
+        return self.kept_cells(query, _BUCKETS_A_PART * most_parts)
+
+    def _most_bytes(self, lattice: Lattice) -> int:
+        """What occupied cells take here at most: there are no more of them than rows, or than cells."""
+        return bytes_of_cell(lattice) * min(self.n_rows, math.prod(axis.n_possible for axis in lattice.axes))
+
+    @property
+    def _part_bytes(self) -> int:
+        return min(self.memory_limit // 2, _LARGEST_PART)
+
+    def _in_parts(self, kept: KeptCells, lattices: Sequence[Lattice]) -> Generator[CellCounts]:
+        """Counts on one lattice after the other, of cells that the engine keeps meanwhile."""
+        try:
+            checksums = kept.checksums()
+            self._rows.refuse_faults(checksums.faults)
+            for which, lattice in enumerate(lattices):
+                if checksums.n_rows(which) != self.n_rows:
+                    raise table_changed()
+                yield self._read_parts(kept, checksums, which, lattice)
+        finally:
+            kept.close()
+
+    def _read_parts(self, kept: KeptCells, checksums: BucketChecksums, which: int, lattice: Lattice) -> CellCounts:
+        """Cells of one lattice. A part is sorted and goes to disk as a run; one that is alone stays in memory."""
+        parts = checksums.parts(which, self._part_bytes // bytes_of_cell(lattice))
+        if len(parts) == 1:
+            return self._rows.read_cells(lattice, kept.collect(parts[0]))
+        runs = SpilledRuns(lattice.n_words, counts_type(self.n_rows), folder=self.spill_folder)
+        try:
+            for part in progress(parts, "collecting cells", unit="part"):
+                counts = self._rows.read_cells(lattice, kept.collect(part))
+                runs.add(*counts.distinct())
+            del counts
+            return merge_runs(lattice, runs, n_bytes=self._part_bytes // 2)
+        finally:
+            runs.close()
+
+    def _complete(self, counts: CellCounts) -> CellCounts:
+        """The counts, if they are of as many rows as the table had before."""
+        if counts.true_total() != self.n_rows:
+            raise table_changed()
+        return counts
