@@ -9,10 +9,7 @@ from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import duckdb
-import narwhals as nw
 import numpy as np
-import polars as pl
 import pyarrow as pa
 import pyarrow.parquet as pq
 
@@ -20,9 +17,10 @@ import spinney as sp
 from spinney.counting.cells import AxisCells
 from spinney.counting.states import Cut
 from spinney.schema.lattice import Lattice, grid_lattice, ladder_axis, tree_lattice
-from spinney.tables.engines.queries import Rows, plain
+from spinney.tables.engines.queries import Rows
 from spinney.tables.engines.spark import SparkSource
 from spinney.tables.frames import open_table
+from support.query_engines import DuckDBQueries, PolarsQueries
 
 EPOCH = datetime(1970, 1, 1)
 FLOAT, WHOLE, DAY = pa.float64(), pa.int64(), pa.date32()
@@ -205,32 +203,12 @@ Opener = Callable[[pa.Table, sp.Schema], Rows]
 
 def polars_rows(table: pa.Table, schema: sp.Schema) -> Rows:
     """polars, lazily."""
-
-    def physical(name: str, column: Any) -> pl.Expr:
-        if isinstance(column, sp.Date):
-            return pl.col(name).cast(pl.Date).cast(pl.Int32).cast(pl.Int64)
-        return pl.col(name).dt.timestamp("us") if isinstance(column, sp.Datetime) else pl.col(name)
-
-    frame = pl.from_arrow(table).lazy()
-    chosen = {plain(i): physical(name, column) for i, (name, column) in enumerate(schema.items())}
-    return Rows(nw.from_native(frame.select(**chosen)), schema, lambda small: nw.from_native(pl.LazyFrame(small)))
+    return PolarsQueries(table, schema)._rows
 
 
 def duckdb_rows(table: pa.Table, schema: sp.Schema) -> Rows:
-    """DuckDB, in its default connection, which narwhals takes for some queries."""
-
-    def physical(name: str, column: Any) -> str:
-        quoted = '"' + name.replace('"', '""') + '"'
-        if isinstance(column, sp.Date):
-            return f"({quoted}::DATE - DATE '1970-01-01')::BIGINT"
-        return f"epoch_us({quoted})" if isinstance(column, sp.Datetime) else quoted
-
-    # DuckDB's names do not tell "whole" from "Whole".
-    numbered = table.rename_columns([f"x{i}" for i in range(table.num_columns)])
-    place = {name: f"x{table.column_names.index(name)}" for name in schema}
-    chosen = [f"{physical(place[name], column)} AS {plain(i)}" for i, (name, column) in enumerate(schema.items())]
-    relation = duckdb.from_arrow(numbered).select(", ".join(chosen))
-    return Rows(nw.from_native(relation), schema, lambda small: nw.from_native(duckdb.from_arrow(pa.table(small))))
+    """DuckDB, in its default connection."""
+    return DuckDBQueries(table, schema)._rows
 
 
 def spark_frame(session: Any, table: pa.Table, folder: Path) -> Any:

@@ -1,39 +1,26 @@
 """Kinds of tables: what a user may pass, and which file of `engines/` opens it.
 
-A new engine is one file and one line here. The file states its `KINDS`: each recognises its objects by their class,
-without importing the library that made them, and opens them as a `Source`. The first kind that recognises a table has
-it, so the general ones come last.
+A new engine is one file, which opens its tables as a `Source`, and one entry in `TABLE_KINDS`. An entry recognises its
+objects by their class, without importing the library that made them, and names the function that opens them, whose file
+is imported on use: opening a numpy array stays light. The first kind that recognises a table has it, so the general
+ones come last.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from functools import cache
 from importlib import import_module
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
+
+import narwhals as nw
+import numpy as np
 
 from spinney.errors import InputError
 from spinney.schema.table import Schema
+from spinney.tables.csv.format import CSV, PipedCSV
 from spinney.tables.source import Source
-
-# One line for each file of engines/, in the order in which they are asked.
-_ENGINE_FILES = (
-    "spinney.tables.engines.files",
-    "spinney.tables.engines.polars",
-    "spinney.tables.engines.duckdb",
-    "spinney.tables.engines.spark",
-    "spinney.tables.engines.ibis",
-    "spinney.tables.engines.dask",
-    "spinney.tables.engines.arrow",
-    "spinney.tables.engines.memory",
-)
-
-_TABLES = (
-    "a pandas, polars or pyarrow table, a numeric numpy array, the path of CSV or Parquet files (a file, a folder, a "
-    "pattern or a list of paths), a polars LazyFrame, a DuckDB relation, a Spark DataFrame, an Ibis table, a Dask "
-    "frame, a pyarrow dataset or a RecordBatchReader"
-)
 
 
 class Opener(Protocol):
@@ -55,25 +42,14 @@ class TableKind:
 
     name: str  # with its article, as errors call it: "a polars LazyFrame"
     recognises: Callable[[Any], bool]
-    open: Opener
+    opener: str  # a file of engines/, a colon, a function of it that is an `Opener`
     engines: tuple[str, ...]  # what may be asked for as `engine`; "memory" holds the batches of any other
-    openers: Mapping[str, Opener] = field(default_factory=dict)  # for engines that open the table in another way
+    openers: Mapping[str, str] = field(default_factory=dict)  # for engines that open the table in another way
 
-
-@cache
-def table_kinds() -> tuple[TableKind, ...]:
-    """All kinds, in the order in which they are asked."""
-    return tuple(kind for name in _ENGINE_FILES for kind in import_module(name).KINDS)
-
-
-def table_kind(frame: Any) -> TableKind | None:
-    """What a table is in, by the class of the object; None where it is no table."""
-    return next((kind for kind in table_kinds() if kind.recognises(frame)), None)
-
-
-def engine_names() -> list[str]:
-    """All engines that can be asked for."""
-    return list(dict.fromkeys(engine for kind in table_kinds() for engine in kind.engines))
+    def opened_by(self, engine: str | None) -> Opener:
+        """The function that opens such a table for an engine, or for none in particular."""
+        file, _, function = (self.opener if engine is None else self.openers.get(engine, self.opener)).partition(":")
+        return cast(Opener, getattr(import_module(f"spinney.tables.engines.{file}"), function))
 
 
 def made_by(*classes: str) -> Callable[[Any], bool]:
@@ -84,6 +60,60 @@ def made_by(*classes: str) -> Callable[[Any], bool]:
         return any((cls.__module__.partition(".")[0], cls.__name__) in known for cls in type(frame).__mro__)
 
     return recognises
+
+
+def _is_path(frame: Any) -> bool:
+    return isinstance(frame, (str, os.PathLike))
+
+
+def _is_paths(frame: Any) -> bool:
+    return _is_path(frame) or (isinstance(frame, (list, tuple)) and all(map(_is_path, frame)))
+
+
+def _is_csv(frame: Any) -> bool:
+    return isinstance(frame, (CSV, PipedCSV))
+
+
+def _is_stream(frame: Any) -> bool:
+    return hasattr(type(frame), "__arrow_c_stream__") and not nw.dependencies.is_into_dataframe(frame)
+
+
+def _is_held(frame: Any) -> bool:
+    return isinstance(frame, np.ndarray) or nw.dependencies.is_into_dataframe(frame)
+
+
+_BY_ENGINE = {"polars": "files:open_by_polars", "duckdb": "files:open_by_duckdb", "spark": "spark:open_paths"}
+_IS_RELATION = made_by("duckdb.DuckDBPyRelation", "_duckdb.DuckDBPyRelation")
+_IS_DASK = made_by("dask.DataFrame", "dask_expr.DataFrame")
+
+TABLE_KINDS = (
+    TableKind("a path", _is_paths, "files:open_files", (*_BY_ENGINE, "memory"), _BY_ENGINE),
+    TableKind("a CSV", _is_csv, "files:open_csv", ("memory",)),
+    TableKind("a polars LazyFrame", made_by("polars.LazyFrame"), "polars:open_polars", ("polars", "memory")),
+    TableKind("a DuckDB relation", _IS_RELATION, "duckdb:open_duckdb", ("duckdb", "memory")),
+    TableKind("a Spark DataFrame", made_by("pyspark.DataFrame"), "spark:open_spark", ("spark",)),
+    TableKind("an Ibis table", made_by("ibis.Table"), "ibis:open_ibis", ("memory",)),
+    TableKind("a Dask frame", _IS_DASK, "dask:open_dask", ("memory",)),
+    TableKind("a pyarrow dataset", made_by("pyarrow.Dataset"), "arrow:open_dataset", ("memory",)),
+    TableKind("a RecordBatchReader", made_by("pyarrow.RecordBatchReader"), "arrow:open_reader", ("memory",)),
+    TableKind("an Arrow stream", _is_stream, "arrow:open_stream", ("memory",)),
+    TableKind("a table in memory", _is_held, "memory:open_memory", ("memory",)),
+)
+ENGINES = tuple(dict.fromkeys(engine for kind in TABLE_KINDS for engine in kind.engines))
+
+_TABLES = (
+    "a pandas, polars or pyarrow table, a numeric numpy array, the path of CSV or Parquet files (a file, a folder, a "
+    "pattern or a list of paths), a polars LazyFrame, a DuckDB relation, a Spark DataFrame, an Ibis table, a Dask "
+    "frame, a pyarrow dataset or a RecordBatchReader"
+)
+
+
+def table_kind(frame: Any) -> TableKind:
+    """What a table is in, by the class of the object, or an InputError where it is no table."""
+    for kind in TABLE_KINDS:
+        if kind.recognises(frame):
+            return kind
+    raise not_a_table(frame)
 
 
 def not_a_table(frame: Any) -> InputError:

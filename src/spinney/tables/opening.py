@@ -15,7 +15,7 @@ from spinney.parallel import n_threads
 from spinney.schema.table import Schema, as_schema
 from spinney.suggest import did_you_mean
 from spinney.tables.engines.stream import StreamSource
-from spinney.tables.kinds import engine_names, not_a_table, table_kind
+from spinney.tables.kinds import ENGINES, table_kind
 from spinney.tables.source import Source
 
 
@@ -40,19 +40,15 @@ def open_source(
     """
     n_threads()
     default_memory_limit()
-    if engine is not None and engine not in engine_names():
-        known = engine_names()
-        hint = did_you_mean(engine, known)
-        raise ParameterError(f"engine={engine!r} is not one of {', '.join(map(repr, known))}; or leave it out{hint}")
+    if engine is not None and engine not in ENGINES:
+        hint = did_you_mean(engine, ENGINES)
+        raise ParameterError(f"engine={engine!r} is not one of {', '.join(map(repr, ENGINES))}; or leave it out{hint}")
     schema = as_schema(schema)
     frame = nw.to_native(frame, pass_through=True)
     kind = table_kind(frame)
-    if kind is None:
-        raise not_a_table(frame)
     if engine is not None and engine not in kind.engines:
         fitting = " or ".join(map(repr, kind.engines))
         raise ParameterError(f"engine={engine!r} does not go with {kind.name}; leave it out, or say {fitting}")
-    open_kind = kind.open if engine is None else kind.openers.get(engine, kind.open)
-    source = open_kind(frame, schema, batch_bytes=batch_bytes)
+    source = kind.opened_by(engine)(frame, schema, batch_bytes=batch_bytes)
     source = source.limited(memory_limit=memory_limit, spill_folder=spill_folder)
     return source.materialized() if engine == "memory" and isinstance(source, StreamSource) else source

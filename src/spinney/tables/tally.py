@@ -119,6 +119,10 @@ def _is_missing(physical: Physical) -> NDArray[np.bool_]:
 
 def _tally(physical: Physical, column: Column) -> Tally:
     present = physical.values[~_is_missing(physical)]
+    if present.dtype.kind == "f":
+        present = present.astype(
+            np.float64
+        )  # or bounds would be rounded to the narrow type that they are compared with
     bounds = bounds_of(column)
     return Tally(
         n_rows=len(physical.values),

@@ -6,14 +6,13 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 from weakref import WeakSet
 
-import narwhals as nw
 import pyarrow as pa
 
 from spinney.errors import InputError, raise_alone
 from spinney.schema.table import Schema
 from spinney.tables.engines.lazy import batch_rows, open_lazy, redacted_query
 from spinney.tables.engines.stream import StreamSource
-from spinney.tables.kinds import TableKind, made_by, not_a_table
+from spinney.tables.kinds import not_a_table
 from spinney.tables.paths.named import dataset_reads, refuse_repeated_reads
 
 
@@ -75,14 +74,3 @@ def open_stream(stream: Any, schema: Schema, *, batch_bytes: int | None = None) 
         except pa.ArrowInvalid:
             raise_alone(not_a_table(stream))
     return open_reader(reader, schema, batch_bytes=batch_bytes)
-
-
-def _is_stream(frame: Any) -> bool:
-    return hasattr(type(frame), "__arrow_c_stream__") and not nw.dependencies.is_into_dataframe(frame)
-
-
-KINDS = (
-    TableKind("a pyarrow dataset", made_by("pyarrow.Dataset"), open_dataset, ("memory",)),
-    TableKind("a RecordBatchReader", made_by("pyarrow.RecordBatchReader"), open_reader, ("memory",)),
-    TableKind("an Arrow stream", _is_stream, open_stream, ("memory",)),
-)

@@ -8,7 +8,6 @@ from typing import Any
 from spinney.schema.table import Schema
 from spinney.tables.engines.lazy import open_lazy, redacted_query
 from spinney.tables.engines.stream import StreamSource
-from spinney.tables.kinds import TableKind, made_by
 
 
 def open_dask(
@@ -27,7 +26,3 @@ def open_dask(
     with redacted_query(what):
         empty = frame._meta.iloc[:0]
     return open_lazy("pandas", empty, schema, frames=batches, count=lambda: len(frame), what=what)
-
-
-_IS_FRAME = made_by("dask.DataFrame", "dask_expr.DataFrame")
-KINDS = (TableKind("a Dask frame", _IS_FRAME, open_dask, ("memory",)),)

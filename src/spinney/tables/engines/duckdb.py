@@ -11,7 +11,6 @@ import pyarrow as pa
 from spinney.schema.table import Schema
 from spinney.tables.engines.lazy import batch_rows, open_lazy, redacted_query
 from spinney.tables.engines.stream import StreamSource
-from spinney.tables.kinds import TableKind, made_by
 from spinney.tables.paths.named import duckdb_reads, refuse_repeated_reads
 
 
@@ -44,7 +43,3 @@ def _first_rows(relation: Any) -> pa.Table:
     none = relation.limit(0)
     table: pa.Table = (none.to_arrow_table if hasattr(type(none), "to_arrow_table") else none.fetch_arrow_table)()
     return table
-
-
-_IS_RELATION = made_by("duckdb.DuckDBPyRelation", "_duckdb.DuckDBPyRelation")
-KINDS = (TableKind("a DuckDB relation", _IS_RELATION, open_duckdb, ("duckdb", "memory")),)

@@ -33,9 +33,8 @@ from spinney.tables.engines.lazy import redacted_query
 from spinney.tables.engines.polars import polars_batches
 from spinney.tables.engines.stream import BATCH_BYTES, StreamSource
 from spinney.tables.frames import FrameKind, Table, open_table
-from spinney.tables.kinds import TableKind
 from spinney.tables.paths.expanding import Paths, is_parquet, list_files
-from spinney.tables.source import Source, table_changed
+from spinney.tables.source import table_changed
 
 # A value decoded is taken for this many bytes at least: numbers are 8, and texts are stored shorter than they become.
 _VALUE_BYTES = 16
@@ -57,6 +56,16 @@ def open_files(
     make = {None: ParquetFile, "polars": PolarsFile, "duckdb": DuckDBFile}[engine] if is_parquet(names[0]) else CSVFile
     kind: FrameKind = "polars" if engine == "polars" else "pyarrow"
     return _stream(kind, schema, [make(name, schema, batch_bytes=batch_bytes) for name in names])
+
+
+def open_by_polars(path: Paths, schema: Schema, *, batch_bytes: int | None = None) -> StreamSource:
+    """The table in Parquet files that polars reads; rows come back as polars frames."""
+    return open_files(path, schema, engine="polars", batch_bytes=batch_bytes)
+
+
+def open_by_duckdb(path: Paths, schema: Schema, *, batch_bytes: int | None = None) -> StreamSource:
+    """The table in Parquet files that DuckDB reads."""
+    return open_files(path, schema, engine="duckdb", batch_bytes=batch_bytes)
 
 
 def open_csv(csv: CSV | PipedCSV, schema: Schema, *, batch_bytes: int | None = None) -> StreamSource:
@@ -292,36 +301,3 @@ def _unreadable(path: str, err: BaseException) -> InputError | FileError:
     if isinstance(err, OSError) and err.strerror:
         return FileError(f"{path!r} cannot be read: {err.strerror}")
     return InputError(f"{path!r} is damaged, or not in the format that its ending says")
-
-
-# ----------------------------------------------------------------------------------------------------------- kinds
-
-
-def _is_path(frame: Any) -> bool:
-    return isinstance(frame, (str, os.PathLike))
-
-
-def _is_paths(frame: Any) -> bool:
-    return _is_path(frame) or (isinstance(frame, (list, tuple)) and all(map(_is_path, frame)))
-
-
-def _open_by_spark(path: Paths, schema: Schema, *, batch_bytes: int | None = None) -> Source:
-    from spinney.tables.engines.spark import open_paths
-
-    return open_paths(path, schema, batch_bytes=batch_bytes)
-
-
-KINDS = (
-    TableKind(
-        "a path",
-        _is_paths,
-        open_files,
-        ("polars", "duckdb", "spark", "memory"),
-        {
-            "polars": partial(open_files, engine="polars"),
-            "duckdb": partial(open_files, engine="duckdb"),
-            "spark": _open_by_spark,
-        },
-    ),
-    TableKind("a CSV", lambda frame: isinstance(frame, (CSV, PipedCSV)), open_csv, ("memory",)),
-)

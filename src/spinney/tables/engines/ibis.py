@@ -11,7 +11,6 @@ import pyarrow as pa
 from spinney.schema.table import Schema
 from spinney.tables.engines.lazy import batch_rows, open_lazy, redacted_query
 from spinney.tables.engines.stream import StreamSource
-from spinney.tables.kinds import TableKind, made_by
 
 
 def open_ibis(table: Any, schema: Schema, *, batch_bytes: int | None = None) -> StreamSource:
@@ -28,6 +27,3 @@ def open_ibis(table: Any, schema: Schema, *, batch_bytes: int | None = None) -> 
     return open_lazy(
         "pyarrow", empty, schema, frames=batches, count=lambda: int(table.count().to_pyarrow().as_py()), what=what
     )
-
-
-KINDS = (TableKind("an Ibis table", made_by("ibis.Table"), open_ibis, ("memory",)),)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
-import narwhals as nw
 import numpy as np
 
 from spinney.counting.cell_counter import CellCounter
@@ -22,7 +21,6 @@ from spinney.schema.lattice import Lattice
 from spinney.schema.rules import Rule
 from spinney.schema.table import Schema
 from spinney.tables.frames import Table, open_table
-from spinney.tables.kinds import TableKind
 from spinney.tables.source import Source, no_bounds
 from spinney.tables.tally import Tallies, rules_among, tally_table
 
@@ -122,10 +120,3 @@ def open_memory(
 ) -> MemorySource:
     """A data frame or an array; rows come back in the same kind."""
     return MemorySource(open_table(frame, schema))
-
-
-def _is_table(frame: Any) -> bool:
-    return isinstance(frame, np.ndarray) or nw.dependencies.is_into_dataframe(frame)
-
-
-KINDS = (TableKind("a table in memory", _is_table, open_memory, ("memory",)),)

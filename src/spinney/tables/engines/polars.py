@@ -9,7 +9,6 @@ from spinney.errors import InputError
 from spinney.schema.table import Schema
 from spinney.tables.engines.lazy import batch_rows, open_lazy, redacted_query
 from spinney.tables.engines.stream import StreamSource
-from spinney.tables.kinds import TableKind, made_by
 from spinney.tables.paths.named import polars_reads, refuse_repeated_reads
 
 
@@ -39,6 +38,3 @@ def polars_batches(frame: Any, names: Sequence[str], batch_bytes: int | None = N
         raise InputError("this version of polars hands out no batches; install a newer one, or collect the LazyFrame")
     n_rows = batch_rows(len(names), batch_bytes)
     return iter(frame.select(names).collect_batches(chunk_size=n_rows, maintain_order=True))
-
-
-KINDS = (TableKind("a polars LazyFrame", made_by("polars.LazyFrame"), open_polars, ("polars", "memory")),)

@@ -31,7 +31,6 @@ from spinney.tables.engines.lazy import redacted_query
 from spinney.tables.engines.persisted import PersistedCells
 from spinney.tables.engines.queries import Frame, plain
 from spinney.tables.engines.query_source import QuerySource
-from spinney.tables.kinds import TableKind, made_by
 from spinney.tables.paths.named import refuse_repeated_reads, spark_reads
 
 _DEEPEST_CAUSE = 8
@@ -122,9 +121,6 @@ def open_paths(
         refuse_repeated_reads([sorted(name for each in frames for name in each.inputFiles())])
         frame = frames[0] if len(frames) == 1 else session.read.parquet(*paths)
     return SparkSource(frame, schema)
-
-
-KINDS = (TableKind("a Spark DataFrame", made_by("pyspark.DataFrame"), open_spark, ("spark",)),)
 
 
 # --------------------------------------------------------------------------------------------- types and values
