@@ -32,6 +32,9 @@ def names_in(archive: zipfile.ZipFile) -> set[str]:
     described = json.loads(archive.read("card.json"))
     names = {*archive.namelist(), *described, *described["card"]}
     names |= {name for axis in described.get("axes", ()) for name in axis}
+    for event in described["card"]["events"]:
+        names |= {event["event"], *event}
+        names |= {name for part in event.get("parts", ()) for name in (part["part"], *part)}
     for member in archive.namelist():
         if member.endswith(".arrow"):
             names |= set(pa.ipc.open_file(pa.py_buffer(archive.read(member))).schema.names)

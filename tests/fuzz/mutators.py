@@ -43,6 +43,7 @@ HOSTILE: list[Any] = [
     *(float("nan"), float("inf"), float("-inf"), "", " ", "0", "-1", "1/0", "1/3", "1e-99999999", "1e99999999", "NaN"),
     *("Infinity", "-50", "1" * 5000, "1/" + "9" * 5000, "0x10", "\x1b[31mred", "\u202egnp.exe", "\x00", "a" * 100_000),
     *("replace-one", "add-remove", "bins", "moments", "forest", "points", "generator", "real", "2020-01-01", "uniform"),
+    *("one-way", "bounds", "one-way: 99 tables", "shapes of 99 column trees", "bounds of x: leaf counts"),
     *([], {}, [[]], [None], {"": ""}, [1, 2, 3], ["x"], {"x": 1}),
 ]
 

@@ -112,6 +112,11 @@ def _ledger_seeds() -> list[bytes]:
         {"event": "DiscreteLaplaceCounts", "epsilon": "1/2", "sensitivity": 2, "note": "counts"},
         {"event": "LeafMoments", "epsilon": "1/3", "sensitivity": 2, "note": "leaves"},
         {"event": "Selection", "epsilon": "1/9", "note": "4 choices"},
+        {"event": "SplitDecisions", "epsilon": "1/9", "rule": "privtree", "rate": "1/8", "levels": 4, "note": "splits"}
+        | {"stage": "trees", "times": 3, "decay": 2},
+        {"event": "DiscreteLaplaceCounts", "epsilon": "1/9", "sensitivity": 2, "note": "bounds of x: leaf counts"},
+        {"event": "DiscreteLaplaceCounts", "epsilon": "1/9", "sensitivity": 2, "note": "n"}
+        | {"stage": "bounds", "times": 1, "column": "x"},
         {"event": "NotPrivate", "note": "bounds were read off the data"},
         {"event": "UnsafeEntropy", "note": "noise from a seeded generator"},
     ]

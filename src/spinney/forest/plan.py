@@ -25,6 +25,7 @@ from spinney.privacy.budget import Unit
 from spinney.privacy.composition import GaussianTables, Part, Selections, TreeShapes, least_noise
 from spinney.privacy.ledger import Charge, ComposedRelease, DiscreteLaplaceCounts, Selection, SplitDecisions
 from spinney.privacy.parts import LARGEST_COMPOSED_VARIANCE, SMALLEST_COMPOSED_VARIANCE, TREE_COST
+from spinney.privacy.stages import StageName
 from spinney.tree.calibration import decay_for, largest_privtree_rate
 
 # Squared mu of a choice of bounded range epsilon is about this times epsilon^2.
@@ -122,7 +123,8 @@ def nothing(epsilon: Fraction, delta: Fraction, unit: Unit) -> ForestPlan:
 def class_sizes_plan(name: str, *, epsilon: Fraction, unit: Unit) -> ForestPlan:
     """A plan of one table: how many rows have each value of a column. Pure, whatever the rest of the forest is."""
     noise = TableNoise(None, epsilon / unit.factor, 1)
-    charge = DiscreteLaplaceCounts(epsilon, unit.factor, note=f"classes: sizes of those of {name!r}")
+    note = f"classes: sizes of those of {name!r}"
+    charge = DiscreteLaplaceCounts(epsilon, unit.factor, note, stage="classes", times=1, column=name)
     return ForestPlan(unit, epsilon, Fraction(0), None, {"classes": noise}, None, (charge,))
 
 
@@ -139,7 +141,8 @@ def _gaussian_plan(shape: Shape, epsilon: Fraction, delta: Fraction, unit: Unit)
         elif isinstance(part, Selections):
             choices = Choices(part.epsilon, part.times)
         else:
-            tables[part.note] = TableNoise(part.variance, None, part.times)
+            assert part.stage is not None
+            tables[part.stage] = TableNoise(part.variance, None, part.times)
     charge = ComposedRelease(epsilon, delta, tuple(parts), note="forest")
     return ForestPlan(unit, epsilon, delta, trees, tables, choices, (charge,))
 
@@ -150,17 +153,17 @@ def _parts(shape: Shape, budget: Fraction, unit: Unit) -> tuple[Part, ...]:
     if shape.n_trees:
         each = budget * shape.shares["trees"] / shape.n_trees
         rate = min(_below(math.sqrt(float(each) / (TREE_COST * unit.factor))), _LARGEST_RATE)
-        parts.append(TreeShapes(rate, decay_for(rate), shape.levels, shape.n_trees, note="trees"))
+        parts.append(TreeShapes(rate, decay_for(rate), shape.levels, shape.n_trees, note="trees", stage="trees"))
     for stage, times in _tables(shape).items():
         each = budget * shape.shares[stage] / times
         variance = max(_above(unit.factor / each), SMALLEST_COMPOSED_VARIANCE)
         if variance > LARGEST_COMPOSED_VARIANCE:
             raise BudgetError(f"the noise of {times} tables would be too wide to account for; give a larger epsilon")
-        parts.append(GaussianTables(variance, times, note=stage))
+        parts.append(GaussianTables(variance, times, note=stage, stage=stage))
     if shape.n_choices:
         each = budget * shape.shares["selection"] / shape.n_choices
         choice = min(_below(math.sqrt(float(each) / _CHOICE_COST)), _LARGEST_RATE)
-        parts.append(Selections(choice, shape.n_choices, note="selection"))
+        parts.append(Selections(choice, shape.n_choices, note="selection", stage="selection"))
     return tuple(parts)
 
 
@@ -175,23 +178,34 @@ def _pure_plan(shape: Shape, epsilon: Fraction, unit: Unit) -> ForestPlan:
         rate, decay = largest_privtree_rate(share / shape.n_trees, levels=shape.levels, unit=unit)
         trees = TreeNoise(rate, decay, shape.levels, shape.n_trees)
         charges.append(
-            SplitDecisions(share, "privtree", rate, shape.levels, note=f"shapes of {shape.n_trees} column trees")
+            SplitDecisions(
+                share,
+                "privtree",
+                rate,
+                shape.levels,
+                note=f"shapes of {shape.n_trees} column trees",
+                stage="trees",
+                times=shape.n_trees,
+                decay=decay,
+            )
         )
     tables: dict[str, TableNoise] = {}
     for stage, times in _tables(shape).items():
         share = epsilon * shape.shares[stage]
         tables[stage] = TableNoise(None, share / (times * unit.factor), times)
-        charges.append(DiscreteLaplaceCounts(share, times * unit.factor, note=f"{stage}: {times} tables"))
+        note = f"{stage}: {times} tables"
+        charges.append(DiscreteLaplaceCounts(share, times * unit.factor, note, stage=stage, times=times))
     if shape.n_choices:
         share = epsilon * shape.shares["selection"]
         choices = Choices(share / shape.n_choices, shape.n_choices)
-        charges.append(Selection(share, note=f"{shape.n_choices} choices of columns to look at together"))
+        note = f"{shape.n_choices} choices of columns to look at together"
+        charges.append(Selection(share, note, stage="selection", times=shape.n_choices))
     return ForestPlan(unit, epsilon, Fraction(0), trees, tables, choices, tuple(charges))
 
 
-def _tables(shape: Shape) -> dict[str, int]:
+def _tables(shape: Shape) -> dict[StageName, int]:
     """How many tables each stage measures; stages without any left out."""
-    numbers = {"one-way": shape.n_one_way, "pairs": shape.n_pairs, "cliques": shape.n_cliques}
+    numbers: dict[StageName, int] = {"one-way": shape.n_one_way, "pairs": shape.n_pairs, "cliques": shape.n_cliques}
     return {stage: times for stage, times in numbers.items() if times}
 
 

@@ -1,20 +1,31 @@
 """Events: what was charged for what, as frozen data.
 
-A charge carries an epsilon, and a delta where it is not pure; a brand carries none, because no finite one would be
-true. Numbers are checked when an event is made (`guard`), so an event that exists is one that sums may take in.
+The rules that everything in this file, and the parts of a composed release (`parts`), keep to:
+
+1. Every number that an accountant, a verifier or a report needs is a field: epsilon, delta, the noise and its
+   sensitivity, the stage, how often it measured (`times`), the column of private bounds.
+2. A note is for people. It is shown and never read, so its words may change; `old_notes` alone reads the notes of
+   files that were written before there were fields.
+3. A field is checked when an event is made (`guard`), by a mechanism or from a file, so an event that exists is one
+   that sums may take in. A field of None claims nothing, and nothing is granted for it.
+4. A charge carries an epsilon, and a delta where it is not pure. A brand carries none: no finite one would be true.
+5. An event says what was charged for. Whether that is true in itself, and what was released, is for those who check
+   (`claims`, `release.verification`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
-from typing import Any
+from typing import Any, ClassVar
 
 from spinney.errors import ParameterError
 from spinney.privacy import guard
 from spinney.privacy.budget import parse_fraction
+from spinney.privacy.old_notes import fields_in_old_event
 from spinney.privacy.parts import Part, part_from_dict, part_line, part_to_dict
+from spinney.privacy.stages import STAGES, StageName
 from spinney.shown import brief, printable
 
 _MOST_PARTS = 256
@@ -38,7 +49,13 @@ _CHECKS: dict[str, guard.Check] = {
     "rule": guard.one_of("privtree", "paper"),
     "parts": _parts,
     "note": guard.text,
+    "stage": guard.optional(guard.one_of(*STAGES)),
+    "times": guard.optional(guard.whole(1, guard.LARGEST_COUNT)),
+    "decay": guard.optional(guard.whole(1, guard.LARGEST_DECAY)),
+    "column": guard.optional(guard.text),
 }
+# What an event claims beyond what it costs; files from before there were such fields have them in notes.
+_CLAIMS = ("stage", "times", "decay", "column")
 
 
 class _Checked:
@@ -50,17 +67,35 @@ class _Checked:
         guard.check_fields(self, _CHECKS)
 
 
+class _Staged(_Checked):
+    """An event of a stage, which has to be one of its kind."""
+
+    __slots__ = ()
+
+    def __post_init__(self) -> None:
+        guard.check_fields(self, _CHECKS)
+        guard.check_stage(self)
+
+
 @dataclass(frozen=True, slots=True)
-class DiscreteLaplaceCounts(_Checked):
-    """Counts released with discrete Laplace noise of ratio exp(-epsilon / sensitivity)."""
+class DiscreteLaplaceCounts(_Staged):
+    """Counts of `times` tables released with discrete Laplace noise of ratio exp(-epsilon / sensitivity).
+
+    `column` is the one whose bounds or classes were counted.
+    """
 
     epsilon: Fraction
     sensitivity: int
     note: str
+    stage: StageName | None = field(default=None, kw_only=True)
+    times: int | None = field(default=None, kw_only=True)
+    column: str | None = field(default=None, kw_only=True)
+
+    stages: ClassVar[tuple[StageName, ...]] = ("bounds", "classes", "one-way", "pairs", "cliques", "leaves")
 
 
 @dataclass(frozen=True, slots=True)
-class LeafMoments(_Checked):
+class LeafMoments(_Staged):
     """Counts and sums of offsets in [-1, 1], of leaves that share no row, with one vector of noise for each leaf.
 
     The noise is even over cubes, of ratio exp(-epsilon / sensitivity) for each unit of the largest coordinate.
@@ -69,17 +104,28 @@ class LeafMoments(_Checked):
     epsilon: Fraction
     sensitivity: int
     note: str
+    stage: StageName | None = field(default=None, kw_only=True)
+
+    stages: ClassVar[tuple[StageName, ...]] = ("leaves",)
 
 
 @dataclass(frozen=True, slots=True)
-class SplitDecisions(_Checked):
-    """All noisy decisions of one tree together. `rate` is 1/scale of the noise in each."""
+class SplitDecisions(_Staged):
+    """All noisy decisions of `times` trees together, each of `levels` levels.
+
+    `rate` is 1/scale of the noise in each, `decay` what the privtree rule takes off a count for each level.
+    """
 
     epsilon: Fraction
     rule: str
     rate: Fraction
     levels: int
     note: str
+    stage: StageName | None = field(default=None, kw_only=True)
+    times: int | None = field(default=None, kw_only=True)
+    decay: int | None = field(default=None, kw_only=True)
+
+    stages: ClassVar[tuple[StageName, ...]] = ("splits", "trees")
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,14 +140,18 @@ class DiscreteGaussianVector(_Checked):
 
 
 @dataclass(frozen=True, slots=True)
-class Selection(_Checked):
-    """Choices out of public lists by the exponential mechanism, of `epsilon` in all.
+class Selection(_Staged):
+    """`times` choices out of public lists by the exponential mechanism, of `epsilon` in all and the same each.
 
     A choice with P(i) proportional to exp(rate * score), of scores that a row changes by at most D, costs 2 * rate * D.
     """
 
     epsilon: Fraction
     note: str
+    stage: StageName | None = field(default=None, kw_only=True)
+    times: int | None = field(default=None, kw_only=True)
+
+    stages: ClassVar[tuple[StageName, ...]] = ("selection",)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,9 +240,9 @@ def event_lines(event: Event) -> list[str]:
 def event_to_dict(event: Event) -> dict[str, Any]:
     """An event as JSON-ready data; fractions become text."""
     described: dict[str, Any] = {"event": type(event).__name__}
-    for field in fields(event):
-        value = getattr(event, field.name)
-        described[field.name] = str(value) if isinstance(value, Fraction) else value
+    for entry in fields(event):
+        value = getattr(event, entry.name)
+        described[entry.name] = str(value) if isinstance(value, Fraction) else value
     if isinstance(event, ComposedRelease):
         described["parts"] = [part_to_dict(part) for part in event.parts]
     return described
@@ -205,7 +255,9 @@ def event_from_dict(described: Any) -> Event:
     kind = _EVENTS[described["event"]] if isinstance(described["event"], str) else None
     if kind is None:
         raise ParameterError(f"event={brief(described['event'])} is not the name of an event")
-    values = {field.name: described[field.name] for field in fields(kind)}
+    if not any(name in described for name in _CLAIMS):
+        described = described | dict.fromkeys(_CLAIMS) | fields_in_old_event(kind.__name__, described)
+    values = {entry.name: described[entry.name] for entry in fields(kind)}
     for name in _FRACTIONS:
         if name in values:
             values[name] = parse_fraction(values[name], name)

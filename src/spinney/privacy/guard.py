@@ -80,10 +80,26 @@ def whole(least: int, most: int) -> Check:
 
 
 def text(value: Any, name: str) -> str:
-    """A note: a string, and no book."""
+    """A note or a name: a string, and no book."""
     if not isinstance(value, str) or len(value) > _LONGEST_NOTE:
         raise ParameterError(f"{name}={brief(value)} is not a string of at most {_LONGEST_NOTE} characters")
     return value
+
+
+def optional(check: Check) -> Check:
+    """The same check, passed by None too: a field that claims nothing."""
+
+    def check_if_claimed(value: Any, name: str) -> Any:
+        return None if value is None else check(value, name)
+
+    return check_if_claimed
+
+
+def check_stage(thing: Any) -> None:
+    """The stage of an event or of a part is one that its kind can have, or None."""
+    if thing.stage is not None and thing.stage not in thing.stages:
+        known = " or ".join(map(repr, thing.stages))
+        raise ParameterError(f"stage={brief(thing.stage)} is not one of {type(thing).__name__}, which has {known}")
 
 
 def one_of(*known: str) -> Check:

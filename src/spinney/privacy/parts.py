@@ -2,18 +2,21 @@
 
 A pure charge carries its own epsilon. Parts carry none: they are paid for together (`composition`), which costs far
 less than the sum of what each would cost alone. They are frozen, hashable and JSON-ready, and stand in the ledger's
-`ComposedRelease` so that anybody can do the sum again.
+`ComposedRelease` so that anybody can do the sum again. The rules of `events` hold for them: what an accountant needs is
+a field, and a note is for people.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from typing import Any, ClassVar
 
 from spinney.errors import ParameterError
 from spinney.privacy import guard
 from spinney.privacy.budget import parse_fraction
+from spinney.privacy.old_notes import fields_in_old_part
+from spinney.privacy.stages import STAGES, StageName
 from spinney.shown import brief, printable
 
 # Laws of a wider Gaussian have too many values to be written down one by one; budgets of use stay far below.
@@ -52,6 +55,7 @@ _CHECKS: dict[str, guard.Check] = {
     "levels": guard.whole(1, guard.LARGEST_LEVELS),
     "times": guard.whole(1, LARGEST_TIMES),
     "note": guard.text,
+    "stage": guard.optional(guard.one_of(*STAGES)),
 }
 
 
@@ -62,6 +66,7 @@ class _Checked:
 
     def __post_init__(self) -> None:
         guard.check_fields(self, _CHECKS)
+        guard.check_stage(self)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +76,10 @@ class GaussianTables(_Checked):
     variance: Fraction
     times: int
     note: str
+    stage: StageName | None = field(default=None, kw_only=True)
 
     what: ClassVar[str] = "tables"
+    stages: ClassVar[tuple[StageName, ...]] = ("one-way", "pairs", "cliques")
 
     @property
     def law(self) -> str:
@@ -88,8 +95,10 @@ class TreeShapes(_Checked):
     levels: int
     times: int
     note: str
+    stage: StageName | None = field(default=None, kw_only=True)
 
     what: ClassVar[str] = "tree shapes"
+    stages: ClassVar[tuple[StageName, ...]] = ("trees",)
 
     @property
     def law(self) -> str:
@@ -106,8 +115,10 @@ class Selections(_Checked):
     epsilon: Fraction
     times: int
     note: str
+    stage: StageName | None = field(default=None, kw_only=True)
 
     what: ClassVar[str] = "selections"
+    stages: ClassVar[tuple[StageName, ...]] = ("selection",)
 
     @property
     def law(self) -> str:
@@ -127,9 +138,9 @@ def part_line(part: Part) -> str:
 def part_to_dict(part: Part) -> dict[str, Any]:
     """A part as JSON-ready data; fractions become text."""
     described: dict[str, Any] = {"part": type(part).__name__}
-    for field in fields(part):
-        value = getattr(part, field.name)
-        described[field.name] = str(value) if isinstance(value, Fraction) else value
+    for entry in fields(part):
+        value = getattr(part, entry.name)
+        described[entry.name] = str(value) if isinstance(value, Fraction) else value
     return described
 
 
@@ -141,7 +152,9 @@ def part_from_dict(described: Any) -> Part:
     if not isinstance(name, str) or name not in _PARTS:
         raise ParameterError(f"part={brief(name)} of a composed release is not known to this Spinney; upgrade it")
     kind = _PARTS[name]
-    values = {field.name: described[field.name] for field in fields(kind)}
+    if "stage" not in described:
+        described = described | {"stage": None} | fields_in_old_part(name, described)
+    values = {entry.name: described[entry.name] for entry in fields(kind)}
     for key in _FRACTIONS:
         if key in values:
             values[key] = parse_fraction(values[key], key)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from spinney.privacy.budget import parse_epsilon
+from spinney.privacy.events import DiscreteLaplaceCounts
 from spinney.release.card import Card
 from spinney.shown import brief
 
@@ -25,6 +26,13 @@ def same(found: Any, stated: Any, what: str) -> None:
 def near(found: float, stated: Any, what: str, *, slack: float) -> None:
     is_near = isinstance(stated, (int, float)) and not isinstance(stated, bool) and abs(found - stated) <= slack
     check(is_near, f"{what} is {brief(stated)} in the plan and {found:.6g} by the events")
+
+
+def bounds_of_a_column(event: DiscreteLaplaceCounts, card: Card) -> None:
+    """A charge beside those of what was released is one for the bounds of a column, once."""
+    check(event.stage == "bounds", f"a charge is for {event.stage}, which this kind of release does not have")
+    check(event.column in card.schema, f"bounds were paid for of {brief(event.column)}, which is not a column")
+    same(event.times, 1, "the number of tables that bounds were paid for with")
 
 
 def spent_whole(card: Card) -> None:

@@ -45,10 +45,10 @@ def verification(release: Release) -> Verification:
     for event in card.events:
         if isinstance(event, ComposedRelease):
             check_composed(event, unit)
-            checks.append(f"{event.note}: {len(event.parts)} parts, composed anew, cost no more than it states")
+            checks.append(f"a charge for {len(event.parts)} parts: composed anew, they cost no more than it states")
         elif isinstance(event, DiscreteGaussianVector):
             check_gaussian(event)
-            checks.append(f"{event.note}: Gaussian noise of its variance is within its epsilon and delta")
+            checks.append("a charge for sums: Gaussian noise of its variance is within its epsilon and delta")
         elif isinstance(event, (DiscreteLaplaceCounts, LeafMoments)):
             check(event.sensitivity % unit.factor == 0, f"{event.note}: its sensitivity is not one of unit {unit}")
     checks += release.verify_contents()

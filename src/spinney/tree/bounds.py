@@ -51,7 +51,7 @@ def release_bounds(
     axis = lattice.axes[0]
     threshold = ladder_threshold(lattice, epsilon, ledger.unit)
     bins = release_grid(
-        counts, epsilon=epsilon, threshold=threshold, ledger=ledger, entropy=entropy, what=f"bounds of {axis.name}"
+        counts, epsilon=epsilon, threshold=threshold, ledger=ledger, entropy=entropy, bounds_of=axis.name
     )
     first, _ = deinterleave(bins.codes, bins.depths, lattice)
     rungs = [int(cell) for cell in first[:, 0] if axis.first <= cell <= axis.last]

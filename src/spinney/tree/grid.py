@@ -17,10 +17,16 @@ from spinney.tree.plan import grid_plan
 
 
 def release_grid(
-    counts: CellCounts, *, epsilon: Fraction, threshold: int, ledger: Ledger, entropy: Entropy, what: str = "table"
+    counts: CellCounts,
+    *,
+    epsilon: Fraction,
+    threshold: int,
+    ledger: Ledger,
+    entropy: Entropy,
+    bounds_of: str | None = None,
 ) -> NoisyBins:
     """Noisy counts of the lattice's cells, where at least `threshold`. Charges `epsilon` before noise meets a count."""
     # [step 1]
     plan = grid_plan(unit=ledger.unit, depth=counts.lattice.depth, epsilon=epsilon, threshold=threshold)
     # [step 2]
-    return release_tree(counts, plan=plan, ledger=ledger, entropy=entropy, what=what)
+    return release_tree(counts, plan=plan, ledger=ledger, entropy=entropy, bounds_of=bounds_of)

@@ -23,7 +23,7 @@ from spinney.schema.lattice import Lattice
 from spinney.schema.zorder import Codes, Indices
 from spinney.tree.bins import NoisyBins
 from spinney.tree.empty import EmptySpace
-from spinney.tree.plan import SplitPlan
+from spinney.tree.plan import SplitPlan, what_is_counted
 
 # Expected bins out of empty space above which a release is refused: 2^25 bins are about 1 GB of work space.
 MAX_EMPTY_BINS = 2.0**25
@@ -52,21 +52,24 @@ def check_size(plan: SplitPlan) -> None:
         )
 
 
-def pay(plan: SplitPlan, lattice: Lattice, ledger: Ledger, entropy: Entropy, what: str) -> None:
+def pay(plan: SplitPlan, lattice: Lattice, ledger: Ledger, entropy: Entropy, bounds_of: str | None = None) -> None:
     """Charge all that a plan costs, and brand noise that is not private. Raises, with nothing charged, if it cannot."""
     if plan.max_depth > lattice.depth:
         raise ParameterError(f"max_depth={plan.max_depth} is beyond the lattice's depth of {lattice.depth}")
     ledger.require(plan.epsilon, unit=plan.unit)
-    ledger.charge(*plan.charges(what))
-    brand_unless_system(ledger, entropy, what)
+    ledger.charge(*plan.charges(bounds_of))
+    brand_unless_system(ledger, entropy, what_is_counted(bounds_of))
 
 
 def release_tree(
-    counts: CellCounts, *, plan: SplitPlan, ledger: Ledger, entropy: Entropy, what: str = "table"
+    counts: CellCounts, *, plan: SplitPlan, ledger: Ledger, entropy: Entropy, bounds_of: str | None = None
 ) -> NoisyBins:
-    """Noisy bins of one tree. Charges `plan.epsilon` to the ledger before noise meets a count."""
+    """Noisy bins of one tree. Charges `plan.epsilon` to the ledger before noise meets a count.
+
+    `bounds_of` names the column whose magnitudes are counted, where it is not the table's cells.
+    """
     check_size(plan)
-    pay(plan, counts.lattice, ledger, entropy, what)  # [step 1] charge before noise
+    pay(plan, counts.lattice, ledger, entropy, bounds_of)  # [step 1] charge before noise
 
     growth = _grow(counts, plan, entropy)
     empty_codes, empty_depths, empty_counts = EmptySpace(plan, counts.lattice).release(growth.empty_roots, entropy)

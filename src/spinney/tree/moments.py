@@ -73,15 +73,13 @@ def check_leaves(plan: SplitPlan, lattice: Lattice) -> None:
         )
 
 
-def release_moments(
-    counts: CellCounts, *, plan: SplitPlan, ledger: Ledger, entropy: Entropy, what: str = "table"
-) -> NoisyMoments:
+def release_moments(counts: CellCounts, *, plan: SplitPlan, ledger: Ledger, entropy: Entropy) -> NoisyMoments:
     """Noisy counts and offset sums of all leaves of one tree. Charges `plan.epsilon` first."""
     lattice = counts.lattice
     if not plan.has_moments:
         raise ParameterError("the plan is of leaf counts alone; a plan with has_moments=True is charged as what it is")
     check_leaves(plan, lattice)
-    pay(plan, lattice, ledger, entropy, what)  # [step 1] charge before noise
+    pay(plan, lattice, ledger, entropy)  # [step 1] charge before noise
 
     leaves = grow_leaves(counts, plan, entropy)
     order = np.lexsort(leaves.codes.T[::-1])  # the order of making must not show

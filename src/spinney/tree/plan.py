@@ -90,15 +90,26 @@ class SplitPlan:
     def epsilon(self) -> Fraction:
         return self.count_epsilon + self.decision_epsilon
 
-    def charges(self, what: str = "table") -> tuple[Charge, ...]:
-        """What the ledger must be charged before noise meets a count."""
-        counts: Charge = DiscreteLaplaceCounts(self.count_epsilon, self.unit.factor, note=f"{what}: leaf counts")
+    def charges(self, bounds_of: str | None = None) -> tuple[Charge, ...]:
+        """What the ledger must be charged before noise meets a count, of the table or of one column's magnitudes."""
+        epsilon, sensitivity = self.count_epsilon, self.unit.factor
+        if bounds_of is not None:
+            note = f"{what_is_counted(bounds_of)}: leaf counts"
+            return (DiscreteLaplaceCounts(epsilon, sensitivity, note, stage="bounds", times=1, column=bounds_of),)
+        counts: Charge = DiscreteLaplaceCounts(epsilon, sensitivity, "table: leaf counts", stage="leaves", times=1)
         if self.has_moments:
-            counts = LeafMoments(self.count_epsilon, self.unit.factor, note=f"{what}: leaf counts and means")
+            counts = LeafMoments(epsilon, sensitivity, "table: leaf counts and means", stage="leaves")
         if not self.has_decisions:
             return (counts,)
         decisions = SplitDecisions(
-            self.decision_epsilon, self.rule, self.decision_rate, self.levels, note=f"{what}: split decisions"
+            self.decision_epsilon,
+            self.rule,
+            self.decision_rate,
+            self.levels,
+            note="table: split decisions",
+            stage="splits",
+            times=1,
+            decay=self.decay or None,
         )
         return (decisions, counts)
 
@@ -161,6 +172,11 @@ class SplitPlan:
         if self.rule == "privtree":
             described["decay"] = self.decay
         return described
+
+
+def what_is_counted(bounds_of: str | None) -> str:
+    """What a plan is for, in the words of notes: the table, or the bounds of one column."""
+    return "table" if bounds_of is None else f"bounds of {bounds_of}"
 
 
 def grid_plan(*, unit: Unit, depth: int, epsilon: Fraction, threshold: int) -> SplitPlan:

@@ -31,7 +31,7 @@ from support.command_line import spinney
 ONE, DELTA = Fraction(1), Fraction(1, 10**5)
 PARTS = (
     TreeShapes(Fraction(1, 30), 21, 20, 3, "trees"),
-    GaussianTables(Fraction(700, 3), 4, "one-way"),
+    GaussianTables(Fraction(700, 3), 4, "one-way", stage="one-way"),
     Selections(Fraction(1, 20), 2, "selection"),
 )
 
@@ -104,6 +104,7 @@ def test_parts_survive_json():
         "variance": "700/3",
         "times": 4,
         "note": "one-way",
+        "stage": "one-way",
     }
 
 

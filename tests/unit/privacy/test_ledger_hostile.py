@@ -26,14 +26,31 @@ from spinney.privacy.ledger import (
     UnsafeEntropy,
     event_to_dict,
 )
+from spinney.privacy.stages import STAGES
 from support.command_line import spinney
 
 ONE, HALF = Fraction(1), Fraction(1, 2)
 PART = GaussianTables(Fraction(400), 2, "tables")
 VALID = {
-    DiscreteLaplaceCounts: {"epsilon": HALF, "sensitivity": 2, "note": "n"},
-    LeafMoments: {"epsilon": HALF, "sensitivity": 2, "note": "n"},
-    SplitDecisions: {"epsilon": HALF, "rule": "privtree", "rate": Fraction(1, 8), "levels": 4, "note": "n"},
+    DiscreteLaplaceCounts: {
+        "epsilon": HALF,
+        "sensitivity": 2,
+        "note": "n",
+        "stage": "bounds",
+        "times": 1,
+        "column": "x",
+    },
+    LeafMoments: {"epsilon": HALF, "sensitivity": 2, "note": "n", "stage": "leaves"},
+    SplitDecisions: {
+        "epsilon": HALF,
+        "rule": "privtree",
+        "rate": Fraction(1, 8),
+        "levels": 4,
+        "note": "n",
+        "stage": "trees",
+        "times": 3,
+        "decay": 2,
+    },
     DiscreteGaussianVector: {
         "epsilon": HALF,
         "delta": Fraction(1, 10**6),
@@ -41,14 +58,16 @@ VALID = {
         "variance": Fraction(400),
         "note": "n",
     },
-    Selection: {"epsilon": HALF, "note": "n"},
+    Selection: {"epsilon": HALF, "note": "n", "stage": "selection", "times": 3},
     ComposedRelease: {"epsilon": ONE, "delta": Fraction(1, 1000), "parts": (PART,), "note": "n"},
     NotPrivate: {"note": "n"},
     UnsafeEntropy: {"note": "n"},
-    GaussianTables: {"variance": Fraction(400), "times": 2, "note": "n"},
-    TreeShapes: {"rate": Fraction(1, 8), "decay": 2, "levels": 4, "times": 2, "note": "n"},
-    Selections: {"epsilon": Fraction(1, 8), "times": 2, "note": "n"},
+    GaussianTables: {"variance": Fraction(400), "times": 2, "note": "n", "stage": "pairs"},
+    TreeShapes: {"rate": Fraction(1, 8), "decay": 2, "levels": 4, "times": 2, "note": "n", "stage": "trees"},
+    Selections: {"epsilon": Fraction(1, 8), "times": 2, "note": "n", "stage": "selection"},
 }
+# Fields that an event may leave out, and then claims nothing.
+CLAIMS = {DiscreteLaplaceCounts: ("times", "column"), SplitDecisions: ("times", "decay"), Selection: ("times",)}
 NO_FRACTIONS = [
     math.nan,
     math.inf,
@@ -77,8 +96,16 @@ WRONG = {
     "rule": ["grid", "", None, ["privtree"]],
     "parts": [(), None, "parts", (1,), (PART, None), [PART] * 10_000],
     "note": NO_TEXTS,
+    "column": NO_TEXTS,
+    "stage": ["", "refund", "Pairs", 5, True, ["pairs"], {"pairs": 1}, "pairs" * 10**5],
 }
-CASES = [(kind, name, value) for kind, given in VALID.items() for name in given for value in WRONG[name]]
+CASES = [
+    (kind, name, value)
+    for kind, given in VALID.items()
+    for name in given
+    for value in WRONG[name]
+    if value is not None or name not in CLAIMS.get(kind, ())
+]
 
 
 @pytest.mark.parametrize("kind", VALID)
@@ -98,6 +125,19 @@ def test_events_refuse_numbers_that_are_none(kind, name, value):
     with pytest.raises((ParameterError, BudgetError), match=name) as caught:
         kind(**VALID[kind] | {name: value})
     assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize("kind", [kind for kind, given in VALID.items() if "stage" in given])
+def test_a_stage_is_one_that_its_kind_can_have(kind):
+    """A choice is no table, and leaves are no column trees; a kind without a claim is one too."""
+    for stage in STAGES:
+        if stage in kind.stages:
+            assert kind(**VALID[kind] | {"stage": stage}).stage == stage
+        else:
+            with pytest.raises(ParameterError, match="stage="):
+                kind(**VALID[kind] | {"stage": stage})
+    nothing = dict.fromkeys(["stage", *CLAIMS.get(kind, ())])
+    assert kind(**VALID[kind] | nothing).stage is None
 
 
 def test_only_events_can_be_charged():
@@ -177,6 +217,14 @@ ENTRIES = {
     "no sensitivity": {"sensitivity": None},
     "a note that is none": {"note": 5},
     "an endless note": {"note": "n" * 10**5},
+    "a stage that is none": {"stage": "refund"},
+    "a stage of another kind": {"stage": "selection"},
+    "a stage of a list": {"stage": ["bounds"]},
+    "no tables": {"times": 0},
+    "a float of tables": {"times": 2.0},
+    "more tables than there are": {"times": 10**30},
+    "a column that is no name": {"column": 5},
+    "an endless column": {"column": "c" * 10**5},
     "an unknown event": {"event": "Refund"},
     "an event that is no name": {"event": ["DiscreteLaplaceCounts"]},
 }

@@ -245,10 +245,7 @@ TWICE = {
     "fewer tables": ("forest, rounds", lambda c: [p.update(times=1) for p in event(c, "ComposedRelease")["parts"]]),
     "another total": ("forest", lambda c: c.update(noisy_total=5)),
     "no charge for a forest": ("forest", lambda c: (c["card"].update(events=[]), total(c))),
-    "a note of more trees": (
-        "forest, pure",
-        lambda c: event(c, "SplitDecisions").update(note="shapes of 99 column trees"),
-    ),
+    "more trees": ("forest, pure", lambda c: event(c, "SplitDecisions").update(times=99)),
     "more than was asked for": ("grid", lambda c: c["card"]["parameters"].update(epsilon="0.1")),
     "another unit than was asked for": ("grid", lambda c: c["card"]["parameters"].update(unit="add-remove")),
 }

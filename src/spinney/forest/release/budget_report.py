@@ -13,7 +13,6 @@ share is of the squared Gaussian means, which add up:
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -23,8 +22,8 @@ from spinney.privacy.composition import selection_mean
 from spinney.privacy.ledger import Charge, ComposedRelease, DiscreteLaplaceCounts, Event, Selection, SplitDecisions
 from spinney.privacy.parts import TREE_COST, GaussianTables, Part, Selections, TreeShapes
 
-_TABLES = ("classes", "one-way", "pairs", "cliques")
 _BOUNDS = "bounds"
+_OTHER = "other"  # what claims no stage
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +53,7 @@ def stages(events: Sequence[Event], unit: Unit) -> tuple[Stage, ...]:
                 _stage_of_part(part, share * cost / sum(costs)) for part, cost in zip(charge.parts, costs, strict=True)
             ]
         else:
-            found.append(_stage_of_charge(charge, share, unit))
+            found.append(_stage_of_charge(charge, share))
     return tuple(_bounds_together(found))
 
 
@@ -76,26 +75,24 @@ def _squared_mean(part: Part, unit: Unit) -> float:
 def _stage_of_part(part: Part, share: float) -> Stage:
     if isinstance(part, GaussianTables):
         noise_std = math.sqrt(part.variance)
-        return Stage(part.note, part.times, share, noise_std, f"discrete Gaussian, deviation {noise_std:,.1f}")
+        noise = f"discrete Gaussian, deviation {noise_std:,.1f}"
+        return Stage(part.stage or _OTHER, part.times, share, noise_std, noise)
     if isinstance(part, TreeShapes):
-        return Stage(part.note, part.times, share, None, _decisions(part.rate))
-    return Stage(part.note, part.times, share, None, _choices(part.epsilon))
+        return Stage(part.stage or _OTHER, part.times, share, None, _decisions(part.rate))
+    return Stage(part.stage or _OTHER, part.times, share, None, _choices(part.epsilon))
 
 
-def _stage_of_charge(charge: Charge, share: float, unit: Unit) -> Stage:
+def _stage_of_charge(charge: Charge, share: float) -> Stage:
     if isinstance(charge, SplitDecisions):
-        return Stage("trees", number_in(charge.note), share, None, _decisions(charge.rate))
+        return Stage(charge.stage or _OTHER, charge.times or 1, share, None, _decisions(charge.rate))
     if isinstance(charge, Selection):
-        times = number_in(charge.note)
-        return Stage("selection", times, share, None, _choices(charge.epsilon / times))
+        times = charge.times or 1
+        return Stage(charge.stage or _OTHER, times, share, None, _choices(charge.epsilon / times))
     if isinstance(charge, DiscreteLaplaceCounts):
-        name = charge.note.partition(":")[0]
         noise_std = _laplace_deviation(float(charge.epsilon / charge.sensitivity))
         noise = f"discrete Laplace, deviation {noise_std:,.1f}"
-        if name in _TABLES:
-            return Stage(name, charge.sensitivity // unit.factor, share, noise_std, noise)
-        return Stage(_BOUNDS if name.startswith(f"{_BOUNDS} of ") else name, 1, share, noise_std, noise)
-    return Stage(charge.note, 1, share, None, type(charge).__name__)
+        return Stage(charge.stage or _OTHER, charge.times or 1, share, noise_std, noise)
+    return Stage(_OTHER, 1, share, None, type(charge).__name__)
 
 
 def _decisions(rate: Fraction) -> str:
@@ -104,12 +101,6 @@ def _decisions(rate: Fraction) -> str:
 
 def _choices(epsilon: Fraction) -> str:
     return f"exponential mechanism, range {float(epsilon):.3g} each"
-
-
-def number_in(note: str) -> int:
-    """How many trees or choices a pure charge was for, which its note says; 1 where it does not."""
-    found = re.search(r"\d{1,9}", note)
-    return max(1, int(found.group())) if found else 1
 
 
 def _laplace_deviation(rate: float) -> float:

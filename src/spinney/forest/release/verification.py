@@ -6,12 +6,11 @@ import math
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from spinney.forest.release.budget_report import number_in
 from spinney.privacy.budget import Unit
 from spinney.privacy.events import Charge, ComposedRelease, DiscreteLaplaceCounts, Selection, SplitDecisions
 from spinney.privacy.parts import GaussianTables, Selections, TreeShapes
 from spinney.release.card import Card
-from spinney.release.contradictions import check, near, same, spent_whole
+from spinney.release.contradictions import bounds_of_a_column, check, near, same, spent_whole
 from spinney.schema.lattice import needs_tree, tree_lattice
 from spinney.schema.table import Schema
 from spinney.tree.calibration import decay_for, is_within
@@ -28,24 +27,20 @@ def verify_forest(release: ForestRelease) -> list[str]:
     """Every stage has the noise that the plan states, and no more tables were counted than were paid for."""
     card, plan, unit = release.card, release.card.plan, Unit.parse(release.card.unit)
     same(plan["unit"], card.unit, "the unit")
-    times: Counter[str] = Counter()
+    times: Counter[str | None] = Counter()  # None: what claims no stage, and pays for none
     has_charge = False
     for event in card.events:
         has_charge |= isinstance(event, Charge)
         if isinstance(event, ComposedRelease):
             for part in event.parts:
                 _part(part, plan)
-                times[part.note] += part.times
+                times[part.stage] += part.times
         elif isinstance(event, DiscreteLaplaceCounts):
-            stage = event.note.partition(":")[0]
-            if stage in _STAGES:
-                deviation = math.sqrt(2) * event.sensitivity / float(event.epsilon)
-                near(deviation, plan[f"{stage} noise"], f"the noise of {stage}", slack=_ROUNDED)
-            times[stage] += event.sensitivity // unit.factor
+            times[event.stage] += _tables(event, card, unit)
         elif isinstance(event, SplitDecisions):
             times["trees"] += _column_trees(event, card, unit)
         elif isinstance(event, Selection):
-            times["selection"] += number_in(event.note)
+            times[event.stage] += event.times or 0
     if plan["structure"] != "uniform":
         _all_paid_for(card, times)
     if any(f"{stage} noise" in plan for stage in _STAGES):  # beyond the classes of a target, if they were counted
@@ -63,13 +58,13 @@ def verify_forest(release: ForestRelease) -> list[str]:
 
 
 def _part(part: GaussianTables | TreeShapes | Selections, plan: Any) -> None:
-    if isinstance(part, GaussianTables) and part.note in _STAGES:
-        near(math.sqrt(part.variance), plan[f"{part.note} noise"], f"the noise of {part.note}", slack=_ROUNDED)
+    if isinstance(part, GaussianTables) and part.stage is not None:
+        near(math.sqrt(part.variance), plan[f"{part.stage} noise"], f"the noise of {part.stage}", slack=_ROUNDED)
     if isinstance(part, TreeShapes):
         near(float(1 / part.rate), plan["decision noise scale"], "the noise of decisions", slack=_ROUNDED)
 
 
-def _all_paid_for(card: Card, times: Counter[str]) -> None:
+def _all_paid_for(card: Card, times: Counter[str | None]) -> None:
     """Every stage of the plan, every column, every tree and every choice has a charge."""
     for stage in _STAGES:
         check(f"{stage} noise" not in card.plan or times[stage] > 0, f"no charge pays for {stage}, which the plan has")
@@ -82,10 +77,28 @@ def _all_paid_for(card: Card, times: Counter[str]) -> None:
     check(is_chosen, "fewer choices were paid for than tables were chosen")
 
 
+def _tables(event: DiscreteLaplaceCounts, card: Card, unit: Unit) -> int:
+    """How many tables a pure charge paid for: of a stage of the plan, of the target's classes or of bounds."""
+    stage, times = event.stage, event.times or 0
+    if stage is None:
+        return 0
+    same(event.sensitivity, times * unit.factor, f"the sensitivity of {times} tables of {stage}")
+    if stage in _STAGES:
+        deviation = math.sqrt(2) * event.sensitivity / float(event.epsilon)
+        near(deviation, card.plan[f"{stage} noise"], f"the noise of {stage}", slack=_ROUNDED)
+    elif stage == "classes":
+        check(event.column in (None, card.parameters.get("target")), "classes were counted of another than the target")
+    else:
+        bounds_of_a_column(event, card)
+    return times
+
+
 def _column_trees(event: SplitDecisions, card: Card, unit: Unit) -> int:
-    """The trees of a pure forest share one charge; how many they are stands in its note."""
-    n_trees = number_in(event.note)
-    check(1 <= n_trees <= len(card.schema), f"{event.note!r} is not a number of the schema's columns")
+    """The trees of a pure forest share one charge, which says how many they are."""
+    n_trees = event.times or 0
+    check(event.stage == "trees", "the decisions of a forest are not said to be those of its column trees")
+    check(1 <= n_trees <= len(card.schema), f"{n_trees} trees were paid for, of {len(card.schema)} columns")
+    check(event.decay in (None, decay_for(event.rate)), "the decay of the decisions is not the one for their rate")
     near(float(1 / event.rate), card.plan["decision noise scale"], "the noise of decisions", slack=_ROUNDED)
     each = event.epsilon / n_trees
     is_true = is_within(event.rate, decay_for(event.rate), event.levels, unit, each)

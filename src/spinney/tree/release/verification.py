@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from spinney.privacy.budget import Unit, parse_fraction
 from spinney.privacy.events import Charge, DiscreteLaplaceCounts, LeafMoments, SplitDecisions
 from spinney.release.card import Card
-from spinney.release.contradictions import ContradictionError, check, near, same, spent_whole
+from spinney.release.contradictions import ContradictionError, bounds_of_a_column, check, near, same, spent_whole
 from spinney.shown import brief
 from spinney.tree.bins import NoisyMoments
 from spinney.tree.calibration import is_within
@@ -28,10 +29,13 @@ def verify_tree(card: Card, depths: NDArray[np.int64], moments: NoisyMoments | N
     for charge in charges:
         if isinstance(charge, (DiscreteLaplaceCounts, LeafMoments)):
             same(charge.sensitivity, unit.factor, f"the sensitivity of {charge.note!r}")
+    _bounds(card, charges[:-1])
     counts = charges[-1] if charges else None
     kind = DiscreteLaplaceCounts if moments is None else LeafMoments
     if not isinstance(counts, kind) or sum(isinstance(charge, LeafMoments) for charge in charges) > 1:
         raise ContradictionError("no charge pays for what was released")
+    check(counts.stage in (None, "leaves"), f"the last charge is for {counts.stage}, and leaves were released")
+    check(isinstance(counts, LeafMoments) or counts.times in (None, 1), "leaves of more trees than one are charged for")
     rate = counts.epsilon / counts.sensitivity
     same(plan["unit"], card.unit, "the unit")
     same(parse_fraction(plan["count_epsilon"], "count_epsilon"), counts.epsilon, "the epsilon of leaf counts")
@@ -40,8 +44,16 @@ def verify_tree(card: Card, depths: NDArray[np.int64], moments: NoisyMoments | N
     if moments is not None:
         same(moments.rate * moments.quantum, rate, "the rate of the noise on leaves")
         check(_is_likely(moments, rate, card.n_rows), "the counts of all leaves do not add up to about n_rows")
-    checks = [f"{counts.note}: noise of scale {scale:.6g} on the card, in the plan and in the leaves"]
+    what = "leaf counts" if moments is None else "leaf counts and means"
+    checks = [f"{what}: noise of scale {scale:.6g} on the card, in the plan and in the leaves"]
     return checks + _decisions(card, unit, depths)
+
+
+def _bounds(card: Card, charges: Sequence[Charge]) -> None:
+    """Counts that were paid for before the leaves are those of magnitudes, of columns that the schema has."""
+    counts = [charge for charge in charges if isinstance(charge, DiscreteLaplaceCounts) and charge.stage is not None]
+    for charge in counts:
+        bounds_of_a_column(charge, card)
 
 
 def _is_likely(moments: NoisyMoments, rate: Fraction, n_rows: int | None) -> bool:
@@ -66,17 +78,21 @@ def _decisions(card: Card, unit: Unit, depths: NDArray[np.int64]) -> list[str]:
     if not found:
         return []
     (event,) = found
+    check(event.stage in (None, "splits"), f"the decisions are those of {event.stage}, and one tree was released")
+    check(event.times in (None, 1), "decisions of more trees than one are charged for")
     same(event.rule, plan["rule"], "the rule")
     same(event.levels, highest - lowest, "the number of levels")
     same(parse_fraction(plan["decision_epsilon"], "decision_epsilon"), event.epsilon, "the epsilon of decisions")
     scale = float(1 / event.rate)
     near(scale, plan["decision_noise_scale"], "the scale of the noise on decisions", slack=1e-9 * scale)
     if event.rule == "paper":
+        same(event.decay, None, "the decay")
         is_true = event.rate * unit.factor * event.levels <= event.epsilon
     else:
+        check(event.decay in (None, plan["decay"]), "the decay of the decisions is not that of the plan")
         is_true = is_within(event.rate, _level(plan, "decay", least=1), event.levels, unit, event.epsilon)
     check(is_true, f"the decisions of {event.note!r} cost more than the epsilon stated for them")
-    return [f"{event.note}: {event.levels} levels of noise of scale {scale:.6g} cost no more than stated"]
+    return [f"split decisions: {event.levels} levels of noise of scale {scale:.6g} cost no more than stated"]
 
 
 def _level(plan: Any, name: str, *, least: int = 0) -> int:

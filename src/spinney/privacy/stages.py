@@ -1,0 +1,23 @@
+"""The stages of a release: the closed set of names that say what a charge or a part of one was for.
+
+    bounds      the bounds of one column
+    classes     how many rows have each value of a forest's target
+    trees       the shapes of a forest's column trees
+    one-way     counts of every leaf and category, column by column
+    selection   which columns to look at together
+    pairs       every column with the target
+    cliques     the columns that were chosen, together
+    splits      which nodes of one joint tree split
+    leaves      what is released of the leaves of a joint tree or a grid
+
+An event names its stage in a field, and so do the parts of a composed release. None claims no stage: a charge of one's
+own, or an event of an old file whose note is not one that a fit wrote. Whoever asks for a stage does not get it then.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, get_args
+
+StageName = Literal["bounds", "classes", "trees", "one-way", "selection", "pairs", "cliques", "splits", "leaves"]
+
+STAGES: tuple[StageName, ...] = get_args(StageName)
