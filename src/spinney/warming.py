@@ -139,11 +139,12 @@ def _kinds_of_array(points: Any) -> list[Any]:
 def _tree(table: tuple[Any, Schema], folder: Path) -> None:
     n_columns = len(table[1])
     for options in ({"epsilon": "1/50"}, {"epsilon": 1, "unit": "add-remove"}, {"epsilon": _EPSILON}):
-        KDTreeSynthesizer(**options).fit(*table).save(folder / "tree.spinney", overwrite=True)
+        model = KDTreeSynthesizer(**options).fit(*table)
+        for placement in ("uniform", "centre"):
+            model.sample(10, placement=placement, frame="pyarrow")
+        model.save(folder / "tree.spinney", overwrite=True)
         release = load(folder / "tree.spinney")
         release.sample(100, frame="pyarrow")
-        for placement in ("uniform", "centre"):
-            release.sample(10, placement=placement, frame="pyarrow")
         if isinstance(release, MomentsRelease):
             release.range_counts([[0.2] * n_columns], [[0.4] * n_columns])
 
@@ -181,10 +182,10 @@ def _bounds(table: tuple[Any, Schema]) -> None:
 def _forest(table: tuple[Any, Schema], folder: Path) -> None:
     target = list(table[1])[-1]
     for options in ({}, {"target": target}, {"quality": "high"}, {"delta": 0}):
-        ForestSynthesizer(1, **options).fit(*table).save(folder / "forest.spinney", overwrite=True)
-        release = load(folder / "forest.spinney")
-        release.sample(_N_DRAWN, frame="pyarrow")
-        release.sample(10, where={target: True}, frame="pyarrow")
+        model = ForestSynthesizer(1, **options).fit(*table)
+        model.sample(10, where={target: True}, frame="pyarrow")
+        model.save(folder / "forest.spinney", overwrite=True)
+        load(folder / "forest.spinney").sample(_N_DRAWN, frame="pyarrow")
 
 
 def _files(table: tuple[Any, Schema], folder: Path) -> None:

@@ -80,7 +80,7 @@ class GeneratorRelease(Release):
         self.target = target
         self.noisy_total = noisy_total
 
-    def _draw(self, n_rows: int, rng: np.random.Generator, **options: Any) -> Floats:  # noqa: ARG002 - none to choose
+    def _draw(self, n_rows: int, rng: np.random.Generator) -> Floats:
         place = list(self.schema).index(self.target)
         values = np.empty((len(self.schema), n_rows))
         for start in range(0, n_rows, _BLOCK):

@@ -7,9 +7,9 @@ rows and go into a file in the same way; a kind says what a draw is and which me
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,15 +21,13 @@ from spinney.release.card import Card
 from spinney.release.contradictions import check
 from spinney.release.entries import MOST_ROWS
 from spinney.release.frames import check_frame_kind, to_frame
+from spinney.release.like import read_like
+from spinney.release.options import explains_options
 from spinney.schema.table import Schema
-from spinney.suggest import did_you_mean
 
 Members = dict[str, bytes]
+Seed: TypeAlias = "int | np.random.Generator | None"
 
-# What other libraries call the options of `sample`.
-_ELSEWHERE = {"n": "n_rows", "size": "n_rows", "count": "n_rows", "random_state": "seed", "conditions": "where"}
-_ELSEWHERE |= {"output_format": "frame", "as_frame": "frame"}
-_OF_FORESTS = "; conditions are for forests: fit with sp.ForestSynthesizer, or filter the rows"
 # Rows are drawn in memory: more than this fit into few machines, and a card may say any number.
 _MOST_UNASKED = 2**31
 
@@ -39,8 +37,6 @@ class Release(ABC):
 
     kind: ClassVar[str]  # what a file is marked with
     member_names: ClassVar[tuple[str, ...]]  # what it holds besides the card
-    options: ClassVar[tuple[str, ...]] = ()  # what `sample` takes besides n_rows, seed and frame
-    point_options: ClassVar[tuple[str, ...] | None] = None  # of `weighted_points`, besides frame, where it has such
 
     def __init__(self, card: Card) -> None:
         self.card = card
@@ -53,54 +49,91 @@ class Release(ABC):
         """What was public about the table, bounds included."""
         return self.card.schema
 
+    @explains_options
     @waiting("drawing rows")
     def sample(
-        self,
-        n_rows: int | None = None,
-        *,
-        seed: int | np.random.Generator | None = None,
-        frame: str | None = None,
-        **options: Any,
+        self, n_rows: int | None = None, *, seed: Seed = None, frame: str | None = None, like: Any = None
     ) -> Any:
-        """Synthetic rows, in the kind of table that was fitted.
+        """Synthetic rows, in the kind of table that was fitted. Costs no epsilon, however often.
+
+        Releases of forests also take `where` and `balance`, those of trees and grids `placement`.
 
         Args:
-            n_rows: how many; by default as many as the private table had where that is public, else a noisy total.
-                `num_rows` means the same.
+            n_rows: how many rows; by default as many as the private table had where that is public, else a noisy total.
             seed: repeats the same rows; the noise of the release is not affected.
-            frame: "pandas", "polars", "pyarrow" or "numpy"; by default the kind that was fitted.
-            options: what this kind of release lets one choose: of bins, where rows lie in them (placement="tilted").
-        """
-        n_rows = one_number_of_rows(n_rows, options)
-        self._refuse_unknown("sample", options, ("n_rows", "seed", "frame", *self.options))
-        draw = self._drawing(**options)
-        kind = check_frame_kind(frame or self.card.frame)
-        if n_rows is None:
-            n_rows = self._default_rows()
-        n_rows, rng = checked_number_of_rows(n_rows), checked_seed(seed)
-        if n_rows == 0:
-            return to_frame(np.empty((len(self.schema), 0)), self.schema, kind)
-        self._require_contents()
-        return to_frame(self._draw(n_rows, rng, **draw), self._drawn_schema(**draw), kind)
+            frame: "pandas", "polars", "pyarrow" or "numpy"; by default the kind of `like`, else the kind that was
+                fitted.
+            like: a pandas, polars or pyarrow table or a numpy array, or its `dtypes` or `schema`: the rows come back in
+                the same kind of table, with the same column types. Only types are looked at, never values.
 
-    def weighted_points(self, *, frame: str | None = None, **options: Any) -> tuple[Any, NDArray[np.float64]]:
+        Raises:
+            ParameterError: an option is unknown or out of range, or a type in `like` cannot hold what the schema
+                allows.
+        """
+        return self._sample(self._draw, n_rows, seed=seed, frame=frame, like=like)
+
+    @explains_options
+    def weighted_points(self, *, frame: str | None = None) -> tuple[Any, NDArray[np.float64]]:
         """The released distribution as points and weights, where it has such a form.
 
-        Bins give the paper's output Q, their centres with weights that add up to 1; with `placement="tilted"` points
-        lean toward the denser neighbour. Released points come with the weights that were released.
+        Released points come with the weights that were released. Releases of trees and grids also take `placement`.
+
+        Args:
+            frame: "pandas", "polars", "pyarrow" or "numpy"; by default the kind that was fitted.
+
+        Raises:
+            ParameterError: an option is unknown, or this kind of release has no points.
         """
-        kind = check_frame_kind(frame or self.card.frame)
-        if self.point_options is None:
-            raise ParameterError(f"a release of {self.card.contents} has no weighted points; use sample() instead")
-        self._refuse_unknown("weighted_points", options, ("frame", *self.point_options))
-        positions, weights = self._weighted_points(**options)
-        return to_frame(positions, self.schema, kind), weights
+        check_frame_kind(frame or self.card.frame)
+        raise ParameterError(f"a release of {self._contents()} has no weighted points; use sample() instead")
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the release to one file, whole or not at all."""
+        """Write the release to one file, whole or not at all.
+
+        Args:
+            path: the file; `sp.load` reads it.
+            overwrite: whether a file that is already there may be replaced.
+
+        Raises:
+            FileError: the file exists, or cannot be written.
+        """
         from spinney.release.storage import save
 
         save(self, path, overwrite=overwrite)
+
+    # ------------------------------------------------------------------------------------------------- drawing
+
+    def _sample(
+        self,
+        draw: Callable[[int, np.random.Generator], NDArray[np.float64]],
+        n_rows: int | None,
+        *,
+        seed: Seed,
+        frame: str | None,
+        like: Any,
+        schema: Schema | None = None,
+    ) -> Any:
+        """Rows whose positions `draw` gives, which count from the low bounds of `schema`, by default the release's."""
+        types = None if like is None else read_like(like, self.schema, frame=frame)
+        kind = "pyarrow" if types is not None else check_frame_kind(frame or self.card.frame)
+        if n_rows is None:
+            n_rows = self._default_rows()
+        n_rows, rng = checked_number_of_rows(n_rows), checked_seed(seed)
+        if types is not None:
+            types.check(n_rows)
+        if n_rows == 0:
+            rows = to_frame(np.empty((len(self.schema), 0)), self.schema, kind)
+        else:
+            self._require_contents()
+            rows = to_frame(draw(n_rows, rng), schema or self.schema, kind)
+        return rows if types is None else types.convert(rows)
+
+    def _points_frame(
+        self, points: tuple[NDArray[np.float64], NDArray[np.float64]], frame: str | None
+    ) -> tuple[Any, NDArray[np.float64]]:
+        """Positions (n_columns, n_points) as a table, and weights (n_points,)."""
+        positions, weights = points
+        return to_frame(positions, self.schema, check_frame_kind(frame or self.card.frame)), weights
 
     def _default_rows(self) -> int:
         """As many rows as the private table had where that is public, else a noisy total; not without end."""
@@ -116,31 +149,15 @@ class Release(ABC):
         """More rows than this are drawn only where they are asked for."""
         return _MOST_UNASKED
 
+    def _contents(self) -> str:
+        """What was released, in words."""
+        return self.card.contents
+
     # ------------------------------------------------------------------------------- what a kind says of itself
 
-    def _refuse_unknown(self, verb: str, given: Mapping[str, Any], known: Sequence[str]) -> None:
-        """Raise where an option is not one of those that this kind of release has, and say which these are."""
-        for name in given:
-            if name not in known:
-                hint = _OF_FORESTS if name in ("where", "balance") else did_you_mean(name, known)
-                if _ELSEWHERE.get(name) in known:
-                    hint = f"; did you mean {_ELSEWHERE[name]!r}?"
-                raise ParameterError(
-                    f"{verb}() has no option {name!r} for a release of {self.card.contents}; "
-                    f"its options are {', '.join(known)}{hint}"
-                )
-
-    def _drawing(self) -> dict[str, Any]:
-        """The options of a draw, checked; none by default."""
-        return {}
-
     @abstractmethod
-    def _draw(self, n_rows: int, rng: np.random.Generator, **options: Any) -> NDArray[np.float64]:
+    def _draw(self, n_rows: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """Positions of `n_rows` rows along the columns (n_columns, n_rows), as `to_frame` takes them."""
-
-    def _drawn_schema(self, **options: Any) -> Schema:  # noqa: ARG002
-        """The columns from whose low bounds the positions of a draw count: the release's own, unless they were cut."""
-        return self.schema
 
     @abstractmethod
     def _noisy_total(self) -> int:
@@ -149,10 +166,6 @@ class Release(ABC):
     @abstractmethod
     def _require_contents(self) -> None:
         """Raise if there is nothing to draw from."""
-
-    def _weighted_points(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Positions (n_columns, n_points) and weights (n_points,), where `point_options` says that there are such."""
-        raise NotImplementedError
 
     def verify_contents(self) -> list[str]:
         """What was compared with the charges on the card, in words; ContradictionError where two numbers differ."""
@@ -166,15 +179,16 @@ class Release(ABC):
     @classmethod
     @abstractmethod
     def from_members(cls, card: Card, described: Mapping[str, Any], members: Members) -> Self:
-        """Read what `to_members` gave; KeyError, TypeError or ValueError where it is not that."""
+        """Read what `to_members` gave.
 
+        Args:
+            card: the card of the release.
+            described: the JSON entries of the file.
+            members: its other members, by name.
 
-def one_number_of_rows(n_rows: Any, options: dict[str, Any]) -> Any:
-    """The number of rows, which may also be given as `num_rows`; takes that out of the options."""
-    other = options.pop("num_rows", None)
-    if n_rows is not None and other is not None:
-        raise ParameterError("n_rows and num_rows are both given, and mean the same; give n_rows")
-    return other if n_rows is None else n_rows
+        Raises:
+            KeyError, TypeError, ValueError: the file does not hold a release of this kind.
+        """
 
 
 def checked_number_of_rows(n_rows: Any) -> int:

@@ -18,6 +18,7 @@ from spinney.release.arrow import FLOAT, from_arrow, numbers, to_arrow
 from spinney.release.card import Card
 from spinney.release.frames import positions_of
 from spinney.release.model import Members, Release
+from spinney.release.options import explains_options
 
 Floats = NDArray[np.float64]
 
@@ -27,20 +28,25 @@ class PointsRelease(Release):
 
     kind = "points"
     member_names = ("points.arrow",)
-    point_options = ()
 
     def __init__(self, points: Floats, weights: Floats, card: Card) -> None:
         super().__init__(card)
         self.points = points  # (n_points, n_columns), inside the schema's bounds
         self.weights = weights  # (n_points,)
 
-    def _draw(self, n_rows: int, rng: np.random.Generator, **options: Any) -> Floats:  # noqa: ARG002 - none to choose
+    @explains_options
+    def weighted_points(self, *, frame: str | None = None) -> tuple[Any, Floats]:
+        """The released points with their weights, which may be negative and need not add up to 1.
+
+        Args:
+            frame: "pandas", "polars", "pyarrow" or "numpy"; by default the kind that was fitted.
+        """
+        return self._points_frame((positions_of(self.points.T, self.schema), self.weights.copy()), frame)
+
+    def _draw(self, n_rows: int, rng: np.random.Generator) -> Floats:
         positive = np.maximum(self.weights, 0.0)
         chosen = rng.choice(len(positive), size=n_rows, p=positive / positive.sum())
         return positions_of(self.points[chosen].T, self.schema)
-
-    def _weighted_points(self) -> tuple[Floats, Floats]:
-        return positions_of(self.points.T, self.schema), self.weights.copy()
 
     def _noisy_total(self) -> int:
         return len(self.points)

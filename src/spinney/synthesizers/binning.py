@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import ClassVar
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from spinney.errors import ParameterError
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger
-from spinney.release.model import Release
+from spinney.release.model import Seed
+from spinney.release.options import explains_options
 from spinney.schema.lattice import Lattice
 from spinney.schema.table import Schema
 from spinney.synthesizers.base import PublicFacts, Synthesizer
@@ -29,6 +33,49 @@ class PartitionSynthesizer(Synthesizer):
     _in_column_units: ClassVar[tuple[str, ...]] = ()  # parameters that are lengths
 
     plan_: SplitPlan
+    release_: BinnedRelease | MomentsRelease
+
+    @explains_options
+    def sample(
+        self,
+        n_rows: int | None = None,
+        *,
+        seed: Seed = None,
+        frame: str | None = None,
+        like: Any = None,
+        placement: str | None = None,
+    ) -> Any:
+        """Synthetic rows, in the kind of table that was fitted. Costs no epsilon, however often.
+
+        Args:
+            n_rows: how many rows; by default as many as the private table had where that is public, else a noisy total.
+            seed: repeats the same rows; the noise of the release is not affected.
+            frame: "pandas", "polars", "pyarrow" or "numpy"; by default the kind of `like`, else the kind that was
+                fitted.
+            like: a table, or its `dtypes` or `schema`, whose column types the rows get; see `Release.sample`.
+            placement: where rows lie in their leaf or bin: "uniform" or "centre", "fitted" to the moments of a leaf,
+                "tilted" in a bin; by default as it was fitted.
+
+        Raises:
+            ParameterError: an option is unknown or out of range, or a type in `like` cannot hold what the schema
+                allows.
+        """
+        self._fitted()
+        return self.release_.sample(n_rows, seed=seed, frame=frame, like=like, placement=placement)
+
+    @explains_options
+    def weighted_points(
+        self, *, frame: str | None = None, placement: str | None = None
+    ) -> tuple[Any, NDArray[np.float64]]:
+        """The release as points with weights that add up to 1, the paper's output.
+
+        Args:
+            frame: "pandas", "polars", "pyarrow" or "numpy"; by default the kind that was fitted.
+            placement: where the point of a leaf or bin lies; by default "fitted" to the means of a leaf, and at the
+                "centre" of a bin.
+        """
+        self._fitted()
+        return self.release_.weighted_points(frame=frame, placement=placement)
 
     @abstractmethod
     def _design(self, facts: PublicFacts) -> tuple[Lattice, SplitPlan]:
@@ -53,10 +100,12 @@ class PartitionSynthesizer(Synthesizer):
         else:
             check_size(plan)
 
-    def _release(self, table: Source, facts: PublicFacts, ledger: Ledger, entropy: Entropy) -> Release:
+    def _release(
+        self, table: Source, facts: PublicFacts, ledger: Ledger, entropy: Entropy
+    ) -> BinnedRelease | MomentsRelease:
         lattice, plan = self._design(facts)
         counts = table.count_cells(lattice)
-        release: Release
+        release: BinnedRelease | MomentsRelease
         if plan.has_moments:
             moments = release_moments(counts, plan=plan, ledger=ledger, entropy=entropy)
             card = self._card(table, ledger, plan=plan.to_dict(), released={"leaves": len(moments)})

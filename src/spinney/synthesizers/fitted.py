@@ -17,7 +17,8 @@ import spinney
 from spinney.errors import NotFittedError, SchemaError
 from spinney.privacy.ledger import Ledger
 from spinney.release.card import Card
-from spinney.release.model import Release
+from spinney.release.model import Release, Seed
+from spinney.release.options import explains_options
 from spinney.schema.table import Schema
 from spinney.synthesizers.parameters import Parameters
 from spinney.tables.frames import Table
@@ -40,19 +41,45 @@ class FrontDoor(Parameters):
         """The schema with all bounds filled in."""
         return self._fitted().card.schema
 
+    @explains_options
     def sample(
-        self, n_rows: int | None = None, *, seed: int | np.random.Generator | None = None, **options: Any
+        self, n_rows: int | None = None, *, seed: Seed = None, frame: str | None = None, like: Any = None
     ) -> Any:
-        """Synthetic rows in the kind of table that was fitted. See `Release.sample`."""
-        return self._fitted().sample(n_rows, seed=seed, **options)
+        """Synthetic rows, in the kind of table that was fitted. Costs no epsilon, however often.
 
-    def weighted_points(self, **options: Any) -> tuple[Any, NDArray[np.float64]]:
-        """The release as points and weights, the paper's output. See `Release.weighted_points`."""
-        return self._fitted().weighted_points(**options)
+        Args:
+            n_rows: how many rows; by default as many as the private table had where that is public, else a noisy total.
+            seed: repeats the same rows; the noise of the release is not affected.
+            frame: "pandas", "polars", "pyarrow" or "numpy"; by default the kind of `like`, else the kind that was
+                fitted.
+            like: a table, or its `dtypes` or `schema`, whose column types the rows get; see `Release.sample`.
+        """
+        return self._fitted().sample(n_rows, seed=seed, frame=frame, like=like)
+
+    @explains_options
+    def weighted_points(self, *, frame: str | None = None) -> tuple[Any, NDArray[np.float64]]:
+        """The release as points and weights, where it has such a form.
+
+        Args:
+            frame: "pandas", "polars", "pyarrow" or "numpy"; by default the kind that was fitted.
+        """
+        return self._fitted().weighted_points(frame=frame)
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the release to one file, whole or not at all."""
+        """Write the release to one file, whole or not at all.
+
+        Args:
+            path: the file; `sp.load` reads it.
+            overwrite: whether a file that is already there may be replaced.
+
+        Raises:
+            FileError: the file exists, or cannot be written.
+        """
         self._fitted().save(path, overwrite=overwrite)
+
+    def _contents(self) -> str:
+        """What was released, in words."""
+        return self._fitted().card.contents
 
     def _fitted(self) -> Release:
         try:

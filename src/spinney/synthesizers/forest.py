@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Literal
@@ -18,6 +19,8 @@ from spinney.forest.release.model import ForestRelease, released
 from spinney.forest.release.rules import possible_pairs, told_apart
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger
+from spinney.release.model import Seed
+from spinney.release.options import explains_options
 from spinney.schema.table import Schema
 from spinney.suggest import did_you_mean
 from spinney.synthesizers.base import PublicFacts, Synthesizer
@@ -81,6 +84,37 @@ class ForestSynthesizer(Synthesizer):
         self.unit = unit
         self.bounds_share = bounds_share
         self.assumed_rows = assumed_rows
+
+    @explains_options
+    def sample(
+        self,
+        n_rows: int | None = None,
+        *,
+        seed: Seed = None,
+        frame: str | None = None,
+        like: Any = None,
+        where: Mapping[str, Any] | None = None,
+        balance: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Synthetic rows, in the kind of table that was fitted. Costs no epsilon, however often.
+
+        Args:
+            n_rows: how many rows; by default as many as the private table had where that is public, else a noisy total.
+            seed: repeats the same rows; the noise of the release is not affected.
+            frame: "pandas", "polars", "pyarrow" or "numpy"; by default the kind of `like`, else the kind that was
+                fitted.
+            like: a table, or its `dtypes` or `schema`, whose column types the rows get; see `Release.sample`.
+            where: conditions that every row meets, by column: a value, a range `(low, high)` with both ends, a list of
+                values, or None for null.
+            balance: shares of the values of a category or a boolean, by column: a mapping from values to shares that
+                add up to 1, or for two values the share of the second.
+
+        Raises:
+            ParameterError: an option is unknown or out of range, no row can meet the conditions, or a type in `like`
+                cannot hold what the schema allows.
+        """
+        self._fitted()
+        return self.release_.sample(n_rows, seed=seed, frame=frame, like=like, where=where, balance=balance)
 
     def explain(self) -> Explanation:
         """What was looked at together and why, the columns' bins, and the shares of the budget."""

@@ -433,7 +433,10 @@ def test_balance_and_condition_together(forest):
         ({"where": {"colour": "red"}}, "where: 'colour' is not a column"),
         ({"balance": {"colour": 0.5}}, "balance: 'colour' is not a column"),
         ({"where": {"flag": True}, "balance": {"flag": 0.5}}, "'flag' is in where and in balance"),
-        ({"placement": "centre"}, r"sample\(\) has no option 'placement' .* are n_rows, seed, frame, where, balance"),
+        (
+            {"placement": "centre"},
+            r"sample\(\) has no option 'placement' .* are .*, like, where, balance",
+        ),
         ({"wher": {"kind": "a"}}, "has no option 'wher' .*; did you mean 'where'"),
         ({"where": {"Kind": "a"}}, "where: 'Kind' is not a column that the model knows; did you mean 'kind'"),
         ({"balance": {"flags": 0.5}}, "balance: 'flags' is not a column .*; did you mean 'flag'"),

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -23,11 +24,12 @@ from spinney.forest.release.rules import feasible, resample_above
 from spinney.forest.release.verification import verify_forest
 from spinney.graph.draw import draw_states
 from spinney.graph.model import GraphModel
-from spinney.progress import progress
+from spinney.progress import progress, waiting
 from spinney.release.arrow import FLOAT, from_arrow, lists, numbers, to_arrow
 from spinney.release.card import Card
 from spinney.release.entries import MOST_ROWS
-from spinney.release.model import Members, Release
+from spinney.release.model import Members, Release, Seed
+from spinney.release.options import explains_options
 from spinney.schema.rules import AtMost, in_order
 from spinney.schema.table import Schema
 from spinney.suggest import did_you_mean
@@ -60,7 +62,6 @@ class ForestRelease(Release):
 
     kind = "forest"
     member_names = ("leaves.arrow", "model.arrow")
-    options = ("where", "balance")
 
     def __init__(
         self,
@@ -79,9 +80,41 @@ class ForestRelease(Release):
 
     # ------------------------------------------------------------------------------------------------- drawing
 
-    def _drawing(
-        self, *, where: Mapping[str, Any] | None = None, balance: Mapping[str, Any] | None = None
-    ) -> dict[str, Any]:
+    @explains_options
+    @waiting("drawing rows")
+    def sample(
+        self,
+        n_rows: int | None = None,
+        *,
+        seed: Seed = None,
+        frame: str | None = None,
+        like: Any = None,
+        where: Mapping[str, Any] | None = None,
+        balance: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """Synthetic rows, in the kind of table that was fitted. Costs no epsilon, however often.
+
+        Args:
+            n_rows: how many rows; by default as many as the private table had where that is public, else a noisy total.
+            seed: repeats the same rows; the noise of the release is not affected.
+            frame: "pandas", "polars", "pyarrow" or "numpy"; by default the kind of `like`, else the kind that was
+                fitted.
+            like: a table, or its `dtypes` or `schema`, whose column types the rows get; see `Release.sample`.
+            where: conditions that every row meets, by column: a value, a range `(low, high)` with both ends, a list of
+                values, or None for null.
+            balance: shares of the values of a category or a boolean, by column: a mapping from values to shares that
+                add up to 1, or for two values the share of the second.
+
+        Raises:
+            ParameterError: an option is unknown or out of range, no row can meet the conditions, or a type in `like`
+                cannot hold what the schema allows.
+        """
+        prepared = self._conditioned(where, balance)
+        draw = partial(self._draw, prepared=prepared)
+        return self._sample(draw, n_rows, seed=seed, frame=frame, like=like, schema=Schema(prepared.schema))
+
+    def _conditioned(self, where: Mapping[str, Any] | None, balance: Mapping[str, Any] | None) -> Prepared:
+        """Columns and model under the conditions of a draw, which are checked."""
         for argument, given in (("where", where), ("balance", balance)):
             if given is not None and not isinstance(given, Mapping):
                 raise ParameterError(f"{argument} is not a mapping from columns to what is wanted of them")
@@ -92,7 +125,7 @@ class ForestRelease(Release):
         for name in balance or ():
             if name in (where or ()):
                 raise ParameterError(f"column {name!r} is in where and in balance; take it out of one")
-        return {"prepared": self._prepared(dict(where or {}), dict(balance or {}))}
+        return self._prepared(dict(where or {}), dict(balance or {}))
 
     def _prepared(self, where: dict[str, Any], balance: dict[str, Any]) -> Prepared:
         """Columns and model under all rules and conditions."""
@@ -139,8 +172,8 @@ class ForestRelease(Release):
 
         return explain(self)
 
-    def _draw(self, n_rows: int, rng: np.random.Generator, **options: Any) -> Floats:
-        schema, columns, model = options["prepared"]
+    def _draw(self, n_rows: int, rng: np.random.Generator, *, prepared: Prepared | None = None) -> Floats:
+        schema, columns, model = prepared or self._prepared({}, {})
         drawn = draw_states(model, n_rows, rng)
         states = {name: drawn[place] for place, name in enumerate(columns)}
         places = {
@@ -150,9 +183,6 @@ class ForestRelease(Release):
         resample_above(places, states, self.schema.rules, schema, columns, rng)
         nothing = np.zeros(n_rows)
         return np.stack([places.get(name, nothing) for name in self.schema])
-
-    def _drawn_schema(self, **options: Any) -> Schema:
-        return Schema(options["prepared"].schema)
 
     def _noisy_total(self) -> int:
         return self.noisy_total

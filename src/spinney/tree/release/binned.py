@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -10,13 +11,16 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from spinney.errors import ParameterError
+from spinney.progress import waiting
 from spinney.release.arrow import LARGEST_COUNT, WHOLE, from_arrow, numbers, to_arrow
 from spinney.release.card import Card
-from spinney.release.model import Members, Release
+from spinney.release.frames import check_frame_kind
+from spinney.release.model import Members, Release, Seed
+from spinney.release.options import explains_options
 from spinney.schema.lattice import Lattice
 from spinney.tree.bins import NoisyBins
 from spinney.tree.release.axes import axes_from_list, axes_to_list, check_nodes
-from spinney.tree.release.placement import RowSampler, check_placement, mean_points
+from spinney.tree.release.placement import Placement, RowSampler, check_placement, mean_points
 from spinney.tree.release.verification import verify_tree
 
 
@@ -25,8 +29,6 @@ class BinnedRelease(Release):
 
     kind = "bins"
     member_names = ("bins.arrow",)
-    options = ("placement",)
-    point_options = ("placement",)
 
     def __init__(self, bins: NoisyBins, card: Card, *, placement: str = "tilted") -> None:
         super().__init__(card)
@@ -34,20 +36,54 @@ class BinnedRelease(Release):
         self.placement = check_placement(placement)
         self._samplers: dict[str, RowSampler] = {}
 
-    def _drawing(self, *, placement: str | None = None) -> dict[str, Any]:
-        return {"placement": self.placement if placement is None else check_placement(placement)}
+    @explains_options
+    @waiting("drawing rows")
+    def sample(
+        self,
+        n_rows: int | None = None,
+        *,
+        seed: Seed = None,
+        frame: str | None = None,
+        like: Any = None,
+        placement: str | None = None,
+    ) -> Any:
+        """Synthetic rows, in the kind of table that was fitted. Costs no epsilon, however often.
 
-    def _draw(self, n_rows: int, rng: np.random.Generator, **options: Any) -> NDArray[np.float64]:
-        where = options["placement"]
+        Args:
+            n_rows: how many rows; by default as many as the private table had where that is public, else a noisy total.
+            seed: repeats the same rows; the noise of the release is not affected.
+            frame: "pandas", "polars", "pyarrow" or "numpy"; by default the kind of `like`, else the kind that was
+                fitted.
+            like: a table, or its `dtypes` or `schema`, whose column types the rows get; see `Release.sample`.
+            placement: where rows lie in their bin: "tilted", "uniform" or "centre"; by default as it was fitted.
+        """
+        where = self.placement if placement is None else check_placement(placement)
+        return self._sample(partial(self._draw, placement=where), n_rows, seed=seed, frame=frame, like=like)
+
+    @explains_options
+    def weighted_points(
+        self, *, frame: str | None = None, placement: str | None = None
+    ) -> tuple[Any, NDArray[np.float64]]:
+        """The paper's output Q: the centres of bins, with weights that add up to 1.
+
+        Args:
+            frame: "pandas", "polars", "pyarrow" or "numpy"; by default the kind that was fitted.
+            placement: where the point of a bin lies: at its "centre", which is the default, or with "tilted" nearer to
+                the denser neighbour.
+        """
+        check_frame_kind(frame or self.card.frame)
+        where = check_placement("centre" if placement is None else placement)
+        self._require_contents()
+        weights = self.bins.noisy_counts / self.bins.noisy_counts.sum()
+        return self._points_frame((np.ascontiguousarray(mean_points(self.bins, where).T), weights), frame)
+
+    def _draw(
+        self, n_rows: int, rng: np.random.Generator, *, placement: Placement | None = None
+    ) -> NDArray[np.float64]:
+        where = placement or self.placement
         if where not in self._samplers:
             self._samplers[where] = RowSampler(self.bins, where)
         return self._samplers[where].draw(n_rows, rng)
-
-    def _weighted_points(self, *, placement: str = "centre") -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        where = check_placement(placement)
-        self._require_contents()
-        weights = self.bins.noisy_counts / self.bins.noisy_counts.sum()
-        return np.ascontiguousarray(mean_points(self.bins, where).T), weights
 
     def _noisy_total(self) -> int:
         return self.bins.noisy_total

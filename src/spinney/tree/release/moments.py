@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from functools import cached_property
+from functools import cached_property, partial
 from typing import Any, Literal, Self
 
 import numpy as np
@@ -14,9 +14,12 @@ from numpy.typing import ArrayLike, NDArray
 
 from spinney.errors import ParameterError
 from spinney.privacy.budget import LARGEST_EPSILON, parse_fraction
+from spinney.progress import waiting
 from spinney.release.arrow import LARGEST_COUNT, WHOLE, from_arrow, numbers, to_arrow
 from spinney.release.card import Card
-from spinney.release.model import Members, Release
+from spinney.release.frames import check_frame_kind
+from spinney.release.model import Members, Release, Seed
+from spinney.release.options import explains_options
 from spinney.tree.bins import NoisyMoments
 from spinney.tree.release.axes import axes_from_list, axes_to_list, check_nodes
 from spinney.tree.release.reconstruct import FLAT, Floats, LeafDensity, box_shares, reconstruct
@@ -34,8 +37,6 @@ class MomentsRelease(Release):
 
     kind = "moments"
     member_names = ("leaves.arrow",)
-    options = ("placement",)
-    point_options = ("placement",)
 
     def __init__(self, moments: NoisyMoments, card: Card, *, placement: str = "fitted") -> None:
         super().__init__(card)
@@ -48,10 +49,58 @@ class MomentsRelease(Release):
         """Weights, means and spread of all leaves, from released numbers alone."""
         return reconstruct(self.moments, self.card.n_rows)
 
+    @explains_options
+    @waiting("drawing rows")
+    def sample(
+        self,
+        n_rows: int | None = None,
+        *,
+        seed: Seed = None,
+        frame: str | None = None,
+        like: Any = None,
+        placement: str | None = None,
+    ) -> Any:
+        """Synthetic rows, in the kind of table that was fitted. Costs no epsilon, however often.
+
+        Args:
+            n_rows: how many rows; by default as many as the private table had where that is public, else a noisy total.
+            seed: repeats the same rows; the noise of the release is not affected.
+            frame: "pandas", "polars", "pyarrow" or "numpy"; by default the kind of `like`, else the kind that was
+                fitted.
+            like: a table, or its `dtypes` or `schema`, whose column types the rows get; see `Release.sample`.
+            placement: where rows lie in their leaf: "fitted" to its moments, "uniform" or "centre"; by default as it
+                was fitted.
+        """
+        where = self.placement if placement is None else check_moment_placement(placement)
+        return self._sample(partial(self._draw, placement=where), n_rows, seed=seed, frame=frame, like=like)
+
+    @explains_options
+    def weighted_points(
+        self, *, frame: str | None = None, placement: str | None = None
+    ) -> tuple[Any, NDArray[np.float64]]:
+        """The leaves as points with weights that add up to 1.
+
+        Args:
+            frame: "pandas", "polars", "pyarrow" or "numpy"; by default the kind that was fitted.
+            placement: where the point of a leaf lies: "fitted" to its means, which is the default, or at its "centre".
+        """
+        check_frame_kind(frame or self.card.frame)
+        density = _placed(self.density, check_moment_placement("fitted" if placement is None else placement))
+        boxes = density.boxes
+        points = boxes.low + boxes.length * (1 + density.means) / 2
+        points = np.where(boxes.null_share == 1, np.nan, points)
+        is_used = density.weights > 0
+        weights = density.weights[is_used]
+        return self._points_frame((np.ascontiguousarray(points[is_used].T), weights / weights.sum()), frame)
+
     def range_counts(self, low: ArrayLike, high: ArrayLike) -> Floats:
         """Expected number of rows in boxes low <= x < high: arrays (n_boxes, n_columns) in units of the columns.
 
         For reals; whole numbers are counted from the column's low bound. Rows with a null lie in no box.
+
+        Args:
+            low: the low ends of the boxes, -inf where one has no end.
+            high: their high ends.
         """
         n_columns = len(self.schema)
         try:
@@ -67,23 +116,11 @@ class MomentsRelease(Release):
             raise ParameterError("low or high holds NaN; use -inf and inf where a box has no end")
         return box_shares(self.density, *ends)
 
-    def _drawing(self, *, placement: str | None = None) -> dict[str, Any]:
-        return {"placement": self.placement if placement is None else check_moment_placement(placement)}
-
-    def _draw(self, n_rows: int, rng: np.random.Generator, **options: Any) -> Floats:
-        where = options["placement"]
+    def _draw(self, n_rows: int, rng: np.random.Generator, *, placement: MomentPlacement | None = None) -> Floats:
+        where = placement or self.placement
         if where not in self._samplers:
             self._samplers[where] = EvenRows(_placed(self.density, where))
         return self._samplers[where].draw(n_rows, rng)
-
-    def _weighted_points(self, *, placement: str = "fitted") -> tuple[Floats, Floats]:
-        density = _placed(self.density, check_moment_placement(placement))
-        boxes = density.boxes
-        points = boxes.low + boxes.length * (1 + density.means) / 2
-        points = np.where(boxes.null_share == 1, np.nan, points)
-        is_used = density.weights > 0
-        weights = density.weights[is_used]
-        return np.ascontiguousarray(points[is_used].T), weights / weights.sum()
 
     def _noisy_total(self) -> int:
         return round(float(self.density.weights.sum()))
