@@ -38,8 +38,8 @@ def schema(table: str, out: str | None, private_bounds: bool, force: bool, **par
     identifiers, steps and rules between columns too.
     """
     from spinney.cli.tables import read_types
-    from spinney.cli.template import schema_template
     from spinney.files import write_whole
+    from spinney.schema.template import schema_template
 
     csv = take_csv(table, parameters)
     if out == "-":
@@ -53,7 +53,7 @@ def schema(table: str, out: str | None, private_bounds: bool, force: bool, **par
             err=True,
             fg="yellow",
         )
-    text = schema_template(types, pays_for_bounds=private_bounds)
+    text = schema_template(types, private_bounds=private_bounds)
     if out is None:
         click.echo(text, nl=False)
         return

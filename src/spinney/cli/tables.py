@@ -14,16 +14,16 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from spinney.cli.command import files_of, is_piped
+from spinney.cli.command import is_piped
 from spinney.errors import ParameterError
 from spinney.files import write_whole
 from spinney.progress import progress, waiting
 from spinney.schema.table import Schema
 from spinney.tables.csv import format as csv_format
-from spinney.tables.csv.guess import guess_types
 from spinney.tables.csv.reader import read_csv
 from spinney.tables.engines.files import redacted_file
 from spinney.tables.paths.expanding import CSV, PARQUET, is_parquet
+from spinney.tables.typed import file_types
 
 # Rows that are written at a time; the row groups of a Parquet file.
 _AT_ONCE = 1 << 20
@@ -53,11 +53,7 @@ def given_table(source: str, csv: csv_format.CSV | None = None) -> Any:
 
 def read_types(source: str, csv: csv_format.CSV | None = None) -> pa.Schema:
     """Names and types of the columns in a file, of several in the first. CSV says no types: its values tell them."""
-    if is_piped(source):
-        return guess_types(_piped(source), csv or csv_format.PLAIN)
-    file = files_of(source)[0]
-    with redacted_file(file):
-        return pq.ParquetFile(file).schema_arrow if is_parquet(file) else guess_types(file, csv or csv_format.PLAIN)
+    return file_types(given_table(source, csv))
 
 
 def write_table(table: pa.Table, target: str, *, overwrite: bool) -> None:

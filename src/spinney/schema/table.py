@@ -36,6 +36,10 @@ class Schema(Mapping[str, Column]):
     >>> import spinney as sp
     >>> sp.Schema({"age": sp.Integer(0, 120), "smoker": sp.Boolean()})
     Schema({'age': Integer(low=0, high=120), 'smoker': Boolean()})
+
+    Args:
+        columns: a column type such as `sp.Integer(0, 120)` for each column name, in the order of the table.
+        rules: what holds between columns in every row, such as `sp.AtMost("start", "end")`.
     """
 
     def __init__(self, columns: Mapping[str, Column], *, rules: Iterable[Rule] = ()) -> None:
@@ -85,7 +89,11 @@ class Schema(Mapping[str, Column]):
     # ---------------------------------------------------------------------------------------- bounds
 
     def columns_awaiting_bounds(self, source: str) -> list[str]:
-        """Names of the columns whose bounds are to come from `source` and are not there yet."""
+        """Names of the columns whose bounds are not there yet.
+
+        Args:
+            source: where the bounds are to come from: "private" or "from-data-not-private".
+        """
         return [
             name
             for name, column in self._columns.items()
@@ -98,7 +106,11 @@ class Schema(Mapping[str, Column]):
         return any(isinstance(column, Bounded) and not column.has_bounds for column in self._columns.values())
 
     def with_bounds(self, bounds: Mapping[str, tuple[Any, Any]]) -> Schema:
-        """The schema with some bounds filled in, wide enough for the rules to be kept."""
+        """The schema with some bounds filled in, wide enough for the rules to be kept.
+
+        Args:
+            bounds: a low and a high end for each column that gets some, by name.
+        """
         columns = dict(self._columns)
         for name, (low, high) in bounds.items():
             column = columns[name]
@@ -111,10 +123,10 @@ class Schema(Mapping[str, Column]):
         """Whether any bound was, or is to be, read off the private data."""
         return any(isinstance(c, Bounded) and c.bounds == "from-data-not-private" for c in self._columns.values())
 
-    # ------------------------------------------------------------------------------------ plain data
+    # --------------------------------------------------------------------------------- plain data and files
 
     def to_dict(self) -> dict[str, Any]:
-        """The schema as plain data; dates stay dates."""
+        """The schema as plain data: strings, numbers, lists and dictionaries, and Python's dates; see `from_dict`."""
         described: dict[str, Any] = {"columns": {name: column.to_dict() for name, column in self._columns.items()}}
         if self._rules:
             described["rules"] = [rule.to_dict() for rule in self._rules]
@@ -122,7 +134,18 @@ class Schema(Mapping[str, Column]):
 
     @classmethod
     def from_dict(cls, described: Any) -> Schema:
-        """Read what `to_dict` wrote, or what a TOML file says."""
+        """The schema that plain data describe.
+
+        >>> Schema.from_dict({"columns": {"age": {"type": "integer", "low": 0, "high": 120}}})
+        Schema({'age': Integer(low=0, high=120)})
+
+        Args:
+            described: what `to_dict` gives, or what a schema file says: `columns`, with an entry for each column, and
+                `rules`, a list. Dates may be ISO strings.
+
+        Raises:
+            SchemaError: an entry is missing, unknown or out of range; the column or the rule is named.
+        """
         if not isinstance(described, Mapping) or not isinstance(described.get("columns"), Mapping):
             raise SchemaError("a schema needs a table named columns, one entry per column: [columns.NAME]")
         check_plain(described)
@@ -148,18 +171,119 @@ class Schema(Mapping[str, Column]):
 
     @classmethod
     def from_toml(cls, text: str) -> Schema:
-        """Read a schema from the text of a TOML file."""
+        """The schema that a TOML text describes.
+
+        Args:
+            text: what `to_toml` gives, or a filled template.
+
+        Raises:
+            SchemaError: the text is not valid TOML, or not a schema.
+        """
         return cls.from_dict(parse_toml(text))
 
     @classmethod
     def from_file(cls, path: str | Path) -> Schema:
-        """Read a schema from a TOML file."""
+        """The schema in a TOML file.
+
+        Args:
+            path: the file.
+
+        Raises:
+            SchemaError: the file cannot be read, or is not a schema.
+        """
         return cls.from_toml(read_schema_text(path))
 
     def to_file(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the schema as a TOML file, whole or not at all."""
+        """Write the schema as a TOML file, whole or not at all.
+
+        Args:
+            path: the file.
+            overwrite: whether a file that is already there may be replaced.
+
+        Raises:
+            FileError: the file exists, or cannot be written.
+        """
         text = self.to_toml().encode()
         write_whole(path, lambda file: file.write(text), overwrite=overwrite)
+
+    @staticmethod
+    def template(table: Any, *, private_bounds: bool = False) -> str:
+        """A schema file for a table with blanks for a person to fill in, as the text that `spinney schema` writes.
+
+        Names and types are filled in. Bounds, categories and nulls are blank: which values are in the table is private.
+        Of tables in memory no value is looked at, so a pandas column of Python objects is taken for strings. A CSV file
+        says no types, so they are guessed from its values, for you to check.
+
+        Args:
+            table: a pandas, polars or pyarrow table, a pyarrow schema, or the path of CSV or Parquet files (a file, a
+                folder, a pattern, a list of paths or a `sp.CSV`), of which the first is looked at.
+            private_bounds: whether bounds are estimated privately, using part of epsilon, instead of left blank.
+
+        Raises:
+            InputError: this is not a table whose types can be told, or a column has no name.
+        """
+        from spinney.schema.template import template_of
+
+        return template_of(table, private_bounds=private_bounds)
+
+    # ------------------------------------------------------------------------------------------ SDV metadata
+
+    @classmethod
+    def from_sdv(
+        cls,
+        metadata: Any,
+        *,
+        table: str | None = None,
+        bounds: Mapping[str, tuple[Any, Any]] | None = None,
+        values: Mapping[str, Iterable[Any]] | None = None,
+        nullable: Iterable[str] = (),
+        columns: Mapping[str, Column] | None = None,
+        private_bounds: bool = False,
+    ) -> Schema:
+        """The schema of a table that has metadata of the Synthetic Data Vault (SDV).
+
+        SDV learns bounds and categories from the data. Here they are public statements, so you make them; an error
+        lists all that is missing at once, with what to type.
+
+        Args:
+            metadata: SDV's `Metadata` or `SingleTableMetadata`, its dictionary, or the path of its JSON file.
+            table: which table is meant, where the metadata describes several.
+            bounds: (low, high) for numerical and datetime columns. Where the metadata does not say how numbers are
+                represented, whole numbers here mean an `Integer` and floats a `Real`.
+            values: all values of categorical columns, unless the metadata lists them as `order`.
+            nullable: names of the columns in which values may be missing, which SDV's metadata does not say.
+            columns: column types that take the place of what the metadata says, by name.
+            private_bounds: whether bounds that are not stated are estimated privately, using part of epsilon.
+
+        Raises:
+            SchemaError: the metadata leaves something to be stated, or describes what Spinney has no column type for.
+        """
+        from spinney.schema.sdv import schema_from_sdv
+
+        return schema_from_sdv(
+            metadata,
+            table=table,
+            bounds=bounds or {},
+            values=values or {},
+            nullable=nullable,
+            columns=columns or {},
+            private_bounds=private_bounds,
+        )
+
+    def to_sdv(self, table: str = "table") -> dict[str, Any]:
+        """The schema as a dictionary of SDV's metadata (version V1), for `Metadata.load_from_dict`.
+
+        Bounds, steps, nulls, time zones and rules have no place there and are left out.
+
+        Args:
+            table: what the table is called.
+
+        Raises:
+            SchemaError: SDV has no type for a column.
+        """
+        from spinney.schema.sdv import schema_to_sdv
+
+        return schema_to_sdv(self, table)
 
 
 def as_schema(schema: Any) -> Schema:

@@ -1,20 +1,23 @@
-"""The schema template: what a file says about its columns, and blanks for what a person must state.
+"""The schema template: what a table says about its columns, and blanks for what a person must state.
 
-Blanks are lines that are commented out, so an unfilled template is valid TOML and loading it names the first column
-whose bounds or values are missing.
+Names and types are all that is looked at; a CSV says no types, so there its values are. Blanks are lines that are
+commented out, so an unfilled template is valid TOML and loading it names the first column whose bounds or values are
+missing.
 """
 
 from __future__ import annotations
 
+from importlib import import_module
 from typing import Any
 
 import pyarrow as pa
 
 from spinney.columns import COLUMN_TYPES, KINDS
+from spinney.dtypes import types_of
 from spinney.errors import InputError
 
 _PREAMBLE = """\
-# A Spinney schema. Names and types come from the file; the rest is for you to state. The types of a CSV are a guess
+# A Spinney schema. Names and types come from the table; the rest is for you to state. The types of a CSV are a guess
 # from its values: whether "integer" or "real" is right is for you to say, from what is publicly known.
 #
 # Lists of values, and bounds unless they are paid for, are blank on purpose. The smallest and largest value in the
@@ -43,14 +46,29 @@ _PREAMBLE = """\
 _NULLABLE = "# nullable = true"
 
 
-def schema_template(fields: pa.Schema, *, pays_for_bounds: bool = False) -> str:
-    """A template for columns of these names and types; with `pays_for_bounds`, bounds are left to epsilon."""
+def template_of(table: Any, *, private_bounds: bool = False) -> str:
+    """A template for a table in memory, an Arrow schema, or the path of files."""
+    types = types_of(table)
+    if types is None:
+        # Files are read in a room above this one, which knows schemas.
+        file_types = import_module("spinney.tables.typed").file_types
+        return schema_template(file_types(table), private_bounds=private_bounds)
+    if not all(isinstance(name, str) for name in types.columns):
+        raise InputError(
+            "the table has column names that are not strings; name its columns, for example "
+            "frame.columns = ['age', 'income']"
+        )
+    return schema_template(types.to_arrow(), private_bounds=private_bounds)
+
+
+def schema_template(fields: pa.Schema, *, private_bounds: bool = False) -> str:
+    """A template for columns of these names and types; with `private_bounds`, bounds are left to epsilon."""
     parts = [_PREAMBLE]
     for field in fields:
         if not field.name:
             raise InputError("a column has no name; give every column one")
         parts.append(
-            "\n".join([f"[columns.{_key(field.name)}]", *_entry(field.type, pays_for_bounds), _NULLABLE]) + "\n"
+            "\n".join([f"[columns.{_key(field.name)}]", *_entry(field.type, private_bounds), _NULLABLE]) + "\n"
         )
     return "\n".join(parts)
 

@@ -1,0 +1,165 @@
+"""`Schema.template`: names and types of a table, blanks for the rest, and not a look at a value."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.dataset
+import pyarrow.parquet as pq
+import pytest
+
+import spinney as sp
+from spinney.errors import FileError, InputError
+from support.command_line import spinney
+
+TYPES = {
+    "small": "integer",
+    "half": "real",
+    "exact": "real",
+    "town": "category",
+    "kind": "category",
+    "code": "integer",
+    "member": "boolean",
+    "born": "date",
+    "seen": "datetime",
+}
+ARROW = pa.schema(
+    [
+        ("small", pa.int8()),
+        ("half", pa.float16()),
+        ("exact", pa.decimal128(9, 2)),
+        ("town", pa.string()),
+        ("kind", pa.dictionary(pa.int8(), pa.string())),
+        ("code", pa.dictionary(pa.int8(), pa.int64())),
+        ("member", pa.bool_()),
+        ("born", pa.date32()),
+        ("seen", pa.timestamp("ns", "Europe/London")),
+    ]
+)
+PANDAS = pd.DataFrame(
+    {
+        "small": pd.array([1], dtype="Int8"),
+        "half": np.array([0.5], dtype=np.float32),
+        "exact": pd.array([None], dtype=pd.ArrowDtype(pa.decimal128(9, 2))),
+        "town": np.array(["SECRET"], dtype=object),
+        "kind": pd.Categorical(["SECRET"]),
+        "code": pd.Categorical([987654]),
+        "member": pd.array([True], dtype="boolean"),
+        "born": pd.array([None], dtype=pd.ArrowDtype(pa.date32())),
+        "seen": pd.to_datetime(["2020-01-01"]).tz_localize("Europe/London"),
+    }
+)
+POLARS = pl.DataFrame(
+    schema={
+        "small": pl.UInt8,
+        "half": pl.Float32,
+        "exact": pl.Decimal(9, 2),
+        "town": pl.String,
+        "kind": pl.Enum(["SECRET"]),
+        "code": pl.Int64,
+        "member": pl.Boolean,
+        "born": pl.Date,
+        "seen": pl.Datetime("us", "Europe/London"),
+    }
+)
+
+
+def columns_in(template: str) -> dict[str, str]:
+    """The type that a template gives to each column."""
+    sections = template.split("[columns.")[1:]
+    return {text.split("]")[0].strip('"'): text.split('type = "')[1].split('"')[0] for text in sections}
+
+
+@pytest.mark.parametrize(
+    "table",
+    [ARROW, ARROW.empty_table(), pa.dataset.dataset(ARROW.empty_table()), PANDAS, PANDAS.dtypes, POLARS, POLARS.lazy()],
+    ids=lambda table: f"{type(table).__module__.split('.')[0]}.{type(table).__name__}",
+)
+def test_names_and_types_of_tables_in_memory(table):
+    """Every kind of table gives the same types, its time zone too, and none of its values or categories."""
+    template = sp.Schema.template(table)
+    assert columns_in(template) == TYPES
+    assert 'timezone = "Europe/London"' in template
+    assert "SECRET" not in template
+    assert "987654" not in template
+
+
+class Guarded(pd.DataFrame):
+    """A table whose values cannot be looked at."""
+
+    def __getitem__(self, key):
+        raise AssertionError("a value was looked at")
+
+    iloc = loc = values = iterrows = items = head = to_numpy = property(__getitem__)
+
+
+def test_no_value_is_looked_at():
+    """A table whose values cannot be read has a template all the same, and another one's values do not change it."""
+    assert columns_in(sp.Schema.template(Guarded(PANDAS))) == TYPES
+    table = pd.DataFrame({"x": pd.Series([1, "a", None], dtype=object), "y": [1.0, 2.0, np.nan]})
+    other = pd.DataFrame({"x": pd.Series([pd.Timestamp(0)], dtype=object), "y": [5e300]})
+    assert sp.Schema.template(table) == sp.Schema.template(other)
+
+
+def test_files_give_what_the_command_line_writes(tmp_path: Path):
+    """The text of `spinney schema`, for a file, a folder, a list of paths and a CSV in a way of its own."""
+    pq.write_table(ARROW.empty_table(), tmp_path / "t.parquet")
+    written = spinney("schema", tmp_path / "t.parquet").out
+    for path in (tmp_path / "t.parquet", str(tmp_path), [tmp_path / "t.parquet"]):
+        assert sp.Schema.template(path) == written
+    csv = tmp_path / "t.csv"
+    csv.write_text("a;b;c\n1;2,5;31/12/2020\n")
+    options = ("--delimiter", ";", "--decimal", ",", "--date-format", "%d/%m/%Y")
+    template = sp.Schema.template(sp.CSV(csv, delimiter=";", decimal=",", date_format="%d/%m/%Y"))
+    assert template == spinney("schema", csv, *options).out
+    assert columns_in(template) == {"a": "integer", "b": "real", "c": "date"}
+
+
+def test_private_bounds_leave_no_blank_bounds(tmp_path: Path):
+    """As `--private-bounds` does."""
+    fields = pa.schema([("x", pa.float64()), ("n", pa.int64()), ("d", pa.date32())])
+    template = sp.Schema.template(fields, private_bounds=True)
+    assert sp.Schema.from_toml(template).columns_awaiting_bounds("private") == ["x", "n", "d"]
+    pq.write_table(fields.empty_table(), tmp_path / "t.parquet")
+    assert template == spinney("schema", tmp_path / "t.parquet", "--private-bounds").out
+
+
+def test_a_template_is_filled_in_and_loads():
+    """State the blanks, and it is a schema file."""
+    template = sp.Schema.template(pd.DataFrame({"age": [31], "member": [True]}))
+    with pytest.raises(sp.SpinneyError, match=r"column 'age'.*low and high are missing"):
+        sp.Schema.from_toml(template)
+    filled = template.replace("# low = ", "low = 0").replace("# high = ", "high = 120")
+    assert sp.Schema.from_toml(filled) == sp.Schema({"age": sp.Integer(0, 120), "member": sp.Boolean()})
+
+
+@pytest.mark.parametrize(
+    ("table", "error", "message"),
+    [
+        (np.zeros((2, 2)), InputError, "types cannot be told of a ndarray; pass a pandas, polars or pyarrow table"),
+        ({"x": [1]}, InputError, "types cannot be told of a dict"),
+        (7, InputError, "types cannot be told of an int"),
+        ("no such file.csv", FileError, "no such file.csv"),
+        (pd.DataFrame({7: [1]}), InputError, "column names that are not strings; name its columns"),
+        (pd.DataFrame({"": [1]}), InputError, "a column has no name"),
+        (pd.DataFrame([[1, 2]], columns=["x", "x"]), InputError, "two columns of the same name"),
+        (pa.schema([("x", pa.int8()), ("x", pa.int8())]), InputError, "two columns of the same name"),
+    ],
+    ids=str,
+)
+def test_what_has_no_template(table, error, message):
+    """Things that are no tables, and tables whose columns cannot be named."""
+    with pytest.raises(error, match=message):
+        sp.Schema.template(table)
+
+
+def test_types_without_a_column_type_are_left_blank():
+    """A list has no column type: the line is for a person to fill in."""
+    table = pd.DataFrame({"span": pd.to_timedelta([1], "s"), "period": pd.period_range("2020", periods=1)})
+    template = sp.Schema.template(table)
+    assert template.count('# type = ""') == 2
+    assert sp.Schema.template(pl.DataFrame(schema={"x": pl.Object, "y": pl.Int128})).count('type = "integer"') == 1
