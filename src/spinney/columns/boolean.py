@@ -29,7 +29,12 @@ _NOT_A_BOOLEAN = (
 
 @dataclass(frozen=True, slots=True)
 class Boolean(Listed):
-    """True or false."""
+    """True or false.
+
+    Args:
+        nullable: whether values may be missing.
+        bits: the resolution of the column, 2^bits cells; by default the synthesizer chooses.
+    """
 
     type_name: ClassVar[str] = "boolean"
     axis_kind: ClassVar[AxisKind] = "integer"

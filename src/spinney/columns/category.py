@@ -36,6 +36,11 @@ class Category(Listed):
 
     >>> Category(["low", "middle", "high"])
     Category(values=('low', 'middle', 'high'))
+
+    Args:
+        values: every value that the column may take, whether or not it occurs.
+        nullable: whether values may be missing.
+        bits: the resolution of the column, 2^bits cells; by default the synthesizer chooses.
     """
 
     type_name: ClassVar[str] = "category"

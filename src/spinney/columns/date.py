@@ -27,7 +27,16 @@ _UNSETTLED = "the values have a time zone, so their day is not settled; convert 
 
 @dataclass(frozen=True, slots=True)
 class Date(Calendar):
-    """A calendar day between two days, both included: `Date("2020-01-01", "2020-12-31")`."""
+    """A calendar day between two days, both included: `Date("2020-01-01", "2020-12-31")`.
+
+    Args:
+        low: the first day, as an ISO string or a Python date.
+        high: the last day.
+        bounds: "stated"; "private" to estimate low and high privately, using part of epsilon; or
+            "from-data-not-private" to read them off the data, which voids the guarantee.
+        nullable: whether values may be missing.
+        bits: the resolution of the column, 2^bits cells; by default the synthesizer chooses.
+    """
 
     type_name: ClassVar[str] = "date"
     describes: ClassVar[frozenset[Group]] = frozenset({"date"})

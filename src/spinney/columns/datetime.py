@@ -36,6 +36,15 @@ class Datetime(Calendar):
 
     With `timezone` the table's column must be zone-aware and comes back in that zone; bounds without an offset are read
     in it. Without `timezone` both the column and the bounds are local times of no stated zone.
+
+    Args:
+        low: the earliest datetime, as an ISO string or a Python datetime.
+        high: the latest.
+        timezone: the zone of the column, such as "Europe/Paris", where it has one.
+        bounds: "stated"; "private" to estimate low and high privately, using part of epsilon; or
+            "from-data-not-private" to read them off the data, which voids the guarantee.
+        nullable: whether values may be missing.
+        bits: the resolution of the column, 2^bits cells; by default the synthesizer chooses.
     """
 
     type_name: ClassVar[str] = "datetime"

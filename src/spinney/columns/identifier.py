@@ -26,6 +26,12 @@ class Identifier(Column):
 
     >>> Identifier(prefix="C-")  # C-000001, C-000002, ...
     Identifier(prefix='C-')
+
+    Args:
+        prefix: what every identifier begins with, which makes them strings; by default they are numbers.
+        digits: how many digits the number after the prefix has at least.
+        nullable: always False: every row gets an identifier.
+        bits: always None: identifiers are not learnt.
     """
 
     type_name: ClassVar[str] = "identifier"

@@ -25,7 +25,17 @@ WHOLE_CAST = 'for example with expr("try_cast(column AS bigint)")'
 
 @dataclass(frozen=True, slots=True)
 class Integer(Number):
-    """A whole number in low..high, both included; with `multiple_of=50`, one of 0, 50, 100, ... in there."""
+    """A whole number in low..high, both included; with `multiple_of=50`, one of 0, 50, 100, ... in there.
+
+    Args:
+        low: the smallest number.
+        high: the largest number.
+        multiple_of: the step that the numbers come in, counted from 0, such as 50.
+        bounds: "stated"; "private" to estimate low and high privately, using part of epsilon; or
+            "from-data-not-private" to read them off the data, which voids the guarantee.
+        nullable: whether values may be missing.
+        bits: the resolution of the column, 2^bits cells; by default the synthesizer chooses.
+    """
 
     type_name: ClassVar[str] = "integer"
     largest: ClassVar[Any] = LARGEST_WHOLE

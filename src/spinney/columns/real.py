@@ -30,6 +30,15 @@ class Real(Number):
     Real(low=-9.0, high=3.0)
     >>> Real(0, 100, multiple_of=0.25)
     Real(low=0.0, high=100.0, multiple_of=0.25)
+
+    Args:
+        low: the smallest number.
+        high: the largest number.
+        multiple_of: the step that the numbers come in, counted from 0, such as 0.01.
+        bounds: "stated"; "private" to estimate low and high privately, using part of epsilon; or
+            "from-data-not-private" to read them off the data, which voids the guarantee.
+        nullable: whether values may be missing.
+        bits: the resolution of the column, 2^bits cells; by default the synthesizer chooses.
     """
 
     type_name: ClassVar[str] = "real"

@@ -36,12 +36,21 @@ class SystemEntropy:
 
 
 class UnsafeSeededEntropy:
-    """Repeatable words for tests and figures. Noise made from them protects nobody: the seed gives it all back."""
+    """Repeatable words for tests and figures. Noise made from them protects nobody: the seed gives it all back.
+
+    Args:
+        seed: the same seed gives the same words, and so the same noise.
+    """
 
     def __init__(self, seed: int) -> None:
         self._generator = np.random.Generator(np.random.PCG64(seed))
 
     def words(self, n: int) -> Words:
+        """The next words.
+
+        Args:
+            n: how many.
+        """
         return self._generator.integers(0, 2**32, size=n, dtype=np.uint32)
 
 

@@ -104,6 +104,13 @@ class Ledger:
     >>> ledger.charge(DiscreteLaplaceCounts(Fraction(1, 4), sensitivity=2, note="counts"))
     >>> ledger.spent, ledger.remaining
     (Fraction(1, 4), Fraction(3, 4))
+
+    Args:
+        limit: the epsilon that all charges together may cost, exact: a number or a string such as "0.5" or "1/3"; by
+            default there is none.
+        delta: the delta that they may cost; 0 for an account that is pure.
+        unit: "replace-one" or "add-remove", the unit of privacy of all charges.
+        parent: a ledger in which every event is recorded first.
     """
 
     def __init__(
@@ -126,14 +133,31 @@ class Ledger:
 
     @staticmethod
     def create(path: str | Path, *, limit: Any, delta: Any = 0, unit: Unit | str = Unit.REPLACE_ONE) -> Ledger:
-        """A new account in a file, which must not exist yet."""
+        """A new account in a file, which must not exist yet.
+
+        Args:
+            path: the file.
+            limit: the epsilon that all charges together may cost.
+            delta: the delta that they may cost; 0 for an account that is pure.
+            unit: "replace-one" or "add-remove", the unit of privacy of all charges.
+
+        Raises:
+            FileError: the file exists, or cannot be written.
+        """
         from spinney.privacy.account import LedgerFile
 
         return LedgerFile.create_at(path, limit=limit, delta=delta, unit=unit)
 
     @staticmethod
     def open(path: str | Path) -> Ledger:
-        """The account in a file. Charges are on disk before noise meets a count; processes may share it."""
+        """The account in a file. Charges are on disk before noise meets a count; processes may share it.
+
+        Args:
+            path: a file that `create` made.
+
+        Raises:
+            FileError: the file is missing, damaged, or of a newer version.
+        """
         from spinney.privacy.account import LedgerFile
 
         return LedgerFile.open_at(path)
@@ -188,7 +212,17 @@ class Ledger:
         )
 
     def require(self, epsilon: Fraction, *, unit: Unit, delta: Fraction = Fraction(0)) -> None:
-        """Raise now, before any data is read, if `epsilon` and `delta` more could not be charged later."""
+        """Raise now, before any data is read, if `epsilon` and `delta` more could not be charged later.
+
+        Args:
+            epsilon: the epsilon that is going to be charged.
+            unit: the unit of privacy in which it is meant.
+            delta: the delta that is going to be charged.
+
+        Raises:
+            BudgetError: the limit leaves too little, or the ledger is a copy.
+            ParameterError: the ledger has another unit.
+        """
         epsilon, delta = guard.fraction(epsilon, "epsilon"), guard.fraction(delta, "delta")
         if epsilon < 0 or delta < 0:
             raise ParameterError(f"epsilon={brief(epsilon)} and delta={brief(delta)} must not be negative")
@@ -199,7 +233,14 @@ class Ledger:
                 self._parent.require(epsilon, unit=unit, delta=delta)
 
     def charge(self, *charges: Charge) -> None:
-        """Record charges, all or none: where together they would exceed the limit, raise and record nothing."""
+        """Record charges, all or none: where together they would exceed the limit, raise and record nothing.
+
+        Args:
+            *charges: what is to be paid for, such as `DiscreteLaplaceCounts`.
+
+        Raises:
+            BudgetError: the charges do not fit, or the ledger is a copy.
+        """
         for charge in charges:
             if not isinstance(charge, Charge):
                 raise ParameterError(f"{brief(charge)} is not a charge such as DiscreteLaplaceCounts")
@@ -212,7 +253,11 @@ class Ledger:
             self._record(*charges)
 
     def brand(self, event: Brand) -> None:
-        """Record that the guarantee is void or conditional."""
+        """Record that the guarantee is void or conditional.
+
+        Args:
+            event: what was done, such as `NotPrivate`.
+        """
         if not isinstance(event, Brand):
             raise ParameterError(f"{brief(event)} is not a brand such as NotPrivate")
         with self._turn():

@@ -64,7 +64,14 @@ def save(release: Release, path: str | Path, *, overwrite: bool = False) -> None
 
 @waiting("loading the release")
 def load(path: str | Path) -> Release:
-    """Read a release file. The schema and the card are in it, and what the card promises is worked out again."""
+    """Read a release file. The schema and the card are in it, and what the card promises is worked out again.
+
+    Args:
+        path: a file that `save` wrote.
+
+    Raises:
+        FileError: the file is missing, damaged, of a newer version, or contradicts itself.
+    """
     path = Path(path)
     try:
         if path.exists() and not path.is_file():

@@ -70,6 +70,10 @@ class AtMost(Rule):
     """`column` is never larger than `other`: `AtMost("start", "end")`. A null in either satisfies it.
 
     Both are numbers, or both dates, or both datetimes.
+
+    Args:
+        column: the name of the column that is never larger.
+        other: the name of the column that is never smaller.
     """
 
     type_name: ClassVar[str] = "at-most"
@@ -100,6 +104,11 @@ class EmptyWhen(Rule):
     """`column` is null exactly when `other` has one of these values: `EmptyWhen("end", "status", ["open", "new"])`.
 
     Without values: exactly when `other` is null. With values, a null `other` has none of them, so `column` is there.
+
+    Args:
+        column: the name of the column that is null or not.
+        other: the name of the column that decides it, a category or a boolean where values are listed.
+        values: the values of `other` with which `column` is null; by default that is when `other` is null.
     """
 
     type_name: ClassVar[str] = "empty-when"

@@ -18,11 +18,22 @@ class Parameters:
         return {name: p.default for name, p in signature.parameters.items() if name != "self"}
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - part of the protocol, nothing nests here
-        """The constructor's arguments and their present values."""
+        """The constructor's arguments and their present values.
+
+        Args:
+            deep: part of scikit-learn's protocol; nothing nests here, so it makes no difference.
+        """
         return {name: getattr(self, name) for name in self._defaults()}
 
     def set_params(self, **params: Any) -> Self:
-        """Change constructor arguments; a later `fit` uses them."""
+        """Change constructor arguments; a later `fit` uses them.
+
+        Args:
+            **params: the constructor's arguments, by name.
+
+        Raises:
+            ParameterError: there is no such argument.
+        """
         known = self._defaults()
         for name, value in params.items():
             if name not in known:

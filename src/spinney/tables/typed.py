@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 from spinney.errors import InputError
 from spinney.tables.csv.format import CSV, PLAIN, PipedCSV
 from spinney.tables.csv.guess import guess_types
-from spinney.tables.engines.files import reading
+from spinney.tables.engines.files import redacted_file
 from spinney.tables.paths.expanding import is_parquet, list_files
 
 
@@ -32,7 +32,7 @@ def file_types(table: Any) -> pa.Schema:
             "pyarrow table, a pyarrow schema, or the path of CSV or Parquet files"
         )
     file = list_files(path)[0]
-    with reading(file):
+    with redacted_file(file):
         if is_parquet(file):
             return pq.ParquetFile(file).schema_arrow
         return guess_types(file, table if isinstance(table, CSV) else PLAIN)

@@ -80,7 +80,11 @@ class CSV:
         return f"CSV({', '.join([f'path={self.path!r}', *changed])})"
 
     def date_format_of(self, name: str) -> str | None:
-        """The format of one column of dates or times; None is ISO 8601."""
+        """The format of one column of dates or times; None is ISO 8601.
+
+        Args:
+            name: the name of the column.
+        """
         return self.date_format.get(name) if isinstance(self.date_format, Mapping) else self.date_format
 
     def spelling_of(self, name: str) -> Spelling:
