@@ -3,7 +3,7 @@
 A box has a random place, an area that is log-uniform within its class and a log-uniform aspect of 1/4 to 4 on the map
 scaled to a square. As in Qardaji et al. the error of an answer is |answer - true| / max(true, n/1000). A cell is a map,
 an epsilon and a class of areas; its error is the mean over boxes and runs, at least 0.0001 so that ratios exist.
-Ratios are Spinney's error over a rival's, their geometric mean taken over cells. Spinney with focus="small areas" is
+Ratios are Spinney's error over a rival's, their geometric mean taken over cells. Spinney with focus="small-areas" is
 measured beside its default.
 """
 
@@ -60,7 +60,7 @@ class Cell:
 
 def spinney_focused(points: Points, box: Box, epsilon: Fraction, entropy: Entropy) -> Answers:
     """Spinney's tree with its focus on small areas."""
-    return spinney_default(points, box, epsilon, entropy, focus="small areas")
+    return spinney_default(points, box, epsilon, entropy, focus="small-areas")
 
 
 def spinney_default(
@@ -147,5 +147,5 @@ def summaries(cells: list[Cell]) -> list[str]:
     for areas in dict.fromkeys(cell.areas for cell in cells):
         those = [cell for cell in cells if cell.areas == areas]
         ratio = geometric_mean(cell.errors[FOCUSED] / cell.errors[OURS] for cell in those)
-        lines.append(f"  areas {areas:<16} focus='small areas' over the default {ratio:5.2f}")
+        lines.append(f"  areas {areas:<16} focus='small-areas' over the default {ratio:5.2f}")
     return lines

@@ -25,7 +25,7 @@ from spinney.cli.warm_up import warm_up
 
 
 class App(click.Group):
-    """A group whose errors all end in `outcome`, and that lists its verbs in the order given."""
+    """A group that reports every error through `exit.report`, and lists its verbs in the order given."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's signature
         return list(self.commands)
@@ -51,9 +51,9 @@ def app(ctx: click.Context) -> None:
     """Turn a private table into a differentially private synthetic one.
 
     \b
-    spinney schema   what must be stated about the table
-    spinney check    what is wrong with schema or table, all at once
-    spinney fit      spend epsilon, once
+    spinney schema   write a template of what you must state about the table
+    spinney check    list everything that is wrong with the schema or the table
+    spinney fit      spend epsilon, once, and write a release
     spinney sample   draw rows from the release, as often as you like
 
     `spinney demo` shows all of it on a made-up town. `spinney warm-up` compiles Spinney's loops ahead of the first fit.

@@ -17,10 +17,10 @@ from spinney.cli.command import FILE, Verb, json_option
 @click.argument("release", type=FILE)
 @json_option
 def card(release: str, as_json: bool) -> None:
-    """Show what RELEASE promises and what it cost.
+    """Show the card of RELEASE: its guarantee and what it cost.
 
-    The card lists guarantee, charges, plan and columns. A release whose guarantee is void, because
-    bounds were read off the data or the noise was seeded, says so first.
+    The card lists the guarantee, the charges, the plan and the columns. If the guarantee is void, because bounds were
+    taken from the data or the noise was seeded, the card says so first.
     """
     from spinney.release.storage import load
 

@@ -23,20 +23,25 @@ from spinney.cli.csv_options import csv_options, take_csv
 )
 @click.argument("table", type=TABLE)
 @click.option(
-    "--schema", "schema_path", type=FILE, required=True, metavar="FILE", help="The TOML file that says what is public."
+    "--schema",
+    "schema_path",
+    type=FILE,
+    required=True,
+    metavar="FILE",
+    help="The TOML file that states what is public.",
 )
-@click.option("--target", metavar="NAME", help="The column that the others are about, as for fit.")
+@click.option("--target", metavar="NAME", help="The column that is to be predicted from the others, as for fit.")
 @click.option(
     "--method",
     type=click.Choice(["auto", "tree", "forest", "grid"]),
     default="auto",
     show_default=True,
-    help="The method that fit will be asked for.",
+    help="The method, as for fit.",
 )
 @click.option(
     "--engine",
     type=click.Choice(["polars", "duckdb", "spark", "memory"]),
-    help="What reads Parquet files, instead of Spinney itself.",
+    help="The library that reads Parquet files, instead of Spinney itself.",
 )
 @csv_options
 @json_option

@@ -1,4 +1,4 @@
-"""Conditions on rows as texts: `--where "age=30..40"` and `--balance "kind=a:0.2,b:0.8"`.
+"""Conditions on rows as strings: `--where "age=30..40"` and `--balance "kind=a:0.2,b:0.8"`.
 
     NAME=VALUE          one value; a date or time in ISO form, a boolean as true or false, 1 or 0
     NAME=LOW..HIGH      a range of numbers, dates or times, both ends included; an end left out is the column's own
@@ -8,8 +8,9 @@
     NAME=SHARE          a column of two values: the share of the second (of true)
     NAME=A:SHARE,B:...  a share for each value; values left out get none
 
-The schema says how a text is meant. What it lists as a value is that value, however it is spelt. A name may hold an
-equals sign: the longest column name that the text begins with is taken. What the values mean is the library's business.
+The schema decides how a string is read. A string that the schema lists as a category is that category, even if it looks
+like a range or a number. A column name may contain an equals sign: the longest column name that the string begins with
+is taken. The library interprets the values.
 """
 
 from __future__ import annotations
@@ -43,7 +44,9 @@ def csv_fields(text: str) -> list[str]:
     try:
         return next(csv.reader([text], skipinitialspace=True))
     except csv.Error:
-        raise ParameterError(f"{text!r} cannot be read as values with commas between them; quote them") from None
+        raise ParameterError(
+            f"{text!r} is not a list of values separated by commas; put values with commas or quotes in double quotes"
+        ) from None
 
 
 def _by_column(texts: Iterable[str], option: str, schema: Schema) -> list[tuple[str, str]]:
@@ -60,9 +63,11 @@ def _by_column(texts: Iterable[str], option: str, schema: Schema) -> list[tuple[
             )
         name = max(names, key=len)
         if not schema[name].is_read:
-            raise ParameterError(f"{option} {text!r}: column {name!r} is an identifier, which is made afresh")
+            raise ParameterError(
+                f"{option} {text!r}: column {name!r} is an identifier; its values are generated and cannot be chosen"
+            )
         if name in found:
-            raise ParameterError(f"{option} names column {name!r} twice; put all that is wanted of it into one")
+            raise ParameterError(f"{option} names column {name!r} twice; put all its conditions into one option")
         found[name] = text.removeprefix(f"{name}=")
     return list(found.items())
 
@@ -72,7 +77,7 @@ def _wanted(name: str, column: Column, text: str) -> Any:
     if column.axis_kind == "category" and text in map(str, column.listed):
         return column.from_option(text, name=name, option="--where")
     if not text.strip():
-        raise ParameterError(f"--where: nothing is asked of column {name!r}; write {name}=VALUE, or {name}=null")
+        raise ParameterError(f"--where: the condition on column {name!r} is empty; write {name}=VALUE, or {name}=null")
     if text == _NULL:
         return None
     if isinstance(column, Bounded) and _RANGE in text:

@@ -1,4 +1,4 @@
-"""How a CSV is written, said on the command line: the options of `sp.CSV`, for every verb that reads a table."""
+"""The options of `sp.CSV` (delimiter, encoding, ...) on the command line, for every verb that reads a table."""
 
 from __future__ import annotations
 
@@ -17,26 +17,32 @@ _NAMES = ("delimiter", "decimal", "encoding", "date_format", "no_header", "names
 
 _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option(
-        "--delimiter", metavar="CHARACTER", help="CSV: what separates fields; tab for a tab. Default: a comma."
+        "--delimiter",
+        metavar="CHARACTER",
+        help="CSV: the character between fields; write tab for a tab. Default: a comma.",
     ),
-    click.option("--decimal", metavar="MARK", help="CSV: the decimal mark of numbers, . or a comma. Default: a point."),
+    click.option(
+        "--decimal", metavar="MARK", help="CSV: the decimal mark of numbers, a point or a comma. Default: a point."
+    ),
     click.option(
         "--encoding",
         metavar="NAME",
-        help="CSV: such as latin-1, cp1252 or utf-16. Default: UTF-8, or what a byte order mark says.",
+        help="CSV: the encoding, such as latin-1, cp1252 or utf-16. Default: UTF-8, or the encoding of the byte order "
+        "mark.",
     ),
     click.option(
         "--date-format",
         multiple=True,
         metavar="[NAME=]FORMAT",
-        help="CSV: how dates and times are written, such as %d/%m/%Y; with NAME=, those of one column. "
+        help="CSV: the format of dates and times, such as %d/%m/%Y; with NAME=, the format of one column. "
         "Default: ISO 8601, such as 2024-01-31.",
     ),
     click.option("--no-header", is_flag=True, help="CSV: the first line is a row, not a header; needs --names."),
     click.option(
         "--names",
         metavar="NAME,NAME,...",
-        help="CSV: the names of all columns, in place of the header. A name that holds a comma is quoted, as in a CSV.",
+        help="CSV: the names of all columns, in place of the header. Put a name that contains a comma in double "
+        "quotes.",
     ),
 )
 
@@ -61,7 +67,7 @@ def take_csv(table: str, parameters: dict[str, Any]) -> CSV | None:
         return None
     if is_remote(table) or (not is_piped(table) and is_parquet(files_of(table)[0])):
         options = ", ".join(f"--{name.replace('_', '-')}" for name in given)
-        raise ParameterError(f"{options}: for CSV only, and {table!r} is not CSV; leave this out")
+        raise ParameterError(f"{options}: only CSV files take this, and {table!r} is not CSV; leave it out")
     if "delimiter" in given:
         given["delimiter"] = {"tab": "\t", "\\t": "\t"}.get(given["delimiter"], given["delimiter"])
     if "names" in given:

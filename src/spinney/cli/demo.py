@@ -108,8 +108,8 @@ def _compare(town: Points, synthetic: Points) -> None:
     """Shares of rows by district. Printing the true ones spends no budget only because the town is made up."""
     from spinney.cli.demo_data import district_shares
 
-    click.echo("How alike they are. The true shares may be shown only because the town is made up:\n")
-    click.echo(f"  {'part of the rows':<18} {'true':>7} {'synthetic':>10}")
+    click.echo("Real and synthetic rows compared. The true shares may be shown only because the town is made up:\n")
+    click.echo(f"  {'share of rows in':<18} {'true':>7} {'synthetic':>10}")
     true_shares, noisy_shares = district_shares(town), district_shares(synthetic)
     for name, share in true_shares.items():
         click.echo(f"  {name:<18} {share:>7.1%} {noisy_shares[name]:>10.1%}")
@@ -122,6 +122,6 @@ def _draw(release: Any, town: Points, synthetic: Points, path: str, shown: str) 
     try:
         save_figure(comparison_figure(release, town, synthetic), path, overwrite=True)
     except MissingExtraError as err:
-        click.echo(f"\nThe picture was left out: {err}")
+        click.echo(f"\nNo picture was drawn: {err}")
         return
     click.echo(f"\n{shown}: private rows, noisy partition, synthetic rows side by side")

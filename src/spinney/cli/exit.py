@@ -6,8 +6,8 @@
          an output that exists
     130  interrupted
 
-A user's mistake never shows a traceback. Neither does a mistake of ours unless asked for, because the values in a
-traceback may be private.
+A user's mistake never shows a traceback. A bug in Spinney shows one only on request, because the values in a traceback
+may be private.
 """
 
 from __future__ import annotations
@@ -53,12 +53,12 @@ def message(err: BaseException) -> str:
     if isinstance(err, (click.Abort, KeyboardInterrupt)):
         return "interrupted; no finished output was written, though a ledger may have been charged"
     if isinstance(err, MemoryError):
-        return "out of memory; use a machine with more, or fewer rows or columns at a time"
+        return "out of memory; use a machine with more memory, or fit fewer rows or columns at a time"
     if isinstance(err, OSError) and err.strerror:
         return f"{err.filename or 'input or output'}: {err.strerror}"
     return (
-        f"unexpected {type(err).__name__}, which is a mistake in Spinney; run again with {TRACEBACK_VARIABLE}=1 "
-        "to see where, and mind that a traceback may quote private values"
+        f"unexpected {type(err).__name__}, which is a bug in Spinney; run again with {TRACEBACK_VARIABLE}=1 "
+        "to see the traceback, which may quote private values"
     )
 
 
@@ -72,7 +72,7 @@ def report(err: BaseException, *, as_json: bool) -> None:
     click.secho("error: ", err=True, nl=False, fg="red")
     click.echo(printable(message(err), keep="\n"), err=True)
     if isinstance(err, click.UsageError) and err.ctx is not None:
-        click.echo(f"{err.ctx.command_path} --help shows how it is called", err=True)
+        click.echo(f"for usage, run: {err.ctx.command_path} --help", err=True)
 
 
 @contextmanager

@@ -1,4 +1,4 @@
-"""`spinney explain`: what a forest knows and what it paid for that."""
+"""`spinney explain`: what a forest measured, and how its budget was spent."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from spinney.shown import json_text
 )
 @click.argument("release", type=FILE)
 @json_option
-@click.option("--picture", metavar="FILE", help="Draw the columns and what joins them into an .svg or .png file.")
+@click.option("--picture", metavar="FILE", help="Draw the columns and their dependences into an .svg or .png file.")
 @force_option
 def explain(release: str, as_json: bool, picture: str | None, force: bool) -> None:
     """Explain RELEASE, a forest of many columns.
 
-    Says which structure was chosen and why not more, where the budget went, how each column was cut, and which columns
-    were counted together, the most dependent first. Uses only what is released, and costs nothing. A picture needs
-    matplotlib: pip install matplotlib.
+    The page shows which structure was chosen and why no richer one, how the budget was spent, how each column was
+    divided, and which columns were counted together, the most dependent first. It uses only what was released and costs
+    nothing. A picture needs matplotlib: pip install matplotlib.
     """
     from spinney.forest.release.explain import explain as explain_release
     from spinney.release.storage import load

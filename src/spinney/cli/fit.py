@@ -38,10 +38,14 @@ _PARAMETERS: tuple[Callable[[Any], Any], ...] = (
         type=click.Choice(["auto", "tree", "forest", "grid"]),
         default="auto",
         show_default=True,
-        help="tree: one tree over a few columns of numbers, dates, times or truth values. forest: many and mixed "
-        "columns. grid: equal bins. auto: the tree or the forest, by the schema and the other options.",
+        help="tree: one tree over a few columns of numbers, dates, times or booleans. forest: a model of many and "
+        "mixed "
+        "columns. grid: bins of equal size. auto: Spinney chooses the tree or the forest from the schema and the "
+        "options.",
     ),
-    click.option("--target", metavar="NAME", help="Forest: the column that the others are about, such as a label."),
+    click.option(
+        "--target", metavar="NAME", help="Forest: the column that is to be predicted from the others, such as a label."
+    ),
     click.option(
         "--delta",
         metavar="NUMBER",
@@ -51,34 +55,45 @@ _PARAMETERS: tuple[Callable[[Any], Any], ...] = (
     click.option(
         "--quality",
         type=click.Choice(["fast", "high"]),
-        help="Forest: high looks at more pairs; seconds for ten columns, a minute for a hundred. Default: fast.",
+        help="Forest: high measures more pairs of columns; it takes seconds for ten columns and a minute for a "
+        "hundred. "
+        "Default: fast.",
     ),
     click.option(
         "--unit",
         type=click.Choice(["replace-one", "add-remove"]),
-        help="What one person may change; with add-remove the number of rows is private. Default: replace-one.",
+        help="The unit of privacy: one row replaced, or one row added or removed. With add-remove the number of rows "
+        "is "
+        "private. Default: replace-one.",
     ),
     click.option(
         "--rule", type=click.Choice(["privtree", "paper"]), help="Tree: how splits are decided. Default: privtree."
     ),
-    click.option("--fixed-depth", type=int, metavar="N", help="Tree: levels that split whatever the data."),
-    click.option("--max-depth", type=int, metavar="N", help="Tree: depth at which splitting ends."),
     click.option(
-        "--largest-edge", metavar="NUMBER", help="Tree: the largest edge a bin may have; instead of --fixed-depth."
+        "--fixed-depth", type=int, metavar="N", help="Tree: the number of levels that always split, whatever the data."
+    ),
+    click.option("--max-depth", type=int, metavar="N", help="Tree: the depth at which splitting stops."),
+    click.option(
+        "--largest-edge", metavar="NUMBER", help="Tree: the longest edge that a bin may have; instead of --fixed-depth."
     ),
     click.option(
-        "--smallest-edge", metavar="NUMBER", help="Tree: the edge at which splitting ends; instead of --max-depth."
+        "--smallest-edge",
+        metavar="NUMBER",
+        help="Tree: the edge length at which splitting stops; instead of --max-depth.",
     ),
-    click.option("--cutoff", metavar="NUMBER", help="Tree: split where the noisy score is above this."),
+    click.option("--cutoff", metavar="NUMBER", help="Tree: a node splits if its noisy score is above this."),
     click.option(
         "--moments/--no-moments",
         default=None,
-        help="Tree: leaves release the means of their rows too, or counts alone. Default: up to eight columns.",
+        help="Tree: leaves release the means of their rows as well as counts, or counts alone. Default: means too, "
+        "for up "
+        "to eight columns.",
     ),
     click.option(
         "--focus",
-        type=click.Choice(["density", "small areas"]),
-        help="Tree with moments: what it shall show best, the table as a whole or little boxes. Default: density.",
+        type=click.Choice(["density", "small-areas"]),
+        help="Tree with moments: what should be most accurate, the table as a whole or counts in small boxes. "
+        "Default: density.",
     ),
     click.option(
         "--tree-share", metavar="SHARE", help="Tree: the part of epsilon for split decisions, between 0 and 1."
@@ -86,19 +101,20 @@ _PARAMETERS: tuple[Callable[[Any], Any], ...] = (
     click.option(
         "--axes",
         type=click.Choice(["boxes", "cube"]),
-        help="Tree: each column on its own scale, or all edges as long as the longest. Default: boxes.",
+        help="Tree: boxes scales each column to its own bounds; cube makes all edges as long as the longest. "
+        "Default: boxes.",
     ),
     click.option(
         "--bins",
         multiple=True,
         metavar="[NAME=]NUMBER",
-        help="Grid: bins per column, or one such option for each column.",
+        help="Grid: the number of bins of every column, or, with NAME=, of one column. May be repeated.",
     ),
     click.option(
         "--bin-width",
         multiple=True,
         metavar="[NAME=]NUMBER",
-        help="Grid: width of a bin, or one such option for each column.",
+        help="Grid: the width of a bin, or, with NAME=, of one column. May be repeated.",
     ),
     click.option(
         "--threshold", metavar="NUMBER", help="Tree, grid: bins whose noisy count is below this are not released."
@@ -109,7 +125,7 @@ _PARAMETERS: tuple[Callable[[Any], Any], ...] = (
         help="Tree, grid: where sampled rows lie in their leaf. Default: fitted with moments, tilted without.",
     ),
     click.option(
-        "--bounds-share", metavar="SHARE", help='The part of epsilon that pays for bounds = "private". Default: 0.1.'
+        "--bounds-share", metavar="SHARE", help='The part of epsilon used to estimate bounds = "private". Default: 0.1.'
     ),
     click.option(
         "--assumed-rows", type=int, metavar="N", help="A public guess of the number of rows, for --unit add-remove."
@@ -141,24 +157,39 @@ def _with_parameters(command: Callable[..., None]) -> Callable[..., None]:
 )
 @click.argument("table", type=TABLE)
 @click.option(
-    "--schema", "schema_path", type=FILE, required=True, metavar="FILE", help="The TOML file that says what is public."
+    "--schema",
+    "schema_path",
+    type=FILE,
+    required=True,
+    metavar="FILE",
+    help="The TOML file that states what is public.",
 )
-@click.option("--epsilon", required=True, metavar="NUMBER", help="The whole budget, exactly: 1, 0.1 or 1/3.")
+@click.option(
+    "--epsilon",
+    required=True,
+    metavar="NUMBER",
+    help="The total privacy budget, as an exact number such as 1, 0.1 or 1/3.",
+)
 @click.option("--out", required=True, metavar="FILE", help="The release file to write.")
 @click.option(
-    "--ledger", "ledger_path", type=FILE, metavar="FILE", help="Charge this ledger, and stop if it has too little left."
+    "--ledger",
+    "ledger_path",
+    type=FILE,
+    metavar="FILE",
+    help="Charge this ledger; stop if too little of its budget is left.",
 )
 @click.option(
     "--engine",
     type=click.Choice(["polars", "duckdb", "spark", "memory"]),
-    help="What reads Parquet files, instead of Spinney itself; memory reads the table once and holds it.",
+    help="The library that reads Parquet files, instead of Spinney itself; memory reads the table once and keeps it "
+    "in memory.",
 )
 @csv_options
 @_with_parameters
 @click.option(
     "--bounds-from-data-not-private",
     is_flag=True,
-    help="Read bounds that the schema leaves out off the table. VOIDS THE GUARANTEE: for research on public data.",
+    help="Take bounds that the schema leaves out from the data. VOIDS THE GUARANTEE: for research on public data.",
 )
 @force_option
 @json_option
@@ -177,12 +208,13 @@ def fit(
 ) -> None:
     """Spend epsilon on TABLE and write the release.
 
-    TABLE is a CSV or Parquet file, a folder or a quoted pattern of them, read batch by batch, or - for CSV on standard
-    input. The output is checked before the table is read, and appears whole or not at all. Rows are drawn later by
-    `spinney sample`, at no cost.
+    TABLE is a CSV or Parquet file, a folder or a quoted pattern of such files, or - for CSV on standard input. Files
+    are read batch by batch. The output is checked before the table is read, and is written whole or not at all.
+    `spinney sample` draws rows from it later, at no cost.
 
-    Up to eight columns of numbers, dates, times or truth values get a tree, whose promise is pure epsilon. Categories,
-    identifiers, rules, a target or more columns get a forest, whose promise is (epsilon, delta).
+    Spinney chooses the method from the schema. A table of up to eight columns of numbers, dates, times or booleans gets
+    a tree, which gives pure epsilon-differential privacy. A table with categories, identifiers, rules, a target or more
+    columns gets a forest, which gives (epsilon, delta)-differential privacy.
     """
     from spinney.privacy.budget import parse_delta, parse_epsilon
     from spinney.synthesizers.method import choose
@@ -192,7 +224,7 @@ def fit(
     csv = take_csv(table, parameters)
     ledger = None if ledger_path is None else _open_ledger(ledger_path, parameters)
     if out == "-":
-        raise click.UsageError("--out - is not possible for a release, which is no text; name a file")
+        raise click.UsageError("--out - is not possible, because a release is a binary file; name a file")
     paths = [] if engine == "spark" else files_of(table)
     check_output(out, force=force, inputs=[*paths, schema_path, *([] if ledger_path is None else [ledger_path])])
     schema = load_schema(schema_path, bounds_from_data=bounds_from_data_not_private)
@@ -214,7 +246,8 @@ def fit(
     for name in schema.columns_awaiting_bounds("private"):
         click.echo(
             printable(
-                f"  bounds      {name}: {card.schema[name]!r}, estimated privately; values outside are moved there"
+                f"  bounds      {name}: {card.schema[name]!r}, estimated privately; values outside are moved to the "
+                "nearest bound"
             )
         )
 
@@ -272,7 +305,7 @@ def _require(ledger: Ledger, synthesizer: AnySynthesizer) -> None:
     delta = None if stated is None else parse_delta(stated)
     if delta != 0 and ledger.delta_limit == 0:
         raise BudgetError(
-            "a forest spends a delta, and the ledger is pure; say --delta 0 for a pure forest, "
+            "a forest needs a delta, and the ledger allows none; use --delta 0 for pure epsilon, "
             "or charge a ledger that was opened with a delta (spinney ledger FILE --limit NUMBER --delta NUMBER)"
         )
     ledger.require(epsilon, unit=unit, delta=delta or Fraction(0))

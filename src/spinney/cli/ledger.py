@@ -23,9 +23,11 @@ if TYPE_CHECKING:
     ),
 )
 @click.argument("file", type=click.Path(dir_okay=False))
-@click.option("--limit", metavar="NUMBER", help="Open a new ledger that no release may take beyond this epsilon.")
+@click.option("--limit", metavar="NUMBER", help="Create a new ledger whose releases may spend this epsilon in total.")
 @click.option(
-    "--delta", metavar="NUMBER", help="The delta that releases into a new ledger may share. Default: 0, pure epsilon."
+    "--delta",
+    metavar="NUMBER",
+    help="The delta that releases of a new ledger may spend in total. Default: 0, which is pure epsilon.",
 )
 @click.option(
     "--unit",
@@ -34,18 +36,22 @@ if TYPE_CHECKING:
 )
 @json_option
 def ledger(file: str, limit: str | None, delta: str | None, unit: str | None, as_json: bool) -> None:
-    """Open the ledger FILE with a limit, or show what it says.
+    """Create the ledger FILE with a limit, or show what was spent.
 
-    Releases of the same people add up. `spinney fit --ledger FILE` charges the ledger before noise meets a count, and
-    is refused where the charge would exceed the limit.
+    The privacy losses of several releases about the same people add up. `spinney fit --ledger FILE` charges the ledger
+    before noise is drawn, and is refused if the charge would exceed the limit.
     """
     from spinney.privacy.ledger import Ledger
 
     if limit is None:
         if unit is not None:
-            raise click.UsageError("--unit goes with --limit: an open ledger has its unit")
+            raise click.UsageError(
+                "--unit is for a new ledger, together with --limit; an existing ledger keeps its unit"
+            )
         if delta is not None:
-            raise click.UsageError("--delta goes with --limit: an open ledger has its delta")
+            raise click.UsageError(
+                "--delta is for a new ledger, together with --limit; an existing ledger keeps its delta"
+            )
         account = Ledger.open(file)
     else:
         check_output(file, force=False, can_force=False)
@@ -81,5 +87,5 @@ def _text(account: Ledger) -> str:
             limits = f" of {decimal(account.delta_limit)}, {decimal(account.remaining_delta)} left"
         lines.append(f"delta {decimal(account.spent_delta)}{limits}")
     if account.is_overdrawn:
-        lines.append("OVERDRAWN: more is on record than the limit allows, so the file was changed by hand")
+        lines.append("OVERDRAWN: the file records more than its limit allows, so it was changed by hand")
     return "\n".join([*lines, *(f"  {line}" for event in account.events for line in event_lines(event))])

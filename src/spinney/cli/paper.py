@@ -41,13 +41,14 @@ if TYPE_CHECKING:
     help="The folder with creditcard.parquet or creditcard.csv, for the experiments on fraud; without it, the table is "
     "fetched from OpenML.",
 )
-@click.option("--force", is_flag=True, help="Begin anew and replace results of other parameters.")
+@click.option("--force", is_flag=True, help="Start again, and replace results that were made with other parameters.")
 def paper(experiment: str | None, wants_list: bool, quick: bool, out: str, data: str | None, force: bool) -> None:
     """Compute and draw a figure or table of the paper.
 
-    EXPERIMENT is an id that --list shows, or all. Results are written as they come: an interrupted run goes on where
-    it stopped, and finished results are only drawn again. Noise is seeded, so that figures repeat; data are made up or
-    public. Needs matplotlib and, for some, more: pip install '.[paper]' in a checkout.
+    EXPERIMENT is an id that --list shows, or all. Results are written as they come: an interrupted run continues
+    where it stopped, and finished results are only drawn again. The noise is seeded, so that figures can be repeated;
+    the data are made up or public. Needs matplotlib and, for some experiments, more: pip install '.[paper]' in a
+    checkout.
     """
     from spinney_paper.experiments.catalogue import IDS
     from spinney_paper.experiments.catalogue import experiment as named
@@ -110,7 +111,7 @@ def _run_one(one: Experiment, folder: Path, inputs: Any, *, quick: bool, force: 
         try:
             results = run_experiment(one, folder, inputs=inputs, is_quick=quick, say=say)
         except KeyboardInterrupt:
-            say(f"\nfinished tasks of {one.id} are kept in {str(folder)!r}; the same command goes on from there")
+            say(f"\nfinished tasks of {one.id} are kept in {str(folder)!r}; run the same command again to continue")
             raise
     save_figure(one.draw(results), folder / f"{one.id}.svg", overwrite=True)
     click.echo(f"\n{one.table(results)}\n\n{one.verdict(results)}\n")

@@ -20,14 +20,15 @@ from spinney.cli.command import FILE, Verb, check_output, force_option, warn_of_
 @click.option(
     "--columns",
     metavar="X,Y",
-    help="Two columns; needed where the release has more than two. A name that holds a comma is quoted, as in a CSV.",
+    help="Two columns; required if the release has more than two. Put a name that contains a comma in double quotes.",
 )
 @force_option
 def picture(release: str, out: str, columns: str | None, force: bool) -> None:
     """Draw the noisy partition of RELEASE.
 
-    Bins are rectangles, shaded by their noisy density. Of more than two columns, two are chosen, and the densities of
-    bins that lie over one another add up. Uses only what is released. Needs matplotlib: pip install matplotlib.
+    Bins are drawn as rectangles, shaded by their noisy density. If the release has more than two columns, --columns
+    names two of them, and the densities of bins that overlap add up. The picture uses only what was released. It needs
+    matplotlib: pip install matplotlib.
     """
     from spinney.cli.conditions import csv_fields
     from spinney.release.storage import load

@@ -34,29 +34,33 @@ PLACEMENTS = ("tilted", "fitted", "uniform", "centre")
     "--rows",
     type=int,
     metavar="N",
-    help="How many rows; by default as many as the private table had where that is public, otherwise the noisy total.",
+    help="The number of rows. Default: that of the private table if it is public, otherwise the noisy total.",
 )
 @click.option("--out", required=True, metavar="FILE", help="A .csv or .parquet file, or - for CSV on standard output.")
 @click.option(
-    "--seed", type=int, metavar="N", help="Draw the same rows again. The noise of the release is not affected."
+    "--seed",
+    type=int,
+    metavar="N",
+    help="A seed, to draw the same rows again. It does not affect the noise of the release.",
 )
 @click.option(
     "--placement",
     type=click.Choice(PLACEMENTS),
-    help="Where rows lie in their leaf; by default as the release was fitted.",
+    help="Tree, grid: where rows lie in their leaf. Default: as the release was fitted.",
 )
 @click.option(
     "--where",
     multiple=True,
     metavar="NAME=WANTED",
-    help="Forest: only rows of which this holds. WANTED is a value, LOW..HIGH, A,B,C or null. May be repeated.",
+    help="Forest: draw only rows that meet this condition. WANTED is a value, LOW..HIGH, A,B,C or null. May be "
+    "repeated.",
 )
 @click.option(
     "--balance",
     multiple=True,
     metavar="NAME=SHARES",
-    help="Forest: rows in which a category or truth value has these shares. SHARES is that of the second of two "
-    "values, or A:SHARE,B:SHARE. May be repeated.",
+    help="Forest: draw rows in which the values of a category or boolean have these shares. SHARES is the share of the "
+    "second of two values, or A:SHARE,B:SHARE. May be repeated.",
 )
 @force_option
 @json_option
@@ -73,13 +77,13 @@ def sample(
 ) -> None:
     """Draw synthetic rows from RELEASE.
 
-    The output appears whole or not at all.
+    The output is written whole or not at all.
 
-    Releases of forests draw rows under conditions. --where "age=30..40" takes a range of numbers, dates or times with
-    both ends (30.. and ..40 are open to one side), --where "state=CA,NV" any of several values, and --where "end=null"
-    rows without one. Dates and times are in ISO form (2024-01-31), truth values are true or false, and a value that
-    holds a comma is quoted as in a CSV. All conditions hold together. --balance "Class=0.5" makes the second of two
-    values half of the rows, and --balance "kind=a:0.2,b:0.8" gives each value its share.
+    A release of a forest can draw rows under conditions. --where "age=30..40" asks for a range of numbers, dates or
+    times, both ends included (30.. and ..40 have one end), --where "state=CA,NV" for any of several values, and --where
+    "end=null" for missing values. Dates and times are in ISO format (2024-01-31), booleans are true or false, and a
+    value that contains a comma is put in double quotes. Every row meets all conditions. --balance "Class=0.5" draws the
+    second of two values in half of the rows, and --balance "kind=a:0.2,b:0.8" gives each value its share.
     """
     n_rows = sample_file(
         release, out, n_rows=rows, seed=seed, placement=placement, where=where, balance=balance, force=force
@@ -124,9 +128,11 @@ def _drawing(loaded: Release, placement: str | None, where: Sequence[str], balan
     holds = f"this release holds {loaded.card.contents}"
     for option, given in (("--where", where), ("--balance", balance)):
         if given and not is_forest:
-            raise click.UsageError(f"{option} is for forests, and {holds}; fit the table with --method forest for it")
+            raise click.UsageError(
+                f"{option} is for forests, and {holds}; fit the table with --method forest to use it"
+            )
     if placement is not None and is_forest:
-        raise click.UsageError(f"--placement is for trees and grids, and {holds}, a forest; leave it out")
+        raise click.UsageError(f"--placement is for trees and grids, and {holds} of a forest; leave it out")
     options: dict[str, Any] = {} if placement is None else {"placement": placement}
     if where:
         options["where"] = parse_where(where, loaded.schema)

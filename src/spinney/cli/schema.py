@@ -23,19 +23,17 @@ from spinney.cli.csv_options import as_options, csv_options, take_csv
     ),
 )
 @click.argument("table", type=TABLE)
-@click.option("--out", metavar="FILE", help="The template; by default, and for -, it is printed.")
-@click.option(
-    "--private-bounds", is_flag=True, help="Have bounds paid for out of epsilon, instead of leaving them to be stated."
-)
+@click.option("--out", metavar="FILE", help="The template file. Default, and for -: print it.")
+@click.option("--private-bounds", is_flag=True, help="Let fit estimate the bounds privately, using part of epsilon.")
 @csv_options
 @force_option
 def schema(table: str, out: str | None, private_bounds: bool, force: bool, **parameters: Any) -> None:
     """Print a schema template for TABLE.
 
-    TABLE is a CSV or Parquet file, a folder or a quoted pattern of them, of which the first is looked at, or - for CSV
-    on standard input. Names and types are filled in. Bounds, categories and nulls are left for a person to state from
-    public knowledge: which values happen to be in the table is private. The template says how to state
-    identifiers, steps and rules between columns too.
+    TABLE is a CSV or Parquet file, a folder or a quoted pattern of such files, of which the first is read, or - for CSV
+    on standard input. Names and types are filled in. Bounds, categories and nulls are for you to state from public
+    knowledge, because the values that happen to be in the table are private. The template also explains how to state
+    identifiers, steps and rules between columns.
     """
     from spinney.cli.tables import read_types
     from spinney.files import write_whole
@@ -49,7 +47,7 @@ def schema(table: str, out: str | None, private_bounds: bool, force: bool, **par
     types = read_types(table, csv)
     if csv is not None and csv.date_format is not None and not any(map(_is_day_or_time, types.types)):
         click.secho(
-            "caution: no column is written in the format that --date-format states; look at a line of the file",
+            "caution: no column matches the format of --date-format; look at a line of the file",
             err=True,
             fg="yellow",
         )
@@ -63,7 +61,7 @@ def schema(table: str, out: str | None, private_bounds: bool, force: bool, **par
 
     write_whole(out, write, overwrite=force)
     then = f"spinney fit {shlex.quote(table)} --schema {shlex.quote(out)} {as_options(csv)}..."
-    click.echo(f"wrote {out}; check it, state what is left blank, then: {then}")
+    click.echo(f"wrote {out}; check it, fill in the blanks, then run: {then}")
 
 
 def _is_day_or_time(kind: Any) -> bool:

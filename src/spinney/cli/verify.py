@@ -1,4 +1,4 @@
-"""`spinney verify`: the promise of a release file, worked out again."""
+"""`spinney verify`: the guarantee of a release file, computed again from its charges."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from spinney.shown import json_text, printable
 @click.argument("release", type=FILE)
 @json_option
 def verify(release: str, as_json: bool) -> None:
-    """Work out again what RELEASE promises.
+    """Compute the guarantee of RELEASE again, and compare it with its card.
 
-    Checks that every number of the file is possible, that its charges cost what the card says they cost, and that
-    numbers which stand in the file more than once agree. Says what was checked and which guarantee it arrives at. Ends
-    with status 1, and the reason, where the file does not hold what it promises.
+    Checks that every number in the file is possible, that its charges cost what the card states, and that numbers which
+    occur more than once agree. Prints what was checked and the guarantee that results. Exits with status 1 and a reason
+    if the file contradicts itself.
 
-    That the noise was really drawn, and that sensitivities are right, stands in no file: trust in whoever made the
-    release is not replaced by this check.
+    No file can prove that the noise was really drawn, or that sensitivities are right: for that you have to trust
+    whoever made the release.
     """
     from spinney.release.storage import load
     from spinney.release.verification import verification
@@ -45,7 +45,7 @@ def verify(release: str, as_json: bool) -> None:
         click.echo(json_text(described))
         return
     lines = [
-        f"{release}: the card and what was released agree. That the noise was really drawn stands in no file.",
+        f"{release}: the card and the released numbers agree. No file can prove that the noise was really drawn.",
         f"  guarantee   {found.guarantee}",
         "  checked",
     ]

@@ -1,4 +1,4 @@
-"""`spinney warm-up`: compile everything ahead of the first run, and say where the results are kept."""
+"""`spinney warm-up`: compile everything ahead of the first run, and print where the compiled code is cached."""
 
 from __future__ import annotations
 
@@ -22,10 +22,10 @@ from spinney.cli.command import Verb, json_option
 def warm_up(as_json: bool) -> None:
     """Compile Spinney's loops ahead of the first fit.
 
-    The first fit, sample or comparison on a machine compiles what it needs, which takes seconds and up to a minute in
-    all. This verb does so on made-up tables, and says where the results are kept: beside the sources of Spinney, in the
-    folder that NUMBA_CACHE_DIR names, or in the user's cache. A second run has nothing to do. It fails where no such
-    folder can be written to. Run it when you build a container.
+    The first fit, sample or comparison on a machine compiles the loops that it needs, which takes up to a minute in
+    all. This command compiles all of them on made-up tables, and prints where the compiled code is cached: beside the
+    sources of Spinney, in the folder NUMBA_CACHE_DIR, or in the user's cache. A second run has nothing to do. The
+    command fails if no such folder can be written to. Run it when you build a container.
     """
     from spinney.warming import warm_up as compile_all
 

@@ -1,8 +1,8 @@
 """Kinds of columns: what the holder states publicly about one column, and all that follows from its kind.
 
-A column says which values are possible, never which values occur. Numbers and dates carry bounds, because the
-box that the data happen to fill is itself private. Bounds are stated (`Real(0, 10)`), paid for out of epsilon
-(`bounds="private"`), or read off the data under a name that says what that costs
+A column says which values are possible, never which values occur. Numbers and dates carry bounds, because the range
+that the data happen to fill is itself private. Bounds are stated (`Real(0, 10)`), estimated privately, using part of
+epsilon (`bounds="private"`), or taken from the data under a name that says what that costs
 (`bounds="from-data-not-private"`).
 
 Dates and times are integers underneath (days, microseconds since 1970-01-01): `physical` converts, `logical` undoes it.

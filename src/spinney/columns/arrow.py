@@ -47,7 +47,7 @@ def only(kinds: tuple[Callable[[Any], bool], ...], array: Any) -> Any:
     if array.null_count == len(array):
         return pa.nulls(len(array))
     if not any(is_kind(array.type) for is_kind in kinds):
-        raise InputError("the values are of another kind than the schema says; convert them or change the type")
+        raise InputError("the values are not of the type that the schema states; convert them or change the type")
     return array
 
 

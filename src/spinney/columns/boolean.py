@@ -143,7 +143,7 @@ class Boolean(Listed):
         text = text.strip()
         known = _SPELT | {"1": True, "0": False}
         if text.lower() not in known:
-            raise ParameterError(f"{option}: column {name!r} takes true or false, and not {text!r}")
+            raise ParameterError(f"{option}: column {name!r} takes true or false, not {text!r}")
         return known[text.lower()]
 
     @classmethod

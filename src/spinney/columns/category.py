@@ -59,11 +59,11 @@ class Category(Listed):
             raise SchemaError("Category: values is empty; list every value that the column may take")
         if not (all(type(v) is str for v in values) or all(type(v) is int for v in values)):
             raise SchemaError(
-                "Category: values must be all text or all whole numbers; use Boolean() for true and false, and "
+                "Category: values must be all strings or all whole numbers; use Boolean() for true and false, and "
                 "nullable=True for missing values"
             )
         if any(type(v) is int and abs(v) > LARGEST_WHOLE for v in values):
-            raise SchemaError("Category: values holds a number beyond ±2^61; write such numbers as text")
+            raise SchemaError("Category: values holds a number beyond ±2^61; write such numbers as strings")
         if len(set(values)) != len(values):
             raise SchemaError("Category: values repeats a value; list each once")
         object.__setattr__(self, "values", values)

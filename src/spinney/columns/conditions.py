@@ -47,7 +47,7 @@ def as_float(value: Any) -> float:
 
 
 def number_of_text(text: str) -> int | float | None:
-    """A finite number, whole and exact where it is written so; None where the text is no such thing."""
+    """A finite number, an exact integer where it is written as one; None if the string is not a number."""
     try:
         return int(text)
     except ValueError:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _EPOCH_DAY = date(1970, 1, 1)
 _ISO = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
-_UNSETTLED = "the values have a time zone, so their day is not settled; convert them to days"
+_UNSETTLED = "the values have a time zone, so their day is ambiguous; convert them to days"
 
 
 @dataclass(frozen=True, slots=True)
@@ -104,7 +104,7 @@ class Date(Calendar):
         return "write days as YYYY-MM-DD, or convert the column first (pandas: pd.to_datetime(..., format=...))"
 
     def zone_cause(self, *, is_aware: bool) -> str | None:
-        return "it has a time zone, so its day is not settled; write days without times" if is_aware else None
+        return "it has a time zone, so its day is ambiguous; write days without times" if is_aware else None
 
     def read(self, values: Any) -> Physical:
         import pyarrow as pa

@@ -32,7 +32,7 @@ _ZONES_DIFFER = "the column and the schema do not agree on having a time zone"
 
 @dataclass(frozen=True, slots=True)
 class Datetime(Calendar):
-    """A moment between two moments, both included, to the microsecond.
+    """A date and time (timestamp) between two bounds, both included, to the microsecond.
 
     With `timezone` the table's column must be zone-aware and comes back in that zone; bounds without an offset are read
     in it. Without `timezone` both the column and the bounds are local times of no stated zone.
@@ -70,9 +70,11 @@ class Datetime(Calendar):
             try:
                 value = datetime.fromisoformat(value)
             except ValueError:
-                raise_alone(SchemaError(f"Datetime: {name}={brief(value)} is not a moment like 2020-01-31T12:00:00"))
+                raise_alone(
+                    SchemaError(f"Datetime: {name}={brief(value)} is not a date and time like 2020-01-31T12:00:00")
+                )
         if not isinstance(value, datetime):
-            raise SchemaError(f"Datetime: {name}={brief(value)} is not a moment like 2020-01-31T12:00:00")
+            raise SchemaError(f"Datetime: {name}={brief(value)} is not a date and time like 2020-01-31T12:00:00")
         if self.timezone is None and value.tzinfo is not None:
             raise SchemaError(f"Datetime: {name}={value} has an offset; name the column's zone with timezone=...")
         if self.timezone is not None and value.tzinfo is None:
@@ -163,7 +165,7 @@ class Datetime(Calendar):
     @property
     def spelling_remedy(self) -> str:
         form = "YYYY-MM-DDTHH:MM:SS" if self.timezone is None else "YYYY-MM-DDTHH:MM:SS+HH:MM"
-        return f"write moments as {form}, or convert the column first (pandas: pd.to_datetime(..., format=...))"
+        return f"write dates and times as {form}, or convert the column first (pandas: pd.to_datetime(..., format=...))"
 
     def zone_cause(self, *, is_aware: bool) -> str | None:
         if is_aware and self.timezone is None:

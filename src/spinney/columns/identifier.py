@@ -1,4 +1,4 @@
-"""Names of rows and people: never read, made afresh."""
+"""Names of rows and people: never read, and generated for synthetic rows."""
 
 from __future__ import annotations
 
@@ -20,9 +20,10 @@ _DIGITS, _MOST_DIGITS = 6, 18
 
 @dataclass(frozen=True, slots=True)
 class Identifier(Column):
-    """Names a row or a person: a customer number, an e-mail address. Its values are never read; they are made afresh.
+    """Names a row or a person: a customer number, an e-mail address. Its values are never read, and
+    synthetic rows get new ones.
 
-    Synthetic rows are numbered 1, 2, 3, ...; with a `prefix` they get texts, the number padded to `digits` or more.
+    Synthetic rows are numbered 1, 2, 3, ...; with a `prefix` they get strings, the number padded to `digits` or more.
 
     >>> Identifier(prefix="C-")  # C-000001, C-000002, ...
     Identifier(prefix='C-')
@@ -50,11 +51,13 @@ class Identifier(Column):
         if self.bits is not None:
             raise SchemaError(f"Identifier: bits={brief(self.bits)} has no meaning here; identifiers are not learnt")
         if self.prefix is not None and not isinstance(self.prefix, str):
-            raise SchemaError(f"Identifier: prefix={brief(self.prefix)} is not a text such as 'C-'")
+            raise SchemaError(f"Identifier: prefix={brief(self.prefix)} is not a string such as 'C-'")
         if type(self.digits) is not int or not 1 <= self.digits <= _MOST_DIGITS:
             raise SchemaError(f"Identifier: digits={brief(self.digits)} is not a whole number in 1..{_MOST_DIGITS}")
         if self.prefix is None and self.digits != _DIGITS:
-            raise SchemaError(f"Identifier: digits={self.digits} pads texts; give a prefix too, or leave it out")
+            raise SchemaError(
+                f"Identifier: digits={self.digits} is the width of strings; give a prefix too, or leave it out"
+            )
 
     @property
     def is_text(self) -> bool:

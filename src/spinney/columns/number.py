@@ -140,7 +140,7 @@ class Number(Bounded):
         text = text.strip()
         number = number_of_text(text)
         if number is None:
-            raise ParameterError(f"{option}: column {name!r} takes numbers, and {text!r} is none")
+            raise ParameterError(f"{option}: column {name!r} takes numbers, and {text!r} is not a number")
         return number
 
 

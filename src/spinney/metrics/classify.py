@@ -92,7 +92,7 @@ def train_on_synthetic(
     train_x, train_y = _features(learns, target), _labels(learns, target, "synthetic")
     test_x, test_y = _features(tests, target), _labels(tests, target, "real")
     if test_y.all() or not test_y.any():
-        raise InputError(f"real holds one value of {target!r} alone; the area under the ROC needs rows of both")
+        raise InputError(f"real holds one value of {target!r} alone; the AUC needs rows of both classes")
     if train_y.all() or not train_y.any():
         return dict.fromkeys(classifiers, 0.5)
     if protocol == "ranking":

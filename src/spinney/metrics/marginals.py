@@ -58,7 +58,9 @@ def total_variation(
         raise ParameterError(f"ways={ways} columns cannot be chosen from {len(schema)}")
     tables = _open(real, synthetic, schema)
     if not isinstance(bins, Mapping) and (isinstance(bins, bool) or not isinstance(bins, (int, np.integer))):
-        raise ParameterError(f"bins={bins!r} is not a whole number of bins or a mapping from columns to such")
+        raise ParameterError(
+            f"bins={bins!r} is not a whole number of bins, or a mapping from columns to numbers of bins"
+        )
     axes = grid_lattice(schema, bins=bins).axes
     weights = [
         _shares(given, table, name)
@@ -105,7 +107,7 @@ def mean_of(distances: Mapping[Key, float]) -> float:
 def _open(real: Any, synthetic: Any, schema: Schema) -> tuple[Table, Table]:
     tables = open_table(real, schema), open_table(synthetic, schema)
     if schema.awaits_bounds:
-        raise SchemaError("some bounds of the schema are still to be found; use the release's schema, which has them")
+        raise SchemaError("the schema leaves some bounds open; use the schema of the release, which has all bounds")
     for table, argument in zip(tables, ("real", "synthetic"), strict=True):
         if not table.n_rows:
             raise InputError(f"{argument} has no rows; there is nothing to compare")

@@ -152,7 +152,8 @@ def _read(path: Path) -> dict[str, Any]:
     version = described.get("format_version")
     if type(version) is not int or not 1 <= version <= FORMAT_VERSION:
         raise FileError(
-            f"{str(path)!r} has format version {brief(version)}, and this Spinney reads up to {FORMAT_VERSION}; "
+            f"{str(path)!r} has format version {brief(version)}, and this version of Spinney reads up to "
+            f"{FORMAT_VERSION}; "
             "upgrade it"
         )
     try:
@@ -171,7 +172,7 @@ def _bytes_of(path: Path) -> bytes:
     """The whole file, unless it is larger than any account."""
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
-        raise FileError(f"{str(path)!r} is not a file, and a ledger is one")
+        raise FileError(f"{str(path)!r} is not a file, so it cannot be a ledger")
     if status.st_nlink > 1:
         raise FileError(
             f"{str(path)!r} has another name (a hard link), and a charge would be seen under one of them only; "
@@ -180,7 +181,7 @@ def _bytes_of(path: Path) -> bytes:
     with path.open("rb") as file:
         content = file.read(LARGEST_FILE + 1)
     if len(content) > LARGEST_FILE:
-        raise FileError(f"{str(path)!r} is larger than {LARGEST_FILE >> 20} MiB, and no ledger is")
+        raise FileError(f"{str(path)!r} is larger than {LARGEST_FILE >> 20} MiB, which is too large for a ledger")
     return content
 
 
@@ -196,7 +197,7 @@ def _events(path: Path, described: Any) -> list[Event]:
             amounts = (event.epsilon, delta_of(event)) if isinstance(event, Charge) else (Fraction(0), Fraction(0))
             sums = [total + amount for total, amount in zip(sums, amounts, strict=True)]
             if max(total.denominator.bit_length() for total in sums) > 4 * LARGEST_BITS:
-                raise ValueError("the sum of all charges up to here has more digits than are ever meant")
+                raise ValueError("the sum of all charges up to here has too many digits")
         except (KeyError, TypeError, ValueError) as err:
             raise FileError(
                 f"{str(path)!r} is a Spinney ledger with inconsistent contents: entry {number}: {_why(err)}"

@@ -68,13 +68,13 @@ def parse_fraction(value: Any, name: str) -> Fraction:
     except (ValueError, ZeroDivisionError):
         raise ParameterError(f"{name}={brief(value)} is not a number such as 1 or '0.1'") from None
     if is_absurd:
-        raise ParameterError(f"{name}={brief(value)} is too large, too small or too long to be meant")
+        raise ParameterError(f"{name}={brief(value)} is too large, too small or too long for a number")
     return _of_sane_size(number, name)
 
 
 def _of_sane_size(number: Fraction, name: str) -> Fraction:
     if max(abs(number.numerator).bit_length(), number.denominator.bit_length()) > LARGEST_BITS:
-        raise ParameterError(f"{name} has more digits than are ever meant; round it to a few")
+        raise ParameterError(f"{name} has too many digits; round it to a few")
     return number
 
 
@@ -95,22 +95,22 @@ def parse_epsilon(value: Any, name: str = "epsilon") -> Fraction:
     """A positive privacy budget, exactly."""
     epsilon = parse_fraction(value, name)
     if epsilon <= 0:
-        raise ParameterError(f"{name}={_given(value)} is not positive; a release needs some budget")
+        raise ParameterError(f"{name}={_given(value)} is not positive; a release needs a budget above 0")
     if not SMALLEST_EPSILON <= epsilon <= LARGEST_EPSILON:
         raise ParameterError(
-            f"{name}={_given(value)} is outside 2^-30..2^20; budgets of use lie between about 0.01 and 10"
+            f"{name}={_given(value)} is outside 2^-30..2^20; useful budgets lie between about 0.01 and 10"
         )
     return epsilon
 
 
 def parse_delta(value: Any, name: str = "delta") -> Fraction:
-    """The chance that an (epsilon, delta) promise leaves uncovered, exactly: 0 (pure) or more, below 1."""
+    """Delta, the failure probability of (epsilon, delta)-differential privacy, exactly: 0 (pure) or more, below 1."""
     delta = parse_fraction(value, name)
     if delta < 0:
         raise ParameterError(f"{name}={_given(value)} is negative; 0 means pure epsilon")
     if delta >= 1:
         raise ParameterError(
-            f"{name}={_given(value)} is 1 or more, which promises nothing; values of use are 1e-6 or smaller"
+            f"{name}={_given(value)} is 1 or more, which guarantees nothing; useful values are 1e-6 or smaller"
         )
     return delta
 

@@ -36,7 +36,7 @@ def fraction(value: Any, name: str) -> Fraction:
     if isinstance(value, bool) or not isinstance(value, (int, Fraction)):
         raise ParameterError(f"{name}={brief(value)} is not an exact number; give a Fraction, such as Fraction('0.1')")
     if max(abs(value.numerator).bit_length(), value.denominator.bit_length()) > LARGEST_BITS:
-        raise ParameterError(f"{name}={brief(value)} has more digits than are ever meant; round it to a few")
+        raise ParameterError(f"{name}={brief(value)} has too many digits; round it to a few")
     return Fraction(value)
 
 
@@ -64,7 +64,7 @@ def spent_delta(value: Any, name: str) -> Fraction:
     if delta < 0:
         raise BudgetError(f"{name}={brief(delta)} is negative; what was spent cannot be earned back")
     if delta >= 1:
-        raise ParameterError(f"{name}={brief(delta)} is 1 or more, which promises nothing")
+        raise ParameterError(f"{name}={brief(delta)} is 1 or more, which guarantees nothing")
     return delta
 
 

@@ -125,7 +125,10 @@ class Ledger:
         self.limit = None if limit is None else parse_epsilon(limit, "limit")
         allowed = parse_delta(delta)
         if limit is None and allowed:
-            raise ParameterError(f"delta={delta} has no limit to go with; give one, or leave delta out to only count")
+            raise ParameterError(
+                f"delta={delta} needs a limit of epsilon; give a limit, or leave delta out to record charges without "
+                "a limit"
+            )
         self.delta_limit = None if limit is None else allowed
         self._parent = parent
         self._events: list[Event] = []

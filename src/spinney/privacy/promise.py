@@ -55,19 +55,19 @@ def cautions(epsilon: Fraction, delta: Fraction, n_rows: int | None) -> list[str
     if epsilon > LARGEST_CREDIBLE_EPSILON:
         found.append(
             f"epsilon={float(epsilon):g} is above {LARGEST_CREDIBLE_EPSILON}, which protects nobody in practice; "
-            "values of use lie between about 0.1 and 10"
+            "useful values lie between about 0.1 and 10"
         )
     if n_rows and delta * n_rows > 1:
         found.append(
             f"delta={float(delta):g} is above one over the number of rows (1/{n_rows:,}): publishing a few whole rows "
-            f"would keep such a promise; take delta={float(default_delta(n_rows)):g} or less"
+            f"would satisfy such a guarantee; take delta={float(default_delta(n_rows)):g} or less"
         )
     return found
 
 
 @dataclass(frozen=True, slots=True)
 class GroupPromise:
-    """What is promised to a person with `n_rows` rows: (epsilon, delta), both rounded up. Delta 1 promises nothing."""
+    """The guarantee for a person with `n_rows` rows: (epsilon, delta), both rounded up. Delta 1 guarantees nothing."""
 
     n_rows: int
     epsilon: Fraction

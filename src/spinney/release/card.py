@@ -1,4 +1,4 @@
-"""The release card: what was promised, what was charged for what, and by which plan, for people and for programs."""
+"""The release card: the guarantee, the charges and the plan of a release, for people and for programs."""
 
 from __future__ import annotations
 
@@ -26,17 +26,20 @@ from spinney.release.entries import checked_entries
 from spinney.schema.table import Schema
 from spinney.shown import brief, json_text, printable
 
-_LIMITS = "Not promised: protection from side channels such as timing, or from the sum of many releases of one table."
+_LIMITS = "Not covered: side channels such as timing, and the combined loss of several releases of one table."
 
 _WIDTH = 100
 _UNITS = {
     Unit.REPLACE_ONE: "one row, replaced by any other (replace-one)",
     Unit.ADD_REMOVE: "one row, added or removed (add-remove)",
 }
-# What became of a forest, where its name does not tell enough.
+# How a forest's structure is shown. Files hold the short names, of which "tree" would be taken for the method.
 _STRUCTURES = {
-    "uniform": "uniform: the budget was too small to tell a count from noise; rows are even over the schema",
-    "independent": "independent: the budget was too small to look at columns together",
+    "rounds": "groups of columns, chosen in rounds",
+    "tree": "pairs of columns along a tree",
+    "target": "every column with the target",
+    "independent": "independent columns: none were measured together",
+    "uniform": "uniform: the budget was too small to tell a count from noise; rows are spread evenly over the schema",
 }
 
 
@@ -90,7 +93,7 @@ class Card:
 
     @property
     def guarantee(self) -> str:
-        """The promise in words."""
+        """The guarantee in words."""
         if not self.is_private:
             return "none: see the warning"
         if self.delta:
@@ -99,20 +102,20 @@ class Card:
 
     @property
     def groups(self) -> tuple[GroupPromise, ...]:
-        """What is promised to a person with two, five or ten rows; empty where nothing is promised to anybody."""
+        """The guarantee for a person with two, five or ten rows; empty if there is no guarantee for anybody."""
         if not self.is_private or not self.epsilon:
             return ()
         return tuple(group_promise(self.events, Unit.parse(self.unit), n_rows) for n_rows in GROUPS)
 
     @property
     def cautions(self) -> list[str]:
-        """What makes the promise weaker than it looks: an epsilon or a delta that is too large."""
+        """What makes the guarantee weaker than it looks: an epsilon or a delta that is too large."""
         n_rows = self.parameters.get("assumed_rows") if self.n_rows is None else self.n_rows
         return cautions(self.epsilon, self.delta, n_rows if isinstance(n_rows, int) else None)
 
     @property
     def essentials(self) -> str:
-        """What a person should know of a release in a few lines."""
+        """The most important facts about a release, in a few lines."""
         return "\n".join(self._essential_lines())
 
     def _essential_lines(self) -> list[str]:
@@ -121,11 +124,11 @@ class Card:
         lines = [
             f"  guarantee   {self.guarantee}",
             f"  unit        {_UNITS[Unit.parse(self.unit)]}",
-            *(_wrapped("groups", f"what a person with several rows is promised: {groups}") if groups else []),
+            *(_wrapped("groups", f"the guarantee for a person with several rows: {groups}") if groups else []),
             *(line for caution in self.cautions for line in _wrapped("caution", caution)),
             f"  rows        {'private' if self.n_rows is None else f'{self.n_rows:,} (public)'}",
             *(f"  {what:<11} {count:,} released" for what, count in self.released.items()),
-            *([f"  structure   {_STRUCTURES.get(str(structure), structure)}"] if structure else []),
+            *([f"  structure   {structure_in_words(str(structure))}"] if structure else []),
         ]
         return [printable(line) for line in lines]
 
@@ -175,7 +178,7 @@ class Card:
         lines.append("  charged")
         lines += [f"    {line}" for event in self.events for line in event_lines(event)]
         lines.append("  plan")
-        lines += [f"    {name:<22} {value}" for name, value in self.plan.items()]
+        lines += [f"    {name:<22} {value}" for name, value in self.plan.items() if name != "structure"]
         lines.append("  columns")
         lines += [f"    {name:<22} {column!r}" for name, column in self.schema.items()]
         lines.append(f"  {_LIMITS}")
@@ -185,6 +188,11 @@ class Card:
         state = "" if self.is_private else ", NOT PRIVATE"
         delta = f", delta={decimal(self.delta)}" if self.delta else ""
         return f"Card(epsilon={decimal(self.epsilon)}{delta}, unit={self.unit!r}, {self.contents}{state})"
+
+
+def structure_in_words(structure: str) -> str:
+    """The structure of a forest as people are shown it."""
+    return _STRUCTURES.get(structure, structure)
 
 
 def _wrapped(title: str, text: str) -> list[str]:

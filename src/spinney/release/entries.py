@@ -55,7 +55,7 @@ def _events(described: Any) -> tuple[Event, ...]:
         raise ValueError(f"events is not a list of at most {_MOST_EVENTS:,} entries")
     events = tuple(event_from_dict(event) for event in described)
     if total_delta(events) >= 1:
-        raise ValueError("the deltas of all events add up to 1 or more, which promises nothing")
+        raise ValueError("the deltas of all events add up to 1 or more, which guarantees nothing")
     return events
 
 

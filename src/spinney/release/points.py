@@ -68,5 +68,5 @@ class PointsRelease(Release):
         if card.released != {"points": len(points)} or not (np.isfinite(points).all() and np.isfinite(weights).all()):
             raise ValueError("the card describes other points")
         if np.maximum(weights, 0).sum() == np.inf:
-            raise ValueError("weights that add up to more than can be")
+            raise ValueError("weights that add up to more than is possible")
         return cls(points, weights, card)

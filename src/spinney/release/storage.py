@@ -75,7 +75,7 @@ def load(path: str | Path) -> Release:
     path = Path(path)
     try:
         if path.exists() and not path.is_file():
-            raise FileError(f"{str(path)!r} is not a file, and a release is one")
+            raise FileError(f"{str(path)!r} is not a file, so it cannot be a release")
         with path.open("rb") as file:
             _check_end(file)
             with zipfile.ZipFile(file) as archive:
@@ -130,7 +130,8 @@ def _check_format(path: Path, described: Any) -> None:
     version = described.get("format_version")
     if type(version) is not int or not 1 <= version <= FORMAT_VERSION:
         raise FileError(
-            f"{str(path)!r} has format version {brief(version)}, and this Spinney reads up to {FORMAT_VERSION}; "
+            f"{str(path)!r} has format version {brief(version)}, and this version of Spinney reads up to "
+            f"{FORMAT_VERSION}; "
             "upgrade it"
         )
 
@@ -148,7 +149,7 @@ def _check_end(file: IO[bytes]) -> None:
     mark, _, _, _, n_members, listing, _, comment = _END.unpack(tail[-_END.size :])
     is_large = tail.startswith(_LARGE_MARK) and len(tail) == _END.size + _LARGE_SIZE
     if mark != _END_MARK or comment or (is_large and size < 2**31):
-        raise zipfile.BadZipFile("no archive that Spinney writes")
+        raise zipfile.BadZipFile("not an archive that Spinney writes")
     if n_members > _MOST_MEMBERS or listing > _PIECE:
         raise zipfile.BadZipFile("too many members")
 
@@ -158,7 +159,7 @@ def _listed(archive: zipfile.ZipFile) -> dict[str, zipfile.ZipInfo]:
     infos = archive.infolist()
     listed = {info.filename: info for info in infos}
     if len(listed) != len(infos):
-        raise zipfile.BadZipFile("a member stands twice")
+        raise zipfile.BadZipFile("a member occurs twice")
     for info in infos:
         if info.flag_bits & _PACKED or info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
             raise zipfile.BadZipFile("a member is encrypted, or packed in another way than ours")

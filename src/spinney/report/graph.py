@@ -14,6 +14,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 from spinney.forest.release.explain import Explanation, explain
+from spinney.release.card import structure_in_words
 from spinney.release.model import Release
 from spinney.report.picture import GREEN, INK, mark_brands, new_figure
 from spinney.shown import printable
@@ -109,7 +110,7 @@ def _caption(
     if n_shown < n_columns:
         left_out.append(f"{n_columns - n_shown:,} other columns are left out")
     if not every:
-        left_out.append(f"no columns were counted together: structure {explanation.structure!r}")
+        left_out.append(f"no columns were counted together ({structure_in_words(explanation.structure)})")
     return "\n".join([*said, "; ".join(left_out)] if left_out else said)
 
 

@@ -34,7 +34,9 @@ def read_schema_text(path: str | Path) -> str:
     except OSError as err:
         raise SchemaError(f"cannot read the schema {str(path)!r}: {err.strerror or err}") from err
     if len(content) > LARGEST_FILE:
-        raise SchemaError(f"the schema {str(path)!r} is larger than {LARGEST_FILE >> 20} MiB, and no schema is")
+        raise SchemaError(
+            f"the schema {str(path)!r} is larger than {LARGEST_FILE >> 20} MiB, which is too large for a schema"
+        )
     try:
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
@@ -90,7 +92,7 @@ def _check_name(name: Any) -> None:
 
 def _check_text(text: str) -> None:
     if len(text) > _LONGEST_TEXT:
-        raise SchemaError(f"the schema holds a text of {len(text):,} characters; shorten it")
+        raise SchemaError(f"the schema holds a string of {len(text):,} characters; shorten it")
     if not text.isascii():
         try:
             text.encode()

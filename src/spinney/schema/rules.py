@@ -125,7 +125,7 @@ class EmptyWhen(Rule):
         if not values:
             raise SchemaError("EmptyWhen: values is empty; list the values, or leave it out to mean null")
         if len({(type(value), value) for value in values if type(value) in (str, int, bool)}) != len(values):
-            raise SchemaError("EmptyWhen: values must be texts, whole numbers or truth values, each once")
+            raise SchemaError("EmptyWhen: values must be strings, whole numbers or booleans, each listed once")
         object.__setattr__(self, "values", values)
 
     def check(self, column: Column, other: Column) -> None:
@@ -143,7 +143,7 @@ class EmptyWhen(Rule):
             )
         for value in self.values:
             if not any(value == known and type(value) is type(known) for known in possible):
-                hint = "; say True or False" if possible == (False, True) else did_you_mean(value, possible)
+                hint = "; use True or False" if possible == (False, True) else did_you_mean(value, possible)
                 raise SchemaError(f"EmptyWhen: {brief(value)} is not a value of column {self.other!r}{hint}")
         if len(self.values) == len(possible) and not other.nullable:
             raise SchemaError(f"EmptyWhen: column {self.column!r} would always be empty; leave it out")

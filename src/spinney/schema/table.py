@@ -26,7 +26,7 @@ from spinney.schema.rules import Rule, check_rules, rule_from_dict, widened
 from spinney.shown import brief
 from spinney.suggest import did_you_mean
 
-# What `fit` and its kin take for a schema; `as_schema` makes one of it.
+# What `fit`, `synthesize` and `check` accept as a schema; `as_schema` converts it.
 SchemaLike: TypeAlias = "Schema | Mapping[str, Column] | str | os.PathLike[str]"
 
 
@@ -49,7 +49,7 @@ class Schema(Mapping[str, Column]):
             raise SchemaError("Schema has no columns; describe at least one")
         for name, column in columns.items():
             if not isinstance(name, str) or not name:
-                raise SchemaError(f"column name {brief(name)} is not a non-empty text")
+                raise SchemaError(f"column name {brief(name)} is not a non-empty string")
             if not isinstance(column, Column):
                 raise SchemaError(f"column {name!r}: {brief(column)} is not a column type such as sp.Real(0, 1)")
         self._columns = dict(columns)
@@ -291,7 +291,7 @@ def as_schema(schema: Any) -> Schema:
     if isinstance(schema, Schema):
         return schema
     if isinstance(schema, str) and "\n" in schema:
-        raise SchemaError("schema is a text of several lines, not a path; read it with sp.Schema.from_toml(...)")
+        raise SchemaError("schema is a string of several lines, not a path; read it with sp.Schema.from_toml(...)")
     if isinstance(schema, (str, os.PathLike)):
         return Schema.from_file(os.fspath(schema))
     if isinstance(schema, Mapping):

@@ -87,8 +87,8 @@ class PartitionSynthesizer(Synthesizer):
         for name in self._in_column_units:
             if getattr(self, name) is not None and schema.awaits_bounds:
                 raise ParameterError(
-                    f"{name} is measured in units of the columns, and some bounds are still to be found; "
-                    "state them, or give a number of levels or bins instead"
+                    f"{name} is measured in units of the columns, and some bounds are not known yet; "
+                    "state the bounds, or give a number of levels or bins instead"
                 )
 
     def _rehearse(self, facts: PublicFacts) -> None:

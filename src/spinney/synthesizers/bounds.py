@@ -1,4 +1,4 @@
-"""Bounds that the schema leaves open: paid for out of epsilon, or read off the data under a name that says so."""
+"""Bounds that the schema leaves open: estimated privately, or taken from the data under a name that says so."""
 
 from __future__ import annotations
 

@@ -174,7 +174,7 @@ class _Check:
                 rest = "; describe it or drop it"
             else:
                 missing.remove(near)
-                rest = f", and {near!r} is in the schema but not in the table; if they are one column, rename one"
+                rest = f", and {near!r} is in the schema but not in the table; if they are the same column, rename one"
             self._fault(f"{label}column {name!r} is in the table but not in the schema{rest}", name)
         for name in missing:
             self._fault(

@@ -63,7 +63,7 @@ class Findings:
         if self.n_rows is not None:
             lines.append(f"The table has {rows(self.n_rows)}.")
         lines += _listed(self.faults, "fault", "fit would refuse the table")
-        lines += _listed(self.warnings, "warning", "fit would go on, but perhaps not as you mean it")
+        lines += _listed(self.warnings, "warning", "fit would accept this, but perhaps not as you intend")
         lines += self.notes
         if self.method is not None:
             lines.append(f"Method {self.method}: {self.reason}.")

@@ -94,10 +94,11 @@ class FrontDoor(Parameters):
         system = type(self).__name__
         for name in schema.identifiers:
             raise SchemaError(
-                f"column {name!r} is an identifier, and {system} makes none; drop the column or use ForestSynthesizer"
+                f"column {name!r} is an identifier, and {system} cannot generate identifiers; drop the column or use "
+                "ForestSynthesizer"
             )
         for rule in schema.rules:
-            raise SchemaError(f"{system} cannot promise {rule!r}; drop the rules or use ForestSynthesizer")
+            raise SchemaError(f"{system} cannot enforce {rule!r}; drop the rules or use ForestSynthesizer")
 
     def _card(
         self, table: Source | Table, ledger: Ledger, *, plan: Mapping[str, Any], released: Mapping[str, int]

@@ -125,14 +125,14 @@ class ForestSynthesizer(Synthesizer):
         if self.quality not in QUALITIES:
             raise ParameterError(f"quality={self.quality!r} is not 'fast' or 'high'")
         if not any(column.is_read for column in schema.values()):
-            raise SchemaError("all columns are identifiers, which are made afresh; there is nothing to learn")
+            raise SchemaError("all columns are identifiers, which are generated; there is nothing to learn")
         if self.target is None:
             return
         if self.target not in schema:
             hint = did_you_mean(self.target, schema)
             raise ParameterError(f"target={self.target!r} is not a column of the schema{hint}")
         if not schema[self.target].is_read:
-            raise ParameterError(f"target={self.target!r} is an identifier, which nothing can be about")
+            raise ParameterError(f"target={self.target!r} is an identifier, which is never read; choose another column")
 
     def _rehearse(self, facts: PublicFacts) -> None:
         self._design(facts)

@@ -47,7 +47,7 @@ def default_synthesizer(
 ) -> type[KDTreeSynthesizer | ForestSynthesizer]:
     """The synthesizer for a table, by its schema.
 
-    KDTreeSynthesizer for up to eight columns that are all numbers, dates, times or truth values, without identifiers
+    KDTreeSynthesizer for up to eight columns that are all numbers, dates, times or booleans, without identifiers
     or rules and with no target; ForestSynthesizer for anything else.
     """
     return KDTreeSynthesizer if _by_schema(as_schema(schema), target).method == "tree" else ForestSynthesizer
@@ -79,7 +79,7 @@ def choose(
     by_schema = _by_schema(as_schema(schema), options.get("target"))
     if method != AUTOMATIC:
         _refuse_foreign(method, given, say)
-        return Choice(method, "it was asked for")
+        return Choice(method, "it was requested")
     return _by_options(given, by_schema, say)
 
 
@@ -87,7 +87,9 @@ def _by_options(given: Collection[str], by_schema: Choice, say: Callable[..., st
     """The choice of the schema, unless options are for the other method alone."""
     for name in given:
         if name not in _KNOWN["tree"] | _KNOWN["forest"]:
-            raise ParameterError(f"{say(name)} is for the grid, which has to be asked for; add {say('method', 'grid')}")
+            raise ParameterError(
+                f"{say(name)} is for the grid, which is never chosen automatically; add {say('method', 'grid')}"
+            )
     of_tree = [name for name in given if name not in _KNOWN["forest"]]
     of_forest = [name for name in given if name not in _KNOWN["tree"]]
     if of_tree and of_forest:

@@ -25,7 +25,7 @@ def synthesize(
 ) -> Any:
     """Synthetic rows for a private table, by the synthesizer that suits its schema.
 
-    Up to eight columns that are all numbers, dates, times or truth values get a `KDTreeSynthesizer`, whose promise is
+    Up to eight columns that are all numbers, dates, times or booleans get a `KDTreeSynthesizer`, whose promise is
     pure epsilon. Categories, identifiers, rules, a target or more columns get a `ForestSynthesizer`, whose promise is
     (epsilon, delta), with a delta of at most 1e-6 and a tenth of one over the number of rows; `delta=0` makes that pure
     too. Each call spends anew: keep a fitted model to sample from it often.

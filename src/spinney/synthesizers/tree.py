@@ -34,7 +34,7 @@ _PAPER_TREE_SHARE = Fraction(1, 2)
 _PRIVTREE_TREE_SHARE = Fraction(2, 5)
 # A line of caution: beyond, a joint tree tells little in any case.
 MOST_COLUMNS_WITH_MOMENTS = 8
-_FOCUSES = ("density", "small areas")
+_FOCUSES = ("density", "small-areas")
 _SMALL_AREAS_SHARE = Fraction(1, 5)
 
 
@@ -60,7 +60,7 @@ class KDTreeSynthesizer(PartitionSynthesizer):
         moments: whether leaves release their rows' means as well as their counts. All leaves are then released, so
             there is no threshold. By default they do, up to eight columns, under rule="privtree", unless a threshold or
             placement="tilted" asks for bins, or there would be too many leaves; False is bins in any case.
-        focus: what leaf moments shall show best: "density", the table as a whole, or "small areas", how many rows lie
+        focus: what should be most accurate: "density", the table as a whole, or "small-areas", how many rows lie
             in little boxes of a map, for which the shape of the tree gets a fifth of epsilon.
         tree_share: the part of epsilon for split decisions, epsilon' / epsilon; the rest is for the leaves.
         axes: "boxes" scales each column to its own bounds; "cube" makes all edges equal, as in the paper.
@@ -149,11 +149,11 @@ class KDTreeSynthesizer(PartitionSynthesizer):
         share = _PAPER_TREE_SHARE if is_paper else _PRIVTREE_TREE_SHARE
         if has_moments:
             share = moments_share(facts.n_rows, facts.epsilon)
-            if self.focus == "small areas" or _half_are_lists(lattice):
+            if self.focus == "small-areas" or _half_are_lists(lattice):
                 share = max(share, _SMALL_AREAS_SHARE)
         elif self.focus != "density":
             raise ParameterError(
-                f"focus={self.focus!r} is of leaf moments, and this tree releases bins; raise tree_share and lower "
+                f"focus={self.focus!r} needs leaf moments, and this tree releases bins; raise tree_share and lower "
                 "threshold instead"
             )
         if self.tree_share is not None:

@@ -59,7 +59,7 @@ def checked_entropy(entropy: Any) -> Entropy:
     if isinstance(entropy, type) or not callable(getattr(entropy, "words", None)):
         raise ParameterError(
             f"entropy is a {type(entropy).__name__}, not a source of noise; leave it out, or, where noise must repeat "
-            "and nobody need be protected, pass sp.UnsafeSeededEntropy(seed)"
+            "and nobody needs protection, pass sp.UnsafeSeededEntropy(seed)"
         )
     source: Entropy = entropy
     return source

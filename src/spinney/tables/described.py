@@ -24,7 +24,7 @@ _MOST_PAIRS = 3
 def check_names(names: Sequence[Any], schema: Schema, *, index: Collection[Any] = ()) -> None:
     """Raise a SchemaError that names all columns of the one side that the other lacks, and which were likely meant.
 
-    `index` holds the names of a pandas index, which is no column.
+    `index` holds the names of a pandas index, which is not a column.
     """
     _refuse_other_labels(names)
     extra = [name for name in names if name not in schema]
@@ -35,7 +35,7 @@ def check_names(names: Sequence[Any], schema: Schema, *, index: Collection[Any] 
     if extra and len(extra) == len(names) and lacking and not pairs:
         raise SchemaError(
             f"the table has none of the schema's columns, {listed(lacking)}; name its columns as the schema does. Its "
-            "own names are not repeated here: in a CSV that was read without a header row they are somebody's values "
+            "own names are not shown here: in a CSV that was read without a header row they are values of a person "
             "(pandas: read_csv(..., header=None, names=[...]))"
         )
     told = []
@@ -70,7 +70,7 @@ def _remedy_of_names(
 ) -> str:
     for name in lacking:
         if name in index:
-            return f"{name!r} is the index of the table, which is no column: pass frame.reset_index()"
+            return f"{name!r} is the index of the table, not a column: pass frame.reset_index()"
     for name in extra:
         if name.startswith("Unnamed: "):  # what pandas calls a column without a name
             return f"{name!r} is an index that was written into a CSV: read that with index_col=0, or drop the column"

@@ -92,7 +92,7 @@ def _open_array(array: NDArray[Any], schema: Schema) -> Table:
     position = {name: index for index, name in enumerate(schema)}
     for name, column in schema.items():
         if not column.is_read and not column.fits_array:
-            raise SchemaError(f"column {name!r}: a numeric array cannot hold texts; leave the prefix out")
+            raise SchemaError(f"column {name!r}: a numeric array cannot hold strings; leave the prefix out")
         if not column.fits_array:
             raise SchemaError(f"column {name!r} is of type {column.type_name}, which a numeric array cannot hold")
     return Table("numpy", len(array), schema, lambda name: native(array[:, position[name]]))

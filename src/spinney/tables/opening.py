@@ -48,7 +48,7 @@ def open_source(
     kind = table_kind(frame)
     if engine is not None and engine not in kind.engines:
         fitting = " or ".join(map(repr, kind.engines))
-        raise ParameterError(f"engine={engine!r} does not go with {kind.name}; leave it out, or say {fitting}")
+        raise ParameterError(f"engine={engine!r} does not work with {kind.name}; leave it out, or use {fitting}")
     source = kind.opened_by(engine)(frame, schema, batch_bytes=batch_bytes)
     source = source.limited(memory_limit=memory_limit, spill_folder=spill_folder)
     return source.materialized() if engine == "memory" and isinstance(source, StreamSource) else source

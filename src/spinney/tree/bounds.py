@@ -58,7 +58,7 @@ def release_bounds(
     if not rungs:
         raise BudgetError(
             f"column {axis.name!r}: no magnitude stood out from the noise, so no private bounds were found "
-            f"(epsilon={epsilon} is spent); state the bounds, or give bounds_share a larger part"
+            f"(epsilon={epsilon} is spent); state the bounds, or raise bounds_share"
         )
     return _logical_bounds(column, axis, min(rungs), max(rungs))
 

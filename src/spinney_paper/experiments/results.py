@@ -94,7 +94,7 @@ class Results:
             raise FileError(f"{str(path)!r} is not a file of results of `spinney paper`")
         if held.get("format_version") != FORMAT_VERSION:
             raise FileError(
-                f"{str(path)!r} has format version {held.get('format_version')!r}, this Spinney reads "
+                f"{str(path)!r} has format version {held.get('format_version')!r}, this version of Spinney reads "
                 f"{FORMAT_VERSION}; run the experiment again"
             )
         try:

@@ -208,7 +208,7 @@ def test_every_method_answers_the_workload() -> None:
     cells = ranges.compare([maps.made_up_map(5000)], n_runs=1, n_boxes=20)
     assert len(cells) == 9
     assert all(set(cell.errors) == {"UG", "AG", "PrivTree", "Spinney", "Spinney, small areas"} for cell in cells)
-    assert sum("focus='small areas' over the default" in line for line in ranges.summaries(cells)) == 3
+    assert sum("focus='small-areas' over the default" in line for line in ranges.summaries(cells)) == 3
     by_epsilon = [np.mean([c.errors["UG"] for c in cells if c.epsilon == e]) for e in ranges.EPSILONS]
     assert by_epsilon[0] > by_epsilon[1] > by_epsilon[2], "more budget, smaller errors"
 

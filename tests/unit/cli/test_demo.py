@@ -93,7 +93,7 @@ def test_the_demo_works_without_matplotlib(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
     run = spinney("demo", "--out", tmp_path / "town")
     assert run.status == 0
-    assert "picture was left out" in run.out
+    assert "No picture was drawn" in run.out
     assert "pip install matplotlib" in run.out
     assert files_in(tmp_path / "town") == FILES - {"town.png"}
 

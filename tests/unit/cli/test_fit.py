@@ -145,8 +145,8 @@ NUMBERS = SCHEMA.split("[columns.colour]", maxsplit=1)[0]
         ([], "method forest: column 'colour' is a category"),
         (["--target", "age"], "method forest: there is a target, 'age'"),
         (["--rule", "paper"], "method tree: --rule is for it"),
-        (["--method", "tree"], "method tree: it was asked for"),
-        (["--method", "grid"], "method grid: it was asked for"),
+        (["--method", "tree"], "method tree: it was requested"),
+        (["--method", "grid"], "method grid: it was requested"),
     ],
 )
 def test_the_method_is_told_with_its_reason(tmp_path: Path, out: Path, options: list[str], line: str) -> None:

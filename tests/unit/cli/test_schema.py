@@ -90,7 +90,7 @@ def test_the_template_knows_identifiers_steps_and_rules(tmp_path: Path) -> None:
     """What the comments say can be done works: a column named as identifier, a step, the rules as they are shown."""
     table, _ = write_people(tmp_path, table=TABLE)
     template = spinney("schema", table).out
-    assert 'if it names a row or a person: type = "identifier" alone' in template
+    assert 'if it names a row or a person: type = "identifier" and nothing else' in template
     named = {'type = "category"': 'type = "identifier"'}
     stated = FILLED["age"] | {"# nullable": "multiple_of = 5\nnullable"}
     filled = fill(
@@ -106,7 +106,7 @@ def test_the_template_knows_identifiers_steps_and_rules(tmp_path: Path) -> None:
 
 def test_the_template_says_why_bounds_are_blank(tmp_path: Path) -> None:
     table, _ = write_people(tmp_path, table=TABLE)
-    assert "bounds read off the data would leak" in spinney("schema", table).out
+    assert "bounds taken from the data would reveal" in spinney("schema", table).out
 
 
 def test_the_template_does_not_depend_on_the_values(tmp_path: Path) -> None:

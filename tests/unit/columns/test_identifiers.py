@@ -34,11 +34,11 @@ class Unreadable:
     [
         ({"nullable": True}, "nullable=True has no meaning"),
         ({"bits": 3}, "bits=3 has no meaning"),
-        ({"prefix": 5}, "prefix=5 is not a text"),
+        ({"prefix": 5}, "prefix=5 is not a string"),
         ({"prefix": "C", "digits": 0}, r"digits=0 is not a whole number in 1..18"),
         ({"prefix": "C", "digits": "6"}, "digits='6'"),
         ({"prefix": "C", "digits": True}, "digits=True"),
-        ({"digits": 8}, "digits=8 pads texts; give a prefix"),
+        ({"digits": 8}, "digits=8 is the width of strings; give a prefix"),
     ],
 )
 def test_options_that_make_no_sense(options, message):
@@ -170,7 +170,7 @@ def test_only_the_forest_takes_identifiers_and_rules(model):
     with pytest.raises(SchemaError, match=f"column 'id' is an identifier, and {name} .*drop the column or use Forest"):
         model.fit(frame, SCHEMA, ledger=ledger)
     ruled = sp.Schema({"id": sp.Real(0, 1), "x": sp.Real(0, 1)}, rules=[sp.AtMost("id", "x")])
-    with pytest.raises(SchemaError, match=rf"{name} cannot promise AtMost\(.*drop the rules or use ForestSynthesizer"):
+    with pytest.raises(SchemaError, match=rf"{name} cannot enforce AtMost\(.*drop the rules or use ForestSynthesizer"):
         model.fit(frame, ruled, ledger=ledger)
     assert not ledger.events
 

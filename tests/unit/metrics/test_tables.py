@@ -141,7 +141,7 @@ def test_bad_input_is_named():
             distance(frame, frame * np.nan, schema)
         with pytest.raises(InputError, match="synthetic has no rows"):
             distance(frame, frame[:0], schema)
-        with pytest.raises(SchemaError, match="bounds of the schema are still to be found"):
+        with pytest.raises(SchemaError, match="the schema leaves some bounds open"):
             distance(frame, frame, sp.Schema({"x": sp.Real(bounds="private")}))
 
 

@@ -116,7 +116,7 @@ def test_an_interruption_says_that_work_is_kept(tmp_path, monkeypatch):
     monkeypatch.setattr(catalogue, "experiment", lambda _: toy(n=3, stop_at=1))
     run = spinney("paper", "toy", "--out", tmp_path)
     assert run.status == 130
-    assert "the same command goes on from there" in run.err
+    assert "run the same command again to continue" in run.err
     assert files_in(tmp_path) == {"toy.partial.jsonl"}
 
 

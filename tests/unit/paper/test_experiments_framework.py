@@ -116,7 +116,10 @@ def test_inputs_are_made_once():
         ("no json", "does not hold JSON"),
         ("[]", "is not a file of results"),
         ('{"format": "other"}', "is not a file of results"),
-        ('{"format": "spinney-experiment", "format_version": 99}', "format version 99, this Spinney reads 1"),
+        (
+            '{"format": "spinney-experiment", "format_version": 99}',
+            "format version 99, this version of Spinney reads 1",
+        ),
         ('{"format": "spinney-experiment", "format_version": 1, "id": "x"}', "damaged: 'is_quick' is missing"),
     ],
 )

@@ -118,7 +118,7 @@ def test_delta_starts_at_zero_and_ends_below_one():
     assert parse_delta(0) == parse_delta("0.0") == 0
     assert parse_delta("0.999") == Fraction(999, 1000)
     for value in (1, "1", 1.0, "1.5", 5):
-        with pytest.raises(ParameterError, match=r"delta=.* promises nothing"):
+        with pytest.raises(ParameterError, match=r"delta=.* guarantees nothing"):
             parse_delta(value)
     for value in (-1, "-1e-9", -0.5):
         with pytest.raises(ParameterError, match=r"share=.* is negative; 0 means pure"):

@@ -199,7 +199,7 @@ def test_an_account_without_a_limit_counts_delta_too():
     ledger = sp.Ledger()
     ledger.charge(sums(5, "0.9"), sums(5, "0.9"))
     assert (ledger.delta_limit, ledger.remaining_delta, ledger.spent_delta) == (None, None, Fraction(9, 5))
-    with pytest.raises(ParameterError, match=r"delta=1e-6 has no limit to go with"):
+    with pytest.raises(ParameterError, match=r"delta=1e-6 needs a limit of epsilon"):
         sp.Ledger(delta="1e-6")
 
 

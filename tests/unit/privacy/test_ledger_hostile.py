@@ -321,7 +321,7 @@ def test_sums_that_would_never_end(path):
     entries = [entry | {"epsilon": f"1/{10**700 + 2 * k + 1}"} for k in range(3000)]
     rewrite(path, lambda described: described.update(events=entries))
     start = time.perf_counter()
-    with pytest.raises(FileError, match="more digits than are ever meant"):
+    with pytest.raises(FileError, match="too many digits"):
         sp.Ledger.open(path)
     assert time.perf_counter() - start < 2
 
@@ -330,7 +330,7 @@ def test_a_file_larger_than_any_account(path):
     """Nothing is parsed of what cannot be a ledger."""
     with path.open("r+b") as file:
         file.truncate(2**33)
-    with pytest.raises(FileError, match="no ledger is"):
+    with pytest.raises(FileError, match="too large for a ledger"):
         sp.Ledger.open(path)
 
 

@@ -50,9 +50,34 @@ def test_the_card_tells_a_person_the_promise(model):
     assert "split decisions" in text
     assert "leaf counts" in text
     assert "1,500 (public)" in text
-    assert "Not promised" in text
+    assert "Not covered" in text
     for name in model.schema_:
         assert name in text
+
+
+@pytest.mark.parametrize("structure", ["rounds", "tree", "target", "independent", "uniform"])
+def test_a_forests_structure_is_shown_in_words(model, structure):
+    """People read what was measured, never the bare name "tree", which is a method too; programs read the name."""
+    card = replace(model.card_, plan={"structure": structure})
+    (line,) = (line.split(maxsplit=1) for line in str(card).splitlines() if "structure" in line)
+    assert line[0] == "structure"
+    assert " " in line[1]
+    assert json.loads(card.to_json())["plan"] == {"structure": structure}
+
+
+def test_a_structure_of_a_later_version_is_shown_by_its_name(model):
+    """A name that this version has no words for is shown as it is."""
+    assert "  structure   lattice" in str(replace(model.card_, plan={"structure": "lattice"})).splitlines()
+
+
+def test_a_card_with_an_earlier_spelling_of_a_parameter_loads(model):
+    """Parameters are a record: `focus="small areas"`, now spelt "small-areas", is read and kept as it was written."""
+    described = json.loads(model.card_.to_json())
+    described["parameters"]["focus"] = "small areas"
+    card = Card.from_dict(described)
+    assert card.parameters["focus"] == "small areas"
+    assert card.to_dict() == described
+    assert str(card) == str(model.card_)
 
 
 def test_a_pure_card_does_not_speak_of_delta(model):

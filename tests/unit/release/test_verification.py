@@ -115,7 +115,7 @@ def test_what_a_fit_saves_is_verified(files, name):
     run = spinney("verify", files[name])
     assert run.status == 0
     assert release.card.guarantee in run.out
-    assert "the card and what was released agree" in run.out
+    assert "the card and the released numbers agree" in run.out
     described = spinney("verify", files[name], "--json").json
     assert described["epsilon"] == str(release.card.epsilon)
     assert described["checks"] == list(found.checks)

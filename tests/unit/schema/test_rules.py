@@ -87,9 +87,9 @@ def test_rules_that_make_no_sense(rules, message):
         (lambda: sp.EmptyWhen("a", "b", []), "values is empty"),
         (lambda: sp.EmptyWhen("a", "b", "open"), "values='open' is not a list"),
         (lambda: sp.EmptyWhen("a", "b", 3), "values=3 is not a list"),
-        (lambda: sp.EmptyWhen("a", "b", ["x", "x"]), "each once"),
-        (lambda: sp.EmptyWhen("a", "b", [1.5]), "texts, whole numbers or truth values"),
-        (lambda: sp.EmptyWhen("a", "b", [None]), "texts, whole numbers or truth values"),
+        (lambda: sp.EmptyWhen("a", "b", ["x", "x"]), "each listed once"),
+        (lambda: sp.EmptyWhen("a", "b", [1.5]), "strings, whole numbers or booleans"),
+        (lambda: sp.EmptyWhen("a", "b", [None]), "strings, whole numbers or booleans"),
     ],
 )
 def test_rules_that_are_none(make, message):

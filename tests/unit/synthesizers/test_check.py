@@ -165,7 +165,7 @@ def test_an_unknown_target_is_a_fault() -> None:
 
 def test_a_method_that_cannot_take_the_schema_is_a_fault() -> None:
     found = sp.check(frame(), SCHEMA, method="tree")
-    assert "KDTreeSynthesizer cannot promise" in messages(found.faults)[0]
+    assert "KDTreeSynthesizer cannot enforce" in messages(found.faults)[0]
     assert sp.check(frame()[["x"]], sp.Schema({"x": sp.Real(0, 1)})).method == "tree"
 
 

@@ -136,7 +136,7 @@ def test_none_is_an_option_not_given() -> None:
 def test_a_method_that_is_named_is_taken(method: str) -> None:
     for schema in (NUMBERS, MIXED):
         choice = choose(schema, {}, method=method)
-        assert (choice.method, choice.reason) == (method, "it was asked for")
+        assert (choice.method, choice.reason) == (method, "it was requested")
 
 
 @pytest.mark.parametrize(

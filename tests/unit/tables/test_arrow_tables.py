@@ -156,7 +156,7 @@ def test_lists_that_are_no_table(tmp_path):
     (first, *_), (text, *_) = files(tmp_path), texts(tmp_path)
     refused([], ParameterError, "the list of paths is empty; name at least one file")
     refused((), ParameterError, "the list of paths is empty", engine="spark")
-    refused([first, text], ParameterError, "the list of paths means both CSV and Parquet files")
+    refused([first, text], ParameterError, "the list of paths matches both CSV and Parquet files")
     refused([first, tmp_path / "5.parquet"], FileError, r"5\.parquet' does not exist")
     refused([first, f"{tmp_path}/x*.parquet"], FileError, "no file matches")
     refused([first, "s3://bucket/a.parquet"], ParameterError, "is on another machine")
@@ -177,7 +177,7 @@ def test_lists_that_are_no_table(tmp_path):
 )
 @pytest.mark.parametrize("engine", ["polars", "duckdb", "spark"])
 def test_engines_that_do_not_go_with_them(make, what, engine):
-    message = f"engine='{engine}' does not go with {what}; leave it out, or say 'memory'"
+    message = f"engine='{engine}' does not work with {what}; leave it out, or use 'memory'"
     refused(make(), ParameterError, message, engine=engine)
 
 

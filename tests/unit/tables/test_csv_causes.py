@@ -50,7 +50,7 @@ BAD = [
     ("d", "17-03-93", "such as --date-format %d-%m-%y"),
     ("d", "1993/03/17", "such as --date-format %Y/%m/%d"),
     ("d", "1993-02-30", "there is no such day"),
-    ("d", "1993-03-17T10:00Z", "has a time zone, so its day is not settled"),
+    ("d", "1993-03-17T10:00Z", "has a time zone, so its day is ambiguous"),
     ("m", "17/03/1993 17:17", "such as --date-format '%d/%m/%Y %H:%M'"),
     ("m", "1993-03-17T10:00+01:00", "has a time zone, and the schema states none"),
     ("z", "1993-03-17T10:00", "has no time zone, and the schema states one"),

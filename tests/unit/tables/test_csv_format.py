@@ -265,7 +265,7 @@ def test_the_command_takes_the_options(tmp_path: Path):
     out, schema = tmp_path / "r.spinney", tmp_path / "s.toml"
     run = spinney("schema", tmp_path / "t.csv", *said, "--out", schema)
     assert run.status == 0, run.err
-    again = shlex.split(run.out.split("then: ")[1])[1:-1]
+    again = shlex.split(run.out.split("then run: ")[1])[1:-1]
     sp.Schema(COLUMNS).to_file(schema, overwrite=True)
     assert spinney(*again, "--epsilon", "1", "--out", out, "--json").json["n_rows"] == 3
     common = ["--schema", schema, "--epsilon", "1", "--out", out, "--force", "--json", *said]
@@ -292,8 +292,8 @@ def test_options_of_csv_are_for_csv(tmp_path: Path, option):
     run = spinney("schema", tmp_path / "t.parquet", *option)
     assert run.status == 2
     assert f"{option[0]}" in run.err
-    assert "for CSV only" in run.err
-    with pytest.raises(ParameterError, match="means Parquet files; pass the path itself"):
+    assert "only CSV files take this" in run.err
+    with pytest.raises(ParameterError, match="matches Parquet files; pass the path itself"):
         sp.KDTreeSynthesizer(1).fit(sp.CSV(tmp_path / "t.parquet"), sp.Schema({"x": sp.Real(0, 1)}))
 
 

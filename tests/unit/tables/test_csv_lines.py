@@ -162,7 +162,7 @@ def test_other_readers_do_not_read_csv(tmp_path: Path):
     (tmp_path / "t.csv").write_text("x\n0.5\n")
     for engine in ("polars", "duckdb", "spark"):
         for frame in (tmp_path / "t.csv", sp.CSV(tmp_path / "t.csv")):
-            with pytest.raises(ParameterError, match=r"reads Parquet only|does not go with a CSV"):
+            with pytest.raises(ParameterError, match=r"reads Parquet only|does not work with a CSV"):
                 sp.KDTreeSynthesizer(1).fit(frame, sp.Schema({"x": sp.Real(0, 1)}), engine=engine)
 
 

@@ -234,14 +234,14 @@ def test_relations_stay_in_their_connection(path):
 @pytest.mark.parametrize(
     ("make", "engine", "fitting"),
     [
-        (lambda path: TABLE, "polars", "a table in memory; leave it out, or say 'memory'"),
+        (lambda path: TABLE, "polars", "a table in memory; leave it out, or use 'memory'"),
         (pl.read_parquet, "polars", "a table in memory"),
-        (pl.scan_parquet, "duckdb", "a polars LazyFrame; leave it out, or say 'polars' or 'memory'"),
+        (pl.scan_parquet, "duckdb", "a polars LazyFrame; leave it out, or use 'polars' or 'memory'"),
         (lambda path: duckdb.read_parquet(str(path)), "spark", "a DuckDB relation"),
     ],
 )
 def test_engines_that_do_not_go_with_the_table(path, make, engine, fitting):
-    with pytest.raises(ParameterError, match=f"engine='{engine}' does not go with {fitting}"):
+    with pytest.raises(ParameterError, match=f"engine='{engine}' does not work with {fitting}"):
         sp.KDTreeSynthesizer().fit(make(path), SCHEMA, engine=engine)
 
 
@@ -341,7 +341,7 @@ def test_the_command_takes_patterns_and_folders(tmp_path):
     assert "[columns.age]" in spinney("schema", f"{tmp_path}/csv/*.csv").out
     run = spinney("fit", "-", *common, "--engine", "duckdb", stdin=people(100))
     assert run.status == 2
-    assert "does not go with a CSV" in run.err
+    assert "does not work with a CSV" in run.err
     run = spinney("fit", tmp_path / "csv", *common[:5], tmp_path / "csv" / "1.csv", "--force")
     assert run.status == 2
     assert "is also an input" in run.err

@@ -81,7 +81,7 @@ def test_the_same_cells_and_rows(make, out):
     assert isinstance(sp.synthesize(frame, SCHEMA, n_rows=3, engine="memory"), out)
     with pytest.raises(SchemaError, match="columns 'x', 'k' and 't' are in the table but not in the schema"):
         open_source(frame, sp.Schema({"n": SCHEMA["n"]}))
-    with pytest.raises(ParameterError, match="does not go with"):
+    with pytest.raises(ParameterError, match="does not work with"):
         open_source(frame, SCHEMA, engine="polars")
 
 

@@ -130,10 +130,10 @@ def test_the_default_follows_the_number_of_columns(n_columns: int, has_moments: 
 
 def test_the_focus_is_a_share(square) -> None:
     """Small areas give the tree a fifth of epsilon, where it has not more already; what is spent is the same."""
-    wide, narrow = (sp.KDTreeSynthesizer(10, focus=focus).fit(*square) for focus in ("density", "small areas"))
+    wide, narrow = (sp.KDTreeSynthesizer(10, focus=focus).fit(*square) for focus in ("density", "small-areas"))
     assert narrow.plan_.decision_epsilon == 2 > wide.plan_.decision_epsilon
     assert narrow.ledger_.spent == wide.ledger_.spent == 10
-    small = sp.KDTreeSynthesizer("0.001", focus="small areas").fit(*square).plan_
+    small = sp.KDTreeSynthesizer("0.001", focus="small-areas").fit(*square).plan_
     assert small.decision_epsilon >= Fraction(1, 5000)
     lists = {name: sp.Category(["a", "b", "c"]) for name in ("k", "l")}
     table = pa.table({name: ["a", "b", "c"] * 4000 for name in lists} | {"x": [0.5] * 12_000, "y": [0.1] * 12_000})
@@ -142,7 +142,7 @@ def test_the_focus_is_a_share(square) -> None:
         plan = sp.KDTreeSynthesizer(10).fit(table.append_column("z", table["x"]).select(list(schema)), schema).plan_
         assert plan.decision_epsilon == share
     with pytest.raises(ParameterError, match="raise tree_share"):
-        sp.KDTreeSynthesizer(focus="small areas", fixed_depth=30).fit(*square)
+        sp.KDTreeSynthesizer(focus="small-areas", fixed_depth=30).fit(*square)
 
 
 @pytest.mark.parametrize("n_rows", [1, 300])

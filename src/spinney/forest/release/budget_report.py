@@ -75,7 +75,7 @@ def _squared_mean(part: Part, unit: Unit) -> float:
 def _stage_of_part(part: Part, share: float) -> Stage:
     if isinstance(part, GaussianTables):
         noise_std = math.sqrt(part.variance)
-        noise = f"discrete Gaussian, deviation {noise_std:,.1f}"
+        noise = f"discrete Gaussian, standard deviation {noise_std:,.1f}"
         return Stage(part.stage or _OTHER, part.times, share, noise_std, noise)
     if isinstance(part, TreeShapes):
         return Stage(part.stage or _OTHER, part.times, share, None, _decisions(part.rate))
@@ -90,7 +90,7 @@ def _stage_of_charge(charge: Charge, share: float) -> Stage:
         return Stage(charge.stage or _OTHER, times, share, None, _choices(charge.epsilon / times))
     if isinstance(charge, DiscreteLaplaceCounts):
         noise_std = _laplace_deviation(float(charge.epsilon / charge.sensitivity))
-        noise = f"discrete Laplace, deviation {noise_std:,.1f}"
+        noise = f"discrete Laplace, standard deviation {noise_std:,.1f}"
         return Stage(charge.stage or _OTHER, charge.times or 1, share, noise_std, noise)
     return Stage(_OTHER, 1, share, None, type(charge).__name__)
 

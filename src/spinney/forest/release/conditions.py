@@ -41,7 +41,7 @@ def condition(name: str, column: Column, model: ColumnModel, wanted: Any) -> Res
         return Restriction(column, *model.empty())
     if hasattr(wanted, "__iter__") and not isinstance(wanted, (str, bytes, tuple, list)):
         raise ParameterError(
-            f"where: column {name!r} takes a value, a range (low, high) or a list of values, and not a "
+            f"where: column {name!r} takes a value, a range (low, high) or a list of values, not a "
             f"{type(wanted).__name__}; write list(...) around several values"
         )
     cut: Restriction | None
@@ -81,10 +81,10 @@ def plain(wanted: Any) -> Any:
 def _cut_bounded(name: str, column: Bounded, model: ColumnModel, wanted: Any) -> Restriction | None:
     if isinstance(wanted, tuple):
         if len(wanted) != 2:
-            raise ParameterError(f"where: column {name!r} takes a range as (low, high), and not {shown(wanted)}")
+            raise ParameterError(f"where: column {name!r} takes a range as (low, high), not {shown(wanted)}")
         low, high = (column.wanted(end, name) for end in wanted)
         if any(isinstance(end, float) and math.isnan(end) for end in (low, high)):
-            raise ParameterError(f"where: column {name!r} takes a range as (low, high), and nan is no end of one")
+            raise ParameterError(f"where: column {name!r} takes a range as (low, high), and NaN cannot be a bound")
         if low > high:
             raise ParameterError(
                 f"where: column {name!r}: {shown(wanted[0])} is above {shown(wanted[1])}; swap the two"
@@ -100,8 +100,8 @@ def _cut_to_list(name: str, column: Bounded, model: ColumnModel, wanted: list[An
     if not column.is_whole:
         hint = f": ({shown(wanted[0])}, {shown(wanted[1])})" if len(wanted) == 2 else ""
         raise ParameterError(
-            f"where: column {name!r} is real, and a list stands for its values one by one; ask for one value or a "
-            f"range (low, high){hint}"
+            f"where: column {name!r} is real and does not take a list of values; ask for one value or a range "
+            f"(low, high){hint}"
         )
     numbers = {_whole(name, column, value) for value in wanted}
     possible = sorted(number for number in numbers if column.aligned(number, up=True) == number)
@@ -123,7 +123,7 @@ def _whole(name: str, column: Bounded, value: Any) -> int:
     """A value of a column of whole numbers, dates or times as the whole number that stands for it."""
     number = column.wanted(value, name)
     if isinstance(number, float) and not number.is_integer():
-        raise ParameterError(f"where: column {name!r} holds whole numbers, and {shown(value)} is none")
+        raise ParameterError(f"where: column {name!r} holds whole numbers, and {shown(value)} is not a whole number")
     return int(number)
 
 
@@ -162,7 +162,9 @@ def _wanted_shares(name: str, column: Listed, shares: Any) -> dict[Any, float]:
     values = column.listed
     if isinstance(shares, (AnyReal, Decimal)) and not isinstance(shares, bool):
         if len(values) != 2:
-            raise ParameterError(f"balance: column {name!r} has {len(values)} values; give a share for each, by value")
+            raise ParameterError(
+                f"balance: column {name!r} has {len(values)} values; give a mapping with a share for each value"
+            )
         shares = {values[1]: shares, values[0]: 1 - _share(name, shares)}
     if not isinstance(shares, Mapping):
         raise ParameterError(f"balance: column {name!r} takes a share or a mapping from values to shares")
@@ -174,7 +176,7 @@ def _wanted_shares(name: str, column: Listed, shares: Any) -> dict[Any, float]:
         by_value[known] = _share(name, share)
     total = sum(by_value.values())
     if abs(total - 1) > 1e-6:
-        raise ParameterError(f"balance: the shares of column {name!r} add up to {total:g}, and not to 1")
+        raise ParameterError(f"balance: the shares of column {name!r} add up to {total:g}, not to 1")
     return {value: by_value.get(value, 0.0) / total for value in values}
 
 

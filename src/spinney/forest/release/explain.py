@@ -33,7 +33,7 @@ REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class ExplainedColumn:
-    """A column as it was released. Identifiers are made afresh and have neither leaves nor states."""
+    """A column as it was released. Identifiers are generated and have neither leaves nor states."""
 
     name: str
     type: str
@@ -197,7 +197,7 @@ def _meaning(structure: str, target: str | None, card: Card, spent: tuple[Stage,
     has_pairs = any(stage.name == "pairs" for stage in spent)
     sentences = [_said(structure, target if has_pairs else None, n_measured)]
     if card.parameters.get("quality") == "high" and structure in ("tree", "target") and n_measured > 2:
-        sentences.append('quality="high" was asked for, and the noise was too large for it.')
+        sentences.append('quality="high" was requested, but the noise was too large for it.')
     if card.schema.rules:
         n_rules = len(card.schema.rules)
         sentences.append(f"Every row obeys the schema's {'rule' if n_rules == 1 else f'{n_rules} rules'}, at no cost.")
@@ -208,7 +208,7 @@ def _said(structure: str, target: str | None, n_measured: int) -> str:
     if structure == "tree" and target is None:
         return (
             "Columns were counted in pairs that form a tree, chosen one by one where two columns depend on each other "
-            "most. All other dependence goes along the branches of the tree."
+            "most. Other columns depend on each other only through this tree."
         )
     if structure == "tree":
         return (
@@ -216,7 +216,7 @@ def _said(structure: str, target: str | None, n_measured: int) -> str:
             "most, beyond what the target explains, were counted together with it; the pairs form a tree."
         )
     if structure == "target":
-        more = " The noise was too large to look at more." if n_measured > 2 else ""
+        more = " The noise was too large to measure more." if n_measured > 2 else ""
         return (
             f"Every column was counted with the target, {target}, and with no other: given the target, columns are "
             f"independent (naive Bayes).{more}"
@@ -224,15 +224,16 @@ def _said(structure: str, target: str | None, n_measured: int) -> str:
     if structure == "rounds":
         first = "" if target is None else f"Every column was counted with the target, {target}. Then, round"
         return (
-            f"{first or 'Round'} by round, the columns were counted together whose rows were furthest from the model "
-            "so far, and the model was fitted anew."
+            f"{first or 'Round'} by round, the columns that the model so far described worst were counted together, "
+            "and the model was fitted again."
         )
     if structure == "independent":
-        more = "the noise was too large to count any together" if n_measured > 1 else "there is one to learn"
+        more = "the noise was too large to count any together" if n_measured > 1 else "there is only one column"
         return f"Every column was counted on its own, and columns are independent: {more}."
     if structure == "uniform":
         return (
-            "The budget was too small: no count could be told from noise, so nothing was measured. Rows are even over "
-            "what the schema allows and say nothing about the table. Give a larger epsilon, more rows or fewer columns."
+            "The budget was too small: no count could be told from noise, so nothing was measured. Rows are spread "
+            "evenly over what the schema allows and say nothing about the table. Give a larger epsilon, more rows or "
+            "fewer columns."
         )
-    return f"The structure {structure!r} is not known to this Spinney."
+    return f"The structure {structure!r} is not known to this version of Spinney."

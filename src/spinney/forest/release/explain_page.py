@@ -7,6 +7,7 @@ from textwrap import wrap
 from typing import TYPE_CHECKING
 
 from spinney.forest.release.explain import REASONS
+from spinney.release.card import structure_in_words
 from spinney.shown import printable
 
 if TYPE_CHECKING:
@@ -24,13 +25,13 @@ _MEASURED = {"trees": "tree", "selection": "choice", "bounds": "column"}  # of a
 def page(explanation: Explanation) -> str:
     """The whole page."""
     card = explanation.card
-    title = f"  structure   {explanation.structure}"
+    title = f"  structure   {structure_in_words(explanation.structure)}"
     lines = [
         line
         for warning in card.to_dict()["warnings"]
         for line in wrap(f"*** NOT PRIVATE *** {warning}", WIDTH, subsequent_indent=" " * 20)
     ]
-    lines += [f"What the forest knows (by {card.synthesizer}, spinney {card.spinney_version})"]
+    lines += [f"What the forest measured (by {card.synthesizer}, spinney {card.spinney_version})"]
     lines += [line for line in card.essentials.splitlines() if not line.startswith("  structure")]
     lines.append(title)
     lines += wrap(explanation.meaning, WIDTH, initial_indent=" " * 14, subsequent_indent=" " * 14)
@@ -45,7 +46,7 @@ def _budget(stages: Sequence[Stage]) -> list[str]:
         return ["  nothing was measured, and nothing was spent"]
     width = min(40, max(len(stage.name) for stage in stages))
     return [
-        "  where the budget went",
+        "  how the budget was spent",
         *(
             f"    {_cut(stage.name, width):<{width}}  {100 * stage.share:5.1f} %  {_measured(stage):>12}  {stage.noise}"
             for stage in stages
@@ -64,7 +65,7 @@ def _columns(columns: Sequence[ExplainedColumn]) -> list[str]:
     for column in shown:
         name = f"    {_cut(column.name, width):<{width}}  {column.type:<10}"
         if not column.n_leaves:
-            lines.append(f"{name}  made afresh")
+            lines.append(f"{name}  generated")
             continue
         null = "" if column.null_share is None else f"{100 * column.null_share:.1f} %"
         lines.append(f"{name}  {column.n_leaves:>8,}  {column.n_states:>6,}  {null:>7}")
@@ -86,8 +87,8 @@ def _cliques(cliques: Sequence[ExplainedClique]) -> list[str]:
         ),
         *_more(len(cliques) - len(shown)),
         *wrap(
-            "distance: the share of rows that would have to move for the columns to be independent; noise alone "
-            "shows some hundredths.",
+            "distance: the share of rows that would have to change for the columns to be independent. Noise alone "
+            "gives a few hundredths.",
             WIDTH,
             initial_indent="  ",
             subsequent_indent="  ",

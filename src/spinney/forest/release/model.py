@@ -58,7 +58,7 @@ class Prepared(NamedTuple):
 
 
 class ForestRelease(Release):
-    """Columns, a model over their states, and the card. Identifiers are not in it: they are made afresh."""
+    """Columns, a model over their states, and the card. Identifiers are not in it: they are generated."""
 
     kind = "forest"
     member_names = ("leaves.arrow", "model.arrow")
@@ -148,7 +148,7 @@ class ForestRelease(Release):
         except ParameterError:
             if not where:
                 raise ParameterError(
-                    "the release holds no row that obeys the rules; fit with a larger epsilon or fewer rules"
+                    "no row of this release obeys all rules; fit with a larger epsilon or fewer rules"
                 ) from None
             raise ParameterError("where: no row can meet all these conditions together; ask for less") from None
         for name, shares in balance.items():

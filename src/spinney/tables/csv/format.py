@@ -138,7 +138,7 @@ def _check_encoding(encoding: Any) -> None:
     name = found.name.replace("_", "-")
     if not getattr(found, "_is_text_encoding", True) or name.startswith(_STATEFUL):
         raise ParameterError(
-            f"CSV: encoding={encoding!r} cannot be read line by line; save the table as UTF-8 and leave this out"
+            f"CSV: encoding={encoding!r} cannot be read line by line; save the table as UTF-8 and leave encoding out"
         )
 
 

@@ -50,9 +50,7 @@ def open_files(
         load_optional(engine, f"engine={engine!r}", otherwise="leave engine out")
     names = list_files(path)
     if engine is not None and not is_parquet(names[0]):
-        raise ParameterError(
-            f"engine={engine!r} reads Parquet only; CSV is read as the schema says, in one way; leave engine out"
-        )
+        raise ParameterError(f"engine={engine!r} reads Parquet only; Spinney itself reads CSV; leave engine out")
     make = {None: ParquetFile, "polars": PolarsFile, "duckdb": DuckDBFile}[engine] if is_parquet(names[0]) else CSVFile
     kind: FrameKind = "polars" if engine == "polars" else "pyarrow"
     return _stream(kind, schema, [make(name, schema, batch_bytes=batch_bytes) for name in names])
@@ -74,7 +72,9 @@ def open_csv(csv: CSV | PipedCSV, schema: Schema, *, batch_bytes: int | None = N
         return _stream("pyarrow", schema, [CSVPipe(csv, schema, batch_bytes=batch_bytes)])
     names = list_files(csv.path)
     if is_parquet(names[0]):
-        raise ParameterError(f"CSV: {os.fspath(csv.path)!r} means Parquet files; pass the path itself, without sp.CSV")
+        raise ParameterError(
+            f"CSV: {os.fspath(csv.path)!r} matches Parquet files; pass the path itself, without sp.CSV"
+        )
     return _stream("pyarrow", schema, [CSVFile(name, schema, csv, batch_bytes=batch_bytes) for name in names])
 
 

@@ -111,7 +111,7 @@ def open_paths(
     if not paths:
         raise ParameterError("the list of paths is empty; name at least one file")
     if any(path.lower().endswith((".csv", ".csv.gz")) for path in paths):
-        raise ParameterError("engine='spark' reads Parquet only; CSV is read as the schema says; leave engine out")
+        raise ParameterError("engine='spark' reads Parquet only; Spinney itself reads CSV; leave engine out")
     session = SparkSession.getActiveSession()
     if session is None:
         raise ParameterError("engine='spark' needs an active SparkSession to read a path; start one first")

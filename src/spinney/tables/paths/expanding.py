@@ -48,7 +48,7 @@ def list_files(path: Paths) -> tuple[str, ...]:
         found, what = [name for each in path for name in _files_at(os.fsdecode(each))], "the list of paths"
     if len({is_parquet(name) for name in found}) > 1:
         # Both kinds side by side are more often one table twice than two halves of one.
-        raise ParameterError(f"{what} means both CSV and Parquet files; give only the one kind or the other")
+        raise ParameterError(f"{what} matches both CSV and Parquet files; give files of one kind only")
     refuse_repeats(found)
     return tuple(found)
 

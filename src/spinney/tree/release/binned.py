@@ -131,5 +131,5 @@ def _bins_from_arrow(data: bytes, lattice: Lattice) -> NoisyBins:
     if len(noisy_counts) and not (noisy_counts.min() >= 1 and noisy_counts.max() <= LARGEST_COUNT):
         raise ValueError("counts out of range")
     if noisy_counts.sum(dtype=np.float64) > LARGEST_COUNT:
-        raise ValueError("counts that add up to more than can be")
+        raise ValueError("counts that add up to more than is possible")
     return NoisyBins(lattice, codes, depths, noisy_counts)

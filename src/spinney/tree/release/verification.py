@@ -97,5 +97,5 @@ def _decisions(card: Card, unit: Unit, depths: NDArray[np.int64]) -> list[str]:
 
 def _level(plan: Any, name: str, *, least: int = 0) -> int:
     level = plan[name]
-    check(type(level) is int and least <= level <= _LARGEST_DECAY, f"{name}={brief(level)} is no whole number")
+    check(type(level) is int and least <= level <= _LARGEST_DECAY, f"{name}={brief(level)} is not a whole number")
     return int(level)
