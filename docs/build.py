@@ -25,23 +25,25 @@ _INTRODUCTION = f"""\
 
 <!-- Written by docs/build.py from the commands themselves. Change their help, then run `make docs`. -->
 
-`spinney` and `python -m spinney` are the same. `spinney VERB --help` shows what stands here.
+`spinney` and `python -m spinney` are the same.
+`spinney VERB --help` shows the text of this page.
 
 Tables are CSV (`.csv`, and `.csv.gz` to read) or Parquet (`.parquet`, `.pq`); `-` is CSV on standard input or output.
-To read, a folder of such files or a quoted pattern (`'trips/*.parquet'`) will do: [files](../how-to/files.md).
-A CSV needs a header row, commas and UTF-8, or options that say how it is written: [CSV](../how-to/files.md#csv).
-With a schema at hand its columns are read as the types that the schema states.
-Outputs appear whole or not at all, and an existing file is overwritten on `--force` only.
+A folder of such files or a quoted pattern (`'trips/*.parquet'`) can be read as one table: [files](../how-to/files.md).
+A CSV needs a header row, commas and UTF-8, or options that describe its format: [CSV](../how-to/files.md#csv).
+Columns are read as the types that the schema states.
+Outputs are written whole or not at all, and an existing file is overwritten only with `--force`.
 
 | exit status | meaning |
 |---|---|
 | 0 | done |
-| {FAILED} | a failed run: the table does not fit its schema, the budget does not suffice, a file cannot be read |
-| {WRONG_CALL} | a wrong call: a bad option, parameter or schema, a missing input, an output that exists |
+| {FAILED} | the run failed: the table does not fit its schema, the budget is too small, or a file cannot be read |
+| {WRONG_CALL} | the call is wrong: a bad option, parameter or schema, a missing input, or an output that exists |
 | {INTERRUPTED} | interrupted; nothing was written |
 
-Messages go to standard error as `error: ...`, with `--json` as `{{"error": "..."}}`. They name columns and lines,
-never values of the table. Set `{TRACEBACK_VARIABLE}=1` to see tracebacks, which may quote private values.
+Messages go to standard error as `error: ...`, or with `--json` as `{{"error": "..."}}`.
+They name columns and lines, never values of the table.
+Set `{TRACEBACK_VARIABLE}=1` to see tracebacks, which may quote private values.
 """
 
 

@@ -24,6 +24,8 @@ EPSILONS = ("0.01", "0.1", "1", "10")
 SIZES = (1_000, 10_000, 100_000)
 N_RELEASES = 3
 _N_COLUMNS = 12
+# A structure's short name would be taken for a method.
+_IN_WORDS = {"tree": "pairs along a tree", "target": "with the target", "independent": "independent columns"}
 _HEAD = """\
 | rows | epsilon | structure | noise of a count, one column | together | TV1 | TV2 |
 |---:|---:|---|---:|---:|---:|---:|
@@ -36,7 +38,7 @@ SCHEMA = sp.Schema(
 
 
 def made_up(n_rows: int) -> np.ndarray:
-    """Rows that lean on three hidden numbers: categories and reals in turn, and a target."""
+    """Rows that depend on three hidden numbers: categories and reals in turn, and a target."""
     rng = np.random.default_rng(0)
     hidden = rng.normal(size=(n_rows, 3))
     leaning = hidden @ rng.normal(size=(3, _N_COLUMNS)) + rng.normal(size=(n_rows, _N_COLUMNS))
@@ -57,7 +59,8 @@ def line(n_rows: int, epsilon: str) -> str:
     together = "cliques" if "cliques" in plan.tables else "pairs"
     noise = [f"{plan.noise_std(stage):,.0f}" if stage in plan.tables else "" for stage in ("one-way", together)]
     one, two = np.mean(distances, axis=0)
-    return f"| {n_rows:,} | {epsilon} | {model.design_.structure} | {noise[0]} | {noise[1]} | {one:.3f} | {two:.3f} |\n"
+    structure = _IN_WORDS.get(model.design_.structure, model.design_.structure)
+    return f"| {n_rows:,} | {epsilon} | {structure} | {noise[0]} | {noise[1]} | {one:.3f} | {two:.3f} |\n"
 
 
 def table() -> str:

@@ -56,12 +56,12 @@ def _files(found: Record) -> str:
         for key, reader in (("fit", "read by pyarrow"), ("polars", "read by polars"))
     )
     return (
-        f"On the wall (and on the processors, both cores together) polars' min and max took {query['seconds']:.1f} s "
-        f"({query['cpu']:.1f} s), and fits took {ours}: on the processors "
+        f"By wall clock (and by processor time, both cores together) polars' min and max took {query['seconds']:.1f} s "
+        f"({query['cpu']:.1f} s), and fits took {ours}: in processor time "
         f"{found['fit']['cpu'] / query['cpu']:.1f} and {found['polars']['cpu'] / query['cpu']:.1f} times as much. "
         "These are the best of several rounds on either side. A process's first fit took "
-        f"{found['fit']['first']:.1f} s, its first query {query['first']:.1f} s: this machine is slow to hand out "
-        "memory that nobody used lately, and a fit needs more of it.\n"
+        f"{found['fit']['first']:.1f} s, its first query {query['first']:.1f} s: this machine is slow to "
+        "provide memory that was not used lately, and a fit needs more of it.\n"
     )
 
 
@@ -73,7 +73,7 @@ def _model(model: Record) -> str:
     )
     start, a_row, a_cell = model["fitted"]
     return (
-        "| rows | cells | leaves | fit, s | on the processors, s | peak, GiB |\n"
+        "| rows | cells | leaves | fit, s | processor time, s | peak, GiB |\n"
         f"|---:|---:|---:|---:|---:|---:|\n{lines}\n"
         f"**A model, fitted to these lines:** processor-seconds = {start:.2g} + {1e9 * a_row:.1f} ns · rows + "
         f"{1e9 * a_cell:.1f} ns · cells. It is off by at most {100 * model['worst']:.0f} % on them, and says nothing "
@@ -87,17 +87,17 @@ def _spark(found: Record) -> str:
     return (
         f"**Spark.** {found['rows']:,} rows took {found['seconds']:.1f} s on two cores; a group-by of ready codes "
         f"takes {found['query']:.1f} s: {1e9 * 2 * found['seconds'] / found['rows']:.0f} core-nanoseconds a row. "
-        f"Were that to stay so, 10 billion rows would be {core_seconds / 3600:.1f} core-hours; with four cores "
-        f"each, {examples}. This is arithmetic and was not measured: shuffles over a network and the transfer of "
-        "cells to the driver are not in it.\n"
+        f"At the same rate, 10 billion rows would take {core_seconds / 3600:.1f} core-hours; with four cores "
+        f"each, {examples}. This is an extrapolation and was not measured: shuffles over a network and the transfer of "
+        "cells to the driver are not included.\n"
     )
 
 
 def _peers(found: Record) -> str:
     if "seconds" not in found:
-        return f"**Beside others.** MST (mbi 2.0.0), 1 million rows x 5 columns: {found['note']}.\n"
+        return f"**Compared with others.** MST (mbi 2.0.0), 1 million rows x 5 columns: {found['note']}.\n"
     return (
-        f"**Beside others.** MST (mbi 2.0.0), 1 million rows x 5 columns in memory: {found['seconds']:.0f} s "
+        f"**Compared with others.** MST (mbi 2.0.0), 1 million rows x 5 columns in memory: {found['seconds']:.0f} s "
         f"({found['note']}); `KDTreeSynthesizer` on the same rows: {found['ours']:.2f} s. They make different "
         "models: MST cuts every column into 32 bins and measures pairs.\n"
     )

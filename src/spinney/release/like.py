@@ -21,7 +21,7 @@ from spinney.dtypes import ColumnType, TableTypes, type_name, types_of
 from spinney.errors import InputError, ParameterError
 from spinney.release.casting import UNITS, to_arrow, to_numpy, to_pandas, to_polars, units_per_second
 from spinney.release.frames import check_frame_kind, to_frame
-from spinney.schema.lattice import integer_bounds
+from spinney.columns.bounded import whole_range
 from spinney.schema.table import Schema
 from spinney.suggest import did_you_mean
 
@@ -171,7 +171,7 @@ class _Fit:
             return 1, self.n_rows
         if isinstance(self.column, Category):
             return min(map(int, self.column.values)), max(map(int, self.column.values))
-        return integer_bounds(self.column)
+        return whole_range(self.column)
 
     def _whole_problem(self, wanted: Any) -> str | None:
         low, high = self._ends()
