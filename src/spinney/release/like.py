@@ -17,11 +17,11 @@ import numpy as np
 import pyarrow as pa
 
 from spinney.columns import Boolean, Category, Column, Identifier, Real, exact
+from spinney.columns.bounded import whole_range
 from spinney.dtypes import ColumnType, TableTypes, type_name, types_of
 from spinney.errors import InputError, ParameterError
 from spinney.release.casting import UNITS, to_arrow, to_numpy, to_pandas, to_polars, units_per_second
 from spinney.release.frames import check_frame_kind, to_frame
-from spinney.columns.bounded import whole_range
 from spinney.schema.table import Schema
 from spinney.suggest import did_you_mean
 
@@ -213,7 +213,7 @@ class _Fit:
             return None
         if not types.is_timestamp(wanted) or (wanted.tz is None) != (getattr(made, "tz", None) is None):
             return self._misfit()
-        low, high = (end * UNITS[wanted.unit] // units_per_second(made) for end in integer_bounds(self.column))
+        low, high = (end * UNITS[wanted.unit] // units_per_second(made) for end in whole_range(self.column))
         if low > -(2**63) and high < 2**63:
             return None
         return "which begins in 1677 and ends in 2262, and the schema allows more; give it a coarser unit than ns"

@@ -83,7 +83,9 @@ def test_engines_are_those_of_all_kinds():
     assert ENGINES == ("polars", "duckdb", "spark", "memory")
     with pytest.raises(ParameterError, match=r"engine='polar' is not one of .*; did you mean 'polars'"):
         open_source(np.zeros((1, 1)), SCHEMA, engine="polar")
-    with pytest.raises(ParameterError, match="engine='spark' does not work with a table in memory; leave it out, or use"):
+    with pytest.raises(
+        ParameterError, match="engine='spark' does not work with a table in memory; leave it out, or use"
+    ):
         open_source(np.zeros((1, 1)), SCHEMA, engine="spark")
 
 
