@@ -4,10 +4,10 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help demo test lint bench fuzz docs paper page lock clean
+.PHONY: help demo test test-all test-lowest lint bench fuzz docs paper page lock clean
 
 help:            ## list the goals
-	@grep -E '^[a-z]+: .*##|^[a-z]+:  *##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
+	@grep -E '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
 
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Spinney needs Python 3.11 or newer")'
@@ -21,6 +21,13 @@ demo: $(READY)   ## publish a synthetic map of a made-up town, with a picture
 
 test: lint       ## lint, types, import contracts and all tests
 	$(BIN)/python -m pytest -n 2 --dist worksteal
+
+TESTS ?=
+test-all:        ## all tests under every Python from 3.11 up on this machine (TESTS="tests/golden ..." for some of them)
+	$(PYTHON) tools/other_versions.py $(TESTS)
+
+test-lowest:     ## unit tests with the lowest versions of dependencies that pyproject.toml allows (TESTS= as above)
+	$(PYTHON) tools/other_versions.py --lowest $(TESTS)
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -48,9 +55,12 @@ page: $(READY)   ## regenerate the pages of measured results: the paper's, the f
 	$(BIN)/python docs/scale_page.py
 	$(BIN)/python docs/epsilon_table.py
 
-lock:            ## renew requirements.lock from the ranges in pyproject.toml (needs uv)
-	uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url \
-	  --extra plot --extra metrics --extra baselines --group test --group lint --output-file requirements.lock pyproject.toml
+LOCK := uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url \
+	  --extra plot --extra metrics --extra baselines --group test
 
-clean:           ## remove the environment and everything generated
-	rm -rf $(VENV) demo-output paper-output fuzz-output .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+lock:            ## renew both lock files from the ranges in pyproject.toml: newest and lowest versions (needs uv)
+	$(LOCK) --group lint --output-file requirements.lock pyproject.toml
+	$(LOCK) --resolution lowest-direct --output-file requirements.lowest.lock pyproject.toml
+
+clean:           ## remove the environments and everything generated
+	rm -rf $(VENV) .venv-3.* .venv-lowest demo-output paper-output fuzz-output .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

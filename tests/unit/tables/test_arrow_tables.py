@@ -69,7 +69,7 @@ FRAMES = {
         ds.field("x") >= 0
     ),
     "reader": lambda folder: TABLE.to_reader(max_chunksize=90),
-    "reader of a query": lambda folder: duckdb.from_arrow(TABLE).to_arrow_reader(100),
+    "reader of a query": lambda folder: pa.RecordBatchReader.from_stream(duckdb.from_arrow(TABLE)),
     "batch": lambda folder: TABLE.combine_chunks().to_batches()[0],
     "stream": lambda folder: Stream(TABLE),
 }
