@@ -351,6 +351,7 @@ def load_schema(path: str, *, bounds_from_data: bool) -> Schema:
     entries = list(columns.values()) if isinstance(columns, dict) else []
     for entry in entries:
         kind = COLUMN_TYPES.get(str(entry.get("type"))) if isinstance(entry, dict) else None
-        if kind is not None and issubclass(kind, Bounded) and not entry.keys() & {"low", "high", "bounds"}:
+        is_open = kind is not None and issubclass(kind, Bounded) and kind.widest is None
+        if is_open and not entry.keys() & {"low", "high", "bounds"}:
             entry["bounds"] = "from-data-not-private"
     return Schema.from_dict(described)

@@ -17,7 +17,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from datetime import date
+from datetime import date, time
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -144,9 +144,9 @@ class Column(ABC):
         """A Spark column of a Spark type as what `reading` expects: a number, a boolean or a string."""
 
     @property
-    def reads_spark_strings(self) -> bool:
-        """Whether `from_spark` reads strings."""
-        return self.is_text
+    def spark_types(self) -> frozenset[str]:
+        """Spark types that `from_spark` reads beside those that are told by `accepts`."""
+        return frozenset({"string", "char", "varchar"}) if self.is_text else frozenset()
 
     # -------------------------------------------------------------------------------------------- cells and back
 
@@ -225,6 +225,6 @@ def show(column: Column) -> str:
             value = f"{len(value)} values"
             shown.append(f"values=<{value}>")
         elif value != default:
-            shown.append(f"{name}={value!r}" if not isinstance(value, date) else f"{name}={str(value)!r}")
+            shown.append(f"{name}={value!r}" if not isinstance(value, (date, time)) else f"{name}={str(value)!r}")
     shown.sort(key=lambda part: not part.startswith(("low", "high", "values")))
     return f"{type(column).__name__}({', '.join(shown)})"

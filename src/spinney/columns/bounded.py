@@ -36,6 +36,7 @@ class Bounded(Column):
     needs_length: ClassVar[bool] = False  # whether one possible value is too few
     rungs: ClassVar[tuple[int, int]]  # the magnitudes among which bounds are paid for, as powers of two
     reach: ClassVar[str] = "what a column of its type can hold"  # which bounds are possible at all
+    widest: ClassVar[tuple[Any, Any] | None] = None  # bounds that hold whatever is in the table, where there are any
 
     low: Any = None
     high: Any = None
@@ -52,6 +53,9 @@ class Bounded(Column):
             if self.low is not None or self.high is not None:
                 raise SchemaError(f'{kind}: give either low and high or bounds="private", not both')
             return
+        if self.bounds == "stated" and self.widest is not None:
+            for name, end in zip(("low", "high"), self.widest, strict=True):
+                object.__setattr__(self, name, end if getattr(self, name) is None else getattr(self, name))
         if self.low is None or self.high is None:
             if self.bounds == "from-data-not-private" and self.low is None and self.high is None:
                 return

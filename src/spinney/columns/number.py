@@ -4,20 +4,19 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from numbers import Real as AnyReal
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from spinney.columns.bounded import Bounded, exact
 from spinney.columns.spelling import Spelling, option
+from spinney.columns.stepped import LARGEST_STEP, Stepped
 from spinney.errors import ParameterError, SchemaError
 from spinney.shown import brief
 
 if TYPE_CHECKING:
     from spinney.columns.dtypes import Group
 
-_LARGEST_STEP = 2**53
 # An end this many times smaller than the other is taken for 0.
 _NEAR_ZERO = 4
 _CURRENCY = re.compile(
@@ -31,7 +30,7 @@ WITHOUT_SIGNS = (
 
 
 @dataclass(frozen=True, slots=True)
-class Number(Bounded):
+class Number(Stepped):
     """A bounded number, of which `multiple_of` may say that it comes in steps counted from 0: cents, quarters, fifties.
 
     Decimals mean what they say: 0.1 is a tenth, not the nearest float, so 0.3 is its third multiple.
@@ -40,50 +39,16 @@ class Number(Bounded):
     compared_as: ClassVar[str | None] = "numbers"
     largest: ClassVar[Any]  # no bound is beyond this, or below its negative
 
-    multiple_of: Any = field(default=None, kw_only=True)
-
-    def __post_init__(self) -> None:
-        if self.multiple_of is not None:
-            kind, step = type(self).__name__, self.parse(self.multiple_of, "multiple_of")
-            if step <= 0 or (isinstance(step, int) and step > _LARGEST_STEP):
-                reach = f"in 1..2^{_LARGEST_STEP.bit_length() - 1}" if isinstance(step, int) else "above 0"
-                raise SchemaError(f"{kind}: multiple_of={brief(self.multiple_of)} is not {reach}")
-            object.__setattr__(self, "multiple_of", step)
-        Bounded.__post_init__(self)
-        if self.multiple_of is not None and self.has_bounds and self._steps()[0] > self._steps()[1]:
-            raise SchemaError(
-                f"{type(self).__name__}: no multiple of multiple_of={self.multiple_of} lies between "
-                f"low={self.low} and high={self.high}; widen the bounds"
-            )
-
-    def _steps(self) -> tuple[int, int]:
-        """The least and the largest k with k * multiple_of inside the bounds; the wrong way round if there is none."""
-        step = exact(self.multiple_of)
-        return -(-exact(self.low) // step), exact(self.high) // step
+    def parse_step(self, value: Any) -> Any:
+        kind, step = type(self).__name__, self.parse(value, "multiple_of")
+        if step <= 0 or (isinstance(step, int) and step > LARGEST_STEP):
+            reach = f"in 1..2^{LARGEST_STEP.bit_length() - 1}" if isinstance(step, int) else "above 0"
+            raise SchemaError(f"{kind}: multiple_of={brief(value)} is not {reach}")
+        return step
 
     @property
-    def multiples(self) -> tuple[Any, Any]:
-        """The smallest and the largest multiple of `multiple_of` inside the bounds."""
-        first, last = (k * exact(self.multiple_of) for k in self._steps())
-        return self.logical(first), self.logical(last)
-
-    def first_and_last(self) -> tuple[Any, Any]:
-        return (self.low, self.high) if self.multiple_of is None else self.multiples
-
-    def with_bounds(self, low: Any, high: Any) -> Self:
-        """Bounds that were found hold a multiple too: those between two multiples are widened to both."""
-        if self.multiple_of is not None:
-            step, ends = exact(self.multiple_of), (exact(self.parse(low, "low")), exact(self.parse(high, "high")))
-            if -(-ends[0] // step) > ends[1] // step:
-                low = self.logical(max(ends[0] // step * step, -self.largest))
-                high = self.logical(min(-(-ends[1] // step) * step, self.largest))
-        return Bounded.with_bounds(self, low, high)
-
-    def to_dict(self) -> dict[str, Any]:
-        described = Bounded.to_dict(self)
-        if self.multiple_of is not None:
-            described["multiple_of"] = self.multiple_of
-        return described
+    def span(self) -> tuple[Any, Any]:
+        return -self.largest, self.largest
 
     @property
     def accepts(self) -> frozenset[Group]:

@@ -54,7 +54,8 @@ def whole_texts(texts: Any, column: Column, spelling: Spelling) -> Any:
         return Decimal(text)
 
     array = without_missing(texts, column)
-    return parse_each(array, column, pc.fill_null(pc.match_substring_regex(array, _WHOLE), True), array, parse)
+    is_plain = pc.fill_null(pc.match_substring_regex(array, _WHOLE), True)
+    return parse_each(array, column, is_plain, _where(is_plain, array).cast(column.arrow_type), parse)
 
 
 def dated_texts(texts: Any, column: Column, spelling: Spelling, pattern: str, *, n_characters: int | None) -> Any:
@@ -78,20 +79,23 @@ def dated_texts(texts: Any, column: Column, spelling: Spelling, pattern: str, *,
         is_plain = pc.or_(is_plain, array.is_null())
     else:
         is_plain = pc.fill_null(pc.match_substring_regex(array, pattern), True)
-    return parse_each(array, column, is_plain, plain, parse)
+    return parse_each(array, column, is_plain, _where(is_plain, plain).cast(column.arrow_type), parse)
 
 
-def parse_each(array: Any, column: Column, is_plain: Any, plain: Any, parse: Callable[[str], Any]) -> Any:
-    """Values of the column's type: by arrow from `plain` where that is plain, otherwise by `parse`, each text once."""
-    kind = column.arrow_type
-    values = pc.if_else(is_plain, plain, pa.scalar(None, pa.string())).cast(kind)
+def _where(is_plain: Any, array: Any) -> Any:
+    """Strings where they are plain, null elsewhere."""
+    return pc.if_else(is_plain, array, pa.scalar(None, pa.string()))
+
+
+def parse_each(array: Any, column: Column, is_plain: Any, values: Any, parse: Callable[[str], Any]) -> Any:
+    """Values of the column's type: what arrow made of the plain spellings, the others by `parse`, each text once."""
     if pc.all(is_plain).as_py() or not len(array):
         return values
     is_other = pc.invert(is_plain)
     others = array.filter(is_other)
     distinct = others.unique()
     parsed = [_parsed(text, parse) for text in distinct.to_pylist()]
-    parsed = convert_objects(parsed, column).cast(kind)
+    parsed = convert_objects(parsed, column).cast(column.arrow_type)
     return pc.replace_with_mask(values, is_other, parsed.take(pc.index_in(others, value_set=distinct)))
 
 

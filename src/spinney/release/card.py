@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, time
 from fractions import Fraction
 from textwrap import wrap
 from typing import Any
@@ -210,4 +210,4 @@ def _jsonable(value: Any) -> Any:
         return {key: _jsonable(item) for key, item in value.items()}
     if isinstance(value, list):
         return [_jsonable(item) for item in value]
-    return value.isoformat() if isinstance(value, date) else value
+    return value.isoformat() if isinstance(value, (date, time)) else value

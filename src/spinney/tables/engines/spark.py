@@ -139,7 +139,9 @@ def _checked_types(frame: Any, schema: Schema) -> dict[str, Any]:
         if not column.is_read or types[name].typeName() == "void":
             continue
         dtype, kind = dtypes[name], types[name].typeName()
-        if isinstance(dtype, nw.String) and not column.reads_spark_strings:
+        if kind in column.spark_types:
+            continue
+        if isinstance(dtype, nw.String) and not column.is_text:
             # Spark's own parsing of strings is not ours, and engines must agree to the last bit.
             remedy = f"Spark's strings are not parsed: convert the column first, {column.spark_cast}"
             raise type_error(name, kind, column, remedy)
