@@ -22,10 +22,10 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
+from spinney.cli.template import schema_template
 
 import spinney as sp
 from spinney.cli.conditions import parse_where
-from spinney.cli.template import schema_template
 from spinney.columns import COLUMN_TYPES, KINDS, Bounded, Column, Listed, whole_range
 from spinney.columns.dtypes import group_of
 from spinney.columns.objects import convert_objects
