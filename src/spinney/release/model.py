@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, ClassVar, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,12 +21,13 @@ from spinney.release.card import Card
 from spinney.release.contradictions import check
 from spinney.release.entries import MOST_ROWS
 from spinney.release.frames import check_frame_kind, to_frame
-from spinney.release.like import read_like
 from spinney.release.options import explains_options
 from spinney.schema.table import Schema
 
+if TYPE_CHECKING:
+    from spinney.release.like import Like
+
 Members = dict[str, bytes]
-Seed: TypeAlias = "int | np.random.Generator | None"
 
 # Rows are drawn in memory: more than this fit into few machines, and a card may say any number.
 _MOST_UNASKED = 2**31
@@ -52,7 +53,12 @@ class Release(ABC):
     @explains_options
     @waiting("drawing rows")
     def sample(
-        self, n_rows: int | None = None, *, seed: Seed = None, frame: str | None = None, like: Any = None
+        self,
+        n_rows: int | None = None,
+        *,
+        seed: int | np.random.Generator | None = None,
+        frame: str | None = None,
+        like: Any = None,
     ) -> Any:
         """Synthetic rows, in the kind of table that was fitted. Costs no epsilon, however often.
 
@@ -108,13 +114,13 @@ class Release(ABC):
         draw: Callable[[int, np.random.Generator], NDArray[np.float64]],
         n_rows: int | None,
         *,
-        seed: Seed,
+        seed: int | np.random.Generator | None,
         frame: str | None,
         like: Any,
         schema: Schema | None = None,
     ) -> Any:
         """Rows whose positions `draw` gives, which count from the low bounds of `schema`, by default the release's."""
-        types = None if like is None else read_like(like, self.schema, frame=frame)
+        types = None if like is None else self._types(like, frame)
         kind = "pyarrow" if types is not None else check_frame_kind(frame or self.card.frame)
         if n_rows is None:
             n_rows = self._default_rows()
@@ -127,6 +133,12 @@ class Release(ABC):
             self._require_contents()
             rows = to_frame(draw(n_rows, rng), schema or self.schema, kind)
         return rows if types is None else types.convert(rows)
+
+    def _types(self, like: Any, frame: str | None) -> Like:
+        """The column types that `like` asks for."""
+        from spinney.release.like import read_like
+
+        return read_like(like, self.schema, frame=frame)
 
     def _points_frame(
         self, points: tuple[NDArray[np.float64], NDArray[np.float64]], frame: str | None

@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from spinney.errors import ParameterError
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger
-from spinney.release.model import Seed
 from spinney.release.options import explains_options
 from spinney.schema.lattice import Lattice
 from spinney.schema.table import Schema
@@ -40,7 +39,7 @@ class PartitionSynthesizer(Synthesizer):
         self,
         n_rows: int | None = None,
         *,
-        seed: Seed = None,
+        seed: int | np.random.Generator | None = None,
         frame: str | None = None,
         like: Any = None,
         placement: str | None = None,

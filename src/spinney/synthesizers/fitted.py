@@ -17,7 +17,7 @@ import spinney
 from spinney.errors import NotFittedError, SchemaError
 from spinney.privacy.ledger import Ledger
 from spinney.release.card import Card
-from spinney.release.model import Release, Seed
+from spinney.release.model import Release
 from spinney.release.options import explains_options
 from spinney.schema.table import Schema
 from spinney.synthesizers.parameters import Parameters
@@ -43,7 +43,12 @@ class FrontDoor(Parameters):
 
     @explains_options
     def sample(
-        self, n_rows: int | None = None, *, seed: Seed = None, frame: str | None = None, like: Any = None
+        self,
+        n_rows: int | None = None,
+        *,
+        seed: int | np.random.Generator | None = None,
+        frame: str | None = None,
+        like: Any = None,
     ) -> Any:
         """Synthetic rows, in the kind of table that was fitted. Costs no epsilon, however often.
 

@@ -19,7 +19,6 @@ from spinney.forest.release.model import ForestRelease, released
 from spinney.forest.release.rules import possible_pairs, told_apart
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger
-from spinney.release.model import Seed
 from spinney.release.options import explains_options
 from spinney.schema.table import Schema
 from spinney.suggest import did_you_mean
@@ -90,7 +89,7 @@ class ForestSynthesizer(Synthesizer):
         self,
         n_rows: int | None = None,
         *,
-        seed: Seed = None,
+        seed: int | np.random.Generator | None = None,
         frame: str | None = None,
         like: Any = None,
         where: Mapping[str, Any] | None = None,

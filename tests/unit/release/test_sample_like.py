@@ -11,7 +11,9 @@ import pyarrow as pa
 import pytest
 
 import spinney as sp
+from spinney.dtypes import ColumnType
 from spinney.errors import ParameterError
+from spinney.release.casting import to_arrow
 
 N = 400
 SCHEMA = sp.Schema(
@@ -371,3 +373,14 @@ def test_arrays_that_say_too_little(square, like, message):
     """An array has as many columns as the schema, of numbers."""
     with pytest.raises(ParameterError, match=f"like is an array .*{message}"):
         sp.GridSynthesizer(1).fit(*square).sample(5, like=like)
+
+
+@pytest.mark.parametrize("kind", [pa.time32("s"), pa.time32("ms"), pa.time64("us"), pa.time64("ns"), pa.string()])
+def test_times_of_day_are_cast_too(kind):
+    """Down to the unit of the type; nulls stay."""
+    table = pa.table({"t": pa.array([86_399_999_999, None, 1], pa.time64("us"))})
+    cast = to_arrow(table, {"t": ColumnType(kind, kind)}, {"t": None})["t"]
+    assert cast.type == kind
+    assert cast.null_count == 1
+    assert str(cast[0]).startswith("23:59:59")
+    assert str(cast[2]).startswith("00:00:00")

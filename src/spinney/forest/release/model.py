@@ -28,7 +28,7 @@ from spinney.progress import progress, waiting
 from spinney.release.arrow import FLOAT, from_arrow, lists, numbers, to_arrow
 from spinney.release.card import Card
 from spinney.release.entries import MOST_ROWS
-from spinney.release.model import Members, Release, Seed
+from spinney.release.model import Members, Release
 from spinney.release.options import explains_options
 from spinney.schema.rules import AtMost, in_order
 from spinney.schema.table import Schema
@@ -86,7 +86,7 @@ class ForestRelease(Release):
         self,
         n_rows: int | None = None,
         *,
-        seed: Seed = None,
+        seed: int | np.random.Generator | None = None,
         frame: str | None = None,
         like: Any = None,
         where: Mapping[str, Any] | None = None,

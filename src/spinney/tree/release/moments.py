@@ -18,7 +18,7 @@ from spinney.progress import waiting
 from spinney.release.arrow import LARGEST_COUNT, WHOLE, from_arrow, numbers, to_arrow
 from spinney.release.card import Card
 from spinney.release.frames import check_frame_kind
-from spinney.release.model import Members, Release, Seed
+from spinney.release.model import Members, Release
 from spinney.release.options import explains_options
 from spinney.tree.bins import NoisyMoments
 from spinney.tree.release.axes import axes_from_list, axes_to_list, check_nodes
@@ -55,7 +55,7 @@ class MomentsRelease(Release):
         self,
         n_rows: int | None = None,
         *,
-        seed: Seed = None,
+        seed: int | np.random.Generator | None = None,
         frame: str | None = None,
         like: Any = None,
         placement: str | None = None,
