@@ -135,8 +135,9 @@ def spark(folder: Path, n_rows: int) -> dict[str, float]:
     from pyspark.sql import SparkSession
 
     from benchmarks.scale.data import SCHEMA
-    from spinney.counting.cells import axis_columns, encode_rows
+    from spinney.counting.cells import encode_rows
     from spinney.schema.lattice import tree_lattice
+    from spinney.tables.engines.memory import axis_columns
     from spinney.tables.frames import open_table
 
     lattice = tree_lattice(SCHEMA)

@@ -6,7 +6,7 @@ nulls. Where the axis has nulls, all three are null. Rows are encoded in blocks 
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,15 +21,6 @@ Cells = NDArray[np.int64]
 
 # Rows encoded at once: values, cells and codes of a block stay in cache.
 _BLOCK = 1 << 14
-
-
-class PhysicalRows(Protocol):
-    """Rows of a table whose columns can be had as numbers."""
-
-    @property
-    def n_rows(self) -> int: ...
-
-    def physical(self, name: str) -> Physical: ...
 
 
 class AxisCells:
@@ -50,11 +41,6 @@ class AxisCells:
         if axis.kind == "ladder":
             return int(_ladder_cells(values.astype(np.float64), mask, self._edges, axis.null_cell, cells))
         return int(_integer_cells(values, mask, int(axis.low), int(axis.high), axis.step, axis.null_cell, cells))
-
-
-def axis_columns(table: PhysicalRows, lattice: Lattice) -> list[AxisCells]:
-    """The columns of a lattice's axes, ready to be read."""
-    return [AxisCells(table.physical(axis.name), axis) for axis in lattice.axes]
 
 
 def encode_rows(columns: list[AxisCells], lattice: Lattice, first_row: int, codes: Codes) -> None:

@@ -13,8 +13,9 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney.columns.physical import Physical
 from spinney.compiled import compiled
-from spinney.counting.cells import AxisCells, PhysicalRows
+from spinney.counting.cells import AxisCells
 from spinney.errors import InputError
 from spinney.parallel import each, n_threads
 from spinney.schema.lattice import Axis
@@ -102,22 +103,9 @@ def states_array(cuts: Sequence[Cut], n_rows: int) -> StateRows:
     return StateRows(np.empty((len(cuts), n_rows), dtype=dtype), sizes)
 
 
-def state_rows(table: PhysicalRows, cuts: Sequence[Cut]) -> StateRows:
-    """The states of all rows, or an InputError that names the first unreadable column."""
-    rows = states_array(cuts, table.n_rows)
-    each(lambda cut, row: _fill(table, cut, row), cuts, rows.true_states, title="reading columns", unit="column")
-    return rows
-
-
-def fill_states(table: PhysicalRows, cuts: Sequence[Cut], states: States) -> None:
-    """Write the states of all rows of a table (n_columns, n_rows)."""
-    for cut, row in zip(cuts, states, strict=True):
-        _fill(table, cut, row)
-
-
-def _fill(table: PhysicalRows, cut: Cut, row: States) -> None:
-    """One column of states."""
-    column = AxisCells(table.physical(cut.axis.name), cut.axis)
+def fill_states(values: Physical, cut: Cut, row: States) -> None:
+    """Write the states of one column of a table (n_rows,), or an InputError where a row has none."""
+    column = AxisCells(values, cut.axis)
     cells = np.empty(_BLOCK, dtype=np.int64)
     lookup = None
     if 1 << cut.axis.bits <= _LOOKUP_CELLS:

@@ -17,7 +17,6 @@ import pytest
 import spinney as sp
 from spinney.counting import spill
 from spinney.counting.cell_counter import CellCounter
-from spinney.counting.cells import axis_columns
 from spinney.counting.radix import RadixBuckets
 from spinney.counting.spill import MEMORY_LIMIT, default_memory_limit
 from spinney.errors import FileError, InputError, ParameterError
@@ -25,7 +24,7 @@ from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.schema.lattice import tree_lattice
 from spinney.schema.table import Schema
 from spinney.tables.batches import Batch, prefetch
-from spinney.tables.engines.memory import count_cells
+from spinney.tables.engines.memory import axis_columns, count_cells
 from spinney.tables.engines.stream import StreamSource
 from spinney.tables.frames import open_table
 from support.cell_counts import same_cells

@@ -11,7 +11,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spinney as sp
-from spinney.counting.states import state_rows
 from spinney.forest.columns import (
     column_lattice,
     has_classes,
@@ -21,7 +20,7 @@ from spinney.forest.columns import (
     unmeasured,
 )
 from spinney.forest.states import column_model, leaf_weights
-from spinney.tables.engines.memory import count_cells
+from spinney.tables.engines.memory import count_cells, state_rows
 from spinney.tables.frames import open_table
 from support.small_forests import exact_prepaid, noisy_column
 

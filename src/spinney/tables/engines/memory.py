@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from spinney.counting.cell_counter import CellCounter
-from spinney.counting.cells import axis_columns, missing
+from spinney.counting.cells import AxisCells, missing
 from spinney.counting.counts import CellCounts
 from spinney.counting.radix import PART
-from spinney.counting.states import Cut, StateRows, state_rows
+from spinney.counting.states import Cut, StateRows, fill_states, states_array
 from spinney.parallel import each
 from spinney.progress import progress
 from spinney.schema.lattice import Lattice
@@ -38,6 +38,24 @@ def count_cells(table: Table, lattice: Lattice, *, part: int = PART) -> CellCoun
     else:
         each(lambda start: runs.add(columns, start, min(start + part, table.n_rows)), starts, title="counting cells")
     return runs.merged()
+
+
+def axis_columns(table: Table, lattice: Lattice) -> list[AxisCells]:
+    """The columns of a lattice's axes, read and ready to be counted."""
+    return [AxisCells(table.physical(axis.name), axis) for axis in lattice.axes]
+
+
+def state_rows(table: Table, cuts: Sequence[Cut]) -> StateRows:
+    """The states of all rows, or an InputError that names the first unreadable column."""
+    rows = states_array(cuts, table.n_rows)
+    each(
+        lambda cut, row: fill_states(table.physical(cut.axis.name), cut, row),
+        cuts,
+        rows.true_states,
+        title="reading columns",
+        unit="column",
+    )
+    return rows
 
 
 def check_values(table: Table) -> None:

@@ -16,7 +16,6 @@ from copy import copy
 from threading import Lock
 
 from spinney.counting.cell_counter import CellCounter
-from spinney.counting.cells import axis_columns
 from spinney.counting.counts import CellCounts
 from spinney.counting.states import Cut, StateRows, fill_states, states_array
 from spinney.parallel import n_threads, threads
@@ -25,7 +24,7 @@ from spinney.schema.lattice import Lattice
 from spinney.schema.rules import Rule
 from spinney.schema.table import Schema
 from spinney.tables.batches import Batch, Batches, ready
-from spinney.tables.engines.memory import check_values, merged_extremes, part_extremes
+from spinney.tables.engines.memory import axis_columns, check_values, merged_extremes, part_extremes
 from spinney.tables.frames import FrameKind, Table
 from spinney.tables.source import Source, table_changed
 from spinney.tables.tally import Tallies, tally_table
@@ -140,7 +139,8 @@ class StreamSource(Source):
         rows = states_array(cuts, self.n_rows)
 
         def fill(start: int, table: Table) -> None:
-            fill_states(table, cuts, rows.true_states[:, start : start + table.n_rows])
+            for cut, row in zip(cuts, rows.true_states, strict=True):
+                fill_states(table.physical(cut.axis.name), cut, row[start : start + table.n_rows])
 
         self._each([cut.axis.name for cut in cuts], "reading columns", fill)
         return rows
