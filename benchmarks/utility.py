@@ -25,7 +25,7 @@ PUBLISHED = {(2, "0.01"): 0.1333, (2, "0.1"): 0.0184, (2, "1"): 0.0025, (5, "0.1
 # By name: the model, and the placement of its points; None for rows instead of points.
 MODELS: dict[str, tuple[Callable[[str], Any], str | None]] = {
     "grid": (sp.GridSynthesizer, "centre"),
-    "paper's tree": (lambda epsilon: sp.KDTreeSynthesizer(epsilon, rule="paper"), "centre"),
+    "paper's tree": (sp.PaperTreeSynthesizer, "centre"),
     "tree of bins": (lambda epsilon: sp.KDTreeSynthesizer(epsilon, moments=False), "tilted"),
     "tree": (sp.KDTreeSynthesizer, None),
 }

@@ -34,7 +34,7 @@ def measure() -> tuple[float, float]:
 
     table = np.random.default_rng(0).normal(size=(N_ROWS, N_COLUMNS)).clip(-6, 6)
     schema = sp.Schema({f"v{i}": sp.Real(-6, 6) for i in range(N_COLUMNS)})
-    model = sp.KDTreeSynthesizer(epsilon=10, rule="paper", fixed_depth=30, max_depth=60, threshold=7)
+    model = sp.PaperTreeSynthesizer(epsilon=10, h=30, h_prime=60, t=7)
     model.fit(table, schema)
     elapsed = min(seconds(lambda: model.fit(table, schema)) for _ in range(3))
     depths = model.release_.bins.depths

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from spinney.synthesizers.checking import check
     from spinney.synthesizers.forest import ForestSynthesizer
     from spinney.synthesizers.grid import GridSynthesizer
+    from spinney.synthesizers.paper_tree import PaperTreeSynthesizer
     from spinney.synthesizers.synthesize import synthesize
     from spinney.synthesizers.tree import KDTreeSynthesizer
     from spinney.tables.csv.format import CSV
@@ -41,6 +42,7 @@ _HOME = {
     "GridSynthesizer": "spinney.synthesizers.grid",
     "ForestSynthesizer": "spinney.synthesizers.forest",
     "KDTreeSynthesizer": "spinney.synthesizers.tree",
+    "PaperTreeSynthesizer": "spinney.synthesizers.paper_tree",
     "Ledger": "spinney.privacy.ledger",
     "Release": "spinney.release.model",
     "SpinneyError": "spinney.errors",
@@ -64,6 +66,7 @@ __all__ = [
     "Integer",
     "KDTreeSynthesizer",
     "Ledger",
+    "PaperTreeSynthesizer",
     "Real",
     "Release",
     "Schema",

@@ -18,6 +18,10 @@ class ParameterError(SpinneyError, ValueError):
     """A parameter of a synthesizer, a sampler or a command is out of range."""
 
 
+class UnknownParameterError(ParameterError, TypeError):
+    """A synthesizer has no parameter of this name. The message says which it has, or who has this one."""
+
+
 class SchemaError(SpinneyError, ValueError):
     """The schema is incomplete, contradictory, or does not describe the table at hand."""
 

@@ -31,6 +31,7 @@ from spinney.schema.rules import AtMost, EmptyWhen
 from spinney.schema.table import Schema
 from spinney.synthesizers.forest import ForestSynthesizer
 from spinney.synthesizers.grid import GridSynthesizer
+from spinney.synthesizers.paper_tree import PaperTreeSynthesizer
 from spinney.synthesizers.tree import KDTreeSynthesizer
 from spinney.tree.release.moments import MomentsRelease
 
@@ -161,7 +162,7 @@ def _large_tree(schema: Schema) -> None:
 def _bins(table: tuple[Any, Schema]) -> None:
     models = [
         KDTreeSynthesizer(_EPSILON, moments=False, threshold=1),
-        KDTreeSynthesizer(_EPSILON, rule="paper", threshold=1),
+        PaperTreeSynthesizer(_EPSILON, t=1),
         GridSynthesizer(_EPSILON, bins=2, threshold=1),
         GridSynthesizer("1/50", bins=2, threshold=1),
     ]

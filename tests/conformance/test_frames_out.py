@@ -63,12 +63,12 @@ def plain(frame, name):
 
 
 # Hardly any noise and a fixed cut along every axis, so that nulls and values of every column are in the sample.
-SETTINGS = {"epsilon": 500, "rule": "paper", "fixed_depth": 14, "max_depth": 28, "cutoff": 0, "threshold": 1}
+SETTINGS = {"epsilon": 500, "h": 14, "h_prime": 28, "tau": 0, "t": 1}
 
 
 @pytest.fixture
 def model(kind, schema):
-    return sp.KDTreeSynthesizer(**SETTINGS).fit(kind.make(), schema, entropy=sp.UnsafeSeededEntropy(1))
+    return sp.PaperTreeSynthesizer(**SETTINGS).fit(kind.make(), schema, entropy=sp.UnsafeSeededEntropy(1))
 
 
 def check_types(frame, schema):
@@ -155,7 +155,7 @@ def test_types_do_not_depend_on_the_rows_drawn(model, schema):
 def test_every_kind_gives_the_same_rows(model, schema, arrow_table):
     """The same noise and the same seed give the same rows, whatever kind of frame went in or comes out."""
     rows = model.sample(50, seed=2, frame="pyarrow")
-    reference = sp.KDTreeSynthesizer(**SETTINGS).fit(arrow_table, schema, entropy=sp.UnsafeSeededEntropy(1))
+    reference = sp.PaperTreeSynthesizer(**SETTINGS).fit(arrow_table, schema, entropy=sp.UnsafeSeededEntropy(1))
     assert rows.equals(reference.sample(50, seed=2))
     for name in schema:
         assert plain(rows, name) == plain(model.sample(50, seed=2, frame="polars"), name)

@@ -79,7 +79,7 @@ def _release_seeds() -> list[bytes]:
     models = [
         (sp.KDTreeSynthesizer("1"), numbers),
         (sp.KDTreeSynthesizer("1", moments=False, unit="add-remove"), numbers),
-        (sp.KDTreeSynthesizer("1", rule="paper"), numbers),
+        (sp.PaperTreeSynthesizer("1"), numbers),
         (sp.GridSynthesizer("1"), numbers),
         (sp.ForestSynthesizer("9", 0), mixed),
         (sp.ForestSynthesizer("9", target="b"), mixed),

@@ -87,23 +87,25 @@ def forest_table() -> tuple[pa.Table, sp.Schema]:
 
 def models() -> dict[str, Callable[[], FrontDoor]]:
     """Models that leave nothing to automatic values, by name; fitted when called."""
-    tree = {"max_depth": 24, "fixed_depth": 0, "cutoff": 0, "threshold": 4, "tree_share": "0.4"}
-    paper = {"rule": "paper", "fixed_depth": 8, "max_depth": 70, "cutoff": 3, "threshold": 2, "tree_share": "0.5"}
+    # The first files were made when one class had both rules, with levels of its own and cubes by PrivTree's too.
+    tree = {"max_depth": 24, "threshold": 4, "tree_share": "0.4"}
+    cube = {"h": 4, "h_prime": 24, "tau": 0, "t": 4, "tree_share": "0.4"}
+    paper = {"h": 8, "h_prime": 70, "tau": 3, "t": 2, "tree_share": "0.5"}
 
     def entropy() -> sp.UnsafeSeededEntropy:
         return sp.UnsafeSeededEntropy(17)
 
     return {
         "tree-mixed": lambda: sp.KDTreeSynthesizer("5", **tree).fit(*mixed_table(), entropy=entropy()),
-        "tree-cube": lambda: sp.KDTreeSynthesizer("1", axes="cube", placement="uniform", **tree).fit(
+        "tree-cube": lambda: sp.PaperTreeSynthesizer("1", axes="cube", placement="uniform", **cube).fit(
             *reals(3), entropy=entropy()
         ),
-        "paper-wide": lambda: sp.KDTreeSynthesizer("400", **paper).fit(*reals(20), entropy=entropy()),
+        "paper-wide": lambda: sp.PaperTreeSynthesizer("400", **paper).fit(*reals(20), entropy=entropy()),
         "grid-branded": lambda: sp.GridSynthesizer(
             "0.5", bins=7, threshold=3, unit="add-remove", placement="centre"
         ).fit(*reals(2, "from-data-not-private"), entropy=entropy()),
         "moments-mixed": lambda: sp.KDTreeSynthesizer(
-            "5", moments=True, placement="uniform", max_depth=24, fixed_depth=3, cutoff=0, tree_share="0.4"
+            "5", moments=True, placement="uniform", max_depth=24, tree_share="0.4"
         ).fit(*mixed_table(), entropy=entropy()),
         "forest-mixed": lambda: sp.ForestSynthesizer("5", "1e-6", target="is_female").fit(
             *forest_table(), entropy=entropy()

@@ -1,4 +1,4 @@
-"""Leaf moments through the front door carry the noise that their card states, and no other."""
+"""Leaf moments carry the noise that their plan states, and no other."""
 
 from __future__ import annotations
 
@@ -10,7 +10,12 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 import spinney as sp
+from spinney.privacy.budget import Unit
+from spinney.schema.lattice import tree_lattice
 from spinney.schema.zorder import deinterleave
+from spinney.tables.opening import open_source
+from spinney.tree.moments import release_moments
+from spinney.tree.plan import SplitPlan
 from support.goodness_of_fit import ACCEPT, REJECT
 from support.handmade_leaves import nodes_of, sup_norms
 from support.slow_trees import leaf_steps
@@ -23,8 +28,12 @@ def fitted(unit: str, epsilon: str = "2"):
     """4,096 leaves of four cells each, rows in a few of them, and their noise: released steps less true ones."""
     cells = np.random.default_rng(5).integers(0, 26, size=(200, 2))
     table = np.stack([(cells[:, 0] + 0.5) / 128, cells[:, 1]], axis=1)
-    model = sp.KDTreeSynthesizer(epsilon, moments=True, unit=unit, fixed_depth=12, max_depth=12)
-    released = model.fit(table, SCHEMA, entropy=sp.UnsafeSeededEntropy(9)).release_.moments
+    plan = SplitPlan(
+        "privtree", Unit.parse(unit), 12, 12, count_epsilon=Fraction(epsilon), threshold=1, has_moments=True
+    )
+    ledger = sp.Ledger(limit=epsilon, unit=unit)
+    counts = open_source(table, SCHEMA).count_cells(tree_lattice(SCHEMA))
+    released = release_moments(counts, plan=plan, ledger=ledger, entropy=sp.UnsafeSeededEntropy(9))
     of_leaf: dict[tuple[int, int], list[tuple[int, ...]]] = {}
     for x, y in cells.tolist():
         of_leaf.setdefault((x // 2, y // 2), []).append((x, y))
@@ -34,7 +43,7 @@ def fitted(unit: str, epsilon: str = "2"):
         for node, (x, y) in zip(nodes_of(released), first.tolist(), strict=True)
     ]
     assert len(of_leaf) > 50
-    return model, released, released.noisy_steps - np.array(true_steps)
+    return plan, released, released.noisy_steps - np.array(true_steps)
 
 
 def coordinate_cdf(x: NDArray[np.float64], k: int) -> NDArray[np.float64]:
@@ -45,9 +54,9 @@ def coordinate_cdf(x: NDArray[np.float64], k: int) -> NDArray[np.float64]:
 @pytest.mark.parametrize("unit", UNITS)
 def test_released_steps_have_the_stated_noise(unit: str) -> None:
     """Norms of leaves and sizes of all three coordinates fit at the scale of the card; 0.7x and 1.3x are rejected."""
-    model, released, noise = fitted(unit)
+    plan, released, noise = fitted(unit)
     assert released.rate == Fraction(2, UNITS[unit] * released.quantum)
-    assert model.card_.plan["count_noise_scale"] == UNITS[unit] / 2
+    assert plan.to_dict()["count_noise_scale"] == UNITS[unit] / 2
     scale = float(1 / released.rate)
 
     def p_values(claimed: float) -> list[float]:

@@ -196,7 +196,7 @@ def test_printed_theorem_6_needs_fewer_bins_than_one_over_delta():
 
 def splits_an_empty_node(cutoff: float, seed: int) -> bool:
     """Whether a release of rows in cell 0 holds a bin whose parent is empty."""
-    model = sp.KDTreeSynthesizer(2, rule="paper", fixed_depth=3, max_depth=10, cutoff=cutoff, threshold=1)
+    model = sp.PaperTreeSynthesizer(2, h=3, h_prime=10, tau=cutoff, t=1)
     model.fit(np.zeros((50, 1)), sp.Schema({"x": sp.Real(0, 1)}), entropy=sp.UnsafeSeededEntropy(seed))
     bins = model.release_.bins
     parents = bins.codes[:, 0] >> np.uint64(1) >> (np.uint64(64) - bins.depths.astype(np.uint64))

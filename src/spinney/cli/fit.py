@@ -67,21 +67,32 @@ _PARAMETERS: tuple[Callable[[Any], Any], ...] = (
         "private. Default: replace-one.",
     ),
     click.option(
-        "--rule", type=click.Choice(["privtree", "paper"]), help="Tree: how splits are decided. Default: privtree."
+        "--rule",
+        type=click.Choice(["privtree", "paper"]),
+        help="Tree: how splits are decided; paper is the tree of the paper's Algorithms 2 and 3. Default: privtree.",
     ),
     click.option(
-        "--fixed-depth", type=int, metavar="N", help="Tree: the number of levels that always split, whatever the data."
+        "--fixed-depth",
+        type=int,
+        metavar="N",
+        help="Tree, --rule paper: h, the number of levels that always split, whatever the data.",
     ),
-    click.option("--max-depth", type=int, metavar="N", help="Tree: the depth at which splitting stops."),
     click.option(
-        "--largest-edge", metavar="NUMBER", help="Tree: the longest edge that a bin may have; instead of --fixed-depth."
+        "--max-depth", type=int, metavar="N", help="Tree: the depth at which splitting stops; h' in the paper."
+    ),
+    click.option(
+        "--largest-edge",
+        metavar="NUMBER",
+        help="Tree, --rule paper: s1, the longest edge that a bin may have; instead of --fixed-depth.",
     ),
     click.option(
         "--smallest-edge",
         metavar="NUMBER",
-        help="Tree: the edge length at which splitting stops; instead of --max-depth.",
+        help="Tree, --rule paper: s2, the edge length at which splitting stops; instead of --max-depth.",
     ),
-    click.option("--cutoff", metavar="NUMBER", help="Tree: a node splits if its noisy score is above this."),
+    click.option(
+        "--cutoff", metavar="NUMBER", help="Tree, --rule paper: tau; a node splits if its noisy count is above this."
+    ),
     click.option(
         "--moments/--no-moments",
         default=None,
@@ -101,7 +112,7 @@ _PARAMETERS: tuple[Callable[[Any], Any], ...] = (
     click.option(
         "--axes",
         type=click.Choice(["boxes", "cube"]),
-        help="Tree: boxes scales each column to its own bounds; cube makes all edges as long as the longest. "
+        help="Tree, --rule paper: boxes scales each column to its own bounds; cube makes all edges as long as the longest. "
         "Default: boxes.",
     ),
     click.option(
@@ -117,7 +128,9 @@ _PARAMETERS: tuple[Callable[[Any], Any], ...] = (
         help="Grid: the width of a bin, or, with NAME=, of one column. May be repeated.",
     ),
     click.option(
-        "--threshold", metavar="NUMBER", help="Tree, grid: bins whose noisy count is below this are not released."
+        "--threshold",
+        metavar="NUMBER",
+        help="Tree, grid: bins whose noisy count is below this are not released; t in the paper.",
     ),
     click.option(
         "--placement",
@@ -313,13 +326,13 @@ def _require(ledger: Ledger, synthesizer: AnySynthesizer) -> None:
 
 def make_synthesizer(method: str, epsilon: str, given: dict[str, Any]) -> AnySynthesizer:
     """The synthesizer that a method and the given options describe; the rest keeps the library's default."""
-    from spinney.synthesizers.method import METHODS
+    from spinney.synthesizers.method import make
 
     parameters: dict[str, Any] = {
         name: _number_or_mapping(value, name.replace("_", "-")) if name in _PER_COLUMN else value
         for name, value in given.items()
     }
-    return METHODS[method](epsilon, **parameters)
+    return make(method, epsilon, parameters)
 
 
 def _as_option(name: str, value: str | None = None) -> str:

@@ -20,7 +20,7 @@ from spinney.schema.rules import Rule
 from spinney.schema.table import Schema, SchemaLike, as_schema
 from spinney.suggest import closest, did_you_mean
 from spinney.synthesizers.findings import Finding, Findings
-from spinney.synthesizers.method import AUTOMATIC, Choice, choose
+from spinney.synthesizers.method import AUTOMATIC, Choice, choose, make
 from spinney.tables.opening import open_source
 from spinney.tables.outline import names_of, parts_of
 from spinney.tables.source import Source
@@ -112,7 +112,7 @@ class _Check:
         options: dict[str, Any] = {} if target is None else {"target": target}
         choice = choose(schema, options, method=method)
         try:
-            choice.synthesizer(**options)._check(schema)
+            make(choice.method, 1, options)._check(schema)
         except SpinneyError as err:
             self._fault(str(err))
         return choice

@@ -16,9 +16,10 @@ from spinney.schema.table import Schema, SchemaLike, as_schema
 from spinney.suggest import closest, did_you_mean
 from spinney.synthesizers.forest import ForestSynthesizer
 from spinney.synthesizers.grid import GridSynthesizer
+from spinney.synthesizers.paper_tree import PAPER_NAMES, PaperTreeSynthesizer
 from spinney.synthesizers.tree import MOST_COLUMNS_WITH_MOMENTS, KDTreeSynthesizer
 
-AnySynthesizer = KDTreeSynthesizer | ForestSynthesizer | GridSynthesizer
+AnySynthesizer = KDTreeSynthesizer | PaperTreeSynthesizer | ForestSynthesizer | GridSynthesizer
 
 AUTOMATIC = "auto"
 METHODS: dict[str, type[AnySynthesizer]] = {
@@ -26,7 +27,16 @@ METHODS: dict[str, type[AnySynthesizer]] = {
     "forest": ForestSynthesizer,
     "grid": GridSynthesizer,
 }
-_KNOWN = {method: frozenset(made().get_params()) - {"epsilon"} for method, made in METHODS.items()}
+# Options of a call: parameters in words. `rule="paper"` makes the tree the paper's, which has symbols for some.
+_RULES = ("privtree", "paper")
+_WORDS = {symbol: word for word, symbol in PAPER_NAMES.items()}
+_OF_PRIVTREE = frozenset(KDTreeSynthesizer().get_params()) - {"epsilon"} | {"rule"}
+_OF_PAPER = frozenset(_WORDS.get(name, name) for name in PaperTreeSynthesizer().get_params()) - {"epsilon"} | {"rule"}
+_KNOWN = {
+    "tree": _OF_PRIVTREE | _OF_PAPER,
+    "forest": frozenset(ForestSynthesizer().get_params()) - {"epsilon"},
+    "grid": frozenset(GridSynthesizer().get_params()) - {"epsilon"},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,10 +46,14 @@ class Choice:
     method: str
     reason: str
 
-    @property
-    def synthesizer(self) -> type[AnySynthesizer]:
-        """The class behind the method."""
-        return METHODS[self.method]
+
+def make(method: str, epsilon: Any, options: Mapping[str, Any]) -> AnySynthesizer:
+    """The synthesizer of a method and of options that `choose` has taken; None stands for one that was not given."""
+    given = {name: value for name, value in options.items() if value is not None}
+    rule = given.pop("rule", None) if method == "tree" else None
+    if rule == "paper":
+        return PaperTreeSynthesizer(epsilon, **{PAPER_NAMES.get(name, name): value for name, value in given.items()})
+    return METHODS[method](epsilon, **given)
 
 
 def default_synthesizer(
@@ -79,8 +93,12 @@ def choose(
     by_schema = _by_schema(as_schema(schema), options.get("target"))
     if method != AUTOMATIC:
         _refuse_foreign(method, given, say)
-        return Choice(method, "it was requested")
-    return _by_options(given, by_schema, say)
+        choice = Choice(method, "it was requested")
+    else:
+        choice = _by_options(given, by_schema, say)
+    if choice.method == "tree":
+        _refuse_other_rule(options.get("rule"), given, say)
+    return choice
 
 
 def _by_options(given: Collection[str], by_schema: Choice, say: Callable[..., str]) -> Choice:
@@ -131,6 +149,17 @@ def _refuse_foreign(method: str, given: Collection[str], say: Callable[..., str]
         if name not in _KNOWN[method]:
             others = " or ".join(say("method", other) for other in METHODS if name in _KNOWN[other])
             raise ParameterError(f"{say(name)} is for {others}, not for {say('method', method)}")
+
+
+def _refuse_other_rule(rule: Any, given: Collection[str], say: Callable[..., str]) -> None:
+    """Refuse options of the tree that its rule does not have, and say which rule does."""
+    if rule is not None and rule not in _RULES:
+        raise ParameterError(f"rule={rule!r} is not {' or '.join(map(repr, _RULES))}")
+    known, other = (_OF_PAPER, "privtree") if rule == "paper" else (_OF_PRIVTREE, "paper")
+    for name in given:
+        if name not in known:
+            remedy = f"add {say('rule', other)}" if rule is None else f"say {say('rule', other)}"
+            raise ParameterError(f"{say(name)} is for the tree by {say('rule', other)}; {remedy}, or leave it out")
 
 
 def _takes(say: Callable[..., str]) -> str:

@@ -3,14 +3,24 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any, Self
+from collections.abc import Callable, Mapping
+from functools import wraps
+from typing import Any, ClassVar, Self
 
-from spinney.errors import ParameterError
+from spinney.errors import UnknownParameterError
 from spinney.suggest import did_you_mean
 
 
 class Parameters:
     """Mixin for classes whose `__init__` stores its keyword arguments under their own names and does nothing else."""
+
+    # Parameters that people may look for here, and where they are or what they are called.
+    _elsewhere: ClassVar[Mapping[str, str]] = {}
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "__init__" in vars(cls):
+            cls.__init__ = _naming_strangers(cls.__init__)  # type: ignore[method-assign]  # the same, with a better error
 
     @classmethod
     def _defaults(cls) -> dict[str, Any]:
@@ -34,15 +44,20 @@ class Parameters:
         Raises:
             ParameterError: there is no such argument.
         """
-        known = self._defaults()
+        self._refuse_strangers(params)
         for name, value in params.items():
-            if name not in known:
-                raise ParameterError(
-                    f"{name!r} is not a parameter of {type(self).__name__}; it has {', '.join(sorted(known))}"
-                    f"{did_you_mean(name, known)}"
-                )
             setattr(self, name, value)
         return self
+
+    @classmethod
+    def _refuse_strangers(cls, given: Mapping[str, Any]) -> None:
+        """Raise on a name that is not a parameter: say where it went, or what there is."""
+        known = cls._defaults()
+        for name in given:
+            if name in known:
+                continue
+            hint = cls._elsewhere.get(name) or f"it has {', '.join(sorted(known))}{did_you_mean(name, known)}"
+            raise UnknownParameterError(f"{name!r} is not a parameter of {cls.__name__}; {hint}")
 
     def __repr__(self) -> str:
         values = {name: getattr(self, name) for name in self._defaults()}
@@ -52,6 +67,18 @@ class Parameters:
             if value is not self._defaults()[name] and _differs(value, self._defaults()[name])
         ]
         return f"{type(self).__name__}({', '.join(changed)})"
+
+
+def _naming_strangers(init: Callable[..., None]) -> Callable[..., None]:
+    """A constructor that refuses unknown keywords as `set_params` does, with its signature and its docstring."""
+
+    @wraps(init)
+    def checked(self: Parameters, *given: Any, **named: Any) -> None:
+        if named:
+            type(self)._refuse_strangers(named)
+        init(self, *given, **named)
+
+    return checked
 
 
 def _differs(value: Any, default: Any) -> bool:

@@ -8,7 +8,7 @@ from spinney.privacy.ledger import Ledger
 from spinney.release.model import checked_number_of_rows, checked_seed
 from spinney.release.options import one_number_of_rows
 from spinney.schema.table import SchemaLike, as_schema
-from spinney.synthesizers.method import AUTOMATIC, choose
+from spinney.synthesizers.method import AUTOMATIC, choose, make
 
 
 def synthesize(
@@ -49,7 +49,8 @@ def synthesize(
         method: "tree", "forest" or "grid", instead of what the schema suggests.
         engine: what reads the table, where there is a choice; see `fit`.
         options: parameters of the synthesizer. Those that only the forest knows (target, delta, quality) or only the
-            tree (rule, moments, threshold, ...) choose it.
+            tree (rule, moments, threshold, ...) choose it. rule="paper" makes the tree a `PaperTreeSynthesizer`, whose
+            h, h', s1, s2, tau and t are fixed_depth, max_depth, largest_edge, smallest_edge, cutoff and threshold here.
     """
     # Nothing is spent on a call that could not draw its rows.
     n_rows = one_number_of_rows(n_rows, options)
@@ -58,6 +59,5 @@ def synthesize(
     checked_seed(seed)
     schema = as_schema(schema)
     choice = choose(schema, options, method=method)
-    given = {name: value for name, value in options.items() if value is not None}
-    model = choice.synthesizer(epsilon, **given).fit(frame, schema, ledger=ledger, engine=engine)
+    model = make(choice.method, epsilon, options).fit(frame, schema, ledger=ledger, engine=engine)
     return model.sample(n_rows, seed=seed)

@@ -15,17 +15,33 @@ from spinney.privacy.budget import parse_fraction
 from spinney.privacy.entropy import Entropy, SystemEntropy
 from spinney.privacy.ledger import Ledger
 from spinney.privacy.promise import cautions
+from spinney.schema.lattice import Lattice
 from spinney.tree.plan import LARGEST_SETTING
 
 
-def parse_cutoff(cutoff: Any) -> int:
+def parse_cutoff(cutoff: Any, name: str = "cutoff") -> int:
     """The largest noisy score that does not split: integers are above a number where they are above its floor."""
-    return _in_range(math.floor(parse_fraction(cutoff, "cutoff")), cutoff, "cutoff")
+    return _in_range(math.floor(parse_fraction(cutoff, name)), cutoff, name)
 
 
-def parse_threshold(threshold: Any) -> int:
+def parse_threshold(threshold: Any, name: str = "threshold") -> int:
     """The smallest noisy count that is released: at least the threshold, and at least 1 (an empty bin says nothing)."""
-    return max(1, _in_range(math.ceil(parse_fraction(threshold, "threshold")), threshold, "threshold"))
+    return max(1, _in_range(math.ceil(parse_fraction(threshold, name)), threshold, name))
+
+
+def parse_depth(depth: Any, name: str) -> int:
+    """A number of levels of a tree."""
+    if isinstance(depth, bool) or not isinstance(depth, Integral) or depth < 0:
+        raise ParameterError(f"{name}={depth!r} is not a whole number of levels")
+    return int(depth)
+
+
+def check_depth(depth: int | None, name: str, lattice: Lattice) -> None:
+    """Refuse a depth that a lattice does not have. Where bounds are found on the way, depths are cut instead."""
+    if depth is not None and depth > lattice.depth:
+        raise ParameterError(
+            f"{name}={depth} is not in 0..{lattice.depth}; set larger `bits` on the columns for deeper trees"
+        )
 
 
 def _in_range(number: int, given: Any, name: str) -> int:

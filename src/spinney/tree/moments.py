@@ -69,7 +69,7 @@ def check_leaves(plan: SplitPlan, lattice: Lattice) -> None:
     if expected > MAX_LEAVES:
         raise BudgetError(
             f"this plan would make about {expected:.2g} leaves of empty space (limit {MAX_LEAVES:.2g}), and leaf "
-            "moments release them all; use fewer fixed levels, or moments=False"
+            "moments release them all; use a smaller max_depth, or moments=False"
         )
 
 

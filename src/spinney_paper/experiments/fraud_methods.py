@@ -20,6 +20,7 @@ from spinney.privacy.budget import Unit
 from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.schema.table import Schema
 from spinney.synthesizers.defaults import quiet_threshold
+from spinney.synthesizers.paper_tree import PaperTreeSynthesizer
 from spinney.synthesizers.tree import KDTreeSynthesizer
 from spinney_paper.experiments.framework import Inputs
 from spinney_paper.experiments.fraud_data import (
@@ -47,15 +48,9 @@ class Method:
     make: Callable[[str, Params], Any]
 
 
-def _paper_tree(epsilon: str, params: Params, **options: Any) -> KDTreeSynthesizer:
-    return KDTreeSynthesizer(
-        epsilon,
-        rule="paper",
-        fixed_depth=params["fixed_depth"],
-        max_depth=params["max_depth"],
-        placement="centre",
-        **options,
-    )
+def _paper_tree(epsilon: str, params: Params, **options: Any) -> PaperTreeSynthesizer:
+    depths = {"h": params["fixed_depth"], "h_prime": params["max_depth"]}
+    return PaperTreeSynthesizer(epsilon, **depths, placement="centre", **options)
 
 
 def low_threshold(epsilon: str, params: Params) -> int:
@@ -75,13 +70,13 @@ METHODS = {
         "paper's tree, low threshold",
         "outside",
         data_box_schema,
-        lambda epsilon, params: _paper_tree(epsilon, params, axes="cube", threshold=low_threshold(epsilon, params)),
+        lambda epsilon, params: _paper_tree(epsilon, params, axes="cube", t=low_threshold(epsilon, params)),
     ),
     "paper, public box": Method(
         "paper's tree, low threshold, public box",
         "outside",
         public_schema,
-        lambda epsilon, params: _paper_tree(epsilon, params, threshold=low_threshold(epsilon, params)),
+        lambda epsilon, params: _paper_tree(epsilon, params, t=low_threshold(epsilon, params)),
     ),
     "spinney": Method(
         "Spinney's default tree",

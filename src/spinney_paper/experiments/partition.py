@@ -9,6 +9,7 @@ The rows are made up; no true count of real people may be drawn like this.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,8 @@ from numpy.typing import NDArray
 
 from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.release.model import Release
+from spinney.synthesizers.binning import PartitionSynthesizer
+from spinney.synthesizers.paper_tree import PaperTreeSynthesizer
 from spinney.synthesizers.tree import KDTreeSynthesizer
 from spinney.tree.release.binned import BinnedRelease
 from spinney.tree.release.geometry import bin_boxes
@@ -24,6 +27,7 @@ from spinney_paper.experiments.drawing import GREEN, GREY, INK, PRIVACY, new_fig
 from spinney_paper.experiments.framework import Experiment, Inputs
 from spinney_paper.experiments.mixtures import box_schema
 from spinney_paper.experiments.results import Params, Record, Results, Task
+from spinney_paper.experiments.trials import in_symbols
 from spinney_paper.experiments.wording import markdown_table
 
 if TYPE_CHECKING:
@@ -59,22 +63,20 @@ def _run(params: Params, task: Task, inputs: Inputs) -> Record:
     if task["method"] == "rows":
         shown = rows[: params["n_shown"]]
         return {"rows": [[round(float(x), 3), round(float(y), 3)] for x, y in shown]}
-    settings: dict[str, Any] = {"moments": False} if task["method"] == "spinney" else dict(params["paper_settings"])
     schema = box_schema(2, 0, 1)
-    model = KDTreeSynthesizer(params["epsilon"], **settings)
+    settings: dict[str, Any] = {"rule": "privtree", "moments": False}
+    if task["method"] != "spinney":
+        settings = dict(params["paper_settings"])
+    model = _tree(params["epsilon"], settings)
     plan = model.fit(rows, schema, entropy=UnsafeSeededEntropy(task["seed"])).plan_
 
     total = plan.decision_epsilon + _TRUE_COUNTS
-    twin = KDTreeSynthesizer(
-        total,
-        rule=model.rule,
-        fixed_depth=plan.fixed_depth,
-        max_depth=plan.max_depth,
-        cutoff=plan.cutoff,
-        threshold=1,
-        tree_share=Fraction(plan.decision_epsilon, total),
-    ).fit(rows, schema, entropy=UnsafeSeededEntropy(task["seed"]))
-    assert twin.plan_.decision_rate == plan.decision_rate
+    settings |= {"max_depth": plan.max_depth, "threshold": 1, "tree_share": Fraction(plan.decision_epsilon, total)}
+    if task["method"] != "spinney":
+        settings |= {"fixed_depth": plan.fixed_depth, "cutoff": plan.cutoff}
+    twin = _tree(total, settings).fit(rows, schema, entropy=UnsafeSeededEntropy(task["seed"]))
+    same = ("rule", "fixed_depth", "max_depth", "cutoff", "decay", "decision_rate")
+    assert all(getattr(twin.plan_, name) == getattr(plan, name) for name in same)
 
     leaves = _boxes(twin.release_)
     return {
@@ -86,6 +88,14 @@ def _run(params: Params, task: Task, inputs: Inputs) -> Record:
         "empty_leaves": [[*box, 0] for box in gaps([_box(leaf) for leaf in leaves], plan.fixed_depth)],
         "final_bins": _boxes(model.release_),
     }
+
+
+def _tree(epsilon: Any, settings: Mapping[str, Any]) -> PartitionSynthesizer:
+    """The tree of settings in words, by the rule that they name."""
+    others = {name: value for name, value in settings.items() if name != "rule"}
+    if settings["rule"] == "paper":
+        return PaperTreeSynthesizer(epsilon, **in_symbols(others))
+    return KDTreeSynthesizer(epsilon, **others)
 
 
 def _boxes(release: Release) -> list[list[float]]:

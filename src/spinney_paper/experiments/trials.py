@@ -7,6 +7,7 @@ bins stands for the empty set, which is sqrt(kappa) away from the real one, kapp
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from spinney.metrics import kernel_metric, rkhs_distance
 from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.schema.table import Schema
 from spinney.synthesizers.binning import PartitionSynthesizer
+from spinney.synthesizers.paper_tree import PAPER_NAMES, PaperTreeSynthesizer
 from spinney.synthesizers.tree import KDTreeSynthesizer
 from spinney_paper.experiments.results import Record
 
@@ -33,11 +35,16 @@ NAMES = {
 }
 
 
-def tree(method: str, epsilon: str, **options: Any) -> KDTreeSynthesizer:
+def tree(method: str, epsilon: str, **options: Any) -> PartitionSynthesizer:
     """The paper's tree, or Spinney's by the PrivTree rule; what is not given follows from public quantities."""
     if method == "spinney":
         return KDTreeSynthesizer(epsilon, moments=False, **options)
-    return KDTreeSynthesizer(epsilon, rule="paper", placement="centre", **options)
+    return PaperTreeSynthesizer(epsilon, placement="centre", **in_symbols(options))
+
+
+def in_symbols(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Settings of the paper's tree as results name them, in words, under the paper's symbols."""
+    return {PAPER_NAMES.get(name, name): value for name, value in settings.items()}
 
 
 def trial(

@@ -18,6 +18,7 @@ from spinney.cli.fit import fit, make_synthesizer
 from spinney.cli.tables import read_table
 from spinney.errors import ParameterError
 from spinney.synthesizers.method import AUTOMATIC, METHODS
+from spinney.synthesizers.paper_tree import PAPER_NAMES
 from support.command_line import SCHEMA, files_in, people, spinney, write_people
 
 
@@ -62,7 +63,9 @@ def test_epsilon_is_read_exactly(tmp_path: Path, out: Path) -> None:
 
 
 def test_every_parameter_of_the_synthesizers_is_an_option() -> None:
+    words = {symbol: word for word, symbol in PAPER_NAMES.items()}
     offered = {parameter.name for parameter in fit.params}
+    assert {words.get(name, name) for name in inspect.signature(sp.PaperTreeSynthesizer).parameters} <= offered
     for synthesizer in (sp.KDTreeSynthesizer, sp.GridSynthesizer, sp.ForestSynthesizer):
         parameters = set(inspect.signature(synthesizer).parameters)
         assert parameters <= offered
@@ -71,13 +74,15 @@ def test_every_parameter_of_the_synthesizers_is_an_option() -> None:
 @pytest.mark.parametrize(
     ("options", "parameter", "value"),
     [
-        (["--rule", "paper"], "rule", "paper"),
         (["--unit", "add-remove"], "unit", "add-remove"),
-        (["--fixed-depth", "2"], "fixed_depth", 2),
+        (["--rule", "privtree", "--max-depth", "5"], "max_depth", 5),
         (["--max-depth", "5"], "max_depth", 5),
-        (["--largest-edge", "64"], "largest_edge", "64"),
-        (["--smallest-edge", "8"], "smallest_edge", "8"),
-        (["--cutoff", "12.5"], "cutoff", "12.5"),
+        (["--rule", "paper", "--fixed-depth", "2"], "h", 2),
+        (["--rule", "paper", "--max-depth", "9"], "h_prime", 9),
+        (["--rule", "paper", "--largest-edge", "64"], "s1", "64"),
+        (["--rule", "paper", "--smallest-edge", "8"], "s2", "8"),
+        (["--rule", "paper", "--cutoff", "12.5"], "tau", "12.5"),
+        (["--rule", "paper", "--threshold", "3"], "t", "3"),
         (["--threshold", "3"], "threshold", "3"),
         (["--tree-share", "1/4"], "tree_share", "1/4"),
         (["--placement", "centre"], "placement", "centre"),
@@ -104,14 +109,12 @@ def test_options_reach_the_synthesizer(
 
 def test_cube_axes_reach_the_synthesizer(tmp_path: Path, out: Path) -> None:
     """A cube needs real columns; the option is refused by the library where there are others."""
+    cube = ("--rule", "paper", "--axes", "cube")
     table, schema = write_people(tmp_path, table="x\n0.5\n", schema="[columns.x]\ntype='real'\nlow=0\nhigh=1\n")
-    run = spinney("fit", table, "--schema", schema, "--epsilon", "1", "--out", out, "--axes", "cube", "--json")
+    run = spinney("fit", table, "--schema", schema, "--epsilon", "1", "--out", out, *cube, "--json")
     assert run.json["parameters"]["axes"] == "cube"
     table, schema = write_people(tmp_path)
-    assert (
-        spinney("fit", table, "--schema", schema, "--epsilon", "1", "--out", tmp_path / "o", "--axes", "cube").status
-        == 2
-    )
+    assert spinney("fit", table, "--schema", schema, "--epsilon", "1", "--out", tmp_path / "o", *cube).status == 2
 
 
 def test_options_not_given_keep_the_library_default() -> None:
@@ -154,7 +157,7 @@ def test_the_method_is_told_with_its_reason(tmp_path: Path, out: Path, options: 
     run = spinney("fit", table, "--schema", schema, "--epsilon", "1", "--out", out, *options)
     assert run.status == 0, run.err
     assert run.out.splitlines()[0] == line
-    method = METHODS[line.split()[1].rstrip(":")]
+    method = sp.PaperTreeSynthesizer if "paper" in options else METHODS[line.split()[1].rstrip(":")]
     assert sp.load(out).card.synthesizer == method.__name__
 
 
@@ -337,7 +340,7 @@ def test_what_sample_writes_fit_reads(tmp_path: Path, out: Path) -> None:
             "m": pa.array(halves, pa.int64()).cast(pa.timestamp("us", "Europe/Rome")),
         }
     )
-    sp.KDTreeSynthesizer(epsilon=100, fixed_depth=6).fit(table, schema).save(out)
+    sp.KDTreeSynthesizer(epsilon=100).fit(table, schema).save(out)
     assert spinney("sample", out, "--rows", 200, "--seed", 1, "--out", tmp_path / "a.csv").status == 0
     assert spinney("sample", out, "--rows", 200, "--seed", 1, "--out", tmp_path / "a.parquet").status == 0
     from_csv = read_table(str(tmp_path / "a.csv"), schema)

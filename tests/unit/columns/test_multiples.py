@@ -203,8 +203,8 @@ def test_columns_of_few_multiples_have_a_cell_for_each(column):
 MODELS = {
     "moments": sp.KDTreeSynthesizer("1"),
     "tree": sp.KDTreeSynthesizer("1", moments=False),
-    "paper": sp.KDTreeSynthesizer("50", rule="paper"),
-    "cube": sp.KDTreeSynthesizer("1", axes="cube"),
+    "paper": sp.PaperTreeSynthesizer("50"),
+    "cube": sp.PaperTreeSynthesizer("50", axes="cube"),
     "grid": sp.GridSynthesizer("1", bins=7),
     "rival": BalogAlgorithm1("1", delta="1e-6", n_points=50),
     "forest": sp.ForestSynthesizer("1"),

@@ -110,7 +110,7 @@ def everything_public(model, path) -> dict[str, bytes]:
 MODELS = {
     "moments": sp.KDTreeSynthesizer(20),
     "bins": sp.KDTreeSynthesizer(20, moments=False),
-    "paper": sp.KDTreeSynthesizer(20, rule="paper", fixed_depth=2, max_depth=12, cutoff=5, threshold=1),
+    "paper": sp.PaperTreeSynthesizer(20, h=2, h_prime=12, tau=5, t=1),
     "grid": sp.GridSynthesizer(20, bins=4),
     "moments, add-remove": sp.KDTreeSynthesizer(20, unit="add-remove"),
     "bins, add-remove": sp.KDTreeSynthesizer(20, unit="add-remove", moments=False),

@@ -71,6 +71,7 @@ def test_errors_are_a_small_family():
     """Every error is a SpinneyError and also the built-in that callers may already catch."""
     family = {
         errors.ParameterError: ValueError,
+        errors.UnknownParameterError: TypeError,
         errors.SchemaError: ValueError,
         errors.InputError: ValueError,
         errors.BudgetError: ValueError,

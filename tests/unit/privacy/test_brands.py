@@ -180,7 +180,7 @@ def test_seeded_noise_repeats_the_release(square, people, seeded):
     models = [
         (sp.KDTreeSynthesizer(1), *square),
         (sp.KDTreeSynthesizer(1, moments=False), *square),
-        (sp.KDTreeSynthesizer(3, rule="paper", fixed_depth=3, max_depth=12, cutoff=9, threshold=3), *people),
+        (sp.PaperTreeSynthesizer(3, h=3, h_prime=12, tau=9, t=3), *people),
         (sp.GridSynthesizer("0.5", bins=9, unit="add-remove"), *square),
     ]
     for model, table, schema in models:

@@ -14,7 +14,7 @@ from support.handmade_leaves import noisy_part
 MODELS = {
     "moments": sp.KDTreeSynthesizer("0.5"),
     "bins": sp.KDTreeSynthesizer("0.5", moments=False),
-    "paper": sp.KDTreeSynthesizer("0.5", rule="paper"),
+    "paper": sp.PaperTreeSynthesizer("0.5"),
     "grid": sp.GridSynthesizer("0.5"),
     "grid by width": sp.GridSynthesizer("0.5", bin_width=0.1),
 }
@@ -85,7 +85,8 @@ def test_noise_follows_the_unit(model):
 @pytest.mark.parametrize("model", MODELS.values(), ids=MODELS)
 def test_an_empty_table_is_a_neighbour_like_any_other(model):
     """Under add-remove a table without rows is released; an error would tell it from a table of one row."""
-    options = {"unit": "add-remove"} if model is MODELS["moments"] else {"unit": "add-remove", "threshold": 1}
+    threshold = {"moments": {}, "paper": {"t": 1}}.get(next(name for name in MODELS if MODELS[name] is model))
+    options = {"unit": "add-remove", **({"threshold": 1} if threshold is None else threshold)}
     empty, one = (fitted(model, n, **options) for n in (0, 1))
     assert empty.plan_ == one.plan_
     assert empty.card_.epsilon == one.card_.epsilon

@@ -43,26 +43,40 @@ TREE = [
     ("focus", None, "not 'density' or 'small-areas'"),
     ("moments", "yes", "not True, False or None"),
     ("moments", 1, "not True, False or None"),
-    ("rule", "random", "'privtree' or 'paper'"),
-    ("rule", ["paper"], "'privtree' or 'paper'"),
-    ("axes", "ball", "'boxes' or 'cube'"),
-    ("axes", None, "'boxes' or 'cube'"),
-    ("fixed_depth", -1, "whole number of levels"),
-    ("fixed_depth", 1.5, "whole number of levels"),
-    ("fixed_depth", True, "whole number of levels"),
-    ("fixed_depth", 10**6, r"0\.\."),
     ("max_depth", -1, "whole number of levels"),
     ("max_depth", "deep", "whole number of levels"),
+    ("max_depth", 1.5, "whole number of levels"),
+    ("max_depth", True, "whole number of levels"),
     ("max_depth", 10**6, r"0\.\.\d+; set larger `bits`"),
-    ("largest_edge", 0, "positive"),
-    ("largest_edge", NAN, "number"),
-    ("largest_edge", "1e-200", "no bin edge as small"),
-    ("smallest_edge", -1, "positive"),
-    ("smallest_edge", "short", "number"),
-    ("smallest_edge", 1e-30, "no bin edge as small"),
-    ("cutoff", -1, r"0\.\.2\^60"),
-    ("cutoff", NAN, "number"),
-    ("cutoff", [1], "number"),
+    ("tree_share", 0, "between 0 and 1"),
+    ("tree_share", 1, "between 0 and 1"),
+    ("tree_share", "abc", "number"),
+]
+PAPER = [
+    ("placement", "middle", "'centre', 'uniform', 'tilted'"),
+    ("placement", "fitted", "'centre', 'uniform', 'tilted'"),
+    ("axes", "ball", "'boxes' or 'cube'"),
+    ("axes", None, "'boxes' or 'cube'"),
+    ("h", -1, "h=-1 is not a whole number of levels"),
+    ("h", 1.5, "whole number of levels"),
+    ("h", True, "whole number of levels"),
+    ("h", 10**6, r"0\.\."),
+    ("h_prime", -1, "h_prime=-1 is not a whole number of levels"),
+    ("h_prime", "deep", "whole number of levels"),
+    ("h_prime", 10**6, r"0\.\.\d+; set larger `bits`"),
+    ("s1", 0, "positive"),
+    ("s1", NAN, "number"),
+    ("s1", "1e-200", "no bin edge as small"),
+    ("s2", -1, "positive"),
+    ("s2", "short", "number"),
+    ("s2", 1e-30, "no bin edge as small"),
+    ("tau", -1, r"tau=-1 is not in 0\.\.2\^60"),
+    ("tau", NAN, "number"),
+    ("tau", [1], "number"),
+    ("t", -1, r"t=-1 is not in 0\.\.2\^60"),
+    ("t", NAN, "number"),
+    ("t", "many", "number"),
+    ("t", 2**61, r"0\.\.2\^60"),
     ("tree_share", 0, "between 0 and 1"),
     ("tree_share", 1, "between 0 and 1"),
     ("tree_share", "abc", "number"),
@@ -103,6 +117,7 @@ FOREST = [
 ]
 CASES = [
     *((sp.KDTreeSynthesizer, *case) for case in COMMON + TREE),
+    *((sp.PaperTreeSynthesizer, *case) for case in COMMON + PAPER if case[0] != "threshold"),
     *((sp.GridSynthesizer, *case) for case in COMMON + GRID),
     *((sp.ForestSynthesizer, *case) for case in COMMON + FOREST if case[0] != "threshold"),
 ]
@@ -114,16 +129,15 @@ BOTH = [
     (sp.KDTreeSynthesizer, {"focus": "small-areas", "tree_share": "0.3"}, "tree_share and focus='small-areas' exclude"),
     (sp.KDTreeSynthesizer, {"focus": "small-areas", "moments": False}, "focus='small-areas' needs leaf moments"),
     (sp.KDTreeSynthesizer, {"focus": "small-areas", "threshold": 3}, "focus='small-areas' needs leaf moments"),
-    (sp.KDTreeSynthesizer, {"focus": "small-areas", "rule": "paper"}, "focus='small-areas' needs leaf moments"),
     (sp.KDTreeSynthesizer, {"moments": True, "threshold": 3}, "threshold and moments=True exclude each other"),
-    (sp.KDTreeSynthesizer, {"max_depth": 3, "smallest_edge": 0.1}, "max_depth or smallest_edge, not both"),
-    (sp.KDTreeSynthesizer, {"fixed_depth": 3, "largest_edge": 0.1}, "fixed_depth or largest_edge, not both"),
-    (sp.KDTreeSynthesizer, {"fixed_depth": 5, "max_depth": 3}, "fixed_depth=5 is above max_depth=3"),
-    (sp.KDTreeSynthesizer, {"largest_edge": 0.1, "smallest_edge": 0.5}, "fixed_depth=.* is above max_depth="),
+    (sp.PaperTreeSynthesizer, {"h_prime": 3, "s2": 0.1}, "h_prime or s2, not both"),
+    (sp.PaperTreeSynthesizer, {"h": 3, "s1": 0.1}, "h or s1, not both"),
+    (sp.PaperTreeSynthesizer, {"h": 5, "h_prime": 3}, "h=5 is above h_prime=3"),
+    (sp.PaperTreeSynthesizer, {"s1": 0.1, "s2": 0.5}, "h=.* is above h_prime="),
     (sp.GridSynthesizer, {"bins": 3, "bin_width": 0.1}, "bins or bin_width, not both"),
 ]
 
-LENGTHS = {"largest_edge", "smallest_edge", "bin_width"}
+LENGTHS = {"s1", "s2", "bin_width"}
 
 
 @pytest.fixture
@@ -174,7 +188,7 @@ def test_nothing_is_spent_on_bounds_for_bad_parameters(kind, name, value, messag
 
 @pytest.mark.usefixtures("no_reading")
 @pytest.mark.parametrize("bounds", ["private", "from-data-not-private"])
-@pytest.mark.parametrize(("kind", "options", "message"), [case for case in BOTH if "largest_edge" not in case[1]])
+@pytest.mark.parametrize(("kind", "options", "message"), [case for case in BOTH if "s1" not in case[1]])
 def test_nothing_is_spent_on_bounds_for_contradictions(kind, options, message, bounds):
     """Nor for parameters that exclude each other."""
     schema = sp.Schema({"x": sp.Real(bounds=bounds), "y": sp.Real(0, 1)})
@@ -183,7 +197,7 @@ def test_nothing_is_spent_on_bounds_for_contradictions(kind, options, message, b
     attempt(kind(**options), schema, sp.Ledger(), message)
 
 
-ANY = [sp.KDTreeSynthesizer, sp.ForestSynthesizer, sp.GridSynthesizer]
+ANY = [sp.KDTreeSynthesizer, sp.PaperTreeSynthesizer, sp.ForestSynthesizer, sp.GridSynthesizer]
 
 
 @pytest.mark.usefixtures("no_reading")
@@ -233,7 +247,7 @@ def test_a_cube_needs_reals(square):
     for column in (sp.Integer(0, 9), sp.Integer(bounds="private"), sp.Real(0, 1, nullable=True)):
         ledger = sp.Ledger()
         with pytest.raises(SchemaError, match="column 'odd'"):
-            sp.KDTreeSynthesizer(axes="cube").fit(
+            sp.PaperTreeSynthesizer(axes="cube").fit(
                 square[0], sp.Schema({"x": sp.Real(0, 1), "odd": column}), ledger=ledger
             )
         assert ledger.events == ()
@@ -244,8 +258,8 @@ def test_a_cube_needs_reals(square):
     "model",
     [
         sp.GridSynthesizer(1, bins=2**20, threshold=1),
-        sp.KDTreeSynthesizer(1, fixed_depth=40, max_depth=40, threshold=1),
-        sp.KDTreeSynthesizer("0.01", rule="paper", fixed_depth=30, max_depth=40, cutoff=0, threshold=1),
+        sp.PaperTreeSynthesizer(1, h=40, h_prime=40, t=1),
+        sp.PaperTreeSynthesizer("0.01", h=30, h_prime=40, tau=0, t=1),
     ],
 )
 def test_a_flood_of_empty_bins_is_refused(model, square):
@@ -260,12 +274,13 @@ def test_numpy_numbers_are_numbers(square):
     """Parameters from numpy, as a parameter search hands them over, mean what Python's own do."""
     model = sp.KDTreeSynthesizer(
         np.float64(0.5),
-        fixed_depth=np.int64(2),
         max_depth=np.int32(6),
         threshold=np.float32(3),
         tree_share=np.float64(0.3),
     ).fit(*square)
-    same = sp.KDTreeSynthesizer("0.5", fixed_depth=2, max_depth=6, threshold=3, tree_share="0.3").fit(*square)
+    same = sp.KDTreeSynthesizer("0.5", max_depth=6, threshold=3, tree_share="0.3").fit(*square)
     assert model.plan_ == same.plan_
+    paper = sp.PaperTreeSynthesizer(1, h=np.int64(2), h_prime=np.int32(6), tau=np.float64(9.5), t=np.float32(3))
+    assert paper.fit(*square).plan_ == sp.PaperTreeSynthesizer(1, h=2, h_prime=6, tau="9.5", t=3).fit(*square).plan_
     grid = sp.GridSynthesizer(1, bins=np.int64(3), assumed_rows=np.int64(50)).fit(*square)
     assert grid.plan_ == sp.GridSynthesizer(1, bins=3, assumed_rows=50).fit(*square).plan_

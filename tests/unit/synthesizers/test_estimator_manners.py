@@ -13,14 +13,15 @@ import spinney as sp
 from spinney.errors import NotFittedError, ParameterError
 from support.handmade_leaves import noisy_numbers
 
-KINDS = [sp.KDTreeSynthesizer, sp.GridSynthesizer, sp.ForestSynthesizer]
+KINDS = [sp.KDTreeSynthesizer, sp.PaperTreeSynthesizer, sp.GridSynthesizer, sp.ForestSynthesizer]
 CHANGED = {
-    sp.KDTreeSynthesizer: {"epsilon": "1/3", "rule": "paper", "fixed_depth": 2, "max_depth": 7, "tree_share": "0.3"},
+    sp.KDTreeSynthesizer: {"epsilon": "1/3", "moments": False, "max_depth": 7, "tree_share": "0.3"},
+    sp.PaperTreeSynthesizer: {"epsilon": "1/3", "h": 2, "h_prime": 7, "tau": 3, "t": 2, "tree_share": "0.3"},
     sp.GridSynthesizer: {"epsilon": Fraction(1, 7), "bins": {"x": 3, "y": 4}, "threshold": 2, "unit": "add-remove"},
     sp.ForestSynthesizer: {"epsilon": "1/3", "delta": Fraction(1, 10**7), "target": "x", "quality": "high"},
 }
 # Where the model keeps what it decided before it read a row.
-PLANS = {sp.KDTreeSynthesizer: "plan_", sp.GridSynthesizer: "plan_", sp.ForestSynthesizer: "design_"}
+PLANS = dict.fromkeys(KINDS, "plan_") | {sp.ForestSynthesizer: "design_"}
 each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 
 
@@ -61,6 +62,54 @@ def test_set_params(kind):
     assert (model.epsilon, model.bounds_share) == (5, "0.3")
     with pytest.raises(ParameterError, match=rf"'depth' is not a parameter of {kind.__name__}; it has .*epsilon"):
         model.set_params(depth=3)
+
+
+@each_kind
+def test_unknown_parameters_are_named_with_what_there_is(kind):
+    """A misspelt name is refused like Python's own TypeError, but says what was meant."""
+    for error in (TypeError, ParameterError):
+        with pytest.raises(error, match=rf"'epsilom' is not a parameter of {kind.__name__}; .* did you mean 'epsilon'"):
+            kind(epsilom=3)
+    with pytest.raises(TypeError):
+        kind(1, 2, 3, 4)
+    assert str(inspect.signature(kind)).startswith("(epsilon")
+
+
+MOVED = {
+    "rule": "sp.PaperTreeSynthesizer follows the paper's",
+    "fixed_depth": "it is `h` of sp.PaperTreeSynthesizer",
+    "largest_edge": "it is `s1` of sp.PaperTreeSynthesizer",
+    "smallest_edge": "it is `s2` of sp.PaperTreeSynthesizer",
+    "cutoff": "it is `tau` of sp.PaperTreeSynthesizer",
+    "axes": "sp.PaperTreeSynthesizer has it",
+}
+
+
+@pytest.mark.parametrize("name", MOVED)
+def test_parameters_that_moved_say_where_they_are(name):
+    """The tree has ten parameters; those of the paper's tree are that of its own class."""
+    for ask in (lambda: sp.KDTreeSynthesizer(**{name: 3}), lambda: sp.KDTreeSynthesizer().set_params(**{name: 3})):
+        with pytest.raises(ParameterError, match=f"'{name}' is not a parameter of KDTreeSynthesizer; .*{MOVED[name]}"):
+            ask()
+    assert len(inspect.signature(sp.KDTreeSynthesizer).parameters) == 10
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("fixed_depth", "the paper's name for it is `h`"),
+        ("max_depth", "the paper's name for it is `h_prime`"),
+        ("threshold", "the paper's name for it is `t`"),
+        ("cutoff", "the paper's name for it is `tau`"),
+        ("rule", "it always follows the paper's rule"),
+        ("moments", "sp.KDTreeSynthesizer has it"),
+        ("focus", "sp.KDTreeSynthesizer has it"),
+    ],
+)
+def test_the_papers_tree_speaks_the_papers_language(name, told):
+    """Words that another class has for a symbol are answered with the symbol."""
+    with pytest.raises(ParameterError, match=f"'{name}' is not a parameter of PaperTreeSynthesizer; {told}"):
+        sp.PaperTreeSynthesizer(**{name: 3})
 
 
 @each_kind
@@ -116,7 +165,7 @@ def test_fit_leaves_the_table_and_the_schema_alone(kind, people):
     names = ["height", "age", "colour"]
     table, columns = frame[names].copy(), sp.Schema({name: schema[name] for name in names})
     before = columns.to_toml()
-    kind(1).fit(table, columns).sample(5)
+    kind(19).fit(table, columns).sample(5)
     assert table.equals(frame[names])
     assert columns.to_toml() == before
 

@@ -11,7 +11,7 @@ import pytest
 
 import spinney as sp
 from spinney.errors import BudgetError, ParameterError, SchemaError
-from spinney.synthesizers.method import METHODS, choose, default_synthesizer
+from spinney.synthesizers.method import METHODS, choose, default_synthesizer, make
 
 NUMBERS = sp.Schema({"x": sp.Real(0, 1), "y": sp.Integer(0, 9)})
 MIXED = sp.Schema({"x": sp.Real(0, 1), "kind": sp.Category(["a", "b"])})
@@ -103,21 +103,62 @@ EVERY_TREE_TYPE = {
 )
 def test_the_schema_decides(schema: sp.Schema, target: str | None, kind: type) -> None:
     assert default_synthesizer(schema, target=target) is kind
-    assert choose(schema, {"target": target}).synthesizer is kind
+    assert type(make(choose(schema, {"target": target}).method, 1, {"target": target})) is kind
 
 
 TREE_ONLY = inspect.signature(sp.KDTreeSynthesizer).parameters.keys() - (
     inspect.signature(sp.ForestSynthesizer).parameters.keys()
 )
+PAPER_ONLY = {"fixed_depth": "h", "largest_edge": "s1", "smallest_edge": "s2", "cutoff": "tau", "axes": "axes"}
 
 
 @pytest.mark.parametrize("schema", [NUMBERS, MIXED], ids=["numbers", "mixed"])
 def test_options_of_one_method_choose_it(schema: sp.Schema) -> None:
-    assert {"rule", "moments", "threshold"} <= TREE_ONLY
+    assert {"moments", "threshold"} <= TREE_ONLY
     for name in TREE_ONLY:
         assert choose(schema, {name: "given"}).method == "tree", name
+    for name in PAPER_ONLY:
+        assert choose(schema, {name: "given", "rule": "paper"}).method == "tree", name
     for name in ("delta", "quality"):
         assert choose(schema, {name: 0}).method == "forest", name
+
+
+def test_the_rule_makes_the_tree_the_papers() -> None:
+    """Options are words; the paper's class gets them under its symbols, and values pass untouched."""
+    words = {**PAPER_ONLY, "max_depth": "h_prime", "threshold": "t"}
+    made = make("tree", "1/3", {"rule": "paper", "focus": None, **{name: object() for name in words}})
+    assert type(made) is sp.PaperTreeSynthesizer
+    assert made.epsilon == "1/3"
+    values = {name: object() for name in words}
+    made = make("tree", 1, {"rule": "paper", **values})
+    assert {name: getattr(made, symbol) for name, symbol in words.items()} == values
+    for rule in ({}, {"rule": None}, {"rule": "privtree"}):
+        made = make("tree", 1, {**rule, "threshold": 5, "max_depth": 3})
+        assert type(made) is sp.KDTreeSynthesizer
+        assert (made.threshold, made.max_depth) == (5, 3)
+
+
+@pytest.mark.parametrize("name", PAPER_ONLY)
+def test_options_of_the_other_rule_are_named(name: str) -> None:
+    """A tree by PrivTree's rule does not silently become the paper's, nor the other way round."""
+    for method in ("auto", "tree"):
+        with pytest.raises(ParameterError, match=f"{name} is for the tree by rule='paper'; add rule='paper', or leave"):
+            sp.synthesize("no table", NUMBERS, method=method, **{name: 3})
+    with pytest.raises(ParameterError, match=f"{name} is for the tree by rule='paper'; say rule='paper'"):
+        choose(NUMBERS, {name: 3, "rule": "privtree"})
+    with pytest.raises(ParameterError, match="moments is for the tree by rule='privtree'; say rule='privtree'"):
+        choose(NUMBERS, {"moments": True, "rule": "paper"})
+    for wrong in ("random", ["paper"], 5):
+        with pytest.raises(ParameterError, match="is not 'privtree' or 'paper'"):
+            choose(NUMBERS, {"rule": wrong})
+
+
+def test_one_call_makes_the_papers_tree() -> None:
+    ledger = sp.Ledger(limit=5)
+    options = {"rule": "paper", "fixed_depth": 2, "max_depth": 6, "cutoff": 4, "threshold": 3}
+    sp.synthesize(NUMBERS_TABLE, NUMBERS, epsilon=5, n_rows=3, ledger=ledger, **options)
+    decisions, counts = ledger.events
+    assert (decisions.rule, decisions.levels, counts.stage) == ("paper", 4, "leaves")
 
 
 @pytest.mark.parametrize("name", ["unit", "bounds_share", "assumed_rows"])

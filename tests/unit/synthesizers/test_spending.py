@@ -18,11 +18,11 @@ from spinney.tree import kdtree, moments
 MODELS = {
     "moments": sp.KDTreeSynthesizer("0.1"),
     "moments, share": sp.KDTreeSynthesizer("1/3", tree_share="1/7"),
-    "moments without decisions": sp.KDTreeSynthesizer("0.1", fixed_depth=4, max_depth=4),
+    "moments without decisions": sp.KDTreeSynthesizer("0.1", max_depth=3),
     "bins": sp.KDTreeSynthesizer("0.1", moments=False),
     "bins, share": sp.KDTreeSynthesizer("1/3", moments=False, tree_share="1/7"),
-    "bins without decisions": sp.KDTreeSynthesizer("0.1", moments=False, fixed_depth=4, max_depth=4),
-    "paper": sp.KDTreeSynthesizer("0.1", rule="paper", fixed_depth=3, max_depth=9),
+    "bins without decisions": sp.KDTreeSynthesizer("0.1", moments=False, max_depth=0),
+    "paper": sp.PaperTreeSynthesizer("0.1", h=3, h_prime=9),
     "grid": sp.GridSynthesizer("0.1"),
     "grid, add-remove": sp.GridSynthesizer("0.7", unit="add-remove"),
 }
@@ -81,13 +81,16 @@ def test_no_randomness_is_drawn_before_the_charge(model, bounds, square):
 @each_leaf
 def test_the_ledger_says_what_was_bought(square, has_moments):
     """Decisions and leaves are charged apart, with their shares, noise and sensitivity."""
-    model = sp.KDTreeSynthesizer(1, tree_share="0.25", fixed_depth=0, max_depth=10, moments=has_moments).fit(*square)
+    model = sp.KDTreeSynthesizer(1, tree_share="0.25", max_depth=10, moments=has_moments).fit(*square)
     decisions, leaves = model.ledger_.events
     assert isinstance(decisions, SplitDecisions)
-    assert (decisions.epsilon, decisions.levels, decisions.rule) == (Fraction(1, 4), 10, "privtree")
-    assert decisions.rate == model.plan_.decision_rate
-    kind = LeafMoments if has_moments else DiscreteLaplaceCounts
-    assert leaves == kind(Fraction(3, 4), sensitivity=2, note=leaves.note)
+    levels = 6 if has_moments else 10
+    assert (decisions.epsilon, decisions.levels, decisions.rule) == (Fraction(1, 4), levels, "privtree")
+    assert (decisions.rate, decisions.decay) == (model.plan_.decision_rate, model.plan_.decay)
+    assert (decisions.stage, decisions.times) == ("splits", 1)
+    counts = DiscreteLaplaceCounts(Fraction(3, 4), sensitivity=2, note=leaves.note, stage="leaves", times=1)
+    sums = LeafMoments(Fraction(3, 4), sensitivity=2, note=leaves.note, stage="leaves")
+    assert leaves == (sums if has_moments else counts)
     assert model.plan_.count_rate == Fraction(3, 8)
 
 
@@ -255,7 +258,8 @@ def test_a_fit_without_a_ledger_gets_one_of_its_own(square):
 @each_model
 def test_released_counts_pass_the_threshold(model, square):
     """No bin is released with less than the threshold, and bins are disjoint and in order."""
-    bins = type(model)(**(model.get_params() | {"epsilon": 2, "threshold": 7})).fit(*square).release_.bins
+    threshold = "t" if isinstance(model, sp.PaperTreeSynthesizer) else "threshold"
+    bins = type(model)(**(model.get_params() | {"epsilon": 2, threshold: 7})).fit(*square).release_.bins
     assert len(bins) > 0
     assert bins.noisy_counts.min() >= 7
     codes = bins.codes[:, 0].tolist()

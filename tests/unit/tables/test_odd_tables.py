@@ -27,9 +27,8 @@ def rows_of(model, table, schema, n=200):
     "model",
     [
         sp.GridSynthesizer(10_000, bins=8, threshold=1),
-        sp.KDTreeSynthesizer(10_000, rule="paper", fixed_depth=4, max_depth=8, cutoff=0, threshold=1),
-        sp.KDTreeSynthesizer(10_000, fixed_depth=8, threshold=1),
-        sp.KDTreeSynthesizer(10_000, fixed_depth=8),
+        sp.PaperTreeSynthesizer(10_000, h=4, h_prime=8, tau=0, t=1),
+        sp.KDTreeSynthesizer(10_000),
     ],
 )
 def test_one_row(model):
@@ -127,7 +126,7 @@ def test_twenty_nine_columns_under_the_papers_rule():
     rng = np.random.default_rng(6)
     table = rng.normal(0, 1, (1533, 29))
     schema = sp.Schema({f"V{i}": sp.Real(-8, 8) for i in range(29)})
-    model = sp.KDTreeSynthesizer(1, rule="paper", fixed_depth=30, max_depth=60).fit(table, schema)
+    model = sp.PaperTreeSynthesizer(1, h=30, h_prime=60).fit(table, schema)
     assert (model.plan_.fixed_depth, model.plan_.max_depth) == (30, 60)
     assert model.release_.bins.lattice.n_words > 1
     depths = model.release_.bins.depths

@@ -111,7 +111,7 @@ def test_nothing_private_is_in_the_file(tmp_path) -> None:
     """A file holds noisy steps, depths and codes; true counts are not among them."""
     table = np.full((77, 1), 0.3)
     path = tmp_path / "release"
-    tree("1", fixed_depth=1, max_depth=1).fit(table, LINE, entropy=sp.UnsafeSeededEntropy(1)).save(path)
+    tree("1", max_depth=1).fit(table, LINE, entropy=sp.UnsafeSeededEntropy(1)).save(path)
     with zipfile.ZipFile(path) as archive:
         leaves = table_of(archive.read("leaves.arrow")).to_pydict()
     assert list(leaves) == ["code_0", "depth", "noisy_count", "noisy_sum_0"]

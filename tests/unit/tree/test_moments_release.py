@@ -100,19 +100,18 @@ def test_moments_are_asked_for_by_name(n_columns: int) -> None:
         ({}, True),
         ({"placement": "uniform"}, True),
         ({"placement": "fitted"}, True),
-        ({"cutoff": 3, "fixed_depth": 6, "tree_share": "0.3"}, True),
+        ({"max_depth": 12, "tree_share": "0.3"}, True),
         ({"unit": "add-remove"}, True),
         ({"moments": False}, False),
-        ({"rule": "paper"}, False),
         ({"threshold": 5}, False),
         ({"placement": "tilted"}, False),
-        ({"fixed_depth": 30, "threshold": None}, False),
+        ({"epsilon": Fraction(1, 2**30), "tree_share": "4095/4096"}, False),
     ],
     ids=str,
 )
 def test_by_default_leaves_release_moments_where_nothing_speaks_for_bins(square, options, has_moments) -> None:
-    """Up to eight columns, by the PrivTree rule, without a threshold, and where leaves can all be released."""
-    model = sp.KDTreeSynthesizer(1, **options).fit(*square)
+    """Up to eight columns, without a threshold, and where leaves can all be released."""
+    model = sp.KDTreeSynthesizer(**{"epsilon": 1, **options}).fit(*square)
     assert model.plan_.has_moments == has_moments
     assert model.release_.kind == ("moments" if has_moments else "bins")
     assert model.card_.parameters["moments"] is options.get("moments")
@@ -142,7 +141,7 @@ def test_the_focus_is_a_share(square) -> None:
         plan = sp.KDTreeSynthesizer(10).fit(table.append_column("z", table["x"]).select(list(schema)), schema).plan_
         assert plan.decision_epsilon == share
     with pytest.raises(ParameterError, match="raise tree_share"):
-        sp.KDTreeSynthesizer(focus="small-areas", fixed_depth=30).fit(*square)
+        sp.KDTreeSynthesizer(focus="small-areas", moments=False).fit(*square)
 
 
 @pytest.mark.parametrize("n_rows", [1, 300])
@@ -160,10 +159,8 @@ def test_a_budget_too_small_for_moments_is_spent_on_bins(square) -> None:
     share = {"tree_share": "4095/4096"}
     model = sp.KDTreeSynthesizer(Fraction(1, 2**30), **share).fit(*square)
     assert model.release_.kind == "bins"
-    with pytest.raises(BudgetError, match="empty bins"):
-        sp.KDTreeSynthesizer(1, fixed_depth=40, max_depth=40, threshold=1).fit(*square)
-    with pytest.raises(ParameterError, match="fixed_depth=9 is above max_depth=3"):
-        sp.KDTreeSynthesizer(1, fixed_depth=9, max_depth=3).fit(*square)
+    with pytest.raises(ParameterError, match="max_depth=99 is not in"):
+        sp.KDTreeSynthesizer(1, max_depth=99).fit(*square)
 
 
 def test_the_ledger_and_the_card_say_what_was_paid_for(square, fitted) -> None:
@@ -203,11 +200,10 @@ def test_a_private_number_of_rows_shapes_nothing() -> None:
 
 def test_noise_is_fresh_in_every_fit(square) -> None:
     """Two fits of one table share neither counts nor sums; with a seed, which brands the card, they share all."""
-    plan = {"fixed_depth": 6, "max_depth": 6}
-    one, other = (tree(**plan).fit(*square).release_ for _ in range(2))
+    one, other = (tree(max_depth=4).fit(*square).release_ for _ in range(2))
     assert (one.moments.noisy_steps != other.moments.noisy_steps).mean() > 0.9
     assert one.card.is_private
-    one, other = (tree(**plan).fit(*square, entropy=sp.UnsafeSeededEntropy(1)).release_ for _ in range(2))
+    one, other = (tree(max_depth=4).fit(*square, entropy=sp.UnsafeSeededEntropy(1)).release_ for _ in range(2))
     assert np.array_equal(one.moments.noisy_steps, other.moments.noisy_steps)
     assert not one.card.is_private
 
@@ -270,16 +266,6 @@ def test_no_rows_and_one_row(fitted) -> None:
     """Numbers of rows from none."""
     assert fitted.sample(0).shape == (0, 2)
     assert fitted.sample(1, seed=1).shape == (1, 2)
-
-
-def test_cube_axes(square) -> None:
-    """Edges of one length, with cells outside the bounds left out: rows stay within the bounds."""
-    schema = sp.Schema({"x": sp.Real(0, 1), "y": sp.Real(0, 3)})
-    points = square[0] * [1, 3]
-    rows = tree(axes="cube").fit(points, schema, entropy=sp.UnsafeSeededEntropy(8)).sample(seed=1)
-    assert (rows >= 0).all()
-    assert (rows <= [1, 3]).all()
-    assert np.abs(rows.mean(axis=0) - points.mean(axis=0)).max() < 0.06
 
 
 def test_private_bounds_leave_the_rest_to_moments(square) -> None:
@@ -369,12 +355,10 @@ def test_boxes_of_another_shape_are_refused(low, high) -> None:
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
-        ({"rule": "paper"}, ParameterError, "moments=True goes with rule='privtree'"),
         ({"threshold": 5}, ParameterError, "threshold and moments=True exclude each other"),
         ({"moments": "yes"}, ParameterError, "moments='yes' is not True, False or None"),
         ({"moments": 1}, ParameterError, "moments=1 is not True, False or None"),
         ({"placement": "tilted"}, ParameterError, "placement='tilted' is not one of .*moments=False"),
-        ({"fixed_depth": 30}, BudgetError, "leaves of empty space .*fewer fixed levels"),
         (
             {"epsilon": Fraction(1, 2**30), "tree_share": "4095/4096"},
             ParameterError,

@@ -158,15 +158,17 @@ def test_depths_are_cut_where_bounds_were_paid_for():
     """A depth that the bounds found leave no room for is cut, not refused after the bounds were charged."""
     values = np.random.default_rng(0).integers(0, 3, (5_000, 1))
     schema = sp.Schema({"n": sp.Integer(bounds="private")})
-    model = sp.KDTreeSynthesizer(4, fixed_depth=12, max_depth=15, bounds_share="0.5").fit(values, schema)
+    model = sp.PaperTreeSynthesizer(4, h=12, h_prime=15, bounds_share="0.5").fit(values, schema)
     assert model.schema_["n"].high < 2**10
     assert model.plan_.max_depth < 12
+    again = sp.KDTreeSynthesizer(4, max_depth=15, bounds_share="0.5").fit(values, schema)
+    assert again.plan_.max_depth < 12
 
 
 @pytest.mark.parametrize("bounds", ["private", "from-data-not-private"])
 @pytest.mark.parametrize(
     "model",
-    [sp.KDTreeSynthesizer(smallest_edge=1), sp.KDTreeSynthesizer(largest_edge=4), sp.GridSynthesizer(bin_width=2)],
+    [sp.PaperTreeSynthesizer(s2=1), sp.PaperTreeSynthesizer(s1=4), sp.GridSynthesizer(bin_width=2)],
     ids=repr,
 )
 def test_lengths_wait_for_bounds(model, bounds):
@@ -182,7 +184,7 @@ def test_impossible_sizes_are_refused_before_bounds_are_paid_for():
     ledger = sp.Ledger(limit=1)
     schema = sp.Schema({name: sp.Real(bounds="private") for name in "abc"})
     with pytest.raises(BudgetError, match="empty bins"):
-        sp.KDTreeSynthesizer(fixed_depth=40, threshold=1).fit(np.ones((10, 3)), schema, ledger=ledger)
+        sp.PaperTreeSynthesizer(h=40, t=1).fit(np.ones((10, 3)), schema, ledger=ledger)
     assert ledger.events == ()
 
 
