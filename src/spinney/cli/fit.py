@@ -63,8 +63,7 @@ _PARAMETERS: tuple[Callable[[Any], Any], ...] = (
         "--unit",
         type=click.Choice(["replace-one", "add-remove"]),
         help="The unit of privacy: one row replaced, or one row added or removed. With add-remove the number of rows "
-        "is "
-        "private. Default: replace-one.",
+        "is private. Default: replace-one.",
     ),
     click.option(
         "--rule",
@@ -112,8 +111,8 @@ _PARAMETERS: tuple[Callable[[Any], Any], ...] = (
     click.option(
         "--axes",
         type=click.Choice(["boxes", "cube"]),
-        help="Tree, --rule paper: boxes scales each column to its own bounds; cube makes all edges as long as the longest. "
-        "Default: boxes.",
+        help="Tree, --rule paper: boxes scales each column to its own bounds; cube makes all edges as long as the "
+        "longest. Default: boxes.",
     ),
     click.option(
         "--bins",

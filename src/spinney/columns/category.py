@@ -224,8 +224,8 @@ class Category(Listed):
             return None
         return [
             'type = "category"',
-            '# values = ["", ""]  # every value the column may take, whether or not it occurs',
-            '# if it names a row or a person: type = "identifier" alone',
+            '# values = ["", ""]  # every value that the column can have, whether or not it occurs',
+            '# if it names a row or a person: type = "identifier" and nothing else',
         ]
 
     def __repr__(self) -> str:

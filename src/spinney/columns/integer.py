@@ -113,7 +113,7 @@ class Integer(Number):
             'type = "integer"',
             *bounds("# low = ", "# high = "),
             '# if the numbers are codes: type = "category" and values = [1, 2] or ["001", "002"]',
-            '# if it names a row or a person: type = "identifier" alone',
+            '# if it names a row or a person: type = "identifier" and nothing else',
         ]
 
     def __repr__(self) -> str:

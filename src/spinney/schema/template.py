@@ -17,20 +17,20 @@ from spinney.dtypes import types_of
 from spinney.errors import InputError
 
 _PREAMBLE = """\
-# A Spinney schema. Names and types come from the table; the rest is for you to state. The types of a CSV are a guess
-# from its values: whether "integer" or "real" is right is for you to say, from what is publicly known.
+# A Spinney schema. Names and types come from the table; you state the rest. The types of a CSV are guessed from its
+# values, so check them against what is publicly known, for example whether "integer" or "real" is right.
 #
-# Lists of values, and bounds unless they are paid for, are blank on purpose. The smallest and largest value in the
-# table, and which values occur, are facts about the people in it, and bounds read off the data would leak them without
-# any noise. State what is publicly known about each column: an age lies in 0..120 whoever is in the table. Generous
-# bounds cost little, and values outside are moved to the nearest bound. Where nothing is known, `bounds = "private"`
-# in place of low and high pays for them out of epsilon.
+# Lists of values and bounds are left blank on purpose. The smallest and largest value in the table, and which values
+# occur, are facts about the people in it; bounds taken from the data would reveal them without any noise. State what
+# is publicly known about each column: an age lies in 0..120, whoever is in the table. Generous bounds cost little, and
+# values outside are moved to the nearest bound. If nothing is known, write `bounds = "private"` in place of low and
+# high: fit then estimates the bounds privately, using part of epsilon.
 #
-# Take away the "# " before a line to state it. `nullable = true` says that values may be missing. A column that names
-# rows or people (a customer number, an e-mail address) is an "identifier": it is never read, and made afresh.
+# Remove the "# " before a line to state it. `nullable = true` allows missing values. A column that names rows or people
+# (a customer number, an e-mail address) is an "identifier": its values are never read, and new ones are generated.
 #
-# Two more things may be stated: `multiple_of = 50` of integers and reals that come in steps, and at the end of the file
-# what holds between columns:
+# Two more things can be stated: `multiple_of = 50` for integers and reals that come in steps, and, at the end of the
+# file, rules between columns:
 #
 #     [[rules]]
 #     type = "at-most"      # column is never larger than other
@@ -73,11 +73,11 @@ def schema_template(fields: pa.Schema, *, private_bounds: bool = False) -> str:
     return "\n".join(parts)
 
 
-def _entry(kind: Any, pays_for_bounds: bool) -> list[str]:
+def _entry(kind: Any, private_bounds: bool) -> list[str]:
     """The lines of one column, from its type in the file alone."""
 
     def bounds(*blanks: str) -> list[str]:
-        return ['bounds = "private"'] if pays_for_bounds else list(blanks)
+        return ['bounds = "private"'] if private_bounds else list(blanks)
 
     if pa.types.is_dictionary(kind):
         kind = kind.value_type

@@ -22,7 +22,6 @@ import pandas as pd
 import polars as pl
 import pyarrow as pa
 import pytest
-from spinney.cli.template import schema_template
 
 import spinney as sp
 from spinney.cli.conditions import parse_where
@@ -33,6 +32,7 @@ from spinney.columns.spelling import PLAIN
 from spinney.errors import InputError, ParameterError, SchemaError
 from spinney.release.frames import positions_of, to_frame
 from spinney.schema.lattice import tree_lattice
+from spinney.schema.template import schema_template
 from spinney.tables.csv.reader import read_csv
 from spinney.tables.described import fits, misfit
 from spinney.tables.engines.memory import count_cells
@@ -222,7 +222,7 @@ def test_templates_of_its_own_type(kind):
             assert kind.template(pa.int64(), lambda *blanks: blanks) is None
             continue
         for arrow_type in types_of(example.column):
-            text = schema_template(pa.schema([("x", arrow_type)]), pays_for_bounds=True)
+            text = schema_template(pa.schema([("x", arrow_type)]), private_bounds=True)
             text = text.replace('# values = ["", ""]', 'values = ["", "a"]')
             told.add(sp.Schema.from_toml(text)["x"].type_name)
             blank = schema_template(pa.schema([("x", arrow_type)]))

@@ -88,7 +88,11 @@ class CSV:
         return self.date_format.get(name) if isinstance(self.date_format, Mapping) else self.date_format
 
     def spelling_of(self, name: str) -> Spelling:
-        """How the values of one column are spelt."""
+        """How the values of one column are spelt.
+
+        Args:
+            name: the name of the column.
+        """
         return Spelling(self.decimal, self.delimiter, self.date_format_of(name))
 
     def _date_formats(self) -> list[Any]:
