@@ -44,16 +44,16 @@ fuzz: $(READY)   ## look for inputs that crash, hang or leak (SECONDS=120 for ea
 	PYTHONPATH=tests $(BIN)/python -m fuzz --seconds $(SECONDS) --keep fuzz-output
 
 docs: $(READY)   ## regenerate the command-line reference and the README's picture
-	$(BIN)/python docs/build.py
+	$(BIN)/python tools/cli_page.py
 
 paper: $(READY)  ## run every experiment of the paper in full (hours; DATA=folder with the credit-card table)
 	$(BIN)/spinney paper all --out paper-output $(if $(DATA),--data $(DATA))
 
 page: $(READY)   ## regenerate the pages of measured results: the paper's, the forest's, and what epsilon buys
-	$(BIN)/python docs/paper_page.py
-	$(BIN)/python docs/forest_page.py
-	$(BIN)/python docs/scale_page.py
-	$(BIN)/python docs/epsilon_table.py
+	$(BIN)/python tools/paper_page.py
+	$(BIN)/python tools/forest_page.py
+	$(BIN)/python tools/scale_page.py
+	$(BIN)/python tools/epsilon_table.py
 
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url \
 	  --extra plot --extra metrics --extra baselines --group test

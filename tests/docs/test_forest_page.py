@@ -15,12 +15,12 @@ import spinney as sp
 ROOT = Path(__file__).parents[2]
 
 
-def script(name: str, *arguments, folder: Path = ROOT / "docs"):
+def script(name: str, *arguments, folder: Path = ROOT / "tools"):
     return subprocess.run([sys.executable, folder / name, *arguments], capture_output=True, text=True, check=False)
 
 
 def module(name: str):
-    spec = importlib.util.spec_from_file_location(name, ROOT / "docs" / f"{name}.py")
+    spec = importlib.util.spec_from_file_location(name, ROOT / "tools" / f"{name}.py")
     loaded = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(loaded)
     return loaded
@@ -104,21 +104,22 @@ def test_the_page_names_settings_and_held_out_tables_as_the_benchmark_does():
 
 def test_results_are_taken_over_and_stale_pages_noticed(tmp_path):
     """`--from` brings new results into the page; a page that shows others is not accepted, nor one without markers."""
-    for folder in ("explain", "forest", "new"):
-        (tmp_path / folder).mkdir()
-    (tmp_path / "forest_page.py").write_text((ROOT / "docs/forest_page.py").read_text())
-    page = tmp_path / "explain/forest.md"
+    tools = tmp_path / "tools"
+    for folder in ("tools", "docs/explain", "docs/forest", "new"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tools / "forest_page.py").write_text((ROOT / "tools/forest_page.py").read_text())
+    page = tmp_path / "docs/explain/forest.md"
     page.write_text((ROOT / "docs/explain/forest.md").read_text())
     (tmp_path / "new/forest.json").write_text(json.dumps(RECORD))
-    assert script("forest_page.py", "--from", tmp_path / "new", folder=tmp_path).returncode == 0
+    assert script("forest_page.py", "--from", tmp_path / "new", folder=tools).returncode == 0
     assert "pure epsilon 1" in page.read_text()
-    assert script("forest_page.py", "--check", folder=tmp_path).returncode == 0
+    assert script("forest_page.py", "--check", folder=tools).returncode == 0
     page.write_text(page.read_text().replace("0.0500", "0.0300"))
-    stale = script("forest_page.py", "--check", folder=tmp_path)
+    stale = script("forest_page.py", "--check", folder=tools)
     assert stale.returncode == 1
     assert "make page" in stale.stderr
     page.write_text("no markers")
-    assert "lost its markers" in script("forest_page.py", folder=tmp_path).stderr
+    assert "lost its markers" in script("forest_page.py", folder=tools).stderr
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "examples").glob("*.toml")), ids=lambda path: path.name)

@@ -12,7 +12,7 @@ ROOT = Path(__file__).parents[2]
 
 
 def page() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("scale_page", ROOT / "docs" / "scale_page.py")
+    spec = importlib.util.spec_from_file_location("scale_page", ROOT / "tools" / "scale_page.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
@@ -23,7 +23,7 @@ def page() -> ModuleType:
 def test_the_page_shows_the_results() -> None:
     """`make page` would change nothing."""
     done = subprocess.run(
-        [sys.executable, ROOT / "docs" / "scale_page.py", "--check"], capture_output=True, check=False
+        [sys.executable, ROOT / "tools" / "scale_page.py", "--check"], capture_output=True, check=False
     )
     assert done.returncode == 0, done.stderr
 

@@ -137,7 +137,7 @@ class Boolean(Listed):
         meant = _SPELT.get(value.strip().lower()) if isinstance(value, str) else value
         if isinstance(meant, AnyReal) and meant in (0, 1):
             return int(meant == 1)
-        raise ParameterError(f"{argument}: {shown(value)} is not a value of column {name!r}; say True or False")
+        raise ParameterError(f"{argument}: {shown(value)} is not a value of column {name!r}; use True or False")
 
     def from_option(self, text: str, *, name: str, option: str) -> Any:
         text = text.strip()

@@ -74,17 +74,18 @@ def test_a_call_without_a_verb_shows_help() -> None:
 
 def test_the_reference_page_is_fresh() -> None:
     done = subprocess.run(
-        [sys.executable, ROOT / "docs" / "build.py", "--check"], capture_output=True, text=True, check=False
+        [sys.executable, ROOT / "tools" / "cli_page.py", "--check"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
 
 
 def test_a_stale_reference_page_is_noticed(tmp_path: Path) -> None:
-    (tmp_path / "build.py").write_text((ROOT / "docs" / "build.py").read_text())
-    (tmp_path / "reference").mkdir()
-    (tmp_path / "reference" / "cli.md").write_text("old")
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools" / "cli_page.py").write_text((ROOT / "tools" / "cli_page.py").read_text())
+    (tmp_path / "docs" / "reference").mkdir(parents=True)
+    (tmp_path / "docs" / "reference" / "cli.md").write_text("old")
     done = subprocess.run(
-        [sys.executable, tmp_path / "build.py", "--check"], capture_output=True, text=True, check=False
+        [sys.executable, tmp_path / "tools" / "cli_page.py", "--check"], capture_output=True, text=True, check=False
     )
     assert done.returncode == 1
     assert "make docs" in done.stderr

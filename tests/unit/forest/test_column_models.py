@@ -51,7 +51,7 @@ def test_draws_lie_in_leaves_of_their_state_by_weight(model, seed):
 @given(models(), st.integers(-3, 40), st.integers(0, 12), st.integers(0, 2**32 - 1))
 def test_a_range_keeps_what_lies_in_it(model, low, length, seed):
     """What is left of a state is the share of its rows inside, and draws of the cut column lie inside."""
-    cut, left = model.between(low, low + length)
+    cut, left = model.restrict_to_range(low, low + length)
     rng = np.random.default_rng(seed)
     for state, places in places_of(model, rng, 4000).items():
         inside = ((places >= low) & (places < low + length)).mean()
@@ -64,8 +64,8 @@ def test_a_range_keeps_what_lies_in_it(model, low, length, seed):
 @FEW
 @given(models(), st.booleans())
 def test_nulls_and_all_else_are_complements(model, wanted):
-    cut, left = model.empty(wanted=wanted)
-    _, other = model.empty(wanted=not wanted)
+    cut, left = model.restrict_to_null(wanted=wanted)
+    _, other = model.restrict_to_null(wanted=not wanted)
     assert left + other == pytest.approx(np.ones(model.n_states))
     drawn = [cut.draw(np.full(20, s, dtype=np.int32), np.random.default_rng(0)) for s in np.flatnonzero(left > 0)]
     assert all((np.isnan(places) == wanted).all() for places in drawn)
@@ -75,8 +75,8 @@ def test_nulls_and_all_else_are_complements(model, wanted):
 @given(models(), st.lists(st.integers(0, 30), min_size=1, max_size=4, unique=True), st.integers(0, 2**32 - 1))
 def test_some_whole_places(model, wanted, seed):
     """Only those that were listed are drawn, each where it lies, and what is left adds up."""
-    cut, left = model.on(np.array(sorted(wanted)))
-    assert left == pytest.approx(sum(model.between(place, place + 1)[1] for place in wanted))
+    cut, left = model.restrict_to_places(np.array(sorted(wanted)))
+    assert left == pytest.approx(sum(model.restrict_to_range(place, place + 1)[1] for place in wanted))
     for state in np.flatnonzero(left > 1e-12):
         drawn = cut.draw(np.full(60, state, dtype=np.int32), np.random.default_rng(seed))
         assert set(np.floor(drawn).tolist()) <= set(wanted)
@@ -86,19 +86,19 @@ def test_one_real_number_is_all_that_is_drawn():
     """The leaf that holds it has all the weight, the last end included; beyond the ends there is nothing."""
     model = model_of([2, 2], [3, 5], [0, 1], null=2)
     for place, state in ((0.0, 0), (1.5, 0), (2.0, 1), (4.0, 1)):
-        cut, left = model.at(place)
+        cut, left = model.restrict_to_point(place)
         assert left.tolist() == [float(state == 0), float(state == 1), 0.0]
         assert (cut.draw(np.full(9, state, dtype=np.int32), np.random.default_rng(0)) == place).all()
     below = model_of([2, 2], [3, 5], [0, 1], null=2, low=-9.0)
-    assert below.at(-5.0)[1].tolist() == [0.0, 1.0, 0.0]
-    assert not model.at(4.1)[1].any()
-    assert not model.at(-0.1)[1].any()
+    assert below.restrict_to_point(-5.0)[1].tolist() == [0.0, 1.0, 0.0]
+    assert not model.restrict_to_point(4.1)[1].any()
+    assert not model.restrict_to_point(-0.1)[1].any()
 
 
 def test_an_unlikely_condition_is_met_all_the_same():
     """Where all that is left of a state weighs nothing, its shape is by length."""
     model = model_of([4, 4], [0, 0], [0, 0])
-    cut, left = model.between(2, 6)
+    cut, left = model.restrict_to_range(2, 6)
     assert left.tolist() == [0.5]
     drawn = cut.draw(np.zeros(200, dtype=np.int32), np.random.default_rng(0))
     assert ((drawn >= 2) & (drawn < 6)).all()

@@ -137,7 +137,7 @@ def test_the_verb_is_light():
 # ---------------------------------------------------------------------------------------------------- the page
 
 
-def page_script(*arguments, folder: Path = ROOT / "docs"):
+def page_script(*arguments, folder: Path = ROOT / "tools"):
     return subprocess.run(
         [sys.executable, folder / "paper_page.py", *arguments], capture_output=True, text=True, check=False
     )
@@ -160,12 +160,15 @@ def test_every_result_has_its_picture():
 
 def test_missing_results_are_said_and_stale_pages_noticed(tmp_path):
     """Without results the page can be made, and says so; a page of other results is not accepted."""
-    (tmp_path / "paper_page.py").write_text((ROOT / "docs/paper_page.py").read_text())
-    assert page_script(folder=tmp_path).returncode == 0
-    text = (tmp_path / "paper.md").read_text()
+    tools, page = tmp_path / "tools", tmp_path / "docs/paper.md"
+    for folder in (tools, page.parent):
+        folder.mkdir()
+    (tools / "paper_page.py").write_text((ROOT / "tools/paper_page.py").read_text())
+    assert page_script(folder=tools).returncode == 0
+    text = page.read_text()
     assert text.count("there is no committed result") == len(catalogue.IDS)
-    assert page_script("--check", folder=tmp_path).returncode == 0
-    (tmp_path / "paper.md").write_text(text + "more")
-    stale = page_script("--check", folder=tmp_path)
+    assert page_script("--check", folder=tools).returncode == 0
+    page.write_text(text + "more")
+    stale = page_script("--check", folder=tools)
     assert stale.returncode == 1
     assert "make page" in stale.stderr

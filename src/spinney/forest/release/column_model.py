@@ -41,7 +41,7 @@ class ColumnModel:
         by_length = np.divide(reach, lengths, out=np.zeros_like(reach), where=lengths > 0)
         return np.where(totals > 0, self.weights / np.where(totals > 0, totals, 1), by_length)
 
-    def between(self, low: float, high: float) -> tuple[ColumnModel, Floats]:
+    def restrict_to_range(self, low: float, high: float) -> tuple[ColumnModel, Floats]:
         """The column cut to low <= place < high, and how much of each state is left: a number in [0, 1]."""
         start = np.maximum(self.low, low)
         stop = np.minimum(self.low + self.length, high)
@@ -69,14 +69,14 @@ class ColumnModel:
         end[values] = np.where(is_near & (following > 2**53), following, end[values])
         return begin, end
 
-    def among(self, places: NDArray[np.int64]) -> tuple[ColumnModel, Floats]:
+    def restrict_to_values(self, places: NDArray[np.int64]) -> tuple[ColumnModel, Floats]:
         """The column cut to some whole places, and how much of each state is left. For leaves of one value each."""
         share = np.isin(self.low.astype(np.int64), places) & ~self.is_null
         return self._keeping(share.astype(np.float64), self.low, self.length)
 
-    def on(self, places: NDArray[np.int64]) -> tuple[ColumnModel, Floats]:
+    def restrict_to_places(self, places: NDArray[np.int64]) -> tuple[ColumnModel, Floats]:
         """The column cut to some whole places, wherever in a leaf they lie."""
-        pieces = [self.between(place, place + 1) for place in places]
+        pieces = [self.restrict_to_range(place, place + 1) for place in places]
         held = [piece for piece, left in pieces if left.any()]
         if not held:
             return pieces[0]
@@ -86,10 +86,10 @@ class ColumnModel:
         }
         return replace(self, **parts), np.sum([left for _, left in pieces], axis=0)
 
-    def at(self, place: float) -> tuple[ColumnModel, Floats]:
+    def restrict_to_point(self, place: float) -> tuple[ColumnModel, Floats]:
         """The column cut to one real number: all weight at the leaf that holds it."""
         if self._is_point().any():
-            return self.between(place, float(np.nextafter(place, np.inf)))
+            return self.restrict_to_range(place, float(np.nextafter(place, np.inf)))
         stop = self.low + self.length
         is_value = ~self.is_null & (self.length > 0)
         end = stop[is_value].max(initial=-np.inf)  # which is held by the last leaf, though no other holds its end
@@ -106,7 +106,7 @@ class ColumnModel:
         """The same leaves with other weights."""
         return replace(self, weights=weights)
 
-    def empty(self, *, wanted: bool = True) -> tuple[ColumnModel, Floats]:
+    def restrict_to_null(self, *, wanted: bool = True) -> tuple[ColumnModel, Floats]:
         """The column cut to nulls, or to all else, and how much of each state is left."""
         return self._keeping(np.equal(self.is_null, wanted).astype(np.float64), self.low, self.length)
 

@@ -38,7 +38,7 @@ def condition(name: str, column: Column, model: ColumnModel, wanted: Any) -> Res
     if wanted is None:
         if not column.nullable:
             raise ParameterError(f"where: column {name!r} is never null")
-        return Restriction(column, *model.empty())
+        return Restriction(column, *model.restrict_to_null())
     if hasattr(wanted, "__iter__") and not isinstance(wanted, (str, bytes, tuple, list)):
         raise ParameterError(
             f"where: column {name!r} takes a value, a range (low, high) or a list of values, not a "
@@ -46,7 +46,7 @@ def condition(name: str, column: Column, model: ColumnModel, wanted: Any) -> Res
         )
     cut: Restriction | None
     if isinstance(column, Listed):
-        cut = Restriction(column, *model.among(_places_in_list(name, column, wanted)))
+        cut = Restriction(column, *model.restrict_to_values(_places_in_list(name, column, wanted)))
     else:
         assert isinstance(column, Bounded)
         cut = _cut_bounded(name, column, model, wanted)
@@ -115,7 +115,7 @@ def _cut_to_list(name: str, column: Bounded, model: ColumnModel, wanted: list[An
     if possible[-1] - possible[0] >= EXACT_PLACES:
         raise ParameterError(f"where: column {name!r}: the values are 2^53 or more apart; ask for one at a time")
     first = whole_range(cut.column)[0]
-    listed, left = cut.model.on(np.array([number - first for number in possible]))
+    listed, left = cut.model.restrict_to_places(np.array([number - first for number in possible]))
     return Restriction(cut.column, listed, cut.left * left)
 
 

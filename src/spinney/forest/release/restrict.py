@@ -64,14 +64,16 @@ def _restricted_real(column: Real, model: ColumnModel, low: Any, high: Any) -> R
     if not low <= high:
         return None
     if column.multiple_of is None:
-        cut, left = model.at(low) if low == high else model.between(low, np.nextafter(high, np.inf))
+        cut, left = (
+            model.restrict_to_point(low) if low == high else model.restrict_to_range(low, np.nextafter(high, np.inf))
+        )
         return Restriction(_real_between(column, low, high), cut, left)
     step = exact(column.multiple_of)
     first, last = -(-exact(low) // step) * step, exact(high) // step * step
     if first > last:
         return None
     begin, end = numbers_rounding_to(low, high, column)
-    cut, left = model.between(begin, np.nextafter(end, np.inf))
+    cut, left = model.restrict_to_range(begin, np.nextafter(end, np.inf))
     return Restriction(_real_between(column, float(first), float(last)), cut, left)
 
 

@@ -88,9 +88,11 @@ def feasible(
         cuts = _cut_together(rules, schema, models, held)
         if cuts is None:
             raise ParameterError("no values of these columns obey the rules together")
-        cuts |= {name: Restriction(schema[name], *models[name].empty()) for name in names if name not in held}
+        cuts |= {
+            name: Restriction(schema[name], *models[name].restrict_to_null()) for name in names if name not in held
+        }
     for name, (column, model, left) in cuts.items():
-        null_model, null_left = models[name].empty()
+        null_model, null_left = models[name].restrict_to_null()
         weights = np.where(model.is_null, null_model.weights, model.weights)
         cuts[name] = Restriction(column, replace(model, weights=weights), np.maximum(left, null_left))
     return cuts

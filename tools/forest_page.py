@@ -1,8 +1,8 @@
 """Puts the measured tables of `docs/explain/forest.md` between their markers, from `docs/forest/results.json`.
 
-python docs/forest_page.py                  write the tables into the page
-python docs/forest_page.py --from FOLDER    first take over what `python -m benchmarks.forest --out FOLDER` left there
-python docs/forest_page.py --check          exit 1 if the page does not show what the results say
+python tools/forest_page.py                  write the tables into the page
+python tools/forest_page.py --from FOLDER    first take over what `python -m benchmarks.forest --out FOLDER` left there
+python tools/forest_page.py --check          exit 1 if the page does not show what the results say
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
-DOCS = Path(__file__).parent
+DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "explain" / "forest.md"
 RESULTS = DOCS / "forest" / "results.json"
-START = "<!-- results: written by docs/forest_page.py from docs/forest/results.json; run `make page` -->\n"
+START = "<!-- results: written by tools/forest_page.py from docs/forest/results.json; run `make page` -->\n"
 END = "<!-- end of results -->"
 # Tables that nothing was tuned on. Checked against the benchmark's own descriptions by a test.
 HELD_OUT = ("census_income", "covtype", "kdd99_10pct", "diamonds")

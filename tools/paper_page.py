@@ -1,8 +1,8 @@
 """Makes `docs/paper.md` and its pictures from the committed results in `docs/paper/results/`.
 
-python docs/paper_page.py                  write the page and the pictures
-python docs/paper_page.py --from FOLDER    first take over the full results that `spinney paper --out FOLDER` left there
-python docs/paper_page.py --check          exit 1 if paper.md is not what the results say
+python tools/paper_page.py                  write the page and the pictures
+python tools/paper_page.py --from FOLDER    first copy the results of `spinney paper --out FOLDER`
+python tools/paper_page.py --check          exit 1 if paper.md is not what the results say
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from spinney_paper.experiments.catalogue import IDS, experiment
 from spinney_paper.experiments.framework import Experiment
 from spinney_paper.experiments.results import Results
 
-DOCS = Path(__file__).parent
+DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "paper.md"
 PICTURES = DOCS / "paper"
 RESULTS = PICTURES / "results"
@@ -23,7 +23,7 @@ RESULTS = PICTURES / "results"
 _INTRODUCTION = """\
 # The paper's figures and tables, measured
 
-<!-- Written by docs/paper_page.py from the results in docs/paper/results/. Run `make page` after changing those. -->
+<!-- Written by tools/paper_page.py from the results in docs/paper/results/. Run `make page` after changing those. -->
 
 "Differentially Private Synthetic Data Using KD-Trees" (UAI 2023), experiment by experiment, in the paper's order.
 Every picture, table and verdict below follows from a committed file of results, which holds every repetition with its

@@ -1,7 +1,7 @@
 """Makes the pages that follow from the code: `docs/reference/cli.md` and the README's picture.
 
-python docs/build.py            write both
-python docs/build.py --check    exit 1 if cli.md is not what the commands say now
+python tools/cli_page.py            write both
+python tools/cli_page.py --check    exit 1 if cli.md is not what the commands say now
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from spinney.cli.app import app
 from spinney.cli.command import Verb
 from spinney.cli.exit import FAILED, INTERRUPTED, TRACEBACK_VARIABLE, WRONG_CALL
 
-DOCS = Path(__file__).parent
+DOCS = Path(__file__).parents[1] / "docs"
 REFERENCE = DOCS / "reference" / "cli.md"
 PICTURE = DOCS / "images" / "partition.png"
 
 _INTRODUCTION = f"""\
 # The `spinney` command
 
-<!-- Written by docs/build.py from the commands themselves. Change their help, then run `make docs`. -->
+<!-- Written by tools/cli_page.py from the commands themselves. Change their help, then run `make docs`. -->
 
 `spinney` and `python -m spinney` are the same.
 `spinney VERB --help` shows the text of this page.

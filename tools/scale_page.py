@@ -1,7 +1,7 @@
 """Puts the measured figures of `docs/explain/scale.md` between their markers, from `docs/scale/results.json`.
 
-python docs/scale_page.py            write them into the page
-python docs/scale_page.py --check    exit 1 if the page does not show what the results say
+python tools/scale_page.py            write them into the page
+python tools/scale_page.py --check    exit 1 if the page does not show what the results say
 
 `python -m benchmarks.scale --folder FOLDER --out docs/scale/results.json` renews the results.
 """
@@ -14,10 +14,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-DOCS = Path(__file__).parent
+DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "explain" / "scale.md"
 RESULTS = DOCS / "scale" / "results.json"
-START = "<!-- results: written by docs/scale_page.py from docs/scale/results.json; run `make page` -->\n"
+START = "<!-- results: written by tools/scale_page.py from docs/scale/results.json; run `make page` -->\n"
 END = "<!-- end of results -->"
 LARGE = 10**10
 

@@ -1,7 +1,7 @@
 """Makes the table of `docs/how-to/choosing-epsilon.md`: what a forest can show of made-up rows, by rows and epsilon.
 
-python docs/epsilon_table.py            write the table into the page
-python docs/epsilon_table.py --check    exit 1 if the page shows another one
+python tools/epsilon_table.py            write the table into the page
+python tools/epsilon_table.py --check    exit 1 if the page shows another one
 
 Structure and noise follow from public quantities and must agree to the digit. Distances are means over seeded releases;
 another processor may round a draw differently, so a tenth of them is let pass.
@@ -18,8 +18,8 @@ import numpy as np
 import spinney as sp
 from spinney import metrics
 
-PAGE = Path(__file__).parent / "how-to" / "choosing-epsilon.md"
-START, END = "<!-- table: written by docs/epsilon_table.py; run `make page` -->\n", "<!-- end of table -->"
+PAGE = Path(__file__).parents[1] / "docs" / "how-to" / "choosing-epsilon.md"
+START, END = "<!-- table: written by tools/epsilon_table.py; run `make page` -->\n", "<!-- end of table -->"
 EPSILONS = ("0.01", "0.1", "1", "10")
 SIZES = (1_000, 10_000, 100_000)
 N_RELEASES = 3
