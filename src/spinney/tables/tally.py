@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from spinney.columns import Bounded, Column
+from spinney.columns.arrow import one_array
 from spinney.columns.physical import Physical
 from spinney.errors import InputError
 from spinney.schema.rules import Rule
@@ -138,8 +139,8 @@ def _tally_faulty(table: Table, name: str) -> Tally:
     column, complaint = table.schema[name], _complaint(table, name)
     values = None
     try:
-        values = _arrow(table, name)
-        wrong = None if values is None else _wrong_values(values, table, name)
+        values = one_array(table.raw(name))
+        wrong = _wrong_values(values, table, name)
     except Exception:  # whatever objects in the column raise may quote them; it cannot be taken apart
         wrong = None
     if values is None or wrong is None:
@@ -181,17 +182,6 @@ def _read(values: Any, table: Table, name: str) -> Physical:
     """Some values of a column, read as the table reads it."""
     column = Schema({name: table.schema[name]})
     return Table(table.kind, len(values), column, lambda _: values).physical(name)
-
-
-def _arrow(table: Table, name: str) -> Any | None:
-    """A column as one arrow array without a dictionary."""
-    series = table.raw(name)
-    if isinstance(series, np.ndarray):
-        return pa.array(series, from_pandas=True)
-    array = series if isinstance(series, pa.Array) else series.to_arrow()
-    if isinstance(array, pa.ChunkedArray):
-        array = array.combine_chunks()
-    return array.dictionary_decode() if pa.types.is_dictionary(array.type) else array
 
 
 def by_name(tallies: Mapping[str, Tally], names: Iterable[str]) -> dict[str, Tally]:

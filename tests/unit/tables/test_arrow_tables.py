@@ -271,3 +271,10 @@ def test_what_is_no_table_is_told_all_that_is(frame):
     )
     for kind in kinds:
         refused(frame, InputError, f"an? {type(frame).__name__} is not a table; pass .*{kind}")
+
+
+def test_wrong_values_of_coded_string_views_are_counted():
+    """A dictionary of string views is taken apart like any other dictionary, so that its faults are counted."""
+    coded = pa.array(["a", "b", "x", "x"], pa.string_view()).dictionary_encode()
+    fault = sp.check(pa.table({"v": coded}), {"v": sp.Category(["a", "b"])}).faults[0]
+    assert fault.n_rows == 2
