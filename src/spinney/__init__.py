@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from spinney.columns import Boolean, Category, Date, Datetime, Identifier, Integer, Real
+    from spinney.columns import Boolean, Category, Date, Datetime, Identifier, Integer, Real, Time
     from spinney.errors import SpinneyError
     from spinney.privacy.entropy import UnsafeSeededEntropy
     from spinney.privacy.ledger import Ledger
@@ -36,6 +36,7 @@ _HOME = {
     "Identifier": "spinney.columns",
     "Integer": "spinney.columns",
     "Real": "spinney.columns",
+    "Time": "spinney.columns",
     "AtMost": "spinney.schema.rules",
     "EmptyWhen": "spinney.schema.rules",
     "Schema": "spinney.schema.table",
@@ -71,6 +72,7 @@ __all__ = [
     "Release",
     "Schema",
     "SpinneyError",
+    "Time",
     "UnsafeSeededEntropy",
     "__version__",
     "check",

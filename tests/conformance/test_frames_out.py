@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime
+from datetime import date, datetime, time
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -19,6 +19,7 @@ ARROW_TYPES = {
     "day": pa.date32(),
     "moment": pa.timestamp("us"),
     "zoned": pa.timestamp("us", "Europe/Berlin"),
+    "clock": pa.time64("us"),
     "truth": pa.bool_(),
     "text": pa.string(),
     "number": pa.int64(),
@@ -29,6 +30,7 @@ POLARS_TYPES = {
     "day": pl.Date,
     "moment": pl.Datetime("us"),
     "zoned": pl.Datetime("us", "Europe/Berlin"),
+    "clock": pl.Time,
     "truth": pl.Boolean,
     "text": pl.String,
     "number": pl.Int64,
@@ -37,6 +39,7 @@ PANDAS_TYPES = {
     "real": "float64",
     "integer": "int64",
     "integer_null": "Int64",
+    "clock": "object",
     "truth": "bool",
     "truth_null": "boolean",
     "number": "int64",
@@ -47,6 +50,7 @@ PYTHON_TYPES = {
     "day": date,
     "moment": datetime,
     "zoned": datetime,
+    "clock": time,
     "truth": bool,
     "text": str,
     "number": int,
@@ -63,7 +67,7 @@ def plain(frame, name):
 
 
 # Hardly any noise and a fixed cut along every axis, so that nulls and values of every column are in the sample.
-SETTINGS = {"epsilon": 500, "h": 14, "h_prime": 28, "tau": 0, "t": 1}
+SETTINGS = {"epsilon": 500, "h": 16, "h_prime": 32, "tau": 0, "t": 1}
 
 
 @pytest.fixture

@@ -104,6 +104,13 @@ def days(column: Any, kind: pa.DataType = DAY) -> Case:
     return Case(column, kind, values + [None] * column.nullable)
 
 
+def clocks(column: Any) -> Case:
+    """Times of day as strings, which every engine has."""
+    micros = [v for v in whole(column).values if v is not None and 0 <= v < 86_400_000_000] + [1, 86_399_999_999]
+    values: list[Any] = [(EPOCH + timedelta(microseconds=micro)).time().isoformat("microseconds") for micro in micros]
+    return Case(column, pa.string(), values + [None] * column.nullable)
+
+
 BOUNDS = ("1960-01-01", "2030-12-31")
 CASES = {
     "real": real(sp.Real(-2, 2, bits=4)),
@@ -125,6 +132,8 @@ CASES = {
     "day of moments": days(sp.Date(*BOUNDS, bits=9), NAIVE),
     "moment": moments(sp.Datetime(*BOUNDS, bits=32), NAIVE),
     "zoned": moments(sp.Datetime(*BOUNDS, bits=20, timezone="Europe/Berlin", nullable=True), ZONED),
+    "clock": clocks(sp.Time("08:00", "18:00", bits=9)),
+    "clock steps": clocks(sp.Time(multiple_of=0.5, bits=32, nullable=True)),
     "truth": Case(sp.Boolean(), pa.bool_(), [True, False]),
     "truth null": Case(sp.Boolean(nullable=True), pa.bool_(), [True, False, None]),
     "truth floats": Case(sp.Boolean(nullable=True), pa.float64(), [0.0, -0.0, 1.0, math.nan, None]),
@@ -156,7 +165,8 @@ def hard_lattices(schema: sp.Schema) -> dict[str, Lattice]:
     others = sp.Schema({name: column for name, column in schema.items() if name != "row"})
     is_long = {name: isinstance(column, sp.Real) for name, column in others.items()}
     width = {name: (c.high - c.low) / 7.3 if is_long[name] else 3.0 for name, c in others.items()}
-    width |= dict.fromkeys(("moment", "zoned"), 100000000000.0) | {"Whole": 2.0**40 + 1, "odd steps": 2.0**41 - 1}
+    width |= dict.fromkeys(("moment", "zoned", "clock", "clock steps"), 100000000000.0)
+    width |= {"Whole": 2.0**40 + 1, "odd steps": 2.0**41 - 1}
     width["whole floats"] = 3.0**30
     reals = sp.Schema({name: c for name, c in others.items() if is_long[name] and not c.nullable and name != "tiny"})
     # Magnitudes are counted of columns with bounds, one at a time: a few of each kind.
@@ -212,7 +222,14 @@ def duckdb_rows(table: pa.Table, schema: sp.Schema) -> Rows:
 
 
 def spark_frame(session: Any, table: pa.Table, folder: Path) -> Any:
-    """The table as Spark reads it from a Parquet file, which keeps local times apart from moments."""
+    """The table as Spark reads it from a Parquet file, which keeps local times apart from moments.
+
+    Spark has no times of day: they are strings there.
+    """
+    for index, field in enumerate(table.schema):
+        if pa.types.is_time(field.type):
+            clocks = [None if value is None else value.isoformat() for value in table[field.name].to_pylist()]
+            table = table.set_column(index, field.name, pa.array(clocks, pa.string()))
     path = folder / f"{len(list(folder.iterdir()))}.parquet"
     numbered = table.rename_columns([f"x{i}" for i in range(table.num_columns)])
     pq.write_table(numbered, path, row_group_size=max(1, len(table) // 3))

@@ -24,7 +24,11 @@ class PolarsQueries(QuerySource):
     """A table that polars holds, asked lazily."""
 
     def __init__(self, table: pa.Table, schema: sp.Schema, **limits: Any) -> None:
-        chosen = {plain(i): self._number(name, column) for i, (name, column) in enumerate(schema.items())}
+        types = table.schema
+        chosen = {
+            plain(i): self._number(name, column, types.field(name).type)
+            for i, (name, column) in enumerate(schema.items())
+        }
         super().__init__("polars", schema, nw.from_native(pl.from_arrow(table).lazy().select(**chosen)), **limits)
 
     def run(self, query: Frame, what: str) -> pa.Table:
@@ -34,9 +38,12 @@ class PolarsQueries(QuerySource):
         return nw.from_native(pl.LazyFrame(columns))
 
     @staticmethod
-    def _number(name: str, column: Any) -> pl.Expr:
+    def _number(name: str, column: Any, kind: Any) -> pl.Expr:
         if isinstance(column, sp.Date):
             return pl.col(name).cast(pl.Date).cast(pl.Int32).cast(pl.Int64)
+        if isinstance(column, sp.Time):
+            clock = pl.col(name).str.to_time("%H:%M:%S%.6f") if pa.types.is_string(kind) else pl.col(name)
+            return clock.cast(pl.Int64) // 1000
         return pl.col(name).dt.timestamp("us") if isinstance(column, sp.Datetime) else pl.col(name)
 
 
@@ -64,6 +71,8 @@ class DuckDBQueries(QuerySource):
     def _number(name: str, column: Any) -> str:
         if isinstance(column, sp.Date):
             return f"({name}::DATE - DATE '1970-01-01')::BIGINT"
+        if isinstance(column, sp.Time):
+            return f"epoch_us({name}::TIME)"
         return f"epoch_us({name})" if isinstance(column, sp.Datetime) else name
 
 

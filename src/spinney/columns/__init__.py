@@ -5,8 +5,8 @@ that the data happen to fill is itself private. Bounds are stated (`Real(0, 10)`
 epsilon (`bounds="private"`), or taken from the data under a name that says what that costs
 (`bounds="from-data-not-private"`).
 
-Dates and times are integers underneath (days, microseconds since 1970-01-01): `physical` converts, `logical` undoes it.
-`KINDS` is the registry: a kind is a file that answers the questions of `base.py`, and a line there.
+Dates and times are integers underneath (days or microseconds since 1970-01-01 or midnight): `physical` converts,
+`logical` undoes it. `KINDS` is the registry: a kind is a file that answers what `base.py` asks, and a line there.
 """
 
 from spinney.columns.base import MAX_BITS, AxisKind, Column
@@ -20,6 +20,7 @@ from spinney.columns.integer import Integer
 from spinney.columns.listed import Listed
 from spinney.columns.number import Number
 from spinney.columns.real import Real
+from spinney.columns.time import Time
 
 KINDS: tuple[type[Column], ...] = (
     Real,
@@ -27,6 +28,7 @@ KINDS: tuple[type[Column], ...] = (
     Boolean,
     Date,
     Datetime,
+    Time,
     Category,
     Identifier,
 )
@@ -49,6 +51,7 @@ __all__ = [
     "Listed",
     "Number",
     "Real",
+    "Time",
     "exact",
     "whole_range",
 ]

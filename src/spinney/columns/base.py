@@ -219,8 +219,9 @@ class Column(ABC):
 def show(column: Column) -> str:
     """A repr that reads like the call that made the column."""
     shown = []
-    for name in column.__dataclass_fields__:
-        value, default = getattr(column, name), column.__dataclass_fields__[name].default
+    by_themselves = dict(zip(("low", "high"), getattr(column, "widest", None) or (), strict=False))
+    for name, described in column.__dataclass_fields__.items():
+        value, default = getattr(column, name), by_themselves.get(name, described.default)
         if name == "values" and len(value) > 8:
             value = f"{len(value)} values"
             shown.append(f"values=<{value}>")

@@ -95,7 +95,7 @@ class Bounded(Column):
 
     def to_dict(self) -> dict[str, Any]:
         described = Column.to_dict(self)
-        if self.has_bounds:
+        if self.has_bounds and (self.bounds != "stated" or (self.low, self.high) != self.widest):
             described |= {"low": self.low, "high": self.high}
         if self.bounds != "stated":
             described["bounds"] = self.bounds

@@ -11,7 +11,7 @@ import json
 import subprocess
 import sys
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime
+from datetime import UTC, date, datetime, time
 from decimal import Decimal
 from typing import Any
 from zoneinfo import ZoneInfo
@@ -96,6 +96,23 @@ EXAMPLES: dict[type[Column], list[Example]] = {
             ["1970-01-01T01:00:00+01:00", "1970-01-01T01:00:00Z"],
             ["1970-01-01T01:00:00", datetime(1970, 1, 1)],
             [datetime(1970, 1, 1, tzinfo=UTC)],
+        ),
+    ],
+    sp.Time: [
+        Example(
+            sp.Time("08:00", "18:00"),
+            [time(8), time(8, 0, 1), time(17, 59, 59, 999999)],
+            [28_800_000_000, 28_801_000_000, 64_799_999_999],
+            ["08:00", "08:00:01", "17:59:59.999999"],
+            ["8 o'clock", "25:00", "08:00+01:00", "08:00.5", 8, datetime(1970, 1, 1, 8), time(8, tzinfo=UTC)],
+            [time(8, fold=1)],
+        ),
+        Example(
+            sp.Time(multiple_of=900),
+            [time(0), time(0, 15), time(23, 45)],
+            [0, 900_000_000, 85_500_000_000],
+            ["00:00", " 00:15:00 ", "23:45:00.0"],
+            ["24:00", "0015"],
         ),
     ],
     sp.Category: [
