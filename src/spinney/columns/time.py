@@ -38,6 +38,15 @@ class Time(Stepped):
 
     Without bounds it may be any time of day, which is public knowledge. `multiple_of` counts seconds from midnight:
     `Time(multiple_of=900)` is a quarter of an hour. "24:00" as a bound is the last microsecond of the day.
+
+    Args:
+        low: the earliest time, as a string such as "08:00" or a Python time; by default midnight.
+        high: the latest time; by default the last microsecond of the day.
+        multiple_of: the step that the times come in, in seconds from midnight, such as 900.
+        bounds: "stated"; "private" to estimate low and high privately, using part of epsilon; or
+            "from-data-not-private" to read them off the data, which voids the guarantee.
+        nullable: whether values may be missing.
+        bits: the resolution of the column, 2^bits cells; by default the synthesizer chooses.
     """
 
     type_name: ClassVar[str] = "time"
