@@ -10,7 +10,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from spinney.errors import InputError
 from spinney.privacy.budget import Unit, parse_delta, parse_epsilon, parse_share
@@ -26,6 +26,8 @@ from spinney.synthesizers.validation import checked_entropy, checked_ledger, che
 from spinney.tables.opening import open_source
 from spinney.tables.source import Source
 
+PlanT = TypeVar("PlanT")
+
 
 @dataclass(frozen=True, slots=True)
 class PublicFacts:
@@ -39,7 +41,7 @@ class PublicFacts:
     found_bounds: bool = False  # whether bounds came to light on the way; then depths are cut to what the lattice has
 
 
-class Synthesizer(FrontDoor, ABC):
+class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
     """Common part of grid, tree and forest. Subclasses check their own parameters, rehearse, and release."""
 
     epsilon: Any
@@ -56,12 +58,14 @@ class Synthesizer(FrontDoor, ABC):
         """Raise on parameters out of range and on columns that this synthesizer cannot take."""
 
     @abstractmethod
-    def _rehearse(self, facts: PublicFacts) -> None:
-        """Raise where no plan that follows from public facts can work. No row has been read."""
+    def _rehearse(self, facts: PublicFacts) -> PlanT:
+        """The plan that follows from public facts; raise where none can work. No row has been read."""
 
     @abstractmethod
-    def _release(self, table: Source, facts: PublicFacts, books: Ledger, entropy: Entropy) -> Release:
-        """Charge the books, count, and return what may be published."""
+    def _release(
+        self, table: Source, facts: PublicFacts, books: Ledger, entropy: Entropy, rehearsed: PlanT | None
+    ) -> Release:
+        """Charge the books, count, and return what may be published. `rehearsed` is the plan of these very facts."""
 
     @waiting("fitting the table")
     def fit(
@@ -104,14 +108,14 @@ class Synthesizer(FrontDoor, ABC):
 
         bounds_epsilon = epsilon * bounds_share if schema.columns_awaiting_bounds("private") else Fraction(0)
         facts = PublicFacts(with_widest_bounds(schema), epsilon - bounds_epsilon, delta, unit, n_rows)
-        self._rehearse(facts)
+        rehearsed: PlanT | None = self._rehearse(facts)
         if schema.awaits_bounds or self._pays_before_counting:
             table.check_values()
         if schema.has_data_derived_bounds:
             books.brand(NotPrivate(note="bounds were read off the data"))
         if schema.awaits_bounds:
             table = table.with_schema(find_bounds(table, bounds_epsilon, books, source))
-            facts = replace(facts, schema=table.schema, found_bounds=True)
-        self.release_ = self._release(table, facts, books, source)
+            facts, rehearsed = replace(facts, schema=table.schema, found_bounds=True), None
+        self.release_ = self._release(table, facts, books, source, rehearsed)
         self.ledger_ = books if ledger is None else ledger
         return self

@@ -24,7 +24,7 @@ from spinney.tree.release.moments import MomentsRelease, check_moment_placement
 from spinney.tree.release.placement import check_placement
 
 
-class PartitionSynthesizer(Synthesizer):
+class PartitionSynthesizer(Synthesizer[tuple[Lattice, SplitPlan]]):
     """Common part of the grid and the tree. Subclasses say which lattice and plan follow from public facts."""
 
     placement: str | None
@@ -90,7 +90,7 @@ class PartitionSynthesizer(Synthesizer):
                     "state the bounds, or give a number of levels or bins instead"
                 )
 
-    def _rehearse(self, facts: PublicFacts) -> None:
+    def _rehearse(self, facts: PublicFacts) -> tuple[Lattice, SplitPlan]:
         lattice, plan = self._design(facts)
         if self.placement is not None:
             (check_moment_placement if plan.has_moments else check_placement)(self.placement)
@@ -98,11 +98,17 @@ class PartitionSynthesizer(Synthesizer):
             check_leaves(plan, lattice)
         else:
             check_size(plan)
+        return lattice, plan
 
     def _release(
-        self, table: Source, facts: PublicFacts, ledger: Ledger, entropy: Entropy
+        self,
+        table: Source,
+        facts: PublicFacts,
+        ledger: Ledger,
+        entropy: Entropy,
+        rehearsed: tuple[Lattice, SplitPlan] | None,
     ) -> BinnedRelease | MomentsRelease:
-        lattice, plan = self._design(facts)
+        lattice, plan = self._design(facts) if rehearsed is None else rehearsed
         counts = table.count_cells(lattice)
         release: BinnedRelease | MomentsRelease
         if plan.has_moments:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
@@ -10,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from spinney.errors import ParameterError, SchemaError
-from spinney.forest.columns import NoisyColumn, column_lattice, has_classes, release_classes
+from spinney.forest.columns import column_lattice, has_classes, release_classes
 from spinney.forest.design import Design, design
 from spinney.forest.grow import grow
 from spinney.forest.prepaid import PrepaidMechanisms
@@ -33,7 +34,7 @@ QUALITIES: tuple[Quality, ...] = ("fast", "high")
 _CLASSES_SHARE = Fraction(1, 25)
 
 
-class ForestSynthesizer(Synthesizer):
+class ForestSynthesizer(Synthesizer[Design]):
     """Synthetic rows for tables of many and mixed columns: numbers, categories, dates, nulls.
 
     Every column gets a tree of its own; pairs of columns, or triples with a target, are counted together where
@@ -133,10 +134,17 @@ class ForestSynthesizer(Synthesizer):
         if not schema[self.target].is_read:
             raise ParameterError(f"target={self.target!r} is an identifier, which is never read; choose another column")
 
-    def _rehearse(self, facts: PublicFacts) -> None:
-        self._design(facts)
+    def _rehearse(self, facts: PublicFacts) -> Design:
+        """The design, as if no class of the target were rare: its plan is then the one that is taken most often."""
+        if not self._counts_classes(facts.schema):
+            return self._design(facts)
+        return self._design(replace(facts, epsilon=facts.epsilon * (1 - _CLASSES_SHARE)), class_size=math.inf)
 
-    def _design(self, facts: PublicFacts, classes: NoisyColumn | None = None) -> Design:
+    def _counts_classes(self, schema: Schema) -> bool:
+        """Whether the sizes of the target's classes are counted before all else."""
+        return self.target is not None and has_classes(column_lattice(schema, self.target).axes[0])
+
+    def _design(self, facts: PublicFacts, class_size: float | None = None) -> Design:
         schema = facts.schema
         names = _modelled(schema)
         return design(
@@ -148,20 +156,23 @@ class ForestSynthesizer(Synthesizer):
             target=None if self.target is None else names.index(self.target),
             required=[_in_order(names.index(rule.column), names.index(rule.other)) for rule in schema.rules],
             is_rich=self.quality == "high",
-            class_size=None if classes is None else float(np.sort(classes.noisy_counts)[-2]),
+            class_size=class_size,
         )
 
-    def _release(self, table: Source, facts: PublicFacts, ledger: Ledger, entropy: Entropy) -> ForestRelease:
+    def _release(
+        self, table: Source, facts: PublicFacts, ledger: Ledger, entropy: Entropy, rehearsed: Design | None
+    ) -> ForestRelease:
         schema = table.schema
         names = _modelled(schema)
         lattices = [column_lattice(schema, name) for name in names]
         classes = None
-        if self.target is not None and has_classes(lattices[names.index(self.target)].axes[0]):
+        if self.target is not None and self._counts_classes(schema):
             epsilon = facts.epsilon * _CLASSES_SHARE
             lattice = lattices[names.index(self.target)]
             classes = release_classes(table, lattice, epsilon=epsilon, ledger=ledger, entropy=entropy)
             facts = replace(facts, epsilon=facts.epsilon - epsilon)
-        plan = self._design(facts, classes)
+            rehearsed = self._design(facts, class_size=float(np.sort(classes.noisy_counts)[-2]))
+        plan = self._design(facts) if rehearsed is None else rehearsed
         forest = grow(
             table,
             lattices,

@@ -17,6 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any, Literal, TypedDict, Unpack
 
 import flint
@@ -138,18 +139,11 @@ class SplitPlan:
 
         e(max_depth) = p;  e(k) = (1-s)p + 2s e(k+1).
         """
-        return self._expected_empty(self.empty_pass_chance())
+        return _expected_empty(self, of_bins=True)
 
     def expected_empty_leaves(self) -> float:
         """Expected number of leaves of a table without rows, released or not."""
-        return self._expected_empty(flint.arb(1))
-
-    def _expected_empty(self, p: flint.arb) -> float:
-        expected = p
-        for depth in reversed(range(self.max_depth)):
-            s = self.empty_split_chance(depth)
-            expected = (1 - s) * p + 2 * s * expected
-        return float(expected.upper())
+        return _expected_empty(self, of_bins=False)
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON-ready data."""
@@ -172,6 +166,16 @@ class SplitPlan:
         if self.rule == "privtree":
             described["decay"] = self.decay
         return described
+
+
+@lru_cache(maxsize=256)  # a plan is checked when it is made, rehearsed and released, and the sum is the cost of that
+def _expected_empty(plan: SplitPlan, *, of_bins: bool) -> float:
+    p = plan.empty_pass_chance() if of_bins else flint.arb(1)
+    expected = p
+    for depth in reversed(range(plan.max_depth)):
+        s = plan.empty_split_chance(depth)
+        expected = (1 - s) * p + 2 * s * expected
+    return float(expected.upper())
 
 
 def what_is_counted(bounds_of: str | None) -> str:
