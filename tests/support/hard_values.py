@@ -131,6 +131,8 @@ CASES = {
     "day null": days(sp.Date(*BOUNDS, nullable=True)),
     "day of moments": days(sp.Date(*BOUNDS, bits=9), NAIVE),
     "moment": moments(sp.Datetime(*BOUNDS, bits=32), NAIVE),
+    "weeks": days(sp.Date(*BOUNDS, multiple_of=7, nullable=True)),
+    "hours": moments(sp.Datetime(*BOUNDS, multiple_of=3600), NAIVE),
     "zoned": moments(sp.Datetime(*BOUNDS, bits=20, timezone="Europe/Berlin", nullable=True), ZONED),
     "clock": clocks(sp.Time("08:00", "18:00", bits=9)),
     "clock steps": clocks(sp.Time(multiple_of=0.5, bits=32, nullable=True)),
@@ -165,7 +167,7 @@ def hard_lattices(schema: sp.Schema) -> dict[str, Lattice]:
     others = sp.Schema({name: column for name, column in schema.items() if name != "row"})
     is_long = {name: isinstance(column, sp.Real) for name, column in others.items()}
     width = {name: (c.high - c.low) / 7.3 if is_long[name] else 3.0 for name, c in others.items()}
-    width |= dict.fromkeys(("moment", "zoned", "clock", "clock steps"), 100000000000.0)
+    width |= dict.fromkeys(("moment", "hours", "zoned", "clock", "clock steps"), 100000000000.0)
     width |= {"Whole": 2.0**40 + 1, "odd steps": 2.0**41 - 1}
     width["whole floats"] = 3.0**30
     reals = sp.Schema({name: c for name, c in others.items() if is_long[name] and not c.nullable and name != "tiny"})

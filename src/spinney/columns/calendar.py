@@ -8,19 +8,20 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from spinney.columns.bounded import Bounded
 from spinney.columns.spelling import Spelling, option
+from spinney.columns.stepped import Stepped
 from spinney.errors import ParameterError, SchemaError, raise_alone
 
 if TYPE_CHECKING:
     from spinney.columns.dtypes import Group
 
-_LATEST_DAY, _EARLIEST_DAY = 2_932_896, -719_162  # 9999-12-31 and 0001-01-01, the ends of the calendar
+LATEST_DAY, EARLIEST_DAY = 2_932_896, -719_162  # 9999-12-31 and 0001-01-01, the ends of the calendar
+MONDAY = date(2000, 1, 3)  # from which steps are counted where nothing else says so
 _NUMERIC_DAY = re.compile(r"\d{1,4}([./-])\d{1,2}\1\d{1,4}")
 
 
 @dataclass(frozen=True, slots=True)
-class Calendar(Bounded):
+class Calendar(Stepped):
     """A column whose values lie in a calendar."""
 
     reach: ClassVar[str] = "the years 1 to 9999"
@@ -34,9 +35,9 @@ class Calendar(Bounded):
             return "convert the numbers to dates first (pandas: pd.to_datetime(...))"
         return None
 
-    def in_calendar(self, low: float, high: float, *, unit: int, margin: int) -> tuple[Any, Any]:
+    def from_rungs(self, low: float, high: float) -> tuple[Any, Any]:
         """Both ends as logical values, moved into the days that a calendar has."""
-        earliest, latest = (_EARLIEST_DAY + margin) * unit, (_LATEST_DAY - margin) * unit
+        earliest, latest = self.span
         low, high = (min(max(end, earliest), latest) for end in (low, high))
         return self.logical(low), self.logical(high)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 from spinney.columns.base import show
-from spinney.columns.calendar import Calendar
+from spinney.columns.bounded import Bounded, parse_number
+from spinney.columns.calendar import EARLIEST_DAY, LATEST_DAY, MONDAY, Calendar
 from spinney.columns.spelling import PLAIN, Spelling
 from spinney.errors import InputError, SchemaError, raise_alone
 from spinney.shown import brief
@@ -29,9 +30,13 @@ _UNSETTLED = "the values have a time zone, so their day is ambiguous; convert th
 class Date(Calendar):
     """A calendar day between two days, both included: `Date("2020-01-01", "2020-12-31")`.
 
+    `multiple_of=7` says that only every seventh day occurs, counted from `low`: state the first of these days as `low`.
+    Where the bounds are estimated privately, days are counted from a Monday (3 January 2000).
+
     Args:
         low: the first day, as an ISO string or a Python date.
         high: the last day.
+        multiple_of: the step that the days come in, such as 7 for whole weeks.
         bounds: "stated"; "private" to estimate low and high privately, using part of epsilon; or
             "from-data-not-private" to read them off the data, which voids the guarantee.
         nullable: whether values may be missing.
@@ -60,8 +65,31 @@ class Date(Calendar):
     def logical(self, number: Any) -> date:
         return _EPOCH_DAY + timedelta(days=int(number))
 
-    def from_rungs(self, low: float, high: float) -> tuple[Any, Any]:
-        return self.in_calendar(low, high, unit=1, margin=0)
+    @property
+    def span(self) -> tuple[Any, Any]:
+        return EARLIEST_DAY, LATEST_DAY
+
+    def parse_step(self, value: Any) -> Any:
+        step = parse_number(value, "multiple_of", int, "Date")
+        if not 1 <= step <= LATEST_DAY:
+            raise SchemaError(f"Date: multiple_of={brief(value)} is not a number of days such as 7")
+        return step
+
+    @property
+    def step(self) -> int:
+        return self.multiple_of or 1
+
+    @property
+    def phase(self) -> int:
+        return self.physical(MONDAY if self.low is None else self.low)
+
+    def with_bounds(self, low: Any, high: Any) -> Self:
+        """Steps are counted from `low`; a private bound says nothing of days, so it moves to a step from a Monday."""
+        if self.bounds == "private" and self.multiple_of is not None:
+            first = self.aligned(self.physical(self.parse(low, "low")), up=False)
+            low = self.logical(first if first >= EARLIEST_DAY else first + self.step)
+            high = max(low, self.parse(high, "high"))
+        return Bounded.with_bounds(self, low, high)
 
     @property
     def accepts(self) -> frozenset[Group]:

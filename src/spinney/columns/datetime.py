@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from spinney.columns.base import show
-from spinney.columns.bounded import Bounded
-from spinney.columns.calendar import Calendar
+from spinney.columns.calendar import EARLIEST_DAY, LATEST_DAY, MONDAY, Calendar
 from spinney.columns.spelling import PLAIN, Spelling
+from spinney.columns.stepped import Stepped, microseconds_of, parse_seconds
 from spinney.errors import InputError, SchemaError, raise_alone
 from spinney.shown import brief
 
@@ -37,9 +37,14 @@ class Datetime(Calendar):
     With `timezone` the table's column must be zone-aware and comes back in that zone; bounds without an offset are read
     in it. Without `timezone` both the column and the bounds are local times of no stated zone.
 
+    `multiple_of` is in seconds: 3600 for whole hours. Steps are of equal length, counted from midnight of Monday,
+    3 January 2000, in the column's zone; so whole hours are whole there, also where the zone is half an hour off, while
+    steps of more than an hour move with the clock where there is summer time.
+
     Args:
         low: the earliest datetime, as an ISO string or a Python datetime.
         high: the latest.
+        multiple_of: the step that the datetimes come in, in seconds, such as 3600.
         timezone: the zone of the column, such as "Europe/Paris", where it has one.
         bounds: "stated"; "private" to estimate low and high privately, using part of epsilon; or
             "from-data-not-private" to read them off the data, which voids the guarantee.
@@ -63,7 +68,7 @@ class Datetime(Calendar):
                 ZoneInfo(self.timezone)
             except (ZoneInfoNotFoundError, ValueError, OSError, TypeError):
                 raise_alone(SchemaError(f"Datetime: timezone={brief(self.timezone)} is not a known zone like 'UTC'"))
-        Bounded.__post_init__(self)
+        Stepped.__post_init__(self)
 
     def parse(self, value: Any, name: str) -> datetime:
         if isinstance(value, str):
@@ -108,12 +113,25 @@ class Datetime(Calendar):
         moment = self.logical(number)
         return moment if moment.tzinfo is None else moment.astimezone(UTC)
 
-    def from_rungs(self, low: float, high: float) -> tuple[Any, Any]:
+    @property
+    def span(self) -> tuple[Any, Any]:
         # A day inside the ends of the calendar, so that no time zone leads out of it.
-        return self.in_calendar(low, high, unit=_DAY, margin=1)
+        return (EARLIEST_DAY + 1) * _DAY, (LATEST_DAY - 1) * _DAY
+
+    def parse_step(self, value: Any) -> Any:
+        return parse_seconds(value, "Datetime")
+
+    @property
+    def step(self) -> int:
+        return 1 if self.multiple_of is None else microseconds_of(self.multiple_of)
+
+    @property
+    def phase(self) -> int:
+        zone = None if self.timezone is None else ZoneInfo(self.timezone)
+        return self.physical(datetime.combine(MONDAY, time.min, tzinfo=zone))
 
     def to_dict(self) -> dict[str, Any]:
-        described = Bounded.to_dict(self)
+        described = Stepped.to_dict(self)
         if self.timezone is not None:
             described["timezone"] = self.timezone
         return described

@@ -254,7 +254,7 @@ def widened(columns: Mapping[str, Column], found: Iterable[str], rules: Sequence
     unfound = result | {name: replace(result[name], low=None, high=None, bounds="private") for name in names}
     for name, most in most_values(rules, unfound).items():
         if name in names and result[name].ends()[0] > most:
-            result[name] = replace(result[name], low=result[name].logical(most))
+            result[name] = replace(result[name], low=result[name].logical(result[name].aligned(most, up=False)))
     for name, least in least_values(rules, result).items():
         if name in names and result[name].ends()[1] < least:
             result[name] = replace(result[name], high=result[name].logical(least))

@@ -29,8 +29,8 @@ _PREAMBLE = """\
 # Remove the "# " before a line to state it. `nullable = true` allows missing values. A column that names rows or people
 # (a customer number, an e-mail address) is an "identifier": its values are never read, and new ones are generated.
 #
-# Two more things can be stated: `multiple_of = 50` for integers and reals that come in steps, and, at the end of the
-# file, rules between columns:
+# Two more things can be stated: `multiple_of = 50` for numbers that come in steps (in days for dates, in seconds for
+# datetimes and times), and, at the end of the file, what holds between columns:
 #
 #     [[rules]]
 #     type = "at-most"      # column is never larger than other

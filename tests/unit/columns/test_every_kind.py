@@ -39,7 +39,7 @@ from spinney.tables.engines.memory import count_cells
 from spinney.tables.frames import open_table
 from spinney.tree.bounds import ladder_lattice, widest_bounds
 
-BERLIN = ZoneInfo("Europe/Berlin")
+BERLIN, KOLKATA = ZoneInfo("Europe/Berlin"), ZoneInfo("Asia/Kolkata")
 
 
 @dataclass(frozen=True)
@@ -78,7 +78,14 @@ EXAMPLES: dict[type[Column], list[Example]] = {
             ["1960-01-01", "1970-01-01", "1979-12-31"],
             ["1960-13-01", 3, datetime(1970, 1, 1, tzinfo=UTC)],
             [datetime(1960, 1, 1, 23), np.datetime64("1960-01-01T12")],
-        )
+        ),
+        Example(
+            sp.Date("2020-01-06", "2020-12-31", multiple_of=7),
+            [date(2020, 1, 6), date(2020, 1, 13), date(2020, 12, 28)],
+            [18267, 18274, 18624],
+            ["2020-01-06", "2020-01-13", "2020-12-28"],
+            ["06/01/2020"],
+        ),
     ],
     sp.Datetime: [
         Example(
@@ -96,6 +103,13 @@ EXAMPLES: dict[type[Column], list[Example]] = {
             ["1970-01-01T01:00:00+01:00", "1970-01-01T01:00:00Z"],
             ["1970-01-01T01:00:00", datetime(1970, 1, 1)],
             [datetime(1970, 1, 1, tzinfo=UTC)],
+        ),
+        Example(
+            sp.Datetime("1969-06-01", "1970-12-31", timezone="Asia/Kolkata", multiple_of=3600),
+            [datetime(1970, 1, 1, tzinfo=KOLKATA), datetime(1970, 1, 1, 6, tzinfo=KOLKATA)],
+            [-19_800_000_000, 1_800_000_000],
+            ["1970-01-01T00:00:00+05:30", "1970-01-01T00:30:00Z"],
+            ["1970-01-01"],
         ),
     ],
     sp.Time: [

@@ -43,9 +43,6 @@ def test_steps_of_whole_numbers_are_whole():
     assert sp.Integer(0, 100, multiple_of=np.int8(5)).multiple_of == 5
     assert type(sp.Integer(0, 100, multiple_of=5.0).multiple_of) is int
     assert sp.Real(0, 100, multiple_of=5).multiple_of == 5.0
-    for column in (sp.Date, sp.Datetime):
-        with pytest.raises(TypeError, match="multiple_of"):
-            column("2020-01-01", "2020-01-02", multiple_of=2)
 
 
 @pytest.mark.parametrize("column", [(sp.Integer, 51, 99, 50), (sp.Real, 0.01, 0.24, 0.25), (sp.Integer, -49, -1, 50)])

@@ -87,7 +87,7 @@ def test_any_printable_name_survives(name):
         ('type = "real"\nlow = 0\nhigh = inf', "column 'age': Real: high=inf is not finite"),
         ('type = "integer"\nlow = 9\nhigh = 1', "column 'age': Integer: low=9 is not below"),
         ('type = "integer"\nlow = 1\nhigh = 9\nmultiple_of = 50', "column 'age': Integer: no multiple of"),
-        ('type = "date"\nmultiple_of = 2', "column 'age': 'multiple_of' is not an option of type 'date'"),
+        ('type = "boolean"\nmultiple_of = 2', "column 'age': 'multiple_of' is not an option of type 'boolean'"),
         ('type = "identifier"\nnullable = true', "column 'age': Identifier: nullable=True has no meaning"),
         ('type = "identifier"\nlow = 0', "column 'age': 'low' is not an option of type 'identifier'"),
         ('type = "category"\nvalues = 3', "column 'age': Category: values must be a list"),
