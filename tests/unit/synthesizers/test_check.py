@@ -282,11 +282,11 @@ def test_what_is_wrong_with_a_file_is_told_once(tmp_path: Path, monkeypatch: pyt
     pq.write_table(pa.table({name: [1, 2] for name in "abcd"}), path)
 
     def changed(*_: object) -> None:
-        raise InputError("the file changed while it was read")
+        raise InputError("the table changed while it was read")
 
     monkeypatch.setattr("spinney.tables.engines.files.ParquetFile._read_groups", changed)
     found = sp.check(path, sp.Schema({name: sp.Integer(0, 9) for name in "abcd"}))
-    assert messages(found.faults) == ["the file changed while it was read"]
+    assert messages(found.faults) == ["the table changed while it was read"]
 
 
 def test_arrays_are_checked_by_position() -> None:

@@ -19,7 +19,7 @@ import pytest
 import spinney as sp
 from spinney.errors import FileError, InputError, MissingExtraError, ParameterError, SchemaError
 from spinney.schema.lattice import tree_lattice
-from spinney.tables.engines import files, lazy, stream
+from spinney.tables.engines import lazy, stream
 from spinney.tables.opening import open_source
 from spinney_paper.baselines import BalogAlgorithm1
 from support.command_line import SCHEMA as PEOPLE_SCHEMA
@@ -119,8 +119,10 @@ def test_wide_tables_come_in_shorter_batches():
 def test_memory_reads_once(path, monkeypatch):
     """A held table is read when it is first asked for, and not again."""
     reads = []
-    read = files.ParquetFile._batches
-    monkeypatch.setattr(files.ParquetFile, "_batches", lambda file, schema: reads.append(schema) or read(file, schema))
+    read = pq.ParquetFile.read_row_groups
+    monkeypatch.setattr(
+        pq.ParquetFile, "read_row_groups", lambda *given, **options: reads.append(given) or read(*given, **options)
+    )
     source = open_source(path, SCHEMA, engine="memory")
     assert not reads
     for _ in range(3):
@@ -131,11 +133,11 @@ def test_memory_reads_once(path, monkeypatch):
 
 def test_only_the_columns_asked_for_are_read(path, monkeypatch):
     asked = []
-    read = files.ParquetFile._read_groups
+    read = pq.ParquetFile.read_row_groups
     monkeypatch.setattr(
-        files.ParquetFile,
-        "_read_groups",
-        lambda file, groups, schema, metadata: asked.append(list(schema)) or read(file, groups, schema, metadata),
+        pq.ParquetFile,
+        "read_row_groups",
+        lambda *given, **options: asked.append(options["columns"]) or read(*given, **options),
     )
     open_source(path, SCHEMA).count_cells(tree_lattice(sp.Schema({"n": SCHEMA["n"]})))
     assert asked == [["n"]]
@@ -294,7 +296,7 @@ def test_columns_are_compared_before_rows_are_read(tmp_path, monkeypatch, table,
     """Every kind of table is refused in the same words, and no batch is asked for."""
     path = tmp_path / "t.parquet"
     pq.write_table(table, path)
-    monkeypatch.setattr(stream.StreamSource, "_each", lambda *_: pytest.fail("rows were read"))
+    monkeypatch.setattr(stream.StreamSource, "count_columns", lambda *_: pytest.fail("rows were read"))
     for frame in (path, pl.LazyFrame(pl.from_arrow(table)), duckdb.from_arrow(table)):
         ledger = sp.Ledger(limit=1)
         with pytest.raises(SchemaError, match=message):

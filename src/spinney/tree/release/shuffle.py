@@ -20,9 +20,9 @@ from spinney.compiled import compiled
 from spinney.parallel import each
 
 # Items in a part: a column of numbers of this length, and the order of its rows, fit into a core's own cache.
-_PART = 1 << 16
+PART_ITEMS = 1 << 16
 # Parts grow beyond this many: dealing writes to all of them at once.
-_MOST_PARTS = 1024
+MOST_PARTS = 1024
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -43,10 +43,15 @@ class Part:
         return _shuffled(self.stream.random(self.items.size))
 
 
-def deal(n_items: int, rng: np.random.Generator) -> list[Part]:
-    """The items 0, 1, ..., n - 1 in parts, each item in a part at random; parts may differ in size, or be empty."""
+def deal(
+    n_items: int, rng: np.random.Generator, *, part_items: int | None = None, most_parts: int = MOST_PARTS
+) -> list[Part]:
+    """The items 0, 1, ..., n - 1 in parts, each item in a part at random; parts may differ in size, or be empty.
+
+    There are about `part_items` in a part, `PART_ITEMS` unless told, or more where parts would be too many.
+    """
     whole = np.int32 if n_items < 2**31 else np.int64
-    n_parts = min(max(-(-n_items // _PART), 1), _MOST_PARTS)
+    n_parts = min(max(-(-n_items // (part_items or PART_ITEMS)), 1), most_parts)
     streams = rng.spawn(n_parts)
     if n_parts == 1:
         return [Part(0, np.arange(n_items, dtype=whole), streams[0])]
