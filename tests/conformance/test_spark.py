@@ -131,6 +131,23 @@ def test_strings_are_converted_by_the_user(spark, remedy, column):
     assert "2020-07-03" not in str(caught.value)
 
 
+def test_times_of_day_are_strings(spark):
+    """Spark has no times of day: their strings are read as in memory, blanks and missing values included."""
+    spelt = ["08:00", " 08:00:01\t", "\u00a023:59:59.5", "00:00:00.000001", "NA", "", None]
+    schema = sp.Schema({"t": sp.Time(nullable=True, bits=32)})
+    frame = spark.createDataFrame([(text,) for text in spelt], "t string")
+    assert same_counts(SparkSource(frame, schema), pa.table({"t": spelt}), schema)
+    for wrong in ("24:00", "8:00", "08:00Z", "08:00.5", "08:00:00.1234567", "x", "08:00:61"):
+        source = SparkSource(spark.createDataFrame([("09:00",), (wrong,)], "t string"), schema)
+        with pytest.raises(InputError, match="column 't': some value cannot be read as time") as caught:
+            source.check_values()
+        assert wrong not in str(caught.value)
+        with pytest.raises(InputError, match="some string cannot be read as time"):
+            open_table(pa.table({"t": [wrong]}), schema).physical("t")
+    with pytest.raises(SchemaError, match="date_format"):
+        SparkSource(spark.sql("SELECT timestamp_ntz'2020-01-01 08:00:00' AS t"), sp.Schema({"t": sp.Time()}))
+
+
 def test_collations_and_columns_of_nulls(spark):
     """Texts that a collation takes for equal stay apart; a column without a type is all null."""
     if int(spark.version.partition(".")[0]) < 4:

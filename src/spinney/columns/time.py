@@ -101,7 +101,8 @@ class Time(Stepped):
 
     def remedy(self, group: Group) -> str | None:
         if group in ("datetime", "zoned datetime"):
-            return "convert the column to times of day first (pandas: .dt.time), or describe it as Datetime"
+            spark = "Spark: date_format(column, 'HH:mm:ss.SSSSSS')"
+            return f"convert the column to times of day first (pandas: .dt.time; {spark}), or describe it as Datetime"
         if group in ("float", "whole"):
             return "convert the numbers to times of day first (pandas: pd.to_datetime(..., unit='s').dt.time)"
         return None
