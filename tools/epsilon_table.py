@@ -4,7 +4,7 @@ python tools/epsilon_table.py            write the table into the page
 python tools/epsilon_table.py --check    exit 1 if the page shows another one
 
 Structure and noise follow from public quantities and must agree to the digit. Distances are means over seeded releases;
-another processor may round a draw differently, so a tenth of them is let pass.
+another processor may round a draw differently, so they may differ by a tenth.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
-"""Spinney turns a private table into a differentially private synthetic one, by planting noisy trees.
+"""Spinney turns a private table into a differentially private synthetic one, with noisy trees.
 
-This module is the only public door. Names load on first use, so `import spinney` stays light.
+This module is the only public interface. Names load on first use, so `import spinney` stays light.
 """
 
 from __future__ import annotations

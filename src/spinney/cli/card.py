@@ -1,4 +1,4 @@
-"""`spinney card`: what a release promises and what it cost."""
+"""`spinney card`: the guarantee of a release, and what it cost."""
 
 from __future__ import annotations
 

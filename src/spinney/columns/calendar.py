@@ -63,7 +63,7 @@ class Calendar(Stepped):
         )
 
     def _zone_cause(self, text: str, date_format: str | None) -> str | None:
-        """What is wrong if the text is a moment that has an offset and should not, or the other way round."""
+        """What is wrong if the string is a timestamp that has an offset and should not, or the other way round."""
         try:
             moment = datetime.fromisoformat(text) if date_format is None else datetime.strptime(text, date_format)
         except ValueError:

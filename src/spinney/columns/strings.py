@@ -1,8 +1,8 @@
-"""Strings in memory that stand for numbers, booleans, days and moments, read as in a CSV, each value by itself.
+"""Strings in memory that stand for numbers, booleans, dates and timestamps, read as in a CSV, each value by itself.
 
 `pandas.read_csv` gives strings for dates, and for numbers too where a column is dirty. They are read by the spellings
-that a CSV file may have: ISO days and moments, numbers with a decimal point, true and false. So are the spellings of
-"missing" (an empty string, NA, null, nan). Nothing is inferred from other rows. Strings of a category of strings are
+that a CSV file may have: ISO dates and timestamps, numbers with a decimal point, true and false. So are the spellings
+of "missing" (an empty string, NA, null, nan). Nothing is inferred from other rows. Strings of a category of strings are
 values as they are: there only a null is missing.
 """
 

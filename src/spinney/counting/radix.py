@@ -1,4 +1,4 @@
-"""Ordering cell codes, no further than somebody looks: what a group-by of lattice cells is made of.
+"""Sorting cell codes only by the bits that are needed: what a group-by of lattice cells is made of.
 
 A tree asks for the rows of a node and of its halves; it never needs the rows of a leaf in order. So codes of one word
 are ordered by their first bits alone, and by more bits only inside nodes that are split (`order_further`):

@@ -1,9 +1,9 @@
 """Cliques: a few columns counted together, as finely as the noise allows.
 
 A table of all combinations of states has many cells that hold fewer rows than noise. So a KD-tree cuts it: a box of
-states is halved as long as it is expected to hold several deviations of noise, where the expectation is what released
-numbers say (columns independent given the target). Those cuts cost nothing, and a small class is cut as coarsely as its
-size asks for. The classes of a target are never joined.
+states is halved as long as its expected count is several standard deviations of the noise, where the expectation comes
+from released numbers (columns independent given the target). Those cuts cost nothing, and a small class is cut as
+coarsely as its size requires. The classes of a target are never joined.
 """
 
 from __future__ import annotations

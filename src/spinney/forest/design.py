@@ -1,14 +1,14 @@
 """Design: what a forest measures, decided from public quantities before any row is read.
 
-How much structure a table can show follows from its number of rows against the noise of a table:
+How much structure can be measured follows from the number of rows relative to the noise of a table:
 
-    rounds        whatever the model so far is furthest from, round by round (quality="high")
+    rounds        in each round, the columns that the model so far describes worst (quality="high")
     tree          pairs of columns in a tree, or, with a target, triples of two columns and the target
     target        every column with the target alone (naive Bayes)
     independent   every column on its own
     uniform       nothing: the budget is too small to tell any count from noise
 
-The richest of these whose noise leaves something to see is taken.
+The design is the richest of these whose counts stand out from their noise.
 """
 
 from __future__ import annotations
@@ -38,19 +38,20 @@ _SHARES: dict[tuple[Structure, bool], dict[str, str]] = {
     ("independent", True): {"trees": "0.25", "one-way": "0.75"},
     ("independent", False): {"trees": "0.25", "one-way": "0.75"},
 }
-# A structure is worth its noise if the rows of the table are this many deviations of it.
+# A structure is worth its noise if the table has at least this many standard deviations of it in rows.
 _ROWS_FOR_ROUNDS = 150.0
 _ROUNDS_PER_COLUMN = 1.5
 _ROWS_FOR_TREE = 30.0
 _ROWS_FOR_TARGET = 10.0
-# With a rare class all is spent on what tells of it: its rows must be this many deviations for more.
+# With a rare class all is spent on what tells of it: it needs this many standard deviations in rows for more.
 _RARE_CLASS = 4.0
 _ROWS_FOR_ANYTHING = 8.0
-# Boxes of a clique hold at least this many deviations of noise, by what is expected of them.
+# Boxes of a clique are expected to hold at least this many standard deviations of the noise.
 BOX_DEVIATIONS = 0.5
 # Boxes of a column with the target, which few rows may decide: coarser ones would hide a rare class altogether.
 PAIR_DEVIATIONS = 0.25
-# There are as many states as leave this many deviations of noise to a cell of a pair's table, were all cells alike.
+# There are as many states as leave this many standard deviations of the noise to a cell of a pair's table, were all
+# cells alike.
 _STATE_DEVIATIONS = 8.0
 _FEWEST_STATES, _MOST_STATES = 8, 32
 

@@ -1,7 +1,7 @@
 """Growing a forest: columns, structure, cliques, and the model that they are joined into.
 
-Everything private goes through mechanisms that were paid for beforehand; everything else is a function of what came
-out of it.
+All private numbers go through mechanisms that were charged beforehand; everything else is a function of what they
+released.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def _release_columns(
 
 
 def _noisy_total(columns: Iterable[NoisyColumn]) -> float:
-    """The number of rows by the columns' sums, each trusted as far as its noise allows."""
+    """The number of rows by the columns' sums, weighted by their precision."""
     sums = [(float(column.noisy_counts.sum()), len(column.noisy_counts) * column.noise_std**2) for column in columns]
     weight = sum(1 / variance for _, variance in sums)
     return max(1.0, sum(total / variance for total, variance in sums) / weight) if sums else 1.0

@@ -1,15 +1,15 @@
 """ForestPlan: how much noise every stage of a forest gets, from public quantities only.
 
-    classes      how many rows have each value of a target; a plan of its own, looked at before the others are made
+    classes      how many rows have each value of a target; a plan of its own, released before the others are made
     trees        a PrivTree for each numeric column: its shape alone
     one-way      counts of all leaves and categories, column by column
-    selection    which columns to look at together, one exponential mechanism a choice
+    selection    which columns to count together, one exponential mechanism a choice
     pairs        every column with the target, where one is named
     cliques      the chosen pairs, or triples with the target
 
 With a delta, noise is discrete Gaussian and a stage's share is of mu^2 = sensitivity^2 / variance, which adds up where
-deviations do not; how much there is to share is found by composing everything (`privacy.composition`). Without one,
-noise is discrete Laplace and shares are of epsilon.
+standard deviations do not; how much there is to share is found by composing everything (`privacy.composition`). Without
+one, noise is discrete Laplace and shares are of epsilon.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""PrepaidMechanisms: what a plan has paid for, handed out once and no more. The only way to noise in this room.
+"""PrepaidMechanisms: the mechanisms that a plan was charged for, each used once; the only source of a forest's noise.
 
 Making one charges the ledger for the whole plan, before any count is read. After that every table, tree shape and
-choice is taken out of it; what is not in it cannot be had. A forest with a target opens two: one for the sizes of the
-target's classes, and one for all the rest, whose plan depends on them. Proof: `prepaid.proof.md`, and for the parts
-together `privacy/composition.proof.md`.
+choice is taken from it; a mechanism that was not charged cannot be used. A forest with a target opens two: one for the
+sizes of the target's classes, and one for all the rest, whose plan depends on them. Proof: `prepaid.proof.md`, and for
+the parts together `privacy/composition.proof.md`.
 """
 
 from __future__ import annotations

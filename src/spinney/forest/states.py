@@ -16,9 +16,10 @@ from spinney.forest.release.column_model import ColumnModel, Floats
 from spinney.tree.release.geometry import extent
 from spinney.tree.release.reconstruct import project_to_total
 
-# A number's leaf below this many deviations of its noise is taken for empty: wide empty tails would collect rows.
+# A number's leaf below this many standard deviations of its noise is treated as empty: wide empty tails would collect
+# rows.
 _EMPTY_BELOW = 2.0
-# A category below this many deviations shares a state with the other rare ones.
+# A category below this many standard deviations shares a state with the other rare ones.
 _RARE_BELOW = 3.0
 
 

@@ -63,8 +63,8 @@ def estimate(
     with a table that is False where no row can be.
 
     With more `regularization` the model stays nearer to its start where numbers are noisy: it moves a cell's log-
-    probability by one only for a gap of about that many (median) deviations. On simulated tables 1 to 2 was best, 4 in
-    much noise.
+    probability by one only for a gap of about that many (median) standard deviations. On simulated tables 1 to 2 was
+    best, 4 in much noise.
     """
     if not (math.isfinite(total) and total > 0):
         raise ParameterError(f"total={total} must be a positive number: of the rows that the tables add up to")

@@ -3,7 +3,8 @@
 What a table is worth to someone who wants to predict one of its columns. The paper names the classifiers and follows
 the protocol of DP-MERF's published code: raw columns, and the area under the curve of predicted labels. The default
 here ranks rows by predicted probabilities or margins instead, on columns that are centred and scaled by the synthetic
-rows' means and deviations. Categories are one column per value. Needs scikit-learn and xgboost: spinney[classify].
+rows' means and standard deviations. Categories are one column per value. Needs scikit-learn and xgboost:
+spinney[classify].
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ class GroupPromise:
 
     def __str__(self) -> str:
         if self.delta >= 1:
-            return "no promise"
+            return "no guarantee"
         return f"epsilon {float(self.epsilon):g}" + (f", delta {float(self.delta):g}" if self.delta else "")
 
 

@@ -1,4 +1,4 @@
-"""Private bounds: a paid-for answer to "between which powers of two do the values lie?".
+"""Private bounds: a noisy estimate of the powers of two between which the values lie, charged to the ledger.
 
 The ladder of magnitudes (both signs, zero between) is fixed and public, so counting values per rung and
 releasing the counts as a grid is Algorithm 1 once more, and its proof is the grid's. The bounds are the ends of

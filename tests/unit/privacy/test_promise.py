@@ -238,15 +238,15 @@ def test_gaussian_vectors_move_k_times_as_far(n_rows):
 
 def test_where_nothing_is_left_to_promise_the_card_says_so():
     """Ten rows at epsilon 10 are out in the open: no number would be believed."""
-    assert str(group_promise([composed("10", "1e-6", Unit.REPLACE_ONE)], Unit.REPLACE_ONE, 10)) == "no promise"
-    assert str(group_promise([composed("40", "1e-6", Unit.REPLACE_ONE)], Unit.REPLACE_ONE, 10)) == "no promise"
+    assert str(group_promise([composed("10", "1e-6", Unit.REPLACE_ONE)], Unit.REPLACE_ONE, 10)) == "no guarantee"
+    assert str(group_promise([composed("40", "1e-6", Unit.REPLACE_ONE)], Unit.REPLACE_ONE, 10)) == "no guarantee"
 
 
 @pytest.mark.parametrize("epsilon", ["300", "70000", "1048576"])
 def test_absurd_epsilons_have_a_card(epsilon):
     """Nothing is promised to anybody, and nothing breaks after the budget is spent."""
     model = sp.ForestSynthesizer(epsilon, "1e-6").fit(table(300), SCHEMA)
-    assert "10 rows: no promise" in " ".join(str(model.card_).split())
+    assert "10 rows: no guarantee" in " ".join(str(model.card_).split())
 
 
 def test_the_card_says_whom_it_promises_what():

@@ -1,7 +1,7 @@
-"""Where a budget went: the stages that a release paid for, each with its share of the whole and its noise.
+"""How a budget was spent: the stages that a release was charged for, each with its share of the budget and its noise.
 
-Shares of pure charges are shares of epsilon. What was paid for together has no epsilons of its own; there a stage's
-share is of the squared Gaussian means, which add up:
+Shares of pure charges are shares of epsilon. Stages that were charged together have no epsilon of their own;
+their shares are shares of the squared Gaussian means, which add up:
 
     tables        times * factor / variance
     choices       times * mu^2,  mu of `composition.selection_mean`

@@ -1,15 +1,15 @@
 """Conditions on sampled rows: `where={"state": "CA", "age": (30, 40)}` and `balance={"Class": 0.5}`.
 
-A condition cuts a column's leaves to what it allows, and says how much of each state is left; the model over states
-does the rest by inference, so no drawn row is thrown away. To balance a column is to weight its states until its values
-have the shares that were asked for.
+A condition restricts a column's leaves to what it allows, which leaves a share of each state; inference in the model
+over states does the rest, so no drawn row is thrown away. To balance a column, its states are weighted until its values
+have the shares that were requested.
 
     number, date     one value, (low, high) with both ends included, or a list of values (whole numbers and dates)
     category         one value or a list of values
     boolean          True or False; 1 and 0, "true" and "false" mean the same
     null             None
 
-Values may be Python's, numpy's, pandas' or pyarrow's own. Whole numbers and moments are exact, however large.
+Values may be Python's, numpy's, pandas' or pyarrow's own. Whole numbers and timestamps are exact, however large.
 """
 
 from __future__ import annotations

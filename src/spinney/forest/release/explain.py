@@ -1,7 +1,7 @@
-"""Explanation: what a forest knows of a table and what it paid for that, from released numbers only.
+"""Explanation: what a forest measured and how its budget was spent, from released numbers only.
 
 Everything here is post-processing: columns and their leaves, the columns that were counted together and how strongly
-the model says they depend on each other, the structure in words, and where the budget went. It costs nothing and may
+the model says they depend on each other, the structure in words, and how the budget was spent. It costs nothing and may
 be published with the release.
 """
 

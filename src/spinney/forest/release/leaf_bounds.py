@@ -1,4 +1,4 @@
-"""Where leaves begin and end, in a column's own values: numbers, days, moments, the values of a list."""
+"""Where leaves begin and end, in a column's own values: numbers, dates, timestamps, the values of a list."""
 
 from __future__ import annotations
 

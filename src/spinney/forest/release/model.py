@@ -1,4 +1,4 @@
-"""A release of a forest: columns with their leaves, and a model of how the columns' states go together.
+"""A release of a forest: columns with their leaves, and a model of the joint distribution of the columns' states.
 
 A row is drawn in three steps: states by the model, from the root of its tree outwards; a leaf inside each state; a
 value inside each leaf. Conditions enter the model before anything is drawn.

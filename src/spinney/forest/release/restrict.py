@@ -1,7 +1,7 @@
 """A column cut to a range: the column with nearer bounds, and what is left of its leaves.
 
-Places of whole numbers, days and moments count from the low bound, in floats, which are exact up to 2^53 only. So a cut
-column begins at a bound of its own: however far from the first value a range lies, its places are small again, and
+Places of whole numbers, dates and timestamps count from the low bound, in floats, which are exact up to 2^53 only. So a
+cut column begins at a bound of its own: however far from the first value a range lies, its places are small again, and
 what is drawn from them lies within the range to the last unit. Columns in which every value counts, as under a rule or
 a condition, are compared in whole numbers by `whole_numbers`.
 """

@@ -52,7 +52,7 @@ def _block_kinds(text: bytes, names: list[str], csv: CSV) -> Iterator[pa.DataTyp
 
 
 def _dated_kind(texts: Any, date_format: str) -> pa.DataType:
-    """A day or a moment where all texts have the format, and text otherwise."""
+    """A date or a timestamp if all strings have the format, and a string otherwise."""
     zone = "UTC" if "%z" in date_format else None
     is_moment = has_time(date_format) or zone is not None
     column: Column = Datetime(bounds="private", timezone=zone) if is_moment else Date(bounds="private")

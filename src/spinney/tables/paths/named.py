@@ -1,8 +1,8 @@
-"""Which files a lazy table reads, as far as its library tells, so that one file by two names is noticed there too.
+"""Which files a lazy table reads, if its library reports them, so that one file by two names is noticed there too.
 
 polars tells the files of a plan, DuckDB the text of a query, pyarrow the files of a dataset, Spark those of a data
-frame. Each list is what one reader made of one pattern or list. Nothing is read but names; a library that does not
-tell is believed, which `docs/limitations.md` says.
+frame. Each list is what one reader made of one pattern or list. Nothing is read but names; a library that does
+not report them is trusted, which `docs/limitations.md` says.
 """
 
 from __future__ import annotations

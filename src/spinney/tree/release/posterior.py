@@ -23,7 +23,7 @@ from spinney.compiled import compiled
 
 Floats = NDArray[np.float64]
 
-# Points of the two sums: a step is then about a quarter of the noise's deviation.
+# Points of the two sums: a step is then about a quarter of the noise's standard deviation.
 _POINTS = 48
 # Chances that a leaf holds rows, of which the likeliest is taken.
 _CHANCES = np.array([0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])

@@ -1,7 +1,7 @@
 """From noisy leaf moments to a density: weights, means, and how rows spread inside a leaf. Sees released numbers only.
 
     weights    the nearest to the noisy counts that are not negative and add up to the total
-    means      noisy means and the lean of neighbouring weights, each trusted as far as its noise allows
+    means      noisy means and the lean of neighbouring weights, weighted by their precision
     density    along an axis proportional to exp(alpha u) on [-1, 1], with the leaf's mean, drawn together around it
 
 Each step is a function of arrays. Offsets u are in half-edges of the leaf; the prior for a mean is the lean
@@ -29,14 +29,14 @@ Floats = NDArray[np.float64]
 LARGEST_MEAN = 0.97
 # Rows spread over at least this part of a leaf.
 _NARROWEST = 0.2
-# A count below this many deviations of its noise is taken for noise: most of space is empty.
+# A count below this many standard deviations of its noise is treated as noise: most of space is empty.
 _STANDS_OUT = 1.5
-# The counts that do not stand out hold rows if their sum does, by this many deviations.
+# The counts that do not stand out hold rows if their sum does, by this many standard deviations.
 _HOLDS_ROWS = 2.0
-# E[z; z > 1.5] for noise of deviation 1: 0.130 if it is Gaussian, 0.132 if it is Laplace.
+# E[z; z > 1.5] for noise of standard deviation 1: 0.130 if it is Gaussian, 0.132 if it is Laplace.
 _LIFTED = 0.13
-# Where the mean count of a leaf is below this many deviations of its noise, a posterior says more than a fit. Up to
-# three columns the two are as good.
+# Where the mean count of a leaf is below this many standard deviations of its noise, a posterior says more than a fit.
+# Up to three columns the two are as good.
 _FAINT = 5.0
 # Below this slope the exponential law is uniform to more digits than a float has.
 FLAT = 1e-5
@@ -100,7 +100,7 @@ def spread_with_doubt(part: float, slopes: Floats, doubt: Floats) -> Floats:
 
 
 def widest_spread(n_axes: int, signal: float) -> float:
-    """The most of a leaf that rows may spread over; `signal` is the mean count of a leaf in deviations of its noise.
+    """The most of a leaf that rows may spread over; `signal` is its mean count in standard deviations of the noise.
 
     Up to three columns all of it: leaves are small, and gaps between them would show on a map. Beyond, clusters are
     finer than leaves, and rows drawn together around the mean are nearer to them; less so where leaves stand far out.

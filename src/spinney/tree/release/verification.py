@@ -57,7 +57,7 @@ def _bounds(card: Card, charges: Sequence[Charge]) -> None:
 
 
 def _is_likely(moments: NoisyMoments, rate: Fraction, n_rows: int | None) -> bool:
-    """Whether all counts add up to a number of rows within fifty deviations of their noise, or there is no number."""
+    """Whether there is no number of rows, or counts add up to it within fifty standard deviations of their noise."""
     if n_rows is None:
         return True
     total = float(moments.noisy_steps[:, 0].sum(dtype=np.float64)) / moments.quantum
