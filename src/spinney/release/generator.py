@@ -16,7 +16,6 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from spinney.columns import whole_range
 from spinney.release.arrow import from_arrow, lists, to_arrow
 from spinney.release.card import Card
 from spinney.release.entries import MOST_ROWS
@@ -129,13 +128,21 @@ class GeneratorRelease(Release):
 
 def class_count(schema: Schema, target: str) -> int:
     """How many values the target can take."""
-    low, high = whole_range(schema[target])
-    return high - low + 1
+    first, last = _classes(schema, target)
+    return last - first + 1
 
 
 def first_class(schema: Schema, target: str) -> int:
     """The number that stands for the first class in a column of classes."""
-    return whole_range(schema[target])[0]
+    return _classes(schema, target)[0]
+
+
+def _classes(schema: Schema, target: str) -> tuple[int, int]:
+    """The numbers that stand for the first and the last class; ValueError where a column has none."""
+    found = schema[target].whole_range()
+    if found is None:
+        raise ValueError("a target without classes")
+    return found
 
 
 def _check(generator: Generator, card: Card, target: str) -> None:

@@ -321,7 +321,7 @@ def test_control_c_ends_with_130(tmp_path: Path, out: Path) -> None:
         for _ in range(60):
             process.send_signal(signal.SIGINT)
             with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(timeout=1)
+                process.wait(timeout=5)
                 break
         process.kill()
         message = process.stderr.read().decode()

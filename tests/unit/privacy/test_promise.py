@@ -254,7 +254,7 @@ def test_the_card_says_whom_it_promises_what():
     forest = sp.ForestSynthesizer("1").fit(table(500), SCHEMA)
     text = str(forest.card_)
     assert "unit        one row, replaced by any other (replace-one)" in text
-    assert "groups      what a person with several rows is promised: 2 rows: epsilon 2." in text
+    assert "groups      the guarantee for a person with several rows: 2 rows: epsilon 2." in text
     rows = [group["rows"] for group in forest.card_.to_dict()["groups"]]
     epsilons = [Fraction(group["epsilon"]) for group in forest.card_.to_dict()["groups"]]
     assert rows == [2, 5, 10]

@@ -74,7 +74,7 @@ def test_tables_are_recognised(frame, name):
 def test_what_is_no_table_is_refused(frame, engine):
     """The error names the class of the object, and all that may be passed."""
     with pytest.raises(
-        (InputError, ParameterError), match=r"is not a table; pass a pandas, polars or pyarrow table|go with"
+        (InputError, ParameterError), match=r"is not a table; pass a pandas, polars or pyarrow table|work with"
     ):
         open_source(frame, SCHEMA, engine=engine)
 

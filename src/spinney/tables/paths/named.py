@@ -18,9 +18,10 @@ from spinney.tables.paths.repeats import refuse_links, refuse_repeats
 _TEXT = r"'(?:[^']|'')*'"
 _IDENTIFIER = r'"(?:[^"]|"")*"'
 _COMMENT = re.compile(r"/\*.*?\*/|--[^\n]*", re.DOTALL)
-# Where a query names files: FROM 'x', JOIN 'x', read_csv('x'), parquet_scan(['x', 'y']).
+# Where a query names files: FROM 'x', JOIN 'x', read_csv('x'), parquet_scan(['x', 'y']). DuckDB 1 writes FROM "x".
 _FILES = re.compile(
-    rf"(?:\b(?:from|join)\s+|\b(?:read_\w+|\w+_scan)\s*\(\s*)(\[\s*{_TEXT}(?:\s*,\s*{_TEXT})*\s*\]|{_TEXT})",
+    rf"(?:\b(?:from|join)\s+|\b(?:read_\w+|\w+_scan)\s*\(\s*)"
+    rf"(\[\s*{_TEXT}(?:\s*,\s*{_TEXT})*\s*\]|{_TEXT}|{_IDENTIFIER})",
     re.IGNORECASE,
 )
 
@@ -75,7 +76,8 @@ def duckdb_reads(relation: Any) -> list[list[str]]:
             return reads
         with duckdb.connect(":memory:") as connection:
             for texts in _FILES.findall(query):
-                patterns = [text[1:-1].replace("''", "'") for text in re.findall(_TEXT, texts)]
+                quoted = re.findall(rf"{_TEXT}|{_IDENTIFIER}", texts)
+                patterns = [text[1:-1].replace(text[0] * 2, text[0]) for text in quoted]
                 reads.append([name for pattern in patterns for name in _found(connection, pattern)])
             # However else a query may name a file: in a list that it makes, or as an identifier.
             others = [text[1:-1].replace(text[0] * 2, text[0]) for text in named]
