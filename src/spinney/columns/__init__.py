@@ -20,6 +20,7 @@ from spinney.columns.integer import Integer
 from spinney.columns.listed import Listed
 from spinney.columns.number import Number
 from spinney.columns.real import Real
+from spinney.columns.stepped import Stepped
 from spinney.columns.time import Time
 
 KINDS: tuple[type[Column], ...] = (
@@ -51,6 +52,7 @@ __all__ = [
     "Listed",
     "Number",
     "Real",
+    "Stepped",
     "Time",
     "exact",
     "whole_range",

@@ -46,6 +46,7 @@ class Date(Calendar):
     type_name: ClassVar[str] = "date"
     describes: ClassVar[frozenset[Group]] = frozenset({"date"})
     compared_as: ClassVar[str | None] = "dates"
+    counted_from: ClassVar[str] = "low"
     rungs: ClassVar[tuple[int, int]] = (0, 21)  # 2^21 days are 5,700 years
     spark_cast: ClassVar[str] = "for example with to_date(column, format)"
 

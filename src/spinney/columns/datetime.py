@@ -55,6 +55,7 @@ class Datetime(Calendar):
     type_name: ClassVar[str] = "datetime"
     describes: ClassVar[frozenset[Group]] = frozenset({"datetime", "zoned datetime"})
     compared_as: ClassVar[str | None] = "datetimes"
+    counted_from: ClassVar[str] = "midnight"
     rungs: ClassVar[tuple[int, int]] = (20, 57)  # microseconds from a second up to 4,500 years
     spark_cast: ClassVar[str] = (
         "for example with to_timestamp_ntz(column, format), or with to_timestamp where the schema has a zone"

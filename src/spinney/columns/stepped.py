@@ -11,7 +11,7 @@ from abc import abstractmethod
 from dataclasses import dataclass, field
 from decimal import Decimal
 from fractions import Fraction
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from spinney.columns.bounded import Bounded, exact, parse_number
 from spinney.errors import SchemaError
@@ -37,6 +37,8 @@ class Stepped(Bounded):
                     f"{type(self).__name__}: no multiple of multiple_of={self.multiple_of} lies between "
                     f"low={self.low} and high={self.high}; widen the bounds"
                 )
+
+    counted_from: ClassVar[str] = "0"  # what steps are counted from, in words
 
     @abstractmethod
     def parse_step(self, value: Any) -> Any:

@@ -53,6 +53,7 @@ class Time(Stepped):
     describes: ClassVar[frozenset[Group]] = frozenset({"time"})
     compared_as: ClassVar[str | None] = "times"
     widest: ClassVar[tuple[Any, Any] | None] = (time.min, time.max)
+    counted_from: ClassVar[str] = "midnight"
     rungs: ClassVar[tuple[int, int]] = (20, 36)  # microseconds from a second up to a day
     reach: ClassVar[str] = "a day"
     spark_cast: ClassVar[str] = "for example with date_format(column, 'HH:mm:ss.SSSSSS')"
@@ -71,7 +72,10 @@ class Time(Stepped):
         return value.replace(fold=0)
 
     def parse_step(self, value: Any) -> Any:
-        return parse_seconds(value, "Time")
+        step = parse_seconds(value, "Time")
+        if step > _DAY / _SECOND:
+            raise SchemaError(f"Time: multiple_of={brief(value)} is more than a day has; give a number of seconds")
+        return step
 
     def physical(self, value: Any) -> int:
         return int(value.hour * _HOUR + value.minute * _MINUTE + value.second * _SECOND + value.microsecond)

@@ -69,7 +69,7 @@ class Rule(ABC):
 class AtMost(Rule):
     """`column` is never larger than `other`: `AtMost("start", "end")`. A null in either satisfies it.
 
-    Both are numbers, or both dates, or both datetimes.
+    Both are numbers, or both dates, both datetimes or both times.
 
     Args:
         column: the name of the column that is never larger.

@@ -20,7 +20,7 @@ from spinney.files import read_json
 from spinney.schema.plain import check_plain, read_schema_text
 from spinney.schema.table import Schema
 from spinney.shown import brief
-from spinney.suggest import did_you_mean, listed
+from spinney.suggest import closest, did_you_mean, listed
 
 _OF_A_DAY = frozenset("YymbBdjxcDFGuUVWaA")
 _OF_A_TIME = frozenset("HIMSfpXcTRr")
@@ -132,7 +132,7 @@ class _Stated:
 
     def refuse_missing(self) -> None:
         """Raise a SchemaError that lists all that is missing, with what to type."""
-        blanks = {"bounds": "(low, high)", "values": "[...]", "columns": "sp.Identifier()"}
+        blanks = {"bounds": "(low, high)", "values": "[...]", "columns": "sp...."}
         parts = [
             f"{argument}={{{', '.join(f'{name!r}: {blanks[argument]}' for name in names)}}}"
             for argument, names in self.missing.items()
@@ -266,6 +266,8 @@ def _semantic(name: str, entry: Mapping[str, Any], stated: _Stated) -> Column | 
     if entry.get("pii") is False:
         stated.lacks("values", name)
         return None
+    if meant := closest(sdtype, _READ):
+        raise SchemaError(f"column {name!r}: sdtype {brief(sdtype)} is not one of SDV's; did you mean {meant!r}?")
     stated.refuse("nullable", name, f"{sdtype}, which becomes an identifier")
     return Identifier(prefix=f"{sdtype}-")
 

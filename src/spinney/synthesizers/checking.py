@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from spinney.columns import Bounded, Column, Identifier
+from spinney.columns import Bounded, Column, Identifier, Stepped
 from spinney.errors import InputError, SchemaError, SpinneyError
 from spinney.schema.reading import SchemaReading, read_schema
 from spinney.schema.rules import Rule
@@ -252,6 +252,9 @@ class _Check:
             for where, n_rows in outside.items():
                 if n_rows:
                     self._warn(f"column {name!r}: values {where} would be moved to that bound", name, n_rows)
+        if tally.n_off_step and isinstance(column, Stepped):
+            step = f"multiple_of={column.multiple_of}, counted from {column.counted_from}"
+            self._warn(f"column {name!r}: values between multiples ({step}) would be rounded", name, tally.n_off_step)
         if tally.complaint is not None:
             return
         if tally.n_missing == tally.n_rows:

@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from spinney.columns import Bounded, Column
+from spinney.columns import Bounded, Column, Stepped
 from spinney.columns.arrow import one_array
 from spinney.columns.physical import Physical
 from spinney.errors import InputError
@@ -28,6 +28,8 @@ from spinney.tables.frames import Table
 
 # How often a column is read again to find the values that are to blame; where there are more, they are not counted.
 _MOST_READINGS = 5_000
+# A real is taken for a multiple where it is this near, in steps: a table may hold floats of 32 bits.
+OFF_STEP = 1e-3
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +40,7 @@ class Tally:
     n_missing: int = 0  # null, NaN or infinite
     n_below: int = 0  # below the stated bounds
     n_above: int = 0
+    n_off_step: int = 0  # between two multiples of `multiple_of`
     n_wrong: int = 0  # there is a value, but none that the schema allows
     complaint: str | None = None  # what is wrong with those values
     is_counted: bool = True  # whether all wrong values were found
@@ -50,6 +53,7 @@ class Tally:
             n_missing=self.n_missing + other.n_missing,
             n_below=self.n_below + other.n_below,
             n_above=self.n_above + other.n_above,
+            n_off_step=self.n_off_step + other.n_off_step,
             n_wrong=self.n_wrong + other.n_wrong,
             complaint=self.complaint or other.complaint,
             is_counted=self.is_counted and other.is_counted,
@@ -130,8 +134,19 @@ def _tally(physical: Physical, column: Column) -> Tally:
         n_missing=len(physical.values) - len(present),
         n_below=0 if bounds is None else int(np.count_nonzero(present < bounds[0])),
         n_above=0 if bounds is None else int(np.count_nonzero(present > bounds[1])),
+        n_off_step=_n_off_step(present, column),
         ends=(present.min().item(), present.max().item()) if len(present) else None,
     )
+
+
+def _n_off_step(present: NDArray[Any], column: Column) -> int:
+    """How many numbers are no multiples; of reals, by more than a float is off."""
+    if not isinstance(column, Stepped) or column.multiple_of is None:
+        return 0
+    if column.is_whole:
+        return int(np.count_nonzero((present - column.phase) % column.step))
+    steps = present / float(column.multiple_of)
+    return int(np.count_nonzero(np.abs(steps - np.rint(steps)) > OFF_STEP))
 
 
 def _tally_faulty(table: Table, name: str) -> Tally:

@@ -181,3 +181,9 @@ def test_columns_of_other_types():
         open_table(pa.table({"t": [1]}), sp.Schema({"t": sp.Time()}))
     with pytest.raises(SchemaError, match="describe it as Time, or convert the column"):
         open_table(pa.table({"t": [time(8)]}), sp.Schema({"t": sp.Integer(0, 1)}))
+
+
+def test_a_step_longer_than_a_day_is_refused() -> None:
+    """Otherwise every time would become midnight."""
+    with pytest.raises(SchemaError, match="multiple_of=90000 is more than a day has"):
+        sp.Time(multiple_of=90_000)

@@ -84,7 +84,7 @@ def test_all_that_is_missing_is_told_at_once():
     assert str(caught.value) == (
         "SDV's metadata does not say bounds and categories, and Spinney does not learn them from the data; state what "
         "is publicly known: bounds={'nights': (low, high), 'fee': (low, high), 'checkin': (low, high), "
-        "'paid_at': (low, high)}, values={'room_type': [...], 'city': [...]}, columns={'what': sp.Identifier()}; "
+        "'paid_at': (low, high)}, values={'room_type': [...], 'city': [...]}, columns={'what': sp....}; "
         "private_bounds=True estimates bounds privately instead (column 'what' is unknown; say what it is, or "
         "sp.Identifier() to make it afresh)"
     )
@@ -265,3 +265,9 @@ def test_a_schema_comes_back_once_its_bounds_are_stated():
     assert again == EXPECTED
     zoned = sp.Schema({"t": sp.Datetime("2020-01-01", "2021-01-01", timezone="UTC"), "i": sp.Identifier()})
     assert sp.Schema.from_sdv(zoned.to_sdv(), bounds={"t": ("2020-01-01", "2021-01-01")}) == zoned
+
+
+def test_a_misspelt_sdtype_is_refused() -> None:
+    """A column of numbers is not taken for names because of a typing error."""
+    with pytest.raises(SchemaError, match="did you mean 'numerical'"):
+        sp.Schema.from_sdv({"columns": {"t": {"sdtype": "numeric"}}})

@@ -330,3 +330,32 @@ def test_objects_that_raise_are_told_without_what_they_say() -> None:
     found = sp.check(pd.DataFrame({"x": pd.Series([0.5, Hostile()], dtype=object)}), sp.Schema({"x": sp.Real(0, 1)}))
     assert [fault.column for fault in found.faults] == ["x"]
     assert "SECRET" not in str(found)
+
+
+@pytest.mark.parametrize(
+    ("column", "values", "told"),
+    [
+        (sp.Date("2015-01-01", "2015-12-31", multiple_of=7), ["2015-01-05", "2015-01-08"], "counted from low"),
+        (
+            sp.Datetime("2015-01-01", "2015-12-31", multiple_of=3600),
+            ["2015-01-05T00:30", "2015-01-08T02:00"],
+            "counted from midnight",
+        ),
+        (sp.Time(multiple_of=3600), ["08:30", "09:00"], "counted from midnight"),
+        (sp.Integer(0, 1000, multiple_of=50), [75, 100], "counted from 0"),
+        (sp.Real(0, 10, multiple_of=0.1), [0.15, 0.3], "counted from 0"),
+    ],
+    ids=lambda value: getattr(value, "type_name", ""),
+)
+def test_values_between_steps_are_counted(column: object, values: list[object], told: str) -> None:
+    """Steps that the table does not keep, such as weeks from another day, are told before they round every row."""
+    (warning,) = sp.check(pd.DataFrame({"x": values}), sp.Schema({"x": column})).warnings
+    assert told in str(warning)
+    assert warning.n_rows == 1
+    assert sp.check(pd.DataFrame({"x": values[1:] * 2}), sp.Schema({"x": column})).warnings[0].n_rows is None
+
+
+def test_floats_of_32_bits_are_in_steps() -> None:
+    """A rounding error of a narrow float is not a value between steps."""
+    prices = np.round(np.random.default_rng(0).random(500) * 100, 2).astype(np.float32)
+    assert sp.check(pd.DataFrame({"x": prices}), sp.Schema({"x": sp.Real(0, 100, multiple_of=0.01)})).warnings == ()

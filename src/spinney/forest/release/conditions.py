@@ -53,7 +53,7 @@ def condition(name: str, column: Column, model: ColumnModel, wanted: Any) -> Res
     if cut is None or not cut.left.any():
         raise ParameterError(
             f"where: column {name!r} is never {shown(wanted)} in this release; "
-            "ask for values within its bounds, or for more"
+            "ask for values within its bounds and in its steps, or for more values"
         )
     return cut
 

@@ -14,7 +14,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from spinney.columns import Category
+from spinney.columns import Category, Column, Stepped
 from spinney.counting.cells import missing
 from spinney.counting.counts import CellCounts
 from spinney.counting.states import Cut, StateRows
@@ -31,7 +31,7 @@ from spinney.tables.engines.expressions import (
     key_layout,
     state,
 )
-from spinney.tables.tally import Tallies, Tally, bounds_of
+from spinney.tables.tally import OFF_STEP, Tallies, Tally, bounds_of
 
 Frame = nw.LazyFrame[Any]
 # A few public values as a frame that can be joined with the rows.
@@ -111,6 +111,8 @@ class Rows:
             bounds = bounds_of(self._schema[name])
             if bounds is not None:
                 flags |= {"b": is_read & (value < bounds[0]), "a": is_read & (value > bounds[1])}
+            if (is_off := _is_off_step(self._schema[name], value)) is not None:
+                flags["o"] = is_read & is_off
             counts |= {f"{kind}{index}": _how_many(flag) for kind, flag in flags.items()}
             present = nw.when(is_read).then(value)
             counts |= {f"l{index}": present.min(), f"h{index}": present.max()}
@@ -190,6 +192,7 @@ class Rows:
                 n_missing=found[f"m{index}"] or 0,
                 n_below=found.get(f"b{index}") or 0,
                 n_above=found.get(f"a{index}") or 0,
+                n_off_step=found.get(f"o{index}") or 0,
                 n_wrong=n_wrong,
                 complaint=self._schema[name].complaint if n_wrong else None,
                 ends=None if low is None else (low, high),
@@ -277,6 +280,16 @@ class Rows:
 def bytes_of_cell(lattice: Lattice) -> int:
     """What a cell takes while `read_cells` is at work: keys, count, a hash; codes and counts twice; their order."""
     return 8 * (len(key_layout(lattice)) + 2 + 2 * lattice.n_words + 3)
+
+
+def _is_off_step(column: Column, value: nw.Expr) -> nw.Expr | None:
+    """Whether a number is no multiple, of a column in steps; the same formulas as for a table in memory."""
+    if not isinstance(column, Stepped) or column.multiple_of is None:
+        return None
+    if column.is_whole:
+        return (value - column.phase) % column.step != 0
+    steps = value / float(column.multiple_of)
+    return (steps - steps.round()).abs() > OFF_STEP
 
 
 def _how_many(flag: nw.Expr) -> nw.Expr:
