@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import duckdb
 import narwhals as nw
 import polars as pl
@@ -37,6 +39,14 @@ def facts(found) -> tuple:
     )
 
 
+def is_off_step(value, column) -> bool:
+    """Whether a value is no multiple, in exact numbers."""
+    if getattr(column, "multiple_of", None) is None:
+        return False
+    number = Fraction(str(column.physical(value))) - (column.phase if column.is_whole else 0)
+    return number % (column.step if column.is_whole else Fraction(str(column.multiple_of))) != 0
+
+
 def expected(rows: dict, schema: sp.Schema) -> tuple:
     """The same facts, counted value by value."""
     n = len(rows["real"])
@@ -49,6 +59,8 @@ def expected(rows: dict, schema: sp.Schema) -> tuple:
             present = [value for value in rows[name] if value is not None]
             for outside in (sum(v < column.low for v in present), sum(v > column.high for v in present)):
                 warnings += [(name, outside)] if outside else []
+            off = sum(is_off_step(value, column) for value in present)
+            warnings += [(name, off)] if off else []
     at_most = sum(b is not None and a > b for a, b in zip(rows["integer"], rows["integer_null"], strict=True))
     said = sum((d is None) != (t is True) for d, t in zip(rows["day_null"], rows["truth_null"], strict=True))
     alike = sum((r is None) != (t is None) for r, t in zip(rows["real_null"], rows["truth_null"], strict=True))

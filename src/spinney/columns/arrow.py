@@ -20,6 +20,7 @@ from spinney.errors import InputError
 LARGEST_INTEGER = 2**62
 NOT_WHOLE = "some value is not a whole number; use Real for this column"
 
+_COARSE = {"s": 10**6, "ms": 1000}  # microseconds of the units that reach further than microseconds do
 _NUMBERS = (pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_boolean)
 
 
@@ -113,3 +114,15 @@ def strings_of(series: Any) -> Any:
     if pa.types.is_floating(array.type):
         array = pc.if_else(pc.is_nan(array), pa.scalar(None, array.type), array)
     return only((is_string,), array).cast(pa.string())
+
+
+def within_calendar(timestamps: Any) -> Any:
+    """Timestamps of a coarse unit, moved to where microseconds reach: a cast would turn what is beyond around."""
+    kind = timestamps.type
+    unit = kind.unit if pa.types.is_timestamp(kind) else "ms" if pa.types.is_date64(kind) else "us"
+    if unit not in _COARSE:
+        return timestamps
+    most = LARGEST_INTEGER // _COARSE[unit]
+    numbers = timestamps.cast(pa.int64())
+    numbers = pc.max_element_wise(pc.min_element_wise(numbers, most, skip_nulls=False), -most, skip_nulls=False)
+    return numbers.cast(kind)

@@ -139,9 +139,9 @@ class Date(Calendar):
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        from spinney.columns.arrow import one_array, only, with_mask
+        from spinney.columns.arrow import one_array, only, with_mask, within_calendar
 
-        array = only((pa.types.is_date, pa.types.is_timestamp), one_array(values))
+        array = within_calendar(only((pa.types.is_date, pa.types.is_timestamp), one_array(values)))
         if pa.types.is_timestamp(array.type):
             if array.type.tz is not None:
                 raise InputError(_UNSETTLED)

@@ -199,12 +199,12 @@ class Datetime(Calendar):
     def read(self, values: Any) -> Physical:
         import pyarrow as pa
 
-        from spinney.columns.arrow import one_array, only, with_mask
+        from spinney.columns.arrow import one_array, only, with_mask, within_calendar
 
         array = only((pa.types.is_timestamp,), one_array(values))
         if pa.types.is_timestamp(array.type) and (array.type.tz is None) != (self.timezone is None):
             raise InputError(_ZONES_DIFFER)
-        return with_mask(array.cast(self.arrow_type, safe=False).cast(pa.int64()))
+        return with_mask(within_calendar(array).cast(self.arrow_type, safe=False).cast(pa.int64()))
 
     def from_spark(self, value: Any, kind: Any) -> Any:
         """No time zone may move local times, so they are taken apart."""

@@ -176,7 +176,10 @@ class Time(Stepped):
         from spinney.columns.arrow import one_array, only, with_mask
 
         array = only((pa.types.is_time,), one_array(values))
-        return with_mask(array.cast(self.arrow_type, safe=False).cast(pa.int64()))
+        found = with_mask(array.cast(self.arrow_type, safe=False).cast(pa.int64()))
+        if ((found.values < 0) | (found.values >= _DAY)).any():  # which Arrow allows, and no clock has
+            raise InputError(self.complaint)
+        return found
 
     @property
     def spark_types(self) -> frozenset[str]:

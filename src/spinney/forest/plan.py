@@ -105,6 +105,8 @@ class ForestPlan:
         described |= {f"{stage} noise": round(noise.noise_std, 3) for stage, noise in self.tables.items()}
         if self.trees is not None:
             described["decision noise scale"] = round(float(1 / self.trees.rate), 3)
+        if self.choices is not None:
+            described["epsilon of a choice"] = round(float(self.choices.epsilon), 6)
         return described
 
 

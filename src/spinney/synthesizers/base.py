@@ -8,6 +8,7 @@ Only then does a mechanism charge the ledger and read counts.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from copy import copy
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Generic, Self, TypeVar
@@ -90,6 +91,16 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
             engine: what reads the table, where there is a choice: "polars", "duckdb" or "spark" for Parquet files,
                 "memory" to read the table once and hold it. Releases do not depend on it.
         """
+        fitting = copy(self)  # parameters that are changed meanwhile, by whoever else holds the model, do not reach it
+        fitting._fit(frame, schema, ledger, entropy, engine)
+        for name, value in vars(fitting).items():
+            if name.endswith("_"):
+                setattr(self, name, value)
+        return self
+
+    def _fit(
+        self, frame: Any, schema: SchemaLike, ledger: Ledger | None, entropy: Entropy | None, engine: str | None
+    ) -> None:
         ledger, source = checked_ledger(ledger), checked_entropy(entropy)
         epsilon, unit = parse_epsilon(self.epsilon), Unit.parse(self.unit)
         stated_delta = None if self.delta is None else parse_delta(self.delta)
@@ -118,4 +129,3 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
             facts, rehearsed = replace(facts, schema=table.schema, found_bounds=True), None
         self.release_ = self._release(table, facts, books, source, rehearsed)
         self.ledger_ = books if ledger is None else ledger
-        return self

@@ -16,6 +16,7 @@ import pytest
 import spinney as sp
 from spinney.columns import whole_range
 from spinney.errors import SchemaError
+from spinney.tables.frames import open_table
 
 SYNTHESIZERS = pytest.mark.parametrize("synthesizer", [sp.KDTreeSynthesizer, sp.ForestSynthesizer])
 FRAMES = pytest.mark.parametrize("frame", ["pandas", "polars", "pyarrow"])
@@ -180,3 +181,14 @@ def test_the_same_column_without_steps_is_unchanged():
     plain = sp.Datetime("2020-01-01", "2020-12-31")
     assert replace(plain, multiple_of=None) == plain
     assert whole_range(plain) == (plain.physical(plain.low), plain.physical(plain.high))
+
+
+@pytest.mark.parametrize("unit", ["s", "ms"])
+@pytest.mark.parametrize("number", [2**62, -(2**62)])
+def test_timestamps_beyond_microseconds_go_to_the_nearer_bound(unit: str, number: int) -> None:
+    """A coarse unit reaches further than microseconds; what is beyond is outside of the bounds, not back in 1970."""
+    table = pa.table({"t": pa.array([number, 0]).cast(pa.timestamp(unit))})
+    for column in (sp.Datetime("1969-01-01", "1971-01-01"), sp.Date("1969-01-01", "1971-01-01")):
+        far, near = open_table(table, sp.Schema({"t": column})).physical("t").values.tolist()
+        assert near == 0
+        assert far > column.physical(column.high) if number > 0 else far < column.physical(column.low)

@@ -187,3 +187,11 @@ def test_a_step_longer_than_a_day_is_refused() -> None:
     """Otherwise every time would become midnight."""
     with pytest.raises(SchemaError, match="multiple_of=90000 is more than a day has"):
         sp.Time(multiple_of=90_000)
+
+
+@pytest.mark.parametrize("number", [-1, 86_400 * 10**6, 2**62])
+def test_numbers_that_no_clock_shows_are_refused(number: int) -> None:
+    """Arrow's times may hold any number; one outside of a day is no time, whoever reads it."""
+    table = pa.table({"t": pa.array([0, number]).cast(pa.time64("us"))})
+    with pytest.raises(InputError, match="cannot be read as time"):
+        open_table(table, sp.Schema({"t": sp.Time()})).physical("t")

@@ -185,6 +185,52 @@ def test_forged_fields_are_refused(files, tmp_path, name, change):
     assert len(str(caught.value).partition("inconsistent contents: ")[2]) > 5
 
 
+def cheaper(card, entry: dict, epsilon: Fraction) -> None:
+    """A charge of less epsilon, and a card that adds up to what is left."""
+    entry["epsilon"] = str(epsilon)
+    total = str(sum((Fraction(event["epsilon"]) for event in card["events"] if "epsilon" in event), Fraction(0)))
+    card["epsilon"] = card["parameters"]["epsilon"] = total
+
+
+def shallow_trees(card) -> None:
+    decisions = event(card, "SplitDecisions", "trees")
+    decisions["levels"] = 1
+    cheaper(card, decisions, 2 * Fraction(decisions["rate"]) * decisions["times"])
+
+
+def free_choices(card) -> None:
+    cheaper(card, event(card, "Selection", "selection"), Fraction(1, 10**6))
+
+
+def classes_for_columns(card) -> None:
+    """Two charges for next to nothing claim to have counted what one charge for all columns counted."""
+    classes = event(card, LAPLACE, "classes")
+    card["events"].insert(0, dict(classes, column=None))
+    cheaper(card, card["events"][0], Fraction(1, 10**6))
+
+
+def bounds_twice(card) -> None:
+    card["events"].insert(0, dict(event(card, LAPLACE, "bounds")))
+    cheaper(card, card["events"][0], Fraction(1, 10**6))
+
+
+@pytest.mark.parametrize("change", [shallow_trees, free_choices, classes_for_columns, bounds_twice])
+def test_a_forest_cannot_be_made_cheaper(files, tmp_path, change):
+    """Charges that are lowered, or paid for by others, contradict the plan, although all sums are right."""
+    with pytest.raises(FileError, match="inconsistent contents"):
+        sp.load(changed(files["pure forest"], change, tmp_path / "forged"))
+
+
+def test_classes_without_a_target_are_refused(files, tmp_path):
+    """A call that names no target counted no classes."""
+
+    def forget(card) -> None:
+        card["parameters"]["target"] = None
+
+    with pytest.raises(FileError, match="the call names no target"):
+        sp.load(changed(files["pure forest"], forget, tmp_path / "forged"))
+
+
 # ------------------------------------------------------------------------------------------------ old files
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -67,3 +68,20 @@ def test_the_rehearsal_of_a_target_is_the_plan_that_follows(made):
     assert rehearsed.plan == released.plan
     assert rehearsed == released == model.design_
     assert model.ledger_.events[1:] == rehearsed.plan.charges
+
+
+def test_parameters_that_change_during_a_fit_do_not_reach_it(tmp_path: Path) -> None:
+    """A fit runs with the parameters that it began with, and its card says those."""
+    model = sp.KDTreeSynthesizer(1)
+
+    class Meddling(sp.UnsafeSeededEntropy):
+        def words(self, n_words: int) -> np.ndarray:
+            model.set_params(epsilon=9)
+            return super().words(n_words)
+
+    points = np.random.default_rng(0).random((200, 1))
+    model.fit(points, sp.Schema({"x": sp.Real(0, 1)}), entropy=Meddling(1))
+    assert model.card_.parameters["epsilon"] == 1
+    assert model.epsilon == 9
+    model.save(tmp_path / "x.spinney")
+    assert sp.load(tmp_path / "x.spinney").card.epsilon == 1

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from spinney.privacy.budget import Unit
-from spinney.privacy.events import Charge, ComposedRelease, DiscreteLaplaceCounts, Selection, SplitDecisions
+from spinney.privacy.events import Charge, ComposedRelease, DiscreteLaplaceCounts, Event, Selection, SplitDecisions
 from spinney.privacy.parts import GaussianTables, Selections, TreeShapes
 from spinney.release.card import Card
 from spinney.release.contradictions import bounds_of_a_column, check, near, same, spent_whole
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 _STAGES = ("one-way", "pairs", "cliques")
 # Deviations and scales are rounded to three digits after the point in the plan of a forest.
 _ROUNDED = 0.000_501
+_CHOICE_ROUNDED = 0.000_000_501
 
 
 def verify_forest(release: ForestRelease) -> list[str]:
@@ -28,6 +30,7 @@ def verify_forest(release: ForestRelease) -> list[str]:
     card, plan, unit = release.card, release.card.plan, Unit.parse(release.card.unit)
     same(plan["unit"], card.unit, "the unit")
     times: Counter[str | None] = Counter()  # None: what claims no stage, and pays for none
+    _once(card)
     has_charge = False
     for event in card.events:
         has_charge |= isinstance(event, Charge)
@@ -41,6 +44,7 @@ def verify_forest(release: ForestRelease) -> list[str]:
             times["trees"] += _column_trees(event, card, unit)
         elif isinstance(event, Selection):
             times[event.stage] += event.times or 0
+            _choices(event.epsilon / max(event.times or 1, 1), plan)
     if plan["structure"] != "uniform":
         _all_paid_for(card, times)
     if any(f"{stage} noise" in plan for stage in _STAGES):  # beyond the classes of a target, if they were counted
@@ -62,6 +66,25 @@ def _part(part: GaussianTables | TreeShapes | Selections, plan: Any) -> None:
         near(math.sqrt(part.variance), plan[f"{part.stage} noise"], f"the noise of {part.stage}", slack=_ROUNDED)
     if isinstance(part, TreeShapes):
         near(float(1 / part.rate), plan["decision noise scale"], "the noise of decisions", slack=_ROUNDED)
+    if isinstance(part, Selections):
+        _choices(part.epsilon, plan)
+
+
+def _choices(epsilon: Fraction, plan: Any) -> None:
+    """The epsilon of one choice is that of the plan, where the plan says it: files from before do not."""
+    if "epsilon of a choice" in plan:
+        near(float(epsilon), plan["epsilon of a choice"], "the epsilon of a choice", slack=_CHOICE_ROUNDED)
+
+
+def _once(card: Card) -> None:
+    """The classes of a target are counted once, where there is a target; the bounds of a column once."""
+    counted = [event for event in card.events if isinstance(event, DiscreteLaplaceCounts)]
+    classes = [event for event in counted if event.stage == "classes"]
+    if classes:
+        check(isinstance(card.parameters.get("target"), str), "classes were counted, and the call names no target")
+        check(len(classes) == 1 and classes[0].times == 1, "the classes of the target were counted more than once")
+    found = Counter(event.column for event in counted if event.stage == "bounds")
+    check(all(times == 1 for times in found.values()), "the bounds of a column were paid for more than once")
 
 
 def _all_paid_for(card: Card, times: Counter[str | None]) -> None:
@@ -72,9 +95,20 @@ def _all_paid_for(card: Card, times: Counter[str | None]) -> None:
     axes = [tree_lattice(Schema({name: column})).axes[0] for name, column in modelled.items()]
     n_columns = sum(axis.n_possible > 1 for axis in axes)
     check(times["one-way"] + times["classes"] >= n_columns, "fewer columns were paid for than were counted")
-    check(times["trees"] >= sum(map(needs_tree, axes)), "fewer trees were paid for than columns have one")
+    trees = [axis for axis in axes if needs_tree(axis)]
+    check(times["trees"] >= len(trees), "fewer trees were paid for than columns have one")
+    levels = [level for event in card.events for level in _levels(event)]
+    is_deep = all(level >= max((axis.value_bits for axis in trees), default=0) for level in levels)
+    check(is_deep, "fewer levels of the trees were paid for than their columns have")
     is_chosen = times["selection"] + len(card.schema.rules) >= times["cliques"]
     check(is_chosen, "fewer choices were paid for than tables were chosen")
+
+
+def _levels(event: Event) -> list[int]:
+    """The levels of column trees that a charge paid for."""
+    if isinstance(event, ComposedRelease):
+        return [part.levels for part in event.parts if isinstance(part, TreeShapes)]
+    return [event.levels] if isinstance(event, SplitDecisions) else []
 
 
 def _tables(event: DiscreteLaplaceCounts, card: Card, unit: Unit) -> int:
