@@ -13,6 +13,8 @@ from pathlib import Path, PurePosixPath
 
 # Version 1 writes "no limit" as the largest multiple of a page that a signed word can hold.
 _BOUNDLESS = 1 << 60
+# The numbers of the kernel are words of 64 bits; longer ones are none of its.
+_LARGEST = 1 << 64
 
 
 @cache
@@ -64,6 +66,7 @@ def _folders(root: Path, controller: str) -> Iterator[Path]:
 def _numbers(*files: Path) -> list[int] | None:
     """The whole numbers in files; None where there are none, or one is `max`, which is no limit."""
     try:
-        return [int(word) for file in files for word in file.read_text().split()] or None
+        found = [int(word) for file in files for word in file.read_text().split()]
     except (OSError, ValueError):
         return None
+    return found if found and max(map(abs, found)) < _LARGEST else None

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 
 from spinney.errors import InputError
+from spinney.redacted import redacted
 
 _INDEX = pa.int32()
 
@@ -58,7 +59,8 @@ def types_of(table: Any) -> TableTypes | None:
             return _pandas_types(table)
     if polars is not None:
         if isinstance(table, (polars.DataFrame, polars.LazyFrame)):
-            table = table.collect_schema()
+            with redacted(_unplanned):  # what a lazy frame reads from may be quoted
+                table = table.collect_schema()
         if isinstance(table, polars.Schema):
             return TableTypes("polars", {name: ColumnType(_of_polars(dtype), dtype) for name, dtype in table.items()})
     schema = table if isinstance(table, pa.Schema) else getattr(table, "schema", None)
@@ -77,6 +79,13 @@ def type_name(kind: Any) -> str:
     if pa.types.is_null(kind):
         return "unknown"
     return "nested" if pa.types.is_nested(kind) else str(kind)
+
+
+def _unplanned(err: BaseException) -> InputError:
+    return InputError(
+        f"the column types of the polars frame could not be told: polars raised {type(err).__name__}; see whether "
+        "frame.collect_schema() works"
+    )
 
 
 # --------------------------------------------------------------------------------------------------------- pandas

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from spinney.cgroups import cpu_quota
 from spinney.errors import ParameterError
 from spinney.progress import progress
+from spinney.shown import brief
 
 T = TypeVar("T")
 
@@ -32,12 +33,13 @@ def n_threads() -> int:
     text = os.environ.get(THREADS, "").strip()
     if not text:
         return available_processors()
-    if not (text.isascii() and text.isdigit() and 1 <= int(text) <= _MOST_THREADS):
+    digits = text.lstrip("0") if text.isascii() and text.isdigit() else ""
+    if not digits or len(digits) > len(str(_MOST_THREADS)) or int(digits) > _MOST_THREADS:
         raise ParameterError(
-            f"{THREADS}={text!r} is not a number of threads; write a whole number from 1 to {_MOST_THREADS}, "
+            f"{THREADS}={brief(text)} is not a number of threads; write a whole number from 1 to {_MOST_THREADS}, "
             "or leave it out to use all processors that this process may use"
         )
-    return int(text)
+    return int(digits)
 
 
 def available_processors() -> int:

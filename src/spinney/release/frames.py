@@ -11,14 +11,16 @@ from numpy.typing import NDArray
 from spinney.errors import ParameterError
 from spinney.extras import load_optional
 from spinney.schema.table import Schema
+from spinney.shown import brief
 
 FRAME_KINDS = ("pandas", "polars", "pyarrow", "numpy")
 
 
 def check_frame_kind(kind: str) -> str:
     """The kind of frame, or an error that lists them."""
-    if kind not in FRAME_KINDS:
-        raise ParameterError(f"frame={kind!r} is not one of {', '.join(map(repr, FRAME_KINDS))}")
+    if not isinstance(kind, str) or kind not in FRAME_KINDS:
+        given = brief(kind) if isinstance(kind, str) else f"<a {type(kind).__name__}>"  # a table would show its rows
+        raise ParameterError(f"frame={given} is not one of {', '.join(map(repr, FRAME_KINDS))}")
     return kind
 
 

@@ -19,7 +19,7 @@ import pyarrow as pa
 from spinney.columns import Boolean, Category, Column, Identifier, Real, exact
 from spinney.columns.bounded import whole_range
 from spinney.dtypes import ColumnType, TableTypes, type_name, types_of
-from spinney.errors import InputError, ParameterError
+from spinney.errors import InputError, ParameterError, raise_alone
 from spinney.release.casting import UNITS, to_arrow, to_numpy, to_pandas, to_polars, units_per_second
 from spinney.release.frames import check_frame_kind, to_frame
 from spinney.schema.table import Schema
@@ -84,7 +84,7 @@ def read_like(like: Any, schema: Schema, *, frame: str | None) -> Like:
         try:
             types = types_of(like)
         except InputError as err:
-            raise ParameterError(f"like: {err}") from None
+            raise_alone(ParameterError(f"like: {err}"))
         if types is None:
             raise ParameterError(f"like is a {type(like).__name__}, which has no column types; pass {_TAKEN}")
         found = types

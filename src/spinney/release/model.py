@@ -90,7 +90,7 @@ class Release(ABC):
         Raises:
             ParameterError: an option is unknown, or this kind of release has no points.
         """
-        check_frame_kind(frame or self.card.frame)
+        check_frame_kind(self.card.frame if frame is None else frame)
         raise ParameterError(f"a release of {self._contents()} has no weighted points; use sample() instead")
 
     def save(self, path: str | Path, *, overwrite: bool = False) -> None:
@@ -121,7 +121,7 @@ class Release(ABC):
     ) -> Any:
         """Rows whose positions `draw` gives, which count from the low bounds of `schema`, by default the release's."""
         types = None if like is None else self._types(like, frame)
-        kind = "pyarrow" if types is not None else check_frame_kind(frame or self.card.frame)
+        kind = "pyarrow" if types is not None else check_frame_kind(self.card.frame if frame is None else frame)
         if n_rows is None:
             n_rows = self._default_rows()
         n_rows, rng = checked_number_of_rows(n_rows), checked_seed(seed)
@@ -145,7 +145,7 @@ class Release(ABC):
     ) -> tuple[Any, NDArray[np.float64]]:
         """Positions (n_columns, n_points) as a table, and weights (n_points,)."""
         positions, weights = points
-        return to_frame(positions, self.schema, check_frame_kind(frame or self.card.frame)), weights
+        return to_frame(positions, self.schema, check_frame_kind(self.card.frame if frame is None else frame)), weights
 
     def _default_rows(self) -> int:
         """As many rows as the private table had where that is public, else a noisy total; not without end."""

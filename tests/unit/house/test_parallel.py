@@ -43,7 +43,7 @@ def test_the_environment_says_how_many(ten_processors, monkeypatch):
     assert n_threads() == 10
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "two", "1.5", "2 threads", "100000", "\u0663"])
+@pytest.mark.parametrize("text", ["0", "-1", "two", "1.5", "2 threads", "100000", "00", "9" * 5000, "\u0663"])
 def test_other_texts_are_refused(monkeypatch, text):
     """The error names the variable, what it holds, and what it may hold."""
     monkeypatch.setenv("SPINNEY_THREADS", text)
@@ -142,6 +142,11 @@ CASES = {
             "sys/fs/cgroup/cpu/cpu.cfs_period_us": "100000",
             "sys/fs/cgroup/memory/memory.limit_in_bytes": LARGEST,
         },
+        (None, None),
+    ),
+    "numbers that no kernel writes": (
+        "0::/\n",
+        {"sys/fs/cgroup/cpu.max": "9" * 400 + " 100000\n", "sys/fs/cgroup/memory.max": "9" * 400},
         (None, None),
     ),
     "files that hold something else": (

@@ -112,6 +112,13 @@ def test_bad_placement_and_frame(fitted):
         fitted.sample(1, frame="excel")
     with pytest.raises(ParameterError, match="frame='excel'"):
         fitted.weighted_points(frame="excel")
+    for falsy in ([], "", 0, False):
+        with pytest.raises(ParameterError, match=r"frame=.* is not one of 'pandas', 'polars'"):
+            fitted.sample(1, frame=falsy)
+        with pytest.raises(ParameterError, match=r"frame=.* is not one of"):
+            fitted.weighted_points(frame=falsy)
+    with pytest.raises(ParameterError, match=r"frame=<a DataFrame> is not one of"):
+        fitted.sample(1, frame=pl.DataFrame({"x": ["a cell"]}))
 
 
 def test_num_rows_is_the_number_of_rows(square, fitted):

@@ -14,6 +14,7 @@ import spinney as sp
 from spinney.dtypes import ColumnType
 from spinney.errors import ParameterError
 from spinney.release.casting import to_arrow
+from support.error_chains import chain, told
 
 N = 400
 SCHEMA = sp.Schema(
@@ -384,3 +385,13 @@ def test_times_of_day_are_cast_too(kind):
     assert cast.null_count == 1
     assert str(cast[0]).startswith("23:59:59")
     assert str(cast[2]).startswith("00:00:00")
+
+
+def test_a_lazy_frame_that_cannot_be_planned_is_refused_without_its_rows(model, tmp_path):
+    """polars quotes the line that it stumbled over; the error that leaves names the class of polars' error alone."""
+    path = tmp_path / "t.ndjson"
+    path.write_text('{"a": "Kowalski" 1}\n')
+    with pytest.raises(ParameterError, match=r"like: .* polars raised \w+") as caught:
+        model.sample(5, like=pl.scan_ndjson(path))
+    assert "Kowalski" not in told(caught.value)
+    assert chain(caught.value) == [caught.value]

@@ -15,6 +15,7 @@ import pytest
 import spinney as sp
 from spinney.errors import FileError, InputError
 from support.command_line import spinney
+from support.error_chains import chain, told
 
 TYPES = {
     "small": "integer",
@@ -163,3 +164,14 @@ def test_types_without_a_column_type_are_left_blank():
     template = sp.Schema.template(table)
     assert template.count('# type = ""') == 2
     assert sp.Schema.template(pl.DataFrame(schema={"x": pl.Object, "y": pl.Int128})).count('type = "integer"') == 1
+
+
+def test_a_lazy_frame_that_cannot_be_planned_is_refused_without_its_rows(tmp_path):
+    """polars quotes the line that it stumbled over; the error that leaves names the class of polars' error alone."""
+    path = tmp_path / "t.ndjson"
+    path.write_text('{"a": "Kowalski" 1}\n')
+    lazy = pl.scan_ndjson(path)
+    with pytest.raises(InputError, match=r"polars raised \w+; see whether frame.collect_schema\(\) works") as caught:
+        sp.Schema.template(lazy)
+    assert "Kowalski" not in told(caught.value)
+    assert chain(caught.value) == [caught.value]

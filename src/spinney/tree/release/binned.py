@@ -71,7 +71,7 @@ class BinnedRelease(Release):
             placement: where the point of a bin lies: at its "centre", which is the default, or with "tilted" nearer to
                 the denser neighbour.
         """
-        check_frame_kind(frame or self.card.frame)
+        check_frame_kind(self.card.frame if frame is None else frame)
         where = check_placement("centre" if placement is None else placement)
         self._require_contents()
         weights = self.bins.noisy_counts / self.bins.noisy_counts.sum()

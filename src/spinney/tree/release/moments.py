@@ -84,7 +84,7 @@ class MomentsRelease(Release):
             frame: "pandas", "polars", "pyarrow" or "numpy"; by default the kind that was fitted.
             placement: where the point of a leaf lies: "fitted" to its means, which is the default, or at its "centre".
         """
-        check_frame_kind(frame or self.card.frame)
+        check_frame_kind(self.card.frame if frame is None else frame)
         density = _placed(self.density, check_moment_placement("fitted" if placement is None else placement))
         boxes = density.boxes
         points = boxes.low + boxes.length * (1 + density.means) / 2
