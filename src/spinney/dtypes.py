@@ -138,7 +138,7 @@ def _of_polars(dtype: Any) -> pa.DataType:
         return pa.null()
     try:
         return polars.Series([], dtype=dtype).to_arrow().type
-    except pa.ArrowException:  # 128 bits, for which Arrow has no type
+    except (pa.ArrowException, polars.exceptions.PolarsError):  # 128 bits and decimals too long for either library
         return pa.int64() if dtype.is_integer() else pa.null()
 
 

@@ -11,6 +11,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,6 +21,7 @@ from spinney.columns import Boolean, Category, Column, Identifier, Real, exact
 from spinney.columns.bounded import whole_range
 from spinney.dtypes import ColumnType, TableTypes, type_name, types_of
 from spinney.errors import InputError, ParameterError, raise_alone
+from spinney.redacted import redacted
 from spinney.release.casting import UNITS, to_arrow, to_numpy, to_pandas, to_polars, units_per_second
 from spinney.release.frames import check_frame_kind, to_frame
 from spinney.schema.table import Schema
@@ -51,7 +53,7 @@ class Like:
 
     def check(self, n_rows: int) -> None:
         """Raise a ParameterError that names the first column of which a type cannot hold what the schema allows."""
-        made = to_frame(np.empty((len(self.schema), 0)), self.schema, "pyarrow").schema
+        empty = to_frame(np.empty((len(self.schema), 0)), self.schema, "pyarrow")
         for name, column in self.schema.items():
             wanted = self.types[name]
             if column.nullable and not wanted.holds_nulls:
@@ -61,15 +63,20 @@ class Like:
                 )
             if wanted.is_object:
                 continue
-            problem = _Fit(column, made.field(name).type, n_rows).problem(wanted.arrow)
+            given = f"like gives column {name!r} the type {type_name(wanted.arrow)}"
+            problem = _Fit(column, empty.schema.field(name).type, n_rows).problem(wanted.arrow)
             if problem is not None:
-                raise ParameterError(f"like gives column {name!r} the type {type_name(wanted.arrow)}, {problem}")
+                raise ParameterError(f"{given}, {problem}")
+            # Which casts a library lacks it says only when asked for one, and is asked with no rows.
+            refusal = ParameterError(f"{given}, to which {self.kind} cannot convert the rows; give it another type")
+            with redacted(partial(_instead, refusal)):
+                Like(self.kind, self.schema, {name: wanted}).convert(empty.select([name]))
 
     def convert(self, table: pa.Table) -> Any:
         """Rows that were drawn, an Arrow table with the schema's columns, in these types."""
         if self.kind == "numpy":
             return to_numpy(table, next(iter(self.types.values())).native)
-        lists = {name: _listed(column) for name, column in self.schema.items()}
+        lists = {name: _listed(self.schema[name]) for name in self.types}
         make = {"pandas": to_pandas, "polars": to_polars, "pyarrow": to_arrow}[self.kind]
         return make(table, self.types, lists)
 
@@ -118,6 +125,10 @@ def _listed(column: Column) -> pa.Array | None:
     if isinstance(column, Category):
         return pa.array(column.values)
     return pa.array([False, True]) if isinstance(column, Boolean) else None
+
+
+def _instead(refusal: ParameterError, err: BaseException) -> ParameterError:  # noqa: ARG001 - as `redacted` calls it
+    return refusal
 
 
 def _with_nulls(kind: str, wanted: Any) -> str:
@@ -182,6 +193,8 @@ class _Fit:
             most = _WHOLE_FLOATS[wanted.bit_width]
             return _outside(low, high, -most, most, "give it a wider type, or an integer type", "exactly ")
         if pa.types.is_decimal(wanted):
+            if wanted.scale < 0:
+                return f"which holds multiples of {10**-wanted.scale} alone; give it a scale of 0 or more"
             most = math.floor((10**wanted.precision - 1) / Fraction(10) ** wanted.scale)
             return _outside(low, high, -most, most, _DIGITS)
         if pa.types.is_boolean(wanted) and low >= 0 and high <= 1:

@@ -14,6 +14,7 @@ import spinney as sp
 from spinney.dtypes import ColumnType
 from spinney.errors import ParameterError
 from spinney.release.casting import to_arrow
+from spinney.release.model import Release
 from support.error_chains import chain, told
 
 N = 400
@@ -395,3 +396,30 @@ def test_a_lazy_frame_that_cannot_be_planned_is_refused_without_its_rows(model, 
         model.sample(5, like=pl.scan_ndjson(path))
     assert "Kowalski" not in told(caught.value)
     assert chain(caught.value) == [caught.value]
+
+
+@pytest.mark.parametrize(
+    ("name", "kind", "named"),
+    [
+        ("age", pa.decimal128(5, -2), r"decimal128\(5, -2\), which holds multiples of 100"),
+        ("number", pa.decimal128(5, -2), r"decimal128\(5, -2\), which holds multiples of 100"),
+        ("town", pa.dictionary(pa.int8(), pa.string_view()), "categorical of string_view, to which pyarrow cannot"),
+        ("code", pa.dictionary(pa.int8(), pa.float16()), "categorical of halffloat, to which pyarrow cannot"),
+        ("town", pa.dictionary(pa.int8(), pa.dictionary(pa.int8(), pa.string())), "categorical of categorical of"),
+    ],
+    ids=str,
+)
+def test_types_that_arrow_cannot_cast_to_are_refused_before_drawing(model, monkeypatch, name, kind, named):
+    """Which casts a library lacks is found out by casting no rows; the column and its type are named."""
+    monkeypatch.setattr(Release, "_require_contents", lambda _: pytest.fail("rows were drawn"))
+    like = pa.schema([(other, kind if other == name else ARROW[other][0]) for other in SCHEMA])
+    with pytest.raises(ParameterError, match=f"like gives column '{name}' the type {named}") as caught:
+        model.sample(5, like=like)
+    assert chain(caught.value) == [caught.value]
+
+
+def test_a_polars_decimal_longer_than_polars_takes_has_no_type(model):
+    """A schema may state it, and no column can have it."""
+    like = pl.from_arrow(pa.schema([(name, pa.decimal256(76, 10)) for name in SCHEMA]).empty_table())
+    with pytest.raises(ParameterError, match="like gives column 'id' the type unknown"):
+        model.sample(5, like=like)
