@@ -12,16 +12,24 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
+from numbers import Integral
 from typing import Any
 
 from spinney.columns import Boolean, Category, Column, Date, Datetime, Identifier, Integer, Real
 from spinney.errors import SchemaError
 from spinney.files import read_json
+from spinney.redacted import redacted
 from spinney.schema.plain import check_plain, read_schema_text
 from spinney.schema.table import Schema
 from spinney.shown import brief
 from spinney.suggest import closest, did_you_mean, listed
 
+_VERSIONS = ("SINGLE_TABLE_V1", "MULTI_TABLE_V1", "V1")
+_LONGEST_SDTYPE = 50
+_TOGETHER = (
+    "several rows belong to one entity, and Spinney protects each row by itself. "
+    "Where rows are independent of each other"
+)
 _OF_A_DAY = frozenset("YymbBdjxcDFGuUVWaA")
 _OF_A_TIME = frozenset("HIMSfpXcTRr")
 _OF_A_ZONE = frozenset("zZ")
@@ -42,6 +50,9 @@ def schema_from_sdv(
     private_bounds: bool,
 ) -> Schema:
     """See `Schema.from_sdv`."""
+    for argument, mapping in {"bounds": bounds, "values": values, "columns": columns}.items():
+        if not isinstance(mapping, Mapping):
+            raise SchemaError(f"{argument} is a {type(mapping).__name__}, not a dictionary by column names")
     described = _columns_of(_plain(metadata), table)
     stated = _Stated(dict(bounds), dict(values), _names(nullable), private_bounds)
     given = {"bounds": bounds, "values": values, "nullable": stated.nullable, "columns": columns}
@@ -81,23 +92,33 @@ def _plain(metadata: Any) -> Mapping[str, Any]:
                 raise
             raise SchemaError(f"the metadata is not JSON: {err}") from None
     elif not isinstance(metadata, Mapping) and callable(getattr(metadata, "to_dict", None)):
-        metadata = metadata.to_dict()
+        with redacted(lambda err: SchemaError(f"the metadata cannot be read: its to_dict raised {type(err).__name__}")):
+            metadata = metadata.to_dict()
     if not isinstance(metadata, Mapping):
         raise SchemaError(
             f"metadata is a {type(metadata).__name__}, not SDV's metadata; pass its dictionary, or the path of its file"
         )
     check_plain(dict(metadata))
+    version = metadata.get("METADATA_SPEC_VERSION")
+    if version is not None and version not in _VERSIONS:
+        raise SchemaError(
+            f"the metadata is of METADATA_SPEC_VERSION {brief(version)}, and {listed(_VERSIONS)} are read; save it "
+            "with a release of SDV that writes one of them"
+        )
     return metadata
 
 
 def _columns_of(metadata: Mapping[str, Any], table: str | None) -> Mapping[str, Any]:
     """The entries of one table's columns."""
+    if table is not None and not isinstance(table, str):
+        raise SchemaError(f"table={brief(table)} is not the name of a table")
     if isinstance(tables := metadata.get("tables"), Mapping):
         if table is None and len(tables) != 1:
             raise SchemaError(f"the metadata describes {len(tables)} tables, {listed(tables)}; say which: table=...")
         name = next(iter(tables)) if table is None else table
         if name not in tables:
             raise SchemaError(f"table={brief(name)} is not in the metadata{did_you_mean(name, tables)}")
+        _refuse_child(name, metadata.get("relationships"))
         metadata = tables[name]
     elif table is not None:
         raise SchemaError("the metadata describes one table without a name; leave table out")
@@ -106,17 +127,30 @@ def _columns_of(metadata: Mapping[str, Any], table: str | None) -> Mapping[str, 
         raise SchemaError("the metadata has no columns; pass what SDV's Metadata.save_to_json writes")
     for key in ("sequence_key", "sequence_index"):
         if metadata.get(key):
-            raise SchemaError(
-                f"the metadata has a {key}: several rows belong to one entity, and Spinney protects each row by "
-                f"itself. Where rows are independent of each other, take {key} out of the metadata"
-            )
+            raise SchemaError(f"the metadata has a {key}: {_TOGETHER}, take {key} out of the metadata")
     return entries
+
+
+def _refuse_child(table: str, relationships: Any) -> None:
+    """Raise where rows of a table belong to a row of another one, or of the same."""
+    if relationships is None:
+        return
+    if not isinstance(relationships, (list, tuple)) or not all(isinstance(each, Mapping) for each in relationships):
+        raise SchemaError("the metadata's relationships are not a list of dictionaries, as SDV writes them")
+    if any(each.get("child_table_name") == table for each in relationships):
+        raise SchemaError(
+            f"the metadata has relationships of which table {table!r} is a child: {_TOGETHER}, take these "
+            "relationships out of the metadata"
+        )
 
 
 def _names(nullable: Any) -> frozenset[str]:
     if isinstance(nullable, (str, bytes)) or not isinstance(nullable, Iterable):
         raise SchemaError(f"nullable={brief(nullable)} is not a list of column names such as ['income']")
-    return frozenset(nullable)
+    names = list(nullable)
+    if not all(isinstance(name, str) for name in names):
+        raise SchemaError(f"nullable={brief(nullable)} is not a list of column names such as ['income']")
+    return frozenset(names)
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +197,8 @@ def _column(name: str, entry: Any, stated: _Stated) -> Column | None:
     if not isinstance(entry, Mapping) or not isinstance(entry.get("sdtype"), str):
         raise SchemaError(f"column {name!r}: the metadata gives it no sdtype")
     sdtype = entry["sdtype"]
+    if len(sdtype) > _LONGEST_SDTYPE or not sdtype.isprintable():
+        raise SchemaError(f"column {name!r}: its sdtype is not a name of up to {_LONGEST_SDTYPE} printable characters")
     try:
         if sdtype in _READ:
             return _READ[sdtype](name, entry, stated)
@@ -193,7 +229,7 @@ def _numerical(name: str, entry: Mapping[str, Any], stated: _Stated) -> Column |
     stated.refuse("values", name, "numerical")
     held = entry.get("computer_representation")
     if held is None and name in stated.bounds:
-        whole = all(isinstance(end, int) for end in _pair(stated.bounds[name]))
+        whole = all(isinstance(end, Integral) for end in _pair(stated.bounds[name]))
         return _bounded(Integer if whole else Real, name, stated)
     if held is None and stated.private_bounds:
         stated.lacks("columns", name, "may hold whole numbers or others; say sp.Integer(...) or sp.Real(...)")

@@ -6,6 +6,7 @@ import json
 from datetime import date, datetime
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import spinney as sp
@@ -271,3 +272,71 @@ def test_a_misspelt_sdtype_is_refused() -> None:
     """A column of numbers is not taken for names because of a typing error."""
     with pytest.raises(SchemaError, match="did you mean 'numerical'"):
         sp.Schema.from_sdv({"columns": {"t": {"sdtype": "numeric"}}})
+
+
+FAMILY = {
+    "METADATA_SPEC_VERSION": "V1",
+    "tables": {
+        "people": {"columns": {"id": {"sdtype": "id"}, "member": {"sdtype": "boolean"}}, "primary_key": "id"},
+        "visits": {"columns": {"person": {"sdtype": "id"}, "paid": {"sdtype": "boolean"}}},
+    },
+    "relationships": [{"parent_table_name": "people", "child_table_name": "visits", "child_foreign_key": "person"}],
+}
+
+
+def test_a_child_of_another_table_is_refused():
+    """One person has many visits, so a guarantee for one of them would be too little; parents are read."""
+    with pytest.raises(SchemaError, match=r"'visits' is a child: several rows belong to one entity, and Spinney"):
+        sp.Schema.from_sdv(FAMILY, table="visits")
+    assert list(sp.Schema.from_sdv(FAMILY, table="people")) == ["id", "member"]
+    assert list(sp.Schema.from_sdv(FAMILY | {"relationships": []}, table="visits")) == ["person", "paid"]
+    with pytest.raises(SchemaError, match="relationships are not a list of dictionaries"):
+        sp.Schema.from_sdv(FAMILY | {"relationships": ["visits"]}, table="visits")
+
+
+@pytest.mark.parametrize("version", ["V2", "", 1, ["V1"]], ids=str)
+def test_other_versions_are_refused(version):
+    """What a later version may mean by the same words is not guessed."""
+    with pytest.raises(SchemaError, match=r"METADATA_SPEC_VERSION .* and 'SINGLE_TABLE_V1', 'MULTI_TABLE_V1' and 'V1'"):
+        sp.Schema.from_sdv(HOTEL | {"METADATA_SPEC_VERSION": version}, **STATED)
+
+
+def test_whole_numbers_of_numpy_are_whole_numbers():
+    """Bounds that were computed mean the same as those that were typed."""
+    metadata = {"columns": {"n": {"sdtype": "numerical"}}}
+    assert sp.Schema.from_sdv(metadata, bounds={"n": (np.int64(0), np.int64(5))}) == sp.Schema({"n": sp.Integer(0, 5)})
+
+
+@pytest.mark.parametrize("sdtype", ["x" * 51, "\x1b[31m", "a\nb"], ids=["long", "escape", "line break"])
+def test_an_sdtype_that_is_no_name_is_refused(sdtype):
+    """It would become the prefix of every identifier."""
+    with pytest.raises(SchemaError, match="column 'a': its sdtype is not a name of up to 50 printable characters"):
+        sp.Schema.from_sdv({"columns": {"a": {"sdtype": sdtype}}})
+
+
+class Unwritten:
+    """Metadata that cannot be written."""
+
+    def to_dict(self):
+        """As SDV's Metadata."""
+        raise RuntimeError("something of theirs")
+
+
+@pytest.mark.parametrize(
+    ("metadata", "stated", "message"),
+    [
+        (FAMILY, {"bounds": 5}, "bounds is a int, not a dictionary"),
+        (FAMILY, {"bounds": "a"}, "bounds is a str, not a dictionary"),
+        (FAMILY, {"columns": ["a"]}, "columns is a list, not a dictionary"),
+        (FAMILY, {"values": ["a"]}, "values is a list, not a dictionary"),
+        (FAMILY, {"nullable": [["a"]]}, "is not a list of column names"),
+        (FAMILY, {"table": [1]}, "is not the name of a table"),
+        (Unwritten(), {}, "the metadata cannot be read: its to_dict raised RuntimeError$"),
+        (Unwritten, {}, "the metadata cannot be read: its to_dict raised TypeError$"),
+    ],
+)
+def test_arguments_of_another_kind_are_refused(metadata, stated, message):
+    """By name, with an error of Spinney's that stands alone."""
+    with pytest.raises(SchemaError, match=message) as caught:
+        sp.Schema.from_sdv(metadata, **({"table": "people"} | stated))
+    assert caught.value.__context__ is None
