@@ -30,6 +30,8 @@ from spinney.tables.frames import Table
 _MOST_READINGS = 5_000
 # A real is taken for a multiple where it is this near, in steps: a table may hold floats of 32 bits.
 OFF_STEP = 1e-3
+# Beyond this many steps floats are too far apart to tell.
+FARTHEST_STEP = 2.0**40
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +147,9 @@ def _n_off_step(present: NDArray[Any], column: Column) -> int:
         return 0
     if column.is_whole:
         return int(np.count_nonzero((present - column.phase) % column.step))
-    steps = present / float(column.multiple_of)
+    with np.errstate(over="ignore"):
+        steps = present / float(column.multiple_of)
+    steps = steps[np.abs(steps) < FARTHEST_STEP]
     return int(np.count_nonzero(np.abs(steps - np.rint(steps)) > OFF_STEP))
 
 

@@ -31,7 +31,7 @@ from spinney.tables.engines.expressions import (
     key_layout,
     state,
 )
-from spinney.tables.tally import OFF_STEP, Tallies, Tally, bounds_of
+from spinney.tables.tally import FARTHEST_STEP, OFF_STEP, Tallies, Tally, bounds_of
 
 Frame = nw.LazyFrame[Any]
 # A few public values as a frame that can be joined with the rows.
@@ -289,7 +289,7 @@ def _is_off_step(column: Column, value: nw.Expr) -> nw.Expr | None:
     if column.is_whole:
         return (value - column.phase) % column.step != 0
     steps = value / float(column.multiple_of)
-    return (steps - steps.round()).abs() > OFF_STEP
+    return (steps.abs() < FARTHEST_STEP) & ((steps - steps.round()).abs() > OFF_STEP)
 
 
 def _how_many(flag: nw.Expr) -> nw.Expr:
