@@ -70,6 +70,15 @@ def test_the_values_are_difficult():
             assert any(cell_of.get(above, cell_of[value]) != cell_of[value] for value, above in pairs), axis.name
 
 
+def test_columns_by_themselves_are_fine():
+    """Up to 2^40 cells, of one unit and of many, with and without null: where a division in doubles could slip."""
+    axes = LATTICES["columns"].axes
+    assert max(axis.value_bits for axis in axes) == 40
+    assert any(axis.value_bits > 38 and axis.step > 1 for axis in axes)
+    cells = compiled_cells(TABLE, SCHEMA, LATTICES["columns"])
+    assert max(cells[:, index].max() for index in range(len(axes))) > 2**39
+
+
 def test_counts_come_back_as_sorted_codes(rows):
     """Keys of several words are taken apart and interleaved: codes, their order and counts are those in memory."""
     lattice = Lattice(LATTICES["tree"].axes[1::2])

@@ -7,7 +7,6 @@ Pure plans are compared with their epsilon, composed ones with delta at several 
 from __future__ import annotations
 
 import math
-from collections import defaultdict
 from dataclasses import replace
 from fractions import Fraction
 from functools import cache
@@ -20,7 +19,7 @@ from hypothesis import strategies as st
 
 import spinney as sp
 from spinney.counting.states import GAP_STEPS, true_distances
-from spinney.forest.columns import column_lattice, release_column
+from spinney.forest.columns import release_column
 from spinney.forest.plan import Shape, forest_plan
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.forest.rounds import model_table
@@ -30,11 +29,12 @@ from spinney.privacy.composition import TreeShapes, composed_delta
 from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.privacy.parts import Selections
 from spinney.schema import lattice
-from spinney.tree.plan import SplitPlan
+from spinney.schema.column_axis import column_axis
+from spinney.schema.ruler import Ruler
 from support.exhaustive_branches import branching, hockey_stick, law_of
 from support.goodness_of_fit import ACCEPT, REJECT
 from support.handmade_leaves import counts_of_rows
-from support.output_laws import ReleaseLaw, largest_ratio, neighbours, small_tables
+from support.output_laws import largest_ratio, neighbours, small_tables
 from support.sabotaged_forests import (
     CAGES,
     Check,
@@ -45,9 +45,10 @@ from support.sabotaged_forests import (
     neighbouring_laws,
     ratio_range,
 )
-from support.sabotaged_moments import tree_law
+from support.sabotaged_spikes import SPIKE_CAGES
 from support.slow_forests import neighbouring_rows, rows_of, slow_distance, slow_gap, slow_table
-from support.slow_trees import possible_mask
+from support.slow_rulers import number_cuts
+from support.slow_rulers import shape_law as slow_shape_law
 
 UNITS = pytest.mark.parametrize("unit", list(Unit), ids=str)
 TOLERANCE = 1e-9
@@ -59,27 +60,34 @@ AXES = {
     "line": sp.Integer(0, 7),
     "not a power of two": sp.Integer(0, 4, bits=3),
     "null": sp.Integer(0, 3, nullable=True),
+    "both signs": sp.Integer(-2, 4),
 }
 
 
+def possible_mask(axis):
+    """Cells up to the last that a row can have, and whether one can."""
+    one = axis.axis
+    return tuple(cell <= one.last or cell == one.null_cell for cell in range(max(one.last, one.null_cell) + 1))
+
+
 def tree_plan(levels, unit, *, delta, epsilon=1, times=1):
-    shape = Shape(times, levels, 1, 0, 0, 0, {"trees": Fraction(1, 2), "one-way": Fraction(1, 2)})
+    shape = Shape(times, levels, 1, 0, 0, 0, 0, {"trees": Fraction(1, 2), "one-way": Fraction(1, 2)})
     return forest_plan(shape, epsilon=Fraction(epsilon), delta=Fraction(delta), unit=unit)
 
 
 def shape_law(column, counts, plan, *, faster=1):
     """Chance of every shape that `release_column` gives a column with these counts of cells."""
-    lattice = column_lattice(sp.Schema({"v": column}), "v")
+    axis = column_axis("v", column)
     rows = [(cell,) for cell, n in enumerate(counts) for _ in range(n)]
-    true_counts = counts_of_rows(rows, lattice)
+    true_counts = counts_of_rows(rows, axis.lattice)
     trees = replace(plan.trees, rate=plan.trees.rate * faster)
-    pure = replace(plan, trees=trees, tables=exact_plan(n_one_way=1).tables, charges=())
+    pure = replace(plan, trees=trees, tables=exact_plan(n_one_way=1, n_spikes=1).tables, charges=())
 
     def run(pick):
         prepaid = PrepaidMechanisms(pure, sp.Ledger(unit=plan.unit), UnsafeSeededEntropy(0))
         with branching(pick, cutoff=CUTOFF):
-            noisy = release_column(true_counts, prepaid, cutoff=CUTOFF)
-        return tuple(noisy.first.tolist()), tuple(noisy.stop.tolist())
+            noisy = release_column(true_counts, prepaid, ruler=axis.ruler, cutoff=CUTOFF)
+        return tuple(zip(noisy.first.tolist(), noisy.stop.tolist(), strict=True))
 
     return law_of(run)
 
@@ -93,38 +101,41 @@ def _cut_small_columns(monkeypatch):
 @pytest.mark.parametrize("column", AXES.values(), ids=AXES)
 @UNITS
 def test_shapes_follow_the_law_of_their_decisions(column, unit):
-    """Enumerated through the real code, shapes have the chances that dynamic programming over halves gives them."""
-    lattice = column_lattice(sp.Schema({"v": column}), "v")
-    axis = lattice.axes[0]
-    plan = tree_plan(axis.value_bits, unit, delta=0)
-    split = SplitPlan(
-        "privtree",
-        unit,
-        fixed_depth=int(axis.nullable),
-        max_depth=axis.bits,
-        count_epsilon=Fraction(1),
-        threshold=1,
-        decision_epsilon=Fraction(0),
-        decision_rate=plan.trees.rate,
-        cutoff=CUTOFF,
-        decay=plan.trees.decay,
-    )
-    possible = possible_mask(lattice, lattice.depth)
+    """Enumerated through the real code, shapes have the chances that recursion over the ruler's ranges gives them."""
+    axis = column_axis("v", column)
+    plan = tree_plan(axis.max_levels, unit, delta=0)
+    possible = possible_mask(axis)
+    n_cells, null = axis.axis.last + 1, axis.axis.null_cell
     for table in [(0,) * len(possible), *small_tables(possible, 2)][:12]:
         found = shape_law(column, table, plan)
-        expected = tree_law(ReleaseLaw(split, possible), table, possible)
+        expected = slow_shape_law(
+            table[:n_cells],
+            number_cuts(-column.low),
+            max_levels=axis.max_levels,
+            rate=float(plan.trees.rate),
+            cutoff=CUTOFF,
+            decay=plan.trees.decay,
+        )
         assert math.fsum(found.values()) == pytest.approx(1, abs=1e-12)
-        # Leaves that differ in impossible cells alone, beyond the last value or beside null, look the same.
-        by_first = defaultdict(float)
-        for tree, chance in expected.items():
-            by_first[tuple(sorted(prefix << (axis.bits - depth) for depth, prefix in tree))] += chance
-        assert {first: chance for (first, _), chance in found.items()} == pytest.approx(by_first, abs=1e-12)
+        at_end = ((null, null + 1),) if column.nullable else ()
+        assert found == pytest.approx({(*shape, *at_end): chance for shape, chance in expected.items()}, abs=1e-12)
+
+
+def test_shapes_stop_at_the_last_level_that_was_paid_for(monkeypatch):
+    """Ranges of two cells or more stay whole there, whatever they hold, and the law says so too."""
+    monkeypatch.setattr(Ruler, "max_levels", 2)
+    column = AXES["line"]
+    plan = tree_plan(2, Unit.REPLACE_ONE, delta=0)
+    table = (9, 9, 0, 0, 0, 0, 0, 9)
+    noise = {"rate": float(plan.trees.rate), "cutoff": CUTOFF, "decay": plan.trees.decay}
+    found = shape_law(column, table, plan)
+    assert found == pytest.approx(slow_shape_law(table, number_cuts(0), max_levels=2, **noise), abs=1e-12)
+    assert max(map(len, found)) == 4
 
 
 def worst_ratio(column, unit, plan, n_rows, **options):
     """The largest log-ratio of the chances of any shape, over all tables of so many rows and their neighbours."""
-    lattice = column_lattice(sp.Schema({"v": column}), "v")
-    possible = possible_mask(lattice, lattice.depth)
+    possible = possible_mask(column_axis("v", column))
 
     @cache
     def law(table):
@@ -142,12 +153,12 @@ def worst_ratio(column, unit, plan, n_rows, **options):
 @UNITS
 def test_shapes_cost_no_more_than_a_pure_plan_charges(column, unit):
     """No shape of a tree tells neighbours of a few rows apart by more than the trees' share of epsilon."""
-    levels = column_lattice(sp.Schema({"v": column}), "v").axes[0].value_bits
-    plan = tree_plan(levels, unit, delta=0, epsilon=2)
-    n_rows = 3 if levels == 2 else 2
-    loss = worst_ratio(column, unit, plan, n_rows)
-    assert 0.3 < loss <= 1 + TOLERANCE
-    if levels == 2:  # small enough for three rows to be close to the worst case
+    axis = column_axis("v", column)
+    plan = tree_plan(axis.max_levels, unit, delta=0, epsilon=2)
+    is_small = axis.ruler.n_cells == 4
+    loss = worst_ratio(column, unit, plan, 3 if is_small else 2)
+    assert 0.25 < loss <= 1 + TOLERANCE  # two rows are far from the worst case, and levels are paid for that none has
+    if is_small:  # small enough for three rows to be close to the worst case
         assert worst_ratio(column, unit, plan, 3, faster=3) > 1
 
 
@@ -155,10 +166,9 @@ def test_shapes_cost_no_more_than_a_pure_plan_charges(column, unit):
 @UNITS
 def test_shapes_cost_no_more_than_composition_says(column, unit):
     """At every epsilon the exact delta between neighbours, of one tree and of two, is below the composed one."""
-    lattice = column_lattice(sp.Schema({"v": column}), "v")
-    axis = lattice.axes[0]
-    plan = tree_plan(axis.value_bits, unit, delta="1e-3", epsilon=2)
-    possible = possible_mask(lattice, lattice.depth)
+    axis = column_axis("v", column)
+    plan = tree_plan(axis.max_levels, unit, delta="1e-3", epsilon=2)
+    possible = possible_mask(axis)
 
     @cache
     def law(table):
@@ -378,7 +388,7 @@ def _of_the_real_one(check: Check) -> float:
     return check()
 
 
-@pytest.mark.parametrize(("check", "sabotage"), CAGES.values(), ids=CAGES)
+@pytest.mark.parametrize(("check", "sabotage"), (CAGES | SPIKE_CAGES).values(), ids=CAGES | SPIKE_CAGES)
 def test_sabotage_is_caught(check: Check, sabotage: Sabotage) -> None:
     """The check accepts the forest and rejects the same code with one mistake in it."""
     assert _of_the_real_one(check) > ACCEPT

@@ -18,7 +18,7 @@ from unittest import mock
 import numpy as np
 
 from spinney.forest import prepaid
-from spinney.tree import moments
+from spinney.tree import ruled
 from support.output_laws import tail
 
 Law = dict[Hashable, float]
@@ -74,7 +74,7 @@ def branching(pick: Pick, *, cutoff: int = 0) -> Iterator[None]:
         return pick(choice_chances(np.asarray(scores).tolist(), rate))
 
     with (
-        mock.patch.object(moments, "add_noise", decide),
+        mock.patch.object(ruled, "add_noise", decide),
         mock.patch.object(prepaid, "choose", choose),
         mock.patch.object(prepaid, "add_noise", lambda counts, _rate, _entropy: counts),
     ):

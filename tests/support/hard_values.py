@@ -16,6 +16,7 @@ import pyarrow.parquet as pq
 import spinney as sp
 from spinney.counting.cells import AxisCells
 from spinney.counting.states import Cut
+from spinney.schema.column_axis import column_axis
 from spinney.schema.lattice import Lattice, grid_lattice, ladder_axis, tree_lattice
 from spinney.tables.engines.queries import Rows
 from spinney.tables.engines.spark import SparkSource
@@ -56,7 +57,7 @@ def real(column: Any, kind: pa.DataType = FLOAT) -> Case:
     """Values around every edge of the column's cells, on the tree's lattice and on a grid's."""
     schema = sp.Schema({"v": column})
     points = [column.low, column.high, (column.low + column.high) / 2]
-    for axis in (*tree_lattice(schema).axes, *grid_lattice(schema, bins=7).axes):
+    for axis in (*tree_lattice(schema).axes, *grid_lattice(schema, bins=7).axes, column_axis("v", column).axis):
         n_cells = axis.last - axis.first + 1
         for k in sorted({*range(min(n_cells, 9) + 1), n_cells // 3, n_cells - 1, n_cells}):
             points += [axis.origin + k / axis.scale]
@@ -74,7 +75,7 @@ def whole(column: Any, kind: pa.DataType = WHOLE) -> Case:
     """Values around every edge of the column's cells, and far outside."""
     schema = sp.Schema({"v": column})
     values = list(FAR)
-    for axis in (*tree_lattice(schema).axes, *grid_lattice(schema, bins=7).axes):
+    for axis in (*tree_lattice(schema).axes, *grid_lattice(schema, bins=7).axes, column_axis("v", column).axis):
         n_cells = axis.last - axis.first + 1
         for k in sorted({*range(min(n_cells, 9) + 1), n_cells // 3, n_cells - 1, n_cells}):
             values += [int(axis.low) + k * axis.step + shift for shift in (-1, 0, 1)]
@@ -126,11 +127,14 @@ CASES = {
     "Whole": whole(sp.Integer(-(2**61), 2**61, bits=31, nullable=True)),
     "odd steps": whole(sp.Integer(-(2**61) + 3, 2**61 - 12345, bits=32)),
     "fifties": whole(sp.Integer(-1000, 1000, multiple_of=50, nullable=True), pa.int32()),
+    "all whole": whole(sp.Integer(-(2**61) + 3, 2**61 - 12345, nullable=True)),
+    "all in sevens": whole(sp.Integer(-(2**60), 2**61, multiple_of=7)),
     "whole floats": whole(sp.Integer(-(2**60), 2**60, bits=17, nullable=True), pa.float64()),
     "day": days(sp.Date(*BOUNDS, bits=6)),
     "day null": days(sp.Date(*BOUNDS, nullable=True)),
     "day of moments": days(sp.Date(*BOUNDS, bits=9), NAIVE),
     "moment": moments(sp.Datetime(*BOUNDS, bits=32), NAIVE),
+    "moment to the thousandth": moments(sp.Datetime(*BOUNDS), NAIVE),
     "weeks": days(sp.Date(*BOUNDS, multiple_of=7, nullable=True)),
     "hours": moments(sp.Datetime(*BOUNDS, multiple_of=3600), NAIVE),
     "zoned": moments(sp.Datetime(*BOUNDS, bits=20, timezone="Europe/Berlin", nullable=True), ZONED),
@@ -167,8 +171,10 @@ def hard_lattices(schema: sp.Schema) -> dict[str, Lattice]:
     others = sp.Schema({name: column for name, column in schema.items() if name != "row"})
     is_long = {name: isinstance(column, sp.Real) for name, column in others.items()}
     width = {name: (c.high - c.low) / 7.3 if is_long[name] else 3.0 for name, c in others.items()}
-    width |= dict.fromkeys(("moment", "hours", "zoned", "clock", "clock steps"), 100000000000.0)
-    width |= {"Whole": 2.0**40 + 1, "odd steps": 2.0**41 - 1}
+    width |= dict.fromkeys(
+        ("moment", "moment to the thousandth", "hours", "zoned", "clock", "clock steps"), 100000000000.0
+    )
+    width |= {"Whole": 2.0**40 + 1, "odd steps": 2.0**41 - 1, "all whole": 2.0**40 - 1, "all in sevens": 2.0**40 - 5}
     width["whole floats"] = 3.0**30
     reals = sp.Schema({name: c for name, c in others.items() if is_long[name] and not c.nullable and name != "tiny"})
     # Magnitudes are counted of columns with bounds, one at a time: a few of each kind.
@@ -183,6 +189,7 @@ def hard_lattices(schema: sp.Schema) -> dict[str, Lattice]:
         "widths": Lattice((rows, *grid_lattice(others, width=width).axes[1::2])),
         "cube": Lattice((rows, *tree_lattice(reals, axes="cube").axes)),
         "ladder": Lattice((rows, *ladders)),
+        "columns": Lattice((rows, *(column_axis(name, column).axis for name, column in others.items()))),
     }
 
 

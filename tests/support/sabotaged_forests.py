@@ -7,8 +7,10 @@ one mistake has been made to that code.
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from fractions import Fraction
 from itertools import combinations_with_replacement, product
 from typing import Any
@@ -22,14 +24,17 @@ from spinney.counting.states import StateRows
 from spinney.errors import BudgetError
 from spinney.forest import columns
 from spinney.forest.cliques import measure
-from spinney.forest.columns import NoisyColumn, column_lattice, release_column
+from spinney.forest.columns import NoisyColumn, release_column
 from spinney.forest.plan import ForestPlan, Shape, forest_plan
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.forest.structure import choose_tree
 from spinney.privacy.budget import Unit
 from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.privacy.ledger import Charge, Ledger
+from spinney.schema.column_axis import ColumnAxis, column_axis
+from spinney.schema.ruler import Ruler
 from spinney.tables.engines import memory
+from spinney.tree.ruled import Ranges, grow_ranges
 from support.exhaustive_branches import Law, branching, law_of
 from support.slow_forests import Row, neighbouring_rows, rows_of
 
@@ -44,30 +49,45 @@ def exact_plan(
     *,
     n_trees: int = 0,
     n_one_way: int = 0,
+    n_spikes: int = 0,
     n_choices: int = 0,
     n_cliques: int = 0,
-    levels: int = 8,
+    levels: int = 16,
     epsilon: Fraction = Fraction(10**6),
     unit: Unit = Unit.REPLACE_ONE,
 ) -> ForestPlan:
     """A pure plan in which every stage has a fifth of epsilon."""
-    numbers = {"trees": n_trees, "one-way": n_one_way, "selection": n_choices, "cliques": n_cliques}
+    numbers = {
+        "trees": n_trees,
+        "one-way": n_one_way,
+        "spikes": n_spikes,
+        "selection": n_choices,
+        "cliques": n_cliques,
+    }
     shares = {stage: Fraction(1, 5) for stage, times in numbers.items() if times}
-    shape = Shape(n_trees, levels, n_one_way, n_choices, 0, n_cliques, shares)
+    shape = Shape(n_trees, levels, n_one_way, n_spikes, n_choices, 0, n_cliques, shares)
     return forest_plan(shape, epsilon=epsilon, delta=Fraction(0), unit=unit)
 
 
 # ------------------------------------------------------------------------------------------------ checks
 
 
+def _line() -> tuple[CellCounts, Ruler]:
+    """A table of three rows at 0, and the ruler of its column."""
+    axis = column_axis("v", sp.Integer(0, 63))
+    assert axis.ruler is not None
+    return CellCounts.from_codes(axis.lattice, np.zeros((3, 1), dtype=np.uint64)), axis.ruler
+
+
 def nothing_twice() -> float:
     """What one table, one tree and one choice were paid for can be had once."""
-    lattice = column_lattice(sp.Schema({"v": sp.Integer(0, 63)}), "v")
-    counts = CellCounts.from_codes(lattice, np.zeros((3, 1), dtype=np.uint64))
-    prepaid = PrepaidMechanisms(exact_plan(n_trees=1, n_one_way=1, n_choices=1), Ledger(), UnsafeSeededEntropy(1))
+    counts, ruler = _line()
+    plan = exact_plan(n_trees=1, n_one_way=1, n_spikes=1, n_choices=1)
+    prepaid = PrepaidMechanisms(plan, Ledger(), UnsafeSeededEntropy(1))
     takes: list[Callable[[], Any]] = [
         lambda: prepaid.noisy_counts(np.array([3]), "one-way"),
-        lambda: prepaid.leaves(counts, fixed_depth=0, cutoff=1),
+        lambda: prepaid.noisy_counts(np.array([3]), "spikes"),
+        lambda: prepaid.ranges(counts, ruler, cutoff=1),
         lambda: prepaid.choice(np.array([3, 4]), sensitivity=2),
     ]
     for take in takes:
@@ -82,11 +102,12 @@ def nothing_twice() -> float:
 
 def no_deeper_than_paid_for() -> float:
     """A tree of more levels than the plan has is refused before it is grown."""
-    lattice = column_lattice(sp.Schema({"v": sp.Integer(0, 63)}), "v")
-    counts = CellCounts.from_codes(lattice, np.zeros((3, 1), dtype=np.uint64))
-    prepaid = PrepaidMechanisms(exact_plan(n_trees=1, n_one_way=1, levels=5), Ledger(), UnsafeSeededEntropy(1))
+    counts, ruler = _line()
+    prepaid = PrepaidMechanisms(
+        exact_plan(n_trees=1, n_one_way=1, levels=ruler.max_levels - 1), Ledger(), UnsafeSeededEntropy(1)
+    )
     try:
-        prepaid.leaves(counts, fixed_depth=0, cutoff=1)
+        prepaid.ranges(counts, ruler, cutoff=1)
     except BudgetError:
         return 1.0
     return 0.0
@@ -178,12 +199,12 @@ def _noise() -> UnsafeSeededEntropy:
 
 
 @contextmanager
-def _handed() -> Iterator[list[Any]]:
-    """The counts that prepaid mechanisms are handed, noise or none."""
-    seen: list[Any] = []
+def _handed() -> Iterator[dict[str, list[Any]]]:
+    """The counts that prepaid mechanisms are handed for each stage, noise or none."""
+    seen: dict[str, list[Any]] = defaultdict(list)
 
     def note(_: PrepaidMechanisms, true_counts: Any, stage: str) -> Any:
-        seen.append(np.array(true_counts))
+        seen[stage].append(np.array(true_counts))
         return true_counts
 
     with mock.patch.object(PrepaidMechanisms, "noisy_counts", note):
@@ -192,9 +213,12 @@ def _handed() -> Iterator[list[Any]]:
 
 def _is_partition(counts: list[Any], n_rows: int, unit: Unit) -> bool:
     """Counts of a table and its neighbours: all rows counted once, so that one row changes two counts or one by 1."""
+    return counts[0].sum() == n_rows and share_no_row(counts, unit)
+
+
+def share_no_row(counts: list[Any], unit: Unit) -> bool:
+    """Counts of a table and its neighbours: one row changes two counts or one by 1, or none."""
     here, *others = counts
-    if here.sum() != n_rows:
-        return False
     return all(
         len(there) == len(here)
         and np.abs(here - there).sum() <= unit.factor
@@ -203,24 +227,38 @@ def _is_partition(counts: list[Any], n_rows: int, unit: Unit) -> bool:
     )
 
 
+# Trees that are cut all the way, and trees that are not cut at all, whatever the table.
+ALWAYS, NEVER = -100, 100
+
+
+def released_for_neighbours(axis: ColumnAxis, unit: Unit, cutoff: int) -> tuple[dict[str, list[Any]], int]:
+    """The counts that a column of three rows, and then each of its neighbours, is released from."""
+    one = axis.axis
+    cells = [*range(one.first, one.last + 1), *([one.null_cell] if one.nullable else [])]
+    rows = [(place,) for place in (0, 0, len(cells) - 1)]
+    plan = exact_plan(n_trees=1, n_one_way=1, n_spikes=1, unit=unit)
+    with _handed() as seen:
+        for table in [rows, *neighbouring_rows(rows, (len(cells),), unit)]:
+            codes = np.array([cells[place] for (place,) in table], dtype=np.uint64) << np.uint64(64 - one.bits)
+            counts = CellCounts.from_codes(axis.lattice, codes.reshape(-1, 1))
+            prepaid = PrepaidMechanisms(plan, Ledger(unit=unit), _noise())
+            release_column(counts, prepaid, ruler=axis.ruler, cutoff=cutoff)
+    return seen, len(rows)
+
+
+def small_axes() -> list[ColumnAxis]:
+    """Numbers that are cut by a tree, though they are few, and a category."""
+    small = (sp.Integer(0, 7), sp.Integer(0, 4, nullable=True), sp.Category([*"abc"], nullable=True))
+    with mock.patch("spinney.schema.lattice._FEW_CELLS", 2):
+        return [column_axis("v", column) for column in small]
+
+
 def one_way_counts_are_of_a_partition() -> float:
-    """Leaves of a tree, where it is cut all the way for every table, and categories: a row is in one of them."""
-    for column in (sp.Integer(0, 7), sp.Integer(0, 4, nullable=True), sp.Category([*"abc"], nullable=True)):
-        schema = sp.Schema({"v": column})
-        lattice = column_lattice(schema, "v")
-        axis = lattice.axes[0]
-        cells = [*range(axis.first, axis.last + 1), *([axis.null_cell] if axis.nullable else [])]
-        for unit in Unit:
-            rows = [(place,) for place in (0, 0, len(cells) - 1)]
-            tables = [rows, *neighbouring_rows(rows, (len(cells),), unit)]
-            plan = exact_plan(n_trees=1, n_one_way=1, unit=unit)
-            with _handed() as seen, mock.patch("spinney.schema.lattice._FEW_CELLS", 2):
-                for table in tables:
-                    codes = np.array([cells[place] for (place,) in table], dtype=np.uint64) << np.uint64(64 - axis.bits)
-                    counts = CellCounts.from_codes(lattice, codes.reshape(-1, 1))
-                    release_column(counts, PrepaidMechanisms(plan, Ledger(unit=unit), _noise()), cutoff=-100)
-            if not _is_partition(seen, len(rows), unit):
-                return 0.0
+    """Leaves of a tree, and categories: a row is in one of them."""
+    for axis, unit, cutoff in product(small_axes(), Unit, (ALWAYS, NEVER)):
+        seen, n_rows = released_for_neighbours(axis, unit, cutoff)
+        if not _is_partition(seen["one-way"], n_rows, unit):
+            return 0.0
     return 1.0
 
 
@@ -234,7 +272,7 @@ def clique_counts_are_of_a_partition() -> float:
             for table in [rows, *neighbouring_rows(rows, SIZES, unit)]:
                 prepaid = PrepaidMechanisms(plan, Ledger(unit=unit), _noise())
                 measure(rows_of(table, SIZES), (0, 1), expected, prepaid, stage="cliques", least=least)
-        if not _is_partition(seen, len(rows), unit):
+        if not _is_partition(seen["cliques"], len(rows), unit):
             return 0.0
     return 1.0
 
@@ -273,15 +311,15 @@ def hands_out_twice() -> AbstractContextManager[Any]:
 
 def levels_not_counted() -> AbstractContextManager[Any]:
     """Prepaid mechanisms that grows trees of any depth for the price of shallow ones."""
-    leaves = PrepaidMechanisms.leaves
+    ranges = PrepaidMechanisms.ranges
 
-    def any_depth(self: PrepaidMechanisms, counts: CellCounts, *, fixed_depth: int, cutoff: int) -> Any:
+    def any_depth(self: PrepaidMechanisms, counts: CellCounts, ruler: Ruler, *, cutoff: int) -> Any:
         plan = self.plan
         trees = type(plan.trees)(plan.trees.rate, plan.trees.decay, 64, 1)  # type: ignore[union-attr,misc,call-arg]
         self.plan = type(plan)(plan.unit, plan.epsilon, plan.delta, trees, plan.tables, plan.choices, plan.charges)
-        return leaves(self, counts, fixed_depth=fixed_depth, cutoff=cutoff)
+        return ranges(self, counts, ruler, cutoff=cutoff)
 
-    return mock.patch.object(PrepaidMechanisms, "leaves", any_depth)
+    return mock.patch.object(PrepaidMechanisms, "ranges", any_depth)
 
 
 def half_the_sensitivity() -> AbstractContextManager[Any]:
@@ -313,16 +351,24 @@ def expected_from_true_counts() -> AbstractContextManager[Any]:
 
 def overlapping_leaves() -> AbstractContextManager[Any]:
     """Every leaf counts the rows of the next one too, as smoothed histograms do."""
-    cut, listed = columns._tree_leaves, columns._all_cells
+    listed = columns._all_cells
 
-    def smooth(found: tuple[Any, Any, Any]) -> tuple[Any, Any, Any]:
-        first, stop, true_counts = found
-        return first, stop, true_counts + np.append(true_counts[1:], 0)
+    def smooth(true_counts: Any) -> Any:
+        return true_counts + np.append(true_counts[1:], 0)
+
+    def smooth_cells(*given: Any) -> tuple[Any, Any, Any]:
+        first, stop, true_counts = listed(*given)
+        return first, stop, smooth(true_counts)
 
     return _both(
-        mock.patch.object(columns, "_tree_leaves", lambda *given: smooth(cut(*given))),
-        mock.patch.object(columns, "_all_cells", lambda *given: smooth(listed(*given))),
+        other_ranges(lambda found: replace(found, true_counts=smooth(found.true_counts))),
+        mock.patch.object(columns, "_all_cells", smooth_cells),
     )
+
+
+def other_ranges(change: Callable[[Ranges], Ranges]) -> AbstractContextManager[Any]:
+    """Trees whose ranges, or their counts, are changed after they were grown."""
+    return mock.patch("spinney.forest.prepaid.grow_ranges", lambda *given: change(grow_ranges(*given)))
 
 
 def rows_left_out() -> AbstractContextManager[Any]:

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 import spinney as sp
 from spinney.columns import Column
-from spinney.forest.columns import NoisyColumn, column_lattice
+from spinney.forest.columns import NoisyColumn
 from spinney.forest.plan import Shape, forest_plan
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.forest.release.column_model import ColumnModel
@@ -20,6 +20,7 @@ from spinney.graph.junction import JunctionTree
 from spinney.graph.model import GraphModel
 from spinney.privacy.budget import Unit
 from spinney.release.card import Card
+from spinney.schema.column_axis import column_axis
 
 SCHEMA = sp.Schema(
     {
@@ -88,6 +89,7 @@ def exact_prepaid(
     *,
     n_trees: int = 0,
     n_one_way: int = 1,
+    n_spikes: int = 0,
     n_choices: int = 0,
     n_pairs: int = 0,
     n_cliques: int = 0,
@@ -97,24 +99,25 @@ def exact_prepaid(
 ) -> PrepaidMechanisms:
     """Mechanisms paid for with pure epsilon; so much of it, unless less is asked for, that no count gets any noise."""
     shares = {
-        stage: Fraction(1, 5)
+        stage: Fraction(1, 6)
         for stage, times in (
             ("trees", n_trees),
             ("one-way", n_one_way),
+            ("spikes", n_spikes),
             ("selection", n_choices),
             ("pairs", n_pairs),
             ("cliques", n_cliques),
         )
         if times
     }
-    shape = Shape(n_trees, 32, n_one_way, n_choices, n_pairs, n_cliques, shares)
+    shape = Shape(n_trees, 48, n_one_way, n_spikes, n_choices, n_pairs, n_cliques, shares)
     plan = forest_plan(shape, epsilon=epsilon, delta=Fraction(0), unit=unit)
     return PrepaidMechanisms(plan, sp.Ledger(unit=unit), sp.UnsafeSeededEntropy(7) if entropy is None else entropy)
 
 
 def noisy_column(column: Column, noisy_counts: list[int], *, noise_std: float = 1.0) -> NoisyColumn:
     """A column made by hand: leaves of about equal length, or one for each category; null, where it may be, last."""
-    axis = column_lattice(sp.Schema({"v": column}), "v").axes[0]
+    axis = column_axis("v", column).axis
     n_leaves = len(noisy_counts) - column.nullable
     if axis.kind == "category":
         first = axis.first + np.arange(n_leaves)

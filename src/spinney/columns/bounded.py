@@ -36,6 +36,8 @@ class Bounded(Column):
     needs_length: ClassVar[bool] = False  # whether one possible value is too few
     rungs: ClassVar[tuple[int, int]]  # the magnitudes among which bounds are paid for, as powers of two
     reach: ClassVar[str] = "what a column of its type can hold"  # which bounds are possible at all
+    spans_decades: ClassVar[bool] = False  # whether round values are those of few digits
+    round_steps: ClassVar[tuple[int, ...]] = ()  # otherwise: physical numbers whose multiples are round, longest first
     widest: ClassVar[tuple[Any, Any] | None] = None  # bounds that hold whatever is in the table, where there are any
 
     low: Any = None
@@ -121,6 +123,10 @@ class Bounded(Column):
     def phase(self) -> int:
         """A physical number that steps are counted from."""
         return 0
+
+    def landmarks(self) -> tuple[list[int], ...]:
+        """Physical numbers that begin something in the column's calendar, the longest first; most kinds have none."""
+        return ()
 
     def aligned(self, number: Any, *, up: bool) -> Any:
         """The nearest physical number in steps that is not below (`up`) or not above a number; of arrays too."""

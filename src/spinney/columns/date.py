@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 from spinney.columns.base import show
 from spinney.columns.bounded import Bounded, parse_number
 from spinney.columns.calendar import EARLIEST_DAY, LATEST_DAY, MONDAY, Calendar
+from spinney.columns.clock import month_starts
 from spinney.columns.spelling import PLAIN, Spelling
 from spinney.errors import InputError, SchemaError, raise_alone
 from spinney.shown import brief
@@ -48,6 +49,7 @@ class Date(Calendar):
     compared_as: ClassVar[str | None] = "dates"
     counted_from: ClassVar[str] = "low"
     rungs: ClassVar[tuple[int, int]] = (0, 21)  # 2^21 days are 5,700 years
+    round_steps: ClassVar[tuple[int, ...]] = (7, 1)
     spark_cast: ClassVar[str] = "for example with to_date(column, format)"
 
     def parse(self, value: Any, name: str) -> date:
@@ -83,6 +85,9 @@ class Date(Calendar):
     @property
     def phase(self) -> int:
         return self.physical(MONDAY if self.low is None else self.low)
+
+    def landmarks(self) -> tuple[list[int], ...]:
+        return tuple([self.physical(day) for day in starts] for starts in month_starts(self.low, self.high))
 
     def with_bounds(self, low: Any, high: Any) -> Self:
         """Steps are counted from `low`; a private bound says nothing of days, so it moves to a step from a Monday."""

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from spinney.columns.base import show
 from spinney.columns.calendar import EARLIEST_DAY, LATEST_DAY, MONDAY, Calendar
+from spinney.columns.clock import CLOCK_STEPS, month_starts
 from spinney.columns.spelling import PLAIN, Spelling
 from spinney.columns.stepped import Stepped, microseconds_of, parse_seconds
 from spinney.errors import InputError, SchemaError, raise_alone
@@ -57,6 +58,7 @@ class Datetime(Calendar):
     compared_as: ClassVar[str | None] = "datetimes"
     counted_from: ClassVar[str] = "midnight"
     rungs: ClassVar[tuple[int, int]] = (20, 57)  # microseconds from a second up to 4,500 years
+    round_steps: ClassVar[tuple[int, ...]] = CLOCK_STEPS
     spark_cast: ClassVar[str] = (
         "for example with to_timestamp_ntz(column, format), or with to_timestamp where the schema has a zone"
     )
@@ -130,6 +132,14 @@ class Datetime(Calendar):
     def phase(self) -> int:
         zone = None if self.timezone is None else ZoneInfo(self.timezone)
         return self.physical(datetime.combine(MONDAY, time.min, tzinfo=zone))
+
+    def landmarks(self) -> tuple[list[int], ...]:
+        """First midnights of months, in the column's zone."""
+        zone = None if self.timezone is None else ZoneInfo(self.timezone)
+        months = month_starts(self.low.date(), self.high.date())
+        return tuple(
+            [self.physical(datetime.combine(day, time.min, tzinfo=zone)) for day in starts] for starts in months
+        )
 
     def to_dict(self) -> dict[str, Any]:
         described = Stepped.to_dict(self)

@@ -37,6 +37,7 @@ class Number(Stepped):
     """
 
     compared_as: ClassVar[str | None] = "numbers"
+    spans_decades: ClassVar[bool] = True
     largest: ClassVar[Any]  # no bound is beyond this, or below its negative
 
     def parse_step(self, value: Any) -> Any:

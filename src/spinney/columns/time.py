@@ -9,6 +9,7 @@ from datetime import datetime, time
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from spinney.columns.base import show
+from spinney.columns.clock import CLOCK_STEPS
 from spinney.columns.spelling import PLAIN, Spelling
 from spinney.columns.stepped import Stepped, microseconds_of, parse_seconds
 from spinney.errors import InputError, ParameterError, SchemaError, raise_alone
@@ -56,6 +57,7 @@ class Time(Stepped):
     counted_from: ClassVar[str] = "midnight"
     rungs: ClassVar[tuple[int, int]] = (20, 36)  # microseconds from a second up to a day
     reach: ClassVar[str] = "a day"
+    round_steps: ClassVar[tuple[int, ...]] = CLOCK_STEPS
     spark_cast: ClassVar[str] = "for example with date_format(column, 'HH:mm:ss.SSSSSS')"
 
     def parse(self, value: Any, name: str) -> time:

@@ -18,6 +18,9 @@ from spinney.parallel import by_slices
 from spinney.schema.lattice import Lattice
 from spinney.schema.zorder import Codes, Indices
 
+# Rows that agree in their first bits, and are fewer than this, need no order to be counted.
+_FEW_ROWS = 1024
+
 
 class CellCounts:
     """Codes (n, n_words) in order, on a lattice, with true counts (n,). A node of a tree is a range of positions.
@@ -28,7 +31,7 @@ class CellCounts:
     come from sums over blocks, which take next to nothing, so that tables of a hundred million cells fit.
     """
 
-    __slots__ = ("_before", "_n_ordered", "lattice", "true_codes", "true_counts")
+    __slots__ = ("_before", "_is_searched", "_n_ordered", "lattice", "true_codes", "true_counts")
 
     def __init__(self, lattice: Lattice, true_codes: Codes, true_counts: Counts | None) -> None:
         self.lattice = lattice
@@ -36,6 +39,7 @@ class CellCounts:
         self.true_counts = true_counts
         self._before: NDArray[np.int64] | None = None
         self._n_ordered = lattice.depth
+        self._is_searched = False
 
     @classmethod
     def of_rows(cls, lattice: Lattice, buckets: RadixBuckets) -> CellCounts:
@@ -86,6 +90,22 @@ class CellCounts:
             return self.true_codes, self.true_counts
         return count_runs(sort_rest(self.true_codes, self._n_ordered, self.lattice.depth))
 
+    def rows_below(self, cells: Indices) -> Indices:
+        """True numbers of rows in the cells before some cells, of a lattice of one axis.
+
+        Rows are put in order where many agree in their first bits; where few do, they are looked through.
+        """
+        if not self._is_searched:
+            sort_rest(self.true_codes, self._n_ordered, self.lattice.depth, least=_FEW_ROWS)
+            self._is_searched = True
+        bits = self.lattice.depth
+        is_inside = cells >> bits == 0
+        codes = np.where(is_inside, cells, 0).astype(np.uint64) << np.uint64(64 - bits)
+        found = np.empty_like(cells)
+        _codes_below(self.true_codes, codes, self._n_ordered, found)
+        stop = np.where(is_inside, found, len(self))
+        return stop if self.true_counts is None else self.rows_between(np.zeros_like(stop), stop)
+
     def __repr__(self) -> str:
         return "CellCounts(sensitive)"
 
@@ -105,3 +125,33 @@ def _first_with_bit(codes: Codes, start: Indices, stop: Indices, word: int, bit:
             else:
                 low = half + 1
         middle[i] = low
+
+
+@compiled
+def _codes_below(codes: Codes, probes: NDArray[np.uint64], n_ordered: int, found: Indices) -> None:
+    """How many codes are less than each of some. Codes of equal first bits are in order only where they are many."""
+    shift = np.uint64(64 - n_ordered)
+    n = codes.shape[0]
+    for i in range(probes.size):
+        low, high = 0, n
+        while low < high:
+            half = (low + high) // 2
+            if codes[half, 0] >> shift < probes[i] >> shift:
+                low = half + 1
+            else:
+                high = half
+        last = low + _FEW_ROWS - 1
+        if last < n and codes[last, 0] >> shift == probes[i] >> shift:
+            high = n
+            while low < high:
+                half = (low + high) // 2
+                if codes[half, 0] < probes[i]:
+                    low = half + 1
+                else:
+                    high = half
+            found[i] = low
+            continue
+        found[i] = low
+        while low < n and codes[low, 0] >> shift == probes[i] >> shift:
+            found[i] += codes[low, 0] < probes[i]
+            low += 1

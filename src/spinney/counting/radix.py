@@ -312,17 +312,22 @@ def _insertion_sort(codes: Flat) -> None:
 # --------------------------------------------------------------------------------------------------- all bits
 
 
-def sort_rest(codes: Codes, n_ordered: int, n_bits: int | None = None) -> Codes:
-    """Codes that are in order of their first bits, in order of all bits; those of one word in place."""
+def sort_rest(codes: Codes, n_ordered: int, n_bits: int | None = None, *, least: int = 2) -> Codes:
+    """Codes that are in order of their first bits, in order of all bits; those of one word in place.
+
+    Fewer codes than `least` that agree in their first bits are left as they are.
+    """
     n_bits = WORD_BITS * codes.shape[1] if n_bits is None else n_bits
-    least = 2
     while n_ordered < n_bits:
         flat = codes[:, 0]
-        ranges = np.empty((_equal_ranges(flat, n_ordered, least, np.empty((0, 2), dtype=np.int64)), 2), dtype=np.int64)
+        n_ranges = _equal_ranges(flat, n_ordered, least, np.empty((0, 2), dtype=np.int64))
+        if n_ranges == 0:
+            break
+        ranges = np.empty((n_ranges, 2), dtype=np.int64)
         _equal_ranges(flat, n_ordered, least, ranges)
         order_further(flat, ranges[:, 0], ranges[:, 1], n_ordered, wholly=True)
         n_ordered += digit_bits(len(codes))
-        least = _FEW + 1
+        least = max(least, _FEW + 1)
     return codes
 
 

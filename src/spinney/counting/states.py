@@ -26,6 +26,8 @@ States = NDArray[np.uint8] | NDArray[np.uint16]
 _BLOCK = 1 << 15
 # Up to this many cells, a table from cell to state is looked up; beyond, the leaf is searched for.
 _LOOKUP_CELLS = 1 << 21
+# Up to this many stairs are compared one and all.
+_FEW_STAIRS = 64
 # A gap between two tables is counted in these parts of a row, so that it is a whole number.
 GAP_STEPS = 1 << 10
 
@@ -111,6 +113,8 @@ def fill_states(values: Physical, cut: Cut, row: States) -> None:
     if 1 << cut.axis.bits <= _LOOKUP_CELLS:
         ends = np.append(cut.first[1:], 1 << cut.axis.bits)
         lookup = np.repeat(cut.states, ends - cut.first).astype(row.dtype)
+    is_new = np.append(True, np.diff(cut.states) != 0)  # neighbours of equal state are one stair
+    stairs, states = cut.first[is_new], cut.states[is_new].astype(row.dtype)
     for start in range(0, len(row), _BLOCK):
         stop = min(start + _BLOCK, len(row))
         here = cells[: stop - start]
@@ -119,7 +123,27 @@ def fill_states(values: Physical, cut: Cut, row: States) -> None:
         if lookup is not None:
             row[start:stop] = lookup[here]
         else:
-            row[start:stop] = cut.states[np.searchsorted(cut.first, here, side="right") - 1]
+            _find_states(here, stairs, states, row[start:stop])
+
+
+@compiled
+def _find_states(cells: NDArray[np.int64], first: NDArray[np.int64], states: States, row: States) -> None:
+    """The state of the last stair that does not begin after each cell.
+
+    Stairs are found by halving, down to a few that are all compared: that takes no branches, and vectors of them.
+    """
+    for i in range(cells.size):
+        stair, stop = 0, first.size
+        while stop - stair > _FEW_STAIRS:
+            half = (stair + stop) // 2
+            if first[half] <= cells[i]:
+                stair = half
+            else:
+                stop = half
+        n_passed = 0
+        for k in range(stair, stop):
+            n_passed += first[k] <= cells[i]
+        row[i] = states[stair + n_passed - 1]
 
 
 def true_distances(

@@ -18,8 +18,8 @@ from spinney.forest.plan import class_sizes_plan
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger
-from spinney.schema.lattice import Axis, Lattice, needs_tree, tree_lattice
-from spinney.schema.table import Schema
+from spinney.schema.lattice import Axis, Lattice, needs_tree
+from spinney.schema.ruler import Ruler
 from spinney.tables.source import Source
 
 
@@ -32,6 +32,9 @@ class NoisyColumn:
     stop: NDArray[np.int64]  # (n_leaves,): cell after the last
     noisy_counts: NDArray[np.int64]  # (n_leaves,)
     noise_std: float  # of the noise on a count; 0 for shares that are known
+    spikes: NDArray[np.int64] | None = None  # (2, n): cells in which rows may pile up, where they were counted
+    noisy_spikes: NDArray[np.int64] | None = None  # how many rows they hold
+    spike_std: float = 0.0
 
     @property
     def is_ordered(self) -> bool:
@@ -42,30 +45,26 @@ class NoisyColumn:
         return np.equal(self.first, self.axis.null_cell)
 
 
-def column_lattice(schema: Schema, name: str) -> Lattice:
-    """The lattice of one column alone: the finest that `bits` and the column's values allow."""
-    return tree_lattice(Schema({name: schema[name]}))
-
-
-def has_classes(axis: Axis) -> bool:
-    """Whether a target has classes to count: two or more values, and no tree to find its leaves."""
-    return axis.n_possible > 1 and not needs_tree(axis)
-
-
-def tree_levels(axis: Axis) -> int:
-    """Levels on which the column's tree decides by noisy counts; whether a value is null is not decided but known."""
-    return axis.value_bits if needs_tree(axis) else 0
-
-
-def release_column(counts: CellCounts, prepaid: PrepaidMechanisms, *, cutoff: float) -> NoisyColumn:
+def release_column(
+    counts: CellCounts, prepaid: PrepaidMechanisms, *, ruler: Ruler | None, cutoff: float
+) -> NoisyColumn:
     """One column's leaves and their noisy counts; nodes of fewer rows than `cutoff` are rarely split."""
-    axis = counts.lattice.axes[0]
-    if needs_tree(axis):
-        first, stop, true_counts = _tree_leaves(counts, axis, prepaid, math.ceil(cutoff))
-    else:
+    axis, noise_std = counts.lattice.axes[0], prepaid.plan.noise_std("one-way")
+    if ruler is None:
         first, stop, true_counts = _all_cells(counts, axis)
-    noisy_counts = prepaid.noisy_counts(true_counts, "one-way")
-    return NoisyColumn(axis, first, stop, noisy_counts, prepaid.plan.noise_std("one-way"))
+        return NoisyColumn(axis, first, stop, prepaid.noisy_counts(true_counts, "one-way"), noise_std)
+    ranges = prepaid.ranges(counts, ruler, cutoff=math.ceil(cutoff))
+    noisy_counts = prepaid.noisy_counts(ranges.true_counts, "one-way")
+    return NoisyColumn(
+        axis,
+        ranges.first,
+        ranges.stop,
+        noisy_counts,
+        noise_std,
+        spikes=ranges.spikes,
+        noisy_spikes=prepaid.noisy_counts(ranges.true_spikes, "spikes"),
+        spike_std=prepaid.plan.noise_std("spikes"),
+    )
 
 
 def release_classes(
@@ -93,20 +92,6 @@ def unmeasured(axis: Axis) -> NoisyColumn:
     if axis.nullable:
         first, stop = np.append(first, axis.null_cell), np.append(stop, axis.null_cell + 1)
     return NoisyColumn(axis, first, stop, stop - first, 0.0)
-
-
-def _tree_leaves(
-    counts: CellCounts, axis: Axis, prepaid: PrepaidMechanisms, cutoff: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """First and last cells of the leaves of a tree, and their true counts. SENSITIVE."""
-    leaves = prepaid.leaves(counts, fixed_depth=int(axis.nullable), cutoff=cutoff)
-    first = (leaves.codes[:, 0] >> np.uint64(64 - axis.bits)).astype(np.int64)
-    stop = first + (np.int64(1) << (axis.bits - leaves.depths))
-    is_value = first < (1 << axis.value_bits)
-    stop = np.where(is_value, np.minimum(stop, axis.last + 1), first + 1)
-    true_counts = counts.rows_between(leaves.start, leaves.stop)
-    order = np.argsort(first)  # the order of making must not show
-    return first[order], stop[order], true_counts[order]
 
 
 def _all_cells(counts: CellCounts, axis: Axis) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:

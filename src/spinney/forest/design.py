@@ -20,11 +20,10 @@ from fractions import Fraction
 from typing import Literal
 
 from spinney.errors import BudgetError
-from spinney.forest.columns import tree_levels
 from spinney.forest.plan import ForestPlan, Shape, forest_plan, nothing
 from spinney.forest.structure import Pair, n_choices
 from spinney.privacy.budget import Unit
-from spinney.schema.lattice import Axis, needs_tree
+from spinney.schema.column_axis import ColumnAxis
 
 Structure = Literal["rounds", "tree", "target", "independent", "uniform"]
 
@@ -55,6 +54,9 @@ PAIR_DEVIATIONS = 0.25
 _STATE_DEVIATIONS = 8.0
 _FEWEST_STATES, _MOST_STATES = 8, 32
 
+# Of what a column with a tree is given for its counts, this much goes to the rows at round numbers.
+_SPIKES_SHARE = Fraction(1, 8)
+
 
 @dataclass(frozen=True, slots=True)
 class Design:
@@ -75,7 +77,7 @@ class Design:
 
 
 def design(
-    axes: Sequence[Axis],
+    axes: Sequence[ColumnAxis],
     *,
     n_rows: int,
     epsilon: Fraction,
@@ -90,7 +92,7 @@ def design(
 
     `class_size` is the released size of the target's second largest class, where the classes were counted before.
     """
-    measured = tuple(column for column, axis in enumerate(axes) if axis.n_possible > 1)
+    measured = tuple(column for column, axis in enumerate(axes) if axis.axis.n_possible > 1)
     if target is not None and target not in measured:
         target = None  # known beforehand, so it says nothing about the others
     pairs = tuple(pair for pair in required if set(pair) <= set(measured))
@@ -144,7 +146,7 @@ def _is_worth(structure: Structure, plan: ForestPlan, n_rows: int, class_size: f
 
 def _shape(
     structure: Structure,
-    axes: Sequence[Axis],
+    axes: Sequence[ColumnAxis],
     measured: Sequence[int],
     target: int | None,
     required: Sequence[Pair],
@@ -153,7 +155,7 @@ def _shape(
 ) -> Shape:
     """How many trees, tables and choices a structure needs."""
     n_free = len(measured) - (target is not None)
-    trees = [tree_levels(axes[column]) for column in measured if needs_tree(axes[column])]
+    trees = [axes[column].max_levels for column in measured if axes[column].ruler is not None]
     has_tree = structure == "tree"
     shares = {stage: Fraction(share) for stage, share in _SHARES[structure, target is not None].items()}
     free = tuple(pair for pair in required if target not in pair)
@@ -161,15 +163,19 @@ def _shape(
     numbers = {
         "trees": len(trees),
         "one-way": len(measured) - n_counted,
+        "spikes": len(trees),
         "selection": n_choices(len(axes), n_free, free) if has_tree else n_rounds,
         "pairs": n_free if target is not None and structure in ("rounds", "tree", "target") else 0,
         "cliques": n_free - 1 if has_tree else n_rounds,
     }
+    shares["spikes"] = shares["one-way"] * Fraction(len(trees), max(1, numbers["one-way"])) * _SPIKES_SHARE
+    shares["one-way"] -= shares["spikes"]
     used = sum(shares[stage] for stage in shares if numbers[stage])
     return Shape(
         n_trees=numbers["trees"],
         levels=max(trees, default=0),
         n_one_way=numbers["one-way"],
+        n_spikes=numbers["spikes"],
         n_choices=numbers["selection"],
         n_pairs=numbers["pairs"],
         n_cliques=numbers["cliques"],

@@ -23,7 +23,7 @@ from spinney.forest.states import column_model
 from spinney.forest.structure import choose_tree
 from spinney.graph.estimate import Measurement, estimate
 from spinney.graph.model import GraphModel
-from spinney.schema.lattice import Lattice
+from spinney.schema.column_axis import ColumnAxis
 from spinney.tables.source import Source
 
 Floats = NDArray[np.float64]
@@ -50,7 +50,7 @@ class Forest:
 
 def grow(
     table: Source,
-    lattices: Sequence[Lattice],
+    axes: Sequence[ColumnAxis],
     design: Design,
     prepaid: PrepaidMechanisms,
     *,
@@ -65,13 +65,13 @@ def grow(
     `apart` names cells of categories that rules tell from the others, `zeros` which pairs of states are impossible.
     `rng` draws rows from the model between rounds, which is no noise. `classes` is the target, where it was counted.
     """
-    noisy = _release_columns(table, lattices, design, prepaid, classes)
+    noisy = _release_columns(table, axes, design, prepaid, classes)
     rows_total = float(total) if total is not None else _noisy_total(noisy.values())
     columns: list[NoisyColumn] = []
     models: list[ColumnModel] = []
     cuts: list[Cut] = []
-    for index, lattice in enumerate(lattices):
-        column = noisy.get(index) or unmeasured(lattice.axes[0])
+    for index, axis in enumerate(axes):
+        column = noisy.get(index) or unmeasured(axis.axis)
         columns.append(column)
         is_target = index == design.target and column.is_ordered
         column_states, cut = column_model(
@@ -79,6 +79,7 @@ def grow(
             total=rows_total,
             most_states=min(design.most_states, _MOST_TARGET_STATES) if is_target else design.most_states,
             apart=np.isin(column.first, apart[index]) if index in apart else None,
+            cells=axis,
         )
         models.append(column_states)
         cuts.append(cut)
@@ -112,13 +113,13 @@ def grow(
 
 
 def _release_columns(
-    table: Source, lattices: Sequence[Lattice], design: Design, prepaid: PrepaidMechanisms, classes: NoisyColumn | None
+    table: Source, axes: Sequence[ColumnAxis], design: Design, prepaid: PrepaidMechanisms, classes: NoisyColumn | None
 ) -> dict[int, NoisyColumn]:
     """All measured columns; the target as it was counted before, if it was."""
     noisy = {index: classes for index in design.looked_at if classes is not None}
     others = [index for index in design.measured if index not in noisy]
-    for index, counts in zip(others, table.count_columns([lattices[index] for index in others]), strict=True):
-        noisy[index] = release_column(counts, prepaid, cutoff=design.plan.noise_std("one-way"))
+    for index, counts in zip(others, table.count_columns([axes[index].lattice for index in others]), strict=True):
+        noisy[index] = release_column(counts, prepaid, ruler=axes[index].ruler, cutoff=design.plan.noise_std("one-way"))
     return dict(sorted(noisy.items()))
 
 

@@ -3,6 +3,7 @@
     classes      how many rows have each value of a target; a plan of its own, released before the others are made
     trees        a PrivTree for each numeric column: its shape alone
     one-way      counts of all leaves and categories, column by column
+    spikes       rows in the first cells of every leaf of a tree: those that lie exactly at a round number
     selection    which columns to count together, one exponential mechanism a choice
     pairs        every column with the target, where one is named
     cliques      the chosen pairs, or triples with the target
@@ -77,6 +78,7 @@ class Shape:
     n_trees: int
     levels: int
     n_one_way: int
+    n_spikes: int
     n_choices: int
     n_pairs: int
     n_cliques: int
@@ -91,7 +93,7 @@ class ForestPlan:
     epsilon: Fraction
     delta: Fraction
     trees: TreeNoise | None
-    tables: Mapping[str, TableNoise]  # "classes", "one-way", "pairs", "cliques": those that there are
+    tables: Mapping[str, TableNoise]  # "classes", "one-way", "spikes", "pairs", "cliques": those there are
     choices: Choices | None
     charges: tuple[Charge, ...]
 
@@ -207,7 +209,12 @@ def _pure_plan(shape: Shape, epsilon: Fraction, unit: Unit) -> ForestPlan:
 
 def _tables(shape: Shape) -> dict[StageName, int]:
     """How many tables each stage measures; stages without any left out."""
-    numbers: dict[StageName, int] = {"one-way": shape.n_one_way, "pairs": shape.n_pairs, "cliques": shape.n_cliques}
+    numbers: dict[StageName, int] = {
+        "one-way": shape.n_one_way,
+        "spikes": shape.n_spikes,
+        "pairs": shape.n_pairs,
+        "cliques": shape.n_cliques,
+    }
     return {stage: times for stage, times in numbers.items() if times}
 
 

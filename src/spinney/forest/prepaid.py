@@ -22,8 +22,9 @@ from spinney.privacy.ledger import Ledger
 from spinney.privacy.noise.discrete import add_noise, within_range
 from spinney.privacy.noise.gaussian import discrete_gaussian
 from spinney.privacy.noise.selection import choose
-from spinney.tree.moments import Leaves, grow_leaves
+from spinney.schema.ruler import Ruler
 from spinney.tree.plan import SplitPlan
+from spinney.tree.ruled import Ranges, grow_ranges
 
 Counts = NDArray[np.int64]
 
@@ -41,7 +42,7 @@ class PrepaidMechanisms:
         self._left["selection"] = 0 if plan.choices is None else plan.choices.times
 
     def noisy_counts(self, true_counts: Counts, stage: str) -> Counts:
-        """One table with noise. The counts are of a partition: every row is counted in one of them, and in one only."""
+        """One table with noise. The counts are of cells that share no row: every row is in one of them at most."""
         self._take(stage)
         noise: TableNoise = self.plan.tables[stage]
         if noise.rate is not None:
@@ -49,18 +50,17 @@ class PrepaidMechanisms:
         assert noise.variance is not None
         return within_range(true_counts + discrete_gaussian(noise.variance).draw(true_counts.size, self._entropy))
 
-    def leaves(self, counts: CellCounts, *, fixed_depth: int, cutoff: int) -> Leaves:
+    def ranges(self, counts: CellCounts, ruler: Ruler, *, cutoff: int) -> Ranges:
         """The leaves of one column's tree: the shape is public, their true counts are not."""
         self._take("trees")
         noise = self.plan.trees
-        depth = counts.lattice.depth
-        if noise is None or depth - fixed_depth > noise.levels:
-            raise BudgetError(f"a tree of {depth - fixed_depth} levels is deeper than what was paid for")
+        if noise is None or ruler.max_levels > noise.levels:
+            raise BudgetError(f"a tree of {ruler.max_levels} levels is deeper than what was paid for")
         plan = SplitPlan(
             "privtree",
             self.plan.unit,
-            fixed_depth=fixed_depth,
-            max_depth=depth,
+            fixed_depth=0,
+            max_depth=ruler.max_levels,
             count_epsilon=Fraction(1),  # no count of this plan is released
             threshold=1,
             decision_epsilon=Fraction(0),
@@ -68,7 +68,7 @@ class PrepaidMechanisms:
             cutoff=cutoff,
             decay=noise.decay,
         )
-        return grow_leaves(counts, plan, self._entropy)
+        return grow_ranges(counts, ruler, plan, self._entropy)
 
     def choice(self, true_scores: Counts, *, sensitivity: int) -> int:
         """The place of a high score, by the exponential mechanism: scores change by `sensitivity` at most."""

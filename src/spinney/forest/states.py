@@ -13,6 +13,8 @@ from numpy.typing import NDArray
 from spinney.counting.states import Cut
 from spinney.forest.columns import NoisyColumn
 from spinney.forest.release.column_model import ColumnModel, Floats
+from spinney.forest.spikes import part_spikes
+from spinney.schema.column_axis import ColumnAxis
 from spinney.tree.release.geometry import extent
 from spinney.tree.release.reconstruct import project_to_total
 
@@ -24,7 +26,12 @@ _RARE_BELOW = 3.0
 
 
 def column_model(
-    column: NoisyColumn, *, total: float, most_states: int, apart: NDArray[np.bool_] | None = None
+    column: NoisyColumn,
+    *,
+    total: float,
+    most_states: int,
+    apart: NDArray[np.bool_] | None = None,
+    cells: ColumnAxis | None = None,
 ) -> tuple[ColumnModel, Cut]:
     """A column as a model over states knows it, and how to find the state of a row.
 
@@ -33,7 +40,9 @@ def column_model(
         total: the number of rows, or a noisy one.
         most_states: about how many states to make; null, and values kept apart, may add to it.
         apart: marks leaves that may not share a state with unmarked ones, because a rule tells them apart.
+        cells: the column's cells, of which piles have a few to themselves and lie at their round value.
     """
+    column = part_spikes(column)
     weights = leaf_weights(column, total)
     marked = np.zeros(len(weights), dtype=np.bool_) if apart is None else apart
     if column.is_ordered:
@@ -41,6 +50,10 @@ def column_model(
     else:
         states = _pool_rare(column, marked, most_states)
     low, length = extent(column.axis, column.first, np.maximum(column.stop, column.first))
+    points = None if cells is None else cells.points(column.first, column.stop)
+    if points is not None:
+        is_point, places, reach = points
+        low, length = np.where(is_point, places, low), np.where(is_point, reach, length)
     is_null = column.is_null
     low, length = np.where(is_null, 0.0, low), np.where(is_null, 0.0, length)
     model = ColumnModel(low, length, is_null, weights, states.astype(np.int32), int(states.max()) + 1)

@@ -91,7 +91,15 @@ class DiscreteLaplaceCounts(_Staged):
     times: int | None = field(default=None, kw_only=True)
     column: str | None = field(default=None, kw_only=True)
 
-    stages: ClassVar[tuple[StageName, ...]] = ("bounds", "classes", "one-way", "pairs", "cliques", "leaves")
+    stages: ClassVar[tuple[StageName, ...]] = (
+        "bounds",
+        "classes",
+        "one-way",
+        "spikes",
+        "pairs",
+        "cliques",
+        "leaves",
+    )
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,7 +14,7 @@ from typing import Any
 
 _NUMBER = r"([1-9][0-9]{0,8})"
 _COLUMN_TREES = re.compile(rf"shapes of {_NUMBER} column trees")
-_TABLES = re.compile(rf"(one-way|pairs|cliques): {_NUMBER} tables")
+_TABLES = re.compile(rf"(one-way|spikes|pairs|cliques): {_NUMBER} tables")
 _CHOICES = re.compile(rf"{_NUMBER} choices of columns to look at together")
 _BOUNDS = re.compile(r"bounds of (.+): leaf counts", re.DOTALL)
 # The second form is of the first forests.
@@ -22,7 +22,7 @@ _CLASSES = re.compile(r"(?:classes: sizes of those|forest: sizes of the classes)
 
 _PARTS = {
     "TreeShapes": ("trees",),
-    "GaussianTables": ("one-way", "pairs", "cliques"),
+    "GaussianTables": ("one-way", "spikes", "pairs", "cliques"),
     "Selections": ("selection",),
 }
 

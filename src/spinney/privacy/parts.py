@@ -79,7 +79,7 @@ class GaussianTables(_Checked):
     stage: StageName | None = field(default=None, kw_only=True)
 
     what: ClassVar[str] = "tables"
-    stages: ClassVar[tuple[StageName, ...]] = ("one-way", "pairs", "cliques")
+    stages: ClassVar[tuple[StageName, ...]] = ("one-way", "spikes", "pairs", "cliques")
 
     @property
     def law(self) -> str:

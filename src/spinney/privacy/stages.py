@@ -4,6 +4,7 @@
     classes     how many rows have each value of a forest's target
     trees       the shapes of a forest's column trees
     one-way     counts of every leaf and category, column by column
+    spikes      rows in the first cells of every leaf of a column tree, where round numbers lie
     selection   which columns to look at together
     pairs       every column with the target
     cliques     the columns that were chosen, together
@@ -18,6 +19,8 @@ from __future__ import annotations
 
 from typing import Literal, get_args
 
-StageName = Literal["bounds", "classes", "trees", "one-way", "selection", "pairs", "cliques", "splits", "leaves"]
+StageName = Literal[
+    "bounds", "classes", "trees", "one-way", "spikes", "selection", "pairs", "cliques", "splits", "leaves"
+]
 
 STAGES: tuple[StageName, ...] = get_args(StageName)

@@ -220,11 +220,16 @@ def _even_axis(name: str, column: Real, *, max_cells: int) -> Axis:
     n_steps = round((last - first) / step) + 1
     per_cell = -(-n_steps // max_cells)
     width = float(step * per_cell)
-    largest = max(abs(column.low), abs(column.high))
-    if not (_SHORTEST < width < _LONGEST and largest + width / 2 < width * _FLOAT_STEPS):
+    if not are_floats_apart(width, column):
         return real_axis(name, column, n_cells=max_cells)
     axis = real_axis(name, column, n_cells=-(-n_steps // per_cell), width=width)
     return replace(axis, origin=float(first - step / 2))
+
+
+def are_floats_apart(width: float, column: Real) -> bool:
+    """Whether floats tell cells of this width apart, wherever in the column they lie."""
+    largest = max(abs(column.low), abs(column.high))
+    return bool(_SHORTEST < width < _LONGEST and largest + width / 2 < width * _FLOAT_STEPS)
 
 
 def _length(name: str, column: Real) -> float:

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from spinney.errors import ParameterError, SchemaError
-from spinney.forest.columns import column_lattice, has_classes, release_classes
+from spinney.forest.columns import release_classes
 from spinney.forest.design import Design, design
 from spinney.forest.grow import grow
 from spinney.forest.prepaid import PrepaidMechanisms
@@ -21,6 +21,7 @@ from spinney.forest.release.rules import possible_pairs, told_apart
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger
 from spinney.release.options import explains_options
+from spinney.schema.column_axis import column_axis
 from spinney.schema.table import Schema
 from spinney.suggest import did_you_mean
 from spinney.synthesizers.base import PublicFacts, Synthesizer
@@ -142,13 +143,13 @@ class ForestSynthesizer(Synthesizer[Design]):
 
     def _counts_classes(self, schema: Schema) -> bool:
         """Whether the sizes of the target's classes are counted before all else."""
-        return self.target is not None and has_classes(column_lattice(schema, self.target).axes[0])
+        return self.target is not None and column_axis(self.target, schema[self.target]).has_classes
 
     def _design(self, facts: PublicFacts, class_size: float | None = None) -> Design:
         schema = facts.schema
         names = _modelled(schema)
         return design(
-            [column_lattice(schema, name).axes[0] for name in names],
+            [column_axis(name, schema[name]) for name in names],
             n_rows=facts.n_rows,
             epsilon=facts.epsilon,
             delta=facts.delta,
@@ -164,18 +165,18 @@ class ForestSynthesizer(Synthesizer[Design]):
     ) -> ForestRelease:
         schema = table.schema
         names = _modelled(schema)
-        lattices = [column_lattice(schema, name) for name in names]
+        axes = [column_axis(name, schema[name]) for name in names]
         classes = None
         if self.target is not None and self._counts_classes(schema):
             epsilon = facts.epsilon * _CLASSES_SHARE
-            lattice = lattices[names.index(self.target)]
+            lattice = axes[names.index(self.target)].lattice
             classes = release_classes(table, lattice, epsilon=epsilon, ledger=ledger, entropy=entropy)
             facts = replace(facts, epsilon=facts.epsilon - epsilon)
             rehearsed = self._design(facts, class_size=float(np.sort(classes.noisy_counts)[-2]))
         plan = self._design(facts) if rehearsed is None else rehearsed
         forest = grow(
             table,
-            lattices,
+            axes,
             plan,
             PrepaidMechanisms(plan.plan, ledger, entropy),
             total=table.n_rows if ledger.unit.n_is_public else None,

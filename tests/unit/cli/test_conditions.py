@@ -249,7 +249,8 @@ def test_all_conditions_hold_in_every_row(forest: Path) -> None:
     )
     assert rows.num_rows == 400
     ages = rows["age"].to_numpy()
-    assert (ages.min(), ages.max()) == (30, 40)
+    assert 30 <= ages.min() <= 34
+    assert 36 <= ages.max() <= 40
     assert set(rows["state"].to_pylist()) == {"CA", "NV"}
     assert rows["end"].null_count == 400
     assert rows["member"].to_pylist() == [True] * 400

@@ -9,7 +9,7 @@ import spinney as sp
 from spinney.counting import radix as sorting
 from spinney.counting.counts import CellCounts
 from spinney.counting.merging import count_runs, counts_type, first_above, merge_counted
-from spinney.schema.lattice import tree_lattice
+from spinney.schema.lattice import Axis, Lattice, tree_lattice
 from spinney.schema.zorder import add_axis, count_bits, expand_axis, expansions, spread_tables
 from support.cell_counts import as_rows, sort_codes
 
@@ -136,3 +136,26 @@ def test_expanding_bits_is_looking_them_up(schema: sp.Schema) -> None:
         expand_axis(cells, masks, by_masks)
         add_axis(cells, table, by_tables)
     assert np.array_equal(by_masks, by_tables[:, 0])
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_rows_before_cells_are_counted(kind: str) -> None:
+    """Of rows in some order and of counted cells alike, at occupied cells, beside them and beyond the end."""
+    bits = 40
+    cells = (made(kind) >> np.uint64(64 - bits)).astype(np.int64)
+    lattice = Lattice((Axis("v", "integer", bits, 0, 2**bits - 1, high=2**bits - 1),))
+    codes = cells.astype(np.uint64)[:, None] << np.uint64(64 - bits)
+    in_order = np.sort(cells)
+    some = in_order[:: N_MANY // 50]
+    probes = np.concatenate([some, some + 1, np.maximum(some - 1, 0), [0, 2**bits]])
+    expected = np.searchsorted(in_order, probes)
+    for n_rows in (N_MANY, 1000):
+        few = codes[:n_rows]
+        if n_rows < N_MANY:
+            expected = np.searchsorted(np.sort(cells[:n_rows]), probes)
+        rows = CellCounts.of_rows(lattice, sorting.RadixBuckets.of(few.copy()))
+        assert np.array_equal(rows.rows_below(probes), expected)
+        assert np.array_equal(rows.rows_below(probes), expected)
+        assert np.array_equal(CellCounts.from_codes(lattice, few.copy()).rows_below(probes), expected)
+        again, n_times = rows.distinct()
+        assert (n_times.sum(), len(again)) == (n_rows, len(np.unique(cells[:n_rows])))

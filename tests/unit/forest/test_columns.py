@@ -11,15 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spinney as sp
-from spinney.forest.columns import (
-    column_lattice,
-    has_classes,
-    needs_tree,
-    release_column,
-    tree_levels,
-    unmeasured,
-)
+from spinney.forest.columns import release_column, unmeasured
 from spinney.forest.states import column_model, leaf_weights
+from spinney.schema.column_axis import column_axis
 from spinney.tables.engines.memory import count_cells, state_rows
 from spinney.tables.frames import open_table
 from support.small_forests import exact_prepaid, noisy_column
@@ -29,7 +23,20 @@ WIDE = sp.Real(0, 1)
 
 
 def axis_of(column):
-    return column_lattice(sp.Schema({"v": column}), "v").axes[0]
+    return column_axis("v", column)
+
+
+def mechanisms():
+    """For one column, without noise."""
+    return exact_prepaid(n_trees=1, n_one_way=1, n_spikes=1)
+
+
+def released(column, values, *, cutoff=3.0):
+    """A column's leaves without noise, and how they were found."""
+    axis = axis_of(column)
+    table = open_table(pa.table({"v": pa.array(values)}), sp.Schema({"v": column}))
+    counts = count_cells(table, axis.lattice)
+    return release_column(counts, mechanisms(), ruler=axis.ruler, cutoff=cutoff), axis, table
 
 
 # ------------------------------------------------------------------------------------------------------ leaves
@@ -58,9 +65,9 @@ def axis_of(column):
 def test_which_columns_are_cut_by_a_tree(column, is_cut, has_values):
     """Numbers of more than 32 possible cells are; a column of one value, or one with a tree, has no classes."""
     axis = axis_of(column)
-    assert needs_tree(axis) == is_cut
-    assert has_classes(axis) == has_values
-    assert tree_levels(axis) == (axis.bits - column.nullable if is_cut else 0)
+    assert (axis.ruler is not None) == is_cut
+    assert axis.has_classes == has_values
+    assert (axis.max_levels > 5) == is_cut
 
 
 COLUMNS = [
@@ -91,13 +98,9 @@ def values_of(column, rng, n):
 @pytest.mark.parametrize("column", COLUMNS, ids=repr)
 def test_leaves_tile_what_is_possible(column):
     """Every possible cell lies in one leaf, in ascending order with null last; without noise the counts are true."""
-    schema = sp.Schema({"v": column})
-    lattice = column_lattice(schema, "v")
-    axis = lattice.axes[0]
     for seed, n_rows in enumerate((0, 1, 60, 400)):
-        table = open_table(pa.table({"v": pa.array(values_of(column, np.random.default_rng(seed), n_rows))}), schema)
-        counts = count_cells(table, lattice)
-        noisy = release_column(counts, exact_prepaid(n_trees=1, n_one_way=1), cutoff=3.2)
+        noisy, found, table = released(column, values_of(column, np.random.default_rng(seed), n_rows), cutoff=3.2)
+        counts, axis = count_cells(table, found.lattice), found.axis
         values = ~noisy.is_null
         assert noisy.first[values][0] == axis.first
         assert noisy.stop[values][-1] == axis.last + 1
@@ -108,16 +111,20 @@ def test_leaves_tile_what_is_possible(column):
         inside = (noisy.first[:, None] <= cells) & (cells < noisy.stop[:, None])
         assert noisy.noisy_counts.tolist() == inside.sum(axis=1).tolist()
         assert noisy.noisy_counts.sum() == n_rows
+        if noisy.spikes is not None:
+            begin, end = noisy.spikes
+            at_spikes = (begin[:, None] <= cells) & (cells < end[:, None])
+            assert noisy.noisy_spikes.tolist() == at_spikes.sum(axis=1).tolist()
+            assert at_spikes.sum(axis=0).max(initial=0) <= 1
+            assert (begin[: len(noisy.first)] == noisy.first).all()
+            assert (end[: len(noisy.first)] <= noisy.stop).all()
+            assert end[len(noisy.first) :].tolist() in ([], [axis.last + 1])
 
 
 def test_a_tree_is_deeper_where_rows_are():
     """A thousand rows in a thousandth of the range get leaves of their own; empty space stays whole."""
-    schema = sp.Schema({"v": WIDE})
-    table = open_table(0.3 + np.random.default_rng(0).random(1000) / 1000, schema)
-    noisy = release_column(
-        count_cells(table, column_lattice(schema, "v")), exact_prepaid(n_trees=1, n_one_way=1), cutoff=20
-    )
-    edges = noisy.first / 2**noisy.axis.bits
+    noisy, _, _ = released(WIDE, 0.3 + np.random.default_rng(0).random(1000) / 1000, cutoff=20)
+    edges = noisy.first / (noisy.axis.last + 1)
     assert ((edges >= 0.3) & (edges < 0.301)).sum() > 30
     assert ((edges < 0.29) | (edges > 0.31)).sum() < 15
 
@@ -125,7 +132,7 @@ def test_a_tree_is_deeper_where_rows_are():
 @pytest.mark.parametrize("column", COLUMNS, ids=repr)
 def test_an_unmeasured_column_is_even(column):
     """One leaf for many numbers, one for each of a few values, null apart, weighing what they reach over."""
-    noisy = unmeasured(axis_of(column))
+    noisy = unmeasured(axis_of(column).axis)
     n_values = {"category": 5, "boolean": 2}.get(column.type_name, 10 if getattr(column, "high", 0) == 9 else 1)
     assert len(noisy.first) == n_values + column.nullable
     assert noisy.noise_std == 0
@@ -264,12 +271,9 @@ def test_two_categories_are_never_pooled(nullable):
 @pytest.mark.parametrize("column", COLUMNS, ids=repr)
 def test_rows_have_the_state_of_their_leaf(column):
     """Values in plain Python, looked up leaf by leaf, give the states that the engine finds; by search too."""
-    schema = sp.Schema({"v": column})
-    lattice = column_lattice(schema, "v")
     values = values_of(column, np.random.default_rng(3), 300)
-    table = open_table(pa.table({"v": pa.array(values)}), schema)
-    noisy = release_column(count_cells(table, lattice), exact_prepaid(n_trees=1, n_one_way=1), cutoff=3)
-    model, cut = column_model(noisy, total=300.0, most_states=8)
+    noisy, axis, table = released(column, values)
+    model, cut = column_model(noisy, total=300.0, most_states=8, cells=axis)
     rows = state_rows(table, [cut])
     assert rows.sizes == (model.n_states,)
     table_of_one = rows.true_table((0,))
@@ -283,7 +287,8 @@ def test_rows_have_the_state_of_their_leaf(column):
         place -= 0 if isinstance(column, (sp.Real, sp.Category, sp.Boolean)) else column.low
         leaves = (model.states == state) & ~model.is_null
         low, stop = model.low[leaves].min(), (model.low + model.length)[leaves].max()
-        slack = 0 if getattr(column, "multiple_of", None) is None else column.multiple_of
+        # A cell lies around its round number.
+        slack = 1e-9 if getattr(column, "multiple_of", None) is None else column.multiple_of
         assert low - slack <= place <= stop + slack
 
 
@@ -291,16 +296,27 @@ def test_states_found_by_search_are_those_looked_up(monkeypatch):
     """Beyond a limit of cells leaves are searched for, with the same result."""
     from spinney.counting import states
 
-    schema = sp.Schema({"v": sp.Real(0, 1, nullable=True, bits=12)})
-    table = open_table(pa.table({"v": pa.array(values_of(schema["v"], np.random.default_rng(4), 500))}), schema)
-    noisy = release_column(
-        count_cells(table, column_lattice(schema, "v")), exact_prepaid(n_trees=1, n_one_way=1), cutoff=3
-    )
+    column = sp.Real(0, 1, nullable=True, bits=12)
+    noisy, _, table = released(column, values_of(column, np.random.default_rng(4), 500))
     _, cut = column_model(noisy, total=500.0, most_states=16)
     looked_up = state_rows(table, [cut]).true_states
     monkeypatch.setattr(states, "_LOOKUP_CELLS", 1)
     assert np.array_equal(state_rows(table, [cut]).true_states, looked_up)
     assert len(np.unique(looked_up)) > 8
+
+
+@pytest.mark.parametrize("n_stairs", [1, 2, 63, 64, 65, 300])
+def test_stairs_are_found_however_many(n_stairs):
+    """Against numpy's search, in one byte and in two, at the edges of stairs and beside them."""
+    from spinney.counting.states import _find_states
+
+    rng = np.random.default_rng(n_stairs)
+    first = np.concatenate([[0], np.sort(rng.choice(10**12, n_stairs - 1, replace=False)) + 1]).astype(np.int64)
+    cells = np.maximum(np.concatenate([first - 1, first, first + 1, rng.integers(0, 10**12, 500)]), 0)
+    for dtype in (np.uint8, np.uint16):
+        states, row = rng.integers(0, 250, n_stairs).astype(dtype), np.empty(len(cells), dtype=dtype)
+        _find_states(cells, first, states, row)
+        assert (row == states[np.searchsorted(first, cells, side="right") - 1]).all()
 
 
 def test_the_purse_of_these_tests_adds_no_noise():

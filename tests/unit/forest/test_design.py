@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 import spinney as sp
 from spinney.counting.counts import CellCounts
 from spinney.errors import BudgetError, ParameterError
-from spinney.forest.columns import column_lattice, release_classes
+from spinney.forest.columns import release_classes
 from spinney.forest.design import design
 from spinney.forest.plan import Shape, forest_plan
 from spinney.forest.prepaid import PrepaidMechanisms
@@ -21,6 +21,7 @@ from spinney.privacy.budget import Unit
 from spinney.privacy.composition import GaussianTables, composed_delta
 from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.privacy.ledger import ComposedRelease, UnsafeEntropy
+from spinney.schema.column_axis import column_axis
 from spinney.tables.opening import open_source
 from spinney.tree.calibration import worst_path_loss
 from support.small_forests import exact_prepaid
@@ -34,7 +35,7 @@ def axes_of(n_columns, kind="mixed"):
     """Axes of as many columns: booleans, or every other one a number that needs a tree."""
     column = {"boolean": [sp.Boolean()], "mixed": [sp.Boolean(), sp.Real(0, 1)]}[kind]
     schema = sp.Schema({f"c{i}": column[i % len(column)] for i in range(n_columns)})
-    return [column_lattice(schema, name).axes[0] for name in schema]
+    return [column_axis(name, schema[name]) for name in schema]
 
 
 def designed(axes=None, *, n_rows=10_000, epsilon="1", delta=DELTA, unit=Unit.REPLACE_ONE, **options):
@@ -85,7 +86,7 @@ def test_two_columns_and_less():
 def test_columns_that_are_known_are_not_measured():
     """A list of one value needs no table; as a target it says nothing."""
     schema = sp.Schema({"a": sp.Category(["only"]), "b": sp.Boolean(), "c": sp.Boolean()})
-    axes = [column_lattice(schema, name).axes[0] for name in schema]
+    axes = [column_axis(name, schema[name]) for name in schema]
     plain = designed(axes)
     assert plain.measured == (1, 2)
     assert designed(axes, target=0).target is None
@@ -144,6 +145,7 @@ def shapes(draw):
     numbers = {
         "trees": draw(st.integers(0, 5)),
         "one-way": draw(st.integers(1, 9)),
+        "spikes": draw(st.integers(0, 5)),
         "selection": draw(st.integers(0, 9)),
         "pairs": draw(st.integers(0, 9)),
         "cliques": draw(st.integers(0, 9)),
@@ -151,8 +153,8 @@ def shapes(draw):
     stages = [stage for stage, times in numbers.items() if times]
     parts = draw(st.lists(st.integers(1, 9), min_size=len(stages), max_size=len(stages)))
     shares = {stage: Fraction(part, sum(parts)) for stage, part in zip(stages, parts, strict=True)}
-    trees, one_way, selection, pairs, cliques = numbers.values()
-    return Shape(trees, 12, one_way, selection, pairs, cliques, shares)
+    trees, one_way, spikes, selection, pairs, cliques = numbers.values()
+    return Shape(trees, 12, one_way, spikes, selection, pairs, cliques, shares)
 
 
 @settings(max_examples=25, derandomize=True, deadline=None)
@@ -190,6 +192,7 @@ def test_a_composed_plan_is_certified_and_hardly_wastes(shape, epsilon, unit):
         for stage, times in (
             ("trees", shape.n_trees),
             ("one-way", shape.n_one_way),
+            ("spikes", shape.n_spikes),
             ("pairs", shape.n_pairs),
             ("cliques", shape.n_cliques),
             ("selection", shape.n_choices),
@@ -232,7 +235,7 @@ def test_plans_say_what_they_are():
 
 
 def test_nothing_to_measure_costs_nothing():
-    plan = forest_plan(Shape(0, 0, 0, 0, 0, 0, {}), epsilon=Fraction(1), delta=DELTA, unit=Unit.REPLACE_ONE)
+    plan = forest_plan(Shape(0, 0, 0, 0, 0, 0, 0, {}), epsilon=Fraction(1), delta=DELTA, unit=Unit.REPLACE_ONE)
     assert (plan.charges, dict(plan.tables), plan.trees, plan.choices) == ((), {}, None, None)
 
 
@@ -249,20 +252,21 @@ COUNTS = np.array([4, 0, 9], dtype=np.int64)
 
 
 def line(n_bits):
-    """Counts of an empty table on a line."""
-    lattice = column_lattice(sp.Schema({"v": sp.Integer(0, 2**n_bits - 1)}), "v")
-    return CellCounts.from_codes(lattice, np.zeros((0, 1), dtype=np.uint64))
+    """Counts of an empty table on a line, and its ruler."""
+    axis = column_axis("v", sp.Integer(0, 2**n_bits - 1))
+    return CellCounts.from_codes(axis.lattice, np.zeros((0, 1), dtype=np.uint64)), axis.ruler
 
 
 TAKE = {
     "one-way": lambda prepaid: prepaid.noisy_counts(COUNTS, "one-way"),
+    "spikes": lambda prepaid: prepaid.noisy_counts(COUNTS, "spikes"),
     "pairs": lambda prepaid: prepaid.noisy_counts(COUNTS, "pairs"),
     "cliques": lambda prepaid: prepaid.noisy_counts(COUNTS, "cliques"),
-    "trees": lambda prepaid: prepaid.leaves(line(6), fixed_depth=0, cutoff=2),
+    "trees": lambda prepaid: prepaid.ranges(*line(6), cutoff=2),
     "selection": lambda prepaid: prepaid.choice(COUNTS, sensitivity=1),
 }
-NUMBERS = {"n_trees": 1, "n_one_way": 2, "n_choices": 3, "n_pairs": 4, "n_cliques": 5}
-PAID = {"trees": 1, "one-way": 2, "selection": 3, "pairs": 4, "cliques": 5}
+NUMBERS = {"n_trees": 1, "n_one_way": 2, "n_spikes": 1, "n_choices": 3, "n_pairs": 4, "n_cliques": 5}
+PAID = {"trees": 1, "one-way": 2, "spikes": 1, "selection": 3, "pairs": 4, "cliques": 5}
 
 
 @pytest.mark.parametrize("stage", TAKE)
@@ -289,14 +293,16 @@ def test_what_no_plan_has_cannot_be_had(stage):
 
 
 def test_a_tree_deeper_than_paid_for_is_refused():
-    """Levels are counted below those that are not decided: a null flag costs nothing."""
-    shape = Shape(3, 6, 1, 0, 0, 0, {"trees": Fraction(1, 2), "one-way": Fraction(1, 2)})
+    """Levels are those of the ruler: a null flag costs nothing."""
+    levels = line(6)[1].max_levels
+    shape = Shape(3, levels, 1, 0, 0, 0, 0, {"trees": Fraction(1, 2), "one-way": Fraction(1, 2)})
     plan = forest_plan(shape, epsilon=Fraction(1), delta=Fraction(0), unit=Unit.REPLACE_ONE)
     prepaid = PrepaidMechanisms(plan, sp.Ledger(), UnsafeSeededEntropy(0))
-    prepaid.leaves(line(6), fixed_depth=0, cutoff=2)
-    prepaid.leaves(line(7), fixed_depth=1, cutoff=2)
-    with pytest.raises(BudgetError, match="a tree of 7 levels is deeper than what was paid for"):
-        prepaid.leaves(line(7), fixed_depth=0, cutoff=2)
+    prepaid.ranges(*line(6), cutoff=2)
+    nullable = column_axis("v", sp.Integer(0, 63, nullable=True))
+    prepaid.ranges(CellCounts.from_codes(nullable.lattice, np.zeros((0, 1), np.uint64)), nullable.ruler, cutoff=2)
+    with pytest.raises(BudgetError, match=f"a tree of {levels + 1} levels is deeper than what was paid for"):
+        prepaid.ranges(*line(7), cutoff=2)
 
 
 @pytest.mark.parametrize("delta", [DELTA, Fraction(0)])
@@ -320,7 +326,7 @@ def test_a_purse_adds_the_noise_of_its_plan():
         prepaid = PrepaidMechanisms(
             designed(delta=delta, target=0).plan, sp.Ledger(limit=1, delta="1e-5"), UnsafeSeededEntropy(3)
         )
-        for stage in ("one-way", "pairs", "cliques"):
+        for stage in ("one-way", "spikes", "pairs", "cliques"):
             noise = prepaid.noisy_counts(np.full(10_000, 50, dtype=np.int64), stage) - 50
             assert noise.std() / prepaid.plan.noise_std(stage) == pytest.approx(1, abs=0.06)
             assert abs(noise.mean()) < 4 * prepaid.plan.noise_std(stage) / 100
@@ -334,7 +340,11 @@ def test_classes_get_the_noise_that_they_were_charged_for(unit):
     ledger = sp.Ledger(limit="0.1", unit=unit)
     epsilon = Fraction(1, 10)
     noisy = release_classes(
-        source, column_lattice(schema, "kind"), epsilon=epsilon, ledger=ledger, entropy=UnsafeSeededEntropy(4)
+        source,
+        column_axis("kind", schema["kind"]).lattice,
+        epsilon=epsilon,
+        ledger=ledger,
+        entropy=UnsafeSeededEntropy(4),
     )
     assert ledger.spent == epsilon
     scale = Unit.parse(unit).factor / 0.1
@@ -407,5 +417,5 @@ def test_a_fit_takes_exactly_what_its_plan_paid_for(n_rows, target, quality, str
     prepaid = opened[-1]
     assert prepaid.plan is model.design_.plan
     assert set(prepaid._left.values()) == {0}
-    n_tables = sum(noise.times for stage, noise in prepaid.plan.tables.items() if stage != "one-way")
+    n_tables = sum(noise.times for stage, noise in prepaid.plan.tables.items() if stage in ("pairs", "cliques"))
     assert len(model.release_.looked_at) == n_tables

@@ -200,7 +200,7 @@ def test_a_forest_that_is_refused_reads_nothing(model, square, monkeypatch):
 
 
 @each_forest
-@pytest.mark.parametrize("place", ["noisy_counts", "leaves", "choice"])
+@pytest.mark.parametrize("place", ["noisy_counts", "ranges", "choice"])
 def test_a_forest_that_crashes_stays_paid_for(model, square, monkeypatch, place):
     """Wherever in the middle a fit breaks off, the whole plan is on the ledger, and no model is left behind."""
 

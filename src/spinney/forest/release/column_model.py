@@ -87,9 +87,10 @@ class ColumnModel:
         return replace(self, **parts), np.sum([left for _, left in pieces], axis=0)
 
     def restrict_to_point(self, place: float) -> tuple[ColumnModel, Floats]:
-        """The column cut to one real number: all weight at the leaf that holds it."""
-        if self._is_point().any():
-            return self.restrict_to_range(place, float(np.nextafter(place, np.inf)))
+        """The column cut to one real number: all weight at the leaf that holds it; before others, one of it alone."""
+        is_point = self._is_point() & (self.low == place)
+        if is_point.any():
+            return self._keeping(is_point.astype(np.float64), self.low, self.length)
         stop = self.low + self.length
         is_value = ~self.is_null & (self.length > 0)
         end = stop[is_value].max(initial=-np.inf)  # which is held by the last leaf, though no other holds its end
@@ -99,8 +100,24 @@ class ColumnModel:
         return model, left / max(float(left.max()), 1e-300)
 
     def _is_point(self) -> NDArray[np.bool_]:
-        """The leaves that were cut to one real number."""
+        """The leaves of one real number."""
         return np.asarray((self.length == 0) & (self.weights > 0) & ~self.is_null)
+
+    def filling_gaps(self, *, shortest: float) -> ColumnModel:
+        """Leaves of one value reach over the space beside them that no leaf holds: the cell that they stand for.
+
+        `shortest` is the length of such a leaf, 1 where places are whole and 0 where they are not.
+        """
+        values = np.flatnonzero(~self.is_null)
+        low, stop = self.low[values], (self.low + self.length)[values]
+        is_one = self.length[values] <= shortest
+        between = low[1:] if shortest else (stop[:-1] + low[1:]) / 2
+        edge = np.where(is_one[:-1], np.where(is_one[1:], between, low[1:]), stop[:-1])
+        is_gap = low[1:] > stop[:-1]
+        low[1:], stop[:-1] = np.where(is_gap, edge, low[1:]), np.where(is_gap, edge, stop[:-1])
+        filled_low, filled_length = self.low.copy(), self.length.copy()
+        filled_low[values], filled_length[values] = low, stop - low
+        return replace(self, low=filled_low, length=filled_length)
 
     def weighing(self, weights: Floats) -> ColumnModel:
         """The same leaves with other weights."""

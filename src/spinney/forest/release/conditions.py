@@ -50,6 +50,8 @@ def condition(name: str, column: Column, model: ColumnModel, wanted: Any) -> Res
     else:
         assert isinstance(column, Bounded)
         cut = _cut_bounded(name, column, model, wanted)
+        if cut is None or not cut.left.any():  # a value may be in the cell that a leaf of one round value stands for
+            cut = _cut_bounded(name, column, model.filling_gaps(shortest=float(column.is_whole)), wanted)
     if cut is None or not cut.left.any():
         raise ParameterError(
             f"where: column {name!r} is never {shown(wanted)} in this release; "

@@ -75,8 +75,9 @@ class Explanation:
     def bins(self, name: str) -> list[dict[str, Any]]:
         """The leaves of a column, null last: `low`, `high`, `is_null`, `state` and the `rows` expected there.
 
-        Reals lie in low <= value < high, without the step of a `multiple_of`; of all else, both ends are included. Null
-        has no ends. A rule that one column is at most another may still move rows up as they are drawn.
+        Reals lie in low <= value < high, without the step of a `multiple_of`, or at `low` where both ends are the same;
+        of all else, both ends are included. Null has no ends. A rule that one column is at most another may still move
+        rows up as they are drawn.
         """
         if name not in self._leaves:
             raise ParameterError(

@@ -112,13 +112,19 @@ def _cut_together(
             assert isinstance(column, Bounded)
             cut = restricted(column, model, least[name], most[name])
             if cut is not None and not cut.left.any():  # all that was seen breaks a rule: what is left is even
-                cut = restricted(column, model.weighing(model.length), least[name], most[name])
+                cut = restricted(column, model.weighing(_reach(model)), least[name], most[name])
             if cut is None:
                 return None
             cuts[name] = cut
         before, near = near, near | {name: cut.column for name, cut in cuts.items()}
         if near == before:  # until then a list of values may have moved an end, and so those of others
             return cuts
+
+
+def _reach(model: ColumnModel) -> Floats:
+    """How far leaves reach: those of one real number as far as the shortest other, null not at all."""
+    least = float(model.length[model.length > 0].min(initial=1.0))
+    return np.where(model.is_null, 0.0, np.where(model.length > 0, model.length, least))
 
 
 def resample_above(
@@ -169,6 +175,9 @@ def _above(
     ends = np.stack([low, stop], axis=1).ravel()
     reached = np.stack([np.concatenate([[0.0], cumulative[:-1]]), cumulative], axis=1).ravel()
     start = np.interp(least, ends, reached)
+    # A leaf of one number begins and ends there, and is not below it.
+    knot = np.minimum(np.searchsorted(ends, least), len(ends) - 1)
+    start = np.where(ends[knot] == least, reached[knot], start)
     aim = start + (1 - start) * rng.random(len(least))
     leaf = np.minimum(np.searchsorted(cumulative, aim, side="right"), len(leaves) - 1)
     # The end of a leaf is in the next, or in none; rounding must not reach it.

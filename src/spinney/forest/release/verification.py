@@ -19,7 +19,7 @@ from spinney.tree.calibration import decay_for, is_within
 if TYPE_CHECKING:
     from spinney.forest.release.model import ForestRelease
 
-_STAGES = ("one-way", "pairs", "cliques")
+_STAGES = ("one-way", "spikes", "pairs", "cliques")
 # Deviations and scales are rounded to three digits after the point in the plan of a forest.
 _ROUNDED = 0.000_501
 _CHOICE_ROUNDED = 0.000_000_501
@@ -100,6 +100,10 @@ def _all_paid_for(card: Card, times: Counter[str | None]) -> None:
     levels = [level for event in card.events for level in _levels(event)]
     is_deep = all(level >= max((axis.value_bits for axis in trees), default=0) for level in levels)
     check(is_deep, "fewer levels of the trees were paid for than their columns have")
+    # Releases from before there were rulers have no spikes.
+    has_spikes = "spikes noise" in card.plan
+    is_paid = not has_spikes or times["spikes"] >= len(trees)
+    check(is_paid, "fewer tables of spikes were paid for than columns have a tree")
     is_chosen = times["selection"] + len(card.schema.rules) >= times["cliques"]
     check(is_chosen, "fewer choices were paid for than tables were chosen")
 

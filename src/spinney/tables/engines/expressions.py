@@ -41,7 +41,7 @@ def cell(axis: Axis, number: nw.Expr, is_missing: nw.Expr) -> nw.Expr:
 def _quotient(offset: nw.Expr, step: int) -> nw.Expr:
     """The whole part of offset / step, offset >= 0, although engines divide whole numbers as doubles.
 
-    offset - offset % step is q * step with q < 2^33; its quotient in doubles is within 2^-18 of q, whatever is rounded.
+    offset - offset % step is q * step with q < 2^41; its quotient in doubles is within 2^-10 of q, whatever is rounded.
     """
     return ((offset - offset % step) / step + 0.5).floor().cast(nw.Int64)
 

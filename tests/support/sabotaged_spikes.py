@@ -1,0 +1,118 @@
+"""A zoo of sabotaged spikes, the rows in single cells that column trees are counted with, beside the other forests."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from dataclasses import replace
+from fractions import Fraction
+from itertools import product
+from typing import Any
+from unittest import mock
+
+import numpy as np
+
+import spinney as sp
+from spinney.forest import prepaid
+from spinney.forest.prepaid import PrepaidMechanisms
+from spinney.privacy.budget import Unit
+from spinney.privacy.entropy import UnsafeSeededEntropy
+from spinney.privacy.ledger import ComposedRelease
+from spinney.privacy.noise.gaussian import discrete_gaussian
+from spinney.privacy.parts import GaussianTables
+from support.sabotaged_forests import (
+    ALWAYS,
+    NEVER,
+    Check,
+    Sabotage,
+    other_ranges,
+    released_for_neighbours,
+    share_no_row,
+    small_axes,
+)
+
+
+def spikes_share_no_row() -> float:
+    """Cells in which rows may pile up: a row is in one of them at most, however the tree was cut."""
+    for axis, unit, cutoff in product(small_axes(), Unit, (ALWAYS, NEVER)):
+        seen, _ = released_for_neighbours(axis, unit, cutoff)
+        if axis.ruler is not None and not share_no_row(seen["spikes"], unit):
+            return 0.0
+    return 1.0
+
+
+def every_table_is_charged() -> float:
+    """Noise is drawn for as many tables of each variance as the charge on the ledger says."""
+    rng = np.random.default_rng(0)
+    table = np.column_stack([rng.random(300), rng.integers(0, 100, 300), rng.integers(0, 3, 300)])
+    schema = sp.Schema({"x": sp.Real(0, 1), "y": sp.Integer(0, 99), "z": sp.Integer(0, 2)})
+    drawn: Counter[Fraction] = Counter()
+
+    def counted(variance: Fraction) -> Any:
+        drawn[variance] += 1
+        return discrete_gaussian(variance)
+
+    ledger = sp.Ledger(limit=1, delta="1e-5")
+    with mock.patch("spinney.forest.prepaid.discrete_gaussian", counted):
+        sp.ForestSynthesizer(1).fit(table, schema, ledger=ledger, entropy=UnsafeSeededEntropy(1))
+    (charge,) = (event for event in ledger.events if isinstance(event, ComposedRelease))
+    charged: Counter[Fraction] = Counter()
+    for part in charge.parts:
+        if isinstance(part, GaussianTables):
+            charged[part.variance] += part.times
+    return float(drawn == charged)
+
+
+# ------------------------------------------------------------------------------------------------ sabotage
+
+
+def spikes_that_overlap() -> AbstractContextManager[Any]:
+    """Every cell counts the rows of the next one's spike too."""
+    return other_ranges(
+        lambda found: replace(found, true_spikes=found.true_spikes + np.append(found.true_spikes[1:], 0))
+    )
+
+
+def spikes_at_both_ends() -> AbstractContextManager[Any]:
+    """Every range has a spike at its beginning and one at its end, which are one and the same if it has one cell."""
+    return other_ranges(lambda found: replace(found, true_spikes=np.repeat(found.true_spikes, 2)))
+
+
+def _spikes_by(other: Callable[[PrepaidMechanisms, Any], Any]) -> AbstractContextManager[Any]:
+    noisy_counts = PrepaidMechanisms.noisy_counts
+
+    def changed(self: PrepaidMechanisms, true_counts: Any, stage: str) -> Any:
+        return noisy_counts(self, true_counts, stage) if stage != "spikes" else other(self, true_counts)
+
+    return mock.patch.object(PrepaidMechanisms, "noisy_counts", changed)
+
+
+def spikes_for_nothing() -> AbstractContextManager[Any]:
+    """Spikes get noise, that of one-way tables, but nobody takes them out of what was paid for."""
+
+    def free(self: PrepaidMechanisms, true_counts: Any) -> Any:
+        variance = self.plan.tables["one-way"].variance
+        return true_counts + prepaid.discrete_gaussian(variance).draw(len(true_counts), self._entropy)
+
+    return _spikes_by(free)
+
+
+def spikes_counted_twice() -> AbstractContextManager[Any]:
+    """Spikes are counted twice and averaged, for the price of once."""
+    noisy_counts = PrepaidMechanisms.noisy_counts
+
+    def averaged(self: PrepaidMechanisms, true_counts: Any) -> Any:
+        once = noisy_counts(self, true_counts, "spikes")
+        self._left["spikes"] += 1
+        return (once + noisy_counts(self, true_counts, "spikes")) // 2
+
+    return _spikes_by(averaged)
+
+
+SPIKE_CAGES: dict[str, tuple[Check, Sabotage]] = {
+    "overlapping spikes": (spikes_share_no_row, spikes_that_overlap),
+    "spikes at both ends": (spikes_share_no_row, spikes_at_both_ends),
+    "spikes for nothing": (every_table_is_charged, spikes_for_nothing),
+    "spikes counted twice": (every_table_is_charged, spikes_counted_twice),
+}
