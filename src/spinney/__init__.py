@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from spinney.columns import Boolean, Category, Date, Datetime, Identifier, Integer, Real, Time
+    from spinney.columns import Boolean, Category, Date, Datetime, Identifier, Ignore, Integer, Real, Time
     from spinney.errors import SpinneyError
     from spinney.privacy.entropy import UnsafeSeededEntropy
     from spinney.privacy.ledger import Ledger
@@ -34,6 +34,7 @@ _HOME = {
     "Date": "spinney.columns",
     "Datetime": "spinney.columns",
     "Identifier": "spinney.columns",
+    "Ignore": "spinney.columns",
     "Integer": "spinney.columns",
     "Real": "spinney.columns",
     "Time": "spinney.columns",
@@ -64,6 +65,7 @@ __all__ = [
     "ForestSynthesizer",
     "GridSynthesizer",
     "Identifier",
+    "Ignore",
     "Integer",
     "KDTreeSynthesizer",
     "Ledger",

@@ -58,18 +58,34 @@ def read_types(source: str, csv: csv_format.CSV | None = None) -> pa.Schema:
 
 def write_table(table: pa.Table, target: str, *, overwrite: bool) -> None:
     """Write a table as its ending says, whole or not at all; `-` is CSV on standard output."""
+    is_parquet_file = target.lower().endswith(PARQUET)
+    if not is_parquet_file:
+        table = _without_empty_digits(table)
     if target == "-":
         pacsv.write_csv(table, sys.stdout.buffer)
         sys.stdout.flush()
         return
 
     def write(file: IO[bytes]) -> None:
-        is_table = target.lower().endswith(PARQUET)
-        with (pq.ParquetWriter if is_table else pacsv.CSVWriter)(file, table.schema) as writer:
+        with (pq.ParquetWriter if is_parquet_file else pacsv.CSVWriter)(file, table.schema) as writer:
             for start in progress(range(0, max(table.num_rows, 1), _AT_ONCE), "writing rows", unit="part"):
                 writer.write_table(table.slice(start, _AT_ONCE))
 
     write_whole(target, write, overwrite=overwrite)
+
+
+def _without_empty_digits(table: pa.Table) -> pa.Table:
+    """Datetimes and times of whole seconds, or milliseconds, in those units: CSV then has no row of zeros."""
+    for place, field in enumerate(table.schema):
+        if not (pa.types.is_timestamp(field.type) or pa.types.is_time(field.type)) or field.type.unit != "us":
+            continue
+        present = table.column(place).cast(pa.int64()).drop_null().to_numpy()
+        for unit, ticks in (("s", 1_000_000), ("ms", 1_000)):
+            if not (present % ticks).any():
+                kind = pa.timestamp(unit, field.type.tz) if pa.types.is_timestamp(field.type) else pa.time32(unit)
+                table = table.set_column(place, field.name, table.column(place).cast(kind))
+                break
+    return table
 
 
 @waiting("reading the pipe")

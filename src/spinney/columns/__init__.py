@@ -16,6 +16,7 @@ from spinney.columns.category import Category
 from spinney.columns.date import Date
 from spinney.columns.datetime import Datetime
 from spinney.columns.identifier import Identifier
+from spinney.columns.ignore import Ignore
 from spinney.columns.integer import Integer
 from spinney.columns.listed import Listed
 from spinney.columns.number import Number
@@ -32,6 +33,7 @@ KINDS: tuple[type[Column], ...] = (
     Time,
     Category,
     Identifier,
+    Ignore,
 )
 
 COLUMN_TYPES: dict[str, type[Column]] = {kind.type_name: kind for kind in KINDS}
@@ -48,6 +50,7 @@ __all__ = [
     "Date",
     "Datetime",
     "Identifier",
+    "Ignore",
     "Integer",
     "Listed",
     "Number",

@@ -50,6 +50,7 @@ class Column(ABC):
     describes: ClassVar[frozenset[Group]] = frozenset()  # the types of a table that only this kind can mean
     spark_cast: ClassVar[str]  # how a Spark user makes such a column of strings
     is_read: ClassVar[bool] = True  # whether its values are looked at; what is not read is made afresh
+    is_drawn: ClassVar[bool] = True  # whether synthetic rows have it
     compared_as: ClassVar[str | None] = None  # what a rule compares it with; None where values have no size
 
     nullable: bool = field(default=False, kw_only=True)
@@ -225,7 +226,7 @@ def show(column: Column) -> str:
         if name == "values" and len(value) > 8:
             value = f"{len(value)} values"
             shown.append(f"values=<{value}>")
-        elif value != default:
+        elif value != default and not (name == "multiple_of" and getattr(column, "decimals", None) is not None):
             shown.append(f"{name}={value!r}" if not isinstance(value, (date, time)) else f"{name}={str(value)!r}")
     shown.sort(key=lambda part: not part.startswith(("low", "high", "values")))
     return f"{type(column).__name__}({', '.join(shown)})"

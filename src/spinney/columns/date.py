@@ -38,6 +38,7 @@ class Date(Calendar):
         low: the first day, as an ISO string or a Python date.
         high: the last day.
         multiple_of: the step that the days come in, such as 7 for whole weeks.
+        decimals: 0, since days are whole.
         bounds: "stated"; "private" to estimate low and high privately, using part of epsilon; or
             "from-data-not-private" to read them off the data, which voids the guarantee.
         nullable: whether values may be missing.
@@ -50,6 +51,7 @@ class Date(Calendar):
     counted_from: ClassVar[str] = "low"
     rungs: ClassVar[tuple[int, int]] = (0, 21)  # 2^21 days are 5,700 years
     round_steps: ClassVar[tuple[int, ...]] = (7, 1)
+    most_decimals: ClassVar[tuple[int, int]] = (0, 0)
     spark_cast: ClassVar[str] = "for example with to_date(column, format)"
 
     def parse(self, value: Any, name: str) -> date:

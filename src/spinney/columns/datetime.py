@@ -46,6 +46,7 @@ class Datetime(Calendar):
         low: the earliest datetime, as an ISO string or a Python datetime.
         high: the latest.
         multiple_of: the step that the datetimes come in, in seconds, such as 3600.
+        decimals: how many digits the seconds have after the point: 0 for whole seconds.
         timezone: the zone of the column, such as "Europe/Paris", where it has one.
         bounds: "stated"; "private" to estimate low and high privately, using part of epsilon; or
             "from-data-not-private" to read them off the data, which voids the guarantee.
@@ -59,6 +60,7 @@ class Datetime(Calendar):
     counted_from: ClassVar[str] = "midnight"
     rungs: ClassVar[tuple[int, int]] = (20, 57)  # microseconds from a second up to 4,500 years
     round_steps: ClassVar[tuple[int, ...]] = CLOCK_STEPS
+    most_decimals: ClassVar[tuple[int, int]] = (0, 6)
     spark_cast: ClassVar[str] = (
         "for example with to_timestamp_ntz(column, format), or with to_timestamp where the schema has a zone"
     )

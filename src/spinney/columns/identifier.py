@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, ClassVar, NoReturn
+from typing import TYPE_CHECKING, Any, ClassVar
 
-from spinney.columns.base import AxisKind, Column, show
+from spinney.columns.base import Column, show
+from spinney.columns.unread import Unread
 from spinney.errors import SchemaError
 from spinney.shown import brief
 
@@ -19,7 +20,7 @@ _DIGITS, _MOST_DIGITS = 6, 18
 
 
 @dataclass(frozen=True, slots=True)
-class Identifier(Column):
+class Identifier(Unread):
     """Names a row or a person: a customer number, an e-mail address. Its values are never read, and
     synthetic rows get new ones.
 
@@ -36,20 +37,14 @@ class Identifier(Column):
     """
 
     type_name: ClassVar[str] = "identifier"
-    axis_kind: ClassVar[AxisKind] = "category"
-    is_read: ClassVar[bool] = False
     spark_cast: ClassVar[str] = "which an identifier does not need"
+    why_never_null: ClassVar[str] = "every row gets an identifier"
 
     prefix: str | None = field(default=None, kw_only=True)
     digits: int = field(default=_DIGITS, kw_only=True)
 
     def __post_init__(self) -> None:
-        if self.nullable is not False:
-            raise SchemaError(
-                f"Identifier: nullable={brief(self.nullable)} has no meaning here; every row gets an identifier"
-            )
-        if self.bits is not None:
-            raise SchemaError(f"Identifier: bits={brief(self.bits)} has no meaning here; identifiers are not learnt")
+        Unread.__post_init__(self)
         if self.prefix is not None and not isinstance(self.prefix, str):
             raise SchemaError(f"Identifier: prefix={brief(self.prefix)} is not a string such as 'C-'")
         if type(self.digits) is not int or not 1 <= self.digits <= _MOST_DIGITS:
@@ -77,12 +72,6 @@ class Identifier(Column):
     def fits_array(self) -> bool:
         return not self.is_text
 
-    @property
-    def csv_type(self) -> Any:
-        import pyarrow as pa
-
-        return pa.binary()  # nothing is made of it, so nothing can be wrong with it
-
     def to_positions(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
         return numbers
 
@@ -104,12 +93,3 @@ class Identifier(Column):
 
     def __repr__(self) -> str:
         return show(self)
-
-    # --------------------------------------------------------------------------- what is never asked of one
-
-    def _refuse(self, *_: Any, **__: Any) -> NoReturn:
-        raise SchemaError("an identifier is never read, counted or drawn; leave the column out")
-
-    accepts = arrow_type = spelling_remedy = property(_refuse)
-    converter = from_strings = cause = read = reading = from_spark = _refuse
-    whole_range = leaf_ends = from_option = drawn_range = set_ticks = _refuse

@@ -31,6 +31,7 @@ class Integer(Number):
         low: the smallest number.
         high: the largest number.
         multiple_of: the step that the numbers come in, counted from 0, such as 50.
+        decimals: 0, or -3 where the numbers are whole thousands.
         bounds: "stated"; "private" to estimate low and high privately, using part of epsilon; or
             "from-data-not-private" to read them off the data, which voids the guarantee.
         nullable: whether values may be missing.
@@ -40,6 +41,7 @@ class Integer(Number):
     type_name: ClassVar[str] = "integer"
     largest: ClassVar[Any] = LARGEST_WHOLE
     rungs: ClassVar[tuple[int, int]] = (0, 40)
+    most_decimals: ClassVar[tuple[int, int]] = (-9, 0)
     spark_cast: ClassVar[str] = WHOLE_CAST
 
     def parse(self, value: Any, name: str) -> int:

@@ -35,6 +35,7 @@ class Real(Number):
         low: the smallest number.
         high: the largest number.
         multiple_of: the step that the numbers come in, counted from 0, such as 0.01.
+        decimals: how many digits the numbers have after the point, such as 2 for cents; -3 for whole thousands.
         bounds: "stated"; "private" to estimate low and high privately, using part of epsilon; or
             "from-data-not-private" to read them off the data, which voids the guarantee.
         nullable: whether values may be missing.
@@ -46,6 +47,7 @@ class Real(Number):
     needs_length: ClassVar[bool] = True
     largest: ClassVar[Any] = sys.float_info.max
     rungs: ClassVar[tuple[int, int]] = (-20, 40)  # from a millionth up
+    most_decimals: ClassVar[tuple[int, int]] = (-9, 15)
     spark_cast: ClassVar[str] = 'for example with expr("try_cast(column AS double)")'
 
     def parse(self, value: Any, name: str) -> float:

@@ -1,8 +1,8 @@
-"""Bounded columns whose values may come in steps: `multiple_of`, stated in the column's own unit.
+"""Bounded columns whose values may come in steps: `multiple_of`, stated in the column's own unit, or `decimals`.
 
-Cells lie around the values in steps, what is drawn is rounded to the nearest of them, and bounds, conditions and rules
-count in them. A kind says what a step is (`parse_step`), how long one is underneath (`spacing`), and what it is counted
-from (`phase`).
+`decimals=2` is another way to state `multiple_of=0.01`. Cells lie around the values in steps, what is drawn is rounded
+to the nearest of them, and bounds, conditions and rules count in them. A kind says what a step is (`parse_step`), how
+long one is underneath (`spacing`), and what it is counted from (`phase`).
 """
 
 from __future__ import annotations
@@ -22,11 +22,16 @@ LARGEST_STEP = 2**53
 
 @dataclass(frozen=True, slots=True)
 class Stepped(Bounded):
-    """A bounded column, of which `multiple_of` may say that it comes in steps."""
+    """A bounded column, of which `multiple_of` or `decimals` may say that it comes in steps."""
+
+    most_decimals: ClassVar[tuple[int, int]]  # how few and how many digits after the point can be stated
 
     multiple_of: Any = field(default=None, kw_only=True)
+    decimals: int | None = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
+        if self.decimals is not None:
+            self._take_decimals(self.decimals)
         if self.multiple_of is not None:
             object.__setattr__(self, "multiple_of", self.parse_step(self.multiple_of))
         Bounded.__post_init__(self)
@@ -37,6 +42,19 @@ class Stepped(Bounded):
                     f"{type(self).__name__}: no multiple of multiple_of={self.multiple_of} lies between "
                     f"low={self.low} and high={self.high}; widen the bounds"
                 )
+
+    def _take_decimals(self, decimals: Any) -> None:
+        """The step that a number of decimals means, which may also be stated by itself if it is the same."""
+        kind, (fewest, most) = type(self).__name__, self.most_decimals
+        if type(decimals) is not int or not fewest <= decimals <= most:
+            reach = f"a whole number in {fewest}..{most}" if fewest < most else f"{most}: its values have no others"
+            raise SchemaError(f"{kind}: decimals={brief(decimals)} is not {reach}")
+        step = self.parse_step(10**-decimals if decimals <= 0 else float(Fraction(1, 10**decimals)))
+        if self.multiple_of is not None and self.parse_step(self.multiple_of) != step:
+            raise SchemaError(
+                f"{kind}: decimals={decimals} and multiple_of={brief(self.multiple_of)} are different steps; state one"
+            )
+        object.__setattr__(self, "multiple_of", step)
 
     counted_from: ClassVar[str] = "0"  # what steps are counted from, in words
 
@@ -74,7 +92,9 @@ class Stepped(Bounded):
 
     def to_dict(self) -> dict[str, Any]:
         described = Bounded.to_dict(self)
-        if self.multiple_of is not None:
+        if self.decimals is not None:
+            described["decimals"] = self.decimals
+        elif self.multiple_of is not None:
             described["multiple_of"] = self.multiple_of
         return described
 

@@ -44,6 +44,7 @@ class Time(Stepped):
         low: the earliest time, as a string such as "08:00" or a Python time; by default midnight.
         high: the latest time; by default the last microsecond of the day.
         multiple_of: the step that the times come in, in seconds from midnight, such as 900.
+        decimals: how many digits the seconds have after the point: 0 for whole seconds.
         bounds: "stated"; "private" to estimate low and high privately, using part of epsilon; or
             "from-data-not-private" to read them off the data, which voids the guarantee.
         nullable: whether values may be missing.
@@ -58,6 +59,7 @@ class Time(Stepped):
     rungs: ClassVar[tuple[int, int]] = (20, 36)  # microseconds from a second up to a day
     reach: ClassVar[str] = "a day"
     round_steps: ClassVar[tuple[int, ...]] = CLOCK_STEPS
+    most_decimals: ClassVar[tuple[int, int]] = (0, 6)
     spark_cast: ClassVar[str] = "for example with date_format(column, 'HH:mm:ss.SSSSSS')"
 
     def parse(self, value: Any, name: str) -> time:

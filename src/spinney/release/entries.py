@@ -29,12 +29,19 @@ def checked_entries(described: Any) -> dict[str, Any]:
         "parameters": _table(described["parameters"], "parameters"),
         "unit": unit.value,
         "events": _events(described["events"]),
-        "schema": Schema.from_dict(described["schema"]),
+        "schema": _schema(described["schema"]),
         "plan": _table(described["plan"], "plan"),
         "n_rows": _rows(described["n_rows"], unit),
         "released": _released(described["released"] if "released" in described else {"bins": described["n_bins"]}),
         "frame": check_frame_kind(described["frame"]),
     }
+
+
+def _schema(described: Any) -> Schema:
+    schema = Schema.from_dict(described)
+    if schema.without_ignored() is not schema:
+        raise ValueError("the schema has columns that are ignored, which no release has")
+    return schema
 
 
 def _name(value: Any, name: str) -> str:

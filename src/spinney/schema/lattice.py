@@ -243,7 +243,7 @@ def _length(name: str, column: Real) -> float:
 def _discrete_axis(name: str, column: Column, *, max_cells: int, step: int | None = None) -> Axis:
     """Integers, dates, booleans: equal steps of whole values. Categories: one cell each, whatever `max_cells`."""
     if not column.is_read:
-        raise SchemaError(f"column {name!r} is an identifier, which has no cells; leave it out")
+        raise SchemaError(f"column {name!r} is of type {column.type_name}, which has no cells; leave it out")
     low, high = whole_range(column)
     if column.axis_kind == "category":
         step = 1

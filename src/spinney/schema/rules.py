@@ -208,7 +208,8 @@ def check_rules(rules: Sequence[Rule], columns: Mapping[str, Column]) -> None:
             if name not in columns:
                 raise SchemaError(f"{kind}: column {name!r} is not in the schema{did_you_mean(name, columns)}")
             if not columns[name].is_read:
-                raise SchemaError(f"{kind}: column {name!r} is an identifier, which no rule can be about")
+                unread = columns[name].type_name
+                raise SchemaError(f"{kind}: column {name!r} is of type {unread}, which no rule can be about")
         rule.check(columns[rule.column], columns[rule.other])
         if rules.count(rule) > 1:
             raise SchemaError(f"{rule!r} is stated twice; state it once")

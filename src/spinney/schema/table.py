@@ -83,8 +83,21 @@ class Schema(Mapping[str, Column]):
 
     @property
     def identifiers(self) -> list[str]:
-        """Names of the columns that are never read."""
-        return [name for name, column in self._columns.items() if not column.is_read]
+        """Names of the columns that are never read, and made afresh."""
+        return [name for name, column in self._columns.items() if column.is_drawn and not column.is_read]
+
+    def without_ignored(self) -> Schema:
+        """The schema of synthetic rows: without the columns of type `sp.Ignore()`.
+
+        Raises:
+            SchemaError: all columns are ignored.
+        """
+        kept = {name: column for name, column in self._columns.items() if column.is_drawn}
+        if len(kept) == len(self._columns):
+            return self
+        if not kept:
+            raise SchemaError("all columns of the schema are ignored; describe at least one")
+        return Schema(kept, rules=self._rules)
 
     # ---------------------------------------------------------------------------------------- bounds
 

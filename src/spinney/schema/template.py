@@ -27,10 +27,11 @@ _PREAMBLE = """\
 # high: fit then estimates the bounds privately, using part of epsilon.
 #
 # Remove the "# " before a line to state it. `nullable = true` allows missing values. A column that names rows or people
-# (a customer number, an e-mail address) is an "identifier": its values are never read, and new ones are generated.
+# (a customer number, an e-mail address) is an "identifier": its values are never read, and new ones are generated. A
+# column of type "ignore" is left out: its values are never read, and the synthetic table does not have it.
 #
-# Two more things can be stated: `multiple_of = 50` for numbers that come in steps (in days for dates, in seconds for
-# datetimes and times), and, at the end of the file, what holds between columns:
+# Two more things can be stated: `decimals = 2` or `multiple_of = 50` for numbers that come in steps (in days for dates,
+# in seconds for datetimes and times), and, at the end of the file, what holds between columns:
 #
 #     [[rules]]
 #     type = "at-most"      # column is never larger than other

@@ -107,6 +107,7 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
         bounds_share, assumed_rows = parse_share(self.bounds_share, "bounds_share"), checked_rows(self.assumed_rows)
         schema = as_schema(schema)
         table = open_source(frame, schema, engine=engine)
+        table = table.with_schema(schema := schema.without_ignored())
         self._check(schema)
         if unit.n_is_public and table.n_rows == 0:  # under add-remove an empty table is a neighbour like any other
             raise InputError("the table has no rows; there is nothing to release")

@@ -83,7 +83,7 @@ class _Check:
         schema = self._described.schema
         choice, notes = None, []
         if schema is not None:
-            choice = self._choose(schema, target, method)
+            choice = self._choose(schema.without_ignored(), target, method)
             notes = _notes(schema)
             for source in self._open(schema):
                 self._read(source, schema.rules)
@@ -171,7 +171,7 @@ class _Check:
                 continue
             near = closest(name, missing)
             if near is None:
-                rest = "; describe it or drop it"
+                rest = '; describe it, leave it out with type = "ignore", or drop it'
             else:
                 missing.remove(near)
                 rest = f", and {near!r} is in the schema but not in the table; if they are the same column, rename one"

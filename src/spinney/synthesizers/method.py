@@ -64,7 +64,8 @@ def default_synthesizer(
     KDTreeSynthesizer for up to eight columns that are all numbers, dates, times or booleans, without identifiers
     or rules and with no target; ForestSynthesizer for anything else.
     """
-    return KDTreeSynthesizer if _by_schema(as_schema(schema), target).method == "tree" else ForestSynthesizer
+    choice = _by_schema(as_schema(schema).without_ignored(), target)
+    return KDTreeSynthesizer if choice.method == "tree" else ForestSynthesizer
 
 
 def choose(
@@ -90,7 +91,7 @@ def choose(
             f"{say('method', method)} is not one of {', '.join((AUTOMATIC, *METHODS))}{did_you_mean(method, METHODS)}"
         )
     given = [name for name in options if options[name] is not None]
-    by_schema = _by_schema(as_schema(schema), options.get("target"))
+    by_schema = _by_schema(as_schema(schema).without_ignored(), options.get("target"))
     if method != AUTOMATIC:
         _refuse_foreign(method, given, say)
         choice = Choice(method, "it was requested")

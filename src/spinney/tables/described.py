@@ -80,7 +80,8 @@ def _remedy_of_names(
     if extra and lacking:
         return "give both the same names, capitals and spaces included"
     if extra:
-        return f"describe {_it(extra)} or drop {_it(extra)}"
+        it = _it(extra)
+        return f'describe {it}, leave {it} out with sp.Ignore() (type = "ignore"), or drop {it}'
     return f"add {_it(lacking)} or take {_it(lacking)} out of the schema"
 
 
@@ -126,4 +127,4 @@ def _remedy_of_types(dtype: Any, column: Column) -> str:
     for kind in KINDS:
         if group in kind.describes:
             return f"describe it as {kind.__name__}, or convert the column"
-    return "there is no column type for it: convert it to numbers or strings, drop it, or describe it as Identifier"
+    return "there is no column type for it: convert it to numbers or strings, or describe it as Ignore or Identifier"

@@ -2,7 +2,8 @@
 
 Opening a table compares names and types only. Values are looked at column by column when cells are counted;
 whatever is wrong with them is reported by column name and kind of mistake, never by value, and conversion
-errors of other libraries are not passed on because their messages quote the data. Identifiers are never looked at.
+errors of other libraries are not passed on because their messages quote the data. Of identifiers, and of columns that
+are ignored, no value is looked at.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ class Table:
         return f"Table({self.kind}, sensitive)"
 
     def with_schema(self, schema: Schema) -> Table:
-        """The same rows under a schema of the same names and types, with other bounds."""
+        """The same rows under a schema of the same names and types, or fewer of them, with other bounds."""
         return Table(self.kind, self.n_rows, schema, self._column)
 
     def raw(self, name: str) -> Any:
@@ -53,9 +54,9 @@ class Table:
     def physical(self, name: str) -> Physical:
         """The values of one column as numbers, or an InputError that names the column."""
         column = self.schema[name]
-        if not column.is_read:
-            raise SchemaError(f"column {name!r} is an identifier, whose values are never read; leave it out")
         at, kind = f"column {name!r}", column.type_name
+        if not column.is_read:
+            raise SchemaError(f"column {name!r} is of type {kind}, whose values are never read; leave it out")
         with redacted(
             lambda _: InputError(f"{at}: some value cannot be read as {kind}; clean the column or change its type"),
             at=at,

@@ -58,7 +58,7 @@ class Source(ABC):
 
     @abstractmethod
     def with_schema(self, schema: Schema) -> Self:
-        """The same rows under a schema of the same names and types, with other bounds."""
+        """The same rows under a schema of the same names and types, or fewer of them, with other bounds."""
 
     @abstractmethod
     def check_values(self) -> None:

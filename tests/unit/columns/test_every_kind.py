@@ -137,6 +137,7 @@ EXAMPLES: dict[type[Column], list[Example]] = {
         Example(sp.Identifier(), [1, 2], [1, 2], ["1", "2"], []),
         Example(sp.Identifier(prefix="C-"), ["C-000001"], [1], ["C-000001"], []),
     ],
+    sp.Ignore: [Example(sp.Ignore(), [], [], [], [])],
 }
 ALL = [example for examples in EXAMPLES.values() for example in examples]
 READ = [example for example in ALL if example.column.is_read]
@@ -552,6 +553,10 @@ def test_identifiers_are_asked_nothing():
     for name in QUESTIONS:
         if name in ("template", "fits_array", "to_positions", "to_arrow"):
             continue
-        with pytest.raises(SchemaError, match="an identifier is never read"):
-            getattr(sp.Identifier(), name)()
+        for column in (sp.Identifier(), sp.Ignore()):
+            with pytest.raises(SchemaError, match=f"a column of type {column.type_name} is never read"):
+                getattr(column, name)()
+    for name in ("to_positions", "to_arrow"):
+        with pytest.raises(SchemaError, match="a column of type ignore is never read"):
+            getattr(sp.Ignore(), name)(np.zeros(2))
     assert sp.Identifier(prefix="C-").to_arrow(np.zeros(2)).to_pylist() == ["C-000001", "C-000002"]

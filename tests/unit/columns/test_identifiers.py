@@ -86,7 +86,7 @@ def test_any_type_is_accepted(frame):
 
 def test_reading_one_is_an_error():
     """Whoever asks for the values is told that nobody gets them."""
-    with pytest.raises(SchemaError, match="column 'id' is an identifier, whose values are never read"):
+    with pytest.raises(SchemaError, match="column 'id' is of type identifier, whose values are never read"):
         open_table(TABLES["numbers"], SCHEMA).physical("id")
 
 
@@ -178,5 +178,5 @@ def test_only_the_forest_takes_identifiers_and_rules(model):
 def test_lattices_have_no_place_for_identifiers():
     """Asking for the cells of an identifier is an error, not an empty axis."""
     for make in (tree_lattice, lambda schema: grid_lattice(schema, bins=3)):
-        with pytest.raises(SchemaError, match="column 'id' is an identifier, which has no cells"):
+        with pytest.raises(SchemaError, match="column 'id' is of type identifier, which has no cells"):
             make(SCHEMA)

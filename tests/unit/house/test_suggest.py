@@ -75,7 +75,10 @@ def test_misspelt_columns_are_told_from_both_sides(make):
         "'income' is in the schema but not in the table; give both the same names, capitals and spaces included"
     )
     told = message(make(ROWS | {"x": [1, 2], "y": [1, 2]}))
-    assert told == "columns 'x' and 'y' are in the table but not in the schema; describe them or drop them"
+    assert told == (
+        "columns 'x' and 'y' are in the table but not in the schema; "
+        'describe them, leave them out with sp.Ignore() (type = "ignore"), or drop them'
+    )
     told = message(make({"age": [1]}))
     assert told == (
         "columns 'income' and 'is_ill' are in the schema but not in the table; add them or take them out of the schema"

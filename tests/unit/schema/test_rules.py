@@ -45,8 +45,8 @@ RULES = [
     [
         ([sp.AtMost("start", "stop")], "AtMost: column 'stop' is not in the schema"),
         ([sp.EmptyWhen("stop", "status", ["new"])], "EmptyWhen: column 'stop' is not in the schema"),
-        ([sp.AtMost("id", "few")], "'id' is an identifier"),
-        ([sp.EmptyWhen("end", "id")], "'id' is an identifier"),
+        ([sp.AtMost("id", "few")], "'id' is of type identifier"),
+        ([sp.EmptyWhen("end", "id")], "'id' is of type identifier"),
         ([sp.AtMost("few", "status")], "'status' is of type category, whose values have no size"),
         ([sp.AtMost("member", "few")], "'member' is of type boolean"),
         ([sp.AtMost("start", "few")], "'start' is of type date and 'few' of type integer; compare"),
