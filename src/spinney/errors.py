@@ -50,8 +50,13 @@ class PrivacyWarning(UserWarning):
     """The promise that was asked for is weaker than it looks: its epsilon or its delta is too large."""
 
 
+class SchemaWarning(UserWarning):
+    """What was released suggests that the schema does not describe the table as it was meant to."""
+
+
 # Each time, not once for each line of a program: every fit has a promise of its own. Filters of the user come first.
-warnings.simplefilter("always", PrivacyWarning, append=True)
+for _category in (PrivacyWarning, SchemaWarning):
+    warnings.simplefilter("always", _category, append=True)
 
 
 def raise_alone(problem: SpinneyError) -> NoReturn:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import tempfile
+import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -24,7 +25,7 @@ from spinney import metrics
 from spinney.columns import Boolean, Category, Column, Date, Integer, Real
 from spinney.compiled import COMPILATIONS, LOOPS, is_cached
 from spinney.counting.merging import block_sums, first_above, merge_counted, rows_before
-from spinney.errors import FileError
+from spinney.errors import FileError, SchemaWarning
 from spinney.progress import progress
 from spinney.release.storage import load
 from spinney.schema.rules import AtMost, EmptyWhen
@@ -70,7 +71,8 @@ def warm_up() -> Warmth:
             "set NUMBA_CACHE_DIR to a folder that can"
         )
     n_before, seconds_before, n_found_before = COMPILATIONS.n_done, COMPILATIONS.seconds, _n_found()
-    with tempfile.TemporaryDirectory(prefix="spinney-warm-up-") as folder:
+    with tempfile.TemporaryDirectory(prefix="spinney-warm-up-") as folder, warnings.catch_warnings():
+        warnings.simplefilter("ignore", SchemaWarning)  # what is fitted here is made up
         for step in progress(_steps(Path(folder)), "warming up", unit="step"):
             step()
     return Warmth(

@@ -57,6 +57,7 @@ class Card:
     n_rows: int | None  # None where the number of rows is private
     released: Mapping[str, int]  # how many of what, such as {"bins": 1234}
     frame: str
+    remarks: tuple[str, ...] = ()  # what the released numbers say about the schema; of a file, found anew
 
     @property
     def epsilon(self) -> Fraction:
@@ -126,6 +127,7 @@ class Card:
             f"  unit        {_UNITS[Unit.parse(self.unit)]}",
             *(_wrapped("groups", f"the guarantee for a person with several rows: {groups}") if groups else []),
             *(line for caution in self.cautions for line in _wrapped("caution", caution)),
+            *(line for remark in self.remarks for line in _wrapped("remark", remark)),
             f"  rows        {'private' if self.n_rows is None else f'{self.n_rows:,} (public)'}",
             *(f"  {what:<11} {count:,} released" for what, count in self.released.items()),
             *([f"  structure   {structure_in_words(str(structure))}"] if structure else []),
@@ -146,6 +148,7 @@ class Card:
                 for group in self.groups
             ],
             "cautions": self.cautions,
+            "remarks": list(self.remarks),
             "synthesizer": self.synthesizer,
             "parameters": dict(self.parameters),
             "events": [event_to_dict(event) for event in self.events],

@@ -16,6 +16,7 @@ MOST_ROWS = 2**40
 # What a card may list: bounds are one charge a column, all else a few.
 _MOST_EVENTS = 20_000
 _LONGEST_NAME = 200
+_LONGEST_REMARK = 10_000
 
 
 def checked_entries(described: Any) -> dict[str, Any]:
@@ -34,6 +35,7 @@ def checked_entries(described: Any) -> dict[str, Any]:
         "n_rows": _rows(described["n_rows"], unit),
         "released": _released(described["released"] if "released" in described else {"bins": described["n_bins"]}),
         "frame": check_frame_kind(described["frame"]),
+        "remarks": _remarks(described.get("remarks", [])),
     }
 
 
@@ -73,6 +75,15 @@ def _rows(n_rows: Any, unit: Unit) -> int | None:
     if n_rows is not None and (type(n_rows) is not int or not 0 <= n_rows <= MOST_ROWS):
         raise ValueError(f"n_rows={brief(n_rows)} is not a number of rows")
     return n_rows
+
+
+def _remarks(described: Any) -> tuple[str, ...]:
+    if not isinstance(described, list) or len(described) > _MOST_EVENTS:
+        raise ValueError(f"remarks is not a list of at most {_MOST_EVENTS:,} entries")
+    for remark in described:
+        if not isinstance(remark, str) or len(remark) > _LONGEST_REMARK:
+            raise ValueError(f"{brief(remark)} is not a remark")
+    return tuple(described)
 
 
 def _released(described: Any) -> dict[str, int]:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
@@ -40,7 +42,12 @@ class Release(ABC):
     member_names: ClassVar[tuple[str, ...]]  # what it holds besides the card
 
     def __init__(self, card: Card) -> None:
-        self.card = card
+        self._card = card
+
+    @cached_property
+    def card(self) -> Card:
+        """The guarantee, the charges and the plan, with remarks on what the released numbers say about the schema."""
+        return replace(self._card, remarks=tuple(self._remarks()))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.card!r})"
@@ -48,7 +55,7 @@ class Release(ABC):
     @property
     def schema(self) -> Schema:
         """What was public about the table, bounds included."""
-        return self.card.schema
+        return self._card.schema
 
     @explains_options
     @waiting("drawing rows")
@@ -170,6 +177,10 @@ class Release(ABC):
     @abstractmethod
     def _draw(self, n_rows: int, rng: np.random.Generator) -> NDArray[np.float64]:
         """Positions of `n_rows` rows along the columns (n_columns, n_rows), as `to_frame` takes them."""
+
+    def _remarks(self) -> list[str]:
+        """What the released numbers say about the schema; nothing, unless a kind looks at them."""
+        return []
 
     @abstractmethod
     def _noisy_total(self) -> int:

@@ -23,7 +23,13 @@ from spinney.release.model import Release
 from spinney.schema.table import Schema, SchemaLike, as_schema
 from spinney.synthesizers.bounds import find_bounds, with_widest_bounds
 from spinney.synthesizers.fitted import FrontDoor
-from spinney.synthesizers.validation import checked_entropy, checked_ledger, checked_rows, warn_of_weak_promise
+from spinney.synthesizers.validation import (
+    checked_entropy,
+    checked_ledger,
+    checked_rows,
+    warn_of_schema,
+    warn_of_weak_promise,
+)
 from spinney.tables.opening import open_source
 from spinney.tables.source import Source
 
@@ -129,4 +135,5 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
             table = table.with_schema(find_bounds(table, bounds_epsilon, books, source))
             facts, rehearsed = replace(facts, schema=table.schema, found_bounds=True), None
         self.release_ = self._release(table, facts, books, source, rehearsed)
+        warn_of_schema(self.release_.card.remarks)
         self.ledger_ = books if ledger is None else ledger

@@ -6,11 +6,12 @@ import inspect
 import math
 import os
 import warnings
+from collections.abc import Iterable
 from fractions import Fraction
 from numbers import Integral
 from typing import Any
 
-from spinney.errors import ParameterError, PrivacyWarning
+from spinney.errors import ParameterError, PrivacyWarning, SchemaWarning
 from spinney.privacy.budget import parse_fraction
 from spinney.privacy.entropy import Entropy, SystemEntropy
 from spinney.privacy.ledger import Ledger
@@ -87,8 +88,14 @@ def warn_of_weak_promise(epsilon: Fraction, delta: Fraction, n_rows: int | None)
         warnings.warn(caution, PrivacyWarning, stacklevel=_levels_to_caller())
 
 
+def warn_of_schema(remarks: Iterable[str]) -> None:
+    """Tell the caller of `fit` what the release says about the schema."""
+    for remark in remarks:
+        warnings.warn(remark, SchemaWarning, stacklevel=_levels_to_caller())
+
+
 def _levels_to_caller() -> int:
-    """How far above `warn_of_weak_promise` the call of `fit` stands in somebody else's code."""
+    """How far above the function that warns the call of `fit` stands in somebody else's code."""
     levels, frame = 1, inspect.currentframe()
     frame = None if frame is None else frame.f_back
     while frame is not None and frame.f_globals.get("__name__", "").partition(".")[0] in ("spinney", "contextlib"):

@@ -99,7 +99,10 @@ def test_every_column_is_told_at_once() -> None:
         "open",
     ]
     assert "'Start ' is in the table but not in the schema, and 'start' is in the schema but not in" in said[0]
-    assert said[1] == "column 'more' is in the table but not in the schema; describe it or drop it"
+    assert said[1] == (
+        "column 'more' is in the table but not in the schema; "
+        'describe it, leave it out with type = "ignore", or drop it'
+    )
     assert "'gone' is in the schema but not in the table" in said[2]
     assert [fault.n_rows for fault in found.faults[3:8]] == [2, 2, 1, 2, 1]
     assert "not a whole number" in said[4]

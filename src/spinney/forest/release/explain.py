@@ -98,6 +98,7 @@ class Explanation:
             "guarantee": self.card.guarantee,
             "warnings": self.card.to_dict()["warnings"],
             "cautions": self.card.cautions,
+            "remarks": list(self.card.remarks),
             "structure": self.structure,
             "meaning": self.meaning,
             "target": self.target,

@@ -19,6 +19,7 @@ from spinney.columns import Column, whole_range
 from spinney.errors import ParameterError
 from spinney.forest.release.column_model import ColumnModel, Floats
 from spinney.forest.release.conditions import balanced, condition, plain
+from spinney.forest.release.remarks import forest_remarks
 from spinney.forest.release.restrict import Restriction
 from spinney.forest.release.rules import feasible, resample_above
 from spinney.forest.release.verification import verify_forest
@@ -183,6 +184,9 @@ class ForestRelease(Release):
         resample_above(places, states, self.schema.rules, schema, columns, rng)
         nothing = np.zeros(n_rows)
         return np.stack([places.get(name, nothing) for name in self.schema])
+
+    def _remarks(self) -> list[str]:
+        return forest_remarks(self.columns, self.schema, str(self._card.plan.get("structure")))
 
     def _noisy_total(self) -> int:
         return self.noisy_total

@@ -21,6 +21,7 @@ from spinney.schema.lattice import Lattice
 from spinney.tree.bins import NoisyBins
 from spinney.tree.release.axes import axes_from_list, axes_to_list, check_nodes
 from spinney.tree.release.placement import Placement, RowSampler, check_placement, mean_points
+from spinney.tree.release.remarks import tree_remarks
 from spinney.tree.release.verification import verify_tree
 
 
@@ -84,6 +85,9 @@ class BinnedRelease(Release):
         if where not in self._samplers:
             self._samplers[where] = RowSampler(self.bins, where)
         return self._samplers[where].draw(n_rows, rng)
+
+    def _remarks(self) -> list[str]:
+        return tree_remarks(self.bins, self.bins.noisy_counts.astype(np.float64), self.schema)
 
     def _noisy_total(self) -> int:
         return self.bins.noisy_total

@@ -23,6 +23,7 @@ from spinney.release.options import explains_options
 from spinney.tree.bins import NoisyMoments
 from spinney.tree.release.axes import axes_from_list, axes_to_list, check_nodes
 from spinney.tree.release.reconstruct import FLAT, Floats, LeafDensity, box_shares, reconstruct
+from spinney.tree.release.remarks import tree_remarks
 from spinney.tree.release.systematic import EvenRows
 from spinney.tree.release.verification import verify_tree
 
@@ -121,6 +122,10 @@ class MomentsRelease(Release):
         if where not in self._samplers:
             self._samplers[where] = EvenRows(_placed(self.density, where))
         return self._samplers[where].draw(n_rows, rng)
+
+    def _remarks(self) -> list[str]:
+        counts = np.maximum(self.moments.noisy_steps[:, 0], 0).astype(np.float64)
+        return tree_remarks(self.moments, counts, self.schema)
 
     def _noisy_total(self) -> int:
         return round(float(self.density.weights.sum()))
