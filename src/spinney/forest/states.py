@@ -21,6 +21,10 @@ from spinney.tree.release.reconstruct import project_to_total
 # A number's leaf below this many standard deviations of its noise is treated as empty: wide empty tails would collect
 # rows.
 _EMPTY_BELOW = 2.0
+# Far out, where as many rows as one standard deviation of the noise would raise the variance of the column by this
+# part, a leaf has to stand out more: a few rows that are not there would change what the column is like.
+_FAR_OUT = 0.3
+_EMPTY_BELOW_FAR_OUT = 4.0
 # A category below this many standard deviations shares a state with the other rare ones.
 _RARE_BELOW = 3.0
 
@@ -66,7 +70,7 @@ def leaf_weights(column: NoisyColumn, total: float) -> Floats:
     if column.noise_std == 0:  # shares that are known, not counts
         return np.asarray(total * noisy / noisy.sum())
     if column.is_ordered and len(noisy) > 1:
-        noisy = np.where(noisy < _EMPTY_BELOW * column.noise_std, 0.0, noisy)
+        noisy = np.where(noisy < _least_believed(column), 0.0, noisy)
         is_kept = noisy > 0
         if not is_kept.any():
             reach = (column.stop - column.first).astype(np.float64)
@@ -75,6 +79,21 @@ def leaf_weights(column: NoisyColumn, total: float) -> Floats:
         weights[is_kept] = project_to_total(noisy[is_kept], total)
         return weights
     return project_to_total(noisy, total)
+
+
+def _least_believed(column: NoisyColumn) -> Floats:
+    """For each leaf of a number, the noisy count below which it is treated as empty."""
+    low, length = extent(column.axis, column.first, np.maximum(column.stop, column.first))
+    middle = low + length / 2
+    sure = np.where(column.is_null, 0.0, column.noisy_counts)
+    sure = np.where(sure < _EMPTY_BELOW_FAR_OUT * column.noise_std, 0.0, sure)
+    n_sure = float(sure.sum())
+    if not n_sure:
+        return np.full(len(middle), _EMPTY_BELOW * column.noise_std)
+    spread = (middle - np.average(middle, weights=sure)) ** 2 + length**2 / 12  # of rows in a leaf about the mean
+    variance = np.average(spread, weights=sure)
+    is_far_out = ~column.is_null & (column.noise_std * spread > _FAR_OUT * n_sure * variance)
+    return np.where(is_far_out, _EMPTY_BELOW_FAR_OUT, _EMPTY_BELOW) * column.noise_std
 
 
 def _group_neighbours(

@@ -29,7 +29,7 @@ from spinney.release.verification import verification
 from spinney.shown import brief
 
 FORMAT = "spinney-release"
-FORMAT_VERSION = 1
+FORMAT_VERSION = 2
 
 _CARD = "card.json"
 _EPOCH = (1980, 1, 1, 0, 0, 0)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -19,6 +19,7 @@ from spinney.columns import Column, whole_range
 from spinney.errors import ParameterError
 from spinney.forest.release.column_model import ColumnModel, Floats
 from spinney.forest.release.conditions import balanced, condition, plain
+from spinney.forest.release.graded import graded
 from spinney.forest.release.remarks import forest_remarks
 from spinney.forest.release.restrict import Restriction
 from spinney.forest.release.rules import feasible, resample_above
@@ -48,6 +49,8 @@ _LEAVES = {
 }
 _CLIQUES = {"clique": (pa.list_(pa.int32()),), "potentials": (pa.list_(pa.float64()),)}
 _WIDEST = 32
+# How rows lie in a leaf: evenly, which is all that older files know, or graded by size where it is long.
+_WITHIN_LEAVES = ("even", "graded")
 
 
 class Prepared(NamedTuple):
@@ -72,12 +75,21 @@ class ForestRelease(Release):
         *,
         looked_at: tuple[tuple[str, ...], ...],
         noisy_total: int,
+        is_graded: bool = True,
     ) -> None:
         super().__init__(card)
         self.columns = dict(columns)
         self.model = model
         self.looked_at = looked_at  # the columns that were counted together
         self.noisy_total = noisy_total
+        self.is_graded = is_graded  # whether long leaves are drawn from by size, as of late, or evenly
+
+    @cached_property
+    def _drawn_from(self) -> dict[str, ColumnModel]:
+        """The columns as rows are drawn from them."""
+        if not self.is_graded:
+            return self.columns
+        return {name: graded(model, self.schema[name]) for name, model in self.columns.items()}
 
     # ------------------------------------------------------------------------------------------------- drawing
 
@@ -126,11 +138,13 @@ class ForestRelease(Release):
         for name in balance or ():
             if name in (where or ()):
                 raise ParameterError(f"column {name!r} is in where and in balance; take it out of one")
-        return self._prepared(dict(where or {}), dict(balance or {}))
+        return self._prepared(self._drawn_from, dict(where or {}), dict(balance or {}))
 
-    def _prepared(self, where: dict[str, Any], balance: dict[str, Any]) -> Prepared:
+    def _prepared(
+        self, drawn_from: Mapping[str, ColumnModel], where: dict[str, Any], balance: dict[str, Any]
+    ) -> Prepared:
         """Columns and model under all rules and conditions."""
-        rules, schema, columns, model = self.schema.rules, dict(self.schema), dict(self.columns), self.model
+        rules, schema, columns, model = self.schema.rules, dict(self.schema), dict(drawn_from), self.model
         names = {name: place for place, name in enumerate(columns)}
         evidence: dict[int, Floats] = {}
 
@@ -159,8 +173,8 @@ class ForestRelease(Release):
         return Prepared(schema, columns, model)
 
     def under_rules(self) -> tuple[dict[str, ColumnModel], GraphModel]:
-        """Columns and model as rows are drawn from them where no condition is given."""
-        schema, columns, model = self._prepared({}, {})
+        """Columns, with the leaves that were counted, and model as rows are drawn where no condition is given."""
+        schema, columns, model = self._prepared(self.columns, {}, {})
         for name in in_order(self.schema.rules, AtMost):
             if schema[name].is_whole:  # a cut column counts from a bound of its own
                 shift = whole_range(schema[name])[0] - whole_range(self.schema[name])[0]
@@ -174,7 +188,7 @@ class ForestRelease(Release):
         return explain(self)
 
     def _draw(self, n_rows: int, rng: np.random.Generator, *, prepared: Prepared | None = None) -> Floats:
-        schema, columns, model = prepared or self._prepared({}, {})
+        schema, columns, model = prepared or self._prepared(self._drawn_from, {}, {})
         drawn = draw_states(model, n_rows, rng)
         states = {name: drawn[place] for place, name in enumerate(columns)}
         places = {
@@ -217,7 +231,11 @@ class ForestRelease(Release):
                 "potentials": pa.array([table.ravel() for table in self.model.potentials], pa.list_(pa.float64())),
             }
         )
-        entries = {"looked_at": [list(names) for names in self.looked_at], "noisy_total": self.noisy_total}
+        entries = {
+            "looked_at": [list(names) for names in self.looked_at],
+            "noisy_total": self.noisy_total,
+            "within_leaves": _WITHIN_LEAVES[self.is_graded],
+        }
         return entries, {"leaves.arrow": to_arrow(leaves), "model.arrow": to_arrow(potentials)}
 
     @classmethod
@@ -242,7 +260,10 @@ class ForestRelease(Release):
             raise ValueError("a total that is not a number of rows")
         if card.released != released(columns, model):
             raise ValueError("the card describes another forest")
-        return cls(columns, model, card, looked_at=looked_at, noisy_total=noisy_total)
+        # Files of the first version say nothing of it.
+        within = described["within_leaves"] if described["format_version"] > 1 else _WITHIN_LEAVES[False]
+        is_graded = _WITHIN_LEAVES.index(within) == 1
+        return cls(columns, model, card, looked_at=looked_at, noisy_total=noisy_total, is_graded=is_graded)
 
 
 def released(columns: Mapping[str, ColumnModel], model: GraphModel) -> dict[str, int]:

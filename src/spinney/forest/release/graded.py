@@ -1,0 +1,74 @@
+"""Long leaves graded: inside a leaf that spans numbers of different size, small ones are commoner than large ones.
+
+Where 40 rows are all that is known of amounts between 100 and 1,000, evenly spread they would be 550 on average, and
+few columns are like that. So a leaf whose ends differ by more than a factor of two is drawn as if sizes, not numbers,
+were even: it is divided at 1, 2 and 5 times the powers of ten, each part with a share that is the logarithm of the
+ratio of its ends. Leaves that reach 0, dates and times stay even. Released numbers alone are looked at.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+
+from spinney.columns import Bounded, Column, whole_range
+from spinney.forest.release.column_model import ColumnModel, Floats
+
+# Leaves whose ends differ by no more than this factor stay even.
+_EVEN_WITHIN = 2.0
+_ROUND = (1, 2, 5)
+
+
+def graded(model: ColumnModel, column: Column) -> ColumnModel:
+    """The column with long leaves divided; states, and what they weigh, are as before."""
+    if not isinstance(column, Bounded) or not column.spans_decades:
+        return model
+    origin = whole_range(column)[0] if column.is_whole else 0
+    begin, end = model.low + origin, model.low + model.length + origin
+    near, far = np.where(begin >= 0, begin, -end), np.where(begin >= 0, end, -begin)
+    is_long = (model.weights > 0) & ~model.is_null & (near > 0) & (far > _EVEN_WITHIN * near)
+    if not is_long.any():
+        return model
+    leaves, edges, shares = [], [], []
+    for place in range(len(model.weights)):
+        ends = np.array([begin[place], end[place]])
+        parts = _parts(ends, column) if is_long[place] else ends
+        leaves.append(np.full(len(parts) - 1, place))
+        edges.append(np.stack([parts[:-1], parts[1:]]))
+        size = np.abs(np.diff(np.log(np.abs(parts)))) if is_long[place] else np.ones(1)
+        shares.append(size / size.sum())
+    leaf, edge, share = np.concatenate(leaves), np.concatenate(edges, axis=1), np.concatenate(shares)
+    kept = ~is_long[leaf]
+    return replace(
+        model,
+        low=np.where(kept, model.low[leaf], edge[0] - origin),
+        length=np.where(kept, model.length[leaf], edge[1] - edge[0]),
+        is_null=model.is_null[leaf],
+        weights=model.weights[leaf] * share,
+        states=model.states[leaf],
+    )
+
+
+def _parts(ends: Floats, column: Bounded) -> Floats:
+    """The ends of a leaf, on one side of 0, and the round places between them."""
+    step = float(column.spacing or 0)
+    before = float(column.step // 2) if column.is_whole else step / 2  # where the cell of a value in steps begins
+    low, high = ends
+    sign = 1 if low >= 0 else -1
+    near, far = sorted(np.abs(ends).tolist())
+    inside = [
+        place
+        for value in _round_numbers(near, far)
+        if (not step or abs(value / step - round(value / step)) < 1e-9)
+        and low < (place := sign * value - before) < high
+    ]
+    return np.array([low, *sorted(inside), high])
+
+
+def _round_numbers(near: float, far: float) -> Iterator[float]:
+    """1, 2 and 5 times the powers of ten between two positive numbers."""
+    for power in range(math.floor(math.log10(near)), math.ceil(math.log10(far)) + 1):
+        yield from (number * 10.0**power for number in _ROUND if near < number * 10.0**power < far)

@@ -1,0 +1,104 @@
+"""Long leaves are drawn by size: states keep what they weigh, and every value stays in its leaf."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import spinney as sp
+from spinney.columns import whole_range
+from spinney.forest.release.column_model import ColumnModel
+from spinney.forest.release.graded import graded
+
+
+def model(edges: list[float], weights: list[float], *, null: float | None = None) -> ColumnModel:
+    """Neighbouring leaves between edges, each a state of its own; null at the end."""
+    low, length = np.array(edges[:-1], dtype=float), np.diff(np.array(edges, dtype=float))
+    is_null = np.zeros(len(low), dtype=np.bool_)
+    if null is not None:
+        low, length, weights = np.append(low, 0.0), np.append(length, 0.0), [*weights, null]
+        is_null = np.append(is_null, True)
+    states = np.arange(len(low), dtype=np.int32)
+    return ColumnModel(low, length, is_null, np.array(weights, dtype=float), states, len(states))
+
+
+def test_a_decade_is_divided_by_size():
+    """100 to 1,000 becomes three parts, each with the logarithm of the ratio of its ends."""
+    found = graded(model([0, 100, 1000], [60, 40]), sp.Real(0, 1000))
+    assert found.low.tolist() == [0, 100, 200, 500]
+    assert found.length.tolist() == [100, 100, 300, 500]
+    assert found.weights == pytest.approx([60, 40 * np.log10(2), 40 * np.log10(2.5), 40 * np.log10(2)])
+    assert found.states.tolist() == [0, 1, 1, 1]
+
+
+def test_below_zero_likewise():
+    """Sizes count, whatever the sign; a leaf with 0 in it, or at its end, stays even."""
+    found = graded(model([-1000, -100, 0, 50], [40, 30, 30]), sp.Real(-1000, 50))
+    assert found.low.tolist() == [-1000, -500, -200, -100, 0]
+    assert found.weights[:3] == pytest.approx([40 * np.log10(2), 40 * np.log10(2.5), 40 * np.log10(2)])
+    across = model([-1000, 1000], [40])
+    assert graded(across, sp.Real(-1000, 1000)) is across
+
+
+@pytest.mark.parametrize(
+    ("column", "edges"),
+    [
+        (sp.Date("1970-01-01", "2170-01-01"), [1, 1000]),
+        (sp.Category(["a", "b"]), [0, 1]),
+        (sp.Boolean(), [0, 1]),
+        (sp.Real(0, 1000), [500, 1000]),
+    ],
+    ids=repr,
+)
+def test_what_stays_even(column, edges):
+    """Dates and lists have no sizes; ends that differ by a factor of two or less are near enough."""
+    leaves = model(edges, [10])
+    assert graded(leaves, column) is leaves
+
+
+def test_empty_leaves_and_nulls_stay():
+    """What weighs nothing is not divided, and null keeps its place at the end."""
+    found = graded(model([1, 100, 1000], [0, 5], null=7), sp.Real(0, 1000, nullable=True))
+    assert found.is_null.tolist() == [False] * 4 + [True]
+    assert found.weights[[0, -1]].tolist() == [0, 7]
+    assert found.states.tolist() == [0, 1, 1, 1, 2]
+
+
+@given(
+    st.integers(-3000, 3000),
+    st.lists(st.integers(1, 5000), min_size=1, max_size=6),
+    st.sampled_from([1, 7, 50]),
+    st.integers(0, 2**32 - 1),
+)
+def test_whole_numbers_in_steps_stay_in_their_leaves(low, lengths, step, seed):
+    """Parts follow each other without gaps, begin where cells begin, and draws lie in the leaf of their state."""
+    column = sp.Integer(low, low + step * sum(lengths), multiple_of=step)
+    first, last = whole_range(column)
+    edges = np.minimum(np.cumsum([0, *(step * length for length in lengths)]), last - first + 1)
+    edges = np.unique(edges)
+    leaves = model(edges.tolist(), [10.0] * (len(edges) - 1))
+    found = graded(leaves, column)
+    assert found.low[1:] == pytest.approx((found.low + found.length)[:-1])
+    assert found.low[0] == 0
+    assert found.low[-1] + found.length[-1] == edges[-1]
+    assert (found.low % step == 0).all()
+    assert found.state_weights() == pytest.approx(leaves.state_weights())
+    states = np.repeat(np.arange(leaves.n_states, dtype=np.int32), 20)
+    places = found.draw(states, np.random.default_rng(seed))
+    assert ((places >= leaves.low[states]) & (places < (leaves.low + leaves.length)[states])).all()
+
+
+def test_older_releases_draw_evenly(tmp_path):
+    """A file of the first version says nothing of sizes, and its leaves are even; a new one is graded."""
+    rng = np.random.default_rng(2)
+    release = sp.ForestSynthesizer(1).fit(rng.gamma(0.2, 3000, (2000, 1)), {"x": sp.Real(0, 1e6)}).release_
+    assert release.is_graded
+    release.save(tmp_path / "new.spinney")
+    assert sp.load(tmp_path / "new.spinney").is_graded
+    release.is_graded = False
+    release.save(tmp_path / "even.spinney", overwrite=True)
+    again = sp.load(tmp_path / "even.spinney")
+    assert not again.is_graded
+    assert again._drawn_from is again.columns
