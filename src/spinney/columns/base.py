@@ -14,16 +14,19 @@ or narwhals is imported on use: stating a schema loads none of them.
 
 from __future__ import annotations
 
+import inspect
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, time
 from fractions import Fraction
+from functools import wraps
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from spinney.columns.spelling import PLAIN, Spelling
-from spinney.errors import SchemaError
+from spinney.errors import SchemaError, UnknownParameterError
 from spinney.shown import brief
+from spinney.suggest import did_you_mean
 
 if TYPE_CHECKING:
     import narwhals as nw
@@ -55,6 +58,10 @@ class Column(ABC):
 
     nullable: bool = field(default=False, kw_only=True)
     bits: int | None = field(default=None, kw_only=True)
+
+    def __init_subclass__(cls) -> None:
+        if "__init__" in vars(cls):
+            cls.__init__ = _naming_strangers(cls.__init__)  # type: ignore[method-assign]  # the same, with a better error
 
     def __post_init__(self) -> None:
         if self.bits is not None and not (type(self.bits) is int and 0 <= self.bits <= MAX_BITS):
@@ -215,6 +222,23 @@ class Column(ABC):
 
         `bounds(*blanks)` gives the lines for the bounds, by default these blanks.
         """
+
+
+def _naming_strangers(init: Callable[..., None]) -> Callable[..., None]:
+    """A constructor that says of an unknown option which there are, and which was likely meant."""
+    known = list(inspect.signature(init).parameters)[1:]
+
+    @wraps(init)
+    def checked(self: Column, *given: Any, **named: Any) -> None:
+        for name in named:
+            if name not in known:
+                kind = type(self).__name__
+                raise UnknownParameterError(
+                    f"{name!r} is not an option of {kind}; it takes {', '.join(known)}{did_you_mean(name, known)}"
+                )
+        init(self, *given, **named)
+
+    return checked
 
 
 def show(column: Column) -> str:

@@ -37,6 +37,10 @@ _KNOWN = {
     "forest": frozenset(ForestSynthesizer().get_params()) - {"epsilon"},
     "grid": frozenset(GridSynthesizer().get_params()) - {"epsilon"},
 }
+# What every method has, so that it is not among the options; a misspelt one is.
+_OF_ALL = ("epsilon", "n_rows", "seed", "ledger", "method", "engine")
+# What other libraries call them.
+_ELSEWHERE = {"eps": "epsilon", "budget": "epsilon", "random_state": "seed", "size": "n_rows"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,7 +87,7 @@ def choose(
     say = _as_keyword if spelt is None else spelt
     for name in options:
         if not any(name in known for known in _KNOWN.values()):
-            meant = closest(name, frozenset().union(*_KNOWN.values()))
+            meant = _ELSEWHERE.get(name) or closest(name, frozenset(_OF_ALL).union(*_KNOWN.values()))
             hint = "" if meant is None else f"; did you mean {say(meant)}?"
             raise ParameterError(f"{say(name)} is not a parameter of any method; {_takes(say)}{hint}")
     if method != AUTOMATIC and method not in METHODS:

@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 import spinney as sp
-from spinney.errors import SchemaError
+from spinney.errors import SchemaError, SpinneyError
 
 BOUNDED = {
     sp.Real: (0.5, 2.5),
@@ -264,3 +264,19 @@ def test_columns_compare_by_value():
     assert sp.Real(0, 1) != sp.Integer(0, 1)
     assert sp.Boolean() != sp.Boolean(nullable=True)
     assert len({sp.Real(0, 1), sp.Real(0, 1), sp.Real(0, 2)}) == 2
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: sp.Real(0, 1, nulable=True), "'nulable' is not an option of Real; it takes low, high, .*did you mean"),
+        (lambda: sp.Category(["a"], value=1), "'value' is not an option of Category; .*did you mean 'values'"),
+        (lambda: sp.Identifier(low=1), "'low' is not an option of Identifier"),
+    ],
+)
+def test_an_unknown_option_names_those_there_are(make, message):
+    """A misspelt option of a column is told with what was likely meant, and is a TypeError as Python has it."""
+    with pytest.raises(SpinneyError, match=message):
+        make()
+    with pytest.raises(TypeError):
+        make()

@@ -25,6 +25,7 @@ MIXED_TABLE = pa.table({"x": RNG.random(300), "kind": RNG.choice(["a", "b"], 300
 @pytest.mark.parametrize(
     ("options", "message"),
     [
+        ({"eps": 1}, "did you mean epsilon"),
         ({"nonsense": 1}, r"nonsense is not a parameter of any method; the tree takes .* the forest takes"),
         ({"nonsense": None}, "nonsense is not a parameter"),
         ({"quallity": "fast"}, "quallity is not a parameter .*; did you mean quality"),
