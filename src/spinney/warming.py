@@ -221,6 +221,7 @@ def _metrics(table: tuple[Any, Schema]) -> None:
     metrics.sup_distance(points[:200], other[:200], bandwidth=0.1)
     metrics.total_variation(points, other, schema, ways=2)
     metrics.wasserstein(points, other, schema)
+    metrics.compare(points, other, schema)
 
 
 # ------------------------------------------------------------------------------------------------ made-up tables

@@ -62,3 +62,20 @@ def balog(n_axes: int) -> np.ndarray:
     weights = 1 / np.arange(1, 11)
     members = rng.choice(10, size=100_000, p=weights / weights.sum())
     return rng.normal(means[members], 30)
+
+
+def ks(first: list, second: list) -> float:
+    """The largest difference of the shares at most x, over all x; None is less than everything."""
+    ordered = [(value is not None, value or 0) for value in (*first, *second)]
+    keys = [[(value is not None, value or 0) for value in side] for side in (first, second)]
+    shares = [[sum(key <= x for key in side) / len(side) for side in keys] for x in ordered]
+    return max(abs(p - q) for p, q in shares)
+
+
+def rank_distance(first: list[float], second: list[float]) -> float:
+    """Wasserstein of ranks among the first: the share below, and half of the share at, each value; equal sizes."""
+
+    def rank(x: float) -> float:
+        return (sum(v < x for v in first) + sum(v <= x for v in first)) / 2 / len(first)
+
+    return wasserstein([rank(v) for v in first], [rank(v) for v in second])

@@ -11,6 +11,7 @@ import click
 from spinney import __version__
 from spinney.cli.card import card
 from spinney.cli.check import check
+from spinney.cli.compare import compare
 from spinney.cli.demo import demo
 from spinney.cli.exit import WRONG_CALL, exit_status, report, told_warnings
 from spinney.cli.explain import explain
@@ -63,7 +64,7 @@ def app(ctx: click.Context) -> None:
         ctx.exit(WRONG_CALL)
 
 
-for verb in (schema, check, fit, sample, card, verify, explain, picture, ledger, demo, warm_up, paper):
+for verb in (schema, check, fit, sample, card, verify, explain, picture, compare, ledger, demo, warm_up, paper):
     app.add_command(verb)
 
 

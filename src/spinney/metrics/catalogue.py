@@ -1,7 +1,9 @@
 """The metrics by name: what each is called, which way is better, and between which values it lies. NOT PRIVATE.
 
 Reports loop over `METRICS` without knowing what they measure. Each entry compares a real with a synthetic table and
-gives one number; where the function behind it gives one per column, it is their mean.
+gives one number; where the function behind it gives one per column, it is their mean, or the worst if its name says so.
+Names that end in `_range` measure in equal parts of the bounds, which see nothing of a column whose mass lies in one of
+them; they are there for comparison with figures of others.
 """
 
 from __future__ import annotations
@@ -13,7 +15,8 @@ from typing import Any, ClassVar, Literal
 
 from spinney.metrics.classify import train_on_synthetic
 from spinney.metrics.kernels import mmd, mmd_squared_unbiased, rkhs_distance
-from spinney.metrics.marginals import mean_of, total_variation, wasserstein
+from spinney.metrics.marginals import mean_of, total_variation
+from spinney.metrics.ordered import common_values_kept, ks_distance, wasserstein, zeros_off
 from spinney.metrics.sup import sup_distance
 
 
@@ -45,15 +48,38 @@ class Metric:
         return new < old if self.better == "lower" else new > old
 
 
-def _variation(ways: int) -> Callable[..., float]:
+def _variation(ways: int, scale: str) -> Callable[..., float]:
     def measure(real: Any, synthetic: Any, **options: Any) -> float:
-        return mean_of(total_variation(real, synthetic, ways=ways, **options))
+        given: dict[str, Any] = {"ways": ways, "scale": scale} | options
+        return mean_of(total_variation(real, synthetic, **given))
 
     return measure
 
 
-def _wasserstein(real: Any, synthetic: Any, **options: Any) -> float:
-    return mean_of(wasserstein(real, synthetic, **options))
+def _wasserstein(scale: str) -> Callable[..., float]:
+    def measure(real: Any, synthetic: Any, **options: Any) -> float:
+        given: dict[str, Any] = {"scale": scale} | options
+        return mean_of(wasserstein(real, synthetic, **given))
+
+    return measure
+
+
+def _ks(real: Any, synthetic: Any, **options: Any) -> float:
+    return mean_of(ks_distance(real, synthetic, **options))
+
+
+def _worst_ks(real: Any, synthetic: Any, **options: Any) -> float:
+    return max(ks_distance(real, synthetic, **options).values())
+
+
+def _kept(real: Any, synthetic: Any, **options: Any) -> float:
+    found = common_values_kept(real, synthetic, **options)
+    return mean_of(found) if found else 1.0
+
+
+def _zeros(real: Any, synthetic: Any, **options: Any) -> float:
+    found = zeros_off(real, synthetic, **options)
+    return mean_of(found) if found else 0.0
 
 
 def _area(real: Any, synthetic: Any, **options: Any) -> float:
@@ -69,10 +95,20 @@ _ALL = (
     Metric("mmd_squared_unbiased", "lower", -2.0, 2.0, "points", mmd_squared_unbiased),
     Metric("rkhs_distance", "lower", 0.0, math.inf, "points", rkhs_distance),
     Metric("sup_distance", "lower", 0.0, 1.0, "points", _sup),
-    Metric("total_variation_1", "lower", 0.0, 1.0, "tables", _variation(1)),
-    Metric("total_variation_2", "lower", 0.0, 1.0, "tables", _variation(2)),
-    Metric("total_variation_3", "lower", 0.0, 1.0, "tables", _variation(3)),
-    Metric("wasserstein", "lower", 0.0, 1.0, "tables", _wasserstein),
+    Metric("ks_distance", "lower", 0.0, 1.0, "tables", _ks),
+    Metric("ks_distance_worst", "lower", 0.0, 1.0, "tables", _worst_ks),
+    *(
+        Metric(f"total_variation_{ways}", "lower", 0.0, 1.0, "tables", _variation(ways, "quantiles"))
+        for ways in (1, 2, 3)
+    ),
+    Metric("wasserstein", "lower", 0.0, 1.0, "tables", _wasserstein("quantiles")),
+    Metric("common_values_kept", "higher", 0.0, 1.0, "tables", _kept),
+    Metric("zeros_off", "lower", 0.0, 1.0, "tables", _zeros),
+    *(
+        Metric(f"total_variation_{ways}_range", "lower", 0.0, 1.0, "tables", _variation(ways, "range"))
+        for ways in (1, 2, 3)
+    ),
+    Metric("wasserstein_range", "lower", 0.0, 1.0, "tables", _wasserstein("range")),
     Metric("train_on_synthetic", "higher", 0.0, 1.0, "tables", _area),
 )
 

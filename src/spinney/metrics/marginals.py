@@ -1,31 +1,31 @@
-"""Marginal distances between a real and a synthetic table of any kind, column by column or few at a time. NOT PRIVATE.
+"""Marginal distances between a real and a synthetic table of any kind, one to three columns at a time. NOT PRIVATE.
 
-Both tables are read under one schema and cut into the schema's grid of `bins` equal bins per column, one per value
-where there are fewer; values outside the bounds count in the edge bins, nulls in a bin of their own. The total
-variation of k columns is half the sum, over the joint bins, of the absolute differences of the shares of rows.
+Both tables are read under one schema and cut into bins (`bins.py`): by the quantiles of the real table, so that columns
+whose mass lies in a small part of their bounds are seen, or into equal parts of the bounds. The total variation of k
+columns is half the sum, over the joint bins, of the absolute differences of the shares of rows.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from itertools import combinations
 from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from spinney.columns import Real, whole_range
-from spinney.counting.cells import AxisCells
-from spinney.errors import InputError, ParameterError, SchemaError
-from spinney.metrics.points import Floats, read_shares
-from spinney.progress import progress
-from spinney.schema.lattice import Axis, grid_lattice
-from spinney.schema.table import Schema, SchemaLike, as_schema
-from spinney.tables.frames import Table, open_table
+from spinney.compiled import compiled
+from spinney.errors import ParameterError
+from spinney.metrics.bins import Binned, Cutter, Scale
+from spinney.metrics.points import Floats
+from spinney.metrics.reading import Tables
+from spinney.parallel import each
+from spinney.schema.table import SchemaLike
 
-Cells = NDArray[np.int64]  # (n,)
 Key = TypeVar("Key", str, tuple[str, ...])
+Codes = NDArray[np.integer[Any]]  # (n,)
 
+DEFAULT_BINS = 16
 # Joint bins that are counted in an array of that length; more are sorted.
 _COUNTED = 1 << 22
 
@@ -36,7 +36,8 @@ def total_variation(
     schema: SchemaLike,
     *,
     ways: int = 1,
-    bins: int | Mapping[str, int] = 16,
+    bins: int | Mapping[str, int] = DEFAULT_BINS,
+    scale: Scale = "quantiles",
     real_weights: ArrayLike | None = None,
     synthetic_weights: ArrayLike | None = None,
 ) -> dict[tuple[str, ...], float]:
@@ -47,56 +48,33 @@ def total_variation(
         synthetic: the synthetic one.
         schema: describes both; all bounds filled in, as in a release's `schema`.
         ways: how many columns are looked at together.
-        bins: equal bins per numeric column, for all or by name.
+        bins: bins per column that is not of categories, for all or by name.
+        scale: "quantiles", bins of equal shares of the real rows, with values that pile up as bins of their own;
+            "range", bins of equal width between the bounds, which see nothing inside one of them.
         real_weights: weights >= 0 of the rows that add up to 1; by default equal.
         synthetic_weights: the same for the synthetic rows.
     """
-    schema = as_schema(schema)
-    if isinstance(ways, bool) or ways not in (1, 2, 3):
-        raise ParameterError(f"ways={ways!r} is not 1, 2 or 3")
-    if ways > len(schema):
-        raise ParameterError(f"ways={ways} columns cannot be chosen from {len(schema)}")
-    tables = _open(real, synthetic, schema)
-    if not isinstance(bins, Mapping) and (isinstance(bins, bool) or not isinstance(bins, (int, np.integer))):
-        raise ParameterError(
-            f"bins={bins!r} is not a whole number of bins, or a mapping from columns to numbers of bins"
-        )
-    axes = grid_lattice(schema, bins=bins).axes
-    weights = [
-        _shares(given, table, name)
-        for given, table, name in zip((real_weights, synthetic_weights), tables, ("real", "synthetic"), strict=True)
-    ]
-    share = np.concatenate([weights[0], -weights[1]])
-    cells = {axis.name: np.concatenate([_cells(table, axis) for table in tables]) for axis in axes}
-    size = {axis.name: 1 << axis.bits for axis in axes}
-    return {
-        chosen: _variation([cells[name] for name in chosen], [size[name] for name in chosen], share)
-        for chosen in progress(list(combinations(schema, ways)), "comparing columns", unit="table")
-    }
+    tables = Tables(real, synthetic, schema, real_weights, synthetic_weights)
+    check_ways(ways, len(tables.schema))
+    cutter = Cutter(tables, bins, scale)
+    return variations(tables, tables.by_column(lambda name, _, sides: cutter.cut(name, sides)), ways)
 
 
-def wasserstein(
-    real: Any,
-    synthetic: Any,
-    schema: SchemaLike,
-    *,
-    real_weights: ArrayLike | None = None,
-    synthetic_weights: ArrayLike | None = None,
-) -> dict[str, float]:
-    """Wasserstein-1 distance of every column, as a part of the column's range. Lower is better, 0 to 1. Not private.
+def variations(tables: Tables, cells: Mapping[str, Binned], ways: int) -> dict[tuple[str, ...], float]:
+    """The total variation of every choice of columns that are in bins already."""
+    chosen = list(combinations(cells, ways))
+    small = {name: _Small(one) for name, one in cells.items()}
 
-    The area between the two distribution functions over high - low, values clamped to the bounds; exact, without bins.
-    Categories have no order: theirs is the total variation, the same distance where any two values are 1 apart.
-    Nulls: |difference of the shares of nulls| + (smaller share of values) * (distance of the values).
-    """
-    schema = as_schema(schema)
-    tables = _open(real, synthetic, schema)
-    weights = [
-        _shares(given, table, name)
-        for given, table, name in zip((real_weights, synthetic_weights), tables, ("real", "synthetic"), strict=True)
-    ]
-    names = progress(list(schema), "comparing columns", unit="column")
-    return {name: _transport(name, tables, weights) for name in names}
+    def distance(names: tuple[str, ...]) -> float:
+        return _variation([small[name] for name in names], tables.weights)
+
+    found = each(distance, chosen, title="comparing columns", unit="table")
+    return dict(zip(chosen, found, strict=True))
+
+
+def variation_of(cells: Binned, tables: Tables) -> float:
+    """The total variation of one column in bins."""
+    return _variation([_Small(cells)], tables.weights)
 
 
 def mean_of(distances: Mapping[Key, float]) -> float:
@@ -104,73 +82,68 @@ def mean_of(distances: Mapping[Key, float]) -> float:
     return float(np.mean(list(distances.values())))
 
 
-def _open(real: Any, synthetic: Any, schema: Schema) -> tuple[Table, Table]:
-    tables = open_table(real, schema), open_table(synthetic, schema)
-    if schema.awaits_bounds:
-        raise SchemaError("the schema leaves some bounds open; use the schema of the release, which has all bounds")
-    for table, argument in zip(tables, ("real", "synthetic"), strict=True):
-        if not table.n_rows:
-            raise InputError(f"{argument} has no rows; there is nothing to compare")
-    return tables
+def check_ways(ways: Any, n_columns: int) -> None:
+    """Raise unless so many columns can be looked at together."""
+    if isinstance(ways, bool) or ways not in (1, 2, 3):
+        raise ParameterError(f"ways={ways!r} is not 1, 2 or 3")
+    if ways > n_columns:
+        raise ParameterError(f"ways={ways} columns cannot be chosen from {n_columns}")
 
 
-def _shares(weights: ArrayLike | None, table: Table, argument: str) -> Floats:
+class _Small:
+    """Bins in the smallest whole numbers that hold them: less memory to walk through for every choice of columns."""
+
+    def __init__(self, cells: Binned) -> None:
+        kind = next((kind for kind in (np.uint8, np.uint16) if cells.size <= np.iinfo(kind).max + 1), np.int64)
+        self.sides: tuple[Codes, Codes] = cells.real.astype(kind), cells.synthetic.astype(kind)
+        self.size = cells.size
+
+
+def _variation(columns: Sequence[_Small], weights: tuple[Floats | None, ...]) -> float:
+    """Half the sum of |P - Q| over joint bins."""
+    sides: list[Codes] = list(columns[0].sides)
+    size = columns[0].size
+    for column in columns[1:]:
+        if size * column.size > _COUNTED:
+            sides, size = _renumbered(sides)
+        if size * column.size <= _COUNTED:
+            sides = [_joined(first, second, column.size) for first, second in zip(sides, column.sides, strict=True)]
+        else:
+            sides = [
+                first.astype(np.int64) * column.size + second for first, second in zip(sides, column.sides, strict=True)
+            ]
+        size *= column.size
+    if size > _COUNTED:
+        sides, size = _renumbered(sides)
+    shares = [_shares(cells, weight, size) for cells, weight in zip(sides, weights, strict=True)]
+    return min(1.0, float(np.abs(shares[0] - shares[1]).sum()) / 2)
+
+
+def _renumbered(sides: list[Codes]) -> tuple[list[Codes], int]:
+    """Joint bins numbered by what occurs: no more than rows, so that products stay far from the end of int64."""
+    found, codes = np.unique(np.concatenate(sides), return_inverse=True)
+    codes = codes.reshape(-1).astype(np.int64, copy=False)
+    return [codes[: len(sides[0])], codes[len(sides[0]) :]], max(1, len(found))
+
+
+def _shares(cells: Codes, weights: Floats | None, size: int) -> Floats:
     if weights is None:
-        return np.full(table.n_rows, 1 / table.n_rows)
-    return read_shares(weights, table.n_rows, f"{argument}_weights")
+        return np.asarray(_counted(cells, size) / len(cells), dtype=np.float64)
+    return np.asarray(np.bincount(cells, weights=weights, minlength=size), dtype=np.float64)
 
 
-def _cells(table: Table, axis: Axis) -> Cells:
-    cells = np.empty(table.n_rows, dtype=np.int64)
-    if AxisCells(table.physical(axis.name), axis).fill(0, table.n_rows, cells):
-        raise _missing(axis.name)
-    return cells
+@compiled
+def _joined(first: Any, second: Any, size: int) -> Any:
+    """Codes of two columns together, which stay below 2^22."""
+    codes = np.empty(len(first), np.int32)
+    for row in range(len(first)):
+        codes[row] = np.int32(first[row]) * np.int32(size) + np.int32(second[row])
+    return codes
 
 
-def _missing(name: str) -> InputError:
-    return InputError(
-        f"column {name!r} holds a missing or non-finite value; declare it nullable in the schema (nullable=True) or "
-        "clean the table"
-    )
-
-
-def _variation(cells: list[Cells], sizes: list[int], share: Floats) -> float:
-    """Half the sum of |P - Q| over joint bins, given rows of both tables with shares of opposite sign."""
-    codes, n_codes = cells[0], sizes[0]
-    for more, size in zip(cells[1:], sizes[1:], strict=True):
-        if n_codes * size > _COUNTED:
-            # Renumber what occurs: no more codes than rows, so that products stay far from the end of int64.
-            codes = np.unique(codes, return_inverse=True)[1].astype(np.int64, copy=False)
-            n_codes = int(codes.max()) + 1
-        codes, n_codes = codes * size + more, n_codes * size
-    if n_codes > _COUNTED:
-        codes = np.unique(codes, return_inverse=True)[1]
-    return min(1.0, float(np.abs(np.bincount(codes, weights=share)).sum()) / 2)
-
-
-def _transport(name: str, tables: tuple[Table, Table], weights: list[Floats]) -> float:
-    column = tables[0].schema[name]
-    if column.axis_kind == "category":
-        axis = grid_lattice(Schema({name: column}), bins=2).axes[0]
-        share = np.concatenate([weights[0], -weights[1]])
-        return _variation([np.concatenate([_cells(table, axis) for table in tables])], [1 << axis.bits], share)
-    low, high = (column.low, column.high) if isinstance(column, Real) else whole_range(column)
-    values, shares, nulls = [], [], []
-    for table, weight in zip(tables, weights, strict=True):
-        physical = table.physical(name)
-        is_null = ~np.isfinite(physical.values) if physical.is_null is None else physical.is_null
-        if is_null.any() and not column.nullable:
-            raise _missing(name)
-        position = np.clip(physical.values[~is_null], low, high) - low
-        values.append(position.astype(np.float64) / max(high - low, 1e-300))
-        shares.append(weight[~is_null])
-        nulls.append(float(weight[is_null].sum()))
-    kept = [float(share.sum()) for share in shares]
-    apart = abs(nulls[0] - nulls[1])
-    if min(kept) <= 0:
-        return min(1.0, apart)
-    places = np.concatenate(values)
-    order = np.argsort(places, kind="stable")
-    gaps = np.diff(places[order])
-    ahead = np.cumsum(np.concatenate([shares[0] / kept[0], -shares[1] / kept[1]])[order])[:-1]
-    return min(1.0, apart + min(kept) * float(np.abs(ahead) @ gaps))
+@compiled
+def _counted(cells: Any, size: int) -> Any:
+    counts = np.zeros(size, np.int64)
+    for cell in cells:
+        counts[cell] += 1
+    return counts

@@ -18,7 +18,21 @@ from support.command_line import spinney
 
 ROOT = Path(__file__).parents[3]
 VERBS = [
-    *("schema", "check", "fit", "sample", "card", "verify", "explain", "picture", "ledger", "demo", "warm-up", "paper"),
+    *(
+        "schema",
+        "check",
+        "fit",
+        "sample",
+        "card",
+        "verify",
+        "explain",
+        "picture",
+        "compare",
+        "ledger",
+        "demo",
+        "warm-up",
+        "paper",
+    ),
 ]
 
 

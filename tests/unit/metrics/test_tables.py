@@ -53,7 +53,7 @@ def test_total_variation_agrees_with_its_twin(ways):
     """Every choice of columns, nulls and categories included, over joint bins."""
     real, synthetic = town(300, 1), town(200, 2)
     found = metrics.total_variation(
-        pl.DataFrame(real), pl.DataFrame(synthetic), SCHEMA, ways=ways, bins=8 if ways else 1
+        pl.DataFrame(real), pl.DataFrame(synthetic), SCHEMA, ways=ways, bins=8, scale="range"
     )
     assert len(found) == {1: 5, 2: 10, 3: 10}[ways]
     for chosen, distance in found.items():
@@ -61,7 +61,9 @@ def test_total_variation_agrees_with_its_twin(ways):
             continue  # 31 days in 8 bins; below, one bin per day
         assert distance == pytest.approx(twins.total_variation(binned(real, chosen), binned(synthetic, chosen)))
     bins = {"size": 8, "rooms": 6, "kind": 3, "sold": 2, "day": 31}
-    found = metrics.total_variation(pl.DataFrame(real), pl.DataFrame(synthetic), SCHEMA, ways=ways, bins=bins)
+    found = metrics.total_variation(
+        pl.DataFrame(real), pl.DataFrame(synthetic), SCHEMA, ways=ways, bins=bins, scale="range"
+    )
     for chosen, distance in found.items():
         assert distance == pytest.approx(twins.total_variation(binned(real, chosen), binned(synthetic, chosen)))
 
@@ -70,7 +72,8 @@ def test_kinds_of_tables_agree():
     """pandas, polars and pyarrow hold the same rows, so distances are the same, also across kinds."""
     real, synthetic = town(100, 1), town(100, 2)
     kinds = [pd.DataFrame, pl.DataFrame, pa.table]
-    for distance in (metrics.total_variation, metrics.wasserstein):
+    distances = (metrics.total_variation, metrics.ks_distance, metrics.wasserstein, metrics.common_values_kept)
+    for distance in distances:
         expected = distance(pl.DataFrame(real), pl.DataFrame(synthetic), SCHEMA)
         for kind in kinds:
             assert distance(kind(real), kind(synthetic), SCHEMA) == expected
@@ -83,7 +86,7 @@ def test_many_joint_bins():
     schema = sp.Schema({name: sp.Integer(0, 9999) for name in "abc"})
     real, synthetic = rng.integers(0, 10_000, (50, 3)), rng.integers(0, 10_000, (50, 3))
     synthetic[:20] = real[:20]
-    found = metrics.total_variation(real, synthetic, schema, ways=3, bins=10_000)
+    found = metrics.total_variation(real, synthetic, schema, ways=3, bins=10_000, scale="range")
     expected = twins.total_variation([*map(tuple, real.tolist())], [*map(tuple, synthetic.tolist())])
     assert found["a", "b", "c"] == pytest.approx(expected) == pytest.approx(0.6)
 
@@ -95,8 +98,9 @@ def test_wasserstein_agrees_with_matching(pairs):
     first, second = map(list, zip(*pairs, strict=True))
     schema = sp.Schema({"x": sp.Real(-2, 6)})
     clamped = [[(min(max(v, -2), 6) + 2) / 8 for v in values] for values in (first, second)]
-    found = metrics.wasserstein(np.array(first)[:, None], np.array(second)[:, None], schema)["x"]
-    assert found == pytest.approx(twins.wasserstein(*clamped), abs=1e-12)
+    found = metrics.wasserstein(np.array(first)[:, None], np.array(second)[:, None], schema, scale="range")["x"]
+    # Where one side happens to be in single precision, both are compared in it.
+    assert found == pytest.approx(twins.wasserstein(*clamped), abs=1e-6)
 
 
 def test_wasserstein_of_every_type():
@@ -104,7 +108,7 @@ def test_wasserstein_of_every_type():
     real = {"size": [0.0, 8.0], "rooms": [1, 1], "kind": ["flat", "boat"], "sold": [True, True]}
     synthetic = {"size": [4.0, 8.0], "rooms": [6, 1], "kind": ["boat", "boat"], "sold": [False, True]}
     real["day"], synthetic["day"] = [date(2020, 1, 1), None], [date(2020, 1, 31), date(2020, 1, 31)]
-    found = metrics.wasserstein(pl.DataFrame(real), pl.DataFrame(synthetic), SCHEMA)
+    found = metrics.wasserstein(pl.DataFrame(real), pl.DataFrame(synthetic), SCHEMA, scale="range")
     assert found == pytest.approx({"size": 0.25, "rooms": 0.5, "kind": 0.5, "sold": 0.5, "day": 0.5 + 0.5 * 1})
     alone = sp.Schema({"day": SCHEMA["day"]})
     empty = pl.DataFrame({"day": pl.Series([None, None], dtype=pl.Date)})
@@ -116,7 +120,16 @@ def test_weights_stand_for_repeated_rows():
     real, synthetic = town(60, 1), pl.DataFrame(town(40, 2))
     repeated = pl.concat([pl.DataFrame(real), pl.DataFrame(real)[:20]])
     weights = np.r_[np.full(20, 2 / 80), np.full(40, 1 / 80)]
-    for distance, options in [(metrics.total_variation, {"ways": 2}), (metrics.wasserstein, {})]:
+    distances = [
+        (metrics.total_variation, {"ways": 2}),
+        (metrics.total_variation, {"ways": 2, "scale": "range"}),
+        (metrics.wasserstein, {}),
+        (metrics.wasserstein, {"scale": "range"}),
+        (metrics.ks_distance, {}),
+        (metrics.common_values_kept, {}),
+        (metrics.zeros_off, {}),
+    ]
+    for distance, options in distances:
         by_rows = distance(repeated, synthetic, SCHEMA, **options)
         by_weights = distance(pl.DataFrame(real), synthetic, SCHEMA, real_weights=weights, **options)
         assert by_rows == pytest.approx(by_weights)
@@ -136,7 +149,34 @@ def test_bad_input_is_named():
         metrics.total_variation(frame, frame, schema, bins=None)
     with pytest.raises(ParameterError, match="0 bins on column 'x'"):
         metrics.total_variation(frame, frame, schema, bins=0)
-    for distance in (metrics.total_variation, metrics.wasserstein):
+    for bins in (2.5, True, "equal"):
+        with pytest.raises(ParameterError, match="bins="):
+            metrics.total_variation(frame, frame, schema, bins=bins)
+    with pytest.raises(ParameterError, match="bins: 'y' is not a column"):
+        metrics.total_variation(frame, frame, schema, bins={"y": 3})
+    with pytest.raises(ParameterError, match="bins says nothing about column 'x'"):
+        metrics.total_variation(frame, frame, schema, bins={})
+    for distance in (metrics.total_variation, metrics.wasserstein, metrics.compare):
+        with pytest.raises(ParameterError, match="scale='equal' is not 'quantiles' or 'range'"):
+            distance(frame, frame, schema, scale="equal")
+    for n_values in (0, 2.5, True):
+        with pytest.raises(ParameterError, match="n_values="):
+            metrics.common_values_kept(frame, frame, schema, n_values=n_values)
+    for least in (-0.1, 2, "all", float("nan")):
+        with pytest.raises(ParameterError, match="least="):
+            metrics.common_values_kept(frame, frame, schema, least=least)
+    alone = sp.Schema({"id": sp.Identifier()})
+    with pytest.raises(SchemaError, match="no column to compare"):
+        metrics.ks_distance(pl.DataFrame({"id": ["a"]}), pl.DataFrame({"id": ["b"]}), alone)
+    every = (
+        metrics.total_variation,
+        metrics.wasserstein,
+        metrics.ks_distance,
+        metrics.common_values_kept,
+        metrics.zeros_off,
+        metrics.compare,
+    )
+    for distance in every:
         with pytest.raises(InputError, match="column 'x' holds a missing"):
             distance(frame, frame * np.nan, schema)
         with pytest.raises(InputError, match="synthetic has no rows"):

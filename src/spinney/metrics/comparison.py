@@ -1,0 +1,143 @@
+"""One page on how near a synthetic table is to the real one: every column, and columns together. NOT PRIVATE.
+
+`compare` asks all distances of `ordered.py` and `marginals.py`. The page is for the holder of the real table: its
+figures are computed without noise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from numpy.typing import ArrayLike
+
+from spinney.columns import Column
+from spinney.metrics.bins import Binned, Cutter, Scale
+from spinney.metrics.marginals import DEFAULT_BINS, check_ways, mean_of, variation_of, variations
+from spinney.metrics.ordered import kept_of, ks_of, transport_of, zeros_of
+from spinney.metrics.reading import Side, Tables
+from spinney.schema.table import SchemaLike
+from spinney.shown import printable
+
+_HEADS = ("column", "KS", "TV", "Wasserstein", "common values kept", "zeros off by")
+_N_WORST = 5
+NOT_PRIVATE = "For the holder of the real table only: these figures are computed from it without noise."
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnComparison:
+    """The distances of one column; None where a question does not apply to it."""
+
+    ks: float
+    total_variation: float
+    wasserstein: float
+    common_values_kept: float | None
+    zeros_off: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison:
+    """What `compare` found. `str()` of it is the page; not private.
+
+    `columns` holds the distances of each column; `pairs` and `triples` the total variation of columns together, where
+    they were asked for.
+    """
+
+    columns: Mapping[str, ColumnComparison]
+    pairs: Mapping[tuple[str, ...], float]
+    triples: Mapping[tuple[str, ...], float]
+
+    @property
+    def worst_ks(self) -> tuple[str, float]:
+        """The column with the largest KS distance, and the distance."""
+        name = max(self.columns, key=lambda name: self.columns[name].ks)
+        return name, self.columns[name].ks
+
+    @property
+    def mean_ks(self) -> float:
+        """The mean KS distance over columns."""
+        return mean_of({name: column.ks for name, column in self.columns.items()})
+
+    def to_dict(self) -> dict[str, Any]:
+        """Everything as plain data; choices of columns as lists."""
+        return {
+            "not_private": NOT_PRIVATE,
+            "mean_ks": self.mean_ks,
+            "worst_ks": dict(zip(("column", "ks"), self.worst_ks, strict=True)),
+            "columns": {name: asdict(column) for name, column in self.columns.items()},
+            "pairs": [{"columns": list(names), "total_variation": found} for names, found in self.pairs.items()],
+            "triples": [{"columns": list(names), "total_variation": found} for names, found in self.triples.items()],
+        }
+
+    def __str__(self) -> str:
+        name, worst = self.worst_ks
+        lines = [NOT_PRIVATE, "", *self._table(), ""]
+        lines.append(f"KS over columns: mean {self.mean_ks:.4f}, worst {worst:.4f} ({printable(name)})")
+        for title, found in (("pairs", self.pairs), ("triples", self.triples)):
+            if found:
+                lines.append(f"TV of {len(found):,} {title}: mean {mean_of(found):.4f}; the worst are")
+                order = sorted(found, key=lambda names: -found[names])[:_N_WORST]
+                lines += [f"  {found[names]:.4f}  {', '.join(map(printable, names))}" for names in order]
+        return "\n".join(lines)
+
+    def _table(self) -> list[str]:
+        rows: list[tuple[str, ...]] = [_HEADS]
+        for name, column in sorted(self.columns.items(), key=lambda item: -item[1].ks):
+            figures = (column.ks, column.total_variation, column.wasserstein)
+            rare = (column.common_values_kept, column.zeros_off)
+            shown = [f"{figure:.4f}" for figure in figures]
+            rows.append((printable(name), *shown, *("-" if figure is None else f"{figure:.4f}" for figure in rare)))
+        widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADS))]
+        return [
+            "  ".join(
+                cell.ljust(width) if i == 0 else cell.rjust(width)
+                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
+            )
+            for row in rows
+        ]
+
+
+def compare(
+    real: Any,
+    synthetic: Any,
+    schema: SchemaLike,
+    *,
+    ways: int = 2,
+    bins: int | Mapping[str, int] = DEFAULT_BINS,
+    scale: Scale = "quantiles",
+    real_weights: ArrayLike | None = None,
+    synthetic_weights: ArrayLike | None = None,
+) -> Comparison:
+    """All distances of columns, and of up to `ways` columns together, on one page. Not private.
+
+    Args:
+        real: the real table.
+        synthetic: the synthetic one.
+        schema: describes both; all bounds filled in, as in a release's `schema`.
+        ways: up to how many columns are looked at together: 1, 2 or 3, or as many columns as there are.
+        bins: bins per column that is not of categories, for total variations.
+        scale: "quantiles" or "range", as for `total_variation` and `wasserstein`.
+        real_weights: weights >= 0 of the rows that add up to 1; by default equal.
+        synthetic_weights: the same for the synthetic rows.
+    """
+    tables = Tables(real, synthetic, schema, real_weights, synthetic_weights)
+    check_ways(ways, 3)
+    cutter = Cutter(tables, bins, scale)
+
+    def of_column(name: str, column: Column, sides: tuple[Side, Side]) -> tuple[ColumnComparison, Binned]:
+        cells = cutter.cut(name, sides)
+        found = ColumnComparison(
+            ks_of(tables, column, sides),
+            variation_of(cells, tables),
+            transport_of(tables, column, sides, scale),
+            kept_of(sides),
+            zeros_of(column, sides),
+        )
+        return found, cells
+
+    both = tables.by_column(of_column)
+    columns = {name: found for name, (found, _) in both.items()}
+    cells = {name: binned for name, (_, binned) in both.items()}
+    together = {size: variations(tables, cells, size) if size <= min(ways, len(columns)) else {} for size in (2, 3)}
+    return Comparison(columns, together[2], together[3])
