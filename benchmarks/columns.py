@@ -21,24 +21,20 @@ import sys
 from collections import defaultdict
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from numpy.typing import NDArray
 
 import spinney as sp
 from benchmarks.harness import Result
+from spinney import metrics
 
 TABLES = ("adult", "creditcard", "nyc_taxi", "diamonds", "credit_default_uci", "bank_additional", "census_income")
 LEFT_OUT = {"row_id", "is_test"}
 DELTA = "1e-6"
 MOST_KS, LEAST_KEPT, MOST_ZEROS = 0.03, 0.9, 0.01
 _FEW_VALUES = 20  # whole numbers of no more values are categories
-_COMMON = 0.1
-
-Values = NDArray[Any]
 
 
 def run(
@@ -50,11 +46,9 @@ def run(
     for name in tables:
         table = _plain(pq.read_table(folder / f"{name}.parquet"))
         schema = generous_schema(table)
-        numbers = {
-            column: table[column].to_numpy()
-            for column, kind in schema.items()
-            if isinstance(kind, (sp.Real, sp.Integer))
-        }
+        numbers = sp.Schema(
+            {column: kind for column, kind in schema.items() if isinstance(kind, (sp.Real, sp.Integer))}
+        )
         for epsilon in epsilons:
             found = _measured(table, schema, numbers, epsilon, n_releases)
             worst = {
@@ -73,48 +67,28 @@ def run(
 
 
 def _measured(
-    table: pa.Table, schema: sp.Schema, numbers: dict[str, Values], epsilon: str, n_releases: int
+    table: pa.Table, schema: sp.Schema, numbers: sp.Schema, epsilon: str, n_releases: int
 ) -> dict[str, dict[str, float]]:
     """Means over releases, by measure and column; columns that a measure says nothing about are left out."""
     found: dict[str, dict[str, list[float]]] = {what: defaultdict(list) for what in ("KS", "kept", "zeros")}
+    real = table.select(list(numbers))
+    floats = {name for name, column in numbers.items() if isinstance(column, sp.Real)}
     for seed in range(n_releases):
-        drawn = sp.ForestSynthesizer(epsilon, DELTA).fit(table, schema).sample(seed=seed, frame="pyarrow")
-        for name, real in numbers.items():
-            values = drawn[name].to_numpy().astype(real.dtype)
-            found["KS"][name].append(ks_distance(real, values))
-            share = kept(real, values)
-            if share is not None:
-                found["kept"][name].append(share)
-            if real.dtype.kind == "f":
-                found["zeros"][name].append(abs(float(np.mean(real == 0) - np.mean(values == 0))))
+        rows = sp.ForestSynthesizer(epsilon, DELTA).fit(table, schema).sample(seed=seed, frame="pyarrow")
+        drawn = rows.select(list(numbers))
+        zeros = metrics.zeros_off(real, drawn, numbers)
+        measured = {
+            "KS": metrics.ks_distance(real, drawn, numbers),
+            "kept": metrics.common_values_kept(real, drawn, numbers),
+            "zeros": {name: off for name, off in zeros.items() if name in floats},
+        }
+        for what, by in measured.items():
+            for name, value in by.items():
+                found[what][name].append(value)
     for what, nothing in (("kept", 1.0), ("zeros", 0.0)):
         if not found[what]:
             found[what]["-"] = [nothing]
     return {what: {name: float(np.mean(each)) for name, each in by.items()} for what, by in found.items()}
-
-
-def ks_distance(real: Values, drawn: Values) -> float:
-    """The largest difference between two distribution functions, at and just below every value."""
-    real, drawn = np.sort(real), np.sort(drawn)
-    places = np.concatenate([real, drawn])
-    return max(
-        float(
-            np.abs(
-                np.searchsorted(real, places, side) / len(real) - np.searchsorted(drawn, places, side) / len(drawn)
-            ).max()
-        )
-        for side in ("left", "right")
-    )
-
-
-def kept(real: Values, drawn: Values) -> float | None:
-    """The share of the ten commonest values that comes back exactly; None where they are no large part."""
-    values, counts = np.unique(real, return_counts=True)
-    common = np.argsort(-counts, kind="stable")[:10]
-    if counts[common].sum() < _COMMON * len(real):
-        return None
-    came = np.array([np.sum(drawn == value) for value in values[common]]) * len(real) / len(drawn)
-    return float(np.minimum(came, counts[common]).sum() / counts[common].sum())
 
 
 def generous_schema(table: pa.Table) -> sp.Schema:

@@ -11,7 +11,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from benchmarks.forest import limits, peers
-from benchmarks.forest.scores import Marginals
+from benchmarks.forest.scores import Cut, Marginals
 from benchmarks.forest.tables import DESCRIPTIONS, BenchTable, check_folder, generated, load
 from benchmarks.forest.targets import (
     ADULT_DISTANCES,
@@ -29,6 +29,7 @@ N_RUNS = 5
 PARTS = (*DESCRIPTIONS, "limits", "peers")
 SETTINGS = {"creditcard": tuple(FRAUD_AREAS), "adult": tuple(ADULT_DISTANCES)}
 _PEER_LIMIT = 600.0  # seconds
+_PEERS: tuple[tuple[str, Cut], ...] = (("MST", "quantiles"), ("MST", "equal"), ("AIM", "quantiles"))
 
 
 def main(arguments: list[str]) -> int:
@@ -42,7 +43,13 @@ def main(arguments: list[str]) -> int:
     for part in parts:
         is_made_up = options.quick and options.data is None and part in DESCRIPTIONS
         print(f"{'made-up rows' if is_made_up else part} ...", flush=True)
-        found, more = _part(part, options.data, n_runs=1 if options.quick else options.runs, is_quick=options.quick)
+        found, more = _part(
+            part,
+            options.data,
+            n_runs=1 if options.quick else options.runs,
+            is_quick=options.quick,
+            has_areas=not options.distances_only,
+        )
         trials += found
         lines += more
     print(f"\n{table(lines)}")
@@ -57,7 +64,9 @@ def main(arguments: list[str]) -> int:
     return 1 if missed else 0
 
 
-def _part(part: str, folder: Path | None, *, n_runs: int, is_quick: bool) -> tuple[list[Trial], list[Line]]:
+def _part(
+    part: str, folder: Path | None, *, n_runs: int, is_quick: bool, has_areas: bool
+) -> tuple[list[Trial], list[Line]]:
     if part == "limits":
         return [], _limits(folder, widths=(20, 40) if is_quick else limits.WIDTHS)
     if folder is None and not is_quick:
@@ -66,24 +75,27 @@ def _part(part: str, folder: Path | None, *, n_runs: int, is_quick: bool) -> tup
     if part == "peers":
         return _peers(folder)
     data = generated(5_000, 10) if folder is None else load(part, folder)
-    return _trials(data, SETTINGS.get(part, (Setting("1"),)), n_runs=n_runs)
+    return _trials(data, SETTINGS.get(part, (Setting("1"),)), n_runs=n_runs, has_areas=has_areas)
 
 
-def _trials(data: BenchTable, settings: Sequence[Setting], *, n_runs: int) -> tuple[list[Trial], list[Line]]:
+def _trials(
+    data: BenchTable, settings: Sequence[Setting], *, n_runs: int, has_areas: bool
+) -> tuple[list[Trial], list[Line]]:
     """All settings of one table, repetition by repetition, after a fit that is not timed."""
     for quality in dict.fromkeys(setting.quality for setting in settings):
         warm_up(data, quality=quality)
     found = []
     for setting in settings:
         for repetition in range(n_runs):
-            found.append(trial(data, setting, repetition=repetition))
+            found.append(trial(data, setting, repetition=repetition, has_areas=has_areas))
             last = found[-1]
+            area = "" if last.area is None else f"AUC {last.area:.3f}, "
             print(
-                f"  {setting}: TV1 {last.tv1:.4f}, TV2 {last.tv2:.4f}, AUC {last.area:.3f}, "
-                f"fit {last.fit_seconds:.2f} s, rows {last.sample_seconds:.2f} s",
+                f"  {setting}: KS {last.ks:.4f}, worst {last.worst_ks:.4f}, TV1 {last.tv1:.4f}, TV2 {last.tv2:.4f}, "
+                f"{area}fit {last.fit_seconds:.2f} s, rows {last.sample_seconds:.2f} s",
                 flush=True,
             )
-    return found, trial_lines(found, reference(data))
+    return found, trial_lines(found, reference(data) if has_areas else None)
 
 
 def _limits(folder: Path | None, *, widths: tuple[int, ...]) -> list[Line]:
@@ -106,11 +118,12 @@ def _peers(folder: Path | None) -> tuple[list[Trial], list[Line]]:
         return [], []
     data = generated(5_000, 10) if folder is None else load("adult", folder)
     warm_up(data)
-    ours = trial(data, Setting("1"), repetition=0)
-    marginals = Marginals(data.split(0)[0], data.schema)
+    ours = trial(data, Setting("1"), repetition=0, has_areas=False)
+    train = data.split(0)[0]
     found = []
-    for name in ("MST", "AIM"):
-        found.append(peers.run(name, marginals, epsilon=1.0, delta=1e-5, seed=0, limit=_PEER_LIMIT))
+    for name, cut in _PEERS:
+        marginals = Marginals(train, data.schema, cut=cut)
+        found.append(peers.run(name, marginals, epsilon=1.0, delta=1e-5, seed=0, limit=_PEER_LIMIT, cut=cut))
         print(f"  {found[-1]}", flush=True)
     return [ours], peer_lines(found, ours)
 
@@ -132,6 +145,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--data", type=Path, metavar="FOLDER", help="where the tables are, as parquet files")
     parser.add_argument("--out", type=Path, metavar="FOLDER", help="where the table and all figures go")
     parser.add_argument("--only", nargs="+", choices=PARTS, metavar="NAME", help=f"which of {', '.join(PARTS)}")
+    parser.add_argument(
+        "--distances-only", action="store_true", help="train no classifiers, which take most of the time"
+    )
     parser.add_argument(
         "--runs", type=_at_least_two, default=N_RUNS, metavar="N", help=f"repetitions, {N_RUNS} unless told"
     )

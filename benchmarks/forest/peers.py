@@ -5,10 +5,11 @@ mechanisms do follows their papers (McKenna, Miklau, Sheldon 2021; McKenna, Mull
 settings of the authors' own programs: 5,000 steps of mirror descent for MST, 1,000 for every round of AIM, models of
 at most 80 MB.
 
-Both want categories, so every number is cut into the 32 bins by which marginals are scored. That favours
-them: the bins end where the data end, which costs them nothing here and would cost a holder epsilon, and no resolution
-is lost in the score. Under replace-one a table of counts moves by sqrt(2) in the Euclidean norm and by 2 in the sum of
-absolute values, where their programs, which add or remove a row, have 1 and 1. Noise is NumPy's: for comparison only.
+Both want categories, so every number is cut into the 32 bins by which marginals are scored: at quantiles, and, for
+comparison with figures of others, into equal ones. That favours them: the bins follow the data, which costs them
+nothing here and would cost a holder epsilon, and no resolution is lost in the score. Under replace-one a table of
+counts moves by sqrt(2) in the Euclidean norm and by 2 in the sum of absolute values, where their programs, which add or
+remove a row, have 1 and 1. Noise is NumPy's: for comparison only.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from benchmarks.forest.scores import Cells, Marginals
+from benchmarks.forest.scores import Cells, Cut, Marginals
 
 Clique = tuple[str, ...]
 
@@ -43,13 +44,16 @@ class Peer:
     tv1: float | None = None
     tv2: float | None = None
     note: str = ""
+    cut: Cut = "quantiles"
 
 
 def is_installed() -> bool:
     return find_spec("mbi") is not None
 
 
-def run(name: str, marginals: Marginals, *, epsilon: float, delta: float, seed: int, limit: float) -> Peer:
+def run(
+    name: str, marginals: Marginals, *, epsilon: float, delta: float, seed: int, limit: float, cut: Cut = "quantiles"
+) -> Peer:
     """One mechanism by name, "MST" or "AIM", stopped between two rounds once `limit` seconds are over."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # mbi's and JAX's own
@@ -67,10 +71,10 @@ def run(name: str, marginals: Marginals, *, epsilon: float, delta: float, seed: 
         rows = made.mst() if name == "MST" else made.aim()
         seconds, cpu_seconds = time.perf_counter() - start, time.process_time() - cpu_start
     if rows is None:
-        return Peer(name, seconds, cpu_seconds, note=f"stopped; {made.state}")
+        return Peer(name, seconds, cpu_seconds, note=f"stopped; {made.state}", cut=cut)
     cells: Cells = np.stack([np.asarray(rows.data[column]) for column in names]).astype(np.uint16)
     found = marginals.distances(cells)
-    return Peer(name, seconds, cpu_seconds, found.tv1, found.tv2, made.state)
+    return Peer(name, seconds, cpu_seconds, found.tv1, found.tv2, made.state, cut)
 
 
 def zcdp_rho(epsilon: float, delta: float) -> float:

@@ -64,8 +64,8 @@ class Line:
         return self.what, f"{self.mean:.4g} {self.unit}".strip(), spread, f"{sign} {self.wanted:g}", verdict
 
 
-def trial_lines(trials: Sequence[Trial], real_area: float) -> list[Line]:
-    """The lines of one table, setting by setting, and the real rows' area."""
+def trial_lines(trials: Sequence[Trial], real_area: float | None) -> list[Line]:
+    """The lines of one table, setting by setting, and the real rows' area, where classifiers were trained."""
     name = trials[0].table
     n_classifiers = 12 if name == "creditcard" else 4
     lines = []
@@ -75,11 +75,16 @@ def trial_lines(trials: Sequence[Trial], real_area: float) -> list[Line]:
         area = FRAUD_AREAS.get(setting) if name == "creditcard" else ADULT_AREA if name == "adult" else None
         head = f"{name}, {setting}"
         lines += [
-            Line(f"{head}: TV1", tuple(t.tv1 for t in those), tv1),
-            Line(f"{head}: TV2", tuple(t.tv2 for t in those), tv2),
-            Line(f"{head}: TV1, bins of the stated bounds", tuple(t.tv1_bounds for t in those)),
-            Line(f"{head}: TV2, bins of the stated bounds", tuple(t.tv2_bounds for t in those)),
-            Line(f"{head}: AUC of {n_classifiers}", tuple(t.area for t in those), area, is_floor=True),
+            Line(f"{head}: KS", tuple(t.ks for t in those)),
+            Line(f"{head}: KS of the worst column", tuple(t.worst_ks for t in those)),
+            Line(f"{head}: TV1", tuple(t.tv1 for t in those)),
+            Line(f"{head}: TV2", tuple(t.tv2 for t in those)),
+            Line(f"{head}: TV1, equal bins", tuple(t.tv1_equal for t in those), tv1),
+            Line(f"{head}: TV2, equal bins", tuple(t.tv2_equal for t in those), tv2),
+        ]
+        areas = tuple(t.area for t in those if t.area is not None)
+        lines += [Line(f"{head}: AUC of {n_classifiers}", areas, area, is_floor=True)] if areas else []
+        lines += [
             Line(
                 f"{head}: fit",
                 tuple(t.fit_seconds for t in those),
@@ -87,7 +92,8 @@ def trial_lines(trials: Sequence[Trial], real_area: float) -> list[Line]:
                 "s",
             ),
         ]
-    return [*lines, Line(f"{name}, real rows: AUC of {n_classifiers}", (real_area,))]
+    reference = [] if real_area is None else [Line(f"{name}, real rows: AUC of {n_classifiers}", (real_area,))]
+    return [*lines, *reference]
 
 
 def limit_lines(peak: float | None, wide: dict[tuple[str, int], float]) -> list[Line]:
@@ -110,12 +116,17 @@ def peer_lines(peers: Sequence[Peer], ours: Trial) -> list[Line]:
     lines = [
         Line("adult, epsilon 1, ours: TV1", (ours.tv1,)),
         Line("adult, epsilon 1, ours: TV2", (ours.tv2,)),
+        Line("adult, epsilon 1, ours: TV1, equal bins", (ours.tv1_equal,)),
+        Line("adult, epsilon 1, ours: TV2, equal bins", (ours.tv2_equal,)),
         Line("adult, epsilon 1, ours: fit and rows", (our_seconds,), None, "s"),
     ]
     for peer in peers:
         head = f"adult, epsilon 1, {peer.name}"
+        bins = "" if peer.cut == "quantiles" else ", equal bins"
         if peer.tv1 is not None and peer.tv2 is not None:
-            lines += [Line(f"{head}: TV1", (peer.tv1,)), Line(f"{head}: TV2", (peer.tv2,))]
+            lines += [Line(f"{head}: TV1{bins}", (peer.tv1,)), Line(f"{head}: TV2{bins}", (peer.tv2,))]
+        if peer.cut != "quantiles":
+            continue  # the same run in other bins, for its distances alone
         wanted = TIMES_FASTER_THAN_MST if peer.name == "MST" else None
         lines += [
             Line(f"{head}: fit and rows ({peer.note})", (peer.seconds,), None, "s"),

@@ -28,7 +28,7 @@ def module(name: str):
 
 def a_trial(table: str, *, repetition: int = 0, tv2: float = 0.04, delta: str = "1e-5") -> dict:
     setting = {"epsilon": "1", "delta": delta, "quality": "fast"}
-    figures = {"tv1": 0.01, "tv2": tv2, "area": 0.9, "fit_seconds": 0.5}
+    figures = {"worst_ks": 0.03, "ks": 0.02, "tv1": 0.01, "tv2": tv2, "area": 0.9, "fit_seconds": 0.5}
     return {"table": table, "setting": setting, "repetition": repetition, **figures}
 
 
@@ -68,7 +68,9 @@ def test_the_table_of_epsilons_is_what_comes_out():
 def test_tables_of_epsilons_agree_to_the_digit_but_for_distances():
     """A distance may be off by a tenth; a structure, a noise or a missing line may not."""
     agree = module("epsilon_table").agree
-    shown = "| 1,000 | 1 | tree | 33 | 32 | 0.100 | 0.200 |\n"
+    shown = "| 1,000 | 1 | tree | 33 | 32 | 0.300 | 0.100 | 0.200 |\n"
+    assert agree(shown, shown.replace("0.300", "0.310"))
+    assert not agree(shown, shown.replace("0.300", "0.350"))
     assert agree(shown, shown.replace("0.200", "0.215"))
     assert not agree(shown, shown.replace("0.200", "0.250"))
     assert not agree(shown, shown.replace("33", "34"))
@@ -81,8 +83,13 @@ def test_means_deviations_and_held_out_tables():
     """Repetitions are averaged, each once; tables nothing was tuned on stand apart; the real rows' area is beside."""
     text = module("forest_page").results_part(RECORD)
     tuned, held_out = text.split("**Tables held out.**")
-    assert "| adult | epsilon 1, fast | 2 | 0.0100 ± 0.0000 | 0.0500 ± 0.0141 | 0.900 ± 0.000 | 0.917 |" in tuned
-    assert "| diamonds | pure epsilon 1, fast | 1 | 0.0100 | 0.0400 | 0.900 |  | 0.50 |" in held_out
+    adult = next(line for line in tuned.splitlines() if line.startswith("| adult | epsilon 1, fast | 2 |"))
+    assert "| 0.0300 ± 0.0000 | 0.0200 ± 0.0000 | 0.0100 ± 0.0000 | 0.0500 ± 0.0141 |" in adult
+    assert adult.endswith("| 0.900 ± 0.000 | 0.50 ± 0.00 | 0.917 |")
+    expected = "| diamonds | pure epsilon 1, fast | 1 | 0.0300 | 0.0200 | 0.0100 | 0.0400 |  |  | 0.900 | 0.50 |  |"
+    assert expected in held_out
+    heads = next(line for line in tuned.splitlines() if line.startswith("| table"))
+    assert heads.count("|") == expected.count("|")
     assert "| adult, epsilon 1, MST: TV2 | 0.0444  |" in text
 
 

@@ -19,6 +19,7 @@ from benchmarks.forest.trials import Setting, Trial
 
 import spinney as sp
 from spinney.errors import FileError, InputError
+from spinney.metrics import total_variation
 
 SCHEMA = sp.Schema(
     {
@@ -58,10 +59,10 @@ def by_hand(real: np.ndarray, other: np.ndarray, ways: int) -> float:
     return float(np.mean(found))
 
 
-@pytest.mark.parametrize("within", ["data", "bounds"])
-def test_variations_meet_their_slow_twin(within: str) -> None:
+@pytest.mark.parametrize("cut", ["quantiles", "equal"])
+def test_variations_meet_their_slow_twin(cut: str) -> None:
     real, other = rows(300, 1), rows(170, 2)
-    marginals = Marginals(real, SCHEMA, within=within)
+    marginals = Marginals(real, SCHEMA, cut=cut)
     cells = marginals.cells_of(other)
     found = marginals.distances(cells)
     assert found.tv1 == pytest.approx(by_hand(marginals.cells, cells, 1))
@@ -78,12 +79,20 @@ def test_rows_are_no_distance_from_themselves_in_any_order() -> None:
 
 def test_bins_are_equal_between_the_extremes_and_nulls_have_their_own() -> None:
     schema = sp.Schema({"x": sp.Real(-100, 100, nullable=True)})
-    marginals = Marginals(pl.DataFrame({"x": [0.0, 32.0, None]}), schema)
+    marginals = Marginals(pl.DataFrame({"x": [0.0, 32.0, None]}), schema, cut="equal")
     others = pl.DataFrame({"x": [-50.0, 0.5, 1.0, 31.5, 32.0, 99.0, None]})
     assert marginals.cells_of(others).tolist() == [[0, 0, 1, 31, 31, 31, 32]]
     assert marginals.sizes == (33,)
-    kinder = Marginals(pl.DataFrame({"x": [0.0, 32.0, None]}), schema, within="bounds")
-    assert kinder.cells_of(others).tolist() == [[8, 16, 16, 21, 21, 31, 32]]
+
+
+def test_bins_at_quantiles_are_those_of_the_metrics() -> None:
+    """Of many columns the mean of the library's own total variation, in 32 bins."""
+    real, other = rows(300, 1), rows(170, 2)
+    marginals = Marginals(real, SCHEMA)
+    found = marginals.distances(marginals.cells_of(other))
+    for distance, ways in ((found.tv1, 1), (found.tv2, 2)):
+        expected = total_variation(real, other, SCHEMA, ways=ways, bins=32)
+        assert distance == pytest.approx(np.mean([*expected.values()]))
 
 
 def test_a_missing_value_in_a_column_without_nulls_is_refused() -> None:
@@ -152,8 +161,8 @@ def test_splits_are_disjoint_whole_and_differ() -> None:
 # ------------------------------------------------------------------------------------------------------------ verdicts
 
 
-def trial(table: str, setting: Setting, *, area: float, fit_seconds: float = 1.0) -> Trial:
-    return Trial(table, setting, 0, fit_seconds, 0.5, 1.0, 0.008, 0.04, 0.007, 0.03, area)
+def trial(table: str, setting: Setting, *, area: float | None, fit_seconds: float = 1.0) -> Trial:
+    return Trial(table, setting, 0, fit_seconds, 0.5, 1.0, 0.02, 0.03, 0.018, 0.05, 0.008, 0.04, area)
 
 
 def verdicts(lines: list[Line]) -> dict[str, str]:
@@ -165,12 +174,14 @@ def test_targets_judge_the_mean_and_only_where_there_is_one() -> None:
     lines = [trial("adult", setting, area=ADULT_AREA + step) for step in (-0.02, 0.03)]
     found = verdicts(trial_lines(lines, 0.91))
     assert found["adult, epsilon 1, fast: AUC of 4"] == "MET"
-    assert found["adult, epsilon 1, fast: TV1"] == "MET"
-    assert found["adult, epsilon 1, fast: TV1, bins of the stated bounds"] == ""
+    assert found["adult, epsilon 1, fast: TV1, equal bins"] == "MET"
+    assert found["adult, epsilon 1, fast: TV1"] == found["adult, epsilon 1, fast: KS of the worst column"] == ""
     assert found["adult, real rows: AUC of 4"] == ""
     missed = verdicts(trial_lines([trial("adult", setting, area=ADULT_AREA - 0.01, fit_seconds=3)], 0.91))
     assert missed["adult, epsilon 1, fast: AUC of 4"] == missed["adult, epsilon 1, fast: fit"] == "MISSED"
     assert set(verdicts(trial_lines([trial("covtype", setting, area=0.1)], 0.9)).values()) == {""}
+    without = verdicts(trial_lines([trial("adult", setting, area=None)], None))
+    assert not [what for what in without if "AUC" in what]
 
 
 @pytest.mark.parametrize("setting", FRAUD_AREAS, ids=str)
@@ -190,6 +201,10 @@ def test_limits_and_peers_are_judged() -> None:
     name = "adult, epsilon 1, MST: time over ours"
     assert verdicts(peer_lines([slow], ours))[name] == "MISSED"
     assert verdicts(peer_lines([slower], ours))[name] == "MET"
+    equal = peers.Peer("MST", 9.0, 9.0, 0.01, 0.05, cut="equal")
+    whats = [line.what for line in peer_lines([slower, equal], ours)]
+    assert "adult, epsilon 1, MST: TV2, equal bins" in whats
+    assert len(whats) == len(set(whats))
 
 
 def test_pages_and_figures_hold_every_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
