@@ -2,12 +2,14 @@
 
 Values are compared as they are, without moving them into the bounds: what a wrong bound cuts off is a difference. Two
 representations of one number are one number: if one table holds single precision, both are compared in it, and what is
-a multiple of `multiple_of` but for rounding is that multiple. Identifiers are made afresh and are left out.
+a multiple of `multiple_of` but for rounding is that multiple. Identifiers, which are made afresh, and ignored columns,
+which synthetic rows need not have, are left out.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeVar
@@ -85,7 +87,7 @@ class Tables:
         synthetic_weights: ArrayLike | None = None,
     ) -> None:
         schema = as_schema(schema)
-        tables = open_table(real, schema), open_table(synthetic, schema)
+        tables = open_table(real, schema), _open_drawn(synthetic, schema)
         if schema.awaits_bounds:
             raise SchemaError("the schema leaves some bounds open; use the schema of the release, which has all bounds")
         for table, argument in zip(tables, ("real", "synthetic"), strict=True):
@@ -93,7 +95,7 @@ class Tables:
                 raise InputError(f"{argument} has no rows; there is nothing to compare")
         compared = {name: column for name, column in schema.items() if column.is_read}
         if not compared:
-            raise SchemaError("the schema has no column to compare; identifiers are made afresh")
+            raise SchemaError("the schema has no column to compare; identifiers and ignored columns are left out")
         self.schema = Schema(compared)
         self.both = tables
         self.weights = tuple(
@@ -133,6 +135,15 @@ def missing(name: str) -> InputError:
         f"column {name!r} holds a missing or non-finite value; declare it nullable in the schema (nullable=True) or "
         "clean the table"
     )
+
+
+def _open_drawn(synthetic: Any, schema: Schema) -> Table:
+    """The synthetic table, with or without the columns that are ignored."""
+    drawn = schema.without_ignored()
+    if drawn is not schema:
+        with suppress(InputError, SchemaError):
+            return open_table(synthetic, drawn)
+    return open_table(synthetic, schema)
 
 
 def _read(table: Table, name: str, column: Column) -> tuple[Numbers, Truths]:

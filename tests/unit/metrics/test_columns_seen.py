@@ -15,6 +15,7 @@ from hypothesis import strategies as st
 
 import spinney as sp
 from spinney import metrics
+from spinney.errors import InputError, SchemaError
 from spinney.metrics.bins import quantile_bins
 from spinney.metrics.reading import Side
 from support import slow_metrics as twins
@@ -204,6 +205,16 @@ def test_identifiers_are_left_out():
     assert metrics.ks_distance(frame, frame, schema) == {"x": 0}
     assert metrics.total_variation(frame, frame, schema) == {("x",): 0}
     assert metrics.total_variation(frame, frame, schema, scale="range") == {("x",): 0}
+
+
+def test_ignored_columns_are_left_out():
+    """Synthetic rows do not have them; a copy of the real table does, and may be compared too."""
+    schema = sp.Schema({"note": sp.Ignore(), "x": sp.Integer(0, 9)})
+    real, drawn = pl.DataFrame({"note": ["a", "b"], "x": [1, 2]}), pl.DataFrame({"x": [1, 2]})
+    for rows in (real, drawn):
+        assert metrics.ks_distance(real, rows, schema) == {"x": 0}
+    with pytest.raises((InputError, SchemaError), match="'x'"):
+        metrics.ks_distance(real, pl.DataFrame({"y": [1, 2]}), schema)
 
 
 def test_columns_without_piles_are_left_out():
