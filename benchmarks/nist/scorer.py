@@ -34,7 +34,7 @@ def scoring_python() -> Path:
             f"sdnist 2.4 needs one of Python {', '.join(VERSIONS)}, and none is on PATH or among those of pyenv; "
             "install one, or name one of your own that has sdnist with --scorer"
         )
-    print(f"making {ENVIRONMENT.name} with {python.name}, about 700 MB, once ...", flush=True)
+    print(f"making {ENVIRONMENT.name} with {python.name}, about 600 MB, once ...", flush=True)
     for command in ([python, "-m", "venv", "--clear", ENVIRONMENT], [inside, *_PIP, "--requirement", lock]):
         done = subprocess.run([*map(str, command)], check=False)
         if done.returncode:
