@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -140,6 +141,11 @@ _PARAMETERS: tuple[Callable[[Any], Any], ...] = (
         "--bounds-share", metavar="SHARE", help='The part of epsilon used to estimate bounds = "private". Default: 0.1.'
     ),
     click.option(
+        "--values-share",
+        metavar="SHARE",
+        help='Forest: the part of epsilon and of delta used to find values = "private". Default: 0.1.',
+    ),
+    click.option(
         "--assumed-rows", type=int, metavar="N", help="A public guess of the number of rows, for --unit add-remove."
     ),
 )
@@ -255,6 +261,10 @@ def fit(
         click.echo(card.to_json())
         return
     click.echo(f"wrote {out}\n{card.essentials}")
+    for name in schema.columns_awaiting_values:
+        found = card.schema[name]
+        n_found = f"{len(found.listed) - 1:,} found privately; all others count as {getattr(found, 'other', None)!r}"
+        click.echo(printable(f"  values      {name}: {n_found}"))
     for name in schema.columns_awaiting_bounds("private"):
         click.echo(
             printable(
@@ -354,7 +364,7 @@ def load_schema(path: str, *, bounds_from_data: bool) -> Schema:
     """The schema in a file; on request with bounds that it leaves out marked to be read off the data."""
     from spinney.columns import COLUMN_TYPES, Bounded
     from spinney.schema.plain import parse_toml, read_schema_text
-    from spinney.schema.table import Schema
+    from spinney.schema.table import Schema, schema_from_plain
 
     if not bounds_from_data:
         return Schema.from_file(path)
@@ -366,4 +376,4 @@ def load_schema(path: str, *, bounds_from_data: bool) -> Schema:
         is_open = kind is not None and issubclass(kind, Bounded) and kind.widest is None
         if is_open and not entry.keys() & {"low", "high", "bounds"}:
             entry["bounds"] = "from-data-not-private"
-    return Schema.from_dict(described)
+    return schema_from_plain(described, folder=Path(path).parent)

@@ -246,10 +246,14 @@ def show(column: Column) -> str:
     shown = []
     by_themselves = dict(zip(("low", "high"), getattr(column, "widest", None) or (), strict=False))
     for name, described in column.__dataclass_fields__.items():
+        if not described.init:
+            continue
         value, default = getattr(column, name), by_themselves.get(name, described.default)
         if name == "values" and len(value) > 8:
             value = f"{len(value)} values"
             shown.append(f"values=<{value}>")
+        elif name == "hierarchy" and value is not None and len(value) > 8:
+            shown.append(f"hierarchy=<{len(value)} parents>")
         elif value != default and not (name == "multiple_of" and getattr(column, "decimals", None) is not None):
             shown.append(f"{name}={value!r}" if not isinstance(value, (date, time)) else f"{name}={str(value)!r}")
     shown.sort(key=lambda part: not part.startswith(("low", "high", "values")))

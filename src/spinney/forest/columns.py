@@ -18,6 +18,7 @@ from spinney.forest.plan import class_sizes_plan
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger
+from spinney.schema.code_levels import CodeLevels
 from spinney.schema.lattice import Axis, Lattice, needs_tree
 from spinney.schema.ruler import Ruler
 from spinney.tables.source import Source
@@ -35,10 +36,18 @@ class NoisyColumn:
     spikes: NDArray[np.int64] | None = None  # (2, n): cells in which rows may pile up, where they were counted
     noisy_spikes: NDArray[np.int64] | None = None  # how many rows they hold
     spike_std: float = 0.0
+    levels: CodeLevels | None = None  # of codes in a hierarchy, whose groups were counted too
+    noisy_groups: tuple[NDArray[np.int64], ...] = ()  # how many rows they hold, level by level; in the first null too
 
     @property
     def is_ordered(self) -> bool:
         return self.axis.kind != "category"
+
+    @property
+    def noisy_sum(self) -> tuple[float, float]:
+        """The number of rows by the counts that tell it best, and the variance of its noise."""
+        counts = self.noisy_groups[0] if self.noisy_groups else self.noisy_counts
+        return float(counts.sum()), len(counts) * self.noise_std**2
 
     @property
     def is_null(self) -> NDArray[np.bool_]:
@@ -46,10 +55,17 @@ class NoisyColumn:
 
 
 def release_column(
-    counts: CellCounts, prepaid: PrepaidMechanisms, *, ruler: Ruler | None, cutoff: float
+    counts: CellCounts,
+    prepaid: PrepaidMechanisms,
+    *,
+    ruler: Ruler | None,
+    cutoff: float,
+    levels: CodeLevels | None = None,
 ) -> NoisyColumn:
     """One column's leaves and their noisy counts; nodes of fewer rows than `cutoff` are rarely split."""
     axis, noise_std = counts.lattice.axes[0], prepaid.plan.noise_std("one-way")
+    if levels is not None:
+        return _release_codes(counts, prepaid, levels)
     if ruler is None:
         first, stop, true_counts = _all_cells(counts, axis)
         return NoisyColumn(axis, first, stop, prepaid.noisy_counts(true_counts, "one-way"), noise_std)
@@ -64,6 +80,27 @@ def release_column(
         spikes=ranges.spikes,
         noisy_spikes=prepaid.noisy_counts(ranges.true_spikes, "spikes"),
         spike_std=prepaid.plan.noise_std("spikes"),
+    )
+
+
+def _release_codes(counts: CellCounts, prepaid: PrepaidMechanisms, levels: CodeLevels) -> NoisyColumn:
+    """All codes, and all groups of their hierarchy, level by level: tables that each hold a row once at the most."""
+    axis = counts.lattice.axes[0]
+    first, stop, true_counts = _all_cells(counts, axis)
+    noisy_groups = []
+    for level in range(len(levels.starts)):
+        true_groups = levels.sums(true_counts[: levels.n_codes], level)
+        if level == 0:
+            true_groups = np.append(true_groups, true_counts[levels.n_codes :])
+        noisy_groups.append(prepaid.noisy_counts(true_groups, "one-way"))
+    return NoisyColumn(
+        axis,
+        first,
+        stop,
+        prepaid.noisy_counts(true_counts, "one-way"),
+        prepaid.plan.noise_std("one-way"),
+        levels=levels,
+        noisy_groups=tuple(noisy_groups),
     )
 
 

@@ -162,7 +162,7 @@ def _shape(
     n_rounds = math.ceil(_ROUNDS_PER_COLUMN * n_free) if structure == "rounds" else 0
     numbers = {
         "trees": len(trees),
-        "one-way": len(measured) - n_counted,
+        "one-way": sum(axes[column].n_tables for column in measured) - n_counted,
         "spikes": len(trees),
         "selection": n_choices(len(axes), n_free, free) if has_tree else n_rounds,
         "pairs": n_free if target is not None and structure in ("rounds", "tree", "target") else 0,

@@ -73,7 +73,7 @@ def grow(
     for index, axis in enumerate(axes):
         column = noisy.get(index) or unmeasured(axis.axis)
         columns.append(column)
-        is_target = index == design.target and column.is_ordered
+        is_target = index == design.target and (column.is_ordered or column.levels is not None)
         column_states, cut = column_model(
             column,
             total=rows_total,
@@ -119,13 +119,15 @@ def _release_columns(
     noisy = {index: classes for index in design.looked_at if classes is not None}
     others = [index for index in design.measured if index not in noisy]
     for index, counts in zip(others, table.count_columns([axes[index].lattice for index in others]), strict=True):
-        noisy[index] = release_column(counts, prepaid, ruler=axes[index].ruler, cutoff=design.plan.noise_std("one-way"))
+        axis = axes[index]
+        cutoff = design.plan.noise_std("one-way")
+        noisy[index] = release_column(counts, prepaid, ruler=axis.ruler, cutoff=cutoff, levels=axis.levels)
     return dict(sorted(noisy.items()))
 
 
 def _noisy_total(columns: Iterable[NoisyColumn]) -> float:
     """The number of rows by the columns' sums, weighted by their precision."""
-    sums = [(float(column.noisy_counts.sum()), len(column.noisy_counts) * column.noise_std**2) for column in columns]
+    sums = [column.noisy_sum for column in columns]
     weight = sum(1 / variance for _, variance in sums)
     return max(1.0, sum(total / variance for total, variance in sums) / weight) if sums else 1.0
 
@@ -133,6 +135,8 @@ def _noisy_total(columns: Iterable[NoisyColumn]) -> float:
 def _one_way(index: int, model: ColumnModel, column: NoisyColumn) -> Measurement:
     """A column's states, each as uncertain as the leaves that it was added up from."""
     n_held = np.bincount(model.states, weights=model.weights > 0, minlength=model.n_states)
+    if column.levels is not None:  # what several codes hold together is known from the count of their group
+        n_held = np.minimum(n_held, 2)
     return Measurement((index,), model.state_weights(), max(column.noise_std, 1.0) * np.sqrt(np.maximum(n_held, 1.0)))
 
 

@@ -2,7 +2,7 @@
 
 Small counts are taken for noise and the rest is fitted to the total. Then leaves are grouped: neighbouring leaves of a
 number into groups of even weight, half of it by rows and half by leaves, so that tails keep states of their own; rare
-categories into one. Null is always a state of its own.
+categories into one, or, where codes have a hierarchy, with their siblings. Null is always a state of its own.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.counting.states import Cut
+from spinney.forest.codes import pool_siblings, spread_codes
 from spinney.forest.columns import NoisyColumn
 from spinney.forest.release.column_model import ColumnModel, Floats
 from spinney.forest.spikes import part_spikes
@@ -46,10 +47,15 @@ def column_model(
         apart: marks leaves that may not share a state with unmarked ones, because a rule tells them apart.
         cells: the column's cells, of which piles have a few to themselves and lie at their round value.
     """
-    column = part_spikes(column)
-    weights = leaf_weights(column, total)
+    if column.levels is not None:
+        column, weights = spread_codes(column, total)
+    else:
+        column = part_spikes(column)
+        weights = leaf_weights(column, total)
     marked = np.zeros(len(weights), dtype=np.bool_) if apart is None else apart
-    if column.is_ordered:
+    if column.levels is not None:
+        states = pool_siblings(column, weights, most_states)
+    elif column.is_ordered:
         states = _group_neighbours(weights, column.is_null, marked, most_states)
     else:
         states = _pool_rare(column, marked, most_states)

@@ -90,6 +90,10 @@ class Tables:
         tables = open_table(real, schema), _open_drawn(synthetic, schema)
         if schema.awaits_bounds:
             raise SchemaError("the schema leaves some bounds open; use the schema of the release, which has all bounds")
+        if schema.columns_awaiting_values:
+            raise SchemaError(
+                "the schema leaves some lists of values open; use the schema of the release, which has all"
+            )
         for table, argument in zip(tables, ("real", "synthetic"), strict=True):
             if not table.n_rows:
                 raise InputError(f"{argument} has no rows; there is nothing to compare")

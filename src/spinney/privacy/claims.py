@@ -6,11 +6,14 @@ the parts of a composed release are composed anew, and Gaussian noise is account
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 from spinney.errors import BudgetError, ParameterError
 from spinney.privacy.budget import Unit
 from spinney.privacy.events import ComposedRelease, DiscreteGaussianVector
 from spinney.privacy.ledger import check_parts
 from spinney.privacy.noise.gaussian import LARGEST_VARIANCE, SMALLEST_VARIANCE, delta_from_rho
+from spinney.privacy.noise.partitions import keep_law
 from spinney.privacy.parts import TreeShapes
 from spinney.shown import brief
 
@@ -38,3 +41,9 @@ def check_gaussian(event: DiscreteGaussianVector) -> None:
             f"the Gaussian noise of {event.note!r} gives delta={float(least):.6g} at epsilon={brief(event.epsilon)}, "
             f"more than the {float(event.delta):.6g} stated"
         )
+
+
+def rows_found(epsilon: Fraction, delta: Fraction, unit: Unit) -> tuple[int, int]:
+    """With how many rows a selection of values finds one as often as not, and in 999 of 1000 cases."""
+    law = keep_law(epsilon, delta, unit)
+    return law.rows_for(Fraction(1, 2)), law.rows_for(Fraction(999, 1000))

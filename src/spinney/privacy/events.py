@@ -163,6 +163,22 @@ class Selection(_Staged):
 
 
 @dataclass(frozen=True, slots=True)
+class PartitionSelection(_Staged):
+    """The values of `column` that enough rows have: each kept with a probability that its number of rows decides.
+
+    The law follows from epsilon, delta and the unit (`noise.partitions`).
+    """
+
+    epsilon: Fraction
+    delta: Fraction
+    note: str
+    stage: StageName | None = field(default=None, kw_only=True)
+    column: str | None = field(default=None, kw_only=True)
+
+    stages: ClassVar[tuple[StageName, ...]] = ("values",)
+
+
+@dataclass(frozen=True, slots=True)
 class ComposedRelease(_Checked):
     """Several mechanisms paid for together: within (epsilon, delta) as a whole, by `composition.composed_delta`."""
 
@@ -186,7 +202,15 @@ class UnsafeEntropy(_Checked):
     note: str
 
 
-Charge = DiscreteLaplaceCounts | LeafMoments | SplitDecisions | DiscreteGaussianVector | Selection | ComposedRelease
+Charge = (
+    DiscreteLaplaceCounts
+    | LeafMoments
+    | SplitDecisions
+    | DiscreteGaussianVector
+    | Selection
+    | PartitionSelection
+    | ComposedRelease
+)
 Brand = NotPrivate | UnsafeEntropy
 Event = Charge | Brand
 _EVENTS: dict[str, type[Event]] = {
@@ -197,6 +221,7 @@ _EVENTS: dict[str, type[Event]] = {
         SplitDecisions,
         DiscreteGaussianVector,
         Selection,
+        PartitionSelection,
         ComposedRelease,
         NotPrivate,
         UnsafeEntropy,
@@ -217,7 +242,9 @@ def total_delta(events: Iterable[Event]) -> Fraction:
 
 def delta_of(event: Event) -> Fraction:
     """An event's delta; 0 for what is pure."""
-    return event.delta if isinstance(event, DiscreteGaussianVector | ComposedRelease) else Fraction(0)
+    if isinstance(event, DiscreteGaussianVector | PartitionSelection | ComposedRelease):
+        return event.delta
+    return Fraction(0)
 
 
 def brands(events: Iterable[Event]) -> list[Brand]:

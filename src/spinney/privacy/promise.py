@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.privacy.budget import Unit
-from spinney.privacy.ledger import Charge, ComposedRelease, DiscreteGaussianVector, Event
+from spinney.privacy.ledger import Charge, ComposedRelease, DiscreteGaussianVector, Event, PartitionSelection
 from spinney.privacy.parts import Part
 
 # No default is larger than this, however few the rows.
@@ -90,6 +90,8 @@ def group_promise(events: Iterable[Event], unit: Unit, n_rows: int) -> GroupProm
             more = _group_of_parts(event.parts, event.epsilon, event.delta, unit, n_rows)
         elif isinstance(event, DiscreteGaussianVector) and event.delta:
             more = _group_of_vector(event, n_rows)
+        elif isinstance(event, PartitionSelection):
+            more = n_rows * event.epsilon, _chained_delta(event.epsilon, event.delta, n_rows)
         elif isinstance(event, Charge):
             more = n_rows * event.epsilon, Fraction(0)
         else:
@@ -141,6 +143,14 @@ def _linked(first: Deltas, second: Deltas, grid: Deltas) -> Deltas:
     for place, (delta, factor) in enumerate(zip(first, factors, strict=True)):
         np.minimum(best[place:], delta + factor * second[: len(best) - place], out=best[place:])
     return best * (1 + 1e-9)  # for the rounding of floats
+
+
+def _chained_delta(epsilon: Fraction, delta: Fraction, n_rows: int) -> Fraction:
+    """The delta of k equal links at k epsilon: delta (1 + e^epsilon + ... + e^((k-1) epsilon)), rounded up."""
+    if n_rows * epsilon > _LARGEST_EXPONENT:
+        return Fraction(1)
+    factors = sum(math.exp(float(link * epsilon)) for link in range(n_rows))
+    return min(Fraction(1), delta * Fraction(factors * (1 + 1e-9)))
 
 
 # ------------------------------------------------------------------------------------------------- Gaussian vectors

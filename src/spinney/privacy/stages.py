@@ -1,6 +1,7 @@
 """The stages of a release: the closed set of names that say what a charge or a part of one was for.
 
     bounds      the bounds of one column
+    values      the list of values of one column
     classes     how many rows have each value of a forest's target
     trees       the shapes of a forest's column trees
     one-way     counts of every leaf and category, column by column
@@ -20,7 +21,7 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 StageName = Literal[
-    "bounds", "classes", "trees", "one-way", "spikes", "selection", "pairs", "cliques", "splits", "leaves"
+    "bounds", "values", "classes", "trees", "one-way", "spikes", "selection", "pairs", "cliques", "splits", "leaves"
 ]
 
 STAGES: tuple[StageName, ...] = get_args(StageName)

@@ -123,7 +123,7 @@ def _array_types(like: Any, schema: Schema) -> TableTypes:
 def _listed(column: Column) -> pa.Array | None:
     """All values of a column whose schema lists them."""
     if isinstance(column, Category):
-        return pa.array(column.values)
+        return pa.array(column.listed)
     return pa.array([False, True]) if isinstance(column, Boolean) else None
 
 
@@ -181,7 +181,7 @@ class _Fit:
         if isinstance(self.column, Identifier):
             return 1, self.n_rows
         if isinstance(self.column, Category):
-            return min(map(int, self.column.values)), max(map(int, self.column.values))
+            return min(map(int, self.column.listed)), max(map(int, self.column.listed))
         return whole_range(self.column)
 
     def _whole_problem(self, wanted: Any) -> str | None:

@@ -21,6 +21,7 @@ from spinney.privacy.events import (
     DiscreteLaplaceCounts,
     LeafMoments,
     NotPrivate,
+    PartitionSelection,
     decimal,
 )
 from spinney.release.card import Card
@@ -49,6 +50,8 @@ def verification(release: Release) -> Verification:
         elif isinstance(event, DiscreteGaussianVector):
             check_gaussian(event)
             checks.append("a charge for sums: Gaussian noise of its variance is within its epsilon and delta")
+        elif isinstance(event, PartitionSelection):
+            check(release.kind == "forest", "values were found privately, which is for forests alone")
         elif isinstance(event, (DiscreteLaplaceCounts, LeafMoments)):
             check(event.sensitivity % unit.factor == 0, f"{event.note}: its sensitivity is not one of unit {unit}")
     checks += release.verify_contents()

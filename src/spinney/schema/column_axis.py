@@ -1,4 +1,4 @@
-"""One column by itself: cells as fine as its values, and the ruler that says where they may be cut.
+"""One column by itself: cells as fine as its values, and the ruler or hierarchy that says how they are grouped.
 
 Cells lie around the multiples of a unit: the column's own (`multiple_of`, a whole number, a day), or, for reals and for
 ranges of more values than cells, a round one. So a round number is the first cell of the ranges that a ruler cuts, and
@@ -15,9 +15,11 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.columns import Bounded, Column, Real, exact, whole_range
+from spinney.columns import Bounded, Category, Column, Real, exact, whole_range
 from spinney.columns.clock import divisors
-from spinney.schema.lattice import Axis, Lattice, are_floats_apart, needs_tree, real_axis, tree_lattice
+from spinney.columns.hierarchy import group_starts
+from spinney.schema.code_levels import CodeLevels, code_levels
+from spinney.schema.lattice import FEW_CELLS, Axis, Lattice, are_floats_apart, needs_tree, real_axis, tree_lattice
 from spinney.schema.ruler import Cells, Ruler, calendar_ruler, number_ruler
 from spinney.schema.table import Schema
 
@@ -42,6 +44,7 @@ class ColumnAxis:
     ruler: Ruler | None
     unit: Fraction | None = None  # physical length of a cell
     offset: int = 0  # of columns that are whole: where in its cell the round value lies
+    levels: CodeLevels | None = None  # of codes in a hierarchy: groups that are counted beside the codes
 
     @property
     def lattice(self) -> Lattice:
@@ -55,7 +58,12 @@ class ColumnAxis:
     @property
     def has_classes(self) -> bool:
         """Whether a target has classes to count: two or more values, and no tree to find its leaves."""
-        return self.axis.n_possible > 1 and self.ruler is None
+        return self.axis.n_possible > 1 and self.ruler is None and self.levels is None
+
+    @property
+    def n_tables(self) -> int:
+        """How many tables of the column by itself are counted: one, and one for each level of a hierarchy."""
+        return 1 + (0 if self.levels is None else len(self.levels.starts))
 
     def points(self, first: Cells, stop: Cells) -> tuple[NDArray[np.bool_], Floats, float] | None:
         """Which ranges are as short as a pile, where their round values lie, and how long these are, or None.
@@ -74,9 +82,25 @@ class ColumnAxis:
         return is_point, (cells * self.axis.step + self.offset).astype(np.float64), 1.0
 
 
-def column_axis(name: str, column: Column) -> ColumnAxis:
-    """Cells and ruler of a column whose values are read."""
+def column_axes(schema: Schema) -> list[ColumnAxis]:
+    """Those of all columns that are read. Values that a rule may name are all looked at by themselves."""
+    ruled = {name for rule in schema.rules for name in rule.columns}
+    return [column_axis(name, column, in_rules=name in ruled) for name, column in schema.items() if column.is_read]
+
+
+def n_group_tables(schema: Schema) -> int:
+    """How many tables of groups of codes are counted, beside one table for each column."""
+    ruled = {name for rule in schema.rules for name in rule.columns}
+    codes = {name: column for name, column in schema.items() if isinstance(column, Category) and name not in ruled}
+    return sum(column_axis(name, column).n_tables - 1 for name, column in codes.items())
+
+
+def column_axis(name: str, column: Column, *, in_rules: bool = False) -> ColumnAxis:
+    """Cells, and ruler or levels, of a column whose values are read."""
     coarse = tree_lattice(Schema({name: column})).axes[0]
+    if isinstance(column, Category):
+        has_levels = column.hierarchy is not None and coarse.n_possible > FEW_CELLS and not in_rules
+        return _of_codes(coarse, column) if has_levels else ColumnAxis(coarse, None)
     if not needs_tree(coarse):
         return ColumnAxis(coarse, None)
     assert isinstance(column, Bounded)
@@ -86,6 +110,14 @@ def column_axis(name: str, column: Column) -> ColumnAxis:
 @lru_cache(maxsize=1024)
 def _ruled(name: str, column: Bounded) -> ColumnAxis:
     return _of_reals(name, column) if isinstance(column, Real) else _of_wholes(name, column)
+
+
+@lru_cache(maxsize=64)
+def _of_codes(axis: Axis, column: Category) -> ColumnAxis:
+    """A cell for each code, in the order of the hierarchy."""
+    assert column.hierarchy is not None
+    levels = code_levels(axis.last + 1, group_starts(column.listed, column.hierarchy, column.other))
+    return ColumnAxis(axis, None, levels=levels if levels.starts else None)
 
 
 def _of_reals(name: str, column: Real) -> ColumnAxis:

@@ -41,14 +41,14 @@ def read_schema(path: str | Path) -> SchemaReading:
     if not isinstance(described.get("columns"), Mapping) or not described["columns"]:
         return SchemaReading(None, (first,))
     faults: list[str] = []
-    columns = _read_columns(described, faults)
+    columns = _read_columns(described, Path(path).parent, faults)
     unread = frozenset(described["columns"]) - set(columns)
     rules = _read_rules(described, columns, unread, faults)
     schema = Schema(columns, rules=rules) if columns else None
     return SchemaReading(schema, tuple(faults or [first]), unread)
 
 
-def _read_columns(described: Mapping[str, Any], faults: list[str]) -> dict[str, Column]:
+def _read_columns(described: Mapping[str, Any], folder: Path, faults: list[str]) -> dict[str, Column]:
     columns: dict[str, Column] = {}
     faults += [
         f"a schema has no entry {entry!r}; only [columns.NAME] and [[rules]] tables belong in it"
@@ -56,7 +56,7 @@ def _read_columns(described: Mapping[str, Any], faults: list[str]) -> dict[str, 
     ]
     for name, entry in described["columns"].items():
         try:
-            columns |= Schema({name: column_from_dict(name, entry)})
+            columns |= Schema({name: column_from_dict(name, entry, folder=folder)})
         except SchemaError as err:
             faults.append(str(err))
     return columns

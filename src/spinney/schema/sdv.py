@@ -329,7 +329,7 @@ def _entry(name: str, column: Column) -> dict[str, Any]:
     if isinstance(column, Boolean):
         return {"sdtype": "boolean"}
     if isinstance(column, Category):
-        return {"sdtype": "categorical", "order": list(column.values)}
+        return {"sdtype": "categorical", "order": list(column.listed)}
     if isinstance(column, Date):
         return {"sdtype": "datetime", "datetime_format": _DAY}
     if isinstance(column, Datetime):

@@ -18,7 +18,7 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from spinney.columns import COLUMN_TYPES, Bounded, Column
+from spinney.columns import COLUMN_TYPES, Bounded, Category, Column
 from spinney.errors import SchemaError
 from spinney.files import write_whole
 from spinney.schema.plain import check_plain, parse_toml, read_schema_text
@@ -136,6 +136,28 @@ class Schema(Mapping[str, Column]):
         """Whether any bound was, or is to be, read off the private data."""
         return any(isinstance(c, Bounded) and c.bounds == "from-data-not-private" for c in self._columns.values())
 
+    # ------------------------------------------------------------------------------------------ private values
+
+    @property
+    def columns_awaiting_values(self) -> list[str]:
+        """Names of the categories whose list of values is to be found privately and is not there yet."""
+        return [
+            name for name, column in self._columns.items() if isinstance(column, Category) and not column.has_values
+        ]
+
+    def with_values(self, values: Mapping[str, Iterable[Any]]) -> Schema:
+        """The schema with the lists of some categories filled in.
+
+        Args:
+            values: what was found for each category that gets a list, by name; `other` joins it.
+        """
+        columns = dict(self._columns)
+        for name, found in values.items():
+            column = columns[name]
+            assert isinstance(column, Category)
+            columns[name] = column.with_values(tuple(found))
+        return Schema(columns, rules=self._rules)
+
     # --------------------------------------------------------------------------------- plain data and files
 
     def to_dict(self) -> dict[str, Any]:
@@ -157,24 +179,10 @@ class Schema(Mapping[str, Column]):
                 `rules`, a list. Dates may be ISO strings.
 
         Raises:
-            SchemaError: an entry is missing, unknown or out of range; the column or the rule is named.
+            SchemaError: an entry is missing, unknown or out of range; the column or the rule is named. `values_from` is
+                refused: plain data may come from anywhere, and only a schema file may name other files.
         """
-        if not isinstance(described, Mapping) or not isinstance(described.get("columns"), Mapping):
-            raise SchemaError("a schema needs a table named columns, one entry per column: [columns.NAME]")
-        check_plain(described)
-        unknown = sorted(set(described) - {"columns", "rules"})
-        if unknown:
-            raise SchemaError(
-                f"a schema has no entry {unknown[0]!r}; only [columns.NAME] and [[rules]] tables belong in it"
-                f"{did_you_mean(unknown[0], ['columns', 'rules'])}"
-            )
-        rules = described.get("rules", [])
-        if not isinstance(rules, list):
-            raise SchemaError("rules is not a list of tables; write each rule as a table under [[rules]]")
-        return cls(
-            {name: column_from_dict(name, entry) for name, entry in described["columns"].items()},
-            rules=[rule_from_dict(place, entry) for place, entry in enumerate(rules, start=1)],
-        )
+        return schema_from_plain(described, folder=None)
 
     def to_toml(self) -> str:
         """The schema as the text of a TOML file."""
@@ -187,24 +195,24 @@ class Schema(Mapping[str, Column]):
         """The schema that a TOML text describes.
 
         Args:
-            text: what `to_toml` gives, or a filled template.
+            text: what `to_toml` gives, or a filled template. Paths in `values_from` start in the working folder.
 
         Raises:
             SchemaError: the text is not valid TOML, or not a schema.
         """
-        return cls.from_dict(parse_toml(text))
+        return schema_from_plain(parse_toml(text), folder="")
 
     @classmethod
     def from_file(cls, path: str | Path) -> Schema:
         """The schema in a TOML file.
 
         Args:
-            path: the file.
+            path: the file. Paths in `values_from` start in its folder.
 
         Raises:
             SchemaError: the file cannot be read, or is not a schema.
         """
-        return cls.from_toml(read_schema_text(path))
+        return schema_from_plain(parse_toml(read_schema_text(path)), folder=Path(path).parent)
 
     def to_file(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the schema as a TOML file, whole or not at all.
@@ -299,6 +307,26 @@ class Schema(Mapping[str, Column]):
         return schema_to_sdv(self, table)
 
 
+def schema_from_plain(described: Any, *, folder: str | Path | None) -> Schema:
+    """The schema of plain data, with files of values looked for from a folder, if they may be."""
+    if not isinstance(described, Mapping) or not isinstance(described.get("columns"), Mapping):
+        raise SchemaError("a schema needs a table named columns, one entry per column: [columns.NAME]")
+    check_plain(described)
+    unknown = sorted(set(described) - {"columns", "rules"})
+    if unknown:
+        raise SchemaError(
+            f"a schema has no entry {unknown[0]!r}; only [columns.NAME] and [[rules]] tables belong in it"
+            f"{did_you_mean(unknown[0], ['columns', 'rules'])}"
+        )
+    rules = described.get("rules", [])
+    if not isinstance(rules, list):
+        raise SchemaError("rules is not a list of tables; write each rule as a table under [[rules]]")
+    return Schema(
+        {name: column_from_dict(name, entry, folder=folder) for name, entry in described["columns"].items()},
+        rules=[rule_from_dict(place, entry) for place, entry in enumerate(rules, start=1)],
+    )
+
+
 def as_schema(schema: Any) -> Schema:
     """The schema that was given: one, the path of a schema file, or a mapping from column names to column types."""
     if isinstance(schema, Schema):
@@ -325,8 +353,8 @@ def _checked_rules(rules: Any) -> tuple[Rule, ...]:
     return listed
 
 
-def column_from_dict(name: str, entry: Any) -> Column:
-    """The column that one [columns.NAME] table describes."""
+def column_from_dict(name: str, entry: Any, *, folder: str | Path | None = None) -> Column:
+    """The column that one [columns.NAME] table describes. Without a folder it may name no file."""
     if not isinstance(entry, Mapping) or "type" not in entry:
         raise SchemaError(f'column {name!r}: the entry needs a type, for example type = "real"')
     options = dict(entry)
@@ -336,13 +364,19 @@ def column_from_dict(name: str, entry: Any) -> Column:
             f"column {name!r}: type {brief(entry['type'])} is not one of {', '.join(sorted(COLUMN_TYPES))}"
             f"{did_you_mean(entry['type'], COLUMN_TYPES)}"
         )
-    known = {field.name for field in fields(kind)}
+    known = {field.name for field in fields(kind) if field.init}
     unknown = sorted(set(options) - known)
     if unknown:
         raise SchemaError(
             f"column {name!r}: {unknown[0]!r} is not an option of type {entry['type']!r}; "
             f"it takes {', '.join(sorted(known))}{did_you_mean(unknown[0], known)}"
         )
+    if isinstance(path := options.get("values_from"), str):
+        if folder is None:
+            raise SchemaError(
+                f"column {name!r}: values_from names a file, which only a schema file may; list the values"
+            )
+        options["values_from"] = os.path.join(folder, path) if path else path
     try:
         return kind(**options)
     except SchemaError as err:

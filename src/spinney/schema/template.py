@@ -30,6 +30,11 @@ _PREAMBLE = """\
 # (a customer number, an e-mail address) is an "identifier": its values are never read, and new ones are generated. A
 # column of type "ignore" is left out: its values are never read, and the synthetic table does not have it.
 #
+# A long list of values may be in a file: `values_from = "codes.txt"`, one value a line, in the folder of this file. If
+# there is no public list, write `values = "private"`: fit then finds the common values privately, using part of epsilon
+# and delta, and counts the others as `other`. Codes that belong together by their first characters are stated with
+# `hierarchy = [1, 3]`, so that rare ones are counted with their group.
+#
 # Two more things can be stated: `decimals = 2` or `multiple_of = 50` for numbers that come in steps (in days for dates,
 # in seconds for datetimes and times), and, at the end of the file, what holds between columns:
 #

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from spinney.errors import InputError
+from spinney.errors import InputError, ParameterError
 from spinney.privacy.budget import Unit, parse_delta, parse_epsilon, parse_share
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger, NotPrivate
@@ -30,6 +30,7 @@ from spinney.synthesizers.validation import (
     warn_of_schema,
     warn_of_weak_promise,
 )
+from spinney.synthesizers.values import check_private_values, find_values, with_few_values
 from spinney.tables.opening import open_source
 from spinney.tables.source import Source
 
@@ -55,6 +56,7 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
     delta: Any = 0  # None: chosen by the number of rows
     unit: str
     bounds_share: Any
+    values_share: Any = "0.1"  # of a forest; the others have no private lists
     assumed_rows: int
 
     # Whether the first count is read after the first charge, so that unreadable values must be looked for before.
@@ -111,6 +113,7 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
         epsilon, unit = parse_epsilon(self.epsilon), Unit.parse(self.unit)
         stated_delta = None if self.delta is None else parse_delta(self.delta)
         bounds_share, assumed_rows = parse_share(self.bounds_share, "bounds_share"), checked_rows(self.assumed_rows)
+        values_share = parse_share(self.values_share, "values_share")
         schema = as_schema(schema)
         table = open_source(frame, schema, engine=engine)
         table = table.with_schema(schema := schema.without_ignored())
@@ -124,13 +127,32 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
         books = Ledger(limit=epsilon, delta=delta, unit=unit, parent=ledger)
         books.require(epsilon, unit=unit, delta=delta)
 
-        bounds_epsilon = epsilon * bounds_share if schema.columns_awaiting_bounds("private") else Fraction(0)
-        facts = PublicFacts(with_widest_bounds(schema), epsilon - bounds_epsilon, delta, unit, n_rows)
+        bounds_share *= bool(schema.columns_awaiting_bounds("private"))
+        values_share *= bool(schema.columns_awaiting_values)
+        if bounds_share + values_share >= 1:
+            raise ParameterError(
+                f"bounds_share={self.bounds_share} and values_share={self.values_share} leave nothing for the release; "
+                "together they must be below 1"
+            )
+        values_epsilon, values_delta = epsilon * values_share, delta * values_share
+        check_private_values(schema, n_rows, epsilon=values_epsilon, delta=values_delta, unit=unit)
+        bounds_epsilon = epsilon * bounds_share
+        facts = PublicFacts(
+            with_widest_bounds(with_few_values(schema)),
+            epsilon - bounds_epsilon - values_epsilon,
+            delta - values_delta,
+            unit,
+            n_rows,
+        )
         rehearsed: PlanT | None = self._rehearse(facts)
         if schema.awaits_bounds or self._pays_before_counting:
             table.check_values()
         if schema.has_data_derived_bounds:
             books.brand(NotPrivate(note="bounds were read off the data"))
+        if schema.columns_awaiting_values:
+            found = find_values(table, epsilon=values_epsilon, delta=values_delta, ledger=books, entropy=source)
+            table = table.with_schema(found)
+            facts, rehearsed = replace(facts, schema=with_widest_bounds(found)), None
         if schema.awaits_bounds:
             table = table.with_schema(find_bounds(table, bounds_epsilon, books, source))
             facts, rehearsed = replace(facts, schema=table.schema, found_bounds=True), None

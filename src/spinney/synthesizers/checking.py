@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from spinney.columns import Bounded, Column, Identifier, Stepped
+from spinney.columns import Bounded, Category, Column, Identifier, Stepped
 from spinney.errors import InputError, SchemaError, SpinneyError
 from spinney.schema.reading import SchemaReading, read_schema
 from spinney.schema.rules import Rule
 from spinney.schema.table import Schema, SchemaLike, as_schema
+from spinney.shown import brief
 from spinney.suggest import closest, did_you_mean
 from spinney.synthesizers.findings import Finding, Findings
 from spinney.synthesizers.method import AUTOMATIC, Choice, choose, make
@@ -255,7 +256,13 @@ class _Check:
         if tally.n_off_step and isinstance(column, Stepped):
             step = f"multiple_of={column.multiple_of}, counted from {column.counted_from}"
             self._warn(f"column {name!r}: values between multiples ({step}) would be rounded", name, tally.n_off_step)
-        if tally.complaint is not None:
+        if tally.n_other and isinstance(column, Category):
+            self._warn(
+                f"column {name!r}: rows have the value {brief(column.other)}, or one that is not listed and counts so",
+                name,
+                tally.n_other,
+            )
+        if tally.complaint is not None or (isinstance(column, Category) and not column.has_values):
             return
         if tally.n_missing == tally.n_rows:
             self._warn(f"column {name!r} holds no value at all", name)
@@ -273,6 +280,10 @@ def _notes(schema: Schema) -> list[str]:
     notes = []
     if private := schema.columns_awaiting_bounds("private"):
         notes.append(f"Bounds of {', '.join(map(repr, private))} would be estimated privately, using part of epsilon.")
+    if private := schema.columns_awaiting_values:
+        notes.append(
+            f"Values of {', '.join(map(repr, private))} would be found privately, using part of epsilon and delta."
+        )
     if schema.has_data_derived_bounds:
         notes.append('Bounds would be read off the data (bounds="from-data-not-private"), which voids the guarantee.')
     return notes

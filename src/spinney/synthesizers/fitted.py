@@ -102,6 +102,11 @@ class FrontDoor(Parameters):
                 f"column {name!r} is an identifier, and {system} cannot generate identifiers; drop the column or use "
                 "ForestSynthesizer"
             )
+        for name in schema.columns_awaiting_values:
+            raise SchemaError(
+                f'column {name!r} has values="private", and {system} cannot find values privately; list them or use '
+                "ForestSynthesizer"
+            )
         for rule in schema.rules:
             raise SchemaError(f"{system} cannot enforce {rule!r}; drop the rules or use ForestSynthesizer")
 

@@ -21,7 +21,7 @@ from spinney.forest.release.rules import possible_pairs, told_apart
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger
 from spinney.release.options import explains_options
-from spinney.schema.column_axis import column_axis
+from spinney.schema.column_axis import column_axes, column_axis
 from spinney.schema.table import Schema
 from spinney.suggest import did_you_mean
 from spinney.synthesizers.base import PublicFacts, Synthesizer
@@ -59,6 +59,7 @@ class ForestSynthesizer(Synthesizer[Design]):
             columns, half a minute for eighty, minutes for more.
         unit: "replace-one" (the number of rows is public) or "add-remove" (it is private).
         bounds_share: the part of epsilon that pays for bounds="private" columns, if there are any.
+        values_share: the part of epsilon and of delta that pays for values="private" columns, if there are any.
         assumed_rows: a public guess of the number of rows, used for automatic values under "add-remove" only.
     """
 
@@ -76,6 +77,7 @@ class ForestSynthesizer(Synthesizer[Design]):
         quality: str = "fast",
         unit: str = "replace-one",
         bounds_share: Any = "0.1",
+        values_share: Any = "0.1",
         assumed_rows: int = 10_000,
     ) -> None:
         self.epsilon = epsilon
@@ -84,6 +86,7 @@ class ForestSynthesizer(Synthesizer[Design]):
         self.quality = quality
         self.unit = unit
         self.bounds_share = bounds_share
+        self.values_share = values_share
         self.assumed_rows = assumed_rows
 
     @explains_options
@@ -149,7 +152,7 @@ class ForestSynthesizer(Synthesizer[Design]):
         schema = facts.schema
         names = _modelled(schema)
         return design(
-            [column_axis(name, schema[name]) for name in names],
+            column_axes(schema),
             n_rows=facts.n_rows,
             epsilon=facts.epsilon,
             delta=facts.delta,
@@ -165,7 +168,7 @@ class ForestSynthesizer(Synthesizer[Design]):
     ) -> ForestRelease:
         schema = table.schema
         names = _modelled(schema)
-        axes = [column_axis(name, schema[name]) for name in names]
+        axes = column_axes(schema)
         classes = None
         if self.target is not None and self._counts_classes(schema):
             epsilon = facts.epsilon * _CLASSES_SHARE

@@ -15,7 +15,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.columns import Column
+from spinney.columns import Category, Column
 from spinney.columns.arrow import is_string, native, one_array
 from spinney.columns.physical import Physical
 from spinney.columns.strings import parse_strings, read_objects
@@ -62,6 +62,14 @@ class Table:
             at=at,
         ):
             return column.read(self._column(name))
+
+    def keys(self, name: str) -> Any:
+        """The strings or whole numbers of a category as an Arrow array, before they are looked up in its list."""
+        column = self.schema[name]
+        assert isinstance(column, Category)
+        at = f"column {name!r}"
+        with redacted(lambda _: InputError(f"{at}: some value cannot be read; clean the column"), at=at):
+            return column.keys(self._column(name))
 
 
 def open_table(frame: Any, schema: Schema) -> Table:

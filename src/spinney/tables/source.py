@@ -14,6 +14,7 @@ from typing import Self
 from spinney.counting.counts import CellCounts
 from spinney.counting.spill import default_memory_limit
 from spinney.counting.states import Cut, StateRows
+from spinney.counting.values import ValueCounts
 from spinney.errors import InputError
 from spinney.schema.lattice import Lattice
 from spinney.schema.rules import Rule
@@ -78,6 +79,10 @@ class Source(ABC):
     @abstractmethod
     def count_columns(self, lattices: Sequence[Lattice]) -> Iterator[CellCounts]:
         """True counts on several lattices, one after the other; read in one go where reading is dear. SENSITIVE."""
+
+    @abstractmethod
+    def count_values(self, name: str) -> ValueCounts:
+        """How many rows have each value of a category, whatever its list says. SENSITIVE, and so are the values."""
 
     @abstractmethod
     def state_rows(self, cuts: Sequence[Cut]) -> StateRows:

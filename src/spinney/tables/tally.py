@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from spinney.columns import Bounded, Column, Stepped
+from spinney.columns import Bounded, Category, Column, Stepped
 from spinney.columns.arrow import one_array
 from spinney.columns.physical import Physical
 from spinney.errors import InputError
@@ -43,6 +43,7 @@ class Tally:
     n_below: int = 0  # below the stated bounds
     n_above: int = 0
     n_off_step: int = 0  # between two multiples of `multiple_of`
+    n_other: int = 0  # counted as the category's `other`
     n_wrong: int = 0  # there is a value, but none that the schema allows
     complaint: str | None = None  # what is wrong with those values
     is_counted: bool = True  # whether all wrong values were found
@@ -56,6 +57,7 @@ class Tally:
             n_below=self.n_below + other.n_below,
             n_above=self.n_above + other.n_above,
             n_off_step=self.n_off_step + other.n_off_step,
+            n_other=self.n_other + other.n_other,
             n_wrong=self.n_wrong + other.n_wrong,
             complaint=self.complaint or other.complaint,
             is_counted=self.is_counted and other.is_counted,
@@ -118,6 +120,13 @@ def bounds_of(column: Column) -> tuple[Any, Any] | None:
     return column.physical(column.low), column.physical(column.high)
 
 
+def place_of_other(column: Column) -> int | None:
+    """Where in its list a category has the value that stands for all others, if there is one beside the others."""
+    if not isinstance(column, Category) or column.other is None or not column.has_values:
+        return None
+    return column.listed.index(column.other)
+
+
 def _is_missing(physical: Physical) -> NDArray[np.bool_]:
     if physical.is_null is not None:
         return physical.is_null
@@ -137,6 +146,7 @@ def _tally(physical: Physical, column: Column) -> Tally:
         n_below=0 if bounds is None else int(np.count_nonzero(present < bounds[0])),
         n_above=0 if bounds is None else int(np.count_nonzero(present > bounds[1])),
         n_off_step=_n_off_step(present, column),
+        n_other=0 if (place := place_of_other(column)) is None else int(np.count_nonzero(present == place)),
         ends=(present.min().item(), present.max().item()) if len(present) else None,
     )
 

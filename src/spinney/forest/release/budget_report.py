@@ -18,11 +18,20 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from spinney.privacy.budget import Unit
+from spinney.privacy.claims import rows_found
 from spinney.privacy.composition import selection_mean
-from spinney.privacy.ledger import Charge, ComposedRelease, DiscreteLaplaceCounts, Event, Selection, SplitDecisions
+from spinney.privacy.ledger import (
+    Charge,
+    ComposedRelease,
+    DiscreteLaplaceCounts,
+    Event,
+    PartitionSelection,
+    Selection,
+    SplitDecisions,
+)
 from spinney.privacy.parts import TREE_COST, GaussianTables, Part, Selections, TreeShapes
 
-_BOUNDS = "bounds"
+_BY_COLUMN = ("bounds", "values")
 _OTHER = "other"  # what claims no stage
 
 
@@ -53,15 +62,18 @@ def stages(events: Sequence[Event], unit: Unit) -> tuple[Stage, ...]:
                 _stage_of_part(part, share * cost / sum(costs)) for part, cost in zip(charge.parts, costs, strict=True)
             ]
         else:
-            found.append(_stage_of_charge(charge, share))
-    return tuple(_bounds_together(found))
+            found.append(_stage_of_charge(charge, share, unit))
+    return tuple(_columns_together(found))
 
 
-def _bounds_together(found: Sequence[Stage]) -> list[Stage]:
-    """Bounds are paid for column by column, all alike; here they are one stage."""
-    bounds = [stage for stage in found if stage.name == _BOUNDS]
-    together = [replace(bounds[0], times=len(bounds), share=sum(stage.share for stage in bounds))] if bounds else []
-    return [*together, *(stage for stage in found if stage.name != _BOUNDS)]
+def _columns_together(found: Sequence[Stage]) -> list[Stage]:
+    """Bounds and values are paid for column by column, all alike; here they are a stage each."""
+    together = []
+    for name in _BY_COLUMN:
+        stages = [stage for stage in found if stage.name == name]
+        if stages:
+            together.append(replace(stages[0], times=len(stages), share=sum(stage.share for stage in stages)))
+    return [*together, *(stage for stage in found if stage.name not in _BY_COLUMN)]
 
 
 def _squared_mean(part: Part, unit: Unit) -> float:
@@ -82,12 +94,16 @@ def _stage_of_part(part: Part, share: float) -> Stage:
     return Stage(part.stage or _OTHER, part.times, share, None, _choices(part.epsilon))
 
 
-def _stage_of_charge(charge: Charge, share: float) -> Stage:
+def _stage_of_charge(charge: Charge, share: float, unit: Unit) -> Stage:
     if isinstance(charge, SplitDecisions):
         return Stage(charge.stage or _OTHER, charge.times or 1, share, None, _decisions(charge.rate))
     if isinstance(charge, Selection):
         times = charge.times or 1
         return Stage(charge.stage or _OTHER, times, share, None, _choices(charge.epsilon / times))
+    if isinstance(charge, PartitionSelection):
+        half, most = rows_found(charge.epsilon, charge.delta, unit)
+        noise = f"values found from about {half:,} rows on, nearly always from {most:,}"
+        return Stage(charge.stage or _OTHER, 1, share, None, noise)
     if isinstance(charge, DiscreteLaplaceCounts):
         noise_std = _laplace_deviation(float(charge.epsilon / charge.sensitivity))
         noise = f"discrete Laplace, standard deviation {noise_std:,.1f}"

@@ -70,9 +70,26 @@ class ColumnModel:
         return begin, end
 
     def restrict_to_values(self, places: NDArray[np.int64]) -> tuple[ColumnModel, Floats]:
-        """The column cut to some whole places, and how much of each state is left. For leaves of one value each."""
-        share = np.isin(self.low.astype(np.int64), places) & ~self.is_null
-        return self._keeping(share.astype(np.float64), self.low, self.length)
+        """The column cut to some whole places of a list, and how much of each state is left."""
+        single = self.by_value()
+        share = np.isin(single.low.astype(np.int64), places) & ~single.is_null
+        return single._keeping(share.astype(np.float64), single.low, single.length)
+
+    def by_value(self) -> ColumnModel:
+        """A column of whole places with a leaf for each: the rows of a leaf are even over its places."""
+        n_places = np.where(self.is_null, 1, np.maximum(self.length, 1)).astype(np.int64)
+        if (n_places == 1).all():
+            return self
+        leaf = np.repeat(np.arange(len(n_places)), n_places)
+        offset = np.arange(len(leaf)) - np.repeat(np.cumsum(n_places) - n_places, n_places)
+        return replace(
+            self,
+            low=self.low[leaf] + offset,
+            length=np.minimum(self.length[leaf], 1.0),
+            is_null=self.is_null[leaf],
+            weights=self.weights[leaf] / n_places[leaf],
+            states=self.states[leaf],
+        )
 
     def restrict_to_places(self, places: NDArray[np.int64]) -> tuple[ColumnModel, Floats]:
         """The column cut to some whole places, wherever in a leaf they lie."""

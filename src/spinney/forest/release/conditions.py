@@ -149,6 +149,7 @@ def balanced(
         raise ParameterError(f"balance: column {name!r} is of type {column.type_name}; balance categories or booleans")
     values = column.listed
     wanted = _wanted_shares(name, column, shares)
+    model = model.by_value()
     places = model.low.astype(np.int64)
     leaf_law = state_law[model.states] * model.inside()
     weights = np.where(model.is_null, 0.0, np.array([wanted[values[place]] for place in places]))

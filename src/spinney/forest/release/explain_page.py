@@ -19,7 +19,12 @@ if TYPE_CHECKING:
 WIDTH = 100
 _MOST_CLIQUES = 20
 _MOST_COLUMNS = 40
-_MEASURED = {"trees": "tree", "selection": "choice", "bounds": "column"}  # of a stage; of the others, tables
+_MEASURED = {
+    "trees": "tree",
+    "selection": "choice",
+    "bounds": "column",
+    "values": "column",
+}  # of a stage; of the others, tables
 
 
 def page(explanation: Explanation) -> str:

@@ -7,11 +7,21 @@ from collections import Counter
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
-from spinney.privacy.budget import Unit
-from spinney.privacy.events import Charge, ComposedRelease, DiscreteLaplaceCounts, Event, Selection, SplitDecisions
+from spinney.columns import Category
+from spinney.privacy.budget import Unit, parse_epsilon, parse_share
+from spinney.privacy.events import (
+    Charge,
+    ComposedRelease,
+    DiscreteLaplaceCounts,
+    Event,
+    PartitionSelection,
+    Selection,
+    SplitDecisions,
+)
 from spinney.privacy.parts import GaussianTables, Selections, TreeShapes
 from spinney.release.card import Card
 from spinney.release.contradictions import bounds_of_a_column, check, near, same, spent_whole
+from spinney.schema.column_axis import n_group_tables
 from spinney.schema.lattice import needs_tree, tree_lattice
 from spinney.schema.table import Schema
 from spinney.tree.calibration import decay_for, is_within
@@ -58,7 +68,8 @@ def verify_forest(release: ForestRelease) -> list[str]:
         is_total = abs(float(column.weights.sum()) - total) <= 1 + 1e-6 * total
         check(is_total, f"the leaves of column {name!r} do not add up to noisy_total")
     n_counted = len(release.looked_at)
-    return [f"{n_counted} tables of several columns were counted, {n_paid} paid for, each with the noise stated"]
+    counted = f"{n_counted} tables of several columns were counted, {n_paid} paid for, each with the noise stated"
+    return [counted, *_found_values(card)]
 
 
 def _part(part: GaussianTables | TreeShapes | Selections, plan: Any) -> None:
@@ -87,14 +98,33 @@ def _once(card: Card) -> None:
     check(all(times == 1 for times in found.values()), "the bounds of a column were paid for more than once")
 
 
+def _found_values(card: Card) -> list[str]:
+    """Lists that were found privately: of categories with a value for all others, once each, for the share stated."""
+    found = [event for event in card.events if isinstance(event, PartitionSelection)]
+    if not found:
+        return []
+    for event in found:
+        column = card.schema.get(event.column or "")
+        is_open = isinstance(column, Category) and column.other is not None
+        check(event.stage == "values" and is_open, "values were found of what is no category with an `other`")
+    check(len({event.column for event in found}) == len(found), "the values of a column were found more than once")
+    if {"epsilon", "values_share"} <= card.parameters.keys():
+        stated = parse_epsilon(card.parameters["epsilon"]) * parse_share(
+            card.parameters["values_share"], "values_share"
+        )
+        same(sum((event.epsilon for event in found), Fraction(0)), stated, "the epsilon that values were found with")
+    columns = "1 column" if len(found) == 1 else f"{len(found)} columns"
+    return [f"the values of {columns} were found privately, once each, for the share of the call"]
+
+
 def _all_paid_for(card: Card, times: Counter[str | None]) -> None:
     """Every stage of the plan, every column, every tree and every choice has a charge."""
     for stage in _STAGES:
         check(f"{stage} noise" not in card.plan or times[stage] > 0, f"no charge pays for {stage}, which the plan has")
     modelled = {name: column for name, column in card.schema.items() if column.is_read}
     axes = [tree_lattice(Schema({name: column})).axes[0] for name, column in modelled.items()]
-    n_columns = sum(axis.n_possible > 1 for axis in axes)
-    check(times["one-way"] + times["classes"] >= n_columns, "fewer columns were paid for than were counted")
+    n_tables = sum(axis.n_possible > 1 for axis in axes) + n_group_tables(card.schema)
+    check(times["one-way"] + times["classes"] >= n_tables, "fewer columns were paid for than were counted")
     trees = [axis for axis in axes if needs_tree(axis)]
     check(times["trees"] >= len(trees), "fewer trees were paid for than columns have one")
     levels = [level for event in card.events for level in _levels(event)]

@@ -15,6 +15,7 @@ from spinney.counting.cells import AxisCells, missing
 from spinney.counting.counts import CellCounts
 from spinney.counting.radix import PART
 from spinney.counting.states import Cut, StateRows, fill_states, states_array
+from spinney.counting.values import ValueCounter, ValueCounts
 from spinney.parallel import each
 from spinney.progress import progress
 from spinney.schema.lattice import Lattice
@@ -122,6 +123,11 @@ class MemorySource(Source):
 
     def count_columns(self, lattices: Sequence[Lattice]) -> Iterator[CellCounts]:
         return (count_cells(self.table, lattice) for lattice in lattices)
+
+    def count_values(self, name: str) -> ValueCounts:
+        counter = ValueCounter(name, memory_limit=self.memory_limit)
+        counter.add(self.table.keys(name))
+        return counter.merged()
 
     def state_rows(self, cuts: Sequence[Cut]) -> StateRows:
         return state_rows(self.table, cuts)

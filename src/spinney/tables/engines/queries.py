@@ -31,7 +31,7 @@ from spinney.tables.engines.expressions import (
     key_layout,
     state,
 )
-from spinney.tables.tally import FARTHEST_STEP, OFF_STEP, Tallies, Tally, bounds_of
+from spinney.tables.tally import FARTHEST_STEP, OFF_STEP, Tallies, Tally, bounds_of, place_of_other
 
 Frame = nw.LazyFrame[Any]
 # A few public values as a frame that can be joined with the rows.
@@ -89,6 +89,16 @@ class Rows:
         long = numbers.select(**packed).unpivot(on=list(packed), variable_name="which", value_name="k0")
         return long.group_by("which", "k0").agg(n=nw.len())
 
+    def value_counts(self, name: str) -> Frame:
+        """How many rows have each value of a category: columns value, n; null is a value too."""
+        column, index = self._schema[name], self._index[name]
+        assert isinstance(column, Category)
+        dtype = self._dtypes[plain(index)]
+        key = column.lookup_key(nw.col(plain(index)), dtype)
+        if column.is_text and dtype.is_float():  # nulls alone
+            key = nw.when(nw.lit(False)).then(nw.lit(""))
+        return self._frame.select(value=key).group_by("value").agg(n=nw.len())
+
     def bad_rows(self) -> Frame:
         """One row: of each column i, how many values are wrong (wi), and how many missing where none may be (mi)."""
         names = [name for name, column in self._schema.items() if column.is_read]
@@ -113,6 +123,8 @@ class Rows:
                 flags |= {"b": is_read & (value < bounds[0]), "a": is_read & (value > bounds[1])}
             if (is_off := _is_off_step(self._schema[name], value)) is not None:
                 flags["o"] = is_read & is_off
+            if (place := place_of_other(self._schema[name])) is not None:
+                flags["u"] = is_read & (value == place)
             counts |= {f"{kind}{index}": _how_many(flag) for kind, flag in flags.items()}
             present = nw.when(is_read).then(value)
             counts |= {f"l{index}": present.min(), f"h{index}": present.max()}
@@ -193,6 +205,7 @@ class Rows:
                 n_below=found.get(f"b{index}") or 0,
                 n_above=found.get(f"a{index}") or 0,
                 n_off_step=found.get(f"o{index}") or 0,
+                n_other=found.get(f"u{index}") or 0,
                 n_wrong=n_wrong,
                 complaint=self._schema[name].complaint if n_wrong else None,
                 ends=None if low is None else (low, high),
@@ -220,14 +233,17 @@ class Rows:
             if self._is_looked_up(name):
                 assert isinstance(column, Category)
                 small: dict[str, list[Any]] = {
-                    f"t{index}": list(column.values),
-                    f"p{index}": list(range(len(column.values))),
+                    f"t{index}": list(column.listed),
+                    f"p{index}": list(range(len(column.listed))),
                 }
                 if name in cut_of:
                     cut = cut_of[name]
                     at = np.searchsorted(cut.first, small[f"p{index}"], side="right") - 1
                     small[f"q{index}"] = cut.states[at].tolist()
                     chosen[f"s{index}"] = nw.col(f"q{index}")
+                    if column.other is not None:
+                        unlisted = small[f"q{index}"][column.listed.index(column.other)]
+                        chosen[f"s{index}"] = chosen[f"s{index}"].fill_null(unlisted)
                 frame = frame.with_columns(**{f"t{index}": column.lookup_key(value, dtype)}).join(
                     self._small_frame(small), on=f"t{index}", how="left"
                 )
@@ -238,7 +254,7 @@ class Rows:
 
     def _is_looked_up(self, name: str) -> bool:
         column = self._schema[name]
-        if not isinstance(column, Category) or len(column.values) <= MOST_COMPARED:
+        if not isinstance(column, Category) or len(column.listed) <= MOST_COMPARED:
             return False
         return not (column.is_text and self._dtypes[plain(self._index[name])].is_float())
 

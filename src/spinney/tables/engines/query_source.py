@@ -16,12 +16,15 @@ from contextlib import closing
 from copy import copy
 from typing import Any, Self
 
+import narwhals as nw
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from spinney.counting.counts import CellCounts
 from spinney.counting.merging import counts_type
 from spinney.counting.spill import SpilledRuns, merge_runs
 from spinney.counting.states import Cut, StateRows, states_array
+from spinney.counting.values import ValueCounter, ValueCounts, too_many_values
 from spinney.progress import progress
 from spinney.schema.lattice import Lattice
 from spinney.schema.rules import Rule
@@ -34,6 +37,8 @@ from spinney.tables.tally import Tallies, rules_among
 
 # What one answer brings over, of cells that come in parts; Spark itself refuses answers of a gigabyte unless told.
 _LARGEST_PART = 1 << 29
+# What a value and its count take, about, while values are brought over.
+_BYTES_OF_VALUE = 128
 # Buckets for each part that may be needed: so few cells more or less are in a bucket that parts come out full.
 _BUCKETS_A_PART = 4
 
@@ -120,6 +125,23 @@ class QuerySource(Source):
             return self._in_parts(kept, single)
         answer = self.run(query, "counting cells of each column")
         return (self._complete(counts) for counts in self._rows.read_columns(single, answer))
+
+    def count_values(self, name: str) -> ValueCounts:
+        """Counted by the engine; how many there are is asked first, where they may be too many to bring over."""
+        query = self._rows.value_counts(name)
+        if self.n_rows * _BYTES_OF_VALUE > self.memory_limit:
+            answer = self.run(query.select(n=nw.len()), "counting different values")
+            if answer["n"][0].as_py() * _BYTES_OF_VALUE > self.memory_limit:
+                raise too_many_values(name)
+        answer = self.run(query, "counting values")
+        if (pc.sum(answer["n"]).as_py() or 0) != self.n_rows:
+            raise table_changed()
+        answer = answer.filter(answer["value"].is_valid())
+        counter = ValueCounter(name, memory_limit=self.memory_limit)
+        column = self.schema[name]
+        kind = pa.large_string() if column.is_text else pa.int64()
+        counter.add_counts(answer["value"].cast(kind), answer["n"])
+        return counter.merged()
 
     def state_rows(self, cuts: Sequence[Cut]) -> StateRows:
         """A byte for each row and column (two beyond 256 states), twice over while the answer is unpacked."""

@@ -18,6 +18,7 @@ from threading import Lock
 from spinney.counting.cell_counter import CellCounter
 from spinney.counting.counts import CellCounts
 from spinney.counting.states import Cut, StateRows, fill_states, states_array
+from spinney.counting.values import ValueCounter, ValueCounts
 from spinney.parallel import n_threads, threads
 from spinney.progress import progress_bar, waiting
 from spinney.schema.lattice import Lattice
@@ -134,6 +135,11 @@ class StreamSource(Source):
             _close(runs)
             raise
         return _merged(runs)
+
+    def count_values(self, name: str) -> ValueCounts:
+        counter = ValueCounter(name, memory_limit=self.memory_limit)
+        self._each([name], "counting values", lambda _, table: counter.add(table.keys(name)))
+        return counter.merged()
 
     def state_rows(self, cuts: Sequence[Cut]) -> StateRows:
         rows = states_array(cuts, self.n_rows)

@@ -1,0 +1,64 @@
+"""Lists of values that the schema leaves to be found, privately and for a share of the budget."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from spinney.columns import Category
+from spinney.errors import ParameterError
+from spinney.forest.found_values import check_rows, release_values
+from spinney.privacy.budget import Unit
+from spinney.privacy.entropy import Entropy
+from spinney.privacy.ledger import Ledger
+from spinney.schema.table import Schema
+from spinney.synthesizers.validation import warn_of_schema
+from spinney.tables.source import Source
+
+
+def check_private_values(schema: Schema, n_rows: int, *, epsilon: Fraction, delta: Fraction, unit: Unit) -> None:
+    """Refuse a budget that finds nothing, before anything is spent; `epsilon` and `delta` are for all lists."""
+    private = schema.columns_awaiting_values
+    for name in private:
+        if not delta:
+            raise ParameterError(
+                f'column {name!r}: values="private" needs a delta, and delta is 0; leave delta out, or list the values'
+            )
+        check_rows(name, n_rows, epsilon=epsilon / len(private), delta=delta / len(private), unit=unit)
+
+
+def with_few_values(schema: Schema) -> Schema:
+    """The schema with a public stand-in for every list that is still to be found: a plan is tried on it."""
+    return schema.with_values({name: [_stand_in(schema[name])] for name in schema.columns_awaiting_values})
+
+
+def find_values(table: Source, *, epsilon: Fraction, delta: Fraction, ledger: Ledger, entropy: Entropy) -> Schema:
+    """The table's schema with all private lists filled in; the budget is shared evenly by them."""
+    schema = table.schema
+    private = schema.columns_awaiting_values
+    counts = {name: table.count_values(name) for name in private}  # all of them, before the first is paid for
+    found: dict[str, tuple[Any, ...]] = {}
+    for name in private:
+        column = schema[name]
+        assert isinstance(column, Category)
+        found[name] = release_values(
+            counts[name],
+            name,
+            column,
+            epsilon=epsilon / len(private),
+            delta=delta / len(private),
+            ledger=ledger,
+            entropy=entropy,
+        )
+        if not found[name]:
+            warn_of_schema(
+                [
+                    f"column {name!r}: no value was common enough to be found, so all rows count as {column.other!r}; "
+                    "its part of the budget is spent: list the values, or raise values_share"
+                ]
+            )
+    return schema.with_values(found)
+
+
+def _stand_in(column: Any) -> Any:
+    return f"not {column.other}" if column.is_text else column.other - 1 if column.other > 0 else column.other + 1
