@@ -19,16 +19,27 @@ PROOFS = {
     "spinney/tree/empty.proof.md": "spinney/tree/empty.py",
     "spinney/tree/moments.proof.md": "spinney/tree/moments.py",
     "spinney/privacy/noise/gaussian.proof.md": "spinney/privacy/noise/gaussian.py",
+    "spinney/privacy/noise/partitions.proof.md": "spinney/privacy/noise/partitions.py",
     "spinney/privacy/noise/supnorm.proof.md": "spinney/privacy/noise/supnorm.py",
     "spinney_paper/baselines/balog.proof.md": "spinney_paper/baselines/balog.py spinney_paper/baselines/basis.py",
     "spinney_paper/baselines/merf.proof.md": "spinney_paper/baselines/merf.py",
 }
 # Where noise is made; names that only compute with its laws; and files that need no proof, with the reason.
-NOISE_ROOMS = {f"spinney.privacy.noise.{room}" for room in ("discrete", "exact", "gaussian", "selection", "supnorm")}
+NOISE_ROOMS = {
+    f"spinney.privacy.noise.{room}" for room in ("discrete", "exact", "gaussian", "partitions", "selection", "supnorm")
+}
 NOISE_CALLS = {"charge", "words"}
 NO_NOISE = {
     *("SMALLEST_RATE", "SMALLEST_VARIANCE", "LARGEST_VARIANCE", "MOST_AXES", "arb_fraction", "as_integer"),
-    *("classical_variance", "delta_from_rho", "exp_of_minus", "exponentials", "least_variance", "scaled_bounds"),
+    *(
+        "classical_variance",
+        "delta_from_rho",
+        "exp_of_minus",
+        "exponentials",
+        "keep_law",
+        "least_variance",
+        "scaled_bounds",
+    ),
     "within_range",
 }
 NEED_NO_PROOF = {

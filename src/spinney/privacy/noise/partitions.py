@@ -59,7 +59,7 @@ class KeepLaw:
 
     def keep(self, true_counts: NDArray[np.int64], entropy: Entropy) -> NDArray[np.bool_]:
         """Which values are kept, by 64 random bits for each. Charges nothing: the caller has paid."""
-        words = entropy.words(2 * len(true_counts)).astype(np.uint64)  # [draw]
+        words = entropy.words(2 * len(true_counts)).astype(np.uint64)  # [step 4]
         drawn = words[0::2] << np.uint64(32) | words[1::2]
         is_certain = true_counts >= self.n_certain
         chances = self.chances[np.where(is_certain, 0, true_counts)]
@@ -69,16 +69,16 @@ class KeepLaw:
 @lru_cache(maxsize=64)
 def keep_law(epsilon: Fraction, delta: Fraction, unit: Unit) -> KeepLaw:
     """The law that is (epsilon, delta)-differentially private in a unit, for one column."""
-    growth, shrinking, growth_delta, shrinking_delta = _shares(epsilon, delta, unit)  # [shares]
+    growth, shrinking, growth_delta, shrinking_delta = _shares(epsilon, delta, unit)  # [step 1]
     up, down = _below_exp(growth), _below_exp(shrinking)
     least_up, least_down = (int(share * _ONE) for share in (growth_delta, shrinking_delta))
     if least_up < 1 or least_down < 1:
         raise BudgetError(f"delta={float(delta):.3g} is too small to find values with; give a larger delta")
     chances, chance = [0], 0
     while chance < _ONE:
-        grown = (chance * up >> _BITS) + least_up  # [growth]
+        grown = (chance * up >> _BITS) + least_up  # [step 2]
         rest = _ONE - chance - least_down
-        left = -(-rest * _ONE // down) if rest > 0 else 0  # [shrinking]
+        left = -(-rest * _ONE // down) if rest > 0 else 0  # [step 3]
         chance = min(grown, _ONE - left, _ONE)
         chances.append(chance)
         if len(chances) > _MOST_ROWS:
