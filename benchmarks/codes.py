@@ -69,20 +69,18 @@ def hierarchy(folder: Path, n_releases: int) -> list[Result]:
     parents = dict(zip(table["INDP"], "group " + table["INDP_CAT"], strict=True))
     listed = {name: sorted(table[name].unique()) for name in _COLUMNS}
     distances: dict[bool, list[tuple[float, float]]] = {True: [], False: []}
-    for is_grouped in distances:
+    for is_grouped, found in distances.items():
         columns = {name: sp.Category(values) for name, values in listed.items()}
         if is_grouped:
             columns["INDP"] = sp.Category(listed["INDP"], hierarchy=parents)
         for seed in range(n_releases):
             drawn = sp.ForestSynthesizer(1, DELTA).fit(table, columns).sample(seed=seed)
             real, ours = table["INDP"], drawn["INDP"]
-            distances[is_grouped].append((_distance(real, ours), _distance(real.map(parents), ours.map(parents))))
+            found.append((_distance(real, ours), _distance(real.map(parents), ours.map(parents))))
     (codes, groups), (flat_codes, flat_groups) = (
         np.mean(distances[is_grouped], axis=0) for is_grouped in (True, False)
     )
-    print(
-        f"  industry codes {flat_codes:.3f}, with groups {codes:.3f}; groups {flat_groups:.3f}, with groups {groups:.3f}"
-    )
+    print(f"  industry codes {flat_codes:.3f}, with groups {codes:.3f}; groups {flat_groups:.3f}, counted {groups:.3f}")
     return [Result("industry groups: distance with the hierarchy against without", groups / flat_groups, 0.6, "x")]
 
 

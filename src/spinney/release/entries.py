@@ -40,7 +40,10 @@ def checked_entries(described: Any) -> dict[str, Any]:
 
 
 def _schema(described: Any) -> Schema:
+    """The schema of what was released: no column is ignored, every list of values is there, and no file is named."""
     schema = Schema.from_dict(described)
+    if schema.columns_awaiting_values:
+        raise ValueError("the schema of a release leaves a list of values to be found")
     if schema.without_ignored() is not schema:
         raise ValueError("the schema has columns that are ignored, which no release has")
     return schema

@@ -19,7 +19,7 @@ from spinney.columns import Bounded, Category, Column, Real, exact, whole_range
 from spinney.columns.clock import divisors
 from spinney.columns.hierarchy import group_starts
 from spinney.schema.code_levels import CodeLevels, code_levels
-from spinney.schema.lattice import FEW_CELLS, Axis, Lattice, are_floats_apart, needs_tree, real_axis, tree_lattice
+from spinney.schema.lattice import Axis, Lattice, are_floats_apart, has_many_cells, needs_tree, real_axis, tree_lattice
 from spinney.schema.ruler import Cells, Ruler, calendar_ruler, number_ruler
 from spinney.schema.table import Schema
 
@@ -99,7 +99,7 @@ def column_axis(name: str, column: Column, *, in_rules: bool = False) -> ColumnA
     """Cells, and ruler or levels, of a column whose values are read."""
     coarse = tree_lattice(Schema({name: column})).axes[0]
     if isinstance(column, Category):
-        has_levels = column.hierarchy is not None and coarse.n_possible > FEW_CELLS and not in_rules
+        has_levels = column.hierarchy is not None and has_many_cells(coarse) and not in_rules
         return _of_codes(coarse, column) if has_levels else ColumnAxis(coarse, None)
     if not needs_tree(coarse):
         return ColumnAxis(coarse, None)

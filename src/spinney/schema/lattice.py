@@ -156,12 +156,17 @@ class Lattice:
 
 
 # Columns of no more possible cells than this are not cut by a tree of their own: every cell is a leaf.
-FEW_CELLS = 32
+_FEW_CELLS = 32
 
 
 def needs_tree(axis: Axis) -> bool:
     """Whether a column of a forest is cut by a tree: numbers, dates and times of more than a few possible cells."""
-    return axis.kind != "category" and axis.n_possible > FEW_CELLS
+    return axis.kind != "category" and has_many_cells(axis)
+
+
+def has_many_cells(axis: Axis) -> bool:
+    """Whether a column of a forest has more possible cells than are well looked at by themselves."""
+    return axis.n_possible > _FEW_CELLS
 
 
 def tree_lattice(schema: Schema, *, axes: str = "boxes") -> Lattice:

@@ -10,11 +10,13 @@ import pytest
 
 import spinney as sp
 from spinney.forest.codes import pool_siblings, spread_codes
-from spinney.forest.columns import NoisyColumn
+from spinney.forest.columns import NoisyColumn, release_column
 from spinney.release.contradictions import ContradictionError
 from spinney.release.verification import verification
 from spinney.schema.code_levels import code_levels
 from spinney.schema.column_axis import column_axis
+from spinney.tables.engines.memory import MemorySource
+from spinney.tables.frames import open_table
 
 LETTERS = [chr(65 + i) for i in range(12)]
 CODES = [f"{letter}{group}{code:02d}" for letter in LETTERS for group in range(5) for code in range(20)]
@@ -189,3 +191,40 @@ def test_pools_follow_the_hierarchy():
     assert states.max() + 1 <= 6
     two = pool_siblings(column, weights, 2)
     assert two.max() + 1 == 2
+
+
+class Watched:
+    """Mechanisms that release nothing and remember what they were given."""
+
+    class plan:
+        noise_std = staticmethod(lambda stage: 1.0)
+
+    def __init__(self) -> None:
+        self.tables: list[np.ndarray] = []
+
+    def noisy_counts(self, true_counts, stage):
+        assert stage == "one-way"
+        self.tables.append(true_counts)
+        return true_counts
+
+
+def tables_of(codes) -> list[np.ndarray]:
+    axis = column_axis("code", COLUMN)
+    counts = MemorySource(open_table(pd.DataFrame({"code": codes}), sp.Schema({"code": COLUMN}))).count_cells(
+        axis.lattice
+    )
+    watched = Watched()
+    release_column(counts, watched, ruler=axis.ruler, cutoff=1.0, levels=axis.levels)
+    return watched.tables
+
+
+@pytest.mark.parametrize("other", ["A001", "A107", "L419", None])
+def test_a_row_is_in_one_group_of_a_level_at_the_most(other):
+    """Another row in the place of one changes two counts of every table by one, and tables are those paid for."""
+    before, after = tables_of(["A000", "B007", None]), tables_of(["A000", other, None])
+    assert len(before) == len(after) == column_axis("code", COLUMN).n_tables == 3
+    for one, two in zip(before, after, strict=True):
+        assert one.shape == two.shape
+        assert one.sum() <= 3
+        assert np.abs(one - two).sum() <= 2
+        assert np.abs(one - two).max() <= 1

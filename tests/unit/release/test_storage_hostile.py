@@ -396,3 +396,25 @@ def test_the_size_of_what_is_read_is_known_before():
     stream = pa.py_buffer(to_arrow(table)).slice(8)
     sizes = [size for message in arrow_module._messages(stream) for size in arrow_module._unpacked_sizes(message)]
     assert sum(sizes) >= table.nbytes
+
+
+@pytest.mark.parametrize(
+    ("entry", "match"),
+    [
+        ({"type": "category", "values_from": "/etc/passwd"}, "values_from names a file"),
+        ({"type": "category", "values": "private"}, "leaves a list of values to be found"),
+        ({"type": "category", "values": ["a"], "other": 5}, "another type"),
+        ({"type": "category", "values": ["a", "b"], "hierarchy": {"a": "a"}}, "circle"),
+        ({"type": "category", "values": ["a", "b"], "hierarchy": [10**400]}, "hierarchy|digits|numbers"),
+        ({"type": "category", "values": ["a"], "_places": {}}, "_places"),
+    ],
+)
+def test_a_schema_in_a_file_opens_no_files_and_leaves_nothing_open(path, entry, match):
+    """A release holds its lists itself, whatever it says, and hierarchies without end are refused."""
+
+    def change(card) -> None:
+        columns = card["card"]["schema"]["columns"]
+        name = next(name for name, column in columns.items() if column["type"] == "category")
+        columns[name] = entry
+
+    refused(path, changed_card("forest", change), match)

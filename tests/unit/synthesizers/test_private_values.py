@@ -19,6 +19,7 @@ from spinney.privacy.ledger import ComposedRelease, PartitionSelection, event_fr
 from spinney.release.contradictions import ContradictionError
 from spinney.release.verification import verification
 from spinney.tables.opening import open_source
+from support.command_line import spinney
 
 CODES = sp.Schema({"code": sp.Category("private"), "y": sp.Integer(0, 49)})
 
@@ -249,3 +250,30 @@ def test_fifty_thousand_values_are_no_burden(tmp_path):
         assert len(str(release.explain())) < 5_000
         assert len(release.explain().bins("code")) <= 50_001
         assert time.perf_counter() - start < 20
+
+
+def test_a_private_list_may_be_the_target():
+    """Its classes are counted once they are known; a list that comes out empty has none."""
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"code": rng.choice(["a", "b", "c"], 6_000), "y": rng.integers(0, 50, 6_000)})
+    model = sp.ForestSynthesizer(1, "1e-6", target="code").fit(frame, CODES)
+    assert [event.stage for event in model.card_.events[:2]] == ["values", "classes"]
+    assert found_in(model) == {"a", "b", "c"}
+    frame["code"] = [f"p{i}" for i in range(6_000)]
+    with pytest.warns(UserWarning, match="no value was common enough"):
+        model = sp.ForestSynthesizer(1, "1e-6", target="code").fit(frame, CODES, entropy=sp.UnsafeSeededEntropy(2))
+    verification(model.release_)
+
+
+def test_the_command_line_says_what_was_found(tmp_path):
+    """`--values-share`, the number of values in the output, and none of those that were not found."""
+    rng = np.random.default_rng(1)
+    frame = pd.DataFrame({"code": rng.choice(["often", "also"], 6_000), "y": rng.integers(0, 50, 6_000)})
+    frame.loc[0, "code"] = "secret"
+    frame.to_csv(tmp_path / "t.csv", index=False)
+    CODES.to_file(tmp_path / "s.toml")
+    arguments = ["fit", str(tmp_path / "t.csv"), "--schema", str(tmp_path / "s.toml"), "--epsilon", "1"]
+    done = spinney(*arguments, "--values-share", "0.3", "--out", str(tmp_path / "r.spinney"))
+    assert "values      code: 2 found privately; all others count as 'other'" in done.out
+    assert "secret" not in done.out + done.err
+    assert sp.load(tmp_path / "r.spinney").card.events[0].epsilon == Fraction(3, 10)
