@@ -1,4 +1,4 @@
-"""What a forest's leaves say about the schema: rows that pile up at a bound, and columns of few leaves."""
+"""What a forest's leaves say about the schema: rows that pile up at a bound, and columns of too few cells."""
 
 from __future__ import annotations
 
@@ -21,6 +21,7 @@ def forest_remarks(columns: Mapping[str, ColumnModel], schema: Schema, structure
             continue
         held = ~model.is_null & (model.weights > 0)
         ranges = Ranges(model.low[held], model.length[held], model.weights[held])
-        remedy = "raise or leave out its bits" if column.bits is not None else "a larger epsilon would tell more"
-        remarks += [*of_piles(name, column, ranges), *of_one_range(name, column, ranges, remedy)]
+        remarks += of_piles(name, column, ranges)
+        if column.bits is not None:  # otherwise the leaves are as short as the budget allows
+            remarks += of_one_range(name, column, ranges, "raise or leave out its bits")
     return remarks
