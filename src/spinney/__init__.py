@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from spinney.privacy.ledger import Ledger
     from spinney.release.model import Release
     from spinney.release.storage import load
-    from spinney.schema.rules import AtMost, EmptyWhen
+    from spinney.schema.rules import AtMost, Derived, EmptyWhen, Implies, Sum
     from spinney.schema.table import Schema
     from spinney.synthesizers.checking import check
     from spinney.synthesizers.forest import ForestSynthesizer
@@ -39,7 +39,10 @@ _HOME = {
     "Real": "spinney.columns",
     "Time": "spinney.columns",
     "AtMost": "spinney.schema.rules",
+    "Derived": "spinney.schema.rules",
     "EmptyWhen": "spinney.schema.rules",
+    "Implies": "spinney.schema.rules",
+    "Sum": "spinney.schema.rules",
     "Schema": "spinney.schema.table",
     "GridSynthesizer": "spinney.synthesizers.grid",
     "ForestSynthesizer": "spinney.synthesizers.forest",
@@ -61,11 +64,13 @@ __all__ = [
     "Category",
     "Date",
     "Datetime",
+    "Derived",
     "EmptyWhen",
     "ForestSynthesizer",
     "GridSynthesizer",
     "Identifier",
     "Ignore",
+    "Implies",
     "Integer",
     "KDTreeSynthesizer",
     "Ledger",
@@ -74,6 +79,7 @@ __all__ = [
     "Release",
     "Schema",
     "SpinneyError",
+    "Sum",
     "Time",
     "UnsafeSeededEntropy",
     "__version__",

@@ -80,6 +80,11 @@ class Column(ABC):
         return self.axis_kind != "real"
 
     @property
+    def also_reads(self) -> tuple[str, ...]:
+        """Other columns that have to be read for this one; none, unless it is computed of them."""
+        return ()
+
+    @property
     def listed(self) -> tuple[Any, ...]:
         """All possible values in physical order, where they can be listed; otherwise none."""
         return ()

@@ -30,19 +30,33 @@ def measure(
     stage: str,
     least: float,
     by: int | None = None,
+    possible: NDArray[np.bool_] | None = None,
 ) -> Measurement:
     """Noisy counts of the boxes that a clique's table is cut into, so that most hold `least` expected rows.
 
-    `expected` has the table's shape; the states of column `by` are never joined.
+    `expected` has the table's shape; the states of column `by` are never joined. Cells that are not `possible` are in
+    no box, and rows that lie there are not counted.
     """
+    if possible is not None and not possible.all():
+        expected = np.where(possible, expected, 0.0)
     labels = box_labels(expected, least, by=None if by is None else clique.index(by))
-    n_labels = int(labels.max()) + 1
     true_table = rows.true_table(clique)
+    if possible is not None and not possible.all():
+        labels, true_table = _without(labels, possible), np.where(possible, true_table, 0)
+    n_labels = int(labels.max()) + 1
     true_counts = np.bincount(labels.ravel(), weights=true_table.ravel(), minlength=n_labels).astype(np.int64)
     noisy = prepaid.noisy_counts(true_counts, stage).astype(np.float64)
     noise_std = prepaid.plan.noise_std(stage)
     is_whole = n_labels == labels.size
     return Measurement(clique, noisy, noise_std, labels=None if is_whole else labels)
+
+
+def _without(labels: NDArray[np.int32], possible: NDArray[np.bool_]) -> NDArray[np.int32]:
+    """Boxes of possible cells alone, numbered anew; the model has nothing elsewhere, so any number will do there."""
+    _, kept = np.unique(labels[possible], return_inverse=True)
+    found = np.zeros_like(labels)
+    found[possible] = kept
+    return found
 
 
 def box_labels(expected: Floats, least: float, *, by: int | None = None) -> NDArray[np.int32]:

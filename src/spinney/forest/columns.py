@@ -20,6 +20,7 @@ from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger
 from spinney.schema.code_levels import CodeLevels
 from spinney.schema.lattice import Axis, Lattice, needs_tree
+from spinney.schema.parting import Parting
 from spinney.schema.ruler import Ruler
 from spinney.tables.source import Source
 
@@ -61,6 +62,7 @@ def release_column(
     ruler: Ruler | None,
     cutoff: float,
     levels: CodeLevels | None = None,
+    parting: Parting | None = None,
 ) -> NoisyColumn:
     """One column's leaves and their noisy counts; nodes of fewer rows than `cutoff` are rarely split."""
     axis, noise_std = counts.lattice.axes[0], prepaid.plan.noise_std("one-way")
@@ -69,7 +71,8 @@ def release_column(
     if ruler is None:
         first, stop, true_counts = _all_cells(counts, axis)
         return NoisyColumn(axis, first, stop, prepaid.noisy_counts(true_counts, "one-way"), noise_std)
-    ranges = prepaid.ranges(counts, ruler, cutoff=math.ceil(cutoff))
+    roots = None if parting is None else parting.first
+    ranges = prepaid.ranges(counts, ruler, cutoff=math.ceil(cutoff), roots=roots)
     noisy_counts = prepaid.noisy_counts(ranges.true_counts, "one-way")
     return NoisyColumn(
         axis,
@@ -119,13 +122,14 @@ def release_classes(
     )
 
 
-def unmeasured(axis: Axis) -> NoisyColumn:
+def unmeasured(axis: Axis, parting: Parting | None = None) -> NoisyColumn:
     """A column of which nothing is known but the schema: even, with a leaf for each value where these are few."""
     if axis.kind == "category" or (axis.kind == "integer" and axis.step == 1 and not needs_tree(axis)):
         first = np.arange(axis.first, axis.last + 1)
         stop = first + 1
     else:
-        first, stop = np.array([axis.first]), np.array([axis.last + 1])
+        first = np.array([axis.first]) if parting is None else parting.first
+        stop = np.append(first[1:], axis.last + 1)
     if axis.nullable:
         first, stop = np.append(first, axis.null_cell), np.append(stop, axis.null_cell + 1)
     return NoisyColumn(axis, first, stop, stop - first, 0.0)

@@ -14,14 +14,14 @@ The design is the richest of these whose counts stand out from their noise.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal
 
 from spinney.errors import BudgetError
 from spinney.forest.plan import ForestPlan, Shape, forest_plan, nothing
-from spinney.forest.structure import Pair, n_choices
+from spinney.forest.structure import Clique, n_choices, pairs_of
 from spinney.privacy.budget import Unit
 from spinney.schema.column_axis import ColumnAxis
 
@@ -67,8 +67,13 @@ class Design:
     measured: tuple[int, ...]  # columns that are not known beforehand
     looked_at: tuple[int, ...]  # of them, those that were counted before: the target, where it has classes
     target: int | None
-    required: tuple[Pair, ...]  # pairs that a rule is about
+    required: tuple[Clique, ...]  # columns that a rule is about
     most_states: int
+    fewer_states: Mapping[int, int] = field(default_factory=dict)  # of columns that rules join
+
+    def states_of_columns(self, n_columns: int) -> list[int]:
+        """About how many states each column gets."""
+        return [self.fewer_states.get(column, self.most_states) for column in range(n_columns)]
 
     @property
     def free(self) -> tuple[int, ...]:
@@ -84,7 +89,7 @@ def design(
     delta: Fraction,
     unit: Unit,
     target: int | None = None,
-    required: Sequence[Pair] = (),
+    required: Sequence[Clique] = (),
     is_rich: bool = False,
     class_size: float | None = None,
 ) -> Design:
@@ -95,7 +100,7 @@ def design(
     measured = tuple(column for column, axis in enumerate(axes) if axis.axis.n_possible > 1)
     if target is not None and target not in measured:
         target = None  # known beforehand, so it says nothing about the others
-    pairs = tuple(pair for pair in required if set(pair) <= set(measured))
+    pairs = tuple(clique for clique in required if len(clique) > 1 and set(clique) <= set(measured))
     looked_at = (target,) if target is not None and class_size is not None else ()
     for structure in _worth_trying(len(measured), target, is_rich=is_rich):
         shape = _shape(structure, axes, measured, target, pairs, n_counted=len(looked_at))
@@ -149,7 +154,7 @@ def _shape(
     axes: Sequence[ColumnAxis],
     measured: Sequence[int],
     target: int | None,
-    required: Sequence[Pair],
+    required: Sequence[Clique],
     *,
     n_counted: int,
 ) -> Shape:
@@ -158,13 +163,12 @@ def _shape(
     trees = [axes[column].max_levels for column in measured if axes[column].ruler is not None]
     has_tree = structure == "tree"
     shares = {stage: Fraction(share) for stage, share in _SHARES[structure, target is not None].items()}
-    free = tuple(pair for pair in required if target not in pair)
     n_rounds = math.ceil(_ROUNDS_PER_COLUMN * n_free) if structure == "rounds" else 0
     numbers = {
         "trees": len(trees),
         "one-way": sum(axes[column].n_tables for column in measured) - n_counted,
         "spikes": len(trees),
-        "selection": n_choices(len(axes), n_free, free) if has_tree else n_rounds,
+        "selection": n_choices(len(axes), n_free, pairs_of(required, target)) if has_tree else n_rounds,
         "pairs": n_free if target is not None and structure in ("rounds", "tree", "target") else 0,
         "cliques": n_free - 1 if has_tree else n_rounds,
     }

@@ -16,18 +16,20 @@ from spinney.counting.states import Clique, Cut, StateRows
 from spinney.forest.cliques import measure, outer
 from spinney.forest.columns import NoisyColumn, release_column, unmeasured
 from spinney.forest.design import BOX_DEVIATIONS, PAIR_DEVIATIONS, Design
+from spinney.forest.possible import Possible
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.forest.release.column_model import ColumnModel
 from spinney.forest.rounds import measure_rounds
 from spinney.forest.states import column_model
-from spinney.forest.structure import choose_tree
+from spinney.forest.structure import choose_tree, pairs_of
 from spinney.graph.estimate import Measurement, estimate
 from spinney.graph.model import GraphModel
 from spinney.schema.column_axis import ColumnAxis
+from spinney.schema.parting import Parting
 from spinney.tables.source import Source
 
 Floats = NDArray[np.float64]
-# For the columns of a forest: tables over pairs of columns, False where no row can be.
+# For the columns of a forest: tables over a few columns, False where no row can be.
 ZeroMaker = Callable[[Sequence[ColumnModel]], Sequence[tuple[Clique, NDArray[np.bool_]]]]
 # A number that is a target is cut into no more states than this: every other column is counted with all of them.
 _MOST_TARGET_STATES = 16
@@ -55,30 +57,31 @@ def grow(
     prepaid: PrepaidMechanisms,
     *,
     total: int | None,
-    apart: Mapping[int, NDArray[np.int64]],
+    partings: Mapping[int, Parting],
     zeros: ZeroMaker,
     rng: np.random.Generator,
     classes: NoisyColumn | None = None,
 ) -> Forest:
     """The forest of a table. `total` is the number of rows where that is public.
 
-    `apart` names cells of categories that rules tell from the others, `zeros` which pairs of states are impossible.
+    `partings` say which cells of a column rules tell apart, `zeros` which states cannot meet.
     `rng` draws rows from the model between rounds, which is no noise. `classes` is the target, where it was counted.
     """
-    noisy = _release_columns(table, axes, design, prepaid, classes)
+    noisy = _release_columns(table, axes, design, prepaid, partings, classes)
     rows_total = float(total) if total is not None else _noisy_total(noisy.values())
+    most_states = design.states_of_columns(len(axes))
     columns: list[NoisyColumn] = []
     models: list[ColumnModel] = []
     cuts: list[Cut] = []
     for index, axis in enumerate(axes):
-        column = noisy.get(index) or unmeasured(axis.axis)
+        column = noisy.get(index) or unmeasured(axis.axis, partings.get(index))
         columns.append(column)
         is_target = index == design.target and (column.is_ordered or column.levels is not None)
         column_states, cut = column_model(
             column,
             total=rows_total,
-            most_states=min(design.most_states, _MOST_TARGET_STATES) if is_target else design.most_states,
-            apart=np.isin(column.first, apart[index]) if index in apart else None,
+            most_states=min(most_states[index], _MOST_TARGET_STATES) if is_target else most_states[index],
+            parting=partings.get(index),
             cells=axis,
         )
         models.append(column_states)
@@ -86,6 +89,7 @@ def grow(
     sizes = tuple(cut.n_states for cut in cuts)
     one_ways = [_one_way(index, models[index], column) for index, column in enumerate(columns)]
     masks = zeros(models)
+    possible = Possible(sizes, masks)
 
     def fit(measurements: Sequence[Measurement], *, steps: int = _STEPS) -> GraphModel:
         return estimate(
@@ -102,26 +106,32 @@ def grow(
     if design.structure not in ("independent", "uniform"):
         rows = table.state_rows(cuts)
         shares = [column.state_weights() / max(float(column.weights.sum()), 1e-300) for column in models]
-        measurements = _measure_cliques(rows, shares, design, prepaid, rows_total)
+        measurements = _measure_cliques(rows, shares, design, prepaid, rows_total, possible)
         if design.structure == "rounds":
             least = BOX_DEVIATIONS * design.plan.noise_std("cliques")
             measurements = measure_rounds(
-                rows, measurements, design, prepaid, fit, total=rows_total, least=least, rng=rng
+                rows, measurements, design, prepaid, fit, possible, total=rows_total, least=least, rng=rng
             )
     model = fit(measurements)
     return Forest(tuple(models), model, tuple(m.columns for m in measurements), rows_total)
 
 
 def _release_columns(
-    table: Source, axes: Sequence[ColumnAxis], design: Design, prepaid: PrepaidMechanisms, classes: NoisyColumn | None
+    table: Source,
+    axes: Sequence[ColumnAxis],
+    design: Design,
+    prepaid: PrepaidMechanisms,
+    partings: Mapping[int, Parting],
+    classes: NoisyColumn | None,
 ) -> dict[int, NoisyColumn]:
     """All measured columns; the target as it was counted before, if it was."""
     noisy = {index: classes for index in design.looked_at if classes is not None}
     others = [index for index in design.measured if index not in noisy]
     for index, counts in zip(others, table.count_columns([axes[index].lattice for index in others]), strict=True):
-        axis = axes[index]
-        cutoff = design.plan.noise_std("one-way")
-        noisy[index] = release_column(counts, prepaid, ruler=axis.ruler, cutoff=cutoff, levels=axis.levels)
+        axis, cutoff = axes[index], design.plan.noise_std("one-way")
+        noisy[index] = release_column(
+            counts, prepaid, ruler=axis.ruler, cutoff=cutoff, levels=axis.levels, parting=partings.get(index)
+        )
     return dict(sorted(noisy.items()))
 
 
@@ -141,7 +151,12 @@ def _one_way(index: int, model: ColumnModel, column: NoisyColumn) -> Measurement
 
 
 def _measure_cliques(
-    rows: StateRows, shares: list[Floats], design: Design, prepaid: PrepaidMechanisms, total: float
+    rows: StateRows,
+    shares: list[Floats],
+    design: Design,
+    prepaid: PrepaidMechanisms,
+    total: float,
+    possible: Possible,
 ) -> list[Measurement]:
     """Noisy tables of the columns that are counted together."""
     target, free = design.target, design.free
@@ -149,35 +164,48 @@ def _measure_cliques(
         if design.structure == "rounds":
             return []
         rows_of = [share[None, :] for share in shares]
-        chosen = choose_tree(rows, design.measured, [*rows_of, np.array([total])], prepaid, required=design.required)
+        required = pairs_of(design.required)
+        chosen = choose_tree(rows, design.measured, [*rows_of, np.array([total])], prepaid, required=required)
         least = BOX_DEVIATIONS * design.plan.noise_std("cliques")
         return [
-            measure(rows, (i, j), total * outer([shares[i], shares[j]]), prepaid, stage="cliques", least=least)
-            for i, j in chosen
+            measure(
+                rows,
+                pair,
+                possible.shared_out(pair, total * outer([shares[place] for place in pair])),
+                prepaid,
+                stage="cliques",
+                least=least,
+                possible=possible.table(pair),
+            )
+            for pair in chosen
         ]
     least = PAIR_DEVIATIONS * design.plan.noise_std("pairs")
     measured = []
     given: list[Floats] = [np.ones((1, 1))] * len(shares)
     for column in free:
         pair = (min(column, target), max(column, target))
-        expected = total * outer([shares[place] for place in pair])
+        expected = possible.shared_out(pair, total * outer([shares[place] for place in pair]))
         # A small class may lie where the others do not, in the tails: half of it is expected there.
         even = {column: (shares[column] + 1 / len(shares[column])) / 2, target: shares[target]}
         cut_by = total * outer([even[place] for place in pair])
-        measurement = measure(rows, pair, cut_by, prepaid, stage="pairs", least=least, by=target)
+        mask = possible.table(pair)
+        measurement = measure(rows, pair, cut_by, prepaid, stage="pairs", least=least, by=target, possible=mask)
         measured.append(measurement)
         joint = _spread(measurement, expected)
         given[column] = _rows_of_one(joint if target < column else joint.T, shares[column])
     if design.structure == "tree":
         classes = total * shares[target]
-        required = [pair for pair in design.required if target not in pair]
+        required = pairs_of(design.required, target)
         chosen = choose_tree(rows, free, [*given, classes], prepaid, required=required, by=target)
         least = BOX_DEVIATIONS * design.plan.noise_std("cliques")
         for i, j in chosen:
             clique = tuple(sorted((i, j, target)))
             expected = np.einsum("t,ti,tj->tij", classes, given[i], given[j])
-            turned = expected.transpose(np.argsort([target, i, j]))
-            measured.append(measure(rows, clique, turned, prepaid, stage="cliques", least=least, by=target))
+            turned = possible.shared_out(clique, expected.transpose(np.argsort([target, i, j])))
+            mask = possible.table(clique)
+            measured.append(
+                measure(rows, clique, turned, prepaid, stage="cliques", least=least, by=target, possible=mask)
+            )
     return measured
 
 

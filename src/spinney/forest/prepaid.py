@@ -50,8 +50,11 @@ class PrepaidMechanisms:
         assert noise.variance is not None
         return within_range(true_counts + discrete_gaussian(noise.variance).draw(true_counts.size, self._entropy))
 
-    def ranges(self, counts: CellCounts, ruler: Ruler, *, cutoff: int) -> Ranges:
-        """The leaves of one column's tree: the shape is public, their true counts are not."""
+    def ranges(self, counts: CellCounts, ruler: Ruler, *, cutoff: int, roots: Counts | None = None) -> Ranges:
+        """The leaves of one column's tree: the shape is public, their true counts are not.
+
+        `roots` are the first cells of public ranges that the tree is cut into from the beginning.
+        """
         self._take("trees")
         noise = self.plan.trees
         if noise is None or ruler.max_levels > noise.levels:
@@ -68,7 +71,7 @@ class PrepaidMechanisms:
             cutoff=cutoff,
             decay=noise.decay,
         )
-        return grow_ranges(counts, ruler, plan, self._entropy)
+        return grow_ranges(counts, ruler, plan, self._entropy, roots=roots)
 
     def choice(self, true_scores: Counts, *, sensitivity: int) -> int:
         """The place of a high score, by the exponential mechanism: scores change by `sensitivity` at most."""

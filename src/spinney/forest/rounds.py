@@ -21,6 +21,7 @@ from spinney.compiled import compiled
 from spinney.counting.states import GAP_STEPS, Clique, StateRows, true_distances
 from spinney.forest.cliques import measure
 from spinney.forest.design import Design
+from spinney.forest.possible import Possible
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.graph.draw import draw_states
 from spinney.graph.elimination import TreewidthBudget
@@ -51,6 +52,7 @@ def measure_rounds(
     design: Design,
     prepaid: PrepaidMechanisms,
     refit: Refit,
+    possible: Possible,
     *,
     total: float,
     least: float,
@@ -71,7 +73,10 @@ def measure_rounds(
         true_scores = true_distances(rows, cliques, expected) - np.rint(GAP_STEPS * noise).astype(np.int64)
         pick = prepaid.choice(true_scores, sensitivity=sensitivity)
         by = design.target if design.target in cliques[pick] else None
-        measurements.append(measure(rows, cliques[pick], expected[pick], prepaid, stage="cliques", least=least, by=by))
+        table, mask = expected[pick], possible.table(cliques[pick])
+        measurements.append(
+            measure(rows, cliques[pick], table, prepaid, stage="cliques", least=least, by=by, possible=mask)
+        )
         opening.close(cliques[pick])
     return measurements
 
@@ -86,8 +91,9 @@ class _Opening:
             candidates += [tuple(sorted((i, j, design.target))) for i, j in combinations(design.free, 2)]
         known = set(measured)
         self._candidates = [clique for clique in candidates if clique not in known]
-        self._room = TreewidthBudget(sizes, measured, _MOST_CELLS)
-        self._tree = JunctionTree.covering(sizes, measured)
+        self._ruled = list(design.required)  # which the model's tree covers, measured or not
+        self._room = TreewidthBudget(sizes, [*measured, *self._ruled], _MOST_CELLS)
+        self._tree = JunctionTree.covering(sizes, [*measured, *self._ruled])
         self._fallback = tuple(design.measured[:2])
 
     def cliques(self, rng: np.random.Generator) -> list[Clique]:
@@ -112,7 +118,7 @@ class _Opening:
         if clique in self._candidates:
             self._candidates.remove(clique)
         if self._room.add(clique):
-            self._tree = JunctionTree.covering(self._sizes, self._measured)
+            self._tree = JunctionTree.covering(self._sizes, [*self._measured, *self._ruled])
 
 
 def model_table(drawn: NDArray[np.int32], clique: Clique, sizes: Sequence[int], total: float) -> NDArray[np.float64]:

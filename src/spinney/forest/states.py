@@ -16,6 +16,7 @@ from spinney.forest.columns import NoisyColumn
 from spinney.forest.release.column_model import ColumnModel, Floats
 from spinney.forest.spikes import part_spikes
 from spinney.schema.column_axis import ColumnAxis
+from spinney.schema.parting import Parting
 from spinney.tree.release.geometry import extent
 from spinney.tree.release.reconstruct import project_to_total
 
@@ -35,7 +36,7 @@ def column_model(
     *,
     total: float,
     most_states: int,
-    apart: NDArray[np.bool_] | None = None,
+    parting: Parting | None = None,
     cells: ColumnAxis | None = None,
 ) -> tuple[ColumnModel, Cut]:
     """A column as a model over states knows it, and how to find the state of a row.
@@ -44,7 +45,7 @@ def column_model(
         column: leaves and noisy counts.
         total: the number of rows, or a noisy one.
         most_states: about how many states to make; null, and values kept apart, may add to it.
-        apart: marks leaves that may not share a state with unmarked ones, because a rule tells them apart.
+        parting: labels leaves that may not share a state with others, because a rule tells them apart.
         cells: the column's cells, of which piles have a few to themselves and lie at their round value.
     """
     if column.levels is not None:
@@ -52,7 +53,7 @@ def column_model(
     else:
         column = part_spikes(column)
         weights = leaf_weights(column, total)
-    marked = np.zeros(len(weights), dtype=np.bool_) if apart is None else apart
+    marked = np.zeros(len(weights), dtype=np.int64) if parting is None else parting.labels_of(column.first)
     if column.levels is not None:
         states = pool_siblings(column, weights, most_states)
     elif column.is_ordered:
@@ -64,6 +65,8 @@ def column_model(
     if points is not None:
         is_point, places, reach = points
         low, length = np.where(is_point, places, low), np.where(is_point, reach, length)
+    if parting is not None:
+        low, length = parting.fenced(column.first, low, length)
     is_null = column.is_null
     low, length = np.where(is_null, 0.0, low), np.where(is_null, 0.0, length)
     model = ColumnModel(low, length, is_null, weights, states.astype(np.int32), int(states.max()) + 1)
@@ -103,7 +106,7 @@ def _least_believed(column: NoisyColumn) -> Floats:
 
 
 def _group_neighbours(
-    weights: Floats, is_null: NDArray[np.bool_], marked: NDArray[np.bool_], most_states: int
+    weights: Floats, is_null: NDArray[np.bool_], marked: NDArray[np.int64], most_states: int
 ) -> NDArray[np.int64]:
     """Contiguous groups of even weight 0.5 p + 0.5 [p > 0] / #{p > 0}; empty leaves go with a neighbour."""
     is_held = (weights > 0) & ~is_null
@@ -117,7 +120,7 @@ def _group_neighbours(
     return _numbered(np.stack([is_null, marked, group], axis=1))
 
 
-def _pool_rare(column: NoisyColumn, marked: NDArray[np.bool_], most_states: int) -> NDArray[np.int64]:
+def _pool_rare(column: NoisyColumn, marked: NDArray[np.int64], most_states: int) -> NDArray[np.int64]:
     """Categories that stand out have states of their own, `most_states` at the most; the rest share one."""
     n_leaves = len(column.first)
     is_null = column.is_null

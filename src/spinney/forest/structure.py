@@ -17,6 +17,7 @@ from spinney.counting.states import GAP_STEPS, StateRows
 from spinney.forest.prepaid import PrepaidMechanisms
 
 Pair = tuple[int, int]
+Clique = tuple[int, ...]
 
 
 class Parts:
@@ -61,6 +62,16 @@ def choose_tree(
         parts.join(pair)
         chosen.append(pair)
     return chosen
+
+
+def pairs_of(cliques: Sequence[Clique], target: int | None = None) -> list[Pair]:
+    """The pairs within cliques, each once, the target aside: it is counted with every column."""
+    found = {
+        (min(pair), max(pair)): None
+        for clique in cliques
+        for pair in combinations([column for column in clique if column != target], 2)
+    }
+    return list(found)
 
 
 def n_choices(n_columns: int, n_open: int, required: Sequence[Pair]) -> int:

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from spinney.columns import Column
 from spinney.errors import ParameterError
 from spinney.extras import load_optional
 from spinney.schema.table import Schema
 from spinney.shown import brief
+
+Columns = Mapping[str, Column]
 
 FRAME_KINDS = ("pandas", "polars", "pyarrow", "numpy")
 
@@ -24,15 +28,27 @@ def check_frame_kind(kind: str) -> str:
     return kind
 
 
-def to_frame(positions: NDArray[np.float64], schema: Schema, kind: str) -> Any:
-    """Rows given by positions (n_axes, n_rows) as a table of the given kind; NaN is null.
+def to_frame(positions: NDArray[np.float64], schema: Schema, kind: str, *, drawn: Columns | None = None) -> Any:
+    """Rows given by positions as a table of the given kind; NaN is null.
 
-    Columns with `multiple_of` move to the nearest multiple. Identifiers are numbered, whatever their positions.
+    Columns with `multiple_of` move to the nearest multiple. Identifiers are numbered, whatever their positions. Columns
+    that rules compute are computed of the others.
+
+    Args:
+        positions: of all columns, or of those that are modelled (n_axes, n_rows).
+        schema: the columns of the table.
+        kind: one of `FRAME_KINDS`.
+        drawn: the columns that positions count from, by name, where these are not the schema's own.
     """
+    columns = schema.as_drawn if drawn is None else drawn
+    if kind == "numpy" and not schema.derivations:
+        return _to_array(positions, columns)
+    library = None
+    if kind not in ("pyarrow", "numpy"):
+        library = load_optional(kind, f"frame={kind!r}", otherwise="ask for frame='pyarrow'")
+    table = pa.table(_arrays(positions, schema, columns))
     if kind == "numpy":
-        return _to_array(positions, schema)
-    library = None if kind == "pyarrow" else load_optional(kind, f"frame={kind!r}", otherwise="ask for frame='pyarrow'")
-    table = pa.table({name: schema[name].to_arrow(positions[i]) for i, name in enumerate(schema)})
+        return _computed_array(table, schema)
     if library is None:
         return table
     if kind == "polars":
@@ -47,6 +63,30 @@ def to_frame(positions: NDArray[np.float64], schema: Schema, kind: str) -> Any:
     )
 
 
+def _arrays(positions: NDArray[np.float64], schema: Schema, columns: Columns) -> dict[str, pa.Array]:
+    """The values of all columns, those that are computed after those that they follow from."""
+    rules = {rule.column: rule for rule in schema.derivations}
+    is_whole = len(positions) == len(schema)
+    given = list(schema) if is_whole else list(schema.modelled)
+    drawn = {
+        name: columns[name].to_arrow(positions[place])
+        for place, name in enumerate(given)
+        if name not in rules or rules[name].modelled is not None
+    }
+    arrays = {name: array for name, array in drawn.items() if name not in rules}
+    for name, rule in rules.items():
+        arrays[name] = rule.compute(arrays, schema, drawn.get(name))
+    return {name: arrays[name] for name in schema}
+
+
+def _computed_array(table: pa.Table, schema: Schema) -> NDArray[np.float64]:
+    """A table with computed columns as floats (n_rows, n_columns), NaN for null."""
+    for column in schema.values():
+        _check_array(column)
+    floats = [table[name].cast(pa.float64()).to_numpy() for name in schema]
+    return np.stack([np.asarray(column, dtype=np.float64) for column in floats], axis=1)
+
+
 def positions_of(values: NDArray[np.float64], schema: Schema) -> NDArray[np.float64]:
     """Positions of rows given by numbers (n_columns, n_rows): reals as they are, whole numbers above the low bound.
 
@@ -56,11 +96,15 @@ def positions_of(values: NDArray[np.float64], schema: Schema) -> NDArray[np.floa
     return np.stack([column.to_positions(numbers[index]) for index, column in enumerate(schema.values())])
 
 
-def _to_array(positions: NDArray[np.float64], schema: Schema) -> NDArray[np.float64]:
+def _to_array(positions: NDArray[np.float64], columns: Columns) -> NDArray[np.float64]:
     """All columns as floats (n_rows, n_axes), which is what a numeric array held on the way in."""
     array = positions
-    for index, column in enumerate(schema.values()):
-        if not column.fits_array:
-            raise ParameterError(f"frame='numpy' cannot hold a column of type {column.type_name}; ask for 'pyarrow'")
+    for index, column in enumerate(columns.values()):
+        _check_array(column)
         array[index] = column.to_floats(array[index])
     return array.T
+
+
+def _check_array(column: Column) -> None:
+    if not column.fits_array:
+        raise ParameterError(f"frame='numpy' cannot hold a column of type {column.type_name}; ask for 'pyarrow'")

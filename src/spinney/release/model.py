@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney.columns import Column
 from spinney.errors import ParameterError
 from spinney.privacy.events import DiscreteGaussianVector
 from spinney.progress import waiting
@@ -124,9 +125,9 @@ class Release(ABC):
         seed: int | np.random.Generator | None,
         frame: str | None,
         like: Any,
-        schema: Schema | None = None,
+        drawn: Mapping[str, Column] | None = None,
     ) -> Any:
-        """Rows whose positions `draw` gives, which count from the low bounds of `schema`, by default the release's."""
+        """Rows whose positions `draw` gives, which count from the low bounds of `drawn`, by default the schema's."""
         types = None if like is None else self._types(like, frame)
         kind = "pyarrow" if types is not None else check_frame_kind(self.card.frame if frame is None else frame)
         if n_rows is None:
@@ -138,7 +139,7 @@ class Release(ABC):
             rows = to_frame(np.empty((len(self.schema), 0)), self.schema, kind)
         else:
             self._require_contents()
-            rows = to_frame(draw(n_rows, rng), schema or self.schema, kind)
+            rows = to_frame(draw(n_rows, rng), self.schema, kind, drawn=drawn)
         return rows if types is None else types.convert(rows)
 
     def _types(self, like: Any, frame: str | None) -> Like:

@@ -109,7 +109,7 @@ def _chosen(release: Release, columns: Sequence[str] | None) -> tuple[str, str]:
         raise ParameterError(
             f"the release holds {release.card.contents}, not boxes of space, so there is no partition to draw{remedy}"
         )
-    names = list(release.schema)
+    names = list(release.schema.modelled)
     if columns is None:
         if len(names) != 2:
             raise ParameterError(f"the release has {len(names)} columns; draw two of {', '.join(names)} by columns X,Y")
@@ -141,10 +141,10 @@ def new_figure(width: float, height: float) -> Figure:
 def _draw_bins(axes: Axes, release: Release, x: str, y: str) -> Any:
     """Draw the bins; returns what a colour bar describes, or None where no bin has an area."""
     boxes, counts = _bins(release)
-    names = list(release.schema)
+    names = list(release.schema.modelled)
     spans = []
     for name, is_x in ((x, True), (y, False)):
-        index, column = names.index(name), release.schema[name]
+        index, column = names.index(name), release.schema.modelled[name]
         low, length = _in_units(boxes.low[:, index], boxes.length[:, index], column)
         # A bin of missing values alone lies nowhere along the column.
         spans.append((low, np.where(boxes.null_share[:, index] == 1, 0, length)))

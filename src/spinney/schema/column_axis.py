@@ -21,6 +21,7 @@ from spinney.columns.hierarchy import group_starts
 from spinney.schema.code_levels import CodeLevels, code_levels
 from spinney.schema.lattice import Axis, Lattice, are_floats_apart, has_many_cells, needs_tree, real_axis, tree_lattice
 from spinney.schema.ruler import Cells, Ruler, calendar_ruler, number_ruler
+from spinney.schema.rules import clauses_of
 from spinney.schema.table import Schema
 
 Floats = NDArray[np.float64]
@@ -65,6 +66,10 @@ class ColumnAxis:
         """How many tables of the column by itself are counted: one, and one for each level of a hierarchy."""
         return 1 + (0 if self.levels is None else len(self.levels.starts))
 
+    def slack(self, cell: int) -> int:
+        """By how many cells a number there may be missed in single precision."""
+        return 0 if self.ruler is None else self.ruler.slack(cell)
+
     def points(self, first: Cells, stop: Cells) -> tuple[NDArray[np.bool_], Floats, float] | None:
         """Which ranges are as short as a pile, where their round values lie, and how long these are, or None.
 
@@ -82,16 +87,21 @@ class ColumnAxis:
         return is_point, (cells * self.axis.step + self.offset).astype(np.float64), 1.0
 
 
-def column_axes(schema: Schema) -> list[ColumnAxis]:
-    """Those of all columns that are read. Values that a rule may name are all looked at by themselves."""
-    ruled = {name for rule in schema.rules for name in rule.columns}
-    return [column_axis(name, column, in_rules=name in ruled) for name, column in schema.items() if column.is_read]
+def column_axes(schema: Schema) -> dict[str, ColumnAxis]:
+    """Those of all modelled columns, by name. Values that a rule tells apart are all looked at by themselves."""
+    ruled = _in_rules(schema)
+    return {name: column_axis(name, column, in_rules=name in ruled) for name, column in schema.modelled.items()}
+
+
+def _in_rules(schema: Schema) -> set[str]:
+    """The modelled columns whose values rules tell apart."""
+    return {name for clause in clauses_of(schema.rules, schema) for name in clause}
 
 
 def n_group_tables(schema: Schema) -> int:
     """How many tables of groups of codes are counted, beside one table for each column."""
-    ruled = {name for rule in schema.rules for name in rule.columns}
-    codes = {name: column for name, column in schema.items() if isinstance(column, Category) and name not in ruled}
+    ruled, modelled = _in_rules(schema), schema.modelled
+    codes = {name: column for name, column in modelled.items() if isinstance(column, Category) and name not in ruled}
     return sum(column_axis(name, column).n_tables - 1 for name, column in codes.items())
 
 

@@ -13,9 +13,10 @@ from typing import Any
 
 from spinney.columns import Column
 from spinney.errors import SchemaError
+from spinney.schema.entries import column_from_dict
 from spinney.schema.plain import check_plain, parse_toml, read_schema_text
 from spinney.schema.rules import Rule, check_rules, rule_from_dict
-from spinney.schema.table import Schema, column_from_dict
+from spinney.schema.table import Schema
 
 
 @dataclass(frozen=True, slots=True)

@@ -70,6 +70,10 @@ class Ruler:
         _cut(low, high, self.zero, self.steps, self.decades, self.is_single, places, ends, cut)
         return cut
 
+    def slack(self, cell: int) -> int:
+        """By how many cells the number of a cell may be missed."""
+        return int(_slack(cell - self.zero, self.is_single))
+
     def pile_stops(self, first: Cells, stop: Cells) -> Cells:
         """Where piles at the beginnings of ranges end: after one cell, or as many as a number may be missed by."""
         ends: Cells = first + 1 + 2 * _slack(first - self.zero, self.is_single)

@@ -14,15 +14,16 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import fields
 from pathlib import Path
 from typing import Any, TypeAlias
 
-from spinney.columns import COLUMN_TYPES, Bounded, Category, Column
+from spinney.columns import Bounded, Category, Column, Identifier
 from spinney.errors import SchemaError
 from spinney.files import write_whole
+from spinney.schema.entries import column_from_dict
 from spinney.schema.plain import check_plain, parse_toml, read_schema_text
-from spinney.schema.rules import Rule, check_rules, rule_from_dict, widened
+from spinney.schema.residual import residual_column
+from spinney.schema.rules import Derivation, Rule, Sum, check_rules, derivations_in_order, rule_from_dict, widened
 from spinney.shown import brief
 from spinney.suggest import did_you_mean
 
@@ -98,6 +99,45 @@ class Schema(Mapping[str, Column]):
         if not kept:
             raise SchemaError("all columns of the schema are ignored; describe at least one")
         return Schema(kept, rules=self._rules)
+
+    # ------------------------------------------------------------------------------- what is modelled, what is read
+
+    @property
+    def derivations(self) -> list[Derivation]:
+        """The rules by which columns are computed from others, each after those that compute its sources."""
+        return derivations_in_order(self._rules)
+
+    @property
+    def modelled(self) -> Schema:
+        """The columns of which there is something to learn: no identifiers, and none that are computed.
+
+        A sum with a residual is there as its residual.
+        """
+        computed = {rule.column: rule.modelled for rule in self.derivations}
+        columns = {name: computed.get(name, column) for name, column in self._columns.items() if column.is_read}
+        left = {name: column for name, column in columns.items() if column is not None}
+        if not left:
+            raise SchemaError("all columns are identifiers or computed; there is nothing to learn")
+        return Schema(left)
+
+    @property
+    def as_drawn(self) -> dict[str, Column]:
+        """All columns as positions of rows are drawn along them: a sum with a residual as its residual."""
+        residuals = {rule.column: rule.modelled for rule in self.derivations if rule.modelled is not None}
+        return {name: residuals.get(name, column) for name, column in self._columns.items()}
+
+    @property
+    def as_read(self) -> Schema:
+        """The same columns as a table is read by: computed ones are passed over, residuals are computed on the way."""
+        if not self.derivations:
+            return self
+        columns: dict[str, Column] = dict(self._columns)
+        for rule in self.derivations:
+            if isinstance(rule, Sum) and rule.residual is not None:
+                columns[rule.column] = residual_column(rule, self._columns)
+            else:
+                columns[rule.column] = Identifier()
+        return Schema(columns)
 
     # ---------------------------------------------------------------------------------------- bounds
 
@@ -351,33 +391,3 @@ def _checked_rules(rules: Any) -> tuple[Rule, ...]:
         if not isinstance(rule, Rule):
             raise SchemaError(f"rules: {rule!r} is not a rule such as sp.AtMost('start', 'end')")
     return listed
-
-
-def column_from_dict(name: str, entry: Any, *, folder: str | Path | None = None) -> Column:
-    """The column that one [columns.NAME] table describes. Without a folder it may name no file."""
-    if not isinstance(entry, Mapping) or "type" not in entry:
-        raise SchemaError(f'column {name!r}: the entry needs a type, for example type = "real"')
-    options = dict(entry)
-    kind = COLUMN_TYPES.get(str(options.pop("type")))
-    if kind is None:
-        raise SchemaError(
-            f"column {name!r}: type {brief(entry['type'])} is not one of {', '.join(sorted(COLUMN_TYPES))}"
-            f"{did_you_mean(entry['type'], COLUMN_TYPES)}"
-        )
-    known = {field.name for field in fields(kind) if field.init}
-    unknown = sorted(set(options) - known)
-    if unknown:
-        raise SchemaError(
-            f"column {name!r}: {unknown[0]!r} is not an option of type {entry['type']!r}; "
-            f"it takes {', '.join(sorted(known))}{did_you_mean(unknown[0], known)}"
-        )
-    if isinstance(path := options.get("values_from"), str):
-        if folder is None:
-            raise SchemaError(
-                f"column {name!r}: values_from names a file, which only a schema file may; list the values"
-            )
-        options["values_from"] = os.path.join(folder, path) if path else path
-    try:
-        return kind(**options)
-    except SchemaError as err:
-        raise SchemaError(f"column {name!r}: {err}") from err

@@ -41,7 +41,7 @@ PlanT = TypeVar("PlanT")
 class PublicFacts:
     """All that a plan may depend on."""
 
-    schema: Schema
+    schema: Schema  # as it was stated, bounds filled in; the table is read by its `as_read`
     epsilon: Fraction  # what is left for the release itself
     delta: Fraction  # 0 where the promise is pure
     unit: Unit
@@ -115,8 +115,9 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
         bounds_share, assumed_rows = parse_share(self.bounds_share, "bounds_share"), checked_rows(self.assumed_rows)
         values_share = parse_share(self.values_share, "values_share")
         schema = as_schema(schema)
-        table = open_source(frame, schema, engine=engine)
-        table = table.with_schema(schema := schema.without_ignored())
+        table = open_source(frame, schema.as_read, engine=engine)
+        schema = schema.without_ignored()
+        table = table.with_schema(schema.as_read)
         self._check(schema)
         if unit.n_is_public and table.n_rows == 0:  # under add-remove an empty table is a neighbour like any other
             raise InputError("the table has no rows; there is nothing to release")
@@ -150,12 +151,14 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
         if schema.has_data_derived_bounds:
             books.brand(NotPrivate(note="bounds were read off the data"))
         if schema.columns_awaiting_values:
-            found = find_values(table, epsilon=values_epsilon, delta=values_delta, ledger=books, entropy=source)
-            table = table.with_schema(found)
-            facts, rehearsed = replace(facts, schema=with_widest_bounds(found)), None
+            lists = find_values(table, epsilon=values_epsilon, delta=values_delta, ledger=books, entropy=source)
+            schema = schema.with_values(lists)
+            table = table.with_schema(schema.as_read)
+            facts, rehearsed = replace(facts, schema=with_widest_bounds(schema)), None
         if schema.awaits_bounds:
-            table = table.with_schema(find_bounds(table, bounds_epsilon, books, source))
-            facts, rehearsed = replace(facts, schema=table.schema, found_bounds=True), None
+            schema = schema.with_bounds(find_bounds(table, bounds_epsilon, books, source))
+            table = table.with_schema(schema.as_read)
+            facts, rehearsed = replace(facts, schema=schema, found_bounds=True), None
         self.release_ = self._release(table, facts, books, source, rehearsed)
         warn_of_schema(self.release_.card.remarks)
         self.ledger_ = books if ledger is None else ledger

@@ -81,7 +81,7 @@ class PartitionSynthesizer(Synthesizer[tuple[Lattice, SplitPlan]]):
         """The lattice and the plan, from public facts only; raises on parameters out of range."""
 
     def _check(self, schema: Schema) -> None:
-        self._refuse_forest_only(schema)
+        self._refuse_forest_only(schema, computes=True)
         # Lengths wait for the columns' bounds: until these are found nobody can tell if they fit.
         for name in self._in_column_units:
             if getattr(self, name) is not None and schema.awaits_bounds:
@@ -113,11 +113,13 @@ class PartitionSynthesizer(Synthesizer[tuple[Lattice, SplitPlan]]):
         release: BinnedRelease | MomentsRelease
         if plan.has_moments:
             moments = release_moments(counts, plan=plan, ledger=ledger, entropy=entropy)
-            card = self._card(table, ledger, plan=plan.to_dict(), released={"leaves": len(moments)})
+            card = self._card(
+                table, ledger, plan=plan.to_dict(), released={"leaves": len(moments)}, schema=facts.schema
+            )
             release = MomentsRelease(moments, card, placement=self.placement or "fitted")
         else:
             bins = release_tree(counts, plan=plan, ledger=ledger, entropy=entropy)
-            card = self._card(table, ledger, plan=plan.to_dict(), released={"bins": len(bins)})
+            card = self._card(table, ledger, plan=plan.to_dict(), released={"bins": len(bins)}, schema=facts.schema)
             release = BinnedRelease(bins, card, placement=self.placement or "tilted")
         self.plan_ = plan
         return release

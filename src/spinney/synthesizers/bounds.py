@@ -23,8 +23,8 @@ def with_widest_bounds(schema: Schema) -> Schema:
     return schema.with_bounds({name: widest_bounds(column) for name, column in awaiting.items()})
 
 
-def find_bounds(table: Source, epsilon: Fraction, ledger: Ledger, entropy: Entropy) -> Schema:
-    """The table's schema with all bounds filled in: stated ones, paid-for ones, and those read off the data."""
+def find_bounds(table: Source, epsilon: Fraction, ledger: Ledger, entropy: Entropy) -> dict[str, tuple[Any, Any]]:
+    """Bounds of all columns that await some: paid-for ones, and those read off the data."""
     schema = table.schema
     found: dict[str, tuple[Any, Any]] = {}
     for name in schema.columns_awaiting_bounds("from-data-not-private"):
@@ -35,7 +35,7 @@ def find_bounds(table: Source, epsilon: Fraction, ledger: Ledger, entropy: Entro
     # All columns in one pass where reading is dear.
     for (name, column), counts in zip(columns.items(), table.count_columns(ladders), strict=True):
         found[name] = release_bounds(counts, column, epsilon=epsilon / len(paid_for), ledger=ledger, entropy=entropy)
-    return schema.with_bounds(found)
+    return found
 
 
 def _data_derived_bounds(table: Source, name: str) -> tuple[Any, Any]:

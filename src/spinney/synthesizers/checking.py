@@ -236,7 +236,9 @@ class _Check:
             self._judge_column(name, schema[name], tally)
         for rule, n_rows in self._tallies.n_broken.items():
             if n_rows and not any(self._tallies.columns[name].complaint for name in rule.columns):
-                self._warn(f"{rule!r} does not hold in some rows; all synthetic rows will obey it", rule.column, n_rows)
+                self._warn(
+                    f"{rule!r} does not hold in some rows; all synthetic rows will obey it", rule.columns[0], n_rows
+                )
 
     def _judge_column(self, name: str, column: Column, tally: Tally) -> None:
         if tally.complaint is not None:

@@ -19,6 +19,7 @@ from spinney.privacy.ledger import Ledger
 from spinney.release.card import Card
 from spinney.release.model import Release
 from spinney.release.options import explains_options
+from spinney.schema.rules import Derivation
 from spinney.schema.table import Schema
 from spinney.synthesizers.parameters import Parameters
 from spinney.tables.frames import Table
@@ -94,8 +95,8 @@ class FrontDoor(Parameters):
                 f"this {type(self).__name__} is not fitted yet; call fit(frame, schema) first"
             ) from None
 
-    def _refuse_forest_only(self, schema: Schema) -> None:
-        """Identifiers are made, and rules are kept, by the forest alone."""
+    def _refuse_forest_only(self, schema: Schema, *, computes: bool = False) -> None:
+        """Identifiers are made, and rules are kept, by the forest alone. Trees and grids compute columns too."""
         system = type(self).__name__
         for name in schema.identifiers:
             raise SchemaError(
@@ -108,19 +109,26 @@ class FrontDoor(Parameters):
                 "ForestSynthesizer"
             )
         for rule in schema.rules:
-            raise SchemaError(f"{system} cannot enforce {rule!r}; drop the rules or use ForestSynthesizer")
+            if not (computes and isinstance(rule, Derivation)):
+                raise SchemaError(f"{system} cannot enforce {rule!r}; drop the rules or use ForestSynthesizer")
 
     def _card(
-        self, table: Source | Table, ledger: Ledger, *, plan: Mapping[str, Any], released: Mapping[str, int]
+        self,
+        table: Source | Table,
+        ledger: Ledger,
+        *,
+        plan: Mapping[str, Any],
+        released: Mapping[str, int],
+        schema: Schema | None = None,
     ) -> Card:
-        """The card of a release of `table` that `ledger` paid for."""
+        """The card of a release of `table` that `ledger` paid for, with the stated schema, by default the table's."""
         return Card(
             spinney_version=spinney.__version__,
             synthesizer=type(self).__name__,
             parameters={name: _plain(value) for name, value in self.get_params().items()},
             unit=ledger.unit.value,
             events=ledger.events,
-            schema=table.schema,
+            schema=table.schema if schema is None else schema,
             plan=plan,
             n_rows=table.n_rows if ledger.unit.n_is_public else None,
             released=released,

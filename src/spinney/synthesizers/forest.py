@@ -17,14 +17,17 @@ from spinney.forest.grow import grow
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.forest.release.explain import Explanation
 from spinney.forest.release.model import ForestRelease, released
-from spinney.forest.release.rules import possible_pairs, told_apart
+from spinney.forest.release.rules import possible_states
+from spinney.forest.rule_tables import RuleTables
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger
 from spinney.release.options import explains_options
-from spinney.schema.column_axis import column_axes, column_axis
+from spinney.schema.column_axis import column_axis
 from spinney.schema.table import Schema
 from spinney.suggest import did_you_mean
 from spinney.synthesizers.base import PublicFacts, Synthesizer
+from spinney.synthesizers.bounds import with_widest_bounds
+from spinney.synthesizers.values import with_few_values
 from spinney.tables.source import Source
 
 Quality = Literal["fast", "high"]
@@ -130,6 +133,7 @@ class ForestSynthesizer(Synthesizer[Design]):
             raise ParameterError(f"quality={self.quality!r} is not 'fast' or 'high'")
         if not any(column.is_read for column in schema.values()):
             raise SchemaError("all columns are identifiers, which are generated; there is nothing to learn")
+        RuleTables.of(with_widest_bounds(with_few_values(schema))).check()
         if self.target is None:
             return
         if self.target not in schema:
@@ -137,6 +141,10 @@ class ForestSynthesizer(Synthesizer[Design]):
             raise ParameterError(f"target={self.target!r} is not a column of the schema{hint}")
         if not schema[self.target].is_read:
             raise ParameterError(f"target={self.target!r} is an identifier, which is never read; choose another column")
+        for rule in schema.derivations:
+            if rule.column == self.target:
+                sources = " or ".join(map(repr, rule.sources))
+                raise ParameterError(f"target={self.target!r} is computed from others; choose {sources} instead")
 
     def _rehearse(self, facts: PublicFacts) -> Design:
         """The design, as if no class of the target were rare: its plan is then the one that is taken most often."""
@@ -149,26 +157,29 @@ class ForestSynthesizer(Synthesizer[Design]):
         return self.target is not None and column_axis(self.target, schema[self.target]).has_classes
 
     def _design(self, facts: PublicFacts, class_size: float | None = None) -> Design:
-        schema = facts.schema
-        names = _modelled(schema)
-        return design(
-            column_axes(schema),
+        rules, names = RuleTables.of(facts.schema), list(facts.schema.modelled)
+        plan = design(
+            rules.axes,
             n_rows=facts.n_rows,
             epsilon=facts.epsilon,
             delta=facts.delta,
             unit=facts.unit,
             target=None if self.target is None else names.index(self.target),
-            required=[_in_order(names.index(rule.column), names.index(rule.other)) for rule in schema.rules],
+            required=rules.cliques,
             is_rich=self.quality == "high",
             class_size=class_size,
+        )
+        has_rounds = plan.structure == "rounds"
+        return replace(
+            plan, fewer_states=rules.most_states(plan.most_states, target=plan.target, has_rounds=has_rounds)
         )
 
     def _release(
         self, table: Source, facts: PublicFacts, ledger: Ledger, entropy: Entropy, rehearsed: Design | None
     ) -> ForestRelease:
-        schema = table.schema
-        names = _modelled(schema)
-        axes = column_axes(schema)
+        schema = facts.schema
+        rules, names = RuleTables.of(schema), list(schema.modelled)
+        axes = rules.axes
         classes = None
         if self.target is not None and self._counts_classes(schema):
             epsilon = facts.epsilon * _CLASSES_SHARE
@@ -183,23 +194,19 @@ class ForestSynthesizer(Synthesizer[Design]):
             plan,
             PrepaidMechanisms(plan.plan, ledger, entropy),
             total=table.n_rows if ledger.unit.n_is_public else None,
-            apart={names.index(name): places for name, places in told_apart(schema.rules, schema).items()},
-            zeros=lambda models: possible_pairs(schema.rules, schema, dict(zip(names, models, strict=True))),
+            partings=rules.partings,
+            zeros=lambda models: possible_states(
+                schema.rules,
+                schema,
+                dict(zip(names, models, strict=True)),
+                {names[place]: parting for place, parting in rules.partings.items()},
+            ),
             rng=np.random.default_rng(entropy.words(4)),
             classes=classes,
         )
         columns = dict(zip(names, forest.columns, strict=True))
         described = {"structure": plan.structure, **plan.plan.to_dict()}
-        card = self._card(table, ledger, plan=described, released=released(columns, forest.model))
+        card = self._card(table, ledger, plan=described, released=released(columns, forest.model), schema=schema)
         looked_at = tuple(tuple(names[column] for column in clique) for clique in forest.cliques)
         self.design_ = plan
         return ForestRelease(columns, forest.model, card, looked_at=looked_at, noisy_total=round(forest.noisy_total))
-
-
-def _modelled(schema: Schema) -> list[str]:
-    """The columns that there is something to learn of."""
-    return [name for name, column in schema.items() if column.is_read]
-
-
-def _in_order(first: int, second: int) -> tuple[int, int]:
-    return (first, second) if first < second else (second, first)

@@ -57,7 +57,7 @@ class GridSynthesizer(PartitionSynthesizer):
     def _design(self, facts: PublicFacts) -> tuple[Lattice, SplitPlan]:
         if self.bins is not None and self.bin_width is not None:
             raise ParameterError("give bins or bin_width, not both")
-        schema = facts.schema
+        schema = facts.schema.modelled
         if self.bin_width is not None:
             lattice = grid_lattice(schema, width=_checked(self.bin_width, "bin_width", schema, is_whole=False))
         else:

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spinney.errors import ParameterError
+from spinney.schema.rules import Derivation
 from spinney.schema.table import Schema, SchemaLike, as_schema
 from spinney.suggest import closest, did_you_mean
 from spinney.synthesizers.forest import ForestSynthesizer
@@ -134,8 +135,9 @@ def _by_schema(schema: Schema, target: Any) -> Choice:
         return Choice("forest", f"there is a target, {target!r}")
     for name in schema.identifiers:
         return Choice("forest", f"column {name!r} is an identifier")
-    if schema.rules:
+    if any(not isinstance(rule, Derivation) for rule in schema.rules):
         return Choice("forest", "the schema has rules")
+    schema = schema.modelled
     for name, column in schema.items():
         if column.axis_kind == "category":
             return Choice("forest", f"column {name!r} is a category")

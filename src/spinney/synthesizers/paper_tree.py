@@ -105,7 +105,7 @@ class PaperTreeSynthesizer(PartitionSynthesizer):
         self.assumed_rows = assumed_rows
 
     def _design(self, facts: PublicFacts) -> tuple[Lattice, SplitPlan]:
-        lattice = tree_lattice(facts.schema, axes=self.axes)
+        lattice = tree_lattice(facts.schema.modelled, axes=self.axes)
         h, h_prime = self._depths(lattice, facts)
         share = _TREE_SHARE if self.tree_share is None else parse_share(self.tree_share, "tree_share")
         decision_epsilon = facts.epsilon * share if h_prime > h else Fraction(0)

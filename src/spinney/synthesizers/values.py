@@ -32,8 +32,8 @@ def with_few_values(schema: Schema) -> Schema:
     return schema.with_values({name: [_stand_in(schema[name])] for name in schema.columns_awaiting_values})
 
 
-def find_values(table: Source, *, epsilon: Fraction, delta: Fraction, ledger: Ledger, entropy: Entropy) -> Schema:
-    """The table's schema with all private lists filled in; the budget is shared evenly by them."""
+def find_values(table: Source, *, epsilon: Fraction, delta: Fraction, ledger: Ledger, entropy: Entropy) -> dict[str, Any]:
+    """The private lists of the table's columns; the budget is shared evenly by them."""
     schema = table.schema
     private = schema.columns_awaiting_values
     counts = {name: table.count_values(name) for name in private}  # all of them, before the first is paid for
@@ -57,7 +57,7 @@ def find_values(table: Source, *, epsilon: Fraction, delta: Fraction, ledger: Le
                     "its part of the budget is spent: list the values, or raise values_share"
                 ]
             )
-    return schema.with_values(found)
+    return found
 
 
 def _stand_in(column: Any) -> Any:

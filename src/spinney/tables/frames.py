@@ -21,6 +21,7 @@ from spinney.columns.physical import Physical
 from spinney.columns.strings import parse_strings, read_objects
 from spinney.errors import InputError, SchemaError, raise_alone
 from spinney.redacted import redacted
+from spinney.schema.residual import Residual
 from spinney.schema.table import Schema, as_schema
 from spinney.tables.described import check_names, fits, misfit
 
@@ -61,7 +62,10 @@ class Table:
             lambda _: InputError(f"{at}: some value cannot be read as {kind}; clean the column or change its type"),
             at=at,
         ):
-            return column.read(self._column(name))
+            read = column.read(self._column(name))
+        if not isinstance(column, Residual):
+            return read
+        return column.combined(read, {part: self.physical(part) for part in column.also_reads})
 
     def keys(self, name: str) -> Any:
         """The strings or whole numbers of a category as an Arrow array, before they are looked up in its list."""

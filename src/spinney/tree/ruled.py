@@ -36,10 +36,16 @@ class Ranges:
         return "Ranges(sensitive)"
 
 
-def grow_ranges(counts: CellCounts, ruler: Ruler, plan: SplitPlan, entropy: Entropy) -> Ranges:
-    """Cut from the whole axis down; null, where the axis has it, is a range of one cell at the end."""
+def grow_ranges(
+    counts: CellCounts, ruler: Ruler, plan: SplitPlan, entropy: Entropy, *, roots: Cells | None = None
+) -> Ranges:
+    """Cut from the whole axis down; null, where the axis has it, is a range of one cell at the end.
+
+    `roots` are the first cells of ranges that are apart from the beginning, from cell 0 on.
+    """
     axis = counts.lattice.axes[0]
-    edges = np.array([[0], [ruler.n_cells]], dtype=np.int64)  # where ranges begin and end
+    firsts = np.zeros(1, dtype=np.int64) if roots is None else roots
+    edges = np.stack([firsts, np.append(firsts[1:], ruler.n_cells)])  # where ranges begin and end [ruler 0]
     below = counts.rows_below(edges.ravel()).reshape(edges.shape)  # how many rows lie before that. SENSITIVE
     made = []
     for depth in progress(range(plan.max_depth + 1), "planting the tree", unit="level"):

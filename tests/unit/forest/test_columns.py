@@ -15,6 +15,7 @@ import spinney as sp
 from spinney.forest.columns import release_column, unmeasured
 from spinney.forest.states import column_model, leaf_weights
 from spinney.schema.column_axis import column_axis
+from spinney.schema.parting import Parting
 from spinney.tables.engines.memory import count_cells, state_rows
 from spinney.tables.frames import open_table
 from support.small_forests import exact_prepaid, noisy_column
@@ -227,7 +228,9 @@ def test_leaves_that_rules_tell_apart_share_no_state(drawn):
         noise_std=2.0,
     )
     for noisy in (column, named):
-        model, _ = column_model(noisy, total=1000.0, most_states=most, apart=marked)
+        anywhere = np.full(len(marked), np.inf)
+        parting = Parting((), noisy.first, marked.astype(np.int64), -anywhere, anywhere, (), np.zeros((0, 2), "?"))
+        model, _ = column_model(noisy, total=1000.0, most_states=most, parting=parting)
         assert set(model.states[marked]).isdisjoint(model.states[~marked])
         assert set(model.states[model.is_null]).isdisjoint(model.states[~model.is_null])
 

@@ -16,8 +16,9 @@ import pytest
 import spinney as sp
 from spinney.columns import whole_range
 from spinney.errors import ParameterError
+from spinney.forest.release.balance import balanced, grouped
 from spinney.forest.release.column_model import ColumnModel
-from spinney.forest.release.conditions import balanced, condition
+from spinney.forest.release.conditions import condition
 from spinney.release.frames import to_frame
 from support.small_forests import model_of
 
@@ -302,9 +303,15 @@ def test_an_hour_that_comes_twice():
 # ------------------------------------------------------------------------------------------------------ balance
 
 
+def balanced_alone(column, model, asked, law):
+    """One column of a table that has no other, balanced."""
+    schema = sp.Schema({"v": column})
+    return balanced("v", grouped("v", asked, schema, schema.as_drawn, {"v": model}), np.array(law))
+
+
 def shares_of(column, model, asked, law):
     """The shares of all leaves once a column is balanced."""
-    cut, evidence = balanced("v", column, model, asked, np.array(law))
+    cut, evidence = balanced_alone(column, model, asked, law)
     states = np.array(law) * evidence
     return (states / states.sum())[cut.states] * cut.inside()
 
@@ -367,14 +374,14 @@ def test_a_share_of_the_second_of_two():
 def test_shares_that_make_no_sense(column, shares, message):
     model = model_of([1] * 4, [5, 1, 3, 3], [0, 1, 2, 3])
     with pytest.raises(ParameterError, match=message) as caught:
-        balanced("v", column, model, shares, np.full(4, 0.25))
+        balanced_alone(column, model, shares, np.full(4, 0.25))
     assert "'v'" in str(caught.value)
 
 
 def test_what_never_occurs_cannot_be_balanced():
     model = model_of([1, 1], [9, 0], [0, 1])
     with pytest.raises(ParameterError, match="never occurs in the model; leave it out"):
-        balanced("v", sp.Boolean(), model, 0.5, np.array([1.0, 0.0]))
+        balanced_alone(sp.Boolean(), model, 0.5, [1.0, 0.0])
 
 
 # ------------------------------------------------------------------------------------------------------ whole rows

@@ -14,8 +14,11 @@ from spinney.columns import Real, whole_range
 from spinney.errors import ParameterError
 from spinney.forest.release.column_model import ColumnModel
 from spinney.forest.release.conditions import condition
-from spinney.forest.release.rules import feasible, possible_pairs, resample_above, told_apart
+from spinney.forest.release.rules import feasible, possible_states, resample_above
 from spinney.release.frames import to_frame
+from spinney.schema.column_axis import column_axis
+from spinney.schema.parting import partings
+from spinney.schema.rules import clauses_of
 
 FEW = settings(max_examples=60, derandomize=True, deadline=None)
 
@@ -66,7 +69,7 @@ def test_states_that_can_meet(seed, small_null, large_null, is_turned):
     }
     names = ["large", "small"] if is_turned else ["small", "large"]
     models = {name: model_of(schema[name], int(rng.integers(1, 7)), rng) for name in names}
-    ((pair, possible),) = possible_pairs([sp.AtMost("small", "large")], schema, models)
+    ((pair, possible),) = possible_states([sp.AtMost("small", "large")], schema, models, {})
     assert pair == (0, 1)
     assert possible.shape == tuple(models[name].n_states for name in names)
     for i, j in product(range(models["small"].n_states), range(models["large"].n_states)):
@@ -90,7 +93,7 @@ def test_states_that_go_with_null(values, is_turned):
         status.low, status.length, status.is_null, status.weights, np.arange(5, dtype=np.int32), 5
     )
     rule = sp.EmptyWhen("end", "status", values)
-    ((pair, possible),) = possible_pairs([rule], schema, models)
+    ((pair, possible),) = possible_states([rule], schema, models, parted([rule], schema))
     assert pair == (0, 1)
     if is_turned:
         possible = possible.T
@@ -100,12 +103,20 @@ def test_states_that_go_with_null(values, is_turned):
     assert all(row.tolist() == [not said for said in says] for row in numbers)
 
 
+def parted(rules, schema):
+    """How rules part the columns."""
+    axes = {name: column_axis(name, column) for name, column in schema.items()}
+    return partings(clauses_of(rules, schema), schema, axes)
+
+
 def test_values_that_say_so_are_told_apart():
-    schema = {"a": sp.Real(0, 1, nullable=True), "b": sp.Boolean(nullable=True), "c": sp.Category([5, 6, 7])}
-    rules = [sp.EmptyWhen("a", "c", [7, 5]), sp.EmptyWhen("b", "c", [6]), sp.AtMost("a", "x")]
-    found = told_apart(rules, schema)
-    assert {name: places.tolist() for name, places in found.items()} == {"c": [0, 1, 2]}
-    assert told_apart([sp.EmptyWhen("a", "b")], schema) == {}
+    """Those of each rule from all others, and null from everything without being asked."""
+    schema = {"a": sp.Real(0, 1, nullable=True), "b": sp.Boolean(nullable=True), "c": sp.Category([5, 6, 7, 8])}
+    found = parted([sp.EmptyWhen("a", "c", [7, 5]), sp.EmptyWhen("b", "c", [6])], schema)
+    five, six, seven, eight = found["c"].labels_of(np.arange(4))
+    assert five == seven != six != eight != five
+    assert all(found[name].n_labels == 1 for name in "ab")
+    assert parted([sp.EmptyWhen("a", "b")], schema)["b"].n_labels == 1
 
 
 # ------------------------------------------------------------------------------------------------------ rows

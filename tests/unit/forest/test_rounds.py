@@ -16,7 +16,7 @@ from spinney.graph.junction import JunctionTree
 def a_design(n_columns: int, target: int | None) -> SimpleNamespace:
     measured = tuple(range(n_columns))
     free = tuple(column for column in measured if column != target)
-    return SimpleNamespace(measured=measured, target=target, free=free)
+    return SimpleNamespace(measured=measured, target=target, free=free, required=())
 
 
 def slow_opening(sizes, design, cliques, rng):

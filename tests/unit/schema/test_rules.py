@@ -167,7 +167,7 @@ def test_empty_when_row_by_row():
     nan = math.nan
     rows = {"end": np.array([nan, nan, nan, 5.0, 5.0, 5.0]), "status": np.array([0.0, 1, 2, 0, 2, 1])}
     listed = sp.EmptyWhen("end", "status", ["open", "new"])
-    assert listed.places(COLUMNS["status"]) == (1, 0)
+    assert listed.says(COLUMNS["status"]).ranges == ((0, 0), (1, 1))
     assert listed.holds(rows, COLUMNS).tolist() == [True, True, False, False, True, False]
     rows = {"much": np.array([nan, nan, 5.0, 5.0]), "grade": np.array([nan, 1, nan, 1])}
     assert sp.EmptyWhen("much", "grade").holds(rows, COLUMNS).tolist() == [True, False, False, True]

@@ -17,6 +17,8 @@ from spinney.compiled import compiled
 
 Floats = NDArray[np.float64]
 
+_NOWHERE = np.empty(0)
+
 
 @dataclass(frozen=True, slots=True, eq=False)
 class ColumnModel:
@@ -69,10 +71,13 @@ class ColumnModel:
         end[values] = np.where(is_near & (following > 2**53), following, end[values])
         return begin, end
 
-    def restrict_to_values(self, places: NDArray[np.int64]) -> tuple[ColumnModel, Floats]:
-        """The column cut to some whole places of a list, and how much of each state is left."""
+    def restrict_to_values(self, places: NDArray[np.int64], *, null: bool = False) -> tuple[ColumnModel, Floats]:
+        """The column cut to some whole places of a list, and how much of each state is left.
+
+        `null` tells whether nulls are kept too.
+        """
         single = self.by_value()
-        share = np.isin(single.low.astype(np.int64), places) & ~single.is_null
+        share = np.where(single.is_null, null, np.isin(single.low.astype(np.int64), places))
         return single._keeping(share.astype(np.float64), single.low, single.length)
 
     def by_value(self) -> ColumnModel:
@@ -120,10 +125,32 @@ class ColumnModel:
         """The leaves of one real number."""
         return np.asarray((self.length == 0) & (self.weights > 0) & ~self.is_null)
 
-    def filling_gaps(self, *, shortest: float) -> ColumnModel:
+    def split_at(self, places: Floats) -> ColumnModel:
+        """The same column with leaves cut at some places, ascending; the parts of a leaf weigh by their lengths."""
+        is_value = ~self.is_null & (self.length > 0)
+        inside = (places[None, :] > self.low[:, None]) & (places[None, :] < (self.low + self.length)[:, None])
+        inside &= is_value[:, None]
+        leaf = np.repeat(np.arange(len(self.low)), inside.sum(axis=1) + 1)
+        is_first = np.append(True, np.diff(leaf) > 0)
+        low = self.low[leaf]
+        low[~is_first] = places[np.nonzero(inside)[1]]
+        stop = np.where(np.append(is_first[1:], True), (self.low + self.length)[leaf], np.append(low[1:], 0.0))
+        length = np.where(inside.sum(axis=1)[leaf] > 0, stop - low, self.length[leaf])
+        share = np.divide(length, self.length[leaf], out=np.ones_like(length), where=self.length[leaf] > 0)
+        return replace(
+            self,
+            low=low,
+            length=length,
+            is_null=self.is_null[leaf],
+            weights=self.weights[leaf] * share,
+            states=self.states[leaf],
+        )
+
+    def filling_gaps(self, *, shortest: float, fences: Floats = _NOWHERE) -> ColumnModel:
         """Leaves of one value reach over the space beside them that no leaf holds: the cell that they stand for.
 
-        `shortest` is the length of such a leaf, 1 where places are whole and 0 where they are not.
+        `shortest` is the length of such a leaf, 1 where places are whole and 0 where they are not; none reaches over a
+        fence.
         """
         values = np.flatnonzero(~self.is_null)
         low, stop = self.low[values], (self.low + self.length)[values]
@@ -131,7 +158,14 @@ class ColumnModel:
         between = low[1:] if shortest else (stop[:-1] + low[1:]) / 2
         edge = np.where(is_one[:-1], np.where(is_one[1:], between, low[1:]), stop[:-1])
         is_gap = low[1:] > stop[:-1]
-        low[1:], stop[:-1] = np.where(is_gap, edge, low[1:]), np.where(is_gap, edge, stop[:-1])
+        ends = np.stack([edge, edge])
+        if len(fences):
+            at = np.searchsorted(fences, stop[:-1])
+            between = np.append(fences, np.inf)[at]
+            is_fenced = between <= low[1:]
+            ends[0] = np.where(is_fenced, np.where(is_one[:-1], between, stop[:-1]), edge)
+            ends[1] = np.where(is_fenced, np.where(is_one[1:], between, low[1:]), edge)
+        low[1:], stop[:-1] = np.where(is_gap, ends[1], low[1:]), np.where(is_gap, ends[0], stop[:-1])
         filled_low, filled_length = self.low.copy(), self.length.copy()
         filled_low[values], filled_length[values] = low, stop - low
         return replace(self, low=filled_low, length=filled_length)

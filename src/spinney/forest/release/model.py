@@ -17,8 +17,11 @@ from numpy.typing import NDArray
 
 from spinney.columns import Column, whole_range
 from spinney.errors import ParameterError
+from spinney.forest.release.asked import plain
+from spinney.forest.release.balance import balanced, grouped
 from spinney.forest.release.column_model import ColumnModel, Floats
-from spinney.forest.release.conditions import balanced, condition, plain
+from spinney.forest.release.conditions import condition
+from spinney.forest.release.derived import asked_of_modelled, part_starts
 from spinney.forest.release.graded import graded
 from spinney.forest.release.remarks import forest_remarks
 from spinney.forest.release.restrict import Restriction
@@ -33,7 +36,6 @@ from spinney.release.entries import MOST_ROWS
 from spinney.release.model import Members, Release
 from spinney.release.options import explains_options
 from spinney.schema.rules import AtMost, in_order
-from spinney.schema.table import Schema
 from spinney.suggest import did_you_mean
 
 if TYPE_CHECKING:
@@ -89,7 +91,8 @@ class ForestRelease(Release):
         """The columns as rows are drawn from them."""
         if not self.is_graded:
             return self.columns
-        return {name: graded(model, self.schema[name]) for name, model in self.columns.items()}
+        drawn = self.schema.as_drawn
+        return {name: graded(model, drawn[name]) for name, model in self.columns.items()}
 
     # ------------------------------------------------------------------------------------------------- drawing
 
@@ -124,7 +127,7 @@ class ForestRelease(Release):
         """
         prepared = self._conditioned(where, balance)
         draw = partial(self._draw, prepared=prepared)
-        return self._sample(draw, n_rows, seed=seed, frame=frame, like=like, schema=Schema(prepared.schema))
+        return self._sample(draw, n_rows, seed=seed, frame=frame, like=like, drawn=prepared.schema)
 
     def _conditioned(self, where: Mapping[str, Any] | None, balance: Mapping[str, Any] | None) -> Prepared:
         """Columns and model under the conditions of a draw, which are checked."""
@@ -132,7 +135,7 @@ class ForestRelease(Release):
             if given is not None and not isinstance(given, Mapping):
                 raise ParameterError(f"{argument} is not a mapping from columns to what is wanted of them")
             for name in given or ():
-                if name not in self.columns:
+                if name not in self.schema or not self.schema[name].is_read:
                     hint = did_you_mean(name, self.columns)
                     raise ParameterError(f"{argument}: {name!r} is not a column that the model knows{hint}")
         for name in balance or ():
@@ -144,7 +147,7 @@ class ForestRelease(Release):
         self, drawn_from: Mapping[str, ColumnModel], where: dict[str, Any], balance: dict[str, Any]
     ) -> Prepared:
         """Columns and model under all rules and conditions."""
-        rules, schema, columns, model = self.schema.rules, dict(self.schema), dict(drawn_from), self.model
+        rules, schema, columns, model = self.schema.rules, self.schema.as_drawn, dict(drawn_from), self.model
         names = {name: place for place, name in enumerate(columns)}
         evidence: dict[int, Floats] = {}
 
@@ -152,12 +155,15 @@ class ForestRelease(Release):
             schema[name], columns[name] = cut.column, cut.model
             evidence[names[name]] = evidence.get(names[name], 1.0) * cut.left
 
-        for name, wanted in where.items():
-            take(name, condition(name, schema[name], columns[name], wanted))
-        nulls = [name for name, wanted in where.items() if plain(wanted) is None]
+        starts = part_starts(self.schema) if where else {}
+        asked = asked_of_modelled(where, self.schema)
+        for name, several in asked.items():
+            for wanted in several:
+                take(name, condition(name, schema[name], columns[name], wanted, starts=starts.get(name, ())))
+        nulls = [name for name, several in asked.items() if any(plain(wanted) is None for wanted in several)]
         try:
             # After conditions, whose ends are ends for other columns too.
-            for name, cut in feasible(rules, schema, columns, asked=where, nulls=nulls).items():
+            for name, cut in feasible(rules, schema, columns, asked=asked, nulls=nulls).items():
                 take(name, cut)
             model = model.given(evidence) if evidence else model
         except ParameterError:
@@ -167,9 +173,10 @@ class ForestRelease(Release):
                 ) from None
             raise ParameterError("where: no row can meet all these conditions together; ask for less") from None
         for name, shares in balance.items():
-            law = model.marginal((names[name],))
-            columns[name], weights = balanced(name, schema[name], columns[name], shares, law)
-            model = model.given({names[name]: weights})
+            groups = grouped(name, shares, self.schema, schema, columns)
+            law = model.marginal((names[groups.source],))
+            columns[groups.source], weights = balanced(name, groups, law)
+            model = model.given({names[groups.source]: weights})
         return Prepared(schema, columns, model)
 
     def under_rules(self) -> tuple[dict[str, ColumnModel], GraphModel]:
@@ -177,7 +184,7 @@ class ForestRelease(Release):
         schema, columns, model = self._prepared(self.columns, {}, {})
         for name in in_order(self.schema.rules, AtMost):
             if schema[name].is_whole:  # a cut column counts from a bound of its own
-                shift = whole_range(schema[name])[0] - whole_range(self.schema[name])[0]
+                shift = whole_range(schema[name])[0] - whole_range(self.schema.as_drawn[name])[0]
                 columns[name] = replace(columns[name], low=columns[name].low + shift * ~columns[name].is_null)
         return columns, model
 
@@ -200,7 +207,7 @@ class ForestRelease(Release):
         return np.stack([places.get(name, nothing) for name in self.schema])
 
     def _remarks(self) -> list[str]:
-        return forest_remarks(self.columns, self.schema, str(self._card.plan.get("structure")))
+        return forest_remarks(self.columns, self.schema.modelled, str(self._card.plan.get("structure")))
 
     def _noisy_total(self) -> int:
         return self.noisy_total
@@ -293,9 +300,7 @@ def _columns(leaves: pa.Table, card: Card) -> dict[str, ColumnModel]:
     fields = [numbers(leaves, field, np.float64) for field in ("low", "length", "weights")]
     flags, groups = numbers(leaves, "is_null", np.bool_), numbers(leaves, "states", np.int32)
     columns: dict[str, ColumnModel] = {}
-    for name, column in card.schema.items():
-        if not column.is_read:
-            continue
+    for name, column in card.schema.modelled.items():
         here = np.flatnonzero(places == known.index(name)) if name in known else places[:0]
         low, length, weights = (field[here] for field in fields)
         is_null, states = flags[here], groups[here]

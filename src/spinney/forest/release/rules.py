@@ -1,9 +1,10 @@
 """Rows that obey the schema's rules: states that cannot meet, and larger values drawn above the smaller ones.
 
-Rules are public. A model over states gives no weight to pairs of states that break a rule; where states overlap, a row
-whose values break `AtMost` gets a new larger value, drawn from what its own state, or else its column, holds above the
-smaller one. For that to be there, columns are first cut to values that leave room for the others, and conditions on
-rows are such values too: a smaller column ends where the larger one may end. No row is thrown away.
+Rules are public. A model over states gives no weight to states that break a rule together, and values that rules tell
+apart never share a state. Where states that `AtMost` compares overlap, a row whose values break it gets a new larger
+value, drawn from what its own state, or else its column, holds above the smaller one. For that to be there, columns are
+first cut to values that leave room for the others, and conditions on rows are such values too: a smaller column ends
+where the larger one may end. No row is thrown away.
 """
 
 from __future__ import annotations
@@ -19,43 +20,58 @@ from spinney.columns.steps import nearest_multiples
 from spinney.errors import ParameterError
 from spinney.forest.release.column_model import ColumnModel, Floats
 from spinney.forest.release.restrict import Restriction, floats_not_below, restricted, whole_numbers
-from spinney.schema.rules import AtMost, EmptyWhen, Rule, in_order, least_values, most_values
+from spinney.schema.parting import Parting
+from spinney.schema.rules import AtMost, Rule, clauses_of, in_order, least_values, most_values
+from spinney.schema.rules.values import ValueSet
 
 _WHOLE_LIMIT = 2.0**62  # beyond all whole numbers that a column can have
 
 Zeros = list[tuple[tuple[int, ...], NDArray[np.bool_]]]
 
 
-def possible_pairs(rules: Sequence[Rule], schema: Mapping[str, Column], models: Mapping[str, ColumnModel]) -> Zeros:
-    """For every rule, the pairs of states that can obey it, columns by their place in `models`, in ascending order."""
+def possible_states(
+    rules: Sequence[Rule],
+    schema: Mapping[str, Column],
+    models: Mapping[str, ColumnModel],
+    partings: Mapping[str, Parting],
+) -> Zeros:
+    """Which combinations of states can obey all rules, by sets of columns: their places in `models`, ascending."""
     places = {name: place for place, name in enumerate(models)}
-    zeros: Zeros = []
+    zeros: dict[tuple[int, ...], NDArray[np.bool_]] = {}
+
+    def exclude(names: Sequence[str], possible: NDArray[np.bool_]) -> None:
+        clique = tuple(places[name] for name in names)
+        order = np.argsort(clique)
+        columns = tuple(sorted(clique))
+        zeros[columns] = zeros.get(columns, np.True_) & possible.transpose(order)
+
     for rule in rules:
-        first, second = models[rule.column], models[rule.other]
         if isinstance(rule, AtMost):
-            is_whole = all(schema[name].is_whole for name in rule.columns)
-            origin = whole_range(schema[rule.column])[0] if is_whole else 0
-            smallest, _ = _state_range(first, schema[rule.column], origin)
-            _, largest = _state_range(second, schema[rule.other], origin)
-            # A state of nulls has an empty range, from infinity to minus infinity, and obeys everything.
-            possible = (
-                (smallest[:, None] <= largest[None, :]) | np.isinf(smallest)[:, None] | np.isinf(largest)[None, :]
-            )
-        else:
-            assert isinstance(rule, EmptyWhen)
-            possible = _is_null_state(first)[:, None] == _says_empty(rule, second, schema[rule.other])[None, :]
-        pair = (places[rule.column], places[rule.other])
-        zeros.append((pair, possible) if pair[0] < pair[1] else (pair[::-1], possible.T))
-    return zeros
+            exclude(rule.columns, _not_above(rule, schema, models))
+    for clause in clauses_of(rules, schema):
+        possible: NDArray[np.bool_] = np.zeros((), dtype=np.bool_)
+        for name, allowed in clause.items():
+            possible = np.logical_or.outer(possible, states_in(allowed, models[name], partings[name]))
+        exclude(list(clause), possible)
+    return list(zeros.items())
 
 
-def told_apart(rules: Sequence[Rule], schema: Mapping[str, Column]) -> dict[str, NDArray[np.int64]]:
-    """For every column that says when another is empty, the values (places in its list) that do so."""
-    apart: dict[str, set[int]] = {}
-    for rule in rules:
-        if isinstance(rule, EmptyWhen) and rule.values is not None:
-            apart.setdefault(rule.other, set()).update(rule.places(schema[rule.other]))
-    return {name: np.array(sorted(places), dtype=np.int64) for name, places in apart.items()}
+def states_in(allowed: ValueSet, model: ColumnModel, parting: Parting) -> NDArray[np.bool_]:
+    """The states of a column whose values are in a set that the parting tells from others."""
+    inside = parting.is_in[parting.sets.index(allowed)][parting.labels_at(model.low)]
+    found = np.zeros(model.n_states, dtype=np.bool_)
+    found[model.states] = np.where(model.is_null, allowed.has_null, inside)
+    return found
+
+
+def _not_above(rule: AtMost, schema: Mapping[str, Column], models: Mapping[str, ColumnModel]) -> NDArray[np.bool_]:
+    """The pairs of states of which one holds a value that is not above one of the other."""
+    is_whole = all(schema[name].is_whole for name in rule.columns)
+    origin = whole_range(schema[rule.column])[0] if is_whole else 0
+    smallest, _ = _state_range(models[rule.column], schema[rule.column], origin)
+    _, largest = _state_range(models[rule.other], schema[rule.other], origin)
+    # A state of nulls has an empty range, from infinity to minus infinity, and obeys everything.
+    return (smallest[:, None] <= largest[None, :]) | np.isinf(smallest)[:, None] | np.isinf(largest)[None, :]
 
 
 def feasible(
@@ -225,19 +241,3 @@ def _state_range(model: ColumnModel, column: Column, origin: int) -> tuple[Float
     np.minimum.at(smallest, model.states[is_value], low[is_value])
     np.maximum.at(largest, model.states[is_value], high[is_value])
     return smallest, largest
-
-
-def _is_null_state(model: ColumnModel) -> NDArray[np.bool_]:
-    is_null = np.zeros(model.n_states, dtype=np.bool_)
-    is_null[model.states[model.is_null]] = True
-    return is_null
-
-
-def _says_empty(rule: EmptyWhen, model: ColumnModel, column: Column) -> NDArray[np.bool_]:
-    """The states of the other column in which the rule's column is null."""
-    if rule.values is None:
-        return _is_null_state(model)
-    says = np.zeros(model.n_states, dtype=np.bool_)
-    is_listed = np.isin(model.low.astype(np.int64), rule.places(column)) & ~model.is_null
-    says[model.states[is_listed]] = True
-    return says

@@ -121,7 +121,7 @@ def _all_paid_for(card: Card, times: Counter[str | None]) -> None:
     """Every stage of the plan, every column, every tree and every choice has a charge."""
     for stage in _STAGES:
         check(f"{stage} noise" not in card.plan or times[stage] > 0, f"no charge pays for {stage}, which the plan has")
-    modelled = {name: column for name, column in card.schema.items() if column.is_read}
+    modelled = card.schema.modelled
     axes = [tree_lattice(Schema({name: column})).axes[0] for name, column in modelled.items()]
     n_tables = sum(axis.n_possible > 1 for axis in axes) + n_group_tables(card.schema)
     check(times["one-way"] + times["classes"] >= n_tables, "fewer columns were paid for than were counted")
@@ -134,7 +134,8 @@ def _all_paid_for(card: Card, times: Counter[str | None]) -> None:
     has_spikes = "spikes noise" in card.plan
     is_paid = not has_spikes or times["spikes"] >= len(trees)
     check(is_paid, "fewer tables of spikes were paid for than columns have a tree")
-    is_chosen = times["selection"] + len(card.schema.rules) >= times["cliques"]
+    n_ruled = sum(len(rule.columns) - 1 for rule in card.schema.rules)  # a rule joins its columns without a choice
+    is_chosen = times["selection"] + n_ruled >= times["cliques"]
     check(is_chosen, "fewer choices were paid for than tables were chosen")
 
 

@@ -15,12 +15,14 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from spinney.columns import Category, Column, Stepped
+from spinney.columns.expressions import Reading
 from spinney.counting.cells import missing
 from spinney.counting.counts import CellCounts
 from spinney.counting.states import Cut, StateRows
 from spinney.errors import InputError
 from spinney.schema.lattice import Lattice
-from spinney.schema.rules import AtMost, EmptyWhen, Rule
+from spinney.schema.residual import Residual
+from spinney.schema.rules import Rule
 from spinney.schema.table import Schema
 from spinney.schema.zorder import interleave
 from spinney.tables.engines.expressions import (
@@ -31,6 +33,7 @@ from spinney.tables.engines.expressions import (
     key_layout,
     state,
 )
+from spinney.tables.engines.rules import breaks
 from spinney.tables.tally import FARTHEST_STEP, OFF_STEP, Tallies, Tally, bounds_of, place_of_other
 
 Frame = nw.LazyFrame[Any]
@@ -249,8 +252,23 @@ class Rows:
                 )
                 place = nw.col(f"p{index}")
             reading = column.reading(value, dtype, place=place)
+            if isinstance(column, Residual):
+                reading = self._less_parts(reading, column)
             chosen |= {f"v{index}": reading.number, f"m{index}": reading.is_missing, f"w{index}": reading.is_wrong}
         return frame.select(**chosen)
+
+    def _less_parts(self, total: Reading, column: Residual) -> Reading:
+        """A total less its parts; missing where one of them is, wrong where one of them is."""
+        assert column.of is not None
+        parts = {
+            name: self._schema[name].reading(nw.col(plain(self._index[name])), self._dtypes[plain(self._index[name])])
+            for name in column.also_reads
+        }
+        numbers = {name: part.number.cast(nw.Float64) for name, part in parts.items()}
+        is_missing, is_wrong = total.is_missing, total.is_wrong
+        for part in parts.values():
+            is_missing, is_wrong = is_missing | part.is_missing, is_wrong | part.is_wrong
+        return Reading(column.of.difference(total.number.cast(nw.Float64), numbers), is_missing, is_wrong)
 
     def _is_looked_up(self, name: str) -> bool:
         column = self._schema[name]
@@ -265,14 +283,7 @@ class Rows:
 
     def _breaks(self, rule: Rule) -> nw.Expr:
         """Whether a row breaks a rule, as `Rule.holds` says it."""
-        (value, is_missing), (other, is_other_missing) = (self._column(name) for name in rule.columns)
-        if isinstance(rule, AtMost):
-            return ~is_missing & ~is_other_missing & (value > other)
-        assert isinstance(rule, EmptyWhen)
-        if rule.values is None:
-            return is_missing != is_other_missing
-        is_said = ~is_other_missing & other.is_in(rule.places(self._schema[rule.other]))
-        return is_missing != is_said
+        return breaks(rule, {name: self._column(name) for name in rule.columns}, self._schema)
 
     def _cells(self, lattice: Lattice) -> tuple[Frame, list[nw.Expr]]:
         numbers = self._numbers(axis.name for axis in lattice.axes)

@@ -162,7 +162,9 @@ class StreamSource(Source):
 
         Errors come in the order of the batches. A table that changes is refused.
         """
-        chosen = Schema({name: self.schema[name] for name in names if self.schema[name].is_read})
+        wanted = [name for name in names if self.schema[name].is_read]
+        needed = [other for name in wanted for other in self.schema[name].also_reads]
+        chosen = Schema({name: self.schema[name] for name in dict.fromkeys([*wanted, *needed])})
         under_way: deque[tuple[Future[None], int]] = deque()
         n_seen = 0
         with progress_bar(self.n_rows, what, unit="row") as bar:

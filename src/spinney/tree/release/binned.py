@@ -87,7 +87,7 @@ class BinnedRelease(Release):
         return self._samplers[where].draw(n_rows, rng)
 
     def _remarks(self) -> list[str]:
-        return tree_remarks(self.bins, self.bins.noisy_counts.astype(np.float64), self.schema)
+        return tree_remarks(self.bins, self.bins.noisy_counts.astype(np.float64), self.schema.modelled)
 
     def _noisy_total(self) -> int:
         return self.bins.noisy_total
@@ -112,7 +112,7 @@ class BinnedRelease(Release):
 
     @classmethod
     def from_members(cls, card: Card, described: Mapping[str, Any], members: Members) -> Self:
-        lattice = axes_from_list(described["axes"], card.schema)
+        lattice = axes_from_list(described["axes"], card.schema.modelled)
         bins = _bins_from_arrow(members["bins.arrow"], lattice)
         if card.released != {"bins": len(bins)}:
             raise ValueError("the card describes other bins")

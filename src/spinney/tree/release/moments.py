@@ -103,7 +103,7 @@ class MomentsRelease(Release):
             low: the low ends of the boxes, -inf where one has no end.
             high: their high ends.
         """
-        n_columns = len(self.schema)
+        n_columns = len(self.schema.modelled)
         try:
             ends = [np.atleast_2d(np.asarray(end, dtype=np.float64)) for end in (low, high)]
         except (TypeError, ValueError):
@@ -125,7 +125,7 @@ class MomentsRelease(Release):
 
     def _remarks(self) -> list[str]:
         counts = np.maximum(self.moments.noisy_steps[:, 0], 0).astype(np.float64)
-        return tree_remarks(self.moments, counts, self.schema)
+        return tree_remarks(self.moments, counts, self.schema.modelled)
 
     def _noisy_total(self) -> int:
         return round(float(self.density.weights.sum()))
@@ -151,7 +151,7 @@ class MomentsRelease(Release):
 
     @classmethod
     def from_members(cls, card: Card, described: Mapping[str, Any], members: Members) -> Self:
-        lattice = axes_from_list(described["axes"], card.schema)
+        lattice = axes_from_list(described["axes"], card.schema.modelled)
         words = [f"code_{word}" for word in range(lattice.n_words)]
         sums = ["noisy_count", *(f"noisy_sum_{axis}" for axis in range(lattice.n_axes))]
         types = dict.fromkeys(words, (pa.uint64(),)) | {"depth": WHOLE} | dict.fromkeys(sums, WHOLE)

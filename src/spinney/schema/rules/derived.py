@@ -1,0 +1,371 @@
+"""A column that follows from another: codes by a mapping, bands of numbers by cuts.
+
+It is neither read nor modelled: it is computed in synthetic rows, so it always holds and costs nothing. A condition on
+it is a condition on its source.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from spinney.columns import Bounded, Category, Column, Integer, Number
+from spinney.errors import SchemaError
+from spinney.schema.rules.base import Columns, Derivation, check_name
+from spinney.schema.rules.values import ValueSet, before, physical_of, place_in_list, universe
+from spinney.shown import brief
+from spinney.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    import numpy as np
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+# Sources of whole numbers of more values than this are not listed one by one.
+_MOST_LISTED = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Derived(Derivation):
+    """`column` follows from `source`: `Derived("sector", "industry", by={"0170": "farming", "7860": "education"})`.
+
+    Numbers are cut into bands: `Derived("band", "income", cuts=[20_000, 50_000], labels=["low", "middle", "high"])`.
+    A value at a cut belongs to the band above it.
+
+    Args:
+        column: the name of the column that is computed.
+        source: the name of the column that it follows from; of several, a list of names.
+        by: the value of `column` for each value of the source; of several sources, for each tuple of values.
+        cuts: instead of `by`, where a band ends and the next begins, ascending.
+        labels: the value of `column` in each band, one more than there are cuts.
+        default: the value for all that `by` does not name. Without it, `by` names every value of the source.
+        null: the value where the source is null; by default null.
+    """
+
+    type_name: ClassVar[str] = "derived"
+
+    column: str
+    source: Any  # kept as a tuple of names
+    by: Any = field(default=None, kw_only=True)  # kept as a tuple of pairs
+    cuts: Any = field(default=None, kw_only=True)
+    labels: Any = field(default=None, kw_only=True)
+    default: Any = field(default=None, kw_only=True)
+    null: Any = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        names = (self.source,) if isinstance(self.source, str) else self.source
+        if not isinstance(names, (list, tuple)) or not names:
+            raise SchemaError(f"Derived: source={brief(self.source)} is not the name of a column, or a list of names")
+        for name in (self.column, *names):
+            check_name(self, name)
+        if len(set(names)) != len(names):
+            raise SchemaError("Derived: source names a column twice; name each once")
+        object.__setattr__(self, "source", tuple(names))
+        if (self.by is None) == (self.cuts is None):
+            raise SchemaError(f"Derived: column {self.column!r} takes either by, a mapping, or cuts and labels")
+        if self.cuts is None:
+            if self.labels is not None:
+                raise SchemaError(f"Derived: column {self.column!r} has labels without cuts; state where bands end")
+            object.__setattr__(self, "by", self._pairs(self.by))
+            return
+        for option in ("cuts", "labels"):
+            listed = getattr(self, option)
+            if isinstance(listed, (str, Mapping)) or not isinstance(listed, Iterable):
+                raise SchemaError(f"Derived: column {self.column!r}: {option}={brief(listed)} is not a list")
+            object.__setattr__(self, option, tuple(_plain(value) for value in listed))
+        if not self.cuts or len(self.labels) != len(self.cuts) + 1:
+            raise SchemaError(
+                f"Derived: column {self.column!r} has {len(self.cuts)} cuts and {len(self.labels)} labels; give one "
+                "cut or more, and one label more than cuts"
+            )
+        if len(self.source) > 1 or self.default is not None:
+            raise SchemaError(f"Derived: column {self.column!r} has cuts, which take one source and no default")
+
+    def _pairs(self, by: Any) -> tuple[tuple[Any, Any], ...]:
+        """A mapping, or a list of pairs as JSON and TOML hold it, as pairs of a key and a value."""
+        if isinstance(by, Mapping):
+            by = list(by.items())
+        try:
+            pairs = tuple((_key(key), _plain(value)) for key, value in by)
+            is_fine = bool(pairs) and len({key for key, _ in pairs}) == len(pairs)
+        except (TypeError, ValueError):
+            is_fine = False
+        if not is_fine:
+            raise SchemaError(
+                f"Derived: by of column {self.column!r} is not a mapping from values of the source, each once, to "
+                "values of the column"
+            )
+        return pairs
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        names: tuple[str, ...] = self.source
+        return names
+
+    def check(self, columns: Columns) -> None:
+        if self.column in self.sources:
+            raise SchemaError(f"Derived: column {self.column!r} is its own source; name another")
+        column = columns[self.column]
+        for name in self.columns:
+            if isinstance(kind := columns[name], Category) and not kind.has_values:
+                raise SchemaError(f"Derived: column {name!r} has no list of values yet; list its values")
+        if not column.listed and not isinstance(column, Number):
+            raise SchemaError(
+                f"Derived: column {self.column!r} is of type {column.type_name}; a category, a boolean, an integer or "
+                "a real can be derived"
+            )
+        if not column.nullable and self.null is None:
+            for name in self.sources:
+                if columns[name].nullable:
+                    raise SchemaError(
+                        f"Derived: column {self.column!r} is null where {name!r} is; declare it nullable, or state "
+                        "its value there as null"
+                    )
+        if self.null is not None:
+            self._number(self.null, column)
+        if self.cuts is None:
+            self._check_mapping(columns)
+        else:
+            self._bands(columns)
+
+    def _number(self, value: Any, column: Column) -> float | int:
+        """A value of the derived column as its physical number."""
+        about = f"Derived: column {self.column!r}"
+        if column.listed:
+            place = place_in_list(column, value)
+            if place is None:
+                raise SchemaError(f"{about}: {brief(value)} is not a value of it{did_you_mean(value, column.listed)}")
+            return place
+        assert isinstance(column, Bounded)
+        if not column.has_bounds:
+            raise SchemaError(f"{about} is computed, so its bounds are not estimated; state them")
+        number, (least, most) = physical_of(column, value, about), universe(column)
+        if not least <= number <= most or (column.is_whole and column.aligned(number, up=True) != number):
+            raise SchemaError(f"{about}: {brief(value)} is not within its bounds and steps; widen them")
+        return number
+
+    # --------------------------------------------------------------------------------------------------- mappings
+
+    def _places(self, key: Any, columns: Columns) -> tuple[int, ...]:
+        """A key of the mapping as physical numbers of the sources."""
+        keys = key if isinstance(key, tuple) else (key,)
+        if len(keys) != len(self.sources):
+            raise SchemaError(
+                f"Derived: by of column {self.column!r} has the key {brief(key)}, which is not one value for each of "
+                f"{len(self.sources)} sources"
+            )
+        return tuple(self._place(value, name, columns[name]) for value, name in zip(keys, self.sources, strict=True))
+
+    def _place(self, value: Any, name: str, source: Column) -> int:
+        about = f"Derived: by of column {self.column!r}"
+        if isinstance(source, Integer):
+            number = physical_of(source, int(value) if _is_whole_text(value) else value, about)
+            return int(number)
+        place = place_in_list(source, value)
+        if place is None and isinstance(value, str):  # keys of TOML and JSON are strings
+            spelt = [str(known).lower() if isinstance(known, bool) else str(known) for known in source.listed]
+            if not source.is_text and value in spelt:
+                return spelt.index(value)
+        if place is None:
+            hint = did_you_mean(value, source.listed)
+            raise SchemaError(f"{about}: {brief(value)} is not a value of column {name!r}{hint}")
+        return place
+
+    def _check_mapping(self, columns: Columns) -> None:
+        sources = [columns[name] for name in self.sources]
+        for name, source in zip(self.sources, sources, strict=True):
+            if not source.listed and not isinstance(source, Integer):
+                raise SchemaError(
+                    f"Derived: column {name!r} is of type {source.type_name}; by takes a category, a boolean or an "
+                    "integer as source, and cuts take numbers, dates and times"
+                )
+        found = self._outcomes(columns)
+        if self.default is not None:
+            self._number(self.default, columns[self.column])
+            return
+        n_values = 1
+        for source in sources:
+            if isinstance(source, Integer) and not source.has_bounds:
+                raise SchemaError(f"Derived: column {self.column!r} needs a default: its source has no bounds yet")
+            step = source.step if isinstance(source, Integer) else 1
+            least, most = universe(source)
+            n_values *= (int(most) - int(least)) // step + 1
+        if len(found) < n_values:
+            missing = f"{n_values - len(found):,} of {n_values:,} values"
+            raise SchemaError(
+                f"Derived: by of column {self.column!r} leaves out {missing} of its source"
+                f"{self._first_missing(found, sources)}; name them, or state a default"
+            )
+
+    def _first_missing(self, found: Mapping[tuple[int, ...], Any], sources: list[Column]) -> str:
+        if len(sources) == 1 and sources[0].listed:
+            return f", such as {next(v for place, v in enumerate(sources[0].listed) if (place,) not in found)!r}"
+        return ""
+
+    def _outcomes(self, columns: Columns) -> dict[tuple[int, ...], float | int]:
+        """The physical number of the column for each combination of its sources' that `by` names."""
+        found: dict[tuple[int, ...], float | int] = {}
+        for key, value in self.by:
+            places = self._places(key, columns)
+            if places in found:
+                raise SchemaError(f"Derived: by of column {self.column!r} names {brief(key)} twice; name it once")
+            found[places] = self._number(value, columns[self.column])
+        return found
+
+    def outcomes(
+        self, columns: Columns
+    ) -> tuple[float | int | None, float | int | None, dict[tuple[int, ...], float | int]]:
+        """Physical numbers of the column: by default, where a source is null, and for what `by` names."""
+        column = columns[self.column]
+        default, null = (None if v is None else self._number(v, column) for v in (self.default, self.null))
+        return default, null, self._outcomes(columns)
+
+    # ------------------------------------------------------------------------------------------------------ bands
+
+    def _bands(self, columns: Columns) -> tuple[list[float | int], list[float | int]]:
+        """Where bands begin, and the physical numbers of their labels."""
+        name = self.sources[0]
+        source, column = columns[name], columns[self.column]
+        if not isinstance(source, Bounded):
+            raise SchemaError(
+                f"Derived: column {name!r} is of type {source.type_name}, which has no order; give by, a mapping"
+            )
+        cuts = [
+            physical_of(source, cut, f"Derived: cuts of column {self.column!r}: column {name!r}") for cut in self.cuts
+        ]
+        if any(lower >= upper for lower, upper in pairwise(cuts)):
+            raise SchemaError(f"Derived: cuts of column {self.column!r} are not ascending; put them in order")
+        return cuts, [self._number(label, column) for label in self.labels]
+
+    # --------------------------------------------------------------------------------------------- rows and sets
+
+    def numbers(self, sources: list[NDArray[Any]], columns: Columns) -> NDArray[np.float64]:
+        """The column's physical numbers where those of its sources are these; NaN is null."""
+        import numpy as np
+
+        is_null = np.logical_or.reduce([np.isnan(numbers) for numbers in sources])
+        null = np.nan if self.null is None else self._number(self.null, columns[self.column])
+        if self.cuts is not None:
+            cuts, labels = self._bands(columns)
+            found = np.array(labels, dtype=np.float64)[np.searchsorted(np.array(cuts), sources[0], side="right")]
+            return np.where(is_null, null, found)
+        outcomes = self._outcomes(columns)
+        default = np.nan if self.default is None else self._number(self.default, columns[self.column])
+        code = np.zeros(len(is_null), dtype=np.int64)
+        keys = np.zeros(len(outcomes), dtype=np.int64)
+        for place, numbers in enumerate(sources):
+            known = np.array([key[place] for key in outcomes], dtype=np.int64)
+            values, inverse = np.unique(known, return_inverse=True)
+            at = np.minimum(np.searchsorted(values, np.where(is_null, values[0], numbers)), len(values) - 1)
+            at = np.where(values[at] == numbers, at, len(values))  # what no key names is one more
+            code, keys = code * (len(values) + 1) + at, keys * (len(values) + 1) + inverse
+        order = np.argsort(keys)
+        at = np.minimum(np.searchsorted(keys[order], code), len(keys) - 1)
+        found = np.where(
+            keys[order][at] == code, np.array(list(outcomes.values()), dtype=np.float64)[order][at], default
+        )
+        return np.where(is_null, null, found)
+
+    def compute(self, arrays: Mapping[str, pa.Array], columns: Columns, drawn: pa.Array | None) -> pa.Array:
+        import numpy as np
+
+        del drawn
+        sources = []
+        for name in self.sources:
+            physical = columns[name].read(arrays[name])
+            values = np.asarray(physical.values, dtype=np.float64)
+            sources.append(values if physical.is_null is None else np.where(physical.is_null, np.nan, values))
+        column = columns[self.column]
+        return column.to_arrow(column.to_positions(self.numbers(sources, columns)))
+
+    def holds(self, rows: Mapping[str, NDArray[Any]], schema: Columns) -> NDArray[Any]:
+        import numpy as np
+
+        expected = self.numbers([rows[name] for name in self.sources], schema)
+        return np.asarray((expected == rows[self.column]) | (np.isnan(expected) & np.isnan(rows[self.column])))
+
+    def groups(self, columns: Columns) -> list[tuple[float | int | None, ValueSet]]:
+        """For each value of the column (None is null), the values of its one source with which it has that."""
+        if len(self.sources) > 1:
+            raise SchemaError(
+                f"column {self.column!r} follows from several columns, {', '.join(map(repr, self.sources))}; state the "
+                "condition on these"
+            )
+        source = columns[self.sources[0]]
+        least, most = universe(source)
+        pairs: list[tuple[float | int | None, ValueSet]] = []
+        if self.cuts is not None:
+            cuts, labels = self._bands(columns)
+            for label, low, high in zip(labels, [least, *cuts], [*map(before, cuts), most], strict=True):
+                if max(low, least) <= min(high, most):
+                    pairs.append((label, ValueSet(((max(low, least), min(high, most)),))))
+        else:
+            named = ValueSet()
+            for (place,), outcome in self._outcomes(columns).items():
+                pairs.append((outcome, ValueSet(((place, place),))))
+                named |= pairs[-1][1]
+            others = ValueSet(named.outside(source).ranges)
+            if self.default is not None and not others.is_empty:
+                pairs.append((self._number(self.default, columns[self.column]), others))
+        if source.nullable:
+            null = None if self.null is None else self._number(self.null, columns[self.column])
+            pairs.append((null, ValueSet(has_null=True)))
+        found: dict[float | int | None, ValueSet] = {}
+        for number, part in pairs:
+            found[number] = found.get(number, ValueSet()) | part
+        return list(found.items())
+
+    def preimage(self, wanted: ValueSet, columns: Columns) -> ValueSet:
+        starts = [low for low, _ in wanted.ranges]
+        found = ValueSet()
+        for number, part in self.groups(columns):
+            if number is None:
+                is_wanted = wanted.has_null
+            else:
+                at = bisect_right(starts, number) - 1
+                is_wanted = at >= 0 and number <= wanted.ranges[at][1]
+            if is_wanted:
+                found |= part
+        return found
+
+    def to_dict(self) -> dict[str, Any]:
+        source: Any = self.sources[0] if len(self.sources) == 1 else list(self.sources)
+        described: dict[str, Any] = {"type": self.type_name, "column": self.column, "source": source}
+        if self.cuts is not None:
+            described |= {"cuts": list(self.cuts), "labels": list(self.labels)}
+        elif len(self.sources) == 1:
+            described["by"] = {_spelt(key): value for key, value in self.by}
+        else:
+            described["by"] = [[list(key), value] for key, value in self.by]
+        stated = {"default": self.default, "null": self.null}
+        return described | {name: value for name, value in stated.items() if value is not None}
+
+    def __repr__(self) -> str:
+        source = self.sources[0] if len(self.sources) == 1 else list(self.sources)
+        if self.cuts is not None:
+            how = f"cuts={list(self.cuts)!r}, labels={list(self.labels)!r}"
+        else:
+            how = f"by={dict(self.by)!r}" if len(self.by) <= 8 else f"by=<{len(self.by)} values>"
+        stated = {"default": self.default, "null": self.null}
+        more = "".join(f", {name}={value!r}" for name, value in stated.items() if value is not None)
+        return f"Derived({self.column!r}, {source!r}, {how}{more})"
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if type(value).__module__ == "numpy" and hasattr(value, "item") else value
+
+
+def _key(key: Any) -> Any:
+    return tuple(_plain(part) for part in key) if isinstance(key, (list, tuple)) else _plain(key)
+
+
+def _spelt(key: Any) -> str:
+    """A key as TOML and JSON hold it."""
+    return str(key).lower() if isinstance(key, bool) else str(key)
+
+
+def _is_whole_text(value: Any) -> bool:
+    return isinstance(value, str) and value.strip().lstrip("+-").isdecimal()
