@@ -24,9 +24,10 @@ NUMBERS = ("AGEP", "NOC", "NPF", "DENSITY", "INDP", "PINCP", "POVPIP", "PWGTP", 
 # A subset in which most of the checks are about columns that are there.
 TEN = ("AGEP", "SEX", "MSP", "RAC1P", "NOC", "NPF", "HOUSING_TYPE", "OWN_RENT", "EDU", "PINCP_DECILE")
 _PUMAS = (
-    "01-01301 06-07502 06-08507 08-00803 13-04600 17-03529 17-03531 19-01700 24-01004 26-02702 28-01100 29-01901 "
-    "30-00600 32-00405 36-03710 36-04010 38-00100 40-00200 51-01301 51-51255"
-).split()
+    "01-01301", "06-07502", "06-08507", "08-00803", "13-04600", "17-03529", "17-03531", "19-01700", "24-01004",
+    "26-02702", "28-01100", "29-01901", "30-00600", "32-00405", "36-03710", "36-04010", "38-00100", "40-00200",
+    "51-01301", "51-51255",
+)  # fmt: skip
 # Where the census's categories of industry begin; what is between two is in the lower one.
 _INDUSTRIES = (
     (370, "0"), (570, "1"), (770, "2"), (1070, "3"), (4070, "4"), (4670, "5"), (6070, "6"), (6470, "7"), (6870, "8"),
@@ -107,9 +108,7 @@ def schema(names: Sequence[str] = tuple(FEATURES), *, has_rules: bool = True) ->
     derived = {rule.column: rule.sources for rule in known if isinstance(rule, Derivation)}
     # What a derived column may be follows from its source, where the rule is stated about that too.
     rules = [
-        rule
-        for rule in known
-        if isinstance(rule, Derivation) or not any(name in derived for name in rule.columns)
+        rule for rule in known if isinstance(rule, Derivation) or not any(name in derived for name in rule.columns)
     ]
     return sp.Schema({name: FEATURES[name] for name in names}, rules=rules if has_rules else ())
 

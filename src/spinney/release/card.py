@@ -184,6 +184,9 @@ class Card:
         lines += [f"    {name:<22} {value}" for name, value in self.plan.items() if name != "structure"]
         lines.append("  columns")
         lines += [f"    {name:<22} {column!r}" for name, column in self.schema.items()]
+        if self.schema.rules:
+            lines.append("  rules that every row obeys, at no cost")
+            lines += [f"    {rule!r}" for rule in self.schema.rules]
         lines.append(f"  {_LIMITS}")
         return "\n".join(printable(line) for line in lines)
 

@@ -36,7 +36,8 @@ _PREAMBLE = """\
 # `hierarchy = [1, 3]`, so that rare ones are counted with their group.
 #
 # Two more things can be stated: `decimals = 2` or `multiple_of = 50` for numbers that come in steps (in days for dates,
-# in seconds for datetimes and times), and, at the end of the file, what holds between columns:
+# in seconds for datetimes and times), and, at the end of the file, what holds between columns. Rules cost nothing, and
+# every synthetic row obeys them:
 #
 #     [[rules]]
 #     type = "at-most"      # column is never larger than other
@@ -48,6 +49,22 @@ _PREAMBLE = """\
 #     column = "end"
 #     other = "status"
 #     values = ["open"]
+#
+#     [[rules]]
+#     type = "implies"      # where `when` holds, `then` does: a value, a range, a list of these, or { null = true }
+#     when.age = { low = 0, high = 14 }
+#     then.marital = ["never", { null = true }]
+#
+#     [[rules]]
+#     type = "sum"          # column is computed from its parts; they come in steps, such as multiple_of = 0.01
+#     column = "total"
+#     parts = ["fare", "tip", "tolls"]
+#
+#     [[rules]]
+#     type = "derived"      # column is computed from another: by a mapping, or by cuts and labels of numbers
+#     column = "sector"
+#     source = "industry"
+#     by = { "0170" = "farming", "7860" = "education" }
 """
 _NULLABLE = "# nullable = true"
 

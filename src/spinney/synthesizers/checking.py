@@ -15,13 +15,16 @@ import numpy as np
 
 from spinney.columns import Bounded, Category, Column, Identifier, Stepped
 from spinney.errors import InputError, SchemaError, SpinneyError
+from spinney.forest.rule_tables import impossible_values
 from spinney.schema.reading import SchemaReading, read_schema
 from spinney.schema.rules import Rule
 from spinney.schema.table import Schema, SchemaLike, as_schema
 from spinney.shown import brief
 from spinney.suggest import closest, did_you_mean
+from spinney.synthesizers.bounds import with_widest_bounds
 from spinney.synthesizers.findings import Finding, Findings
 from spinney.synthesizers.method import AUTOMATIC, Choice, choose, make
+from spinney.synthesizers.values import with_few_values
 from spinney.tables.opening import open_source
 from spinney.tables.outline import names_of, parts_of
 from spinney.tables.source import Source
@@ -78,12 +81,14 @@ class _Check:
         self._faults = [Finding(fault) for fault in described.faults]
         self._warnings: list[Finding] = []
         self._tallies = Tallies()
+        self._computed: set[str] = set()
         self._n_rows: int | None = None
 
     def findings(self, target: str | None, method: str) -> Findings:
         schema = self._described.schema
         choice, notes = None, []
         if schema is not None:
+            self._computed = {rule.column for rule in schema.derivations}
             choice = self._choose(schema.without_ignored(), target, method)
             notes = _notes(schema)
             for source in self._open(schema):
@@ -99,7 +104,8 @@ class _Check:
         )
 
     def _fault(self, message: str, column: str | None = None, n_rows: int | None = None) -> None:
-        self._faults.append(Finding(message, column, n_rows))
+        # Columns that are computed are not read by a fit, so that nothing in them stops one.
+        (self._warnings if column in self._computed else self._faults).append(Finding(message, column, n_rows))
 
     def _warn(self, message: str, column: str | None = None, n_rows: int | None = None) -> None:
         self._warnings.append(Finding(message, column, n_rows))
@@ -114,6 +120,9 @@ class _Check:
         choice = choose(schema, options, method=method)
         try:
             make(choice.method, 1, options)._check(schema)
+            if choice.method == "forest":
+                for name, values in impossible_values(with_widest_bounds(with_few_values(schema))):
+                    self._warn(f"column {name!r} can never be {values} under the rules; is that meant?", name)
         except SpinneyError as err:
             self._fault(str(err))
         return choice
@@ -286,6 +295,11 @@ def _notes(schema: Schema) -> list[str]:
         notes.append(
             f"Values of {', '.join(map(repr, private))} would be found privately, using part of epsilon and delta."
         )
+    if computed := [rule.column for rule in schema.derivations]:
+        notes.append(f"Computed from other columns, at no cost: {', '.join(map(repr, computed))}.")
+    if n_rules := len(schema.rules) - len(computed):
+        obeyed = "the rule" if n_rules == 1 else f"all {n_rules} rules"
+        notes.append(f"Every synthetic row would obey {obeyed}, at no cost.")
     if schema.has_data_derived_bounds:
         notes.append('Bounds would be read off the data (bounds="from-data-not-private"), which voids the guarantee.')
     return notes

@@ -20,6 +20,8 @@ from spinney.forest.release.strength import strength
 from spinney.privacy.budget import Unit
 from spinney.release.card import Card
 from spinney.release.model import Release
+from spinney.schema.rules import AtMost, clauses_of
+from spinney.schema.table import Schema
 from spinney.suggest import did_you_mean, listed
 
 # Why columns were counted together.
@@ -33,13 +35,14 @@ REASONS = {
 
 @dataclass(frozen=True, slots=True)
 class ExplainedColumn:
-    """A column as it was released. Identifiers are generated and have neither leaves nor states."""
+    """A column as it was released. Identifiers and computed columns have neither leaves nor states."""
 
     name: str
     type: str
     n_leaves: int
     n_states: int
     null_share: float | None  # None where the column is never null
+    is_computed: bool = False  # by a rule, from other columns; a sum with a residual has the leaves of its residual
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +73,7 @@ class Explanation:
     columns: tuple[ExplainedColumn, ...]
     cliques: tuple[ExplainedClique, ...]  # the strongest first
     stages: tuple[Stage, ...]
+    rules: tuple[str, ...]  # that every row obeys, at no cost
     _leaves: Mapping[str, tuple[ColumnModel, Floats]] = field(repr=False)  # with the rows expected in each leaf
 
     def bins(self, name: str) -> list[dict[str, Any]]:
@@ -88,7 +92,7 @@ class Explanation:
         return [
             {"low": low, "high": high, "is_null": bool(is_null), "state": int(state), "rows": float(expected)}
             for (low, high), is_null, state, expected in zip(
-                leaf_ends(model, self.card.schema[name]), model.is_null, model.states, rows, strict=True
+                leaf_ends(model, self.card.schema.as_drawn[name]), model.is_null, model.states, rows, strict=True
             )
         ]
 
@@ -104,6 +108,7 @@ class Explanation:
             "target": self.target,
             "n_rows": self.n_rows,
             "stages": [asdict(stage) for stage in self.stages],
+            "rules": list(self.rules),
             "columns": [asdict(column) for column in self.columns],
             "cliques": [asdict(clique) | {"columns": list(clique.columns)} for clique in self.cliques],
         }
@@ -135,6 +140,7 @@ def explain(release: Release) -> Explanation:
         columns=tuple(_columns(release, leaves, total)),
         cliques=tuple(_cliques(release, structure, target)),
         stages=spent,
+        rules=tuple(map(repr, card.schema.rules)),
         _leaves=leaves,
     )
 
@@ -156,14 +162,15 @@ def _columns(
     release: ForestRelease, leaves: Mapping[str, tuple[ColumnModel, Floats]], total: int
 ) -> list[ExplainedColumn]:
     found = []
+    computed = {rule.column for rule in release.schema.derivations}
     for name, column in release.schema.items():
         n_leaves, n_states, null_share = 0, 0, None
         if name in leaves:
             model, rows = leaves[name]
             n_leaves, n_states = len(model.states), model.n_states
-            if column.nullable:
+            if model.is_null.any():
                 null_share = float(rows[model.is_null].sum() / total) if total else 0.0
-        found.append(ExplainedColumn(name, column.type_name, n_leaves, n_states, null_share))
+        found.append(ExplainedColumn(name, column.type_name, n_leaves, n_states, null_share, name in computed))
     return found
 
 
@@ -172,7 +179,7 @@ def _cliques(release: ForestRelease, structure: str, target: str | None) -> list
     places = {name: place for place, name in enumerate(release.columns)}
     looked_at = list(dict.fromkeys(release.looked_at))
     laws = release.model.marginals([places[name] for name in names] for names in looked_at)
-    ruled = {frozenset(rule.columns) for rule in release.schema.rules}
+    ruled = _ruled(release.schema)
     found = []
     for names, law in zip(looked_at, laws, strict=True):
         given = target if target in names and len(names) > 2 else None
@@ -183,9 +190,15 @@ def _cliques(release: ForestRelease, structure: str, target: str | None) -> list
         elif structure == "rounds":
             reason = "round"
         else:
-            reason = "rule" if frozenset(free) in ruled else "chosen"
+            reason = "rule" if any(set(free) <= columns for columns in ruled) else "chosen"
         found.append(ExplainedClique(free, given, how.distance, how.bits, reason))
     return sorted(found, key=lambda clique: -clique.distance)
+
+
+def _ruled(schema: Schema) -> list[set[str]]:
+    """The sets of modelled columns that rules are about."""
+    compared = [set(rule.columns) for rule in schema.rules if isinstance(rule, AtMost)]
+    return compared + [set(clause) for clause in clauses_of(schema.rules, schema)]
 
 
 # --------------------------------------------------------------------------------------------------------- structure

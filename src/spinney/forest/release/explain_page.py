@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 WIDTH = 100
 _MOST_CLIQUES = 20
 _MOST_COLUMNS = 40
+_MOST_RULES = 40
 _MEASURED = {
     "trees": "tree",
     "selection": "choice",
@@ -43,6 +44,8 @@ def page(explanation: Explanation) -> str:
     lines += ["", *_budget(explanation.stages)]
     lines += ["", *_columns(explanation.columns)]
     lines += ["", *_cliques(explanation.cliques)]
+    if explanation.rules:
+        lines += ["", *_rules(explanation.rules)]
     return "\n".join(printable(line).rstrip() for line in lines)
 
 
@@ -70,10 +73,11 @@ def _columns(columns: Sequence[ExplainedColumn]) -> list[str]:
     for column in shown:
         name = f"    {_cut(column.name, width):<{width}}  {column.type:<10}"
         if not column.n_leaves:
-            lines.append(f"{name}  generated")
+            lines.append(f"{name}  {'computed' if column.is_computed else 'generated'}")
             continue
         null = "" if column.null_share is None else f"{100 * column.null_share:.1f} %"
-        lines.append(f"{name}  {column.n_leaves:>8,}  {column.n_states:>6,}  {null:>7}")
+        residual = "  of its residual" if column.is_computed else ""
+        lines.append(f"{name}  {column.n_leaves:>8,}  {column.n_states:>6,}  {null:>7}{residual}")
     return [*lines, *_more(len(columns) - len(shown))]
 
 
@@ -99,6 +103,12 @@ def _cliques(cliques: Sequence[ExplainedClique]) -> list[str]:
             subsequent_indent="  ",
         ),
     ]
+
+
+def _rules(rules: Sequence[str]) -> list[str]:
+    shown = rules[:_MOST_RULES]
+    lines = [line for rule in shown for line in wrap(rule, WIDTH, initial_indent="    ", subsequent_indent=" " * 8)]
+    return ["  rules that every row obeys; they cost nothing", *lines, *_more(len(rules) - len(shown))]
 
 
 def _label(clique: ExplainedClique, width: int) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from spinney.columns import Column
 from spinney.errors import SchemaError
@@ -58,11 +58,6 @@ class Rule(ABC):
     @abstractmethod
     def to_dict(self) -> dict[str, Any]:
         """The rule as plain data for TOML and JSON."""
-
-    @classmethod
-    def from_options(cls, options: dict[str, Any]) -> Self:
-        """The rule that the options of a [[rules]] table describe."""
-        return cls(**options)
 
 
 class Derivation(Rule):

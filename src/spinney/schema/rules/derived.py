@@ -117,6 +117,12 @@ class Derived(Derivation):
                 f"Derived: column {self.column!r} is of type {column.type_name}; a category, a boolean, an integer or "
                 "a real can be derived"
             )
+        if self.null is not None:
+            self._number(self.null, column)
+        if self.cuts is None:
+            self._check_mapping(columns)
+        else:
+            self._bands(columns)
         if not column.nullable and self.null is None:
             for name in self.sources:
                 if columns[name].nullable:
@@ -124,12 +130,6 @@ class Derived(Derivation):
                         f"Derived: column {self.column!r} is null where {name!r} is; declare it nullable, or state "
                         "its value there as null"
                     )
-        if self.null is not None:
-            self._number(self.null, column)
-        if self.cuts is None:
-            self._check_mapping(columns)
-        else:
-            self._bands(columns)
 
     def _number(self, value: Any, column: Column) -> float | int:
         """A value of the derived column as its physical number."""

@@ -44,8 +44,9 @@ class Implies(Rule):
                 )
             for name in given:
                 check_name(self, name)
-            conditions = tuple((name, parse_condition(c, f"Implies: column {name!r}")) for name, c in given.items())
-            object.__setattr__(self, side, conditions)
+            conditions = [(name, parse_condition(c, f"Implies: column {name!r}")) for name, c in given.items()]
+            # By name: a TOML file does not keep the order of a table.
+            object.__setattr__(self, side, tuple(sorted(conditions, key=lambda pair: pair[0])))
         both = [name for name, _ in self.then if name in dict(self.when)]
         if both:
             raise SchemaError(f"Implies: column {both[0]!r} is in when and in then; a rule relates different columns")

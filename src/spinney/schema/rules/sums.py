@@ -11,7 +11,7 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from spinney.columns import Column, Integer, Number, Real, exact
 from spinney.errors import SchemaError
@@ -239,10 +239,6 @@ class Sum(Derivation):
             plain = {name: int(w) if isinstance(w, Fraction) else w for name, w in plain.items()}
         described = {"type": self.type_name, "column": self.column, "parts": plain}
         return described if self.residual is None else described | {"residual": self.residual.to_dict()}
-
-    @classmethod
-    def from_options(cls, options: dict[str, Any]) -> Self:
-        return cls(**options)
 
     def __repr__(self) -> str:
         plain: Any = dict(self.parts)

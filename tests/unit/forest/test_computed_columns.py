@@ -1,0 +1,293 @@
+"""Sums and derived columns: computed in every row, by every synthesizer, and residuals read by every engine."""
+
+from __future__ import annotations
+
+import duckdb
+import numpy as np
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
+import pytest
+
+import spinney as sp
+from spinney.errors import ParameterError, SchemaError
+from spinney.tables.engines.memory import MemorySource
+from spinney.tables.frames import open_table
+from support.query_engines import DuckDBQueries, PolarsQueries
+
+N = 4000
+CENTS = sp.Real(0, 1000, multiple_of=0.01)
+COLUMNS = {
+    "fare": CENTS,
+    "tip": CENTS,
+    "total": sp.Real(-5, 2005, multiple_of=0.01),
+    "hours": sp.Integer(0, 100),
+    "band": sp.Category(["short", "long"]),
+}
+BAND = sp.Derived("band", "hours", cuts=[40], labels=["short", "long"])
+RESIDUAL = sp.Sum("total", ["fare", "tip"], residual=sp.Real(-5, 5, multiple_of=0.01))
+EXACT = sp.Schema(COLUMNS, rules=[BAND, sp.Sum("total", ["fare", "tip"])])
+NEARLY = sp.Schema(COLUMNS, rules=[BAND, RESIDUAL])
+
+
+@pytest.fixture(scope="module")
+def trips() -> pd.DataFrame:
+    """Totals with an extra of 50 cents in half of the rows."""
+    rng = np.random.default_rng(0)
+    fare, tip = rng.integers(250, 9000, N), rng.integers(0, 900, N)
+    hours = rng.integers(0, 101, N)
+    total = fare + tip + 50 * rng.integers(0, 2, N)
+    return pd.DataFrame(
+        {
+            "fare": fare / 100,
+            "tip": tip / 100,
+            "total": total / 100,
+            "hours": hours,
+            "band": np.where(hours < 40, "short", "long"),
+        }
+    )
+
+
+def cents(numbers) -> np.ndarray:
+    found = np.asarray(numbers, dtype=np.float64) * 100
+    assert np.abs(found - np.rint(found)).max() < 1e-6
+    return np.rint(found).astype(np.int64)
+
+
+def gaps(rows) -> np.ndarray:
+    return cents(rows["total"]) - cents(rows["fare"]) - cents(rows["tip"])
+
+
+@pytest.mark.parametrize(
+    "model", [sp.ForestSynthesizer("2"), sp.KDTreeSynthesizer("2"), sp.GridSynthesizer("2", bins=4)]
+)
+def test_every_row_adds_up(model, trips, tmp_path):
+    """In memory, and in CSV and Parquet files that were written and read back; bands follow from hours."""
+    model.fit(trips, EXACT)
+    for frame in ("pandas", "polars", "pyarrow"):
+        assert not gaps(model.sample(500, frame=frame)).any()
+    rows = model.sample(5000, frame="pyarrow", seed=1)
+    pacsv.write_csv(rows, tmp_path / "rows.csv")
+    pq.write_table(rows, tmp_path / "rows.parquet")
+    for back in (pacsv.read_csv(tmp_path / "rows.csv"), pq.read_table(tmp_path / "rows.parquet")):
+        assert not gaps(back).any()
+        assert (np.asarray(back["band"]) == np.where(np.asarray(back["hours"]) < 40, "short", "long")).all()
+    assert rows.column_names == list(COLUMNS)
+    model.save(tmp_path / "model.spinney")
+    assert (
+        sp.load(tmp_path / "model.spinney")
+        .sample(100, seed=2, frame="pyarrow")
+        .equals(model.sample(100, seed=2, frame="pyarrow"))
+    )
+
+
+def test_arrays_add_up_too(trips):
+    schema = sp.Schema(
+        {"a": CENTS, "b": CENTS, "c": sp.Real(0, 2000, multiple_of=0.01)}, rules=[sp.Sum("c", ["a", "b"])]
+    )
+    array = sp.KDTreeSynthesizer("1").fit(trips[["fare", "tip", "total"]].to_numpy(), schema).sample(300)
+    assert (np.rint(array * 100) @ [1, 1, -1] == 0).all()
+    points, weights = sp.KDTreeSynthesizer("1").fit(array, schema).weighted_points()
+    assert points.shape == (len(weights), 3)
+
+
+def test_computed_columns_are_never_read(trips):
+    """Whatever is in them: nothing is charged for them, and nothing of them is looked at."""
+    odd = trips.assign(total="private", band=[object()] * N)
+    released = sp.ForestSynthesizer("1").fit(odd, EXACT, entropy=sp.UnsafeSeededEntropy(1)).release_
+    plain = sp.ForestSynthesizer("1").fit(trips, EXACT, entropy=sp.UnsafeSeededEntropy(1)).release_
+    assert released.to_members() == plain.to_members()
+    assert list(released.columns) == ["fare", "tip", "hours"]
+
+
+@pytest.mark.parametrize("model", [sp.ForestSynthesizer("5"), sp.KDTreeSynthesizer("5")])
+def test_residuals_are_modelled(model, trips):
+    """The difference lies in its bounds in every row; a forest finds the half of the rows that have an extra."""
+    found = gaps(model.fit(trips, NEARLY).sample(4000, seed=1))
+    assert np.abs(found).max() <= 500
+    if isinstance(model, sp.ForestSynthesizer):
+        assert np.isin(found, [0, 50]).mean() > 0.9
+        assert abs((found == 50).mean() - 0.5) < 0.1
+        assert "of its residual" in str(model.explain())
+
+
+def test_every_engine_reads_the_same_residual(trips, tmp_path):
+    """Under the same noise the release is the same to the last byte."""
+    table = pa.Table.from_pandas(trips)
+    pacsv.write_csv(table, tmp_path / "trips.csv")
+    pq.write_table(table, tmp_path / "trips.parquet", row_group_size=700)
+    connection = duckdb.connect()
+    sources = {
+        "pandas": trips,
+        "polars": pl.from_arrow(table),
+        "csv": str(tmp_path / "trips.csv"),
+        "parquet": str(tmp_path / "trips.parquet"),
+        "lazy": pl.scan_parquet(tmp_path / "trips.parquet"),
+        "duckdb": connection.from_arrow(table),
+        "stream": table.to_reader(max_chunksize=999),
+        "strings": trips.assign(total=trips.total.astype(str)),
+    }
+    members = {}
+    for name, source in sources.items():
+        model = sp.ForestSynthesizer("1", "1e-6").fit(source, NEARLY, entropy=sp.UnsafeSeededEntropy(7))
+        members[name] = model.release_.to_members()
+    assert all(found == members["pandas"] for found in members.values())
+
+
+@pytest.mark.parametrize("engine", [PolarsQueries, DuckDBQueries])
+def test_queries_read_the_same_residual(engine, trips, monkeypatch):
+    """Rows that stay with an engine, as those of Spark do."""
+    table = pa.Table.from_pandas(trips)
+
+    def members(source):
+        monkeypatch.setattr("spinney.synthesizers.base.open_source", lambda *_, **__: source)
+        model = sp.ForestSynthesizer("1", "1e-6").fit(None, NEARLY, entropy=sp.UnsafeSeededEntropy(7))
+        return model.release_.to_members()
+
+    assert members(engine(table, NEARLY.as_read)) == members(MemorySource(open_table(table, NEARLY.as_read)))
+
+
+@pytest.mark.parametrize("engine", [PolarsQueries, DuckDBQueries])
+def test_queries_count_what_breaks_a_rule(engine):
+    """As a table in memory does, whatever the rule."""
+    rng = np.random.default_rng(1)
+    columns = {
+        "a": sp.Integer(0, 9, nullable=True),
+        "b": sp.Category(["x", "y", "z"], nullable=True),
+        "c": sp.Category(["u", "v"], nullable=True),
+        "d": sp.Real(0, 9, nullable=True),
+        "e": sp.Integer(-50, 50, nullable=True),
+        "f": sp.Category([1, 2]),
+    }
+    rules = [
+        sp.AtMost("d", "a"),
+        sp.EmptyWhen("a", "b", ["x"]),
+        sp.EmptyWhen("a", "d"),
+        sp.Implies({"a": [(2, 5), None]}, {"b": ["x", None], "d": (1.5, 6)}),
+        sp.Implies({"f": 1, "d": (None, 3)}, {"c": "u"}),
+        sp.Derived("c", "b", by={"x": "u"}, default="v"),
+        sp.Derived("c", "a", cuts=[3, 6], labels=["u", "v", "u"], null="v"),
+        sp.Derived("f", ["b", "c"], by={("x", "u"): 1, ("y", "v"): 2}, default=1, null=2),
+        sp.Sum("e", {"a": 2, "d": -1}, residual=sp.Real(-3, 3, nullable=True)),
+        sp.Sum("e", ["a"]),
+    ]
+    n = 3000
+    table = pa.table(
+        {
+            "a": pa.array(rng.integers(-2, 12, n), mask=rng.random(n) < 0.1),
+            "b": pa.array(rng.choice(["x", "y", "z"], n), mask=rng.random(n) < 0.1),
+            "c": pa.array(rng.choice(["u", "v"], n), mask=rng.random(n) < 0.1),
+            "d": pa.array(np.round(rng.uniform(-1, 10, n)), mask=rng.random(n) < 0.1),
+            "e": pa.array(rng.integers(-3, 12, n), mask=rng.random(n) < 0.1),
+            "f": pa.array(rng.integers(1, 3, n)),
+        }
+    )
+    schema = sp.Schema(columns)
+    held = MemorySource(open_table(table, schema)).tally(list(columns), rules).n_broken
+    found = engine(table, schema).tally(list(columns), rules).n_broken
+    assert found == held
+    assert min(held.values()) > 0
+
+
+# ----------------------------------------------------------------------------------------------------- conditions
+
+
+@pytest.fixture(scope="module")
+def workers():
+    """A forest with codes, their sectors and groups of these, and bands of hours."""
+    rng = np.random.default_rng(0)
+    code = rng.choice(["11", "12", "21", "99", None], N, p=[0.4, 0.2, 0.2, 0.1, 0.1])
+    columns = {
+        "code": sp.Category(["11", "12", "21", "99"], nullable=True),
+        "sector": sp.Category(["farm", "shop", "none"]),
+        "is_farm": sp.Boolean(),
+        "hours": sp.Integer(0, 100),
+        "band": sp.Category(["short", "middle", "long"]),
+    }
+    rules = [
+        sp.Derived("sector", "code", by={"11": "farm", "12": "farm"}, default="shop", null="none"),
+        sp.Derived("is_farm", "sector", by={"farm": True}, default=False),
+        sp.Derived("band", "hours", cuts=[20, 60], labels=["short", "middle", "long"]),
+        sp.Implies({"is_farm": True}, {"band": ["middle", "long"]}),
+    ]
+    table = pd.DataFrame({"code": code, "hours": rng.integers(0, 101, N)})
+    table = table.assign(sector="farm", is_farm=True, band="short")
+    return sp.ForestSynthesizer("5").fit(table[list(columns)], sp.Schema(columns, rules=rules))
+
+
+def test_rules_about_derived_columns_hold(workers):
+    rows = workers.sample(5000, seed=1)
+    is_farm = rows.code.isin(["11", "12"])
+    assert (rows.is_farm == is_farm).all()
+    assert (rows.sector == np.where(is_farm, "farm", np.where(rows.code.isna(), "none", "shop"))).all()
+    assert (rows.band == np.select([rows.hours < 20, rows.hours < 60], ["short", "middle"], "long")).all()
+    assert not (is_farm & (rows.hours < 20)).any()
+    assert 0.4 < is_farm.mean() < 0.75
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        {"sector": "farm"},
+        {"sector": ["farm", "none"]},
+        {"is_farm": False},
+        {"band": "middle"},
+        {"band": ["middle", "long"], "hours": (10, 30)},
+        {"sector": "shop", "code": ["21", "11"]},
+    ],
+)
+def test_conditions_on_derived_columns(workers, where):
+    """Are conditions on their sources, and may be joined with conditions on these."""
+    rows = workers.sample(800, seed=1, where=where)
+    for name, wanted in where.items():
+        if isinstance(wanted, tuple):
+            assert rows[name].between(*wanted).all()
+        else:
+            assert rows[name].isin(wanted if isinstance(wanted, list) else [wanted]).all()
+
+
+@pytest.mark.parametrize(
+    "balance",
+    [{"sector": {"farm": 0.2, "shop": 0.5, "none": 0.3}}, {"is_farm": 0.25}, {"band": {"short": 0.5, "long": 0.5}}],
+)
+def test_balanced_derived_columns(workers, balance):
+    """Values of the source that lead to one value keep their proportions."""
+    rows = workers.sample(4000, seed=1, balance=balance)
+    for name, shares in balance.items():
+        wanted = shares if isinstance(shares, dict) else {True: shares, False: 1 - shares}
+        found = rows[name].value_counts(normalize=True)
+        assert all(abs(found.get(value, 0) - share) < 0.02 for value, share in wanted.items())
+    if "is_farm" in balance:
+        farm = rows.code[rows.is_farm]
+        assert abs((farm == "11").mean() - 2 / 3) < 0.06
+
+
+def test_conditions_that_cannot_be_translated(workers, trips):
+    with pytest.raises(ParameterError, match=r"where: \['short', 'long'\] of column 'band' is no single range"):
+        workers.sample(5, where={"band": ["short", "long"]})
+    with pytest.raises(ParameterError, match="where: column 'code' is never '21'"):
+        workers.sample(5, where={"sector": "farm", "code": "21"})
+    model = sp.ForestSynthesizer("1").fit(trips, NEARLY)
+    with pytest.raises(ParameterError, match="where: column 'total' is a sum of 'fare', 'tip'; state the condition on"):
+        model.sample(5, where={"total": (0, 5)})
+    with pytest.raises(ParameterError, match="target='band' is computed from others; choose 'hours'"):
+        sp.ForestSynthesizer("1", target="band").fit(trips, NEARLY)
+
+
+def test_check_tells_of_computed_columns(trips):
+    """Rows that differ are counted; what a fit would not read is no fault."""
+    found = sp.check(trips.assign(band="odd"), EXACT)
+    assert found.is_clean
+    assert found.method == "forest" or found.method == "tree"
+    told = {warning.column: warning.n_rows for warning in found.warnings}
+    assert told["total"] == int((gaps(trips) != 0).sum())
+    assert any("Computed from other columns, at no cost: 'band', 'total'" in note for note in found.notes)
+
+
+def test_nothing_to_learn():
+    schema = sp.Schema({"a": sp.Identifier(), "b": sp.Integer(0, 9)})
+    assert list(schema.modelled) == ["b"]
+    with pytest.raises(SchemaError, match="nothing to learn"):
+        _ = sp.Schema({"a": sp.Identifier()}).modelled
