@@ -8,7 +8,7 @@ parts alone the model is tiny, and says exactly whether some row obeys all rules
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -109,6 +109,17 @@ class RuleTables:
         return dict.fromkeys(joined, most) if most < wanted else {}
 
     # ----------------------------------------------------------------------------------------------------- parts
+
+    def told_partings(self) -> dict[int, Parting]:
+        """The partings, with what the rules together make impossible of each column."""
+        if not self.clauses:
+            return dict(self.partings)
+        model, found = self._parts_model(), {}
+        for place, parting in self.partings.items():
+            law = model.marginal((place,)) > 0
+            is_nullable = self.axes[place].axis.nullable
+            found[place] = replace(parting, possible=law if is_nullable else np.append(law, False))
+        return found
 
     def impossible(self) -> list[tuple[str, str]]:
         """Columns, and in words their values that no row can have."""

@@ -53,6 +53,8 @@ def column_model(
     else:
         column = part_spikes(column)
         weights = leaf_weights(column, total)
+    if parting is not None:
+        weights = _without_impossible(weights, column, parting)
     marked = np.zeros(len(weights), dtype=np.int64) if parting is None else parting.labels_of(column.first)
     if column.levels is not None:
         states = pool_siblings(column, weights, most_states)
@@ -71,6 +73,15 @@ def column_model(
     low, length = np.where(is_null, 0.0, low), np.where(is_null, 0.0, length)
     model = ColumnModel(low, length, is_null, weights, states.astype(np.int32), int(states.max()) + 1)
     return model, Cut(column.axis, column.first, states)
+
+
+def _without_impossible(weights: Floats, column: NoisyColumn, parting: Parting) -> Floats:
+    """Nothing where rules leave no row, whatever was counted there; the rest weighs as much as all did."""
+    labels = np.where(column.is_null, parting.n_labels, parting.labels_of(column.first))
+    left = np.where(parting.possible[labels], weights, 0.0)
+    if left.sum() == 0:
+        left = parting.possible[labels] * np.maximum(column.stop - column.first, 1).astype(np.float64)
+    return np.asarray(left * (weights.sum() / left.sum()))
 
 
 def leaf_weights(column: NoisyColumn, total: float) -> Floats:

@@ -41,6 +41,7 @@ class Parting:
     stops: Floats  # (n_parts,): nor at or above this
     sets: tuple[ValueSet, ...]  # those that clauses name
     is_in: NDArray[np.bool_]  # (n_sets, n_labels): whether values of a label are in a set
+    possible: NDArray[np.bool_]  # (n_labels + 1,): whether a row can have a value of a label, or null; all, unless told
 
     @property
     def n_labels(self) -> int:
@@ -98,7 +99,7 @@ def _parting(name: str, column: Column, cells: ColumnAxis, sets: tuple[ValueSet,
     starts = {least, *(_in_steps(start, column) for start in starts)}
     parts: list[tuple[Number, tuple[bool, ...]]] = []  # where each begins, and its label
     for start in sorted(starts):
-        label = tuple(any(low <= start <= high for low, high in one.ranges) for one in sets)
+        label = tuple(start in one for one in sets)
         if not parts or parts[-1][1] != label:
             parts.append((start, label))
     numbers = {label: place for place, label in enumerate(dict.fromkeys(label for _, label in parts))}
@@ -117,6 +118,7 @@ def _parting(name: str, column: Column, cells: ColumnAxis, sets: tuple[ValueSet,
         np.array([*(stop for stop, _ in ends), np.inf]),
         sets,
         np.array(list(numbers), dtype=np.bool_).reshape(len(numbers), len(sets)).T,
+        np.ones(len(numbers) + 1, dtype=np.bool_),
     )
 
 

@@ -194,7 +194,7 @@ class ForestSynthesizer(Synthesizer[Design]):
             plan,
             PrepaidMechanisms(plan.plan, ledger, entropy),
             total=table.n_rows if ledger.unit.n_is_public else None,
-            partings=rules.partings,
+            partings=rules.told_partings(),
             zeros=lambda models: possible_states(
                 schema.rules,
                 schema,

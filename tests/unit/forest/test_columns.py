@@ -229,7 +229,9 @@ def test_leaves_that_rules_tell_apart_share_no_state(drawn):
     )
     for noisy in (column, named):
         anywhere = np.full(len(marked), np.inf)
-        parting = Parting((), noisy.first, marked.astype(np.int64), -anywhere, anywhere, (), np.zeros((0, 2), "?"))
+        parting = Parting(
+            (), noisy.first, marked.astype(np.int64), -anywhere, anywhere, (), np.zeros((0, 2), "?"), np.ones(3, "?")
+        )
         model, _ = column_model(noisy, total=1000.0, most_states=most, parting=parting)
         assert set(model.states[marked]).isdisjoint(model.states[~marked])
         assert set(model.states[model.is_null]).isdisjoint(model.states[~model.is_null])

@@ -209,6 +209,21 @@ def test_values_that_rules_make_impossible_are_warned_of():
     assert any("'a' can never be 4..5" in warning.message for warning in found.warnings)
 
 
+def test_values_that_rules_make_impossible_weigh_nothing():
+    """Although rows of the table have them, and also where all rows do."""
+    columns = {"a": sp.Integer(0, 99, nullable=True), "b": sp.Category([0, 1, 2])}
+    rules = [sp.Implies({"a": (40, None)}, {"b": 1}), sp.Implies({"a": (40, None)}, {"b": 2})]
+    rules += [sp.Implies({"a": (0, 39)}, {"b": [0, 1]}), sp.Implies({"a": None}, {"b": [0, 1]})]
+    for low, high in ((0, 100), (40, 100)):
+        table = pd.DataFrame({"a": np.random.default_rng(0).integers(low, high, 2000), "b": 1})
+        model = sp.ForestSynthesizer("5").fit(table, sp.Schema(columns, rules=rules))
+        column, category = (model.release_.columns[name] for name in "ab")
+        assert column.weights[(column.low >= 40) & ~column.is_null].sum() == 0
+        assert column.weights.sum() == pytest.approx(2000)
+        assert category.weights[2] == 0
+        assert model.sample(500).a.max() < 40
+
+
 def test_a_tree_refuses_an_implication_and_auto_takes_the_forest():
     columns = {"a": sp.Integer(0, 9), "b": sp.Integer(0, 9)}
     schema = sp.Schema(columns, rules=[sp.Implies({"a": (3, 5)}, {"b": 1})])

@@ -162,13 +162,13 @@ def _columns(
     release: ForestRelease, leaves: Mapping[str, tuple[ColumnModel, Floats]], total: int
 ) -> list[ExplainedColumn]:
     found = []
-    computed = {rule.column for rule in release.schema.derivations}
+    computed, drawn = {rule.column for rule in release.schema.derivations}, release.schema.as_drawn
     for name, column in release.schema.items():
         n_leaves, n_states, null_share = 0, 0, None
         if name in leaves:
             model, rows = leaves[name]
             n_leaves, n_states = len(model.states), model.n_states
-            if model.is_null.any():
+            if drawn[name].nullable:
                 null_share = float(rows[model.is_null].sum() / total) if total else 0.0
         found.append(ExplainedColumn(name, column.type_name, n_leaves, n_states, null_share, name in computed))
     return found

@@ -6,16 +6,17 @@ it is a condition on its source.
 
 from __future__ import annotations
 
-from bisect import bisect_right
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import date, time
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from spinney.columns import Bounded, Category, Column, Integer, Number
-from spinney.errors import SchemaError
+from spinney.errors import SchemaError, raise_alone
 from spinney.schema.rules.base import Columns, Derivation, check_name
-from spinney.schema.rules.values import ValueSet, before, physical_of, place_in_list, universe
+from spinney.schema.rules.values import Number as Physical
+from spinney.schema.rules.values import Places, ValueSet, before, physical_of, places_in_list, universe
 from spinney.shown import brief
 from spinney.suggest import did_you_mean
 
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-# Sources of whole numbers of more values than this are not listed one by one.
-_MOST_LISTED = 1 << 20
+# Whole numbers of use have no more digits than this.
+_LONGEST_NUMBER = 20
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -64,6 +65,8 @@ class Derived(Derivation):
         if len(set(names)) != len(names):
             raise SchemaError("Derived: source names a column twice; name each once")
         object.__setattr__(self, "source", tuple(names))
+        for option in ("default", "null"):
+            object.__setattr__(self, option, self._values([getattr(self, option)], option)[0])
         if (self.by is None) == (self.cuts is None):
             raise SchemaError(f"Derived: column {self.column!r} takes either by, a mapping, or cuts and labels")
         if self.cuts is None:
@@ -72,10 +75,7 @@ class Derived(Derivation):
             object.__setattr__(self, "by", self._pairs(self.by))
             return
         for option in ("cuts", "labels"):
-            listed = getattr(self, option)
-            if isinstance(listed, (str, Mapping)) or not isinstance(listed, Iterable):
-                raise SchemaError(f"Derived: column {self.column!r}: {option}={brief(listed)} is not a list")
-            object.__setattr__(self, option, tuple(_plain(value) for value in listed))
+            object.__setattr__(self, option, self._values(getattr(self, option), option))
         if not self.cuts or len(self.labels) != len(self.cuts) + 1:
             raise SchemaError(
                 f"Derived: column {self.column!r} has {len(self.cuts)} cuts and {len(self.labels)} labels; give one "
@@ -83,6 +83,13 @@ class Derived(Derivation):
             )
         if len(self.source) > 1 or self.default is not None:
             raise SchemaError(f"Derived: column {self.column!r} has cuts, which take one source and no default")
+
+    def _values(self, listed: Any, option: str) -> tuple[Any, ...]:
+        try:
+            return tuple(_plain(value) for value in ([object()] if isinstance(listed, (str, Mapping)) else listed))
+        except TypeError:
+            told = f"Derived: column {self.column!r}: {option}={brief(listed)} is not a list of values"
+            raise_alone(SchemaError(told))
 
     def _pairs(self, by: Any) -> tuple[tuple[Any, Any], ...]:
         """A mapping, or a list of pairs as JSON and TOML hold it, as pairs of a key and a value."""
@@ -131,11 +138,11 @@ class Derived(Derivation):
                         "its value there as null"
                     )
 
-    def _number(self, value: Any, column: Column) -> float | int:
+    def _number(self, value: Any, column: Column, places: Places | None = None) -> Physical:
         """A value of the derived column as its physical number."""
         about = f"Derived: column {self.column!r}"
         if column.listed:
-            place = place_in_list(column, value)
+            place = (places_in_list(column) if places is None else places).get((type(value), value))
             if place is None:
                 raise SchemaError(f"{about}: {brief(value)} is not a value of it{did_you_mean(value, column.listed)}")
             return place
@@ -149,7 +156,7 @@ class Derived(Derivation):
 
     # --------------------------------------------------------------------------------------------------- mappings
 
-    def _places(self, key: Any, columns: Columns) -> tuple[int, ...]:
+    def _key_places(self, key: Any, sources: list[Column], known: list[Places]) -> tuple[int, ...]:
         """A key of the mapping as physical numbers of the sources."""
         keys = key if isinstance(key, tuple) else (key,)
         if len(keys) != len(self.sources):
@@ -157,18 +164,15 @@ class Derived(Derivation):
                 f"Derived: by of column {self.column!r} has the key {brief(key)}, which is not one value for each of "
                 f"{len(self.sources)} sources"
             )
-        return tuple(self._place(value, name, columns[name]) for value, name in zip(keys, self.sources, strict=True))
+        return tuple(self._place(*each) for each in zip(keys, self.sources, sources, known, strict=True))
 
-    def _place(self, value: Any, name: str, source: Column) -> int:
+    def _place(self, value: Any, name: str, source: Column, known: Places) -> int:
         about = f"Derived: by of column {self.column!r}"
         if isinstance(source, Integer):
-            number = physical_of(source, int(value) if _is_whole_text(value) else value, about)
-            return int(number)
-        place = place_in_list(source, value)
-        if place is None and isinstance(value, str):  # keys of TOML and JSON are strings
-            spelt = [str(known).lower() if isinstance(known, bool) else str(known) for known in source.listed]
-            if not source.is_text and value in spelt:
-                return spelt.index(value)
+            return int(physical_of(source, int(value) if _is_whole_text(value) else value, about))
+        place = known.get((type(value), value))
+        if place is None and isinstance(value, str) and not source.is_text:  # keys of TOML and JSON are strings
+            place = {_spelt(other): at for (_, other), at in known.items()}.get(value)
         if place is None:
             hint = did_you_mean(value, source.listed)
             raise SchemaError(f"{about}: {brief(value)} is not a value of column {name!r}{hint}")
@@ -205,19 +209,19 @@ class Derived(Derivation):
             return f", such as {next(v for place, v in enumerate(sources[0].listed) if (place,) not in found)!r}"
         return ""
 
-    def _outcomes(self, columns: Columns) -> dict[tuple[int, ...], float | int]:
+    def _outcomes(self, columns: Columns) -> dict[tuple[int, ...], Physical]:
         """The physical number of the column for each combination of its sources' that `by` names."""
-        found: dict[tuple[int, ...], float | int] = {}
+        found: dict[tuple[int, ...], Physical] = {}
+        sources, column = [columns[name] for name in self.sources], columns[self.column]
+        known, outcomes = [places_in_list(source) for source in sources], places_in_list(column)
         for key, value in self.by:
-            places = self._places(key, columns)
+            places = self._key_places(key, sources, known)
             if places in found:
                 raise SchemaError(f"Derived: by of column {self.column!r} names {brief(key)} twice; name it once")
-            found[places] = self._number(value, columns[self.column])
+            found[places] = self._number(value, column, outcomes)
         return found
 
-    def outcomes(
-        self, columns: Columns
-    ) -> tuple[float | int | None, float | int | None, dict[tuple[int, ...], float | int]]:
+    def outcomes(self, columns: Columns) -> tuple[Physical | None, Physical | None, dict[tuple[int, ...], Physical]]:
         """Physical numbers of the column: by default, where a source is null, and for what `by` names."""
         column = columns[self.column]
         default, null = (None if v is None else self._number(v, column) for v in (self.default, self.null))
@@ -225,7 +229,7 @@ class Derived(Derivation):
 
     # ------------------------------------------------------------------------------------------------------ bands
 
-    def _bands(self, columns: Columns) -> tuple[list[float | int], list[float | int]]:
+    def _bands(self, columns: Columns) -> tuple[list[Physical], list[Physical]]:
         """Where bands begin, and the physical numbers of their labels."""
         name = self.sources[0]
         source, column = columns[name], columns[self.column]
@@ -287,7 +291,7 @@ class Derived(Derivation):
         expected = self.numbers([rows[name] for name in self.sources], schema)
         return np.asarray((expected == rows[self.column]) | (np.isnan(expected) & np.isnan(rows[self.column])))
 
-    def groups(self, columns: Columns) -> list[tuple[float | int | None, ValueSet]]:
+    def groups(self, columns: Columns) -> list[tuple[Physical | None, ValueSet]]:
         """For each value of the column (None is null), the values of its one source with which it has that."""
         if len(self.sources) > 1:
             raise SchemaError(
@@ -296,40 +300,30 @@ class Derived(Derivation):
             )
         source = columns[self.sources[0]]
         least, most = universe(source)
-        pairs: list[tuple[float | int | None, ValueSet]] = []
+        default = None if self.default is None else self._number(self.default, columns[self.column])
+        ranges: dict[Physical, list[tuple[Physical, Physical]]] = {}
         if self.cuts is not None:
             cuts, labels = self._bands(columns)
             for label, low, high in zip(labels, [least, *cuts], [*map(before, cuts), most], strict=True):
                 if max(low, least) <= min(high, most):
-                    pairs.append((label, ValueSet(((max(low, least), min(high, most)),))))
+                    ranges.setdefault(label, []).append((max(low, least), min(high, most)))
         else:
-            named = ValueSet()
             for (place,), outcome in self._outcomes(columns).items():
-                pairs.append((outcome, ValueSet(((place, place),))))
-                named |= pairs[-1][1]
-            others = ValueSet(named.outside(source).ranges)
-            if self.default is not None and not others.is_empty:
-                pairs.append((self._number(self.default, columns[self.column]), others))
+                ranges.setdefault(outcome, []).append((place, place))
+            named = ValueSet.of(pair for pairs in ranges.values() for pair in pairs)
+            if default is not None and (others := named.outside(source).ranges):
+                ranges.setdefault(default, []).extend(others)
+        found: dict[Physical | None, ValueSet] = {number: ValueSet.of(pairs) for number, pairs in ranges.items()}
         if source.nullable:
             null = None if self.null is None else self._number(self.null, columns[self.column])
-            pairs.append((null, ValueSet(has_null=True)))
-        found: dict[float | int | None, ValueSet] = {}
-        for number, part in pairs:
-            found[number] = found.get(number, ValueSet()) | part
+            found[null] = found.get(null, ValueSet()) | ValueSet(has_null=True)
         return list(found.items())
 
     def preimage(self, wanted: ValueSet, columns: Columns) -> ValueSet:
-        starts = [low for low, _ in wanted.ranges]
-        found = ValueSet()
-        for number, part in self.groups(columns):
-            if number is None:
-                is_wanted = wanted.has_null
-            else:
-                at = bisect_right(starts, number) - 1
-                is_wanted = at >= 0 and number <= wanted.ranges[at][1]
-            if is_wanted:
-                found |= part
-        return found
+        groups = self.groups(columns)
+        parts = [part for number, part in groups if (wanted.has_null if number is None else number in wanted)]
+        has_null = any(part.has_null for part in parts)
+        return ValueSet.of((pair for part in parts for pair in part.ranges), has_null=has_null)
 
     def to_dict(self) -> dict[str, Any]:
         source: Any = self.sources[0] if len(self.sources) == 1 else list(self.sources)
@@ -355,7 +349,12 @@ class Derived(Derivation):
 
 
 def _plain(value: Any) -> Any:
-    return value.item() if type(value).__module__ == "numpy" and hasattr(value, "item") else value
+    """A value in Python's own types; a TypeError where it is none that a column can have."""
+    if type(value).__module__ == "numpy" and hasattr(value, "item"):
+        value = value.item()
+    if value is not None and not isinstance(value, (str, int, float, date, time)):
+        raise TypeError
+    return value
 
 
 def _key(key: Any) -> Any:
@@ -368,4 +367,4 @@ def _spelt(key: Any) -> str:
 
 
 def _is_whole_text(value: Any) -> bool:
-    return isinstance(value, str) and value.strip().lstrip("+-").isdecimal()
+    return isinstance(value, str) and len(value) <= _LONGEST_NUMBER and value.strip().lstrip("-").isdecimal()

@@ -10,7 +10,7 @@ from spinney.columns import Column
 from spinney.errors import SchemaError
 from spinney.schema.rules.at_most import check_pair
 from spinney.schema.rules.base import Clause, Columns, Rule
-from spinney.schema.rules.values import ValueSet, place_in_list
+from spinney.schema.rules.values import ValueSet, places_in_list
 from spinney.shown import brief
 from spinney.suggest import did_you_mean
 
@@ -67,8 +67,9 @@ class EmptyWhen(Rule):
                 f"EmptyWhen: column {self.other!r} is of type {other.type_name}; "
                 "values can be listed of a category or a boolean"
             )
+        places = places_in_list(other)
         for value in self.values:
-            if place_in_list(other, value) is None:
+            if (type(value), value) not in places:
                 hint = "; use True or False" if possible == (False, True) else did_you_mean(value, possible)
                 raise SchemaError(f"EmptyWhen: {brief(value)} is not a value of column {self.other!r}{hint}")
         if len(self.values) == len(possible) and not other.nullable:

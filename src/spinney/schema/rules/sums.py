@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 
 # Sums of so many steps are counted without overflow.
 _MOST_STEPS = 2**62
+_LARGEST_WEIGHT = 10**9
 # Without steps, sums of floats agree to this part of their size.
 _ROUND_OFF = 1e-6
 
@@ -60,7 +61,7 @@ class Sum(Derivation):
         for name, weight in pairs:
             check_name(self, name)
             is_number = isinstance(weight, (int, float, Fraction)) and not isinstance(weight, bool)
-            if not is_number or not math.isfinite(weight) or not weight:
+            if not is_number or not 1 / _LARGEST_WEIGHT <= abs(weight) <= _LARGEST_WEIGHT:
                 raise SchemaError(f"Sum: {brief(weight)} is not a weight of part {name!r}; give a number such as -1")
         if len({name for name, _ in pairs}) != len(pairs) or self.column in dict(pairs):
             raise SchemaError(f"Sum: a column is named twice in {self.column!r} and its parts; name each once")

@@ -12,6 +12,7 @@ other, so what comes next after the end of a range is known of every column, and
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import date, time
@@ -40,6 +41,8 @@ class Span(NamedTuple):
 
 # A condition as it is kept: any of these holds. None is null.
 Condition = tuple[Any, ...]
+# The values of a list, with their types, and where they stand.
+Places = dict[tuple[type, Any], int]
 
 
 def parse_condition(stated: Any, about: str) -> Condition:
@@ -122,6 +125,15 @@ class ValueSet:
         shared = [(max(a, c), min(b, d)) for a, b in self.ranges for c, d in other.ranges]
         return ValueSet(tuple(sorted((a, b) for a, b in shared if a <= b)), self.has_null and other.has_null)
 
+    @classmethod
+    def of(cls, ranges: Iterable[tuple[Number, Number]], *, has_null: bool = False) -> ValueSet:
+        """Any ranges, joined where they meet."""
+        return cls(_joined(ranges), has_null)
+
+    def __contains__(self, number: Number) -> bool:
+        place = bisect_right(self.ranges, number, key=lambda pair: pair[0]) - 1
+        return place >= 0 and number <= self.ranges[place][1]
+
     def outside(self, column: Column) -> ValueSet:
         """All values of the column that are not in the set."""
         left, (begin, end) = [], universe(column)
@@ -182,39 +194,37 @@ def universe(column: Column) -> tuple[Number, Number]:
 
 def value_set(column: Column, condition: Condition, about: str) -> ValueSet:
     """The values that a condition allows; a SchemaError that begins with `about` where the column has none of them."""
-    found = ValueSet()
+    ranges: list[tuple[Number, Number]] = []
+    places = places_in_list(column)
     for part in condition:
         if part is None:
             if not column.nullable:
                 raise SchemaError(f"{about} is never null; leave None out, or declare the column nullable")
-            found |= ValueSet(has_null=True)
-        elif column.listed:
-            found |= _listed(column, part, about)
+        elif isinstance(column, Bounded):
+            ranges.append(_bounded(column, part, about))
+        elif places:
+            ranges.append(_listed(column, part, places, about))
         else:
-            assert isinstance(column, Bounded)
-            found |= _bounded(column, part, about)
-    return found
+            raise SchemaError(f"{about} has no list of values yet, so none can be named; list its values")
+    return ValueSet.of(ranges, has_null=None in condition)
 
 
-def _listed(column: Column, part: Any, about: str) -> ValueSet:
+def _listed(column: Column, part: Any, places: Places, about: str) -> tuple[int, int]:
     if isinstance(part, Span):
         raise SchemaError(f"{about} is of type {column.type_name}, which has no ranges; list its values")
-    place = place_in_list(column, part)
+    place = places.get((type(part), part))
     if place is None:
         hint = "; use True or False" if column.listed == (False, True) else did_you_mean(part, column.listed)
         raise SchemaError(f"{about}: {brief(part)} is not a value of the column{hint}")
-    return ValueSet(((place, place),))
+    return place, place
 
 
-def place_in_list(column: Column, value: Any) -> int | None:
-    """Where a value stands in the list of all; True is not 1."""
-    for place, known in enumerate(column.listed):
-        if value == known and type(value) is type(known):
-            return place
-    return None
+def places_in_list(column: Column) -> Places:
+    """Where every value stands in the list of all, by its type too: True is not 1."""
+    return {(type(value), value): place for place, value in enumerate(column.listed)}
 
 
-def _bounded(column: Bounded, part: Any, about: str) -> ValueSet:
+def _bounded(column: Bounded, part: Any, about: str) -> tuple[Number, Number]:
     if not column.has_bounds:
         raise SchemaError(f"{about} has no bounds yet, so nothing can be said about its values; state its bounds")
     least, most = universe(column)
@@ -231,7 +241,7 @@ def _bounded(column: Bounded, part: Any, about: str) -> ValueSet:
             f"{about} is never {brief(shown((part,)))}: it lies in {column.low}..{column.high}"
             f"{_steps(column)}; correct the value or the column"
         )
-    return ValueSet(((low, high),))
+    return low, high
 
 
 def _steps(column: Bounded) -> str:
