@@ -23,6 +23,7 @@ from spinney.release.card import Card
 from spinney.release.contradictions import bounds_of_a_column, check, near, same, spent_whole
 from spinney.schema.column_axis import n_group_tables
 from spinney.schema.lattice import needs_tree, tree_lattice
+from spinney.schema.rules import Derivation
 from spinney.schema.table import Schema
 from spinney.tree.calibration import decay_for, is_within
 
@@ -134,7 +135,8 @@ def _all_paid_for(card: Card, times: Counter[str | None]) -> None:
     has_spikes = "spikes noise" in card.plan
     is_paid = not has_spikes or times["spikes"] >= len(trees)
     check(is_paid, "fewer tables of spikes were paid for than columns have a tree")
-    n_ruled = sum(len(rule.columns) - 1 for rule in card.schema.rules)  # a rule joins its columns without a choice
+    # A rule joins its columns without a choice, those of derivations aside.
+    n_ruled = sum(len(rule.columns) - 1 for rule in card.schema.rules if not isinstance(rule, Derivation))
     is_chosen = times["selection"] + n_ruled >= times["cliques"]
     check(is_chosen, "fewer choices were paid for than tables were chosen")
 
