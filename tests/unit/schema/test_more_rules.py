@@ -81,7 +81,7 @@ def test_rules_of_toml():
     ("rule", "message"),
     [
         (lambda: sp.Implies({"agee": 3}, {"flag": True}), "'agee' is not in the schema; did you mean 'age'"),
-        (lambda: sp.Implies({"name": 3}, {"flag": True}), "'name' is an identifier"),
+        (lambda: sp.Implies({"name": 3}, {"flag": True}), "'name' is of type identifier"),
         (lambda: sp.Implies({"age": 300}, {"flag": True}), "'age' is never 300: it lies in 0..120"),
         (lambda: sp.Implies({"marital": "nver"}, {"flag": True}), "'nver' is not a value.*did you mean 'never'"),
         (lambda: sp.Implies({"age": (0, 120)}, {"flag": True}), "'age' allows all of its values"),
@@ -94,7 +94,7 @@ def test_rules_of_toml():
         (lambda: sp.Derived("sector", "industry", by=SECTORS | {"011": "f"}), "'f' is not a value of it"),
         (lambda: sp.Derived("sector", "industry"), "either by, a mapping, or cuts and labels"),
         (lambda: sp.Derived("sector", "income", by={1: "farm"}), "by takes a category, a boolean or an integer"),
-        (lambda: sp.Derived("sector", "name", by=SECTORS), "'name' is an identifier"),
+        (lambda: sp.Derived("sector", "name", by=SECTORS), "'name' is of type identifier"),
         (lambda: sp.Derived("sector", "sector", by={"farm": "farm"}, default="shop"), "its own source"),
         (lambda: sp.Derived("day", "flag", by={True: "2020-01-01"}, default="2020-01-02"), "can be derived"),
         (lambda: sp.Derived("sector", "marital", by={}, default="shop"), "is not a mapping"),

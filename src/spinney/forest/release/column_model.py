@@ -49,7 +49,7 @@ class ColumnModel:
         stop = np.minimum(self.low + self.length, high)
         share = np.where(self.length > 0, np.clip(stop - start, 0, None) / np.where(self.length > 0, self.length, 1), 0)
         share = np.where(self._is_point(), (low <= self.low) & (self.low < high), share)
-        return self._keeping(np.where(self.is_null, 0.0, share), start, np.clip(stop - start, 0, None))
+        return self._keeping(np.where(self.is_null, 0.0, share), start, length_within(start, stop))
 
     def starting_at(self, first: int, stop: int, *, n_places: int) -> tuple[ColumnModel, Floats]:
         """A column of `n_places` whole places cut to first <= place < stop, where `first` is place 0 from then on.
@@ -135,7 +135,7 @@ class ColumnModel:
         low = self.low[leaf]
         low[~is_first] = places[np.nonzero(inside)[1]]
         stop = np.where(np.append(is_first[1:], True), (self.low + self.length)[leaf], np.append(low[1:], 0.0))
-        length = np.where(inside.sum(axis=1)[leaf] > 0, stop - low, self.length[leaf])
+        length = np.where(inside.sum(axis=1)[leaf] > 0, length_within(low, stop), self.length[leaf])
         share = np.divide(length, self.length[leaf], out=np.ones_like(length), where=self.length[leaf] > 0)
         return replace(
             self,
@@ -200,6 +200,12 @@ class ColumnModel:
         stop = self.low[leaf] + self.length[leaf]
         places = np.where(self.length[leaf] > 0, np.minimum(places, np.nextafter(stop, -np.inf)), self.low[leaf])
         return np.where(self.is_null[leaf], np.nan, places)
+
+
+def length_within(low: Floats, stop: Floats) -> Floats:
+    """How far it is from one place to another, in floats that lead no further."""
+    length = np.clip(stop - low, 0, None)
+    return np.where(low + length > np.maximum(stop, low), np.nextafter(length, 0.0), length)
 
 
 def _per_state(column: ColumnModel, numbers: Floats) -> Floats:

@@ -15,7 +15,7 @@ from dataclasses import replace
 import numpy as np
 
 from spinney.columns import Bounded, Column, whole_range
-from spinney.forest.release.column_model import ColumnModel, Floats
+from spinney.forest.release.column_model import ColumnModel, Floats, length_within
 
 # Leaves whose ends differ by no more than this factor stay even.
 _EVEN_WITHIN = 2.0
@@ -45,7 +45,7 @@ def graded(model: ColumnModel, column: Column) -> ColumnModel:
     return replace(
         model,
         low=np.where(kept, model.low[leaf], edge[0] - origin),
-        length=np.where(kept, model.length[leaf], edge[1] - edge[0]),
+        length=np.where(kept, model.length[leaf], length_within(edge[0] - origin, edge[1] - origin)),
         is_null=model.is_null[leaf],
         weights=model.weights[leaf] * share,
         states=model.states[leaf],

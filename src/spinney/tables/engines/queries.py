@@ -6,7 +6,7 @@ be read falls into a group of its own, below all cells, which names the column: 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 import narwhals as nw
@@ -53,18 +53,21 @@ def plain(index: int) -> str:
 class Rows:
     """A lazy frame under a schema. Its columns are called `plain(0)`, ...; days and moments are whole numbers."""
 
-    def __init__(self, frame: Frame, schema: Schema, small_frame: SmallFrame) -> None:
+    def __init__(
+        self, frame: Frame, schema: Schema, small_frame: SmallFrame, index: Mapping[str, int] | None = None
+    ) -> None:
         self._frame = frame
         self._schema = schema
         self._small_frame = small_frame
-        self._index = {name: index for index, name in enumerate(schema)}
+        # Columns keep the numbers that they were opened with, whichever of them are looked at.
+        self._index = {name: place if index is None else index[name] for place, name in enumerate(schema)}
         self._dtypes = frame.collect_schema()
 
     def __repr__(self) -> str:
         return "Rows(sensitive)"
 
     def with_schema(self, schema: Schema) -> Rows:
-        return Rows(self._frame, schema, self._small_frame)
+        return Rows(self._frame, schema, self._small_frame, self._index)
 
     # ------------------------------------------------------------------------------------------------- queries
 
@@ -186,7 +189,8 @@ class Rows:
         faults = keys[keys < 0]
         if len(faults):
             index, is_wrong = divmod(int(-faults.max()) - 1, 2)
-            raise self._fault(list(self._schema)[index], is_missing=not is_wrong)
+            names = {place: name for name, place in self._index.items()}
+            raise self._fault(names[index], is_missing=not is_wrong)
 
     def refuse_bad_rows(self, answer: pa.Table) -> None:
         """Raise an InputError that names the first column of which `bad_rows` counted any."""
