@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import datetime as dt
+import tomllib
 from pathlib import Path
 
 import pyarrow as pa
@@ -10,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import spinney as sp
+from spinney.schema.rules import rule_from_dict
 from support.command_line import files_in, people, spinney, write_people
 
 TABLE = (
@@ -98,10 +100,17 @@ def test_the_template_knows_identifiers_steps_and_rules(tmp_path: Path) -> None:
     )
     shown = [line.removeprefix("#     ") for line in template.splitlines() if line.startswith("#     ")]
     shown = "\n".join(shown).replace('"start"', '"weight"').replace('"end"', '"age"').replace('"status"', '"member"')
-    schema = sp.Schema.from_toml(filled + shown.replace('["open"]', "[true]"))
+    shown, more = shown.replace('["open"]', "[true]").split('[[rules]]\ntype = "implies"')
+    schema = sp.Schema.from_toml(filled + shown)
     assert schema.identifiers == ["name"]
     assert schema["age"].multiple_of == 5
     assert schema.rules == (sp.AtMost("weight", "age"), sp.EmptyWhen("age", "member", [True]))
+    entries = tomllib.loads('[[rules]]\ntype = "implies"' + more)["rules"]
+    assert [rule_from_dict(1, entry) for entry in entries] == [
+        sp.Implies({"age": (0, 14)}, {"marital": ["never", None]}),
+        sp.Sum("total", ["fare", "tip", "tolls"]),
+        sp.Derived("sector", "industry", by={"0170": "farming", "7860": "education"}),
+    ]
 
 
 def test_the_template_says_why_bounds_are_blank(tmp_path: Path) -> None:
