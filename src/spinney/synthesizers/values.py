@@ -32,7 +32,9 @@ def with_few_values(schema: Schema) -> Schema:
     return schema.with_values({name: [_stand_in(schema[name])] for name in schema.columns_awaiting_values})
 
 
-def find_values(table: Source, *, epsilon: Fraction, delta: Fraction, ledger: Ledger, entropy: Entropy) -> dict[str, Any]:
+def find_values(
+    table: Source, *, epsilon: Fraction, delta: Fraction, ledger: Ledger, entropy: Entropy
+) -> dict[str, Any]:
     """The private lists of the table's columns; the budget is shared evenly by them."""
     schema = table.schema
     private = schema.columns_awaiting_values
