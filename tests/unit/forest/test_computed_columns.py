@@ -286,6 +286,41 @@ def test_check_tells_of_computed_columns(trips):
     assert any("Computed from other columns, at no cost: 'band', 'total'" in note for note in found.notes)
 
 
+def test_lists_and_bounds_that_are_found_go_with_rules():
+    """A rule may say when a category is null whose list is found privately, but name none of its values."""
+    rng = np.random.default_rng(0)
+    n = 20_000
+    flag = rng.random(n) < 0.5
+    table = pd.DataFrame(
+        {
+            "skip": "s",
+            "code": np.where(flag, None, rng.choice(["a", "b", "c"], n)),
+            "flag": flag,
+            "x": rng.integers(0, 400, n),
+            "y": rng.integers(0, 9, n),
+            "sum": 0,
+        }
+    )
+    columns = {
+        "skip": sp.Ignore(),
+        "code": sp.Category(values="private", other="other", nullable=True),
+        "flag": sp.Boolean(),
+        "x": sp.Integer(bounds="private"),
+        "y": sp.Integer(0, 9),
+        "sum": sp.Integer(0, 10),
+    }
+    rules = [sp.Implies({"flag": True}, {"code": None}), sp.Sum("sum", ["x", "y"])]
+    model = sp.ForestSynthesizer("3", "1e-6").fit(table, sp.Schema(columns, rules=rules))
+    rows = model.sample(5000, seed=0)
+    assert list(rows) == ["code", "flag", "x", "y", "sum"]
+    assert not (rows.flag & rows.code.notna()).any()
+    assert (rows["sum"] == rows.x + rows.y).all()
+    assert {"a", "b", "c"} <= set(rows.code.dropna())
+    for rule in (sp.Implies({"flag": True}, {"code": "a"}), sp.Derived("y", "code", by={"a": 1}, default=2, null=3)):
+        with pytest.raises(SchemaError, match="'code' has no list of values yet"):
+            sp.Schema(columns, rules=[rule])
+
+
 def test_nothing_to_learn():
     schema = sp.Schema({"a": sp.Identifier(), "b": sp.Integer(0, 9)})
     assert list(schema.modelled) == ["b"]

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 from datetime import date, time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from spinney.columns import Bounded, Column
+from spinney.columns import Bounded, Category, Column
 from spinney.errors import SchemaError
 from spinney.shown import brief
 from spinney.suggest import did_you_mean
@@ -186,7 +186,7 @@ def universe(column: Column) -> tuple[Number, Number]:
             return (-_BEYOND, _BEYOND) if column.is_whole else (-math.inf, math.inf)
         first, last = column.first_and_last()
         return (int(first), int(last)) if column.is_whole else (float(first), float(last))
-    return 0, len(column.listed) - 1 if column.listed else _BEYOND  # of a list that is still to be found
+    return 0, len(column.listed) - 1
 
 
 # ------------------------------------------------------------------------------------- conditions on a kind of column
@@ -202,10 +202,10 @@ def value_set(column: Column, condition: Condition, about: str) -> ValueSet:
                 raise SchemaError(f"{about} is never null; leave None out, or declare the column nullable")
         elif isinstance(column, Bounded):
             ranges.append(_bounded(column, part, about))
-        elif places:
-            ranges.append(_listed(column, part, places, about))
-        else:
+        elif isinstance(column, Category) and not column.has_values:
             raise SchemaError(f"{about} has no list of values yet, so none can be named; list its values")
+        else:
+            ranges.append(_listed(column, part, places, about))
     return ValueSet.of(ranges, has_null=None in condition)
 
 
