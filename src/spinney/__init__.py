@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from spinney.privacy.ledger import Ledger
     from spinney.release.model import Release
     from spinney.release.storage import load
+    from spinney.schema.places import Place
     from spinney.schema.rules import AtMost, Derived, EmptyWhen, Implies, Sum
     from spinney.schema.table import Schema
     from spinney.synthesizers.checking import check
@@ -42,6 +43,7 @@ _HOME = {
     "Derived": "spinney.schema.rules",
     "EmptyWhen": "spinney.schema.rules",
     "Implies": "spinney.schema.rules",
+    "Place": "spinney.schema.places",
     "Sum": "spinney.schema.rules",
     "Schema": "spinney.schema.table",
     "GridSynthesizer": "spinney.synthesizers.grid",
@@ -75,6 +77,7 @@ __all__ = [
     "KDTreeSynthesizer",
     "Ledger",
     "PaperTreeSynthesizer",
+    "Place",
     "Real",
     "Release",
     "Schema",

@@ -28,6 +28,7 @@ from spinney.counting.merging import block_sums, first_above, merge_counted, row
 from spinney.errors import FileError, SchemaWarning
 from spinney.progress import progress
 from spinney.release.storage import load
+from spinney.schema.places import Place
 from spinney.schema.rules import AtMost, EmptyWhen
 from spinney.schema.table import Schema
 from spinney.synthesizers.forest import ForestSynthesizer
@@ -273,7 +274,8 @@ def _mixed() -> tuple[Any, Schema]:
         "label": Boolean(),
     }
     table = table.append_column("label", pa.array(table["age"].to_numpy() > rng.integers(0, 100, _N_ROWS)))
-    return table, Schema(columns, rules=[AtMost("born", "left"), EmptyWhen("left", "kind", ("open",))])
+    rules = [AtMost("born", "left"), EmptyWhen("left", "kind", ("open",))]
+    return table, Schema(columns, rules=rules, places=[Place("height", "age")])
 
 
 def _wide() -> tuple[Any, Schema]:

@@ -21,6 +21,7 @@ import pyarrow as pa
 
 import spinney as sp
 from spinney.forest.release.model import ForestRelease
+from spinney.forest.release.place_model import PlaceModel
 from spinney.release.model import Release
 from spinney.release.storage import FORMAT_VERSION
 from spinney.synthesizers.fitted import FrontDoor
@@ -85,6 +86,32 @@ def forest_table() -> tuple[pa.Table, sp.Schema]:
     return table, sp.Schema(columns, rules=[sp.AtMost("eggs", "age"), sp.EmptyWhen("weight", "eggs")])
 
 
+def places_table() -> tuple[pa.Table, sp.Schema]:
+    """Two places, one of them with nulls and within a shape with a hole, and a column beside them."""
+    rng = np.random.default_rng(7)
+    n = 900
+    lon, lat = rng.normal(10, 2, n), rng.normal(50, 1, n)
+    table = pa.table(
+        {
+            "lon": pa.array(lon, mask=rng.random(n) < 0.1),
+            "kind": pa.array(np.where(lat > 50, "north", "south")),
+            "lat": lat,
+            "e": rng.integers(0, 1000, n),
+            "n": rng.integers(0, 1000, n),
+        }
+    )
+    columns = {
+        "lon": sp.Real(0, 20, nullable=True),
+        "kind": sp.Category(["north", "south"]),
+        "lat": sp.Real(45, 55),
+        "e": sp.Integer(0, 999),
+        "n": sp.Integer(0, 999, multiple_of=3),
+    }
+    shape = [[(5, 46), (15, 46), (15, 54), (5, 54)], [(9, 49), (11, 49), (11, 51)]]
+    places = [sp.Place("lon", "lat", within=shape), sp.Place("e", "n")]
+    return table, sp.Schema(columns, places=places)
+
+
 def models() -> dict[str, Callable[[], FrontDoor]]:
     """Models that leave nothing to automatic values, by name; fitted when called."""
     # The first files were made when one class had both rules, with levels of its own and cubes by PrivTree's too.
@@ -113,6 +140,7 @@ def models() -> dict[str, Callable[[], FrontDoor]]:
         "forest-pure": lambda: sp.ForestSynthesizer("20", 0, quality="high", unit="add-remove", assumed_rows=800).fit(
             *reals(3), entropy=entropy()
         ),
+        "forest-places": lambda: sp.ForestSynthesizer("5", "1e-6").fit(*places_table(), entropy=entropy()),
         "points": lambda: BalogAlgorithm1("1", n_points=12, bandwidth=0.3).fit(*reals(2), entropy=entropy()),
     }
 
@@ -164,9 +192,16 @@ def _forest(release: ForestRelease) -> dict[str, Any]:
             name: {field: _column(getattr(column, field).tolist()) for field in fields}
             for name, column in release.columns.items()
         },
+        **({"regions": {name: _regions(place) for name, place in release.places.items()}} if release.places else {}),
         "cliques": [list(clique) for clique in release.model.tree.cliques],
         "potentials": [_potentials(table.ravel().tolist()) for table in release.model.potentials],
     }
+
+
+def _regions(place: PlaceModel) -> dict[str, Any]:
+    """Every number of a place, and where its regions lie."""
+    fields = ("codes", "depths", "weights", "states", "low", "length", "is_null", "is_bordered")
+    return {field: _column(getattr(place, field).ravel().tolist()) for field in fields}
 
 
 def _potentials(values: list[float]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import spinney as sp
+from spinney.schema.place_axis import place_axis
 from support.handmade_leaves import release_by_hand
 from support.small_forests import chain
 
@@ -58,7 +59,14 @@ def test_golden_forests_can_be_drawn_from(name):
     release = sp.load(FOLDER / name)
     rows = release.sample(300, seed=5, frame="polars")
     assert rows.columns == list(release.schema)
-    assert len(release.explain().columns) == len(release.schema)
+    n_inner = sum(len(place.columns) - 1 for place in release.schema.places)
+    assert len(release.explain().columns) == len(release.schema) - n_inner
+    if name == "v2-forest-places.spinney":
+        points = rows.select("lon", "lat").drop_nulls().to_numpy()
+        assert 20 < 300 - len(points) < 60
+        assert place_axis(release.schema.places[0], release.schema).raster.holds(points).all()
+        assert (rows["n"] % 3 == 0).all()
+        return
     if name == "v1-forest-pure.spinney":
         assert rows.to_numpy().min() >= 0
         assert rows.to_numpy().max() <= 1

@@ -18,7 +18,7 @@ from unittest import mock
 import numpy as np
 
 from spinney.forest import prepaid
-from spinney.tree import ruled
+from spinney.tree import placed, ruled
 from support.output_laws import tail
 
 Law = dict[Hashable, float]
@@ -75,6 +75,7 @@ def branching(pick: Pick, *, cutoff: int = 0) -> Iterator[None]:
 
     with (
         mock.patch.object(ruled, "add_noise", decide),
+        mock.patch.object(placed, "add_noise", decide),
         mock.patch.object(prepaid, "choose", choose),
         mock.patch.object(prepaid, "add_noise", lambda counts, _rate, _entropy: counts),
     ):

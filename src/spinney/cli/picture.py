@@ -1,4 +1,4 @@
-"""`spinney picture`: the noisy partition of two columns."""
+"""`spinney picture`: the noisy partition of two columns, or the map of a place."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ from spinney.cli.command import FILE, Verb, check_output, force_option, warn_of_
     examples=(
         "spinney picture town.spinney --out partition.svg",
         "spinney picture people.spinney --columns age,income --out partition.png",
+        "spinney picture trips.spinney --columns pickup_lon,pickup_lat --out map.png",
         "spinney picture people.spinney --columns '\"income, yearly\",age' --out partition.png",
     ),
 )
@@ -20,15 +21,17 @@ from spinney.cli.command import FILE, Verb, check_output, force_option, warn_of_
 @click.option(
     "--columns",
     metavar="X,Y",
-    help="Two columns; required if the release has more than two. Put a name that contains a comma in double quotes.",
+    help="Two columns; required if the release has more than two, unless it has one place. Put a name that contains a "
+    "comma in double quotes.",
 )
 @force_option
 def picture(release: str, out: str, columns: str | None, force: bool) -> None:
     """Draw the noisy partition of RELEASE.
 
     Bins are drawn as rectangles, shaded by their noisy density. If the release has more than two columns, --columns
-    names two of them, and the densities of bins that overlap add up. The picture uses only what was released. It needs
-    matplotlib: pip install matplotlib.
+    names two of them, and the densities of bins that overlap add up. Of a forest, a place is drawn as a map; --columns
+    names its columns if there are several. Longitude and latitude are drawn as long as they are on the ground. The
+    picture uses only what was released. It needs matplotlib: pip install matplotlib.
     """
     from spinney.cli.conditions import csv_fields
     from spinney.release.storage import load

@@ -33,7 +33,7 @@ def schema(table: str, out: str | None, private_bounds: bool, force: bool, **par
     TABLE is a CSV or Parquet file, a folder or a quoted pattern of such files, of which the first is read, or - for CSV
     on standard input. Names and types are filled in. Bounds, categories and nulls are for you to state from public
     knowledge, because the values that happen to be in the table are private. The template also explains how to state
-    identifiers, steps and rules between columns.
+    identifiers, steps, rules between columns and places.
     """
     from spinney.cli.tables import read_types
     from spinney.files import write_whole

@@ -15,10 +15,10 @@ from numpy.typing import NDArray
 
 from spinney.columns.physical import Physical
 from spinney.compiled import compiled
-from spinney.counting.cells import AxisCells
+from spinney.counting.cells import AxisCells, encode_rows
 from spinney.errors import InputError
 from spinney.parallel import each, n_threads
-from spinney.schema.lattice import Axis
+from spinney.schema.lattice import Axis, Lattice
 
 Clique = tuple[int, ...]
 States = NDArray[np.uint8] | NDArray[np.uint16]
@@ -43,6 +43,35 @@ class Cut:
     @property
     def n_states(self) -> int:
         return int(self.states.max()) + 1
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that a state is found by."""
+        return (self.axis.name,)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RegionCut:
+    """How a place is cut into states, by its cells in the order of their codes: from `first[k]` up to the next. Public.
+
+    Every `first` begins a node of the lattice, whose codes have at most 62 bits.
+    """
+
+    lattice: Lattice
+    first: NDArray[np.int64]  # ascending, from 0 on
+    states: NDArray[np.int64]
+
+    @property
+    def n_states(self) -> int:
+        return int(self.states.max()) + 1
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The columns that a state is found by."""
+        return tuple(axis.name for axis in self.lattice.axes)
+
+
+AnyCut = Cut | RegionCut
 
 
 class StateRows:
@@ -98,16 +127,19 @@ class StateRows:
         return gaps
 
 
-def states_array(cuts: Sequence[Cut], n_rows: int) -> StateRows:
+def states_array(cuts: Sequence[AnyCut], n_rows: int) -> StateRows:
     """Room for the states of so many rows."""
     sizes = tuple(cut.n_states for cut in cuts)
     dtype: Any = np.uint8 if max(sizes) <= 256 else np.uint16
     return StateRows(np.empty((len(cuts), n_rows), dtype=dtype), sizes)
 
 
-def fill_states(values: Physical, cut: Cut, row: States) -> None:
-    """Write the states of one column of a table (n_rows,), or an InputError where a row has none."""
-    column = AxisCells(values, cut.axis)
+def fill_states(values: Sequence[Physical], cut: AnyCut, row: States) -> None:
+    """Write the states of one column or place of a table (n_rows,), or an InputError where a row has none."""
+    if isinstance(cut, RegionCut):
+        _fill_regions(values, cut, row)
+        return
+    column = AxisCells(values[0], cut.axis)
     cells = np.empty(_BLOCK, dtype=np.int64)
     lookup = None
     if 1 << cut.axis.bits <= _LOOKUP_CELLS:
@@ -124,6 +156,17 @@ def fill_states(values: Physical, cut: Cut, row: States) -> None:
             row[start:stop] = lookup[here]
         else:
             _find_states(here, stairs, states, row[start:stop])
+
+
+def _fill_regions(values: Sequence[Physical], cut: RegionCut, row: States) -> None:
+    columns = [AxisCells(column, axis) for column, axis in zip(values, cut.lattice.axes, strict=True)]
+    codes = np.empty((_BLOCK, 1), dtype=np.uint64)
+    states: Any = cut.states.astype(row.dtype)
+    shift = np.uint64(64 - cut.lattice.depth)
+    for start in range(0, len(row), _BLOCK):
+        here = codes[: min(_BLOCK, len(row) - start)]
+        encode_rows(columns, cut.lattice, start, here)
+        _find_states((here[:, 0] >> shift).astype(np.int64), cut.first, states, row[start : start + len(here)])
 
 
 @compiled

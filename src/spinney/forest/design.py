@@ -24,6 +24,7 @@ from spinney.forest.plan import ForestPlan, Shape, forest_plan, nothing
 from spinney.forest.structure import Clique, n_choices, pairs_of
 from spinney.privacy.budget import Unit
 from spinney.schema.column_axis import ColumnAxis
+from spinney.schema.place_axis import PlaceAxis
 
 Structure = Literal["rounds", "tree", "target", "independent", "uniform"]
 
@@ -56,6 +57,15 @@ _FEWEST_STATES, _MOST_STATES = 8, 32
 
 # Of what a column with a tree is given for its counts, this much goes to the rows at round numbers.
 _SPIKES_SHARE = Fraction(1, 8)
+# One place is given a fifth of the budget, n of them n parts of n + 4: a map needs more than a column does. Of that,
+# this much goes to the shape of its tree.
+_PLACE_PARTS = 4
+_REGIONS_SHARE = Fraction(3, 10)
+# A place is halved without being asked while its parts can expect this many standard deviations of the noise in rows.
+_FIXED_DEVIATIONS = 8.0
+_MOST_FIXED = 8
+
+AnyAxis = ColumnAxis | PlaceAxis
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,6 +80,8 @@ class Design:
     required: tuple[Clique, ...]  # columns that a rule is about
     most_states: int
     fewer_states: Mapping[int, int] = field(default_factory=dict)  # of columns that rules join
+    places: tuple[int, ...] = ()  # of the measured ones, those that are places
+    n_fixed: int = 0  # levels of their trees that are halved without a decision
 
     def states_of_columns(self, n_columns: int) -> list[int]:
         """About how many states each column gets."""
@@ -82,7 +94,7 @@ class Design:
 
 
 def design(
-    axes: Sequence[ColumnAxis],
+    axes: Sequence[AnyAxis],
     *,
     n_rows: int,
     epsilon: Fraction,
@@ -97,7 +109,8 @@ def design(
 
     `class_size` is the released size of the target's second largest class, where the classes were counted before.
     """
-    measured = tuple(column for column, axis in enumerate(axes) if axis.axis.n_possible > 1)
+    measured = tuple(column for column, axis in enumerate(axes) if not axis.is_known)
+    places = tuple(column for column in measured if isinstance(axes[column], PlaceAxis))
     if target is not None and target not in measured:
         target = None  # known beforehand, so it says nothing about the others
     pairs = tuple(clique for clique in required if len(clique) > 1 and set(clique) <= set(measured))
@@ -109,17 +122,29 @@ def design(
         except BudgetError:  # more noise than can be accounted for, so certainly more than is worth having
             continue
         if _is_worth(structure, plan, n_rows, class_size):
-            return Design(structure, plan, measured, looked_at, target, pairs, _most_states(plan, n_rows))
+            n_fixed = _n_fixed(plan, n_rows)
+            most_states = _most_states(plan, n_rows)
+            return Design(
+                structure, plan, measured, looked_at, target, pairs, most_states, places=places, n_fixed=n_fixed
+            )
     return Design("uniform", nothing(epsilon, delta, unit), looked_at, looked_at, None, pairs, _FEWEST_STATES)
 
 
 def _most_states(plan: ForestPlan, n_rows: int) -> int:
     """As many states as rows can fill a pair's table with, a power of two."""
-    stage = next((stage for stage in ("cliques", "pairs", "one-way") if stage in plan.tables), None)
+    stage = next((stage for stage in ("cliques", "pairs", "one-way", "places") if stage in plan.tables), None)
     if stage is None:
         return _FEWEST_STATES
     resolution = math.sqrt(n_rows / (_STATE_DEVIATIONS * plan.noise_std(stage)))
     return min(max(1 << math.ceil(math.log2(max(resolution, 1))), _FEWEST_STATES), _MOST_STATES)
+
+
+def _n_fixed(plan: ForestPlan, n_rows: int) -> int:
+    """Levels on which places are halved whatever they hold: parts of an even table would stand out of the noise."""
+    if "places" not in plan.tables:
+        return 0
+    n_parts = n_rows / (_FIXED_DEVIATIONS * plan.noise_std("places"))
+    return min(max(0, math.floor(math.log2(max(n_parts, 1)))), _MOST_FIXED)
 
 
 def _worth_trying(n_measured: int, target: int | None, *, is_rich: bool) -> list[Structure]:
@@ -144,14 +169,14 @@ def _is_worth(structure: Structure, plan: ForestPlan, n_rows: int, class_size: f
         "rounds": ("cliques", _ROWS_FOR_ROUNDS),
         "tree": ("cliques", _ROWS_FOR_TREE),
         "target": ("pairs", _ROWS_FOR_TARGET),
-        "independent": ("one-way", _ROWS_FOR_ANYTHING),
+        "independent": ("one-way" if "one-way" in plan.tables else "places", _ROWS_FOR_ANYTHING),
     }[structure]
     return n_rows >= least * plan.noise_std(stage)
 
 
 def _shape(
     structure: Structure,
-    axes: Sequence[ColumnAxis],
+    axes: Sequence[AnyAxis],
     measured: Sequence[int],
     target: int | None,
     required: Sequence[Clique],
@@ -160,14 +185,18 @@ def _shape(
 ) -> Shape:
     """How many trees, tables and choices a structure needs."""
     n_free = len(measured) - (target is not None)
-    trees = [axes[column].max_levels for column in measured if axes[column].ruler is not None]
+    places = [axis for column in measured if isinstance(axis := axes[column], PlaceAxis)]
+    columns = [axis for column in measured if isinstance(axis := axes[column], ColumnAxis)]
+    trees = [axis.max_levels for axis in columns if axis.ruler is not None]
     has_tree = structure == "tree"
     shares = {stage: Fraction(share) for stage, share in _SHARES[structure, target is not None].items()}
     n_rounds = math.ceil(_ROUNDS_PER_COLUMN * n_free) if structure == "rounds" else 0
     numbers = {
         "trees": len(trees),
-        "one-way": sum(axes[column].n_tables for column in measured) - n_counted,
+        "one-way": sum(axis.n_tables for axis in columns) - n_counted,
         "spikes": len(trees),
+        "regions": len(places),
+        "places": len(places),
         "selection": n_choices(len(axes), n_free, pairs_of(required, target)) if has_tree else n_rounds,
         "pairs": n_free if target is not None and structure in ("rounds", "tree", "target") else 0,
         "cliques": n_free - 1 if has_tree else n_rounds,
@@ -175,6 +204,9 @@ def _shape(
     shares["spikes"] = shares["one-way"] * Fraction(len(trees), max(1, numbers["one-way"])) * _SPIKES_SHARE
     shares["one-way"] -= shares["spikes"]
     used = sum(shares[stage] for stage in shares if numbers[stage])
+    for_places = used * Fraction(len(places), _PLACE_PARTS) if used else Fraction(len(places))
+    shares |= {"regions": for_places * _REGIONS_SHARE, "places": for_places * (1 - _REGIONS_SHARE)}
+    used += for_places
     return Shape(
         n_trees=numbers["trees"],
         levels=max(trees, default=0),
@@ -184,4 +216,6 @@ def _shape(
         n_pairs=numbers["pairs"],
         n_cliques=numbers["cliques"],
         shares={stage: share / used for stage, share in shares.items() if numbers[stage]},
+        n_places=len(places),
+        region_levels=max((axis.max_levels for axis in places), default=0),
     )

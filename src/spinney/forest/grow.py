@@ -12,27 +12,33 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.counting.states import Clique, Cut, StateRows
+from spinney.counting.states import AnyCut, Clique, StateRows
 from spinney.forest.cliques import measure, outer
 from spinney.forest.columns import NoisyColumn, release_column, unmeasured
-from spinney.forest.design import BOX_DEVIATIONS, PAIR_DEVIATIONS, Design
+from spinney.forest.design import BOX_DEVIATIONS, PAIR_DEVIATIONS, AnyAxis, Design
+from spinney.forest.place_states import place_model
+from spinney.forest.places import NoisyPlace, release_place, unmeasured_place
 from spinney.forest.possible import Possible
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.forest.release.column_model import ColumnModel
+from spinney.forest.release.place_model import PlaceModel
 from spinney.forest.rounds import measure_rounds
 from spinney.forest.states import column_model
 from spinney.forest.structure import choose_tree, pairs_of
 from spinney.graph.estimate import Measurement, estimate
 from spinney.graph.model import GraphModel
-from spinney.schema.column_axis import ColumnAxis
 from spinney.schema.parting import Parting
+from spinney.schema.place_axis import PlaceAxis
 from spinney.tables.source import Source
 
 Floats = NDArray[np.float64]
+Model = ColumnModel | PlaceModel
 # For the columns of a forest: tables over a few columns, False where no row can be.
-ZeroMaker = Callable[[Sequence[ColumnModel]], Sequence[tuple[Clique, NDArray[np.bool_]]]]
+ZeroMaker = Callable[[Sequence[Model]], Sequence[tuple[Clique, NDArray[np.bool_]]]]
 # A number that is a target is cut into no more states than this: every other column is counted with all of them.
 _MOST_TARGET_STATES = 16
+# A place has this many times the states of a column: it is two or three of them.
+_PLACE_STATES = 2
 # Steps of the estimate.
 _STEPS = 100
 # How far the model keeps to independent columns where counts are noisy. With the target alone, each column tells of a
@@ -42,9 +48,9 @@ _CAUTION = {"rounds": 0.5, "tree": 0.5, "target": 2.0, "independent": 1.0, "unif
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Forest:
-    """What was released: columns, a model over their states, and which columns were counted together."""
+    """What was released: columns and places, a model over their states, and what was counted together."""
 
-    columns: tuple[ColumnModel, ...]
+    columns: tuple[Model, ...]
     model: GraphModel
     cliques: tuple[Clique, ...]
     noisy_total: float
@@ -52,7 +58,7 @@ class Forest:
 
 def grow(
     table: Source,
-    axes: Sequence[ColumnAxis],
+    axes: Sequence[AnyAxis],
     design: Design,
     prepaid: PrepaidMechanisms,
     *,
@@ -70,11 +76,20 @@ def grow(
     noisy = _release_columns(table, axes, design, prepaid, partings, classes)
     rows_total = float(total) if total is not None else _noisy_total(noisy.values())
     most_states = design.states_of_columns(len(axes))
-    columns: list[NoisyColumn] = []
-    models: list[ColumnModel] = []
-    cuts: list[Cut] = []
+    columns: list[NoisyColumn | NoisyPlace] = []
+    models: list[Model] = []
+    cuts: list[AnyCut] = []
     for index, axis in enumerate(axes):
+        if isinstance(axis, PlaceAxis):
+            place = noisy.get(index) or unmeasured_place(axis)
+            assert isinstance(place, NoisyPlace)
+            regions, region_cut = place_model(place, total=rows_total, most_states=_PLACE_STATES * design.most_states)
+            columns.append(place)
+            models.append(regions)
+            cuts.append(region_cut)
+            continue
         column = noisy.get(index) or unmeasured(axis.axis, partings.get(index))
+        assert isinstance(column, NoisyColumn)
         columns.append(column)
         is_target = index == design.target and (column.is_ordered or column.levels is not None)
         column_states, cut = column_model(
@@ -118,34 +133,43 @@ def grow(
 
 def _release_columns(
     table: Source,
-    axes: Sequence[ColumnAxis],
+    axes: Sequence[AnyAxis],
     design: Design,
     prepaid: PrepaidMechanisms,
     partings: Mapping[int, Parting],
     classes: NoisyColumn | None,
-) -> dict[int, NoisyColumn]:
-    """All measured columns; the target as it was counted before, if it was."""
-    noisy = {index: classes for index in design.looked_at if classes is not None}
+) -> dict[int, NoisyColumn | NoisyPlace]:
+    """All measured columns and places; the target as it was counted before, if it was."""
+    noisy: dict[int, NoisyColumn | NoisyPlace] = {index: classes for index in design.looked_at if classes is not None}
     others = [index for index in design.measured if index not in noisy]
     for index, counts in zip(others, table.count_columns([axes[index].lattice for index in others]), strict=True):
-        axis, cutoff = axes[index], design.plan.noise_std("one-way")
+        axis = axes[index]
+        if isinstance(axis, PlaceAxis):
+            cutoff = design.plan.noise_std("places")
+            noisy[index] = release_place(counts, axis, prepaid, cutoff=cutoff, n_fixed=design.n_fixed)
+            continue
+        cutoff = design.plan.noise_std("one-way")
         noisy[index] = release_column(
             counts, prepaid, ruler=axis.ruler, cutoff=cutoff, levels=axis.levels, parting=partings.get(index)
         )
     return dict(sorted(noisy.items()))
 
 
-def _noisy_total(columns: Iterable[NoisyColumn]) -> float:
-    """The number of rows by the columns' sums, weighted by their precision."""
-    sums = [column.noisy_sum for column in columns]
+def _noisy_total(columns: Iterable[NoisyColumn | NoisyPlace]) -> float:
+    """The number of rows by the columns' sums, weighted by their precision; places may leave rows out."""
+    every = list(columns)
+    counted = [column for column in every if isinstance(column, NoisyColumn)] or every
+    sums = [column.noisy_sum for column in counted]
     weight = sum(1 / variance for _, variance in sums)
     return max(1.0, sum(total / variance for total, variance in sums) / weight) if sums else 1.0
 
 
-def _one_way(index: int, model: ColumnModel, column: NoisyColumn) -> Measurement:
+def _one_way(index: int, model: Model, column: NoisyColumn | NoisyPlace) -> Measurement:
     """A column's states, each as uncertain as the leaves that it was added up from."""
     n_held = np.bincount(model.states, weights=model.weights > 0, minlength=model.n_states)
-    if column.levels is not None:  # what several codes hold together is known from the count of their group
+    if (
+        isinstance(column, NoisyColumn) and column.levels is not None
+    ):  # what several codes hold together is known from the count of their group
         n_held = np.minimum(n_held, 2)
     return Measurement((index,), model.state_weights(), max(column.noise_std, 1.0) * np.sqrt(np.maximum(n_held, 1.0)))
 

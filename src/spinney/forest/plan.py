@@ -4,6 +4,8 @@
     trees        a PrivTree for each numeric column: its shape alone
     one-way      counts of all leaves and categories, column by column
     spikes       rows in the first cells of every leaf of a tree: those that lie exactly at a round number
+    regions      a PrivTree for each place, over its columns together: its shape alone
+    places       counts of all regions, place by place
     selection    which columns to count together, one exponential mechanism a choice
     pairs        every column with the target, where one is named
     cliques      the chosen pairs, or triples with the target
@@ -73,7 +75,10 @@ class Choices:
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What there is to measure, and the parts of the budget that go to it. Public."""
+    """What there is to measure, and the parts of the budget that go to it. Public.
+
+    `n_places` and `region_levels` are of the trees of places, and of their regions' counts.
+    """
 
     n_trees: int
     levels: int
@@ -83,6 +88,8 @@ class Shape:
     n_pairs: int
     n_cliques: int
     shares: Mapping[str, Fraction]
+    n_places: int = 0
+    region_levels: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,9 +100,10 @@ class ForestPlan:
     epsilon: Fraction
     delta: Fraction
     trees: TreeNoise | None
-    tables: Mapping[str, TableNoise]  # "classes", "one-way", "spikes", "pairs", "cliques": those there are
+    tables: Mapping[str, TableNoise]  # "classes", "one-way", "spikes", "places", "pairs", "cliques": those there are
     choices: Choices | None
     charges: tuple[Charge, ...]
+    regions: TreeNoise | None = None
 
     def noise_std(self, stage: str) -> float:
         """Standard deviation of a count in a stage."""
@@ -107,6 +115,8 @@ class ForestPlan:
         described |= {f"{stage} noise": round(noise.noise_std, 3) for stage, noise in self.tables.items()}
         if self.trees is not None:
             described["decision noise scale"] = round(float(1 / self.trees.rate), 3)
+        if self.regions is not None:
+            described["regions noise scale"] = round(float(1 / self.regions.rate), 3)
         if self.choices is not None:
             described["epsilon of a choice"] = round(float(self.choices.epsilon), 6)
         return described
@@ -114,7 +124,7 @@ class ForestPlan:
 
 def forest_plan(shape: Shape, *, epsilon: Fraction, delta: Fraction, unit: Unit) -> ForestPlan:
     """The plan with the least noise that certainly costs no more than (epsilon, delta)."""
-    if not (shape.n_one_way or shape.n_pairs):
+    if not (shape.n_one_way or shape.n_pairs or shape.n_places):
         return nothing(epsilon, delta, unit)
     return _pure_plan(shape, epsilon, unit) if delta == 0 else _gaussian_plan(shape, epsilon, delta, unit)
 
@@ -137,27 +147,28 @@ def class_sizes_plan(name: str, *, epsilon: Fraction, unit: Unit) -> ForestPlan:
 
 def _gaussian_plan(shape: Shape, epsilon: Fraction, delta: Fraction, unit: Unit) -> ForestPlan:
     parts = least_noise(lambda budget: _parts(shape, budget, unit), epsilon, delta, unit)
-    trees, choices = None, None
+    choices = None
+    trees: dict[str | None, TreeNoise] = {}
     tables: dict[str, TableNoise] = {}
     for part in parts:
         if isinstance(part, TreeShapes):
-            trees = TreeNoise(part.rate, part.decay, part.levels, part.times)
+            trees[part.stage] = TreeNoise(part.rate, part.decay, part.levels, part.times)
         elif isinstance(part, Selections):
             choices = Choices(part.epsilon, part.times)
         else:
             assert part.stage is not None
             tables[part.stage] = TableNoise(part.variance, None, part.times)
     charge = ComposedRelease(epsilon, delta, tuple(parts), note="forest")
-    return ForestPlan(unit, epsilon, delta, trees, tables, choices, (charge,))
+    return ForestPlan(unit, epsilon, delta, trees.get("trees"), tables, choices, (charge,), trees.get("regions"))
 
 
 def _parts(shape: Shape, budget: Fraction, unit: Unit) -> tuple[Part, ...]:
     """Everything that is measured when all of it together has about `budget` of squared mu."""
     parts: list[Part] = []
-    if shape.n_trees:
-        each = budget * shape.shares["trees"] / shape.n_trees
+    for stage, (n_trees, levels) in _trees(shape).items():
+        each = budget * shape.shares[stage] / n_trees
         rate = min(_below(math.sqrt(float(each) / (TREE_COST * unit.factor))), _LARGEST_RATE)
-        parts.append(TreeShapes(rate, decay_for(rate), shape.levels, shape.n_trees, note="trees", stage="trees"))
+        parts.append(TreeShapes(rate, decay_for(rate), levels, n_trees, note=stage, stage=stage))
     for stage, times in _tables(shape).items():
         each = budget * shape.shares[stage] / times
         variance = max(_above(unit.factor / each), SMALLEST_COMPOSED_VARIANCE)
@@ -175,23 +186,17 @@ def _parts(shape: Shape, budget: Fraction, unit: Unit) -> tuple[Part, ...]:
 
 
 def _pure_plan(shape: Shape, epsilon: Fraction, unit: Unit) -> ForestPlan:
-    trees, choices = None, None
+    choices = None
     charges: list[Charge] = []
-    if shape.n_trees:
-        share = epsilon * shape.shares["trees"]
-        rate, decay = largest_privtree_rate(share / shape.n_trees, levels=shape.levels, unit=unit)
-        trees = TreeNoise(rate, decay, shape.levels, shape.n_trees)
+    trees: dict[str, TreeNoise] = {}
+    for stage, (n_trees, levels) in _trees(shape).items():
+        share = epsilon * shape.shares[stage]
+        rate, decay = largest_privtree_rate(share / n_trees, levels=levels, unit=unit)
+        trees[stage] = TreeNoise(rate, decay, levels, n_trees)
+        what = "column trees" if stage == "trees" else "trees of places"
+        note = f"shapes of {n_trees} {what}"
         charges.append(
-            SplitDecisions(
-                share,
-                "privtree",
-                rate,
-                shape.levels,
-                note=f"shapes of {shape.n_trees} column trees",
-                stage="trees",
-                times=shape.n_trees,
-                decay=decay,
-            )
+            SplitDecisions(share, "privtree", rate, levels, note=note, stage=stage, times=n_trees, decay=decay)
         )
     tables: dict[str, TableNoise] = {}
     for stage, times in _tables(shape).items():
@@ -204,7 +209,17 @@ def _pure_plan(shape: Shape, epsilon: Fraction, unit: Unit) -> ForestPlan:
         choices = Choices(share / shape.n_choices, shape.n_choices)
         note = f"{shape.n_choices} choices of columns to look at together"
         charges.append(Selection(share, note, stage="selection", times=shape.n_choices))
-    return ForestPlan(unit, epsilon, Fraction(0), trees, tables, choices, tuple(charges))
+    every = tuple(charges)
+    return ForestPlan(unit, epsilon, Fraction(0), trees.get("trees"), tables, choices, every, trees.get("regions"))
+
+
+def _trees(shape: Shape) -> dict[StageName, tuple[int, int]]:
+    """How many trees each stage grows, and of how many levels; stages without any left out."""
+    numbers: dict[StageName, tuple[int, int]] = {
+        "trees": (shape.n_trees, shape.levels),
+        "regions": (shape.n_places, shape.region_levels),
+    }
+    return {stage: trees for stage, trees in numbers.items() if trees[0]}
 
 
 def _tables(shape: Shape) -> dict[StageName, int]:
@@ -212,6 +227,7 @@ def _tables(shape: Shape) -> dict[StageName, int]:
     numbers: dict[StageName, int] = {
         "one-way": shape.n_one_way,
         "spikes": shape.n_spikes,
+        "places": shape.n_places,
         "pairs": shape.n_pairs,
         "cliques": shape.n_cliques,
     }

@@ -16,13 +16,15 @@ from numpy.typing import NDArray
 
 from spinney.counting.counts import CellCounts
 from spinney.errors import BudgetError
-from spinney.forest.plan import ForestPlan, TableNoise
+from spinney.forest.plan import ForestPlan, TableNoise, TreeNoise
 from spinney.privacy.entropy import Entropy, brand_unless_system
 from spinney.privacy.ledger import Ledger
 from spinney.privacy.noise.discrete import add_noise, within_range
 from spinney.privacy.noise.gaussian import discrete_gaussian
 from spinney.privacy.noise.selection import choose
+from spinney.schema.place_axis import PlaceAxis
 from spinney.schema.ruler import Ruler
+from spinney.tree.placed import Regions, grow_regions
 from spinney.tree.plan import SplitPlan
 from spinney.tree.ruled import Ranges, grow_ranges
 
@@ -39,6 +41,8 @@ class PrepaidMechanisms:
         self._entropy = entropy
         self._left = {stage: noise.times for stage, noise in plan.tables.items()}
         self._left["trees"] = 0 if plan.trees is None else plan.trees.times
+        if plan.regions is not None:
+            self._left["regions"] = plan.regions.times
         self._left["selection"] = 0 if plan.choices is None else plan.choices.times
 
     def noisy_counts(self, true_counts: Counts, stage: str) -> Counts:
@@ -56,14 +60,24 @@ class PrepaidMechanisms:
         `roots` are the first cells of public ranges that the tree is cut into from the beginning.
         """
         self._take("trees")
-        noise = self.plan.trees
-        if noise is None or ruler.max_levels > noise.levels:
-            raise BudgetError(f"a tree of {ruler.max_levels} levels is deeper than what was paid for")
-        plan = SplitPlan(
+        plan = self._decisions(self.plan.trees, ruler.max_levels, cutoff)
+        return grow_ranges(counts, ruler, plan, self._entropy, roots=roots)
+
+    def regions(self, counts: CellCounts, axis: PlaceAxis, *, cutoff: int, n_fixed: int) -> Regions:
+        """The leaves of one place's tree, of which the first levels are fixed: the same holds for them."""
+        self._take("regions")
+        plan = self._decisions(self.plan.regions, axis.max_levels, cutoff, fixed_depth=n_fixed)
+        return grow_regions(counts, axis, plan, self._entropy)
+
+    def _decisions(self, noise: TreeNoise | None, levels: int, cutoff: int, fixed_depth: int = 0) -> SplitPlan:
+        """The decisions of a tree of so many levels that decide, if that many were paid for."""
+        if noise is None or levels > noise.levels:
+            raise BudgetError(f"a tree of {levels} levels is deeper than what was paid for")
+        return SplitPlan(
             "privtree",
             self.plan.unit,
-            fixed_depth=0,
-            max_depth=ruler.max_levels,
+            fixed_depth=fixed_depth,
+            max_depth=fixed_depth + levels,
             count_epsilon=Fraction(1),  # no count of this plan is released
             threshold=1,
             decision_epsilon=Fraction(0),
@@ -71,7 +85,6 @@ class PrepaidMechanisms:
             cutoff=cutoff,
             decay=noise.decay,
         )
-        return grow_ranges(counts, ruler, plan, self._entropy, roots=roots)
 
     def choice(self, true_scores: Counts, *, sensitivity: int) -> int:
         """The place of a high score, by the exponential mechanism: scores change by `sensitivity` at most."""

@@ -17,16 +17,17 @@ from spinney.privacy.noise.partitions import keep_law
 from spinney.privacy.parts import TreeShapes
 from spinney.shown import brief
 
-# No fit of ours makes more: five stages, one of them of trees, and no column has more than 32 levels. Composing takes
-# time for each, and a file that somebody made to be slow is not worth it.
+# No fit of ours makes more: eight stages, of them one of trees of columns and one of trees of places, none of more than
+# 64 levels. Composing takes time for each, and a file that somebody made to be slow is not worth it.
 _MOST_PARTS = 8
+_MOST_TREES = 2
 _MOST_LEVELS = 64
 
 
 def check_composed(event: ComposedRelease, unit: Unit) -> None:
     """Raise unless the parts of a composed release are within its epsilon and delta, in a unit."""
     trees = [part for part in event.parts if isinstance(part, TreeShapes)]
-    if len(event.parts) > _MOST_PARTS or len(trees) > 1 or any(part.levels > _MOST_LEVELS for part in trees):
+    if len(event.parts) > _MOST_PARTS or len(trees) > _MOST_TREES or any(part.levels > _MOST_LEVELS for part in trees):
         raise ParameterError("a composed release lists more parts than a fit makes")
     check_parts(event, unit)
 

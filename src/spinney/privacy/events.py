@@ -96,6 +96,7 @@ class DiscreteLaplaceCounts(_Staged):
         "classes",
         "one-way",
         "spikes",
+        "places",
         "pairs",
         "cliques",
         "leaves",
@@ -133,7 +134,7 @@ class SplitDecisions(_Staged):
     times: int | None = field(default=None, kw_only=True)
     decay: int | None = field(default=None, kw_only=True)
 
-    stages: ClassVar[tuple[StageName, ...]] = ("splits", "trees")
+    stages: ClassVar[tuple[StageName, ...]] = ("splits", "trees", "regions")
 
 
 @dataclass(frozen=True, slots=True)

@@ -79,7 +79,7 @@ class GaussianTables(_Checked):
     stage: StageName | None = field(default=None, kw_only=True)
 
     what: ClassVar[str] = "tables"
-    stages: ClassVar[tuple[StageName, ...]] = ("one-way", "spikes", "pairs", "cliques")
+    stages: ClassVar[tuple[StageName, ...]] = ("one-way", "spikes", "places", "pairs", "cliques")
 
     @property
     def law(self) -> str:
@@ -98,7 +98,7 @@ class TreeShapes(_Checked):
     stage: StageName | None = field(default=None, kw_only=True)
 
     what: ClassVar[str] = "tree shapes"
-    stages: ClassVar[tuple[StageName, ...]] = ("trees",)
+    stages: ClassVar[tuple[StageName, ...]] = ("trees", "regions")
 
     @property
     def law(self) -> str:

@@ -6,6 +6,8 @@
     trees       the shapes of a forest's column trees
     one-way     counts of every leaf and category, column by column
     spikes      rows in the first cells of every leaf of a column tree, where round numbers lie
+    regions     the shapes of a forest's trees of places
+    places      counts of every region, place by place
     selection   which columns to look at together
     pairs       every column with the target
     cliques     the columns that were chosen, together
@@ -21,7 +23,19 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 StageName = Literal[
-    "bounds", "values", "classes", "trees", "one-way", "spikes", "selection", "pairs", "cliques", "splits", "leaves"
+    "bounds",
+    "values",
+    "classes",
+    "trees",
+    "one-way",
+    "spikes",
+    "regions",
+    "places",
+    "selection",
+    "pairs",
+    "cliques",
+    "splits",
+    "leaves",
 ]
 
 STAGES: tuple[StageName, ...] = get_args(StageName)

@@ -23,6 +23,7 @@ from spinney.privacy.ledger import (
 )
 from spinney.privacy.promise import GROUPS, GroupPromise, cautions, group_promise
 from spinney.release.entries import checked_entries
+from spinney.schema.places import Place
 from spinney.schema.table import Schema
 from spinney.shown import brief, json_text, printable
 
@@ -187,6 +188,7 @@ class Card:
         if self.schema.rules:
             lines.append("  rules that every row obeys, at no cost")
             lines += [f"    {rule!r}" for rule in self.schema.rules]
+        lines += [f"  place       {place.label}{_within(place)}" for place in self.schema.places]
         lines.append(f"  {_LIMITS}")
         return "\n".join(printable(line) for line in lines)
 
@@ -199,6 +201,10 @@ class Card:
 def structure_in_words(structure: str) -> str:
     """The structure of a forest as people are shown it."""
     return _STRUCTURES.get(structure, structure)
+
+
+def _within(place: Place) -> str:
+    return "" if place.within is None else f", within {place.within!r}"
 
 
 def _wrapped(title: str, text: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Pictures of a release: the noisy partition of two columns, alone or between private and synthetic rows.
+"""Pictures of a release: the noisy partition of two columns or of a place, alone or beside private and synthetic rows.
 
 All that is drawn of a release is public. Private rows are drawn by `comparison_figure` alone, for made-up or public
 data. Figures are made without pyplot: no global state, no display.
@@ -6,6 +6,7 @@ data. Figures are made without pyplot: no global state, no display.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -17,7 +18,10 @@ from spinney.columns import Column, whole_range
 from spinney.errors import ParameterError
 from spinney.extras import load_optional
 from spinney.files import write_whole
+from spinney.forest.release.model import ForestRelease
+from spinney.forest.release.place_model import PlaceModel
 from spinney.release.model import Release
+from spinney.schema.place_names import is_latitude, is_longitude
 from spinney.shown import printable
 from spinney.tree.release.binned import BinnedRelease
 from spinney.tree.release.geometry import Boxes, bin_boxes
@@ -40,6 +44,9 @@ _MANY_BINS = 20_000
 # Squares along each side of a picture in which densities are added up.
 _SQUARES = 400
 _MANY_TICKS = 20
+# Units of the two columns of a place are drawn alike unless one of them reaches this many times as far.
+_MOST_UNEVEN = 8.0
+_POLE = 89.0
 
 
 def check_picture_name(path: str | Path) -> None:
@@ -49,14 +56,17 @@ def check_picture_name(path: str | Path) -> None:
 
 
 def partition_figure(release: Release, columns: Sequence[str] | None = None) -> Figure:
-    """The bins or leaves of a release in two of its columns, shaded by noisy density.
+    """The bins or leaves of a release in two of its columns, shaded by noisy density; of a forest, those of a place.
 
-    Where the release has more columns, they overlap in the two and their densities add up.
+    Where the release, or the place, has more columns, they overlap in the two and their densities add up.
     """
     x, y = _chosen(release, columns)
-    figure = new_figure(6.4, 5.6)
+    aspect = map_aspect(release, x, y)
+    figure = new_figure(*_size(release, x, y, aspect))
     axes = figure.add_subplot()
     shades = _draw_bins(axes, release, x, y)
+    if aspect is not None:
+        axes.set_aspect(aspect)
     axes.set_title(_caption(release), fontsize=10, color=INK)
     if shades is not None:
         figure.colorbar(shades, ax=axes, label="noisy density, mean = 1", format="%g").minorticks_off()
@@ -103,7 +113,32 @@ def save_figure(figure: Figure, path: str | Path, *, overwrite: bool = False, dp
 # ------------------------------------------------------------------------------------------------- choosing
 
 
+def map_aspect(release: Release, x: str, y: str) -> float | None:
+    """How much longer a unit of y is drawn than one of x, where the two are a map; None where they are not.
+
+    A degree of latitude is 1 / cos(latitude) degrees of longitude; other columns of a place have the same units.
+    """
+    (left, right), (bottom, top) = (release.schema[name].drawn_range() for name in (x, y))
+    if is_longitude(x) and is_latitude(y) and -360 <= left < right <= 360 and -90 <= bottom < top <= 90:
+        return 1 / math.cos(math.radians(min(max((bottom + top) / 2, -_POLE), _POLE)))
+    is_place = any({x, y} <= set(place.columns) for place in release.schema.places)
+    is_even = max(right - left, top - bottom) <= _MOST_UNEVEN * min(right - left, top - bottom)
+    return 1.0 if is_place and is_even else None
+
+
+def _size(release: Release, x: str, y: str, aspect: float | None) -> tuple[float, float]:
+    """Inches that leave little room beside a map, with a colour bar to its right."""
+    if aspect is None:
+        return 6.4, 5.6
+    (left, right), (bottom, top) = (release.schema[name].drawn_range() for name in (x, y))
+    tallness = aspect * (top - bottom) / (right - left)
+    width, height = (4.8 / tallness, 4.8) if tallness > 1 else (4.8, 4.8 * tallness)
+    return max(width, 1.6) + 1.6, max(height, 1.6) + 0.8
+
+
 def _chosen(release: Release, columns: Sequence[str] | None) -> tuple[str, str]:
+    if isinstance(release, ForestRelease) and release.places:
+        return _chosen_of_place(release, columns)
     if not isinstance(release, (BinnedRelease, MomentsRelease)):
         remedy = "; `spinney explain --picture` draws what it is made of" if release.kind == "forest" else ""
         raise ParameterError(
@@ -122,8 +157,28 @@ def _chosen(release: Release, columns: Sequence[str] | None) -> tuple[str, str]:
     return columns[0], columns[1]
 
 
+def _chosen_of_place(release: ForestRelease, columns: Sequence[str] | None) -> tuple[str, str]:
+    """Two columns of a place."""
+    labels = [place.names for place in release.places.values()]
+    listed = "; ".join(",".join(names) for names in labels)
+    if columns is None:
+        if len(labels) != 1 or len(labels[0]) != 2:
+            raise ParameterError(f"there are several maps to draw; choose two columns of {listed} by columns X,Y")
+        columns = labels[0]
+    for names in labels:
+        if len(columns) == 2 and columns[0] != columns[1] and set(columns) <= set(names):
+            return columns[0], columns[1]
+    raise ParameterError(
+        f"columns={','.join(columns)} are not two columns of a place, and of a forest only places are drawn; take two "
+        f"of {listed}"
+    )
+
+
 def _caption(release: Release) -> str:
     card = release.card
+    if isinstance(release, ForestRelease):
+        n_regions = sum(len(place.states) for place in release.places.values())
+        return printable(f"noisy map: {n_regions:,} regions, ε = {float(card.epsilon):g} ({card.unit})")
     return printable(f"noisy partition: {card.contents}, ε = {float(card.epsilon):g} ({card.unit})")
 
 
@@ -140,8 +195,7 @@ def new_figure(width: float, height: float) -> Figure:
 
 def _draw_bins(axes: Axes, release: Release, x: str, y: str) -> Any:
     """Draw the bins; returns what a colour bar describes, or None where no bin has an area."""
-    boxes, counts = _bins(release)
-    names = list(release.schema.modelled)
+    boxes, counts, names, place = _bins(release, x, y)
     spans = []
     for name, is_x in ((x, True), (y, False)):
         index, column = names.index(name), release.schema.modelled[name]
@@ -155,26 +209,50 @@ def _draw_bins(axes: Axes, release: Release, x: str, y: str) -> Any:
         return None
     corners = np.stack([left, bottom, left + width, bottom + height], axis=1)[is_shown]
     noisy_counts = counts[is_shown]
-    if len(names) == 2:
+    if len(names) != 2:
+        return _draw_overlaid(axes, corners, noisy_counts)
+    if place is None or place.axis.raster is None:
         return _draw_rectangles(axes, corners, noisy_counts)
-    return _draw_overlaid(axes, corners, noisy_counts)
+    inside = place.parts_inside(place.axis.columns)[is_shown]
+    shades = _draw_rectangles(axes, corners, noisy_counts, np.maximum(inside, 1e-9))
+    _cover_outside(axes, place, is_turned=names[0] != x)
+    return shades
 
 
-def _bins(release: Release) -> tuple[Boxes, NDArray[Any]]:
-    """Boxes and noisy counts; of leaf moments, the counts as fitted to the total."""
+def _bins(release: Release, x: str, y: str) -> tuple[Boxes, NDArray[Any], Sequence[str], PlaceModel | None]:
+    """Boxes, noisy counts (of leaf moments and of places, as fitted to the total), their columns, and the place."""
+    names: Sequence[str] = list(release.schema.modelled)
+    if isinstance(release, ForestRelease):
+        place = next(place for place in release.places.values() if {x, y} <= set(place.names))
+        return Boxes(place.low, place.length, place.is_null.astype(np.float64)), place.weights, place.names, place
     if isinstance(release, MomentsRelease):
-        return release.density.boxes, release.density.weights
+        return release.density.boxes, release.density.weights, names, None
     assert isinstance(release, BinnedRelease)  # checked by `_chosen`
-    return bin_boxes(release.bins), release.bins.noisy_counts
+    return bin_boxes(release.bins), release.bins.noisy_counts, names, None
 
 
-def _draw_rectangles(axes: Axes, corners: Corners, noisy_counts: NDArray[Any]) -> Any:
-    """Bins of two columns, side by side."""
+def _cover_outside(axes: Axes, place: PlaceModel, *, is_turned: bool) -> None:
+    """White over what of the regions lies outside the shape."""
+    raster = place.axis.raster
+    assert raster is not None
+    outside = raster.is_inside if is_turned else raster.is_inside.T
+    cover = np.ones((*outside.shape, 4))
+    cover[..., 3] = ~outside
+    ends = [(edges[0], edges[-1]) for edges in raster.edges][:: -1 if is_turned else 1]
+    limits, aspect = (axes.get_xlim(), axes.get_ylim()), axes.get_aspect()
+    axes.imshow(cover, extent=(*ends[0], *ends[1]), origin="lower", interpolation="nearest", zorder=2)
+    axes.set(xlim=limits[0], ylim=limits[1], aspect=aspect)
+
+
+def _draw_rectangles(
+    axes: Axes, corners: Corners, noisy_counts: NDArray[Any], inside: NDArray[np.float64] | float = 1.0
+) -> Any:
+    """Bins of two columns, side by side; `inside` is what part of each rows can lie in."""
     from matplotlib.collections import PolyCollection
     from matplotlib.colors import LogNorm
 
     left, bottom, right, top = corners.T
-    area = (right - left) * (top - bottom)
+    area = (right - left) * (top - bottom) * inside
     density = noisy_counts / area
     density /= np.average(density, weights=area)
     shades = PolyCollection(

@@ -57,6 +57,11 @@ class ColumnAxis:
         return 0 if self.ruler is None else self.ruler.max_levels
 
     @property
+    def is_known(self) -> bool:
+        """Whether there is one possible cell only."""
+        return self.axis.n_possible <= 1
+
+    @property
     def has_classes(self) -> bool:
         """Whether a target has classes to count: two or more values, and no tree to find its leaves."""
         return self.axis.n_possible > 1 and self.ruler is None and self.levels is None

@@ -190,7 +190,11 @@ def tree_lattice(schema: Schema, *, axes: str = "boxes") -> Lattice:
 
 
 def _tree_axis(name: str, column: Column, default_bits: int) -> Axis:
-    bits = column.bits if column.bits is not None else default_bits
+    return halving_axis(name, column, bits=column.bits if column.bits is not None else default_bits)
+
+
+def halving_axis(name: str, column: Column, *, bits: int) -> Axis:
+    """A column in up to 2^bits equal cells, which halve its range again and again; those of steps lie around them."""
     if isinstance(column, Real):
         return _even_axis(name, column, max_cells=1 << bits)
     return _discrete_axis(name, column, max_cells=1 << bits)

@@ -1,7 +1,7 @@
 """All faults of a schema file at once, and what is left of the schema without them.
 
 `Schema.from_file` stops at the first fault, which is right for a program. Whoever fills in a template of thirty columns
-wants to hear of all of them. So every column and every rule is read by itself, by the code that reads them anywhere.
+wants to hear of all of them. So every column, rule and place is read by itself, by the code that reads them anywhere.
 """
 
 from __future__ import annotations
@@ -14,9 +14,10 @@ from typing import Any
 from spinney.columns import Column
 from spinney.errors import SchemaError
 from spinney.schema.entries import column_from_dict
+from spinney.schema.places import Place, check_places, place_from_dict, with_shapes
 from spinney.schema.plain import check_plain, parse_toml, read_schema_text
 from spinney.schema.rules import Rule, check_rules, rule_from_dict
-from spinney.schema.table import Schema
+from spinney.schema.table import ENTRIES, Schema, no_entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,16 +46,14 @@ def read_schema(path: str | Path) -> SchemaReading:
     columns = _read_columns(described, Path(path).parent, faults)
     unread = frozenset(described["columns"]) - set(columns)
     rules = _read_rules(described, columns, unread, faults)
-    schema = Schema(columns, rules=rules) if columns else None
+    places = _read_places(described, columns, rules, unread, faults, Path(path).parent)
+    schema = Schema(columns, rules=rules, places=places) if columns else None
     return SchemaReading(schema, tuple(faults or [first]), unread)
 
 
 def _read_columns(described: Mapping[str, Any], folder: Path, faults: list[str]) -> dict[str, Column]:
     columns: dict[str, Column] = {}
-    faults += [
-        f"a schema has no entry {entry!r}; only [columns.NAME] and [[rules]] tables belong in it"
-        for entry in sorted(set(described) - {"columns", "rules"})
-    ]
+    faults += [no_entry(entry) for entry in sorted(set(described) - set(ENTRIES))]
     for name, entry in described["columns"].items():
         try:
             columns |= Schema({name: column_from_dict(name, entry, folder=folder)})
@@ -87,3 +86,30 @@ def _read_rules(
         faults.append(str(err))
         return []
     return rules
+
+
+def _read_places(
+    described: Mapping[str, Any],
+    columns: dict[str, Column],
+    rules: list[Rule],
+    unread: frozenset[str],
+    faults: list[str],
+    folder: Path,
+) -> list[Place]:
+    """The places that are right. Those of columns that could not be read are passed over."""
+    entries = described.get("places", [])
+    if not isinstance(entries, list):
+        faults.append("places is not a list of tables; write each place as a table under [[places]]")
+        return []
+    places: list[Place] = []
+    for number, entry in enumerate(entries, start=1):
+        try:
+            (whole,) = with_shapes({"places": [entry]}, folder)["places"]
+            place = place_from_dict(number, whole)
+            if unread.isdisjoint(place.columns):
+                check_places([*places, place], columns, rules)
+                places.append(place)
+        except SchemaError as err:
+            said = str(err).removeprefix("place 1: ")
+            faults.append(said if said.startswith("place ") else f"place {number}: {said}")
+    return places

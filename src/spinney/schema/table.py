@@ -7,7 +7,8 @@ A schema file reads
     low = -9.0
     high = 3.0
 
-and everything Spinney knows without spending epsilon is in it. [[rules]] tables say what holds between columns.
+and everything Spinney knows without spending epsilon is in it. [[rules]] tables say what holds between columns,
+[[places]] tables which columns are one thing.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from spinney.columns import Bounded, Category, Column, Identifier
 from spinney.errors import SchemaError
 from spinney.files import write_whole
 from spinney.schema.entries import column_from_dict
+from spinney.schema.places import Place, check_places, place_from_dict, with_shapes
 from spinney.schema.plain import check_plain, parse_toml, read_schema_text
 from spinney.schema.residual import residual_column
 from spinney.schema.rules import Derivation, Rule, Sum, check_rules, derivations_in_order, rule_from_dict, widened
@@ -29,6 +31,10 @@ from spinney.suggest import did_you_mean
 
 # What `fit`, `synthesize` and `check` accept as a schema; `as_schema` converts it.
 SchemaLike: TypeAlias = "Schema | Mapping[str, Column] | str | os.PathLike[str]"
+
+
+# What a schema file may hold.
+ENTRIES = ("columns", "rules", "places")
 
 
 class Schema(Mapping[str, Column]):
@@ -41,9 +47,12 @@ class Schema(Mapping[str, Column]):
     Args:
         columns: a column type such as `sp.Integer(0, 120)` for each column name, in the order of the table.
         rules: what holds between columns in every row, such as `sp.AtMost("start", "end")`.
+        places: columns that are one thing, such as `sp.Place("lon", "lat")`.
     """
 
-    def __init__(self, columns: Mapping[str, Column], *, rules: Iterable[Rule] = ()) -> None:
+    def __init__(
+        self, columns: Mapping[str, Column], *, rules: Iterable[Rule] = (), places: Iterable[Place] = ()
+    ) -> None:
         if not isinstance(columns, Mapping):
             raise SchemaError("Schema takes a mapping from column names to column types")
         if not columns:
@@ -56,6 +65,8 @@ class Schema(Mapping[str, Column]):
         self._columns = dict(columns)
         self._rules = _checked_rules(rules)
         check_rules(self._rules, self._columns)
+        self._places = _checked_places(places)
+        check_places(self._places, self._columns, self._rules)
 
     def __getitem__(self, name: str) -> Column:
         return self._columns[name]
@@ -68,12 +79,14 @@ class Schema(Mapping[str, Column]):
 
     def __repr__(self) -> str:
         rules = f", rules={list(self._rules)!r}" if self._rules else ""
-        return f"Schema({self._columns!r}{rules})"
+        places = f", places={list(self._places)!r}" if self._places else ""
+        return f"Schema({self._columns!r}{rules}{places})"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Schema):
             return NotImplemented
-        return list(self._columns.items()) == list(other._columns.items()) and self._rules == other._rules
+        is_equal = list(self._columns.items()) == list(other._columns.items()) and self._rules == other._rules
+        return is_equal and self._places == other._places
 
     __hash__ = None  # type: ignore[assignment]  # compares by value and order; not meant as a key
 
@@ -81,6 +94,20 @@ class Schema(Mapping[str, Column]):
     def rules(self) -> tuple[Rule, ...]:
         """What holds between columns, in the order in which it was stated."""
         return self._rules
+
+    @property
+    def places(self) -> tuple[Place, ...]:
+        """Columns that are one thing, in the order in which they were stated."""
+        return self._places
+
+    @property
+    def variables(self) -> dict[str, Place | None]:
+        """What a forest models, in the order of the table: columns that are read, and places where they begin.
+
+        The place by its label, None for a column by itself.
+        """
+        owner = {name: place for place in self._places for name in place.columns}
+        return {name if name not in owner else owner[name].label: owner.get(name) for name in self.modelled}
 
     @property
     def identifiers(self) -> list[str]:
@@ -98,7 +125,7 @@ class Schema(Mapping[str, Column]):
             return self
         if not kept:
             raise SchemaError("all columns of the schema are ignored; describe at least one")
-        return Schema(kept, rules=self._rules)
+        return Schema(kept, rules=self._rules, places=self._places)
 
     # ------------------------------------------------------------------------------- what is modelled, what is read
 
@@ -169,7 +196,7 @@ class Schema(Mapping[str, Column]):
             column = columns[name]
             assert isinstance(column, Bounded)
             columns[name] = column.with_bounds(low, high)
-        return Schema(widened(columns, bounds, self._rules), rules=self._rules)
+        return Schema(widened(columns, bounds, self._rules), rules=self._rules, places=self._places)
 
     @property
     def has_data_derived_bounds(self) -> bool:
@@ -196,7 +223,7 @@ class Schema(Mapping[str, Column]):
             column = columns[name]
             assert isinstance(column, Category)
             columns[name] = column.with_values(tuple(found))
-        return Schema(columns, rules=self._rules)
+        return Schema(columns, rules=self._rules, places=self._places)
 
     # --------------------------------------------------------------------------------- plain data and files
 
@@ -205,6 +232,8 @@ class Schema(Mapping[str, Column]):
         described: dict[str, Any] = {"columns": {name: column.to_dict() for name, column in self._columns.items()}}
         if self._rules:
             described["rules"] = [rule.to_dict() for rule in self._rules]
+        if self._places:
+            described["places"] = [place.to_dict() for place in self._places]
         return described
 
     @classmethod
@@ -216,7 +245,7 @@ class Schema(Mapping[str, Column]):
 
         Args:
             described: what `to_dict` gives, or what a schema file says: `columns`, with an entry for each column, and
-                `rules`, a list. Dates may be ISO strings.
+                `rules` and `places`, lists. Dates may be ISO strings.
 
         Raises:
             SchemaError: an entry is missing, unknown or out of range; the column or the rule is named. `values_from` is
@@ -235,24 +264,26 @@ class Schema(Mapping[str, Column]):
         """The schema that a TOML text describes.
 
         Args:
-            text: what `to_toml` gives, or a filled template. Paths in `values_from` start in the working folder.
+            text: what `to_toml` gives, or a filled template. Paths in `values_from` and `within` start in the working
+                folder.
 
         Raises:
             SchemaError: the text is not valid TOML, or not a schema.
         """
-        return schema_from_plain(parse_toml(text), folder="")
+        return schema_from_plain(with_shapes(parse_toml(text), Path()), folder="")
 
     @classmethod
     def from_file(cls, path: str | Path) -> Schema:
         """The schema in a TOML file.
 
         Args:
-            path: the file. Paths in `values_from` start in its folder.
+            path: the file. Paths in `values_from` and `within` start in its folder.
 
         Raises:
             SchemaError: the file cannot be read, or is not a schema.
         """
-        return schema_from_plain(parse_toml(read_schema_text(path)), folder=Path(path).parent)
+        folder = Path(path).parent
+        return schema_from_plain(with_shapes(parse_toml(read_schema_text(path)), folder), folder=folder)
 
     def to_file(self, path: str | Path, *, overwrite: bool = False) -> None:
         """Write the schema as a TOML file, whole or not at all.
@@ -334,7 +365,7 @@ class Schema(Mapping[str, Column]):
     def to_sdv(self, table: str = "table") -> dict[str, Any]:
         """The schema as a dictionary of SDV's metadata (version V1), for `Metadata.load_from_dict`.
 
-        Bounds, steps, nulls, time zones and rules have no place there and are left out.
+        Bounds, steps, nulls, time zones, rules and places cannot be stated there and are left out.
 
         Args:
             table: what the table is called.
@@ -352,18 +383,17 @@ def schema_from_plain(described: Any, *, folder: str | Path | None) -> Schema:
     if not isinstance(described, Mapping) or not isinstance(described.get("columns"), Mapping):
         raise SchemaError("a schema needs a table named columns, one entry per column: [columns.NAME]")
     check_plain(described)
-    unknown = sorted(set(described) - {"columns", "rules"})
-    if unknown:
-        raise SchemaError(
-            f"a schema has no entry {unknown[0]!r}; only [columns.NAME] and [[rules]] tables belong in it"
-            f"{did_you_mean(unknown[0], ['columns', 'rules'])}"
-        )
-    rules = described.get("rules", [])
+    for entry in sorted(set(described) - set(ENTRIES)):
+        raise SchemaError(f"{no_entry(entry)}{did_you_mean(entry, ENTRIES)}")
+    rules, places = described.get("rules", []), described.get("places", [])
     if not isinstance(rules, list):
         raise SchemaError("rules is not a list of tables; write each rule as a table under [[rules]]")
+    if not isinstance(places, list):
+        raise SchemaError("places is not a list of tables; write each place as a table under [[places]]")
     return Schema(
         {name: column_from_dict(name, entry, folder=folder) for name, entry in described["columns"].items()},
-        rules=[rule_from_dict(place, entry) for place, entry in enumerate(rules, start=1)],
+        rules=[rule_from_dict(number, entry) for number, entry in enumerate(rules, start=1)],
+        places=[place_from_dict(number, entry) for number, entry in enumerate(places, start=1)],
     )
 
 
@@ -391,3 +421,18 @@ def _checked_rules(rules: Any) -> tuple[Rule, ...]:
         if not isinstance(rule, Rule):
             raise SchemaError(f"rules: {rule!r} is not a rule such as sp.AtMost('start', 'end')")
     return listed
+
+
+def _checked_places(places: Any) -> tuple[Place, ...]:
+    if isinstance(places, (str, Mapping, Place)) or not isinstance(places, Iterable):
+        raise SchemaError(f"places={brief(places)} is not a list of places such as [sp.Place('lon', 'lat')]")
+    listed = tuple(places)
+    for place in listed:
+        if not isinstance(place, Place):
+            raise SchemaError(f"places: {brief(place)} is not a place such as sp.Place('lon', 'lat')")
+    return listed
+
+
+def no_entry(entry: str) -> str:
+    """What is said of an entry that no schema has."""
+    return f"a schema has no entry {entry!r}; only [columns.NAME], [[rules]] and [[places]] tables belong in it"

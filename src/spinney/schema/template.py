@@ -7,6 +7,7 @@ missing.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from importlib import import_module
 from typing import Any
 
@@ -15,6 +16,7 @@ import pyarrow as pa
 from spinney.columns import COLUMN_TYPES, KINDS
 from spinney.dtypes import types_of
 from spinney.errors import InputError
+from spinney.schema.place_names import suggested_places
 
 _PREAMBLE = """\
 # A Spinney schema. Names and types come from the table; you state the rest. The types of a CSV are guessed from its
@@ -35,7 +37,7 @@ _PREAMBLE = """\
 # and delta, and counts the others as `other`. Codes that belong together by their first characters are stated with
 # `hierarchy = [1, 3]`, so that rare ones are counted with their group.
 #
-# Two more things can be stated: `decimals = 2` or `multiple_of = 50` for numbers that come in steps (in days for dates,
+# More can be stated: `decimals = 2` or `multiple_of = 50` for numbers that come in steps (in days for dates,
 # in seconds for datetimes and times), and, at the end of the file, what holds between columns. Rules cost nothing, and
 # every synthetic row obeys them:
 #
@@ -65,6 +67,9 @@ _PREAMBLE = """\
 #     column = "sector"
 #     source = "industry"
 #     by = { "0170" = "farming", "7860" = "education" }
+#
+# Columns that are one thing, such as longitude and latitude, are a place and are drawn together. State it as a table
+# [[places]] with columns = ["lon", "lat"] and, if a shape is public in which all points lie, within = "city.geojson".
 """
 _NULLABLE = "# nullable = true"
 
@@ -93,7 +98,21 @@ def schema_template(fields: pa.Schema, *, private_bounds: bool = False) -> str:
         parts.append(
             "\n".join([f"[columns.{_key(field.name)}]", *_entry(field.type, private_bounds), _NULLABLE]) + "\n"
         )
+    numbers = [field.name for field in fields if _is_number(field.type)]
+    parts += [_place(columns) for columns in suggested_places(numbers)]
     return "\n".join(parts)
+
+
+def _is_number(kind: Any) -> bool:
+    return bool(pa.types.is_floating(kind) or pa.types.is_integer(kind) or pa.types.is_decimal(kind))
+
+
+def _place(columns: Sequence[str]) -> str:
+    """A place that names suggest, left for a person to state."""
+    import tomli_w
+
+    line = " ".join(tomli_w.dumps({"columns": list(columns)}).split()).replace("[ ", "[").replace(", ]", "]")
+    return f"# By their names these columns are one place:\n# [[places]]\n# {line}\n"
 
 
 def _entry(kind: Any, private_bounds: bool) -> list[str]:

@@ -16,6 +16,7 @@ import numpy as np
 from spinney.columns import Bounded, Category, Column, Identifier, Stepped
 from spinney.errors import InputError, SchemaError, SpinneyError
 from spinney.forest.rule_tables import impossible_values
+from spinney.schema.place_axis import place_axis
 from spinney.schema.reading import SchemaReading, read_schema
 from spinney.schema.rules import Rule
 from spinney.schema.table import Schema, SchemaLike, as_schema
@@ -93,6 +94,7 @@ class _Check:
             notes = _notes(schema)
             for source in self._open(schema):
                 self._read(source, schema.rules)
+                self._look_outside(source, schema)
             self._judge(schema)
         return Findings(
             faults=_once(self._faults),
@@ -235,6 +237,28 @@ class _Check:
         found = self._tally(source, names[:middle], rules)
         found.add(self._tally(source, names[middle:], rules))
         return found
+
+    def _is_read(self, name: str, schema: Schema) -> bool:
+        """Whether every value of a column so far has a cell."""
+        tally = self._tallies.columns.get(name)
+        return tally is not None and tally.complaint is None and (schema[name].nullable or not tally.n_missing)
+
+    def _look_outside(self, source: Source, schema: Schema) -> None:
+        """Count the rows that lie outside the shapes of places, if their columns can be read."""
+        for place in schema.places:
+            if place.within is None or not all(self._is_read(name, schema) for name in place.columns):
+                continue
+            axis = place_axis(place, schema)
+            codes, counts = source.count_cells(axis.lattice).distinct()
+            is_possible = axis.is_possible(codes, np.full(len(codes), axis.lattice.depth, dtype=np.int64))
+            n_outside = int(counts[~is_possible].sum())
+            if n_outside:
+                self._warn(
+                    f"rows of the place {place.label!r} lie outside its shape; they are counted with the region around "
+                    "them or not at all, and no synthetic row lies there",
+                    place.columns[0],
+                    n_outside,
+                )
 
     # ------------------------------------------------------------------------------------------------- judgement
 

@@ -96,7 +96,7 @@ class FrontDoor(Parameters):
             ) from None
 
     def _refuse_forest_only(self, schema: Schema, *, computes: bool = False) -> None:
-        """Identifiers are made, and rules are kept, by the forest alone. Trees and grids compute columns too."""
+        """Identifiers are made, rules are kept and shapes followed by the forest alone. Trees and grids compute too."""
         system = type(self).__name__
         for name in schema.identifiers:
             raise SchemaError(
@@ -111,6 +111,12 @@ class FrontDoor(Parameters):
         for rule in schema.rules:
             if not (computes and isinstance(rule, Derivation)):
                 raise SchemaError(f"{system} cannot enforce {rule!r}; drop the rules or use ForestSynthesizer")
+        for place in schema.places:
+            if place.within is not None:
+                raise SchemaError(
+                    f"{system} cannot keep the place {place.label!r} within its shape; leave out `within` or use "
+                    "ForestSynthesizer"
+                )
 
     def _card(
         self,

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -12,17 +12,20 @@ import numpy as np
 
 from spinney.errors import ParameterError, SchemaError
 from spinney.forest.columns import release_classes
-from spinney.forest.design import Design, design
-from spinney.forest.grow import grow
+from spinney.forest.design import AnyAxis, Design, design
+from spinney.forest.grow import Model, grow
 from spinney.forest.prepaid import PrepaidMechanisms
+from spinney.forest.release.column_model import ColumnModel
 from spinney.forest.release.explain import Explanation
 from spinney.forest.release.model import ForestRelease, released
-from spinney.forest.release.rules import possible_states
+from spinney.forest.release.place_model import PlaceModel
+from spinney.forest.release.rules import Zeros, possible_states
 from spinney.forest.rule_tables import RuleTables
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger
 from spinney.release.options import explains_options
 from spinney.schema.column_axis import column_axis
+from spinney.schema.place_axis import place_axis
 from spinney.schema.table import Schema
 from spinney.suggest import did_you_mean
 from spinney.synthesizers.base import PublicFacts, Synthesizer
@@ -145,6 +148,12 @@ class ForestSynthesizer(Synthesizer[Design]):
             if rule.column == self.target:
                 sources = " or ".join(map(repr, rule.sources))
                 raise ParameterError(f"target={self.target!r} is computed from others; choose {sources} instead")
+        for place in schema.places:
+            if self.target in place.columns:
+                raise ParameterError(
+                    f"target={self.target!r} is part of the place {place.label!r}, which cannot be a target; choose "
+                    "another column, or take the place out of the schema"
+                )
 
     def _rehearse(self, facts: PublicFacts) -> Design:
         """The design, as if no class of the target were rare: its plan is then the one that is taken most often."""
@@ -157,29 +166,29 @@ class ForestSynthesizer(Synthesizer[Design]):
         return self.target is not None and column_axis(self.target, schema[self.target]).has_classes
 
     def _design(self, facts: PublicFacts, class_size: float | None = None) -> Design:
-        rules, names = RuleTables.of(facts.schema), list(facts.schema.modelled)
+        variables = _Variables.of(facts.schema)
+        rules, names, modelled = variables.rules, variables.names, list(facts.schema.modelled)
         plan = design(
-            rules.axes,
+            variables.axes,
             n_rows=facts.n_rows,
             epsilon=facts.epsilon,
             delta=facts.delta,
             unit=facts.unit,
             target=None if self.target is None else names.index(self.target),
-            required=rules.cliques,
+            required=[tuple(variables.numbers[column] for column in clique) for clique in rules.cliques],
             is_rich=self.quality == "high",
             class_size=class_size,
         )
-        has_rounds = plan.structure == "rounds"
-        return replace(
-            plan, fewer_states=rules.most_states(plan.most_states, target=plan.target, has_rounds=has_rounds)
-        )
+        target = None if plan.target is None else modelled.index(names[plan.target])
+        fewer = rules.most_states(plan.most_states, target=target, has_rounds=plan.structure == "rounds")
+        return replace(plan, fewer_states={variables.numbers[column]: states for column, states in fewer.items()})
 
     def _release(
         self, table: Source, facts: PublicFacts, ledger: Ledger, entropy: Entropy, rehearsed: Design | None
     ) -> ForestRelease:
         schema = facts.schema
-        rules, names = RuleTables.of(schema), list(schema.modelled)
-        axes = rules.axes
+        variables = _Variables.of(schema)
+        names, axes = variables.names, variables.axes
         classes = None
         if self.target is not None and self._counts_classes(schema):
             epsilon = facts.epsilon * _CLASSES_SHARE
@@ -194,19 +203,51 @@ class ForestSynthesizer(Synthesizer[Design]):
             plan,
             PrepaidMechanisms(plan.plan, ledger, entropy),
             total=table.n_rows if ledger.unit.n_is_public else None,
-            partings=rules.told_partings(),
-            zeros=lambda models: possible_states(
-                schema.rules,
-                schema,
-                dict(zip(names, models, strict=True)),
-                {names[place]: parting for place, parting in rules.partings.items()},
-            ),
+            partings={variables.numbers[column]: it for column, it in variables.rules.told_partings().items()},
+            zeros=variables.zeros,
             rng=np.random.default_rng(entropy.words(4)),
             classes=classes,
         )
-        columns = dict(zip(names, forest.columns, strict=True))
+        models = dict(zip(names, forest.columns, strict=True))
+        columns = {name: model for name, model in models.items() if isinstance(model, ColumnModel)}
+        places = {name: model for name, model in models.items() if isinstance(model, PlaceModel)}
         described = {"structure": plan.structure, **plan.plan.to_dict()}
-        card = self._card(table, ledger, plan=described, released=released(columns, forest.model), schema=schema)
+        contents = released(columns, forest.model, places)
+        card = self._card(table, ledger, plan=described, released=contents, schema=schema)
         looked_at = tuple(tuple(names[column] for column in clique) for clique in forest.cliques)
         self.design_ = plan
-        return ForestRelease(columns, forest.model, card, looked_at=looked_at, noisy_total=round(forest.noisy_total))
+        noisy_total = round(forest.noisy_total)
+        return ForestRelease(columns, forest.model, card, looked_at=looked_at, noisy_total=noisy_total, places=places)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Variables:
+    """What a forest models: columns, places, and rules between columns that are in no place."""
+
+    schema: Schema
+    names: list[str]
+    axes: list[AnyAxis]
+    rules: RuleTables
+    numbers: Mapping[int, int]  # from a modelled column to the variable that it is, where it is one by itself
+
+    @classmethod
+    def of(cls, schema: Schema) -> _Variables:
+        rules, modelled, variables = RuleTables.of(schema), list(schema.modelled), schema.variables
+        axes: list[AnyAxis] = []
+        numbers: dict[int, int] = {}
+        for number, (name, place) in enumerate(variables.items()):
+            if place is None:
+                numbers[modelled.index(name)] = number
+                axes.append(rules.axes[modelled.index(name)])
+            else:
+                axes.append(place_axis(place, schema))
+        return cls(schema, list(variables), axes, rules, numbers)
+
+    def zeros(self, models: Sequence[Model]) -> Zeros:
+        """The states that the rules allow to meet, with columns numbered among all variables."""
+        named = zip(self.names, models, strict=True)
+        pairs = [(name, model) for name, model in named if isinstance(model, ColumnModel)]
+        modelled, numbers = list(self.schema.modelled), [self.names.index(name) for name, _ in pairs]
+        parted = {modelled[column]: parting for column, parting in self.rules.partings.items()}
+        found = possible_states(self.schema.rules, self.schema, dict(pairs), parted)
+        return [(tuple(numbers[column] for column in clique), possible) for clique, possible in found]

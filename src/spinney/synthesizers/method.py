@@ -66,8 +66,8 @@ def default_synthesizer(
 ) -> type[KDTreeSynthesizer | ForestSynthesizer]:
     """The synthesizer for a table, by its schema.
 
-    KDTreeSynthesizer for up to eight columns that are all numbers, dates, times or booleans, without identifiers
-    or rules and with no target; ForestSynthesizer for anything else.
+    KDTreeSynthesizer for up to eight columns that are all numbers, dates, times or booleans, without identifiers,
+    rules or places within a shape, and with no target; ForestSynthesizer for anything else.
     """
     choice = _by_schema(as_schema(schema).without_ignored(), target)
     return KDTreeSynthesizer if choice.method == "tree" else ForestSynthesizer
@@ -137,6 +137,9 @@ def _by_schema(schema: Schema, target: Any) -> Choice:
         return Choice("forest", f"column {name!r} is an identifier")
     if any(not isinstance(rule, Derivation) for rule in schema.rules):
         return Choice("forest", "the schema has rules")
+    for place in schema.places:
+        if place.within is not None:
+            return Choice("forest", f"the place {place.label!r} lies within a shape")
     schema = schema.modelled
     for name, column in schema.items():
         if column.axis_kind == "category":

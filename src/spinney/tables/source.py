@@ -13,7 +13,7 @@ from typing import Self
 
 from spinney.counting.counts import CellCounts
 from spinney.counting.spill import default_memory_limit
-from spinney.counting.states import Cut, StateRows
+from spinney.counting.states import AnyCut, StateRows
 from spinney.counting.values import ValueCounts
 from spinney.errors import InputError
 from spinney.schema.lattice import Lattice
@@ -85,7 +85,7 @@ class Source(ABC):
         """How many rows have each value of a category, whatever its list says. SENSITIVE, and so are the values."""
 
     @abstractmethod
-    def state_rows(self, cuts: Sequence[Cut]) -> StateRows:
+    def state_rows(self, cuts: Sequence[AnyCut]) -> StateRows:
         """The states of all rows under public cuts. SENSITIVE."""
 
     @abstractmethod

@@ -118,8 +118,12 @@ class SplitPlan:
         """The numbers to which decision noise is added at a noisy level."""
         if self.rule == "paper":
             return true_counts
-        biased = true_counts - (depth - self.fixed_depth) * self.decay
-        return np.maximum(biased, self.cutoff - self.decay)
+        return self.score_at(true_counts, np.array(depth - self.fixed_depth))
+
+    def score_at(self, true_counts: NDArray[np.int64], levels: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The same by the PrivTree rule, of nodes with so many decisions above each."""
+        biased: NDArray[np.int64] = np.maximum(true_counts - levels * self.decay, self.cutoff - self.decay)
+        return biased
 
     def empty_split_chance(self, depth: int) -> flint.arb:
         """Chance that an empty node at `depth` splits, at the current precision."""

@@ -187,14 +187,7 @@ class ColumnModel:
 
     def draw(self, states: NDArray[np.int32], rng: np.random.Generator) -> Floats:
         """Places of rows that have these states: leaves in proportion to within a row, even inside a leaf."""
-        n_leaves = len(self.states)
-        order = np.argsort(self.states, kind="stable")
-        cumulative = np.cumsum(self.inside()[order])
-        ends = np.searchsorted(self.states[order], np.arange(self.n_states + 1))
-        leaves = np.empty(len(states), dtype=np.int64)
-        mixed = rng.permutation(len(states)).astype(np.int64)
-        _pick_leaves(states, mixed, rng.random(self.n_states), cumulative, ends, leaves)
-        leaf = order[np.minimum(leaves, n_leaves - 1)]
+        leaf = pick_leaves(self.states, self.n_states, self.inside(), states, rng)
         places = self.low[leaf] + rng.random(len(states)) * self.length[leaf]
         # The high end of a leaf is the low end of the next; rounding must not reach it.
         stop = self.low[leaf] + self.length[leaf]
@@ -206,6 +199,31 @@ def length_within(low: Floats, stop: Floats) -> Floats:
     """How far it is from one place to another, in floats that lead no further."""
     length = np.clip(stop - low, 0, None)
     return np.where(low + length > np.maximum(stop, low), np.nextafter(length, 0.0), length)
+
+
+def pick_leaves(
+    leaf_states: NDArray[np.int32],
+    n_states: int,
+    inside: Floats,
+    states: NDArray[np.int32],
+    rng: np.random.Generator,
+) -> NDArray[np.int64]:
+    """A leaf for each row that has one of these states, in proportion to within a row.
+
+    Args:
+        leaf_states: the state of each leaf.
+        n_states: how many states there are.
+        inside: the share of each leaf among those of its state.
+        states: those of the rows.
+        rng: draws the order.
+    """
+    order = np.argsort(leaf_states, kind="stable")
+    cumulative = np.cumsum(inside[order])
+    ends = np.searchsorted(leaf_states[order], np.arange(n_states + 1))
+    leaves = np.empty(len(states), dtype=np.int64)
+    mixed = rng.permutation(len(states)).astype(np.int64)
+    _pick_leaves(states, mixed, rng.random(n_states), cumulative, ends, leaves)
+    return np.asarray(order[np.minimum(leaves, len(order) - 1)])
 
 
 def _per_state(column: ColumnModel, numbers: Floats) -> Floats:

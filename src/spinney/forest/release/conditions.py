@@ -59,17 +59,22 @@ def condition(
             fences = np.array([fence(column, start)[1] for start in starts])
             cut = _cut_bounded(name, column, model.filling_gaps(shortest=float(column.is_whole), fences=fences), wanted)
     if cut is None or not cut.left.any():
-        raise ParameterError(
-            f"where: column {name!r} is never {shown(wanted)} in this release; "
-            "ask for values within its bounds and in its steps, or for more values"
-        )
+        raise never(name, wanted)
     return cut
+
+
+def never(name: str, wanted: Any) -> ParameterError:
+    """The error for what no row of a release can have."""
+    return ParameterError(
+        f"where: column {name!r} is never {shown(wanted)} in this release; "
+        "ask for values within its bounds and in its steps, or for more values"
+    )
 
 
 def _cut_to_set(name: str, column: Column, model: ColumnModel, asked: Asked) -> Restriction:
     """A column cut to the values with which another, that is derived from it, is what was asked for."""
     allowed = asked.allowed
-    never = ParameterError(
+    refusal = ParameterError(
         f"where: column {asked.name!r} is never {shown(asked.wanted)} in this release; ask for others"
     )
     if isinstance(column, Listed):
@@ -79,7 +84,7 @@ def _cut_to_set(name: str, column: Column, model: ColumnModel, asked: Asked) -> 
     elif allowed.has_null and not allowed.ranges:
         cut = Restriction(column, *model.restrict_to_null())
     elif allowed.is_empty:
-        raise never
+        raise refusal
     elif allowed.has_null or len(allowed.ranges) > 1:
         raise ParameterError(
             f"where: {shown(asked.wanted)} of column {asked.name!r} is no single range of {name!r}; ask for "
@@ -89,7 +94,7 @@ def _cut_to_set(name: str, column: Column, model: ColumnModel, asked: Asked) -> 
         assert isinstance(column, Bounded)
         cut = restricted(column, model, *allowed.ranges[0])
     if cut is None or not cut.left.any():
-        raise never
+        raise refusal
     return cut
 
 

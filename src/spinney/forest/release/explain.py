@@ -16,6 +16,7 @@ from spinney.forest.release.budget_report import Stage, stages
 from spinney.forest.release.column_model import ColumnModel, Floats
 from spinney.forest.release.leaf_bounds import leaf_ends
 from spinney.forest.release.model import ForestRelease
+from spinney.forest.release.place_model import PlaceModel
 from spinney.forest.release.strength import strength
 from spinney.privacy.budget import Unit
 from spinney.release.card import Card
@@ -33,15 +34,19 @@ REASONS = {
 }
 
 
+# A column or a place, with the rows expected in each leaf.
+Leaves = Mapping[str, tuple[ColumnModel | PlaceModel, Floats]]
+
+
 @dataclass(frozen=True, slots=True)
 class ExplainedColumn:
-    """A column as it was released. Identifiers and computed columns have neither leaves nor states."""
+    """A column or a place as it was released. Identifiers and computed columns have neither leaves nor states."""
 
     name: str
     type: str
     n_leaves: int
     n_states: int
-    null_share: float | None  # None where the column is never null
+    null_share: float | None  # None where the column is never null; of a place, where any of its columns is
     is_computed: bool = False  # by a rule, from other columns; a sum with a residual has the leaves of its residual
 
 
@@ -70,18 +75,19 @@ class Explanation:
     meaning: str
     target: str | None
     n_rows: int  # the public number of rows, or a noisy one
-    columns: tuple[ExplainedColumn, ...]
+    columns: tuple[ExplainedColumn, ...]  # a place stands where its first column does
     cliques: tuple[ExplainedClique, ...]  # the strongest first
     stages: tuple[Stage, ...]
     rules: tuple[str, ...]  # that every row obeys, at no cost
-    _leaves: Mapping[str, tuple[ColumnModel, Floats]] = field(repr=False)  # with the rows expected in each leaf
+    _leaves: Leaves = field(repr=False)
 
     def bins(self, name: str) -> list[dict[str, Any]]:
         """The leaves of a column, null last: `low`, `high`, `is_null`, `state` and the `rows` expected there.
 
         Reals lie in low <= value < high, without the step of a `multiple_of`, or at `low` where both ends are the same;
         of all else, both ends are included. Null has no ends. A rule that one column is at most another may still move
-        rows up as they are drawn.
+        rows up as they are drawn. Of a place, which is named as "lon, lat", the first three are lists with an entry for
+        each column.
         """
         if name not in self._leaves:
             raise ParameterError(
@@ -89,6 +95,8 @@ class Explanation:
                 f"{did_you_mean(name, self._leaves)}"
             )
         model, rows = self._leaves[name]
+        if isinstance(model, PlaceModel):
+            return _regions(model, rows)
         return [
             {"low": low, "high": high, "is_null": bool(is_null), "state": int(state), "rows": float(expected)}
             for (low, high), is_null, state, expected in zip(
@@ -148,22 +156,51 @@ def explain(release: Release) -> Explanation:
 # ------------------------------------------------------------------------------------------------- columns, cliques
 
 
-def _leaves(release: ForestRelease, total: int) -> dict[str, tuple[ColumnModel, Floats]]:
-    """Every column's leaves and the rows expected in them, under the rules."""
+def _leaves(release: ForestRelease, total: int) -> dict[str, tuple[ColumnModel | PlaceModel, Floats]]:
+    """Every column's leaves, and every place's, and the rows expected in them, under the rules."""
     columns, model = release.under_rules()
-    laws = model.marginals((place,) for place in range(len(columns)))
-    return {
-        name: (release.columns[name], total * law[column.states] * column.inside())
-        for (name, column), law in zip(columns.items(), laws, strict=True)
-    }
+    names = release.variables
+    laws = model.marginals((place,) for place in range(len(names)))
+    found: dict[str, tuple[ColumnModel | PlaceModel, Floats]] = {}
+    for name, law in zip(names, laws, strict=True):
+        here = columns[name] if name in columns else release.places[name]
+        shown = release.columns[name] if name in columns else here
+        found[name] = (shown, total * law[here.states] * here.inside())
+    return found
 
 
-def _columns(
-    release: ForestRelease, leaves: Mapping[str, tuple[ColumnModel, Floats]], total: int
-) -> list[ExplainedColumn]:
+def _regions(model: PlaceModel, rows: Floats) -> list[dict[str, Any]]:
+    """The regions of a place, as `Explanation.bins` gives them."""
+    ends = []
+    for index, column in enumerate(model.axis.columns):
+        found = column.leaf_ends(model.low[:, index], model.length[:, index])
+        ends.append(
+            [(None, None) if is_null else end for end, is_null in zip(found, model.is_null[:, index], strict=True)]
+        )
+    return [
+        {
+            "low": [end[0] for end in region],
+            "high": [end[1] for end in region],
+            "is_null": is_null,
+            "state": int(state),
+            "rows": float(expected),
+        }
+        for region, is_null, state, expected in zip(
+            zip(*ends, strict=True), model.is_null.tolist(), model.states, rows, strict=True
+        )
+    ]
+
+
+def _columns(release: ForestRelease, leaves: Leaves, total: int) -> list[ExplainedColumn]:
     found = []
     computed, drawn = {rule.column for rule in release.schema.derivations}, release.schema.as_drawn
+    starts = {place.columns[0]: place for place in release.schema.places}
+    of_places = {name for place in release.schema.places for name in place.columns}
     for name, column in release.schema.items():
+        if name in of_places:
+            if name in starts:
+                found.append(_place(release, starts[name].label, leaves, total))
+            continue
         n_leaves, n_states, null_share = 0, 0, None
         if name in leaves:
             model, rows = leaves[name]
@@ -174,9 +211,18 @@ def _columns(
     return found
 
 
+def _place(release: ForestRelease, label: str, leaves: Leaves, total: int) -> ExplainedColumn:
+    model, rows = leaves[label]
+    assert isinstance(model, PlaceModel)
+    null_share = None
+    if any(release.schema[name].nullable for name in model.names):
+        null_share = float(rows[model.is_null.any(axis=1)].sum() / total) if total else 0.0
+    return ExplainedColumn(label, "place", len(model.states), model.n_states, null_share)
+
+
 def _cliques(release: ForestRelease, structure: str, target: str | None) -> list[ExplainedClique]:
     """What was looked at, once each, the strongest first; of equal strength, in the order of measurement."""
-    places = {name: place for place, name in enumerate(release.columns)}
+    places = {name: place for place, name in enumerate(release.variables)}
     looked_at = list(dict.fromkeys(release.looked_at))
     laws = release.model.marginals([places[name] for name in names] for names in looked_at)
     ruled = _ruled(release.schema)
@@ -206,7 +252,7 @@ def _ruled(schema: Schema) -> list[set[str]]:
 
 def _meaning(structure: str, target: str | None, card: Card, spent: tuple[Stage, ...]) -> str:
     """What was chosen to be counted, and why not more."""
-    n_measured = sum(stage.times for stage in spent if stage.name in ("classes", "one-way"))
+    n_measured = sum(stage.times for stage in spent if stage.name in ("classes", "one-way", "places"))
     if n_measured == 0 and structure != "uniform":
         return "Every column has one possible value, so there was nothing to measure."
     has_pairs = any(stage.name == "pairs" for stage in spent)

@@ -22,6 +22,7 @@ _MOST_COLUMNS = 40
 _MOST_RULES = 40
 _MEASURED = {
     "trees": "tree",
+    "regions": "tree",
     "selection": "choice",
     "bounds": "column",
     "values": "column",

@@ -6,7 +6,7 @@ value inside each leaf. Conditions enter the model before anything is drawn.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
@@ -23,6 +23,8 @@ from spinney.forest.release.column_model import ColumnModel, Floats
 from spinney.forest.release.conditions import condition
 from spinney.forest.release.derived import asked_of_modelled, part_starts
 from spinney.forest.release.graded import graded
+from spinney.forest.release.place_file import place_entries, places_from_members, regions_table
+from spinney.forest.release.place_model import PlaceModel
 from spinney.forest.release.remarks import forest_remarks
 from spinney.forest.release.restrict import Restriction
 from spinney.forest.release.rules import feasible, resample_above
@@ -50,6 +52,7 @@ _LEAVES = {
     "states": (pa.int32(),),
 }
 _CLIQUES = {"clique": (pa.list_(pa.int32()),), "potentials": (pa.list_(pa.float64()),)}
+_FIELDS = ("low", "length", "is_null", "weights", "states")
 _WIDEST = 32
 # How rows lie in a leaf: evenly, which is all that older files know, or graded by size where it is long.
 _WITHIN_LEAVES = ("even", "graded")
@@ -60,14 +63,15 @@ class Prepared(NamedTuple):
 
     schema: dict[str, Column]
     columns: dict[str, ColumnModel]
+    places: dict[str, PlaceModel]
     model: GraphModel
 
 
 class ForestRelease(Release):
-    """Columns, a model over their states, and the card. Identifiers are not in it: they are generated."""
+    """Columns and places, a model over their states, and the card. Identifiers are not in it: they are generated."""
 
     kind = "forest"
-    member_names = ("leaves.arrow", "model.arrow")
+    member_names = ("leaves.arrow", "model.arrow", "places.arrow")
 
     def __init__(
         self,
@@ -78,11 +82,13 @@ class ForestRelease(Release):
         looked_at: tuple[tuple[str, ...], ...],
         noisy_total: int,
         is_graded: bool = True,
+        places: Mapping[str, PlaceModel] | None = None,
     ) -> None:
         super().__init__(card)
         self.columns = dict(columns)
+        self.places = dict(places or {})  # by their labels
         self.model = model
-        self.looked_at = looked_at  # the columns that were counted together
+        self.looked_at = looked_at  # the columns and places that were counted together
         self.noisy_total = noisy_total
         self.is_graded = is_graded  # whether long leaves are drawn from by size, as of late, or evenly
 
@@ -93,6 +99,11 @@ class ForestRelease(Release):
             return self.columns
         drawn = self.schema.as_drawn
         return {name: graded(model, drawn[name]) for name, model in self.columns.items()}
+
+    @property
+    def variables(self) -> list[str]:
+        """What the model is over, in its order: columns by their names, places by their labels."""
+        return list(self.schema.variables)
 
     # ------------------------------------------------------------------------------------------------- drawing
 
@@ -136,7 +147,8 @@ class ForestRelease(Release):
                 raise ParameterError(f"{argument} is not a mapping from columns to what is wanted of them")
             for name in given or ():
                 if name not in self.schema or not self.schema[name].is_read:
-                    hint = did_you_mean(name, self.columns)
+                    known = [column for column, kind in self.schema.items() if kind.is_read]
+                    hint = did_you_mean(name, known)
                     raise ParameterError(f"{argument}: {name!r} is not a column that the model knows{hint}")
         for name in balance or ():
             if name in (where or ()):
@@ -148,7 +160,8 @@ class ForestRelease(Release):
     ) -> Prepared:
         """Columns and model under all rules and conditions."""
         rules, schema, columns, model = self.schema.rules, self.schema.as_drawn, dict(drawn_from), self.model
-        names = {name: place for place, name in enumerate(columns)}
+        places = dict(self.places)
+        names = {name: place for place, name in enumerate(self.variables)}
         evidence: dict[int, Floats] = {}
 
         def take(name: str, cut: Restriction) -> None:
@@ -159,7 +172,13 @@ class ForestRelease(Release):
         asked = asked_of_modelled(where, self.schema)
         for name, several in asked.items():
             for wanted in several:
-                take(name, condition(name, schema[name], columns[name], wanted, starts=starts.get(name, ())))
+                if name in columns:
+                    take(name, condition(name, schema[name], columns[name], wanted, starts=starts.get(name, ())))
+                    continue
+                label, place = next((label, place) for label, place in places.items() if name in place.names)
+                of_place = [schema[one] for one in place.names]
+                schema[name], places[label], left = place.restricted(place.names.index(name), of_place, wanted)
+                evidence[names[label]] = evidence.get(names[label], 1.0) * left
         nulls = [name for name, several in asked.items() if any(plain(wanted) is None for wanted in several)]
         try:
             # After conditions, whose ends are ends for other columns too.
@@ -173,15 +192,17 @@ class ForestRelease(Release):
                 ) from None
             raise ParameterError("where: no row can meet all these conditions together; ask for less") from None
         for name, shares in balance.items():
+            if any(name in place.names for place in places.values()):
+                raise ParameterError(f"balance: column {name!r} is part of a place; balance categories or booleans")
             groups = grouped(name, shares, self.schema, schema, columns)
             law = model.marginal((names[groups.source],))
             columns[groups.source], weights = balanced(name, groups, law)
             model = model.given({names[groups.source]: weights})
-        return Prepared(schema, columns, model)
+        return Prepared(schema, columns, places, model)
 
     def under_rules(self) -> tuple[dict[str, ColumnModel], GraphModel]:
         """Columns, with the leaves that were counted, and model as rows are drawn where no condition is given."""
-        schema, columns, model = self._prepared(self.columns, {}, {})
+        schema, columns, _, model = self._prepared(self.columns, {}, {})
         for name in in_order(self.schema.rules, AtMost):
             if schema[name].is_whole:  # a cut column counts from a bound of its own
                 shift = whole_range(schema[name])[0] - whole_range(self.schema.as_drawn[name])[0]
@@ -195,13 +216,17 @@ class ForestRelease(Release):
         return explain(self)
 
     def _draw(self, n_rows: int, rng: np.random.Generator, *, prepared: Prepared | None = None) -> Floats:
-        schema, columns, model = prepared or self._prepared(self._drawn_from, {}, {})
+        schema, columns, regions, model = prepared or self._prepared(self._drawn_from, {}, {})
         drawn = draw_states(model, n_rows, rng)
-        states = {name: drawn[place] for place, name in enumerate(columns)}
-        places = {
-            name: columns[name].draw(states[name], rng)
-            for name in progress(list(columns), "drawing columns", unit="column")
-        }
+        states = {name: drawn[place] for place, name in enumerate(self.variables)}
+        places: dict[str, Floats] = {}
+        for name in progress(self.variables, "drawing columns", unit="column"):
+            if name in columns:
+                places[name] = columns[name].draw(states[name], rng)
+            else:
+                place = regions[name]
+                points = place.draw(states[name], [schema[one] for one in place.names], rng)
+                places |= dict(zip(place.names, points, strict=True))
         resample_above(places, states, self.schema.rules, schema, columns, rng)
         nothing = np.zeros(n_rows)
         return np.stack([places.get(name, nothing) for name in self.schema])
@@ -226,10 +251,7 @@ class ForestRelease(Release):
                 "column": pa.array(
                     [name for name, column in self.columns.items() for _ in column.states], pa.string()
                 ).dictionary_encode(),
-                **{
-                    field: pa.array(np.concatenate([getattr(column, field) for column in self.columns.values()]))
-                    for field in ("low", "length", "is_null", "weights", "states")
-                },
+                **{field: _joined(list(self.columns.values()), field) for field in _FIELDS},
             }
         )
         potentials = pa.table(
@@ -243,12 +265,20 @@ class ForestRelease(Release):
             "noisy_total": self.noisy_total,
             "within_leaves": _WITHIN_LEAVES[self.is_graded],
         }
-        return entries, {"leaves.arrow": to_arrow(leaves), "model.arrow": to_arrow(potentials)}
+        members = {"leaves.arrow": to_arrow(leaves), "model.arrow": to_arrow(potentials)}
+        if not self.places:
+            return entries, members
+        entries["places"] = place_entries(self.places)
+        return entries, members | {"places.arrow": to_arrow(regions_table(self.places))}
 
     @classmethod
     def from_members(cls, card: Card, described: Mapping[str, Any], members: Members) -> Self:
         columns = _columns(from_arrow(members["leaves.arrow"], _LEAVES), card)
-        sizes = tuple(column.n_states for column in columns.values())
+        places = places_from_members(card.schema, described, members)
+        models = {
+            name: columns[name] if place is None else places[name] for name, place in card.schema.variables.items()
+        }
+        sizes = tuple(model.n_states for model in models.values())
         table = from_arrow(members["model.arrow"], _CLIQUES)
         cliques = [tuple(clique.tolist()) for clique in lists(table, "clique", np.int64)]
         if any(not 0 <= column < len(sizes) for clique in cliques for column in clique):
@@ -262,23 +292,42 @@ class ForestRelease(Release):
         model = GraphModel.from_parts(sizes, cliques, potentials)
         if not (np.isfinite(model.log_partition) and np.isfinite(model.calibrated.beliefs).all()):
             raise ValueError("a model that leaves nothing possible")
-        looked_at, noisy_total = _looked_at(described["looked_at"], columns), described["noisy_total"]
+        looked_at, noisy_total = _looked_at(described["looked_at"], models), described["noisy_total"]
         if type(noisy_total) is not int or not 0 <= noisy_total <= MOST_ROWS:
             raise ValueError("a total that is not a number of rows")
-        if card.released != released(columns, model):
+        if card.released != released(columns, model, places):
             raise ValueError("the card describes another forest")
         # Files of the first version say nothing of it.
         within = described["within_leaves"] if described["format_version"] > 1 else _WITHIN_LEAVES[False]
         is_graded = _WITHIN_LEAVES.index(within) == 1
-        return cls(columns, model, card, looked_at=looked_at, noisy_total=noisy_total, is_graded=is_graded)
+        return cls(
+            columns,
+            model,
+            card,
+            looked_at=looked_at,
+            noisy_total=noisy_total,
+            is_graded=is_graded,
+            places=places,
+        )
 
 
-def released(columns: Mapping[str, ColumnModel], model: GraphModel) -> dict[str, int]:
+def released(
+    columns: Mapping[str, ColumnModel], model: GraphModel, places: Mapping[str, PlaceModel] | None = None
+) -> dict[str, int]:
     """How much was released, as a card says it."""
-    return {"leaves": sum(len(column.states) for column in columns.values()), "cliques": len(model.tree.cliques)}
+    n_leaves = sum(len(column.states) for column in columns.values())
+    regions = {"regions": sum(len(place.states) for place in places.values())} if places else {}
+    return {"leaves": n_leaves, **regions, "cliques": len(model.tree.cliques)}
 
 
-def _looked_at(described: Any, columns: Mapping[str, ColumnModel]) -> tuple[tuple[str, ...], ...]:
+def _joined(columns: Sequence[ColumnModel], field: str) -> pa.Array:
+    """One field of all leaves, of columns that may be none."""
+    kinds: dict[str, Any] = {"is_null": np.bool_, "states": np.int32}
+    nothing: NDArray[Any] = np.empty(0, dtype=kinds.get(field, np.float64))
+    return pa.array(np.concatenate([nothing, *(getattr(column, field) for column in columns)]))
+
+
+def _looked_at(described: Any, columns: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
     """Which columns were counted together; ValueError where they are not columns of the forest."""
     if not isinstance(described, list) or not all(isinstance(names, list) for names in described):
         raise ValueError("looked_at is not a list of lists")
@@ -300,7 +349,11 @@ def _columns(leaves: pa.Table, card: Card) -> dict[str, ColumnModel]:
     fields = [numbers(leaves, field, np.float64) for field in ("low", "length", "weights")]
     flags, groups = numbers(leaves, "is_null", np.bool_), numbers(leaves, "states", np.int32)
     columns: dict[str, ColumnModel] = {}
-    for name, column in card.schema.modelled.items():
+    modelled = card.schema.modelled
+    for name, place in card.schema.variables.items():
+        if place is not None:
+            continue
+        column = modelled[name]
         here = np.flatnonzero(places == known.index(name)) if name in known else places[:0]
         low, length, weights = (field[here] for field in fields)
         is_null, states = flags[here], groups[here]

@@ -30,7 +30,9 @@ from spinney.tree.calibration import decay_for, is_within
 if TYPE_CHECKING:
     from spinney.forest.release.model import ForestRelease
 
-_STAGES = ("one-way", "spikes", "pairs", "cliques")
+_STAGES = ("one-way", "spikes", "places", "pairs", "cliques")
+# Where the plan says how much noise the decisions of trees have, of columns and of places.
+_SCALES = {"trees": "decision noise scale", "regions": "regions noise scale"}
 # Deviations and scales are rounded to three digits after the point in the plan of a forest.
 _ROUNDED = 0.000_501
 _CHOICE_ROUNDED = 0.000_000_501
@@ -52,12 +54,12 @@ def verify_forest(release: ForestRelease) -> list[str]:
         elif isinstance(event, DiscreteLaplaceCounts):
             times[event.stage] += _tables(event, card, unit)
         elif isinstance(event, SplitDecisions):
-            times["trees"] += _column_trees(event, card, unit)
+            times[event.stage] += _trees(event, card, unit)
         elif isinstance(event, Selection):
             times[event.stage] += event.times or 0
             _choices(event.epsilon / max(event.times or 1, 1), plan)
     if plan["structure"] != "uniform":
-        _all_paid_for(card, times)
+        _all_paid_for(release, times)
     if any(f"{stage} noise" in plan for stage in _STAGES):  # beyond the classes of a target, if they were counted
         spent_whole(card)
     n_paid = times["pairs"] + times["cliques"]
@@ -65,9 +67,11 @@ def verify_forest(release: ForestRelease) -> list[str]:
     check(has_charge or plan["structure"] in ("uniform", "independent"), "no charge pays for what was released")
     check(card.n_rows is None or release.noisy_total == card.n_rows, "noisy_total and n_rows are not the same")
     total = release.noisy_total
-    for name, column in release.columns.items():
-        is_total = abs(float(column.weights.sum()) - total) <= 1 + 1e-6 * total
-        check(is_total, f"the leaves of column {name!r} do not add up to noisy_total")
+    weights = {name: column.weights for name, column in release.columns.items()}
+    weights |= {name: place.weights for name, place in release.places.items()}
+    for name, of_leaves in weights.items():
+        is_total = abs(float(of_leaves.sum()) - total) <= 1 + 1e-6 * total
+        check(is_total, f"the leaves of {name!r} do not add up to noisy_total")
     n_counted = len(release.looked_at)
     counted = f"{n_counted} tables of several columns were counted, {n_paid} paid for, each with the noise stated"
     return [counted, *_found_values(card)]
@@ -76,8 +80,8 @@ def verify_forest(release: ForestRelease) -> list[str]:
 def _part(part: GaussianTables | TreeShapes | Selections, plan: Any) -> None:
     if isinstance(part, GaussianTables) and part.stage is not None:
         near(math.sqrt(part.variance), plan[f"{part.stage} noise"], f"the noise of {part.stage}", slack=_ROUNDED)
-    if isinstance(part, TreeShapes):
-        near(float(1 / part.rate), plan["decision noise scale"], "the noise of decisions", slack=_ROUNDED)
+    if isinstance(part, TreeShapes) and part.stage is not None:
+        near(float(1 / part.rate), plan[_SCALES[part.stage]], "the noise of decisions", slack=_ROUNDED)
     if isinstance(part, Selections):
         _choices(part.epsilon, plan)
 
@@ -118,18 +122,27 @@ def _found_values(card: Card) -> list[str]:
     return [f"the values of {columns} were found privately, once each, for the share of the call"]
 
 
-def _all_paid_for(card: Card, times: Counter[str | None]) -> None:
-    """Every stage of the plan, every column, every tree and every choice has a charge."""
+def _all_paid_for(release: ForestRelease, times: Counter[str | None]) -> None:
+    """Every stage of the plan, every column and place, every tree and every choice has a charge."""
+    card = release.card
     for stage in _STAGES:
         check(f"{stage} noise" not in card.plan or times[stage] > 0, f"no charge pays for {stage}, which the plan has")
     modelled = card.schema.modelled
-    axes = [tree_lattice(Schema({name: column})).axes[0] for name, column in modelled.items()]
+    alone = [name for name, place in card.schema.variables.items() if place is None]
+    axes = [tree_lattice(Schema({name: modelled[name]})).axes[0] for name in alone]
+    places = [place.axis for place in release.places.values() if not place.axis.is_known]
     n_tables = sum(axis.n_possible > 1 for axis in axes) + n_group_tables(card.schema)
     check(times["one-way"] + times["classes"] >= n_tables, "fewer columns were paid for than were counted")
     trees = [axis for axis in axes if needs_tree(axis)]
     check(times["trees"] >= len(trees), "fewer trees were paid for than columns have one")
-    levels = [level for event in card.events for level in _levels(event)]
-    is_deep = all(level >= max((axis.value_bits for axis in trees), default=0) for level in levels)
+    is_paid = min(times["regions"], times["places"]) >= len(places)
+    check(is_paid, "fewer places were paid for than were counted")
+    depths = {
+        "trees": max((axis.value_bits for axis in trees), default=0),
+        "regions": max((place.max_levels for place in places), default=0),
+    }
+    paid = [level for event in card.events for level in _levels(event)]
+    is_deep = all(level >= depths.get(stage or "trees", 0) for stage, level in paid)
     check(is_deep, "fewer levels of the trees were paid for than their columns have")
     # Releases from before there were rulers have no spikes.
     has_spikes = "spikes noise" in card.plan
@@ -141,11 +154,11 @@ def _all_paid_for(card: Card, times: Counter[str | None]) -> None:
     check(is_chosen, "fewer choices were paid for than tables were chosen")
 
 
-def _levels(event: Event) -> list[int]:
-    """The levels of column trees that a charge paid for."""
+def _levels(event: Event) -> list[tuple[str | None, int]]:
+    """The levels of trees that a charge paid for, with their stages."""
     if isinstance(event, ComposedRelease):
-        return [part.levels for part in event.parts if isinstance(part, TreeShapes)]
-    return [event.levels] if isinstance(event, SplitDecisions) else []
+        return [(part.stage, part.levels) for part in event.parts if isinstance(part, TreeShapes)]
+    return [(event.stage, event.levels)] if isinstance(event, SplitDecisions) else []
 
 
 def _tables(event: DiscreteLaplaceCounts, card: Card, unit: Unit) -> int:
@@ -164,13 +177,13 @@ def _tables(event: DiscreteLaplaceCounts, card: Card, unit: Unit) -> int:
     return times
 
 
-def _column_trees(event: SplitDecisions, card: Card, unit: Unit) -> int:
-    """The trees of a pure forest share one charge, which says how many they are."""
+def _trees(event: SplitDecisions, card: Card, unit: Unit) -> int:
+    """The trees of a pure forest share one charge, those of its places another, which says how many they are."""
     n_trees = event.times or 0
-    check(event.stage == "trees", "the decisions of a forest are not said to be those of its column trees")
+    check(event.stage in _SCALES, "the decisions of a forest are not said to be those of its column trees")
     check(1 <= n_trees <= len(card.schema), f"{n_trees} trees were paid for, of {len(card.schema)} columns")
     check(event.decay in (None, decay_for(event.rate)), "the decay of the decisions is not the one for their rate")
-    near(float(1 / event.rate), card.plan["decision noise scale"], "the noise of decisions", slack=_ROUNDED)
+    near(float(1 / event.rate), card.plan[_SCALES[str(event.stage)]], "the noise of decisions", slack=_ROUNDED)
     each = event.epsilon / n_trees
     is_true = is_within(event.rate, decay_for(event.rate), event.levels, unit, each)
     check(event.rule == "privtree" and is_true, f"the decisions of {event.note!r} cost more than stated for them")

@@ -8,13 +8,14 @@ and tests/conformance checks it.
 
 from __future__ import annotations
 
+from bisect import bisect_left
 from collections.abc import Sequence
 
 import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.counting.states import Cut
+from spinney.counting.states import Cut, RegionCut
 from spinney.schema.lattice import Axis, Lattice
 
 # Longer lists of categories are looked up in a small table; shorter ones are compared one by one.
@@ -61,6 +62,29 @@ def state(cut: Cut, cell_number: nw.Expr) -> nw.Expr:
     """The state of a cell under a public cut; neighbours of equal state are one stair."""
     is_new = np.append(True, np.diff(cut.states) != 0)
     return staircase(cell_number, cut.first[is_new][1:].tolist(), cut.states[is_new].tolist())
+
+
+def region(cut: RegionCut, cells: Sequence[nw.Expr]) -> nw.Expr:
+    """The state of a row's cells under the public cut of a place: the nodes of the lattice, walked down from the root.
+
+    A node is asked only where states differ in it, so there are about as many comparisons as states.
+    """
+    lattice, stairs, states = cut.lattice, cut.first.tolist(), cut.states.tolist()
+
+    def walk(depth: int, start: int, first: tuple[int, ...], begin: int, end: int) -> nw.Expr:
+        """The state of a row in the node at `depth` that begins at `start`, where stairs begin..end apply."""
+        if end - begin == 1:
+            return nw.lit(int(states[begin]), nw.Int64)
+        axis, bit = lattice.order[depth]
+        middle = start + (1 << (lattice.depth - depth - 1))
+        upper = (*first[:axis], first[axis] + (1 << (lattice.axes[axis].bits - 1 - bit)), *first[axis + 1 :])
+        at = bisect_left(stairs, middle, begin, end)
+        # The upper half begins with the stair that reaches into it.
+        reach = at if at < end and stairs[at] == middle else at - 1
+        below, above = walk(depth + 1, start, first, begin, at), walk(depth + 1, middle, upper, reach, end)
+        return nw.when(cells[axis] < upper[axis]).then(below).otherwise(above)
+
+    return walk(0, 0, (0,) * lattice.n_axes, 0, len(stairs))
 
 
 # ---------------------------------------------------------------------------------------------------------- keys

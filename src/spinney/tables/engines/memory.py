@@ -14,7 +14,7 @@ from spinney.counting.cell_counter import CellCounter
 from spinney.counting.cells import AxisCells, missing
 from spinney.counting.counts import CellCounts
 from spinney.counting.radix import PART
-from spinney.counting.states import Cut, StateRows, fill_states, states_array
+from spinney.counting.states import AnyCut, StateRows, fill_states, states_array
 from spinney.counting.values import ValueCounter, ValueCounts
 from spinney.parallel import each
 from spinney.progress import progress
@@ -46,11 +46,11 @@ def axis_columns(table: Table, lattice: Lattice) -> list[AxisCells]:
     return [AxisCells(table.physical(axis.name), axis) for axis in lattice.axes]
 
 
-def state_rows(table: Table, cuts: Sequence[Cut]) -> StateRows:
+def state_rows(table: Table, cuts: Sequence[AnyCut]) -> StateRows:
     """The states of all rows, or an InputError that names the first unreadable column."""
     rows = states_array(cuts, table.n_rows)
     each(
-        lambda cut, row: fill_states(table.physical(cut.axis.name), cut, row),
+        lambda cut, row: fill_states([table.physical(name) for name in cut.names], cut, row),
         cuts,
         rows.true_states,
         title="reading columns",
@@ -129,7 +129,7 @@ class MemorySource(Source):
         counter.add(self.table.keys(name))
         return counter.merged()
 
-    def state_rows(self, cuts: Sequence[Cut]) -> StateRows:
+    def state_rows(self, cuts: Sequence[AnyCut]) -> StateRows:
         return state_rows(self.table, cuts)
 
     def true_extremes(self, name: str) -> tuple[float, float]:

@@ -18,7 +18,7 @@ from spinney.columns import Category, Column, Stepped
 from spinney.columns.expressions import Reading
 from spinney.counting.cells import missing
 from spinney.counting.counts import CellCounts
-from spinney.counting.states import Cut, StateRows
+from spinney.counting.states import AnyCut, Cut, StateRows
 from spinney.errors import InputError
 from spinney.schema.lattice import Lattice
 from spinney.schema.residual import Residual
@@ -31,6 +31,7 @@ from spinney.tables.engines.expressions import (
     cells_of_keys,
     key,
     key_layout,
+    region,
     state,
 )
 from spinney.tables.engines.rules import breaks
@@ -86,12 +87,13 @@ class Rows:
         return packed.group_by(*names).agg(n=nw.len())
 
     def column_counts(self, lattices: Sequence[Lattice]) -> Frame:
-        """Counts on several lattices of one column each, in one pass: columns which, k0, n."""
-        numbers = self._numbers(lattice.axes[0].name for lattice in lattices)
+        """Counts on several lattices of one key each, in one pass: columns which, k0, n."""
+        numbers = self._numbers(axis.name for lattice in lattices for axis in lattice.axes)
         packed = {}
         for which, lattice in enumerate(lattices):
-            axis = lattice.axes[0]
-            packed[str(which)] = self._or_fault(cell(axis, *self._column(axis.name)), [axis.name])
+            names = [axis.name for axis in lattice.axes]
+            cells = [cell(axis, *self._column(axis.name)) for axis in lattice.axes]
+            packed[str(which)] = self._or_fault(key(lattice, range(len(names)), cells), names)
         long = numbers.select(**packed).unpivot(on=list(packed), variable_name="which", value_name="k0")
         return long.group_by("which", "k0").agg(n=nw.len())
 
@@ -143,12 +145,19 @@ class Rows:
         present = nw.when(~is_missing).then(value)
         return self._numbers([name]).select(low=present.min(), high=present.max())
 
-    def states(self, cuts: Sequence[Cut], rows: StateRows) -> Frame:
+    def states(self, cuts: Sequence[AnyCut], rows: StateRows) -> Frame:
         """The states of all rows, to be read into `rows`: columns s0, s1, ..., moved down to fit into signed bytes."""
         kind, half = _SMALLEST[rows.true_states.dtype]
-        numbers = self._numbers((cut.axis.name for cut in cuts), cuts=cuts)
-        places, chosen = {}, {}
+        numbers = self._numbers((name for cut in cuts for name in cut.names), cuts=cuts)
+        places: dict[str, nw.Expr] = {}
+        chosen: dict[str, nw.Expr] = {}
         for which, cut in enumerate(cuts):
+            if not isinstance(cut, Cut):
+                cells = {f"a{which}_{index}": axis for index, axis in enumerate(cut.lattice.axes)}
+                places |= {name: cell(axis, *self._column(axis.name)) for name, axis in cells.items()}
+                found = region(cut, [nw.col(name) for name in cells])
+                chosen[f"s{which}"] = (found.cast(nw.Int64) - half).cast(kind)
+                continue
             value, is_missing = self._column(cut.axis.name)
             if self._is_looked_up(cut.axis.name):
                 here = nw.col(f"s{self._index[cut.axis.name]}")
@@ -229,10 +238,10 @@ class Rows:
 
     # ------------------------------------------------------------------------------------------------ building
 
-    def _numbers(self, names: Iterable[str], *, cuts: Sequence[Cut] = ()) -> Frame:
+    def _numbers(self, names: Iterable[str], *, cuts: Sequence[AnyCut] = ()) -> Frame:
         """Some columns as numbers: vi, whether each is missing (mi) or wrong (wi), and looked-up states (si)."""
         frame, chosen = self._frame, {}
-        cut_of = {cut.axis.name: cut for cut in cuts}
+        cut_of = {cut.axis.name: cut for cut in cuts if isinstance(cut, Cut)}
         for name in dict.fromkeys(names):
             index, column = self._index[name], self._schema[name]
             value, dtype = nw.col(plain(index)), self._dtypes[plain(index)]

@@ -23,12 +23,13 @@ import pyarrow.compute as pc
 from spinney.counting.counts import CellCounts
 from spinney.counting.merging import counts_type
 from spinney.counting.spill import SpilledRuns, merge_runs
-from spinney.counting.states import Cut, StateRows, states_array
+from spinney.counting.states import AnyCut, StateRows, states_array
 from spinney.counting.values import ValueCounter, ValueCounts, too_many_values
 from spinney.progress import progress
 from spinney.schema.lattice import Lattice
 from spinney.schema.rules import Rule
 from spinney.schema.table import Schema
+from spinney.tables.engines.expressions import key_layout
 from spinney.tables.engines.persisted import BucketChecksums, KeptCells
 from spinney.tables.engines.queries import Frame, Rows, bytes_of_cell
 from spinney.tables.frames import FrameKind
@@ -115,16 +116,15 @@ class QuerySource(Source):
         return self._complete(self._rows.read_cells(lattice, self.run(query, "counting cells")))
 
     def count_columns(self, lattices: Sequence[Lattice]) -> Iterator[CellCounts]:
-        """All lattices of one column in one pass over the table; others, one by one."""
-        single = [lattice for lattice in lattices if lattice.n_axes == 1]
-        if len(single) < max(2, len(lattices)):
+        """All lattices whose cells have one key, as columns and places have, in one pass; others, one by one."""
+        if len(lattices) < 2 or any(len(key_layout(lattice)) > 1 for lattice in lattices):
             return (self.count_cells(lattice) for lattice in lattices)
-        query = self._rows.column_counts(single)
-        kept = self._kept(query, single)
+        query = self._rows.column_counts(lattices)
+        kept = self._kept(query, lattices)
         if kept is not None:
-            return self._in_parts(kept, single)
+            return self._in_parts(kept, lattices)
         answer = self.run(query, "counting cells of each column")
-        return (self._complete(counts) for counts in self._rows.read_columns(single, answer))
+        return (self._complete(counts) for counts in self._rows.read_columns(lattices, answer))
 
     def count_values(self, name: str) -> ValueCounts:
         """Counted by the engine; how many there are is asked first, where they may be too many to bring over."""
@@ -143,7 +143,7 @@ class QuerySource(Source):
         counter.add_counts(answer["value"].cast(kind), answer["n"])
         return counter.merged()
 
-    def state_rows(self, cuts: Sequence[Cut]) -> StateRows:
+    def state_rows(self, cuts: Sequence[AnyCut]) -> StateRows:
         """A byte for each row and column (two beyond 256 states), twice over while the answer is unpacked."""
         if not self._is_checked:
             self.check_values()

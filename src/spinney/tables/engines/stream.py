@@ -17,7 +17,7 @@ from threading import Lock
 
 from spinney.counting.cell_counter import CellCounter
 from spinney.counting.counts import CellCounts
-from spinney.counting.states import Cut, StateRows, fill_states, states_array
+from spinney.counting.states import AnyCut, StateRows, fill_states, states_array
 from spinney.counting.values import ValueCounter, ValueCounts
 from spinney.parallel import n_threads, threads
 from spinney.progress import progress_bar, waiting
@@ -141,14 +141,15 @@ class StreamSource(Source):
         self._each([name], "counting values", lambda _, table: counter.add(table.keys(name)))
         return counter.merged()
 
-    def state_rows(self, cuts: Sequence[Cut]) -> StateRows:
+    def state_rows(self, cuts: Sequence[AnyCut]) -> StateRows:
         rows = states_array(cuts, self.n_rows)
 
         def fill(start: int, table: Table) -> None:
             for cut, row in zip(cuts, rows.true_states, strict=True):
-                fill_states(table.physical(cut.axis.name), cut, row[start : start + table.n_rows])
+                values = [table.physical(name) for name in cut.names]
+                fill_states(values, cut, row[start : start + table.n_rows])
 
-        self._each([cut.axis.name for cut in cuts], "reading columns", fill)
+        self._each([name for cut in cuts for name in cut.names], "reading columns", fill)
         return rows
 
     def true_extremes(self, name: str) -> tuple[float, float]:
