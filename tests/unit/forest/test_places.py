@@ -470,3 +470,27 @@ def test_regions_in_the_lake_are_refused(tmp_path):
 
     with pytest.raises(FileError, match=r"where no row can be|out of order"):
         sp.load(forged(tmp_path / "lake.spinney", tmp_path / "forged.spinney", move))
+
+
+def test_places_stand_beside_rules(tmp_path):
+    """Rules about other columns hold, though a place before them is one variable of several columns."""
+    data = table().to_pandas()
+    data["until"] = data.age + np.random.default_rng(1).integers(0, 20, N)
+    data["decade"] = np.where(data.age < 50, "young", "old")
+    columns = {name: COLUMNS[name] for name in ("x", "side", "y", "high", "age")} | {
+        "until": sp.Integer(0, 200),
+        "decade": sp.Category(["young", "old"]),
+    }
+    rules = [
+        sp.AtMost("age", "until"),
+        sp.Implies({"age": (0, 49)}, {"decade": ["young"]}),
+        sp.Implies({"decade": ["young"]}, {"age": (0, 49)}),
+    ]
+    schema = sp.Schema(columns, rules=rules, places=[sp.Place("x", "y")])
+    model = fit(data[list(columns)], schema)
+    model.save(tmp_path / "both.spinney")
+    rows = sp.load(tmp_path / "both.spinney").sample(3000, seed=1, where={"x": (4, 9)})
+    assert (rows.age <= rows.until).all()
+    assert ((rows.age < 50) == (rows.decade == "young")).all()
+    assert rows.x.between(4, 9).all()
+    assert ((rows.x > 5) == (rows.side == "east")).mean() > 0.9
