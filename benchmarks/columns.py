@@ -1,8 +1,11 @@
-"""Numbers as tables have them, under generous round bounds: what a forest keeps of their shape, piles and zeros.
+"""Numbers as tables have them, under generous round bounds: what a forest or a tree keeps of shapes, piles and zeros.
 
     python -m benchmarks.columns --data FOLDER [--releases 5] [--epsilons 1 0.1] [--tables adult nyc_taxi]
+    python -m benchmarks.columns --data FOLDER --method tree [--even]
 
-FOLDER holds the tables as Parquet files. For every table and epsilon, over several releases, of the worst column:
+FOLDER holds the tables as Parquet files. A tree gets a few columns of each table at a time, and is asked for one more
+measure, the mean over pairs of columns; with `--even` its axes are even ones, as if all columns had stated bits.
+For every table and epsilon, over several releases, of the worst column:
 
     KS       largest distance between the distribution functions of real and drawn values
     kept     how much of the ten commonest values comes back at exactly these values, where they hold a tenth of the
@@ -10,7 +13,7 @@ FOLDER holds the tables as Parquet files. For every table and epsilon, over seve
     zeros    how far the share of exact zeros is off, of columns of floats
 
 Drawn values are compared in the type of the real column. Bounds are powers of ten, three to thirty times too wide;
-they are read off the table, as a benchmark may. Targets are asserted at epsilon 1.
+they are read off the table, as a benchmark may. Targets of forests are asserted at epsilon 1.
 """
 
 from __future__ import annotations
@@ -18,8 +21,10 @@ from __future__ import annotations
 import argparse
 import math
 import sys
+import time
 from collections import defaultdict
 from collections.abc import Sequence
+from itertools import combinations
 from pathlib import Path
 
 import numpy as np
@@ -29,6 +34,8 @@ import pyarrow.parquet as pq
 import spinney as sp
 from benchmarks.harness import Result
 from spinney import metrics
+from spinney.schema.lattice import tree_lattice
+from spinney.synthesizers import tree
 
 TABLES = ("adult", "creditcard", "nyc_taxi", "diamonds", "credit_default_uci", "bank_additional", "census_income")
 LEFT_OUT = {"row_id", "is_test"}
@@ -66,6 +73,67 @@ def run(
     return results
 
 
+# Columns of one tree, by the table that has them.
+TREES = (
+    ("adult", ("age", "capital-gain", "hours-per-week")),
+    ("creditcard", ("Amount",)),
+    ("creditcard", ("Time", "V1", "Amount")),
+    ("creditcard", ("Time", "V1", "V2", "V3", "V4", "V5", "V6", "Amount")),
+    ("nyc_taxi", ("fare_amount", "tip_amount")),
+    ("nyc_taxi", ("duration_s", "trip_distance", "fare_amount", "tip_amount", "tolls_amount", "total_amount")),
+    ("diamonds", ("carat", "price")),
+    ("diamonds", ("carat", "depth", "table", "x", "y", "z", "price")),
+    ("credit_default_uci", ("LIMIT_BAL", "PAY_AMT1")),
+    ("credit_default_uci", ("LIMIT_BAL", "AGE", "BILL_AMT1", "PAY_AMT1", "PAY_AMT2")),
+    ("bank_additional", ("age", "duration", "euribor3m", "nr.employed", "cons.conf.idx")),
+    ("census_income", ("age", "wage per hour", "capital gains", "dividends from stocks")),
+    ("california_housing", ("total_rooms", "median_income", "median_house_value")),
+    ("uber_pickups_nyc", ("lon", "lat")),
+)
+
+
+def run_trees(folder: Path, *, epsilons: Sequence[str], n_releases: int) -> None:
+    """Print a line for each set of columns and epsilon: the worst column by each measure, and pairs."""
+    for name, columns in TREES:
+        table = pq.read_table(folder / f"{name}.parquet", columns=list(columns))
+        schema = generous_schema(table, few_values=0)
+        for epsilon in epsilons:
+            found: dict[str, list[float]] = defaultdict(list)
+            started = time.perf_counter()
+            for seed in range(n_releases):
+                drawn = sp.KDTreeSynthesizer(epsilon).fit(table, schema).sample(seed=seed, frame="pyarrow")
+                shares = metrics.common_values_kept(table, drawn, schema).values()
+                found["KS"].append(max(metrics.ks_distance(table, drawn, schema).values()))
+                found["kept"].append(float(np.mean(list(shares) or [np.nan])))
+                found["zeros"].append(max(metrics.zeros_off(table, drawn, schema).values(), default=0.0))
+                found["pairs"].append(pair_distance(table, drawn))
+            shown = "  ".join(f"{what} {np.mean(each):.3f}" for what, each in found.items())
+            elapsed = (time.perf_counter() - started) / n_releases
+            print(f"  {name:<20} {len(columns)} columns, epsilon {epsilon:>4}:  {shown}  {elapsed:.2f} s", flush=True)
+
+
+def pair_distance(real: pa.Table, drawn: pa.Table, *, n_bins: int = 16) -> float:
+    """Total variation of pairs of columns on quantile bins, piles being bins of their own; the mean over pairs."""
+    places, sizes = [], []
+    for name in real.column_names:
+        kind = real[name].to_numpy().dtype
+        values, others = (table[name].to_numpy().astype(kind).astype(np.float64) for table in (real, drawn))
+        common, counts = np.unique(values, return_counts=True)
+        piles = common[counts > len(values) / n_bins]
+        edges = np.quantile(values, np.arange(1, n_bins) / n_bins, method="lower")
+        edges = np.unique(np.concatenate([edges, piles, np.nextafter(piles, np.inf)]))
+        places.append([np.searchsorted(edges, each, side="right") for each in (values, others)])
+        sizes.append(len(edges) + 1)
+    distances = []
+    for first, second in combinations(range(len(sizes)), 2):
+        shares = [
+            np.bincount(one * sizes[second] + other, minlength=sizes[first] * sizes[second]) / len(one)
+            for one, other in zip(places[first], places[second], strict=True)
+        ]
+        distances.append(float(np.abs(shares[0] - shares[1]).sum() / 2))
+    return float(np.mean(distances)) if distances else float("nan")
+
+
 def _measured(
     table: pa.Table, schema: sp.Schema, numbers: sp.Schema, epsilon: str, n_releases: int
 ) -> dict[str, dict[str, float]]:
@@ -91,17 +159,17 @@ def _measured(
     return {what: {name: float(np.mean(each)) for name, each in by.items()} for what, by in found.items()}
 
 
-def generous_schema(table: pa.Table) -> sp.Schema:
+def generous_schema(table: pa.Table, *, few_values: int = _FEW_VALUES) -> sp.Schema:
     """Bounds that are powers of ten, and the values of whatever is not a number of many values."""
-    return sp.Schema({name: _column(table[name]) for name in table.column_names})
+    return sp.Schema({name: _column(table[name], few_values) for name in table.column_names})
 
 
-def _column(values: pa.ChunkedArray) -> sp.Column:
+def _column(values: pa.ChunkedArray, few_values: int) -> sp.Column:
     nullable = values.null_count > 0
     if not (pa.types.is_floating(values.type) or pa.types.is_integer(values.type)):
         return sp.Category(sorted(values.drop_null().unique().to_pylist()), nullable=nullable)
     numbers = values.drop_null().to_numpy()
-    if numbers.dtype.kind != "f" and len(np.unique(numbers)) <= _FEW_VALUES:
+    if numbers.dtype.kind != "f" and len(np.unique(numbers)) <= few_values:
         return sp.Category(np.unique(numbers).tolist(), nullable=nullable)
     low = -_generous(float(numbers.min())) if numbers.min() < 0 else 0.0
     kind = sp.Real if numbers.dtype.kind == "f" else sp.Integer
@@ -128,7 +196,14 @@ def main(arguments: list[str]) -> int:
     parser.add_argument("--releases", type=int, default=5, help="releases of each table and epsilon")
     parser.add_argument("--epsilons", nargs="+", default=["1", "0.1"])
     parser.add_argument("--tables", nargs="+", default=list(TABLES), choices=TABLES)
+    parser.add_argument("--method", default="forest", choices=["forest", "tree"])
+    parser.add_argument("--even", action="store_true", help="of trees: even axes, as before there were pieces")
     given = parser.parse_args(arguments)
+    if given.method == "tree":
+        if given.even:
+            tree.joint_lattice = tree_lattice  # type: ignore[attr-defined]
+        run_trees(given.data, epsilons=given.epsilons, n_releases=given.releases)
+        return 0
     results = run(given.data, tables=given.tables, epsilons=given.epsilons, n_releases=given.releases)
     print(*results, sep="\n")
     return int(any(not result.is_met for result in results))

@@ -1,7 +1,8 @@
 """Values to cell numbers, axis by axis, and to codes: the lattice's formulas as compiled loops.
 
-Each loop fills `cells` and returns how many values had no cell: a null, a NaN or an infinity on an axis without
-nulls. Where the axis has nulls, all three are null. Rows are encoded in blocks that stay in cache.
+Where an axis has pieces, a second loop takes its fine cells to cells. Each loop over values fills `cells` and returns
+how many values had no cell: a null, a NaN or an infinity on an axis without nulls. Where the axis has nulls, all three
+are null. Rows are encoded in blocks that stay in cache.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from spinney.columns.physical import Physical
 from spinney.compiled import compiled
 from spinney.errors import InputError
 from spinney.schema.lattice import Axis, Lattice
+from spinney.schema.pieces import piece_table
 from spinney.schema.zorder import Codes, add_axis, expand_axis, expansions, spread_tables
 
 Cells = NDArray[np.int64]
@@ -30,17 +32,29 @@ class AxisCells:
         self._column = column
         self._axis = axis
         self._edges = np.array(axis.edges, dtype=np.float64)
+        self._pieces = None if axis.pieces is None else piece_table(axis.pieces)
 
     def fill(self, start: int, stop: int, cells: Cells) -> int:
         """Cells of rows start..stop into `cells`; returns how many rows have none."""
+        axis = self._axis
+        if self._pieces is None:
+            return self._fill(start, stop, axis.first, axis.last, axis.null_cell, cells)
+        n_fine = axis.n_fine  # which is no fine cell, and marks nulls
+        n_bad = self._fill(start, stop, 0, n_fine - 1, n_fine if axis.nullable else -1, cells)
+        table = self._pieces
+        _lay_out(table.starts, table.widths, table.slots, table.gains, n_fine, axis.null_cell, cells)
+        return n_bad
+
+    def _fill(self, start: int, stop: int, first: int, last: int, null_cell: int, cells: Cells) -> int:
+        """Cells, or fine cells, by the formula of the axis's kind."""
         axis, values = self._axis, self._column.values[start:stop]
         is_null = self._column.is_null
         mask = np.empty(0, dtype=np.bool_) if is_null is None else is_null[start:stop]
         if axis.kind == "real":
-            return int(_real_cells(values, axis.origin, axis.scale, axis.first, axis.last, axis.null_cell, cells))
+            return int(_real_cells(values, axis.origin, axis.scale, first, last, null_cell, cells))
         if axis.kind == "ladder":
-            return int(_ladder_cells(values.astype(np.float64), mask, self._edges, axis.null_cell, cells))
-        return int(_integer_cells(values, mask, int(axis.low), int(axis.high), axis.step, axis.null_cell, cells))
+            return int(_ladder_cells(values.astype(np.float64), mask, self._edges, null_cell, cells))
+        return int(_integer_cells(values, mask, int(axis.low), int(axis.high), axis.step, null_cell, cells))
 
 
 def encode_rows(columns: list[AxisCells], lattice: Lattice, first_row: int, codes: Codes) -> None:
@@ -86,6 +100,26 @@ def _real_cells(
             cells[i] = first
             n_bad += 1
     return n_bad
+
+
+@compiled
+def _lay_out(
+    starts: Cells, widths: Cells, slots: Cells, gains: Cells, n_fine: int, null_cell: int, cells: Cells
+) -> None:
+    """Fine cells to cells, in place: the middle of a fine cell says which cell of its piece it is."""
+    for i in range(cells.size):
+        fine = cells[i]
+        if fine >= n_fine:
+            cells[i] = null_cell
+            continue
+        low, high = 0, starts.size
+        while high - low > 1:
+            half = (low + high) >> 1
+            if starts[half] <= fine:
+                low = half
+            else:
+                high = half
+        cells[i] = slots[low] + (2 * (fine - starts[low]) + 1) * gains[low] // (2 * widths[low])
 
 
 @compiled

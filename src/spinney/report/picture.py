@@ -26,6 +26,7 @@ from spinney.shown import printable
 from spinney.tree.release.binned import BinnedRelease
 from spinney.tree.release.geometry import Boxes, bin_boxes
 from spinney.tree.release.moments import MomentsRelease
+from spinney.tree.release.places import value_boxes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -226,9 +227,10 @@ def _bins(release: Release, x: str, y: str) -> tuple[Boxes, NDArray[Any], Sequen
         place = next(place for place in release.places.values() if {x, y} <= set(place.names))
         return Boxes(place.low, place.length, place.is_null.astype(np.float64)), place.weights, place.names, place
     if isinstance(release, MomentsRelease):
-        return release.density.boxes, release.density.weights, names, None
+        density = release.density
+        return value_boxes(density.boxes, release.moments.lattice, density.piles), density.weights, names, None
     assert isinstance(release, BinnedRelease)  # checked by `_chosen`
-    return bin_boxes(release.bins), release.bins.noisy_counts, names, None
+    return value_boxes(bin_boxes(release.bins), release.bins.lattice), release.bins.noisy_counts, names, None
 
 
 def _cover_outside(axes: Axes, place: PlaceModel, *, is_turned: bool) -> None:

@@ -11,6 +11,11 @@ the most significant first, are its *cell code*; a node of the tree at depth k i
     category     position of v in the public list
     ladder       how many of the fixed `edges` are <= v
 
+An axis with `pieces` is not even: what its kind's formula gives is a fine cell, of which piece k has those from
+`starts[k]` on, `widths[k]` in number, and lays them over `gains[k]` cells (`pieces.py`):
+
+    cell         slots[k] + floor((2 (fine - starts[k]) + 1) gains[k] / (2 widths[k]))
+
 Cells of a column with `multiple_of` lie around its multiples. A nullable axis spends its top bit on the null flag:
 null is cell 2^(bits-1), values lie below. Cells that no row can have (past the end of a list, outside the stated
 bounds of a cube, the rest of the null half) are public knowledge and get no noise.
@@ -26,6 +31,7 @@ from typing import Literal, NamedTuple
 
 from spinney.columns import MAX_BITS, Column, Real, exact, whole_range
 from spinney.errors import ParameterError, SchemaError
+from spinney.schema.pieces import Pieces
 from spinney.schema.table import Schema
 
 AxisKind = Literal["real", "integer", "category", "ladder"]
@@ -63,6 +69,7 @@ class Axis:
     scale: float = 1.0  # real: cells per unit
     step: int = 1  # integer: values per cell
     edges: tuple[float, ...] = ()  # ladder
+    pieces: Pieces | None = None  # real and integer: where fine cells go
 
     @property
     def value_bits(self) -> int:
@@ -76,7 +83,8 @@ class Axis:
     @property
     def n_possible(self) -> int:
         """How many cells some row can have."""
-        return self.last - self.first + 1 + self.nullable
+        n_values = self.last - self.first + 1 if self.pieces is None else self.pieces.n_possible
+        return n_values + self.nullable
 
     @property
     def is_full(self) -> bool:
@@ -85,12 +93,25 @@ class Axis:
 
     @property
     def edge(self) -> float:
-        """Length of the whole axis in units of the column, cells outside the bounds included."""
+        """Length of the whole axis in units of the column, cells outside the bounds included; of pieces, in cells."""
+        if self.pieces is not None:
+            return float(1 << self.value_bits)
         if self.kind == "real":
             return (1 << self.value_bits) / self.scale
         if self.kind == "integer":
             return float((1 << self.value_bits) * self.step)
         return float(1 << self.value_bits)
+
+    @property
+    def n_leading(self) -> int:
+        """How many bits come before the first round; the null flag is one of them."""
+        n_bits = 0 if self.pieces is None else self.pieces.n_leading
+        return n_bits + self.nullable if n_bits else 0
+
+    @property
+    def n_fine(self) -> int:
+        """How many cells the formula of the axis's kind has, before pieces lay them out anew."""
+        return self.last + 1 if self.pieces is None else self.pieces.n_fine
 
 
 @dataclass(frozen=True)
@@ -122,11 +143,20 @@ class Lattice:
 
     @cached_property
     def order(self) -> tuple[SplitStep, ...]:
-        """The cyclic axis order: one bit of every axis per round, axes that have run out left aside."""
+        """The cyclic axis order: one bit of every axis per round, axes that have run out left aside.
+
+        Leading bits of axes with pieces come before the first round.
+        """
+        leading = [axis.n_leading for axis in self.axes]
+        steps = [SplitStep(index, bit) for index, n_bits in enumerate(leading) for bit in range(n_bits)]
         rounds = max((axis.bits for axis in self.axes), default=0)
-        return tuple(
-            SplitStep(index, bit) for bit in range(rounds) for index, axis in enumerate(self.axes) if bit < axis.bits
-        )
+        steps += [
+            SplitStep(index, done + n_bits)
+            for done in range(rounds)
+            for index, (axis, n_bits) in enumerate(zip(self.axes, leading, strict=True))
+            if done + n_bits < axis.bits
+        ]
+        return tuple(steps)
 
     @cached_property
     def is_full(self) -> bool:
@@ -169,14 +199,14 @@ def has_many_cells(axis: Axis) -> bool:
     return axis.n_possible > _FEW_CELLS
 
 
-def tree_lattice(schema: Schema, *, axes: str = "boxes") -> Lattice:
+def tree_lattice(schema: Schema, *, axes: str = "boxes", least_bits: int = 4) -> Lattice:
     """The lattice of a tree: powers of two on every real axis.
 
-    Columns without stated `bits` get 60 / (number of columns), between 4 and 20. Integers and dates get no more than
-    they need for one cell per value, categories exactly that. `axes="cube"` makes all edges as long as the longest,
-    centred, as the paper does.
+    Columns without stated `bits` get 60 / (number of columns), between `least_bits` and 20. Integers and dates get no
+    more than they need for one cell per value, categories exactly that. `axes="cube"` makes all edges as long as the
+    longest, centred, as the paper does.
     """
-    bits = min(20, max(4, 60 // len(schema)))
+    bits = min(20, max(least_bits, 60 // len(schema)))
     if axes == "boxes":
         return Lattice(tuple(_tree_axis(name, column, bits) for name, column in schema.items()))
     if axes != "cube":

@@ -12,7 +12,8 @@ from numpy.typing import NDArray
 
 from spinney.compiled import compiled
 from spinney.parallel import by_slices
-from spinney.schema.lattice import Lattice
+from spinney.schema.lattice import Axis, Lattice
+from spinney.schema.pieces import behind_points
 
 Codes = NDArray[np.uint64]  # (n, n_words)
 Indices = NDArray[np.int64]
@@ -82,13 +83,29 @@ def expand_axis(cells: Indices, masks: NDArray[np.uint64], codes: NDArray[np.uin
 
 
 def byte_tables(lattice: Lattice) -> NDArray[np.int64]:
-    """What every byte of a code, first byte first, adds to the cell numbers of all axes: (n_bytes, 256, n_axes)."""
+    """What every byte of a code, first byte first, adds to the cell numbers of all axes: (n_bytes, 256, n_axes).
+
+    Along axes with pieces, to the places of cells.
+    """
     tables = np.zeros((8 * lattice.n_words, 256, lattice.n_axes), dtype=np.int64)
-    for position, step in enumerate(lattice.order):
+    for position, (step, worth) in enumerate(zip(lattice.order, bit_worths(lattice), strict=True)):
         byte, bit = divmod(position, 8)
         holds_bit = (np.arange(256) >> (7 - bit) & 1).astype(bool)
-        tables[byte, holds_bit, step.axis] |= 1 << (lattice.axes[step.axis].bits - 1 - step.bit)
+        tables[byte, holds_bit, step.axis] |= worth
     return tables[: max(1, -(-lattice.depth // 8))]
+
+
+def bit_worths(lattice: Lattice) -> Indices:
+    """What every bit of a code adds to the cell number of its axis, or to the place of the cell where it has pieces."""
+    return np.array([_worth(lattice.axes[step.axis], step.bit) for step in lattice.order], dtype=np.int64)
+
+
+def _worth(axis: Axis, bit: int) -> int:
+    worth = 1 << (axis.bits - 1 - bit)
+    if axis.pieces is None or not axis.pieces.has_points or bit < axis.nullable + axis.pieces.point_bit:
+        return worth
+    # Behind points all is twice as wide in places; the bit that tells them apart moves nothing.
+    return 2 * worth if bit > axis.nullable + axis.pieces.point_bit else 0
 
 
 def interleave(cells: Indices, lattice: Lattice) -> Codes:
@@ -152,6 +169,8 @@ def possible_nodes(codes: Codes, depths: NDArray[np.int64], lattice: Lattice) ->
     for index, axis in enumerate(lattice.axes):
         start, stop = first[:, index], first[:, index] + size[:, index]
         holds_value = (start <= axis.last) & (stop > axis.first)
+        if axis.pieces is not None:
+            holds_value &= ~behind_points(axis.pieces, start, stop)
         holds_null = (start <= axis.null_cell) & (stop > axis.null_cell)
         possible &= holds_value | holds_null
     return possible

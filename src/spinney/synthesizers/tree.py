@@ -13,7 +13,8 @@ from typing import Any, ClassVar
 
 from spinney.errors import BudgetError, ParameterError
 from spinney.privacy.budget import parse_share
-from spinney.schema.lattice import Lattice, tree_lattice
+from spinney.schema.joint_axis import joint_lattice
+from spinney.schema.lattice import Lattice
 from spinney.synthesizers.base import PublicFacts
 from spinney.synthesizers.binning import PartitionSynthesizer
 from spinney.synthesizers.defaults import (
@@ -103,7 +104,7 @@ class KDTreeSynthesizer(PartitionSynthesizer):
         if self.focus != "density" and self.tree_share is not None:
             raise ParameterError(f"tree_share and focus={self.focus!r} exclude each other: a focus sets the share")
         wants_moments = self._wants_moments()
-        lattice = tree_lattice(facts.schema.modelled)
+        lattice = joint_lattice(facts.schema.modelled)
         if wants_moments:
             return lattice, self._plan(lattice, facts, has_moments=True)
         if wants_moments is None and lattice.n_axes <= MOST_COLUMNS_WITH_MOMENTS:
@@ -154,7 +155,7 @@ class KDTreeSynthesizer(PartitionSynthesizer):
         share = _TREE_SHARE
         if has_moments:
             share = moments_share(facts.n_rows, facts.epsilon)
-            if self.focus == "small-areas" or _half_are_lists(lattice):
+            if self.focus == "small-areas" or _half_are_lists(lattice) or _has_pieces(lattice):
                 share = max(share, _SMALL_AREAS_SHARE)
         elif self.focus != "density":
             raise ParameterError(
@@ -180,3 +181,8 @@ class KDTreeSynthesizer(PartitionSynthesizer):
 def _half_are_lists(lattice: Lattice) -> bool:
     """Whether half of the columns or more are lists: those have no means, so the tree must tell their values apart."""
     return 2 * sum(axis.kind == "category" for axis in lattice.axes) >= lattice.n_axes
+
+
+def _has_pieces(lattice: Lattice) -> bool:
+    """Whether a column has pieces: its values may pile up, and the tree must tell piles from what lies around them."""
+    return any(axis.pieces is not None for axis in lattice.axes)

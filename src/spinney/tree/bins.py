@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.schema.lattice import Lattice
+from spinney.schema.pieces import in_points, to_places
 from spinney.schema.zorder import Codes, Indices, deinterleave
 
 
@@ -69,7 +70,8 @@ class NoisyMoments:
 def leaf_cells(codes: Codes, depths: Indices, lattice: Lattice) -> tuple[Indices, Indices, NDArray[np.bool_]]:
     """First possible cell and number of possible cells of each leaf and axis, and whether its offset is measured.
 
-    Measured are ordered axes along which a leaf has several cells, none of them for null.
+    Along axes with pieces both are in places. Measured are ordered axes along which a leaf has several cells, none of
+    them for null.
     """
     first, size = deinterleave(codes, depths, lattice)
     is_measured = np.ones(first.shape, dtype=np.bool_)
@@ -78,5 +80,9 @@ def leaf_cells(codes: Codes, depths: Indices, lattice: Lattice) -> tuple[Indices
         holds_null = (first[:, index] <= axis.null_cell) & (first[:, index] + size[:, index] > axis.null_cell)
         first[:, index] = np.maximum(first[:, index], axis.first)
         size[:, index] = np.maximum(stop - first[:, index], 1)
+        if axis.pieces is not None:
+            is_point = in_points(axis.pieces, first[:, index], stop)
+            first[:, index], size[:, index] = to_places(axis.pieces, first[:, index], size[:, index])
+            size[is_point, index] = 1
         is_measured[:, index] = (size[:, index] > 1) & ~holds_null & (axis.kind != "category")
     return first, size, is_measured

@@ -30,7 +30,7 @@ from spinney.privacy.noise.discrete import SMALLEST_RATE, add_noise, within_rang
 from spinney.privacy.noise.supnorm import MOST_AXES, sup_norm_noise
 from spinney.progress import progress
 from spinney.schema.lattice import Lattice
-from spinney.schema.zorder import Codes, Indices, byte_tables, count_bits, possible_nodes, split_axes
+from spinney.schema.zorder import Codes, Indices, bit_worths, byte_tables, count_bits, possible_nodes, split_axes
 from spinney.tree.bins import NoisyMoments, leaf_cells
 from spinney.tree.kdtree import pay
 from spinney.tree.plan import SplitPlan
@@ -140,7 +140,7 @@ def _true_steps(
     steps = np.zeros((len(leaves.depths), 1 + lattice.n_axes), dtype=np.int64)
     tables = byte_tables(lattice)
     bit_axes = split_axes(lattice)
-    bit_cells = np.array([1 << (lattice.axes[step.axis].bits - 1 - step.bit) for step in lattice.order], dtype=np.int64)
+    bit_cells = bit_worths(lattice)
     # Without counts, every code is a row.
     true_counts = np.empty(0, dtype=np.int32) if counts.true_counts is None else counts.true_counts
 

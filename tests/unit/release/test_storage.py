@@ -100,7 +100,8 @@ def test_the_file_opens_with_everyday_tools(model, path):
         table = pa.ipc.open_file(io.BytesIO(archive.read(member))).read_all()
     assert (card["format"], card["format_version"]) == ("spinney-release", 2)
     sums = [f"noisy_sum_{axis}" for axis in range(10)] if member == "leaves.arrow" else []
-    assert table.column_names == ["code_0", "depth", "noisy_count", *sums]
+    words = [f"code_{word}" for word in range(contents.lattice.n_words)]
+    assert table.column_names == [*words, "depth", "noisy_count", *sums]
     assert table.num_rows == card["card"]["released"][member.split(".")[0]] == len(contents)
 
 

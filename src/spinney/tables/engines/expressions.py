@@ -9,7 +9,7 @@ and tests/conformance checks it.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import narwhals as nw
 import numpy as np
@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from spinney.counting.states import Cut, RegionCut
 from spinney.schema.lattice import Axis, Lattice
+from spinney.schema.pieces import Pieces, piece_table
 
 # Longer lists of categories are looked up in a small table; shorter ones are compared one by one.
 MOST_COMPARED = 32
@@ -26,20 +27,46 @@ _KEY_BITS = 62
 
 def cell(axis: Axis, number: nw.Expr, is_missing: nw.Expr) -> nw.Expr:
     """The cell of a number, by the lattice's formula for the kind of axis; null's own cell where there is none."""
+    return _or_null(axis, fine_cell(axis, number), is_missing)
+
+
+def fine_cell(axis: Axis, number: nw.Expr) -> nw.Expr:
+    """The cell of a number, or its fine cell where the axis has pieces; meaningless where there is no number."""
     if axis.kind == "real":
+        first = axis.first if axis.pieces is None else 0
         position = (number - axis.origin) * axis.scale
-        place = position.clip(float(axis.first), float(axis.last)).floor().cast(nw.Int64)
-    elif axis.kind == "ladder":
-        place = staircase(number.cast(nw.Float64), axis.edges, range(len(axis.edges) + 1))
-    else:
-        offset = number.clip(int(axis.low), int(axis.high)) - int(axis.low)
-        place = offset if axis.step == 1 else _quotient(offset, axis.step)
+        return position.clip(float(first), float(axis.n_fine - 1)).floor().cast(nw.Int64)
+    if axis.kind == "ladder":
+        return staircase(number.cast(nw.Float64), axis.edges, range(len(axis.edges) + 1))
+    offset = number.clip(int(axis.low), int(axis.high)) - int(axis.low)
+    return offset if axis.step == 1 else _quotient(offset, axis.step)
+
+
+def piece_of(pieces: Pieces, fine: nw.Expr) -> nw.Expr:
+    """The number of the piece that a fine cell belongs to."""
+    return staircase(fine, pieces.starts[1:], range(len(pieces.starts)))
+
+
+def piece_lists(pieces: Pieces) -> dict[str, list[int]]:
+    """What `cell_in_piece` needs of a piece, to be looked up by its number."""
+    table = piece_table(pieces)
+    lists = {"start": table.starts, "slot": table.slots, "gain": table.gains, "width": table.widths}
+    return {name: numbers.tolist() for name, numbers in lists.items()}
+
+
+def cell_in_piece(axis: Axis, fine: nw.Expr, piece: Mapping[str, nw.Expr], is_missing: nw.Expr) -> nw.Expr:
+    """The cell of a fine cell, as `cells.py` lays it out."""
+    offset = ((fine - piece["start"]) * 2 + 1) * piece["gain"]
+    return _or_null(axis, piece["slot"] + _quotient(offset, piece["width"] * 2), is_missing)
+
+
+def _or_null(axis: Axis, place: nw.Expr, is_missing: nw.Expr) -> nw.Expr:
     if not axis.nullable:
         return place
     return nw.when(is_missing).then(nw.lit(axis.null_cell)).otherwise(place).cast(nw.Int64)
 
 
-def _quotient(offset: nw.Expr, step: int) -> nw.Expr:
+def _quotient(offset: nw.Expr, step: int | nw.Expr) -> nw.Expr:
     """The whole part of offset / step, offset >= 0, although engines divide whole numbers as doubles.
 
     offset - offset % step is q * step with q < 2^41; its quotient in doubles is within 2^-10 of q, whatever is rounded.

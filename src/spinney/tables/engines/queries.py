@@ -20,7 +20,7 @@ from spinney.counting.cells import missing
 from spinney.counting.counts import CellCounts
 from spinney.counting.states import AnyCut, Cut, StateRows
 from spinney.errors import InputError
-from spinney.schema.lattice import Lattice
+from spinney.schema.lattice import Axis, Lattice
 from spinney.schema.residual import Residual
 from spinney.schema.rules import Rule
 from spinney.schema.table import Schema
@@ -28,9 +28,13 @@ from spinney.schema.zorder import interleave
 from spinney.tables.engines.expressions import (
     MOST_COMPARED,
     cell,
+    cell_in_piece,
     cells_of_keys,
+    fine_cell,
     key,
     key_layout,
+    piece_lists,
+    piece_of,
     region,
     state,
 )
@@ -88,12 +92,12 @@ class Rows:
 
     def column_counts(self, lattices: Sequence[Lattice]) -> Frame:
         """Counts on several lattices of one key each, in one pass: columns which, k0, n."""
-        numbers = self._numbers(axis.name for lattice in lattices for axis in lattice.axes)
-        packed = {}
+        numbers, cells = self._cells_of([axis for lattice in lattices for axis in lattice.axes])
+        packed, places = {}, iter(cells)
         for which, lattice in enumerate(lattices):
             names = [axis.name for axis in lattice.axes]
-            cells = [cell(axis, *self._column(axis.name)) for axis in lattice.axes]
-            packed[str(which)] = self._or_fault(key(lattice, range(len(names)), cells), names)
+            here = [next(places) for _ in names]
+            packed[str(which)] = self._or_fault(key(lattice, range(len(names)), here), names)
         long = numbers.select(**packed).unpivot(on=list(packed), variable_name="which", value_name="k0")
         return long.group_by("which", "k0").agg(n=nw.len())
 
@@ -299,8 +303,27 @@ class Rows:
         return breaks(rule, {name: self._column(name) for name in rule.columns}, self._schema)
 
     def _cells(self, lattice: Lattice) -> tuple[Frame, list[nw.Expr]]:
-        numbers = self._numbers(axis.name for axis in lattice.axes)
-        return numbers, [cell(axis, *self._column(axis.name)) for axis in lattice.axes]
+        return self._cells_of(lattice.axes)
+
+    def _cells_of(self, axes: Sequence[Axis]) -> tuple[Frame, list[nw.Expr]]:
+        """Columns as numbers, and expressions of them for the cells of some axes."""
+        numbers, cells = self._numbers(axis.name for axis in axes), []
+        for index, axis in enumerate(axes):
+            value, is_missing = self._column(axis.name)
+            if axis.pieces is None:
+                cells.append(cell(axis, value, is_missing))
+                continue
+            # Columns of their own: written out, a fine cell would be computed anew at every stair.
+            lists = piece_lists(axis.pieces)
+            fine, piece = f"f{index}", f"g{index}"
+            numbers = numbers.with_columns(**{fine: fine_cell(axis, value)})
+            numbers = numbers.with_columns(**{piece: piece_of(axis.pieces, nw.col(fine))})
+            looked_up = {f"{name}{index}": numbers_of for name, numbers_of in lists.items()}
+            small = self._small_frame({piece: list(range(len(axis.pieces.starts))), **looked_up})
+            numbers = numbers.join(small, on=piece, how="left")
+            found = {name: nw.col(f"{name}{index}") for name in lists}
+            cells.append(cell_in_piece(axis, nw.col(fine), found, is_missing))
+        return numbers, cells
 
     def _or_fault(self, packed: nw.Expr, names: Sequence[str]) -> nw.Expr:
         """The key of a row, or a negative number that says which column is the first that cannot be read, and why."""

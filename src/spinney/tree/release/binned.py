@@ -19,8 +19,9 @@ from spinney.release.model import Members, Release
 from spinney.release.options import explains_options
 from spinney.schema.lattice import Lattice
 from spinney.tree.bins import NoisyBins
-from spinney.tree.release.axes import axes_from_list, axes_to_list, check_nodes
+from spinney.tree.release.axes import axes_from_list, axes_to_list, check_nodes, verify_axes
 from spinney.tree.release.placement import Placement, RowSampler, check_placement, mean_points
+from spinney.tree.release.places import to_values
 from spinney.tree.release.remarks import tree_remarks
 from spinney.tree.release.verification import verify_tree
 
@@ -76,7 +77,8 @@ class BinnedRelease(Release):
         where = check_placement("centre" if placement is None else placement)
         self._require_contents()
         weights = self.bins.noisy_counts / self.bins.noisy_counts.sum()
-        return self._points_frame((np.ascontiguousarray(mean_points(self.bins, where).T), weights), frame)
+        points = to_values(np.ascontiguousarray(mean_points(self.bins, where).T), self.bins.lattice)
+        return self._points_frame((points, weights), frame)
 
     def _draw(
         self, n_rows: int, rng: np.random.Generator, *, placement: Placement | None = None
@@ -84,7 +86,7 @@ class BinnedRelease(Release):
         where = placement or self.placement
         if where not in self._samplers:
             self._samplers[where] = RowSampler(self.bins, where)
-        return self._samplers[where].draw(n_rows, rng)
+        return to_values(self._samplers[where].draw(n_rows, rng), self.bins.lattice)
 
     def _remarks(self) -> list[str]:
         return tree_remarks(self.bins, self.bins.noisy_counts.astype(np.float64), self.schema.modelled)
@@ -104,6 +106,7 @@ class BinnedRelease(Release):
             )
 
     def verify_contents(self) -> list[str]:
+        verify_axes(self.bins.lattice, self.card.schema.modelled)
         return verify_tree(self.card, self.bins.depths)
 
     def to_members(self) -> tuple[dict[str, Any], Members]:

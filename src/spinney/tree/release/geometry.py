@@ -1,7 +1,8 @@
 """Where bins lie in the units of the columns, and how the density leans inside them.
 
 Reals keep their unit; every other column is measured in whole values above its low bound, a bin of k values
-being k long. The lean of a bin along an axis follows from released counts alone: the last split along that axis
+being k long. Along an axis with pieces all is measured in places (`schema/pieces.py`), and becomes values at the very
+end (`places`). The lean of a bin along an axis follows from released counts alone: the last split along that axis
 divides a node into the half that holds the bin, with count c_own, and its sibling with c_sib. As in finite-
 volume schemes the density is taken as linear across the two, which moves the mean of the half toward the
 sibling by
@@ -19,12 +20,15 @@ from numpy.typing import NDArray
 
 from spinney.compiled import compiled
 from spinney.schema.lattice import Axis
+from spinney.schema.pieces import in_points, to_places
 from spinney.schema.zorder import Codes, deinterleave, split_axes
 from spinney.tree.bins import NoisyBins, NoisyMoments
 
 Matrix = NDArray[np.float64]  # (n_bins, n_axes)
 
 LARGEST_SHIFT = 1 / 3
+# How much of its first cell a point takes up in places: next to nothing.
+POINT_LENGTH = 2.0**-10
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +59,11 @@ def bin_boxes(bins: NoisyBins | NoisyMoments) -> Boxes:
 
 
 def extent(axis: Axis, start: NDArray[np.int64], stop: NDArray[np.int64]) -> tuple[Matrix, Matrix]:
-    """Cells start..stop-1 in the units of the column: low end and length."""
+    """Cells start..stop-1 in the units of the column, or, where the axis has pieces, in places: low end and length."""
+    if axis.pieces is not None:
+        first, size = to_places(axis.pieces, start, stop - start)
+        is_point = in_points(axis.pieces, start, stop)
+        return first.astype(np.float64), np.where(is_point, POINT_LENGTH, size.astype(np.float64))
     if axis.kind == "real":
         low = np.maximum(axis.origin + start / axis.scale, axis.low)
         high = np.minimum(axis.origin + stop / axis.scale, axis.high)
@@ -70,14 +78,19 @@ def extent(axis: Axis, start: NDArray[np.int64], stop: NDArray[np.int64]) -> tup
 def shifts(bins: NoisyBins | NoisyMoments, counts: NDArray[Any]) -> Matrix:
     """How far the mean of each bin leans along each axis, in edges: between -1/3 and 1/3."""
     lattice = bins.lattice
-    is_blind = np.array(
-        [lattice.axes[step.axis].nullable and step.bit == 0 for step in lattice.order] or [False], dtype=np.bool_
-    )
+    is_blind = np.array([_is_blind(lattice.axes[step.axis], step.bit) for step in lattice.order] or [False])
     before = np.concatenate([[0], np.cumsum(counts)])
     shift: Matrix = _shifts(bins.codes, bins.depths, before, split_axes(lattice), is_blind, lattice.n_axes)
     if not lattice.is_full:
         shift *= _both_halves_possible(bins)
     return shift
+
+
+def _is_blind(axis: Axis, bit: int) -> bool:
+    """Whether the halves of a split lie not side by side: values and nulls, points and what lies behind them."""
+    if axis.nullable and bit == 0:
+        return True
+    return axis.pieces is not None and bit - axis.nullable == axis.pieces.point_bit
 
 
 def _both_halves_possible(bins: NoisyBins | NoisyMoments) -> NDArray[np.bool_]:

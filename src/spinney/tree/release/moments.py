@@ -21,7 +21,8 @@ from spinney.release.frames import check_frame_kind
 from spinney.release.model import Members, Release
 from spinney.release.options import explains_options
 from spinney.tree.bins import NoisyMoments
-from spinney.tree.release.axes import axes_from_list, axes_to_list, check_nodes
+from spinney.tree.release.axes import axes_from_list, axes_to_list, check_nodes, verify_axes
+from spinney.tree.release.places import ends_to_places, to_values
 from spinney.tree.release.reconstruct import FLAT, Floats, LeafDensity, box_shares, reconstruct
 from spinney.tree.release.remarks import tree_remarks
 from spinney.tree.release.systematic import EvenRows
@@ -92,7 +93,8 @@ class MomentsRelease(Release):
         points = np.where(boxes.null_share == 1, np.nan, points)
         is_used = density.weights > 0
         weights = density.weights[is_used]
-        return self._points_frame((np.ascontiguousarray(points[is_used].T), weights / weights.sum()), frame)
+        values = to_values(np.ascontiguousarray(points[is_used].T), self.moments.lattice, density.piles)
+        return self._points_frame((values, weights / weights.sum()), frame)
 
     def range_counts(self, low: ArrayLike, high: ArrayLike) -> Floats:
         """Expected number of rows in boxes low <= x < high: arrays (n_boxes, n_columns) in units of the columns.
@@ -115,13 +117,15 @@ class MomentsRelease(Release):
             )
         if np.isnan(ends).any():
             raise ParameterError("low or high holds NaN; use -inf and inf where a box has no end")
-        return box_shares(self.density, *ends)
+        places = [ends_to_places(end, self.moments.lattice, self.density.piles) for end in ends]
+        (first, lifted_first), (stop, lifted_stop) = places
+        return box_shares(self.density, first, stop, (lifted_first, lifted_stop))
 
     def _draw(self, n_rows: int, rng: np.random.Generator, *, placement: MomentPlacement | None = None) -> Floats:
         where = placement or self.placement
         if where not in self._samplers:
             self._samplers[where] = EvenRows(_placed(self.density, where))
-        return self._samplers[where].draw(n_rows, rng)
+        return to_values(self._samplers[where].draw(n_rows, rng), self.moments.lattice, self.density.piles)
 
     def _remarks(self) -> list[str]:
         counts = np.maximum(self.moments.noisy_steps[:, 0], 0).astype(np.float64)
@@ -134,6 +138,7 @@ class MomentsRelease(Release):
         """Weights are fitted to a positive total, so there is always a leaf to draw from."""
 
     def verify_contents(self) -> list[str]:
+        verify_axes(self.moments.lattice, self.card.schema.modelled)
         return verify_tree(self.card, self.moments.depths, self.moments)
 
     def to_members(self) -> tuple[dict[str, Any], Members]:

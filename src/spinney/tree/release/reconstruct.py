@@ -21,6 +21,7 @@ from spinney.compiled import compiled
 from spinney.schema.zorder import split_axes
 from spinney.tree.bins import NoisyMoments, leaf_cells
 from spinney.tree.release.geometry import Boxes, bin_boxes, shifts
+from spinney.tree.release.piles import Piles, find_piles
 from spinney.tree.release.posterior import leaf_posterior
 
 Floats = NDArray[np.float64]
@@ -51,6 +52,7 @@ class LeafDensity:
     means: Floats  # (n_leaves, n_axes), in half-edges
     slopes: Floats  # (n_leaves, n_axes): alpha of exp(alpha u)
     spread: Floats  # (n_leaves, n_axes): the part of the leaf that rows spread over; 1 where nothing was measured
+    piles: Piles | None = None  # where axes have points
 
 
 def reconstruct(moments: NoisyMoments, total: float | None) -> LeafDensity:
@@ -67,11 +69,12 @@ def reconstruct(moments: NoisyMoments, total: float | None) -> LeafDensity:
     weights = leaf_weights(noisy_counts, variance, total)
     lean = 2 * shifts(moments, weights)
     means = np.where(is_measured, leaf_means(weights, noisy_sums, lean, variance), 0.0)
+    piles, means = _with_piles(moments, weights, means)
     slopes = exponential_slopes(means)
     widest = widest_spread(moments.lattice.n_axes, signal)
     part = automatic_spread(moments, weights, means, widest) if widest < 1 else 1.0
     spread = np.where(is_measured, part, 1.0)
-    return LeafDensity(bin_boxes(moments), weights, means, slopes, spread)
+    return LeafDensity(_boxes(moments, piles), weights, means, slopes, spread, piles)
 
 
 def _faint_density(
@@ -87,11 +90,22 @@ def _faint_density(
     posterior = leaf_posterior(noisy_counts, noisy_sums, is_measured, scale, total)
     held = float(posterior.rows.sum())
     weights = posterior.rows * (total / held) if held > 0 else np.full(len(moments), total / len(moments))
-    means = posterior.means.clip(-LARGEST_MEAN, LARGEST_MEAN)
+    piles, means = _with_piles(moments, weights, posterior.means.clip(-LARGEST_MEAN, LARGEST_MEAN))
     slopes = exponential_slopes(means)
     part = automatic_spread(moments, weights, means, widest_spread(moments.lattice.n_axes, signal))
     spread = np.where(is_measured, spread_with_doubt(part, slopes, posterior.variances), 1.0)
-    return LeafDensity(bin_boxes(moments), weights, means, slopes, spread)
+    return LeafDensity(_boxes(moments, piles), weights, means, slopes, spread, piles)
+
+
+def _with_piles(moments: NoisyMoments, weights: Floats, means: Floats) -> tuple[Piles | None, Floats]:
+    """What is known of piles, and means in places where they take up their share."""
+    piles = find_piles(moments, weights)
+    return piles, means if piles is None else piles.moved(means).clip(-LARGEST_MEAN, LARGEST_MEAN)
+
+
+def _boxes(moments: NoisyMoments, piles: Piles | None) -> Boxes:
+    boxes = bin_boxes(moments)
+    return boxes if piles is None else piles.lifted(boxes, moments)
 
 
 def spread_with_doubt(part: float, slopes: Floats, doubt: Floats) -> Floats:
@@ -222,29 +236,41 @@ def _sibling_pairs(moments: NoisyMoments) -> tuple[NDArray[np.int64], NDArray[np
     return first, first + 1
 
 
-def box_shares(density: LeafDensity, low: Floats, high: Floats) -> Floats:
-    """Expected rows in boxes (n_boxes, n_axes): the weight of every leaf times its shares along all axes."""
+def box_shares(density: LeafDensity, low: Floats, high: Floats, lifted: tuple[Floats, Floats] | None = None) -> Floats:
+    """Expected rows in boxes (n_boxes, n_axes): the weight of every leaf times its shares along all axes.
+
+    `lifted` are the same ends as the places further up that leaves with piles have (`piles`).
+    """
     boxes = density.boxes
     half = np.maximum(boxes.length / 2, 1e-300)
     centre = boxes.low + half + half * density.means * (1 - density.spread)
     reach = np.maximum(half * density.spread, 1e-300)
-    return _box_shares(
-        np.atleast_2d(low), np.atleast_2d(high), density.weights, centre, reach, density.slopes, 1 - boxes.null_share
-    )
+    low, high = np.atleast_2d(low), np.atleast_2d(high)
+    both_low, both_high = (np.stack(ends) for ends in zip((low, high), lifted or (low, high), strict=True))
+    is_lifted = np.zeros(centre.shape, dtype=np.bool_) if density.piles is None else density.piles.n_pieces > 0
+    present, which = 1 - boxes.null_share, is_lifted.astype(np.int64)
+    return _box_shares(both_low, both_high, density.weights, centre, reach, density.slopes, present, which)
 
 
 @compiled
 def _box_shares(
-    low: Floats, high: Floats, weights: Floats, centre: Floats, reach: Floats, slopes: Floats, present: Floats
+    low: Floats,
+    high: Floats,
+    weights: Floats,
+    centre: Floats,
+    reach: Floats,
+    slopes: Floats,
+    present: Floats,
+    lifted: NDArray[np.int64],
 ) -> Floats:
-    n_boxes, n_axes = low.shape
+    _, n_boxes, n_axes = low.shape
     rows = np.zeros(n_boxes)
     for box in range(n_boxes):
         for leaf in range(weights.size):
             share = weights[leaf]
             for axis in range(n_axes):
-                c, r = centre[leaf, axis], reach[leaf, axis]
-                u1, u2 = max((low[box, axis] - c) / r, -1.0), min((high[box, axis] - c) / r, 1.0)
+                c, r, which = centre[leaf, axis], reach[leaf, axis], lifted[leaf, axis]
+                u1, u2 = max((low[which, box, axis] - c) / r, -1.0), min((high[which, box, axis] - c) / r, 1.0)
                 if share == 0 or u1 >= u2:
                     share = 0.0
                     break

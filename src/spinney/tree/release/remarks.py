@@ -12,7 +12,7 @@ from spinney.release.remarks import Ranges, ends_of, in_one_range, of_piles
 from spinney.schema.table import Schema
 from spinney.schema.zorder import deinterleave
 from spinney.tree.bins import NoisyBins, NoisyMoments
-from spinney.tree.release.geometry import extent
+from spinney.tree.release.places import value_extent
 
 # A column is told by hardly more than one range where half of the rows lie in ranges this long, as a part of what
 # holds the middle four fifths of them.
@@ -35,7 +35,7 @@ def tree_remarks(bins: NoisyBins | NoisyMoments, weights: NDArray[np.float64], s
         stop = np.minimum(first[:, index] + size[:, index], axis.last + 1)
         held = (stop > start) & (weights > 0)
         if held.any():
-            ranges = Ranges(*extent(axis, start[held], stop[held]), weights[held])
+            ranges = Ranges(*value_extent(axis, start[held], stop[held]), weights[held])
             remarks += [*of_piles(axis.name, column, ranges), *_of_hardly_cut(axis.name, column, ranges)]
     return remarks
 
