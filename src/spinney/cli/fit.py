@@ -230,9 +230,10 @@ def fit(
     are read batch by batch. The output is checked before the table is read, and is written whole or not at all.
     `spinney sample` draws rows from it later, at no cost.
 
-    Spinney chooses the method from the schema. A table of up to eight columns of numbers, dates, times or booleans gets
-    a tree, which gives pure epsilon-differential privacy. A table with categories, identifiers, rules, a target or more
-    columns gets a forest, which gives (epsilon, delta)-differential privacy.
+    Spinney chooses the method from the schema. A table of up to eight columns of measurements (coordinates, scores,
+    small whole numbers), times or booleans gets a tree, which gives pure epsilon-differential privacy. A table with
+    amounts, dates, categories, identifiers, rules, a target or more columns gets a forest, which gives (epsilon,
+    delta)-differential privacy, or pure with --delta 0.
     """
     from spinney.privacy.budget import parse_delta, parse_epsilon
     from spinney.synthesizers.method import choose

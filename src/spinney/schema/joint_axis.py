@@ -49,6 +49,11 @@ def joint_lattice(schema: Schema) -> Lattice:
     return Lattice(tuple(pieced.get(axis.name, axis) for axis in even.axes))
 
 
+def columns_with_pieces(schema: Schema) -> list[str]:
+    """The columns that have pieces in a joint tree, of a schema with all bounds."""
+    return [axis.name for axis in joint_lattice(schema).axes if axis.pieces is not None]
+
+
 @lru_cache(maxsize=1024)
 def _pieced_axis(name: str, column: Bounded, bits: int, has_points: bool) -> Axis | None:
     """The axis of a column that has pieces."""

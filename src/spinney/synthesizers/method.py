@@ -1,8 +1,9 @@
-"""Which synthesizer a table gets where nobody names one: the tree for a few numbers, the forest for all else.
+"""Which synthesizer a table gets where nobody names one: the tree for a few measurements, the forest for all else.
 
-One joint tree shows a few numeric columns best, and its promise is pure. It cannot follow many columns, categories have
-no means for its leaves to release, and identifiers, rules and targets are the forest's alone. Options that only one of
-the two knows ask for it. The choice is made by the schema and the options, so it tells nothing of the data.
+One joint tree shows a few columns of measurements best, and its promise is pure. It cannot follow many columns, nor
+amounts of every size and the piles in them as well as trees of single columns do; categories have no means for its
+leaves to release, and identifiers, rules and targets are the forest's alone. Options that only one of the two knows ask
+for it. The choice is made by the schema and the options, so it tells nothing of the data.
 """
 
 from __future__ import annotations
@@ -12,9 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from spinney.errors import ParameterError
+from spinney.schema.joint_axis import columns_with_pieces
 from spinney.schema.rules import Derivation
 from spinney.schema.table import Schema, SchemaLike, as_schema
 from spinney.suggest import closest, did_you_mean
+from spinney.synthesizers.bounds import with_widest_bounds
 from spinney.synthesizers.forest import ForestSynthesizer
 from spinney.synthesizers.grid import GridSynthesizer
 from spinney.synthesizers.paper_tree import PAPER_NAMES, PaperTreeSynthesizer
@@ -66,8 +69,8 @@ def default_synthesizer(
 ) -> type[KDTreeSynthesizer | ForestSynthesizer]:
     """The synthesizer for a table, by its schema.
 
-    KDTreeSynthesizer for up to eight columns that are all numbers, dates, times or booleans, without identifiers,
-    rules or places within a shape, and with no target; ForestSynthesizer for anything else.
+    KDTreeSynthesizer for up to eight columns that are all measurements, small whole numbers, times or booleans, without
+    identifiers, rules or places within a shape, and with no target; ForestSynthesizer for anything else.
     """
     choice = _by_schema(as_schema(schema).without_ignored(), target)
     return KDTreeSynthesizer if choice.method == "tree" else ForestSynthesizer
@@ -146,8 +149,11 @@ def _by_schema(schema: Schema, target: Any) -> Choice:
             return Choice("forest", f"column {name!r} is a category")
     if len(schema) > MOST_COLUMNS_WITH_MOMENTS:
         return Choice("forest", f"{len(schema)} columns are more than {MOST_COLUMNS_WITH_MOMENTS}")
+    for name in columns_with_pieces(with_widest_bounds(schema)):
+        what = "spans orders of magnitude" if schema[name].compared_as == "numbers" else "spans a calendar"
+        return Choice("forest", f"column {name!r} {what}")
     how_many = "one column" if len(schema) == 1 else f"{len(schema)} columns"
-    return Choice("tree", f"{how_many}, no categories, identifiers, rules or target")
+    return Choice("tree", f"{how_many} of measurements, no categories, identifiers, rules or target")
 
 
 # ---------------------------------------------------------------------------------------------------------- messages

@@ -25,10 +25,11 @@ def synthesize(
 ) -> Any:
     """Synthetic rows for a private table, by the synthesizer that suits its schema.
 
-    Up to eight columns that are all numbers, dates, times or booleans get a `KDTreeSynthesizer`, whose promise is
-    pure epsilon. Categories, identifiers, rules, a target or more columns get a `ForestSynthesizer`, whose promise is
-    (epsilon, delta), with a delta of at most 1e-6 and a tenth of one over the number of rows; `delta=0` makes that pure
-    too. Each call spends anew: keep a fitted model to sample from it often.
+    Up to eight columns that are all measurements (coordinates, scores, small whole numbers), times or booleans get a
+    `KDTreeSynthesizer`, whose promise is pure epsilon. Amounts, dates, categories, identifiers, rules, a target or more
+    columns get a `ForestSynthesizer`, whose promise is (epsilon, delta), with a delta of at most 1e-6 and a tenth of
+    one over the number of rows; `delta=0` makes that pure too. Each call spends anew: keep a fitted model to sample
+    from it often.
 
     >>> import numpy as np, spinney as sp
     >>> schema = sp.Schema({"age": sp.Integer(0, 99), "kind": sp.Category([1, 2, 3])})

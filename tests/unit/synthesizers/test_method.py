@@ -82,9 +82,9 @@ def columns(n: int) -> dict[str, sp.Real]:
 
 EVERY_TREE_TYPE = {
     "real": sp.Real(0, 1, nullable=True),
-    "integer": sp.Integer(bounds="private"),
-    "date": sp.Date("2020-01-01", "2021-01-01"),
-    "datetime": sp.Datetime("2020-01-01", "2021-01-01"),
+    "integer": sp.Integer(0, 200),
+    "coordinate": sp.Real(-180, 180),
+    "time": sp.Time(),
     "boolean": sp.Boolean(nullable=True),
 }
 
@@ -95,6 +95,12 @@ EVERY_TREE_TYPE = {
         (sp.Schema(columns(1)), None, sp.KDTreeSynthesizer),
         (sp.Schema(columns(8)), None, sp.KDTreeSynthesizer),
         (sp.Schema(EVERY_TREE_TYPE), None, sp.KDTreeSynthesizer),
+        (sp.Schema(columns(2) | {"income": sp.Real(0, 500_000)}), None, sp.ForestSynthesizer),
+        (sp.Schema({"integer": sp.Integer(0, 10_000)}), None, sp.ForestSynthesizer),
+        (sp.Schema({"integer": sp.Integer(bounds="private")}), None, sp.ForestSynthesizer),
+        (sp.Schema({"date": sp.Date("2020-01-01", "2021-01-01")}), None, sp.ForestSynthesizer),
+        (sp.Schema({"datetime": sp.Datetime("2020-01-01", "2021-01-01")}), None, sp.ForestSynthesizer),
+        (sp.Schema({"income": sp.Real(0, 500_000, bits=12)}), None, sp.KDTreeSynthesizer),
         (sp.Schema(columns(9)), None, sp.ForestSynthesizer),
         (sp.Schema(columns(2)), "c1", sp.ForestSynthesizer),
         (sp.Schema(columns(2) | {"number": sp.Identifier()}), None, sp.ForestSynthesizer),
@@ -189,7 +195,7 @@ def test_a_method_that_is_named_is_taken(method: str) -> None:
         (MIXED, {"target": "kind"}, "there is a target, 'kind'"),
         (MIXED, {"rule": "paper"}, "rule is for it"),
         (NUMBERS, {"delta": 0, "quality": "high"}, "delta and quality are for it"),
-        (NUMBERS, {}, "2 columns, no categories, identifiers, rules or target"),
+        (NUMBERS, {}, "2 columns of measurements, no categories, identifiers, rules or target"),
     ],
 )
 def test_reasons_are_true(schema: sp.Schema, options: dict[str, Any], reason: str) -> None:
