@@ -12,12 +12,12 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from spinney.columns import Bounded
 from spinney.errors import ParameterError
 from spinney.schema.joint_axis import columns_with_pieces
 from spinney.schema.rules import Derivation
 from spinney.schema.table import Schema, SchemaLike, as_schema
 from spinney.suggest import closest, did_you_mean
-from spinney.synthesizers.bounds import with_widest_bounds
 from spinney.synthesizers.forest import ForestSynthesizer
 from spinney.synthesizers.grid import GridSynthesizer
 from spinney.synthesizers.paper_tree import PAPER_NAMES, PaperTreeSynthesizer
@@ -149,7 +149,10 @@ def _by_schema(schema: Schema, target: Any) -> Choice:
             return Choice("forest", f"column {name!r} is a category")
     if len(schema) > MOST_COLUMNS_WITH_MOMENTS:
         return Choice("forest", f"{len(schema)} columns are more than {MOST_COLUMNS_WITH_MOMENTS}")
-    for name in columns_with_pieces(with_widest_bounds(schema)):
+    for name, column in schema.items():
+        if isinstance(column, Bounded) and not column.has_bounds:
+            return Choice("forest", f"the bounds of column {name!r} are not stated")
+    for name in columns_with_pieces(schema):
         what = "spans orders of magnitude" if schema[name].compared_as == "numbers" else "spans a calendar"
         return Choice("forest", f"column {name!r} {what}")
     how_many = "one column" if len(schema) == 1 else f"{len(schema)} columns"
