@@ -27,7 +27,7 @@ from spinney.compiled import compiled
 from spinney.errors import InputError
 from spinney.metrics import CLASSIFIERS, train_on_synthetic
 from spinney.metrics.bins import QuantileBins, quantile_bins
-from spinney.metrics.reading import Side
+from spinney.metrics.reading import Side, is_single
 from spinney.tables.frames import Table, open_table
 
 Cells = NDArray[np.uint16]  # (n_columns, n_rows)
@@ -58,6 +58,8 @@ class Marginals:
     def __init__(self, real: Any, schema: sp.Schema, *, cut: Cut = "quantiles") -> None:
         self._schema = schema
         table = open_table(real, schema)
+        # What single precision holds is compared in it: otherwise no drawn value would be at a pile.
+        self._singles = {name for name in schema if is_single(_values(table, name))}
         self._bins = {
             name: (_quantiles if cut == "quantiles" else _equal)(_side(table, name))
             for name, column in schema.items()
@@ -84,6 +86,8 @@ class Marginals:
             side = _side(table, name)
             if not self._schema[name].nullable and side.is_null.any():
                 raise InputError(f"column {name!r} holds a missing value; declare it nullable in the schema")
+            if name in self._singles:
+                side = Side(side.values.astype(np.float32).astype(np.float64), side.is_null, None)
             found = self._bins[name].cells(side) if name in self._bins else side.values
             row[:] = np.where(side.is_null, size - 1, found)
         return cells
@@ -93,6 +97,12 @@ def _side(table: Table, name: str) -> Side:
     physical = table.physical(name)
     is_null = ~np.isfinite(physical.values) if physical.is_null is None else np.asarray(physical.is_null)
     return Side(physical.values, is_null, None)
+
+
+def _values(table: Table, name: str) -> NDArray[np.float64]:
+    """What is there of a column, as floats."""
+    side = _side(table, name)
+    return side.values[~side.is_null].astype(np.float64)
 
 
 def _quantiles(side: Side) -> QuantileBins:

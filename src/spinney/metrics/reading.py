@@ -160,7 +160,7 @@ def _read(table: Table, name: str, column: Column) -> tuple[Numbers, Truths]:
 
 def _alike(values: tuple[Numbers, ...], nulls: tuple[Truths, ...], column: Real) -> tuple[Numbers, ...]:
     """Numbers of both tables, without what only their representation tells apart."""
-    if any(_is_single(side[~is_null]) for side, is_null in zip(values, nulls, strict=True)):
+    if any(is_single(side[~is_null]) for side, is_null in zip(values, nulls, strict=True)):
         with np.errstate(over="ignore"):
             values = tuple(side.astype(np.float32).astype(np.float64) for side in values)
     if column.multiple_of is None:
@@ -174,7 +174,7 @@ def _alike(values: tuple[Numbers, ...], nulls: tuple[Truths, ...], column: Real)
         )
 
 
-def _is_single(values: Numbers) -> bool:
+def is_single(values: Numbers) -> bool:
     """Whether single precision holds all values, and some of them need a fraction of it."""
     with np.errstate(over="ignore"):
         return bool((values.astype(np.float32) == values).all() and (values != np.rint(values)).any())
