@@ -26,7 +26,7 @@ from spinney.shown import printable
 from spinney.tree.release.binned import BinnedRelease
 from spinney.tree.release.geometry import Boxes, bin_boxes
 from spinney.tree.release.moments import MomentsRelease
-from spinney.tree.release.places import value_boxes
+from spinney.tree.release.piece_values import value_boxes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

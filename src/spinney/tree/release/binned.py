@@ -20,8 +20,8 @@ from spinney.release.options import explains_options
 from spinney.schema.lattice import Lattice
 from spinney.tree.bins import NoisyBins
 from spinney.tree.release.axes import axes_from_list, axes_to_list, check_nodes, verify_axes
+from spinney.tree.release.piece_values import to_values
 from spinney.tree.release.placement import Placement, RowSampler, check_placement, mean_points
-from spinney.tree.release.places import to_values
 from spinney.tree.release.remarks import tree_remarks
 from spinney.tree.release.verification import verify_tree
 

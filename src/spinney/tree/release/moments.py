@@ -22,7 +22,7 @@ from spinney.release.model import Members, Release
 from spinney.release.options import explains_options
 from spinney.tree.bins import NoisyMoments
 from spinney.tree.release.axes import axes_from_list, axes_to_list, check_nodes, verify_axes
-from spinney.tree.release.places import ends_to_places, to_values
+from spinney.tree.release.piece_values import ends_to_places, to_values
 from spinney.tree.release.reconstruct import FLAT, Floats, LeafDensity, box_shares, reconstruct
 from spinney.tree.release.remarks import tree_remarks
 from spinney.tree.release.systematic import EvenRows

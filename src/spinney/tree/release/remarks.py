@@ -12,7 +12,7 @@ from spinney.release.remarks import Ranges, ends_of, in_one_range, of_piles
 from spinney.schema.table import Schema
 from spinney.schema.zorder import deinterleave
 from spinney.tree.bins import NoisyBins, NoisyMoments
-from spinney.tree.release.places import value_extent
+from spinney.tree.release.piece_values import value_extent
 
 # A column is told by hardly more than one range where half of the rows lie in ranges this long, as a part of what
 # holds the middle four fifths of them.
