@@ -368,7 +368,9 @@ def overlapping_leaves() -> AbstractContextManager[Any]:
 
 def other_ranges(change: Callable[[Ranges], Ranges]) -> AbstractContextManager[Any]:
     """Trees whose ranges, or their counts, are changed after they were grown."""
-    return mock.patch("spinney.forest.prepaid.grow_ranges", lambda *given: change(grow_ranges(*given)))
+    return mock.patch(
+        "spinney.forest.prepaid.grow_ranges", lambda *given, **roots: change(grow_ranges(*given, **roots))
+    )
 
 
 def rows_left_out() -> AbstractContextManager[Any]:

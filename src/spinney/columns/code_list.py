@@ -26,7 +26,7 @@ def read_code_list(path: Any, *, is_whole: bool) -> tuple[str, ...] | tuple[int,
     """The values in a file, as strings or as whole numbers; a SchemaError names the file and the line."""
     if not isinstance(path, (str, os.PathLike)) or not os.fspath(path):
         raise SchemaError(f"Category: values_from={brief(path)} is not the path of a file")
-    name = brief(os.fsdecode(path))
+    name = repr(os.fsdecode(path))
     lines: dict[Any, int] = {}
     for number, text in _entries(name, _text_of(Path(os.fsdecode(path)), name)):
         value = _whole(text, name, number) if is_whole else text

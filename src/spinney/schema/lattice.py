@@ -27,12 +27,14 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import TYPE_CHECKING, Literal, NamedTuple
 
 from spinney.columns import MAX_BITS, Column, Real, exact, whole_range
 from spinney.errors import ParameterError, SchemaError
-from spinney.schema.pieces import Pieces
 from spinney.schema.table import Schema
+
+if TYPE_CHECKING:
+    from spinney.schema.pieces import Pieces
 
 AxisKind = Literal["real", "integer", "category", "ladder"]
 

@@ -24,20 +24,29 @@ def model(edges: list[float], weights: list[float], *, null: float | None = None
     return ColumnModel(low, length, is_null, np.array(weights, dtype=float), states, len(states))
 
 
-def test_a_decade_is_divided_by_size():
-    """100 to 1,000 becomes three parts, each with the logarithm of the ratio of its ends."""
+def test_a_tail_is_divided_by_size():
+    """Beyond the median, 100 to 1,000 becomes three parts that fall off with the third power of the size."""
     found = graded(model([0, 100, 1000], [60, 40]), sp.Real(0, 1000))
     assert found.low.tolist() == [0, 100, 200, 500]
     assert found.length.tolist() == [100, 100, 300, 500]
-    assert found.weights == pytest.approx([60, 40 * np.log10(2), 40 * np.log10(2.5), 40 * np.log10(2)])
+    below = np.array([100.0, 200.0, 500.0, 1000.0]) ** -2
+    assert found.weights == pytest.approx([60, *(40 * -np.diff(below) / (below[0] - below[-1]))])
     assert found.states.tolist() == [0, 1, 1, 1]
+
+
+def test_before_the_median_all_sizes_are_alike():
+    """Nearer to 0 than the median, parts have the logarithm of the ratio of their ends."""
+    found = graded(model([0, 100, 1000, 1500], [10, 20, 70]), sp.Real(0, 1500))
+    assert found.low.tolist() == [0, 100, 200, 500, 1000]
+    assert found.weights[1:4] == pytest.approx([20 * np.log10(2), 20 * np.log10(2.5), 20 * np.log10(2)])
 
 
 def test_below_zero_likewise():
     """Sizes count, whatever the sign; a leaf with 0 in it, or at its end, stays even."""
     found = graded(model([-1000, -100, 0, 50], [40, 30, 30]), sp.Real(-1000, 50))
     assert found.low.tolist() == [-1000, -500, -200, -100, 0]
-    assert found.weights[:3] == pytest.approx([40 * np.log10(2), 40 * np.log10(2.5), 40 * np.log10(2)])
+    below = np.array([1000.0, 500.0, 200.0, 100.0]) ** -2
+    assert found.weights[:3] == pytest.approx(40 * np.diff(below) / (below[-1] - below[0]))
     across = model([-1000, 1000], [40])
     assert graded(across, sp.Real(-1000, 1000)) is across
 

@@ -1,9 +1,10 @@
 """Long leaves graded: inside a leaf that spans numbers of different size, small ones are commoner than large ones.
 
-Where 40 rows are all that is known of amounts between 100 and 1,000, evenly spread they would be 550 on average, and
-few columns are like that. So a leaf whose ends differ by more than a factor of two is drawn as if sizes, not numbers,
-were even: it is divided at 1, 2 and 5 times the powers of ten, each part with a share that is the logarithm of the
-ratio of its ends. Leaves that reach 0, dates and times stay even. Released numbers alone are looked at.
+Where 40 rows are all that is known of amounts between 100 and 10,000, evenly spread they would be 5,050 on average, and
+few columns are like that. So a leaf whose ends differ by more than a factor of two is divided at 1, 2 and 5 times the
+powers of ten, and each part gets its share under a density of x^-3 where the leaf lies beyond the median of the column,
+as tails of amounts have it, and of 1 / x, by which all sizes are alike, where it lies before. Leaves that reach 0,
+dates and times stay even. Released numbers alone are looked at.
 """
 
 from __future__ import annotations
@@ -32,14 +33,14 @@ def graded(model: ColumnModel, column: Column) -> ColumnModel:
     is_long = (model.weights > 0) & ~model.is_null & (near > 0) & (far > _EVEN_WITHIN * near)
     if not is_long.any():
         return model
+    middle = _middle(model, near)
     leaves, edges, shares = [], [], []
     for place in range(len(model.weights)):
         ends = np.array([begin[place], end[place]])
         parts = _parts(ends, column) if is_long[place] else ends
         leaves.append(np.full(len(parts) - 1, place))
         edges.append(np.stack([parts[:-1], parts[1:]]))
-        size = np.abs(np.diff(np.log(np.abs(parts)))) if is_long[place] else np.ones(1)
-        shares.append(size / size.sum())
+        shares.append(_shares(np.abs(parts), is_tail=bool(far[place] > middle)) if is_long[place] else np.ones(1))
     leaf, edge, share = np.concatenate(leaves), np.concatenate(edges, axis=1), np.concatenate(shares)
     kept = ~is_long[leaf]
     return replace(
@@ -66,6 +67,19 @@ def _parts(ends: Floats, column: Bounded) -> Floats:
         and low < (place := sign * value - before) < high
     ]
     return np.array([low, *sorted(inside), high])
+
+
+def _middle(model: ColumnModel, near: Floats) -> float:
+    """About how far from 0 the median of the column lies."""
+    below = np.cumsum(np.where(model.is_null, 0.0, model.weights))
+    return abs(float(near[np.searchsorted(below, below[-1] / 2)]))
+
+
+def _shares(sizes: Floats, *, is_tail: bool) -> Floats:
+    """How the rows of a leaf are divided among its parts, whose ends have these sizes."""
+    below = sizes**-2.0 if is_tail else np.log(sizes)
+    parts = np.abs(np.diff(below))
+    return np.asarray(parts / parts.sum())
 
 
 def _round_numbers(near: float, far: float) -> Iterator[float]:
