@@ -38,12 +38,18 @@ if TYPE_CHECKING:
 @click.option(
     "--ways",
     type=click.IntRange(1, 3),
+    metavar="N",
     default=2,
     show_default=True,
     help="Up to how many columns are looked at together.",
 )
 @click.option(
-    "--bins", type=click.IntRange(1), default=16, show_default=True, help="Bins per column, for total variations."
+    "--bins",
+    type=click.IntRange(1),
+    metavar="N",
+    default=16,
+    show_default=True,
+    help="Bins per column, for total variations.",
 )
 @click.option(
     "--scale",

@@ -15,25 +15,31 @@ from numpy.typing import ArrayLike
 from spinney.columns import Column
 from spinney.metrics.bins import Binned, Cutter, Scale
 from spinney.metrics.marginals import DEFAULT_BINS, check_ways, mean_of, variation_of, variations
-from spinney.metrics.ordered import kept_of, ks_of, transport_of, zeros_of
+from spinney.metrics.ordered import kept_of, ks_of, moments_of, transport_of, zeros_of
 from spinney.metrics.reading import Side, Tables
 from spinney.schema.table import SchemaLike
 from spinney.shown import printable
 
-_HEADS = ("column", "KS", "TV", "Wasserstein", "common values kept", "zeros off by")
+_HEADS = ("column", "KS", "TV", "Wasserstein", "common values kept", "zeros off by", "mean off by", "spread")
 _N_WORST = 5
 NOT_PRIVATE = "For the holder of the real table only: these figures are computed from it without noise."
 
 
 @dataclass(frozen=True, slots=True)
 class ColumnComparison:
-    """The distances of one column; None where a question does not apply to it."""
+    """The distances of one column; None where a question does not apply to it.
+
+    `mean_off` is the difference of the means in standard deviations of the real column, and `spread` the synthetic
+    standard deviation over the real one: both see how far away wrong rows lie, which distances by rank do not.
+    """
 
     ks: float
     total_variation: float
     wasserstein: float
     common_values_kept: float | None
     zeros_off: float | None
+    mean_off: float | None
+    spread: float | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,7 +91,7 @@ class Comparison:
         rows: list[tuple[str, ...]] = [_HEADS]
         for name, column in sorted(self.columns.items(), key=lambda item: -item[1].ks):
             figures = (column.ks, column.total_variation, column.wasserstein)
-            rare = (column.common_values_kept, column.zeros_off)
+            rare = (column.common_values_kept, column.zeros_off, column.mean_off, column.spread)
             shown = [f"{figure:.4f}" for figure in figures]
             rows.append((printable(name), *shown, *("-" if figure is None else f"{figure:.4f}" for figure in rare)))
         widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADS))]
@@ -133,6 +139,7 @@ def compare(
             transport_of(tables, column, sides, scale),
             kept_of(sides),
             zeros_of(column, sides),
+            *moments_of(column, sides),
         )
         return found, cells
 

@@ -9,6 +9,7 @@ well.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -177,6 +178,24 @@ def zeros_of(column: Column, sides: Sides) -> float | None:
         return None
     shares = [float(side.distribution.share_of(np.zeros(1))[0]) for side in sides]
     return abs(shares[0] - shares[1])
+
+
+def moments_of(column: Column, sides: Sides) -> tuple[float | None, float | None]:
+    """How far the mean of an ordered column is off, in real standard deviations, and the ratio of these deviations."""
+    if column.axis_kind == "category":
+        return None, None
+    means, deviations = [], []
+    for side in sides:
+        there = ~side.is_null
+        values = side.values[there].astype(np.float64)
+        weights = None if side.weights is None else side.weights[there]
+        if not len(values) or (weights is not None and not weights.sum()):
+            return None, None
+        means.append(float(np.average(values, weights=weights)))
+        deviations.append(math.sqrt(float(np.average((values - means[-1]) ** 2, weights=weights))))
+    if not deviations[0]:
+        return None, None
+    return (means[1] - means[0]) / deviations[0], deviations[1] / deviations[0]
 
 
 def _walk(first: Side, second: Side, *, is_by_rank: bool) -> tuple[float, float]:

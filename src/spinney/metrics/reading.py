@@ -89,10 +89,12 @@ class Tables:
         schema = as_schema(schema)
         tables = open_table(real, schema), _open_drawn(synthetic, schema)
         if schema.awaits_bounds:
-            raise SchemaError("the schema leaves some bounds open; use the schema of the release, which has all bounds")
+            raise SchemaError(
+                "the schema leaves some bounds open; use the schema of the release, which has all (--release FILE)"
+            )
         if schema.columns_awaiting_values:
             raise SchemaError(
-                "the schema leaves some lists of values open; use the schema of the release, which has all"
+                "the schema leaves some lists open; use the schema of the release, which has all (--release FILE)"
             )
         for table, argument in zip(tables, ("real", "synthetic"), strict=True):
             if not table.n_rows:

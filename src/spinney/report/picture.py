@@ -148,7 +148,9 @@ def _chosen(release: Release, columns: Sequence[str] | None) -> tuple[str, str]:
     names = list(release.schema.modelled)
     if columns is None:
         if len(names) != 2:
-            raise ParameterError(f"the release has {len(names)} columns; draw two of {', '.join(names)} by columns X,Y")
+            raise ParameterError(
+                f"the release has {len(names)} columns; draw two of {', '.join(names)} (--columns X,Y)"
+            )
         columns = names
     if len(columns) != 2 or columns[0] == columns[1]:
         raise ParameterError(f"columns={','.join(columns)} does not name two different columns")
@@ -164,7 +166,7 @@ def _chosen_of_place(release: ForestRelease, columns: Sequence[str] | None) -> t
     listed = "; ".join(",".join(names) for names in labels)
     if columns is None:
         if len(labels) != 1 or len(labels[0]) != 2:
-            raise ParameterError(f"there are several maps to draw; choose two columns of {listed} by columns X,Y")
+            raise ParameterError(f"there are several maps to draw; choose two columns of {listed} (--columns X,Y)")
         columns = labels[0]
     for names in labels:
         if len(columns) == 2 and columns[0] != columns[1] and set(columns) <= set(names):

@@ -135,6 +135,7 @@ def _is_missing(physical: Physical) -> NDArray[np.bool_]:
 
 def _tally(physical: Physical, column: Column) -> Tally:
     present = physical.values[~_is_missing(physical)]
+    is_single = present.dtype == np.float32
     if present.dtype.kind == "f":
         present = present.astype(
             np.float64
@@ -145,13 +146,13 @@ def _tally(physical: Physical, column: Column) -> Tally:
         n_missing=len(physical.values) - len(present),
         n_below=0 if bounds is None else int(np.count_nonzero(present < bounds[0])),
         n_above=0 if bounds is None else int(np.count_nonzero(present > bounds[1])),
-        n_off_step=_n_off_step(present, column),
+        n_off_step=_n_off_step(present, column, is_single=is_single),
         n_other=0 if (place := place_of_other(column)) is None else int(np.count_nonzero(present == place)),
         ends=(present.min().item(), present.max().item()) if len(present) else None,
     )
 
 
-def _n_off_step(present: NDArray[Any], column: Column) -> int:
+def _n_off_step(present: NDArray[Any], column: Column, *, is_single: bool) -> int:
     """How many numbers are no multiples; of reals, by more than a float is off."""
     if not isinstance(column, Stepped) or column.multiple_of is None:
         return 0
@@ -160,7 +161,9 @@ def _n_off_step(present: NDArray[Any], column: Column) -> int:
     with np.errstate(over="ignore"):
         steps = present / float(column.multiple_of)
     steps = steps[np.abs(steps) < FARTHEST_STEP]
-    return int(np.count_nonzero(np.abs(steps - np.rint(steps)) > OFF_STEP))
+    # Single precision misses a number by a 2^24th of it.
+    slack = np.maximum(OFF_STEP, np.abs(steps) * 2.0**-24) if is_single else OFF_STEP
+    return int(np.count_nonzero(np.abs(steps - np.rint(steps)) > slack))
 
 
 def _tally_faulty(table: Table, name: str) -> Tally:

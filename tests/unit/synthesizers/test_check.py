@@ -362,3 +362,12 @@ def test_floats_of_32_bits_are_in_steps() -> None:
     """A rounding error of a narrow float is not a value between steps."""
     prices = np.round(np.random.default_rng(0).random(500) * 100, 2).astype(np.float32)
     assert sp.check(pd.DataFrame({"x": prices}), sp.Schema({"x": sp.Real(0, 100, multiple_of=0.01)})).warnings == ()
+
+
+def test_single_precision_is_not_between_multiples() -> None:
+    """A float32 that is the nearest to a decimal is that decimal; one that lies between two is not."""
+    schema = {"x": sp.Real(0, 200, decimals=3)}
+    held = pd.DataFrame({"x": np.array([93.994, 12.001, 0.003], np.float32)})
+    assert not sp.check(held, schema).warnings
+    between = pd.DataFrame({"x": np.array([93.9945, 12.0, 0.0], np.float32)})
+    assert [warning.n_rows for warning in sp.check(between, schema).warnings] == [1]
