@@ -26,7 +26,9 @@ _EMPTY_BELOW = 2.0
 # Far out, where as many rows as one standard deviation of the noise would raise the variance of the column by this
 # part, a leaf has to stand out more: a few rows that are not there would change what the column is like.
 _FAR_OUT = 0.3
-_EMPTY_BELOW_FAR_OUT = 4.0
+_EMPTY_BELOW_FAR_OUT = 3.5
+# The variance is that of leaves above so many standard deviations.
+_SURE_ABOVE = 2.5
 # A category below this many standard deviations shares a state with the other rare ones.
 _RARE_BELOW = 3.0
 
@@ -106,7 +108,7 @@ def _least_believed(column: NoisyColumn) -> Floats:
     low, length = extent(column.axis, column.first, np.maximum(column.stop, column.first))
     middle = low + length / 2
     sure = np.where(column.is_null, 0.0, column.noisy_counts)
-    sure = np.where(sure < _EMPTY_BELOW_FAR_OUT * column.noise_std, 0.0, sure)
+    sure = np.where(sure < _SURE_ABOVE * column.noise_std, 0.0, sure)
     n_sure = float(sure.sum())
     if not n_sure:
         return np.full(len(middle), _EMPTY_BELOW * column.noise_std)
