@@ -22,7 +22,7 @@ _NUMBERS: dict[str, Column] = {
     "AGEP": sp.Integer(0, 99),
     "PINCP": sp.Integer(-20_000, 2_000_000, nullable=True),
     "POVPIP": sp.Integer(0, 501, nullable=True),
-    "DENSITY": sp.Real(0, 100_000),
+    "DENSITY": sp.Real(10, 100_000),
     "PWGTP": sp.Integer(0, 9_999),
     "WGTP": sp.Integer(0, 9_999),
 }
