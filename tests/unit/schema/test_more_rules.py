@@ -207,6 +207,40 @@ def test_bounds_that_are_found_widen_a_sum():
     assert (found["c"].low, found["c"].high) == (-5, 110)
 
 
+@pytest.mark.parametrize(
+    ("columns", "rule", "message"),
+    [
+        (
+            {"a": sp.Real(0, 1, multiple_of=2.0**63), "b": CENTS, "t": sp.Real(0, 300, multiple_of=0.01)},
+            sp.Sum("t", ["a", "b"]),
+            "the steps of part 'a' are too long beside those of the others",
+        ),
+        (
+            {"a": sp.Real(0, 1e300), "b": sp.Real(0, 1e300), "t": sp.Real(-1e308, 1e308)},
+            sp.Sum("t", {"a": 1e9, "b": -1e9}, residual=sp.Real(-5, 5)),
+            "too large for a float",
+        ),
+        (
+            {name: sp.Real(0, 9e16, multiple_of=0.01) for name in "abt"},
+            sp.Sum("t", {"a": 1, "b": -1}, residual=sp.Real(0, 1, multiple_of=0.01)),
+            "too large for 64 bits, in steps of 1/100",
+        ),
+        (
+            {"a": sp.Integer(0, 1, multiple_of=2**53), "t": sp.Integer(0, 1)},
+            sp.Sum("t", {"a": 4096}),
+            "too large for 64 bits",
+        ),
+    ],
+    ids=["step", "float", "cancelling", "unit"],
+)
+def test_sums_that_cannot_be_counted(columns, rule, message):
+    """Are refused when they are stated, in Python and in files: not when rows are drawn."""
+    with pytest.raises(SchemaError, match=message):
+        sp.Schema(columns, rules=[rule])
+    with pytest.raises(SchemaError, match=message):
+        sp.Schema.from_dict({**sp.Schema(columns).to_dict(), "rules": [rule.to_dict()]})
+
+
 def test_rows_that_obey():
     """`holds` is what `check` counts with: to half a step, within the residual, and with null where it must be."""
     nan = math.nan

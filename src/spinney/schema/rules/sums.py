@@ -8,6 +8,7 @@ A null part, or a null residual, makes the total null.
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -27,7 +28,10 @@ if TYPE_CHECKING:
 
 # Sums of so many steps are counted without overflow.
 _MOST_STEPS = 2**62
+# Steps of so many digits, and sums of them, are floats.
+_LONGEST_STEP = 2**512
 _LARGEST_WEIGHT = 10**9
+_LARGEST_FLOAT = Fraction(sys.float_info.max)
 # Without steps, sums of floats agree to this part of their size.
 _ROUND_OFF = 1e-6
 
@@ -100,6 +104,7 @@ class Sum(Derivation):
         if not total.has_bounds:
             raise SchemaError(f"Sum: column {self.column!r} is computed, so its bounds are not estimated; state them")
         self._check_nulls(columns)
+        self._check_size(total, columns)
         self._check_steps(total, columns)
         ends = self.ends(columns)
         if ends is None:
@@ -113,9 +118,32 @@ class Sum(Derivation):
                 f"beyond its bounds {total.low}..{total.high}; state {' and '.join(wanted)} for {self.column!r}, or "
                 "narrower bounds for its parts"
             )
+
+    def _check_size(self, total: Number, columns: Columns) -> None:
+        """Raise a SchemaError unless `compute` stays within whole numbers of 64 bits, or within floats."""
         unit = self.unit(columns)
-        if unit is not None and max(-ends[0], ends[1]) / unit > _MOST_STEPS:
-            raise SchemaError(f"Sum: {self.column!r} is too large to be counted in steps of {_decimal(unit)}")
+        terms = [(name, weight, columns[name]) for name, weight in self.weights.items()]
+        terms += [("residual", Fraction(1), self.residual)] if self.residual is not None else []
+        largest = Fraction(0)  # of what is added up on the way, whatever takes away from it
+        for name, weight, part in terms:
+            assert isinstance(part, Number)
+            if unit is not None and part.spacing is not None and abs(weight * part.spacing) / unit > _MOST_STEPS:
+                raise SchemaError(
+                    f"Sum: {self.column!r} cannot be counted in whole numbers of 64 bits: the steps of part {name!r} "
+                    "are too long beside those of the others; state multiple_of of a similar size for all parts"
+                )
+            largest += max(abs(weight * end) for end in part.ends()) if part.has_bounds else 0
+        if unit is None:
+            is_large = largest > _LARGEST_FLOAT
+        else:
+            longest = _MOST_STEPS if total.is_whole else _LONGEST_STEP
+            is_large = largest / unit > _MOST_STEPS or max(unit.numerator, unit.denominator) > longest
+        if is_large:
+            steps = "a float" if unit is None else f"64 bits, in steps of {brief(unit)}"
+            raise SchemaError(
+                f"Sum: the parts of {self.column!r} add up to what is too large for {steps}; state narrower bounds "
+                "for its parts, smaller weights, or steps that are rounder"
+            )
 
     def _check_nulls(self, columns: Columns) -> None:
         nullable = [name for name in self.sources if columns[name].nullable]
