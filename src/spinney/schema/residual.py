@@ -44,6 +44,13 @@ class Residual(Real):
         return Physical(np.asarray(self.of.difference(floats(total), numbers)))
 
 
+def parts_first(columns: Mapping[str, Column]) -> list[str]:
+    """The columns that are read, the parts of a sum before its residual: a fault of theirs is told as theirs."""
+    read = [name for name, column in columns.items() if column.is_read]
+    ordered = dict.fromkeys(other for name in read for other in (*columns[name].also_reads, name))
+    return [name for name in ordered if columns[name].is_read]
+
+
 def residual_column(rule: Sum, columns: Mapping[str, Column]) -> Residual:
     """What is read in the place of a total."""
     assert rule.residual is not None

@@ -146,7 +146,9 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
             n_rows,
         )
         rehearsed: PlanT | None = self._rehearse(facts)
-        if schema.awaits_bounds or self._pays_before_counting:
+        # Of a residual that is missing, counting could not tell which part is.
+        has_residuals = any(rule.modelled is not None for rule in schema.derivations)
+        if schema.awaits_bounds or self._pays_before_counting or has_residuals:
             table.check_values()
         if schema.has_data_derived_bounds:
             books.brand(NotPrivate(note="bounds were read off the data"))

@@ -55,6 +55,14 @@ class Table:
     def physical(self, name: str) -> Physical:
         """The values of one column as numbers, or an InputError that names the column."""
         column = self.schema[name]
+        if not isinstance(column, Residual):
+            return self.stored(name)
+        parts = {part: self.physical(part) for part in column.also_reads}
+        return column.combined(self.stored(name), parts)
+
+    def stored(self, name: str) -> Physical:
+        """The same of what the table holds under that name; of a residual, the total."""
+        column = self.schema[name]
         at, kind = f"column {name!r}", column.type_name
         if not column.is_read:
             raise SchemaError(f"column {name!r} is of type {kind}, whose values are never read; leave it out")
@@ -62,10 +70,7 @@ class Table:
             lambda _: InputError(f"{at}: some value cannot be read as {kind}; clean the column or change its type"),
             at=at,
         ):
-            read = column.read(self._column(name))
-        if not isinstance(column, Residual):
-            return read
-        return column.combined(read, {part: self.physical(part) for part in column.also_reads})
+            return column.read(self._column(name))
 
     def keys(self, name: str) -> Any:
         """The strings or whole numbers of a category as an Arrow array, before they are looked up in its list."""

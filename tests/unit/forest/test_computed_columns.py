@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import zipfile
+
 import duckdb
 import numpy as np
 import pandas as pd
@@ -12,7 +15,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import spinney as sp
-from spinney.errors import ParameterError, SchemaError
+from spinney.errors import FileError, InputError, ParameterError, SchemaError
 from spinney.tables.engines.memory import MemorySource
 from spinney.tables.frames import open_table
 from support.query_engines import DuckDBQueries, PolarsQueries
@@ -147,6 +150,48 @@ def test_queries_read_the_same_residual(engine, trips, monkeypatch):
         return model.release_.to_members()
 
     assert members(engine(table, NEARLY.as_read)) == members(MemorySource(open_table(table, NEARLY.as_read)))
+
+
+@pytest.mark.parametrize("model", [sp.ForestSynthesizer("1"), sp.KDTreeSynthesizer("1")])
+def test_a_missing_part_is_told_as_its_own(model, tmp_path):
+    """By every engine: the error names the part, not the total that comes before it; a CSV tells the line."""
+    table = pd.DataFrame({"t": [3.0] * 50, "f": [1.0] * 50, "g": [1.5] * 50})
+    table.loc[5, "f"] = np.nan
+    columns = {"t": sp.Real(-5, 30), "f": sp.Real(0, 10), "g": sp.Real(0, 10)}
+    schema = sp.Schema(columns, rules=[sp.Sum("t", ["f", "g"], residual=sp.Real(-5, 5))])
+    table.to_csv(tmp_path / "t.csv", index=False)
+    table.to_parquet(tmp_path / "t.parquet")
+    for source in (table, pl.from_pandas(table), tmp_path / "t.parquet", pl.scan_parquet(tmp_path / "t.parquet")):
+        with pytest.raises(InputError, match="column 'f' holds a missing"):
+            model.fit(source, schema)
+    with pytest.raises(InputError, match="line 7, column 'f' holds a missing"):
+        model.fit(tmp_path / "t.csv", schema)
+    for engine in (PolarsQueries, DuckDBQueries):
+        with pytest.raises(InputError, match="column 'f' holds a missing"):
+            engine(pa.Table.from_pandas(table), schema.as_read).check_values()
+
+
+def test_a_fault_of_a_part_in_a_csv_is_told_as_its_own(tmp_path):
+    """Of a value that is read, and does not fit the schema."""
+    columns = {"t": sp.Real(-5, 30), "f": sp.Integer(0, 10)}
+    schema = sp.Schema(columns, rules=[sp.Sum("t", ["f"], residual=sp.Real(-5, 5))])
+    (tmp_path / "t.csv").write_text("t,f\n1.5,1\n1.5,1.5\n")
+    with pytest.raises(InputError, match="line 3, column 'f'"):
+        sp.ForestSynthesizer("1").fit(tmp_path / "t.csv", schema)
+
+
+def test_a_file_with_a_sum_that_cannot_be_counted_is_refused(trips, tmp_path):
+    """When it is loaded, and not when rows are drawn of it."""
+    sp.ForestSynthesizer("1").fit(trips, EXACT).release_.save(tmp_path / "a.spinney")
+    with zipfile.ZipFile(tmp_path / "a.spinney") as archive:
+        members = {name: archive.read(name) for name in archive.namelist()}
+    card = json.loads(members["card.json"])
+    card["card"]["schema"]["columns"]["tip"]["multiple_of"] = 2.0**63
+    with zipfile.ZipFile(tmp_path / "b.spinney", "w") as archive:
+        for name, content in (members | {"card.json": json.dumps(card).encode()}).items():
+            archive.writestr(name, content)
+    with pytest.raises(FileError, match="the steps of part 'tip' are too long"):
+        sp.load(tmp_path / "b.spinney")
 
 
 @pytest.mark.parametrize("engine", [PolarsQueries, DuckDBQueries])

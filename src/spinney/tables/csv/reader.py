@@ -76,10 +76,7 @@ class CSVTable(Table):
         return Table(self.kind, self.n_rows, self.schema, self._column)
 
     def physical(self, name: str) -> Physical:
-        try:
-            physical = super().physical(name)
-        except InputError:
-            raise_alone(self._misfit(name))
+        physical = super().physical(name)
         is_missing = ~np.isfinite(physical.values) if physical.is_null is None else physical.is_null
         if not self.schema[name].nullable and is_missing.any():
             raise InputError(
@@ -87,6 +84,12 @@ class CSVTable(Table):
                 "nullable in the schema or clean the table"
             )
         return physical
+
+    def stored(self, name: str) -> Physical:
+        try:
+            return super().stored(name)
+        except InputError:
+            raise_alone(self._misfit(name))
 
     def _misfit(self, name: str) -> InputError:
         """The first value of a column that the schema does not have."""
@@ -96,7 +99,7 @@ class CSVTable(Table):
 
         def fits(start: int, stop: int) -> bool:
             try:
-                open_table(part.slice(start, stop - start), alone).physical(name)
+                open_table(part.slice(start, stop - start), alone).stored(name)
             except InputError:
                 return False
             return True

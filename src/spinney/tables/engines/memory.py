@@ -19,6 +19,7 @@ from spinney.counting.values import ValueCounter, ValueCounts
 from spinney.parallel import each
 from spinney.progress import progress
 from spinney.schema.lattice import Lattice
+from spinney.schema.residual import parts_first
 from spinney.schema.rules import Rule
 from spinney.schema.table import Schema
 from spinney.tables.frames import Table, open_table
@@ -61,9 +62,8 @@ def state_rows(table: Table, cuts: Sequence[AnyCut]) -> StateRows:
 
 def check_values(table: Table) -> None:
     """Raise an InputError that names the first column with values that cannot be counted."""
-    for name, column in table.schema.items():
-        if not column.is_read:
-            continue
+    for name in parts_first(table.schema):
+        column = table.schema[name]
         physical = table.physical(name)
         is_missing = ~np.isfinite(physical.values) if physical.is_null is None else physical.is_null
         if not column.nullable and is_missing.any():

@@ -21,7 +21,7 @@ from spinney.counting.counts import CellCounts
 from spinney.counting.states import AnyCut, Cut, StateRows
 from spinney.errors import InputError
 from spinney.schema.lattice import Axis, Lattice
-from spinney.schema.residual import Residual
+from spinney.schema.residual import Residual, parts_first
 from spinney.schema.rules import Rule
 from spinney.schema.table import Schema
 from spinney.schema.zorder import interleave
@@ -207,7 +207,8 @@ class Rows:
 
     def refuse_bad_rows(self, answer: pa.Table) -> None:
         """Raise an InputError that names the first column of which `bad_rows` counted any."""
-        for name, index in self._index.items():
+        for name in parts_first(self._schema):
+            index = self._index[name]
             for what in ("w", "m"):
                 if f"{what}{index}" in answer.column_names and _whole(answer, f"{what}{index}").any():
                     raise self._fault(name, is_missing=what == "m")
