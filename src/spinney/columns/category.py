@@ -11,6 +11,7 @@ from numbers import Real as AnyReal
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from spinney.columns.base import LARGEST_WHOLE, AxisKind, Column, show
+from spinney.columns.characters import check_characters
 from spinney.columns.code_list import read_code_list
 from spinney.columns.hierarchy import Hierarchy, hierarchy_to_plain, in_hierarchy_order, parse_hierarchy
 from spinney.columns.integer import WHOLE_CAST, WHOLE_REMEDY
@@ -73,6 +74,7 @@ class Category(Listed):
         other = self.other.item() if type(self.other).__module__ == "numpy" else self.other  # type: ignore[union-attr]
         if other is not None and type(other) not in (str, int):
             raise SchemaError(f"Category: other={brief(other)} is not a string or a whole number")
+        check_characters([other], "Category: other ")
         object.__setattr__(self, "other", other)
         if self.hierarchy is not None:
             object.__setattr__(self, "hierarchy", parse_hierarchy(self.hierarchy))
@@ -112,6 +114,7 @@ class Category(Listed):
                 "Category: values must be all strings or all whole numbers; use Boolean() for true and false, and "
                 "nullable=True for missing values"
             )
+        check_characters(values, "Category: value ")
         known = set(values)
         if len(known) != len(values):
             raise SchemaError("Category: values repeats a value; list each once")

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from spinney.columns.characters import check_characters
 from spinney.errors import SchemaError
 from spinney.shown import brief
 from spinney.suggest import did_you_mean
@@ -41,6 +42,7 @@ def parse_hierarchy(given: Any) -> Hierarchy:
         return tuple(given)
     if not all(isinstance(pair, tuple) and len(pair) == 2 and all(map(_is_label, pair)) for pair in given):
         raise SchemaError("Category: hierarchy maps values to parents, and both must be strings or whole numbers")
+    check_characters((label for pair in given for label in pair), "Category: hierarchy: ")
     return tuple((str(child), str(parent)) for child, parent in given)
 
 

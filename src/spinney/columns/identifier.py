@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from spinney.columns.base import Column, show
+from spinney.columns.characters import check_characters
 from spinney.columns.unread import Unread
 from spinney.errors import SchemaError
 from spinney.shown import brief
@@ -47,6 +48,7 @@ class Identifier(Unread):
         Unread.__post_init__(self)
         if self.prefix is not None and not isinstance(self.prefix, str):
             raise SchemaError(f"Identifier: prefix={brief(self.prefix)} is not a string such as 'C-'")
+        check_characters([self.prefix], "Identifier: prefix ")
         if type(self.digits) is not int or not 1 <= self.digits <= _MOST_DIGITS:
             raise SchemaError(f"Identifier: digits={brief(self.digits)} is not a whole number in 1..{_MOST_DIGITS}")
         if self.prefix is None and self.digits != _DIGITS:

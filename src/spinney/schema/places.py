@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from spinney.columns import Bounded, Column
+from spinney.columns.characters import check_characters
 from spinney.errors import SchemaError
 from spinney.schema.rules import Rule
 from spinney.schema.shape import Shape, as_shape, shape_from_file
@@ -39,6 +40,7 @@ class Place:
         for name in columns:
             if not isinstance(name, str) or not name:
                 raise SchemaError(f"Place: {brief(name)} is not the name of a column; write sp.Place('lon', 'lat')")
+        check_characters(columns, "Place: ")
         if not _FEWEST <= len(columns) <= _MOST:
             raise SchemaError(f"Place takes two or three columns, and {len(columns)} are named; leave others out of it")
         if len(set(columns)) < len(columns):

@@ -11,6 +11,7 @@ import tomllib
 from pathlib import Path
 from typing import Any
 
+from spinney.columns.characters import check_characters
 from spinney.errors import SchemaError
 from spinney.shown import brief
 
@@ -93,11 +94,7 @@ def _check_name(name: Any) -> None:
 def _check_text(text: str) -> None:
     if len(text) > _LONGEST_TEXT:
         raise SchemaError(f"the schema holds a string of {len(text):,} characters; shorten it")
-    if not text.isascii():
-        try:
-            text.encode()
-        except UnicodeEncodeError:
-            raise SchemaError(f"{brief(text)} holds half a character, which no file can hold") from None
+    check_characters([text])
 
 
 def _line(text: str, found: re.Match[str]) -> int:

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from spinney.columns import Bounded, Category, Column, Identifier
+from spinney.columns.characters import check_characters
 from spinney.errors import SchemaError
 from spinney.files import write_whole
 from spinney.schema.entries import column_from_dict
@@ -62,6 +63,7 @@ class Schema(Mapping[str, Column]):
                 raise SchemaError(f"column name {brief(name)} is not a non-empty string")
             if not isinstance(column, Column):
                 raise SchemaError(f"column {name!r}: {brief(column)} is not a column type such as sp.Real(0, 1)")
+        check_characters(columns, "column name ")
         self._columns = dict(columns)
         self._rules = _checked_rules(rules)
         check_rules(self._rules, self._columns)

@@ -98,6 +98,37 @@ def test_numbers_of_thousands_of_digits_in_python(huge):
         assert len(str(caught.value)) < 400
 
 
+HALF = "\ud800"
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda: sp.Category(["a", HALF]),
+        lambda: sp.Category(["a", "b"], other=HALF),
+        lambda: sp.Category("private", other=HALF),
+        lambda: sp.Category(["a", "b"], hierarchy={"a": HALF, "b": HALF}),
+        lambda: sp.Identifier(prefix=HALF),
+        lambda: sp.Schema({HALF: sp.Boolean()}),
+        lambda: sp.AtMost("a", HALF),
+        lambda: sp.EmptyWhen("a", "b", [HALF]),
+        lambda: sp.Implies({"a": HALF}, {"b": 1}),
+        lambda: sp.Implies({"a": 1}, {"b": ["x", (HALF, None)]}),
+        lambda: sp.Sum("a", ["b", HALF]),
+        lambda: sp.Derived("a", "b", by={"x": HALF}),
+        lambda: sp.Derived("a", ["b", "c"], by={("x", HALF): "y"}),
+        lambda: sp.Derived("a", "b", by={"x": "y"}, default=HALF),
+        lambda: sp.Derived("a", "b", by={"x": "y"}, null=HALF),
+        lambda: sp.Derived("a", "b", cuts=[1], labels=["x", HALF]),
+        lambda: sp.Place("a", HALF),
+    ],
+)
+def test_half_characters_are_refused_where_they_are_stated(make):
+    """And not when a release is saved, which was paid for."""
+    with pytest.raises(SchemaError, match="holds half a character"):
+        make()
+
+
 def test_half_characters_are_refused():
     """JSON can say half a character, which no file could be written with."""
     for described in ({"\ud800": {"type": "boolean"}}, {"x": {"type": "category", "values": ["a", "\ud800"]}}):

@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from spinney.columns import Column
+from spinney.columns.characters import check_characters
 from spinney.errors import SchemaError
 from spinney.schema.rules.values import ValueSet
 from spinney.shown import brief
@@ -100,3 +101,4 @@ def check_name(rule: Rule, name: Any) -> None:
     """Raise a SchemaError unless this can be the name of a column."""
     if not isinstance(name, str) or not name:
         raise SchemaError(f"{type(rule).__name__}: {brief(name)} is not the name of a column")
+    check_characters([name], f"{type(rule).__name__}: ")

@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from spinney.columns import Bounded, Category, Column, Integer, Number
+from spinney.columns.characters import check_characters
 from spinney.errors import SchemaError, raise_alone
 from spinney.schema.rules.base import Columns, Derivation, check_name
 from spinney.schema.rules.values import Number as Physical
@@ -86,10 +87,12 @@ class Derived(Derivation):
 
     def _values(self, listed: Any, option: str) -> tuple[Any, ...]:
         try:
-            return tuple(_plain(value) for value in ([object()] if isinstance(listed, (str, Mapping)) else listed))
+            values = tuple(_plain(value) for value in ([object()] if isinstance(listed, (str, Mapping)) else listed))
         except TypeError:
             told = f"Derived: column {self.column!r}: {option}={brief(listed)} is not a list of values"
             raise_alone(SchemaError(told))
+        check_characters(values, f"Derived: column {self.column!r}: {option}: ")
+        return values
 
     def _pairs(self, by: Any) -> tuple[tuple[Any, Any], ...]:
         """A mapping, or a list of pairs as JSON and TOML hold it, as pairs of a key and a value."""
@@ -105,6 +108,8 @@ class Derived(Derivation):
                 f"Derived: by of column {self.column!r} is not a mapping from values of the source, each once, to "
                 "values of the column"
             )
+        texts = [text for key, value in pairs for text in (value, *(key if isinstance(key, tuple) else (key,)))]
+        check_characters(texts, f"Derived: by of column {self.column!r}: ")
         return pairs
 
     @property

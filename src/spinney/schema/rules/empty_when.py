@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from spinney.columns import Column
+from spinney.columns.characters import check_characters
 from spinney.errors import SchemaError
 from spinney.schema.rules.at_most import check_pair
 from spinney.schema.rules.base import Clause, Columns, Rule
@@ -47,6 +48,7 @@ class EmptyWhen(Rule):
             raise SchemaError("EmptyWhen: values is empty; list the values, or leave it out to mean null")
         if len({(type(value), value) for value in values if type(value) in (str, int, bool)}) != len(values):
             raise SchemaError("EmptyWhen: values must be strings, whole numbers or booleans, each listed once")
+        check_characters(values, "EmptyWhen: ")
         object.__setattr__(self, "values", values)
 
     @property

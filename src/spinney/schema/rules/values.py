@@ -19,6 +19,7 @@ from datetime import date, time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spinney.columns import Bounded, Category, Column
+from spinney.columns.characters import check_characters
 from spinney.errors import SchemaError
 from spinney.shown import brief
 from spinney.suggest import did_you_mean
@@ -81,6 +82,7 @@ def _plain(value: Any, about: str) -> Any:
         value = value.item()
     if not isinstance(value, (str, int, float, bool, date, time)) or (isinstance(value, float) and math.isnan(value)):
         raise SchemaError(f"{about}: {brief(value)} is not a value, a range (low, high), a list of these, or None")
+    check_characters([value], f"{about}: ")
     return value
 
 
