@@ -114,8 +114,8 @@ class ForestSynthesizer(Synthesizer[Design]):
             frame: "pandas", "polars", "pyarrow" or "numpy"; by default the kind of `like`, else the kind that was
                 fitted.
             like: a table, or its `dtypes` or `schema`, whose column types the rows get; see `Release.sample`.
-            where: conditions that every row meets, by column: a value, a range `(low, high)` with both ends, a list of
-                values, or None for null.
+            where: conditions that every row meets, by column: a value, a range `(low, high)` with both ends (None:
+                no end), a list of values, or None for null.
             balance: shares of the values of a category or a boolean, by column: a mapping from values to shares that
                 add up to 1, or for two values the share of the second.
 

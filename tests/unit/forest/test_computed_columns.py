@@ -293,6 +293,18 @@ def test_conditions_on_derived_columns(workers, where):
             assert rows[name].isin(wanted if isinstance(wanted, list) else [wanted]).all()
 
 
+def test_ranges_without_an_end_of_derived_numbers():
+    """Reach as far as the column does."""
+    columns = {"code": sp.Category(["x", "y", "z"]), "rank": sp.Integer(1, 3)}
+    schema = sp.Schema(columns, rules=[sp.Derived("rank", "code", by={"x": 1, "y": 2, "z": 3})])
+    table = pd.DataFrame({"code": ["x", "y", "z"] * 400, "rank": [1, 2, 3] * 400})
+    model = sp.ForestSynthesizer("5").fit(table, schema)
+    assert set(model.sample(200, seed=1, where={"rank": (2, None)}).code) == {"y", "z"}
+    assert set(model.sample(200, seed=1, where={"rank": (None, 2)}).code) == {"x", "y"}
+    with pytest.raises(ParameterError, match="is never"):
+        model.sample(200, where={"rank": (4, None)})
+
+
 @pytest.mark.parametrize(
     "balance",
     [{"sector": {"farm": 0.2, "shop": 0.5, "none": 0.3}}, {"is_farm": 0.25}, {"band": {"short": 0.5, "long": 0.5}}],

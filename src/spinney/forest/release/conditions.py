@@ -3,7 +3,8 @@
 A condition restricts a column's leaves to what it allows, which leaves a share of each state; inference in the model
 over states does the rest, so no drawn row is thrown away.
 
-    number, date     one value, (low, high) with both ends included, or a list of values (whole numbers and dates)
+    number, date     one value, (low, high) with both ends included, or a list of values (whole numbers and dates);
+                     None where a range has no end
     category         one value or a list of values
     boolean          True or False; 1 and 0, "true" and "false" mean the same
     null             None
@@ -13,7 +14,6 @@ Values may be Python's, numpy's, pandas' or pyarrow's own. Whole numbers and tim
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from typing import Any
 
@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from spinney.columns import Bounded, Column, Listed, whole_range
 from spinney.columns.conditions import shown
 from spinney.errors import ParameterError
-from spinney.forest.release.asked import Asked, plain
+from spinney.forest.release.asked import Asked, plain, range_asked
 from spinney.forest.release.column_model import ColumnModel
 from spinney.forest.release.restrict import EXACT_PLACES, Restriction, restricted
 from spinney.schema.parting import fence
@@ -100,16 +100,7 @@ def _cut_to_set(name: str, column: Column, model: ColumnModel, asked: Asked) -> 
 
 def _cut_bounded(name: str, column: Bounded, model: ColumnModel, wanted: Any) -> Restriction | None:
     if isinstance(wanted, tuple):
-        if len(wanted) != 2:
-            raise ParameterError(f"where: column {name!r} takes a range as (low, high), not {shown(wanted)}")
-        low, high = (column.wanted(end, name) for end in wanted)
-        if any(isinstance(end, float) and math.isnan(end) for end in (low, high)):
-            raise ParameterError(f"where: column {name!r} takes a range as (low, high), and NaN cannot be a bound")
-        if low > high:
-            raise ParameterError(
-                f"where: column {name!r}: {shown(wanted[0])} is above {shown(wanted[1])}; swap the two"
-            )
-        return restricted(column, model, low, high)
+        return restricted(column, model, *range_asked(name, column, wanted))
     if isinstance(wanted, list):
         return _cut_to_list(name, column, model, wanted)
     value = _whole(name, column, wanted) if column.is_whole else column.wanted(wanted, name)

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from spinney.columns import Bounded, Column, Listed
 from spinney.errors import ParameterError, SchemaError, raise_alone
-from spinney.forest.release.asked import Asked, plain
+from spinney.forest.release.asked import Asked, plain, range_asked
 from spinney.schema.column_axis import column_axis
 from spinney.schema.parting import partings
 from spinney.schema.rules import clauses_of
-from spinney.schema.rules.values import Number, ValueSet
+from spinney.schema.rules.values import Number, ValueSet, universe
 from spinney.schema.table import Schema
 
 
@@ -59,13 +60,12 @@ def _wanted_set(name: str, column: Column, wanted: Any) -> ValueSet:
         places = sorted({column.place_of(value, name=name, argument="where") for value in several})
         return ValueSet(tuple((place, place) for place in places))
     assert isinstance(column, Bounded)
-    if isinstance(wanted, tuple) and len(wanted) != 2:
-        raise ParameterError(f"where: column {name!r} takes a value, a range (low, high) or a list of values")
-    pairs = (
-        [wanted] if isinstance(wanted, tuple) else [(v, v) for v in (wanted if isinstance(wanted, list) else [wanted])]
-    )
+    if isinstance(wanted, tuple):
+        (low, high), (lowest, highest) = range_asked(name, column, wanted), universe(column)
+        low, high = max(low, lowest), min(high, highest)
+        return ValueSet(((low, high),)) if low <= high else ValueSet()
     found = ValueSet()
-    for pair in pairs:
-        low, high = (column.wanted(end, name) for end in pair)
-        found |= ValueSet(((low, high),)) if low <= high else ValueSet()
+    for value in wanted if isinstance(wanted, list) else [wanted]:
+        number = column.wanted(value, name)
+        found |= ValueSet() if math.isnan(number) else ValueSet(((number, number),))
     return found
