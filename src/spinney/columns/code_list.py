@@ -43,13 +43,13 @@ def read_code_list(path: Any, *, is_whole: bool) -> tuple[str, ...] | tuple[int,
 def _text_of(path: Path, name: str) -> str:
     """The whole file, if it is a text file of a sane size. What is no plain file might never end, and is not opened."""
     try:
-        if not stat.S_ISREG(path.stat().st_mode):
-            raise SchemaError(f"{name} is not a file, so values cannot be read from it")
-        with path.open("rb") as file:
-            content = file.read(LARGEST_FILE + 1)
+        is_file = stat.S_ISREG(path.stat().st_mode)
+        content = _beginning(path) if is_file else b""
     except (OSError, ValueError) as err:
         why = err.strerror if isinstance(err, OSError) and err.strerror else str(err)
         raise_alone(SchemaError(f"cannot read the values in {name}: {why}"))
+    if not is_file:
+        raise SchemaError(f"{name} is not a file, so values cannot be read from it")
     if len(content) > LARGEST_FILE:
         raise SchemaError(f"{name} is larger than {LARGEST_FILE >> 20} MiB, which is too large for a list of values")
     try:
@@ -60,6 +60,11 @@ def _text_of(path: Path, name: str) -> str:
     if "\0" in text:
         raise SchemaError(f"line {text.count(chr(10), 0, text.index(chr(0))) + 1} of {name} holds a NUL: it is no text")
     return text
+
+
+def _beginning(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(LARGEST_FILE + 1)
 
 
 def _entries(name: str, text: str) -> Iterator[tuple[int, str]]:

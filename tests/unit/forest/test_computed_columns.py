@@ -180,17 +180,28 @@ def test_a_fault_of_a_part_in_a_csv_is_told_as_its_own(tmp_path):
         sp.ForestSynthesizer("1").fit(tmp_path / "t.csv", schema)
 
 
-def test_a_file_with_a_sum_that_cannot_be_counted_is_refused(trips, tmp_path):
-    """When it is loaded, and not when rows are drawn of it."""
+@pytest.mark.parametrize(
+    ("trail", "value", "message"),
+    [
+        (("card", "schema", "columns", "tip", "multiple_of"), 2.0**63, "the steps of part 'tip' are too long"),
+        (("within_leaves",), "sorted", "within_leaves is none of even, graded"),
+        (("within_leaves",), [], "within_leaves is none of even, graded"),
+    ],
+)
+def test_forged_files_are_refused(trips, tmp_path, trail, value, message):
+    """When they are loaded, and not when rows are drawn of them; the error says what is wrong."""
     sp.ForestSynthesizer("1").fit(trips, EXACT).release_.save(tmp_path / "a.spinney")
     with zipfile.ZipFile(tmp_path / "a.spinney") as archive:
         members = {name: archive.read(name) for name in archive.namelist()}
-    card = json.loads(members["card.json"])
-    card["card"]["schema"]["columns"]["tip"]["multiple_of"] = 2.0**63
+    card = entry = json.loads(members["card.json"])
+    for name in trail[:-1]:
+        entry = entry[name]
+    assert trail[-1] in entry
+    entry[trail[-1]] = value
     with zipfile.ZipFile(tmp_path / "b.spinney", "w") as archive:
         for name, content in (members | {"card.json": json.dumps(card).encode()}).items():
             archive.writestr(name, content)
-    with pytest.raises(FileError, match="the steps of part 'tip' are too long"):
+    with pytest.raises(FileError, match=message):
         sp.load(tmp_path / "b.spinney")
 
 

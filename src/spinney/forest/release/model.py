@@ -299,6 +299,8 @@ class ForestRelease(Release):
             raise ValueError("the card describes another forest")
         # Files of the first version say nothing of it.
         within = described["within_leaves"] if described["format_version"] > 1 else _WITHIN_LEAVES[False]
+        if within not in _WITHIN_LEAVES:
+            raise ValueError(f"within_leaves is none of {', '.join(_WITHIN_LEAVES)}")
         is_graded = _WITHIN_LEAVES.index(within) == 1
         return cls(
             columns,
