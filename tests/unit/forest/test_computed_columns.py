@@ -171,15 +171,6 @@ def test_a_missing_part_is_told_as_its_own(model, tmp_path):
             engine(pa.Table.from_pandas(table), schema.as_read).check_values()
 
 
-def test_a_fault_of_a_part_in_a_csv_is_told_as_its_own(tmp_path):
-    """Of a value that is read, and does not fit the schema."""
-    columns = {"t": sp.Real(-5, 30), "f": sp.Integer(0, 10)}
-    schema = sp.Schema(columns, rules=[sp.Sum("t", ["f"], residual=sp.Real(-5, 5))])
-    (tmp_path / "t.csv").write_text("t,f\n1.5,1\n1.5,1.5\n")
-    with pytest.raises(InputError, match="line 3, column 'f'"):
-        sp.ForestSynthesizer("1").fit(tmp_path / "t.csv", schema)
-
-
 @pytest.mark.parametrize(
     ("trail", "value", "message"),
     [
