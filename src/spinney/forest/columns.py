@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 from spinney.counting.counts import CellCounts
 from spinney.forest.plan import class_sizes_plan
 from spinney.forest.prepaid import PrepaidMechanisms
+from spinney.forest.release.even_leaves import even_leaves
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger
 from spinney.schema.code_levels import CodeLevels
-from spinney.schema.lattice import Axis, Lattice, needs_tree
+from spinney.schema.lattice import Axis, Lattice
 from spinney.schema.parting import Parting
 from spinney.schema.ruler import Ruler
 from spinney.tables.source import Source
@@ -124,14 +125,7 @@ def release_classes(
 
 def unmeasured(axis: Axis, parting: Parting | None = None) -> NoisyColumn:
     """A column of which nothing is known but the schema: even, with a leaf for each value where these are few."""
-    if axis.kind == "category" or (axis.kind == "integer" and axis.step == 1 and not needs_tree(axis)):
-        first = np.arange(axis.first, axis.last + 1)
-        stop = first + 1
-    else:
-        first = np.array([axis.first]) if parting is None else parting.first
-        stop = np.append(first[1:], axis.last + 1)
-    if axis.nullable:
-        first, stop = np.append(first, axis.null_cell), np.append(stop, axis.null_cell + 1)
+    first, stop = even_leaves(axis, parting)
     return NoisyColumn(axis, first, stop, stop - first, 0.0)
 
 

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from spinney.counting.counts import CellCounts
 from spinney.forest.prepaid import PrepaidMechanisms
+from spinney.forest.release.even_leaves import null_levels
 from spinney.schema.place_axis import PlaceAxis
 from spinney.schema.zorder import Codes, Indices
 
@@ -47,15 +48,7 @@ def release_place(
 def unmeasured_place(axis: PlaceAxis) -> NoisyPlace:
     """A place of which nothing is known but the schema: one region for each way in which columns may be null."""
     codes, depths = np.zeros((1, 1), dtype=np.uint64), np.zeros(1, dtype=np.int64)
-    n_first = max(
-        (
-            position + 1
-            for position, step in enumerate(axis.lattice.order)
-            if axis.lattice.axes[step.axis].nullable and step.bit == 0
-        ),
-        default=0,
-    )
-    for depth in range(n_first):
+    for depth in range(null_levels(axis)):
         upper = codes.copy()
         upper[:, 0] |= np.uint64(1 << (63 - depth))
         codes, depths = np.concatenate([codes, upper]), np.concatenate([depths, depths]) + 1

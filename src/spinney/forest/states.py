@@ -14,6 +14,7 @@ from spinney.counting.states import Cut
 from spinney.forest.codes import pool_siblings, spread_codes
 from spinney.forest.columns import NoisyColumn
 from spinney.forest.release.column_model import ColumnModel, Floats
+from spinney.forest.release.even_leaves import leaf_places
 from spinney.forest.spikes import part_spikes
 from spinney.schema.column_axis import ColumnAxis
 from spinney.schema.parting import Parting
@@ -64,16 +65,8 @@ def column_model(
         states = _group_neighbours(weights, column.is_null, marked, most_states)
     else:
         states = _pool_rare(column, marked, most_states)
-    low, length = extent(column.axis, column.first, np.maximum(column.stop, column.first))
-    points = None if cells is None else cells.points(column.first, column.stop)
-    if points is not None:
-        is_point, places, reach = points
-        low, length = np.where(is_point, places, low), np.where(is_point, reach, length)
-    if parting is not None:
-        low, length = parting.fenced(column.first, low, length)
-    is_null = column.is_null
-    low, length = np.where(is_null, 0.0, low), np.where(is_null, 0.0, length)
-    model = ColumnModel(low, length, is_null, weights, states.astype(np.int32), int(states.max()) + 1)
+    low, length = leaf_places(column.axis, column.first, column.stop, parting=parting, cells=cells)
+    model = ColumnModel(low, length, column.is_null, weights, states.astype(np.int32), int(states.max()) + 1)
     return model, Cut(column.axis, column.first, states)
 
 

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from spinney.columns import Category
+from spinney.forest.release.unmeasured import check_dependence, check_uniform
 from spinney.privacy.budget import Unit, parse_epsilon, parse_share
 from spinney.privacy.events import (
     Charge,
@@ -72,9 +73,26 @@ def verify_forest(release: ForestRelease) -> list[str]:
     for name, of_leaves in weights.items():
         is_total = abs(float(of_leaves.sum()) - total) <= 1 + 1e-6 * total
         check(is_total, f"the leaves of {name!r} do not add up to noisy_total")
+    _only_what_was_counted(release)
     n_counted = len(release.looked_at)
     counted = f"{n_counted} tables of several columns were counted, {n_paid} paid for, each with the noise stated"
     return [counted, *_found_values(card)]
+
+
+def _only_what_was_counted(release: ForestRelease) -> None:
+    """Tables are of the kind that the structure counts, and what was not counted follows from the schema."""
+    structure, target = release.card.plan["structure"], release.card.parameters.get("target")
+    if structure in ("uniform", "independent"):
+        check(not release.looked_at, f"columns were counted together, which a forest of structure {structure} does not")
+    if structure == "target":
+        is_with_target = all(len(names) == 2 and target in names for names in release.looked_at)
+        check(is_with_target, "columns were counted together without the target, and the structure is target")
+    check_dependence(release)
+    if structure == "uniform":
+        counted = [event for event in release.card.events if isinstance(event, DiscreteLaplaceCounts)]
+        classes = [event for event in counted if event.stage == "classes"]
+        deviations = [math.sqrt(2) * event.sensitivity / float(event.epsilon) for event in classes]
+        check_uniform(release, {str(target): deviation for deviation in deviations})
 
 
 def _part(part: GaussianTables | TreeShapes | Selections, plan: Any) -> None:
