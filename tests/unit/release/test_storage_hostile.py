@@ -191,6 +191,48 @@ def test_axes_that_are_of_no_column(path, kind, change):
     refused(path, changed_card(kind, lambda c: c["axes"][0].update(change)), "inconsistent")
 
 
+@pytest.fixture(scope="module")
+def fares(tmp_path_factory) -> dict[str, bytes]:
+    """The members of a file whose first axis has pieces."""
+    rng = np.random.default_rng(5)
+    table = {"fare": np.round(rng.exponential(25, 2000).clip(0, 1000), 2), "age": rng.random(2000)}
+    schema = sp.Schema({"fare": sp.Real(0, 1000, multiple_of=0.01), "age": sp.Real(0, 1)})
+    path = tmp_path_factory.mktemp("fares") / "fares.spinney"
+    sp.KDTreeSynthesizer(2).fit(pa.table(table), schema).save(path)
+    sp.load(path)
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+PIECES = {
+    "no pieces": lambda c: c["axes"][0].pop("pieces"),
+    "another unit": lambda c: c["axes"][0]["pieces"].update(unit="1"),
+    "cells of another width": lambda c: c["axes"][1].update(scale=2 * c["axes"][1]["scale"]),
+    "of a synthesizer without": lambda c: c["card"].update(synthesizer="PaperTreeSynthesizer"),
+    "of a version without": lambda c: c.update(format_version=1),
+    "said to be even": lambda c: c.update(cells="even"),
+}
+
+
+@pytest.mark.parametrize("change", PIECES.values(), ids=PIECES)
+def test_axes_are_those_that_the_schema_gives(path, fares, change):
+    """Leaves on other axes would lie elsewhere: pieces are there, and those of the schema, or nowhere."""
+    card = json.loads(fares["card.json"])
+    change(card)
+    refused(path, zipped(fares | {"card.json": json.dumps(card)}), "pieces|cells of column|inconsistent")
+
+
+@pytest.mark.parametrize("kind", ["bins", "moments"])
+def test_a_file_of_the_first_version_is_saved_again(path, kind):
+    """Its axes have no pieces, which the new file says, and draws the same rows."""
+    path.write_bytes(zipped(members_of(kind)))
+    old = sp.load(path)
+    again = path.with_name("again.spinney")
+    old.save(again)
+    rows = [release.sample(50, seed=1, frame="pyarrow") for release in (old, sp.load(again))]
+    assert rows[0].equals(rows[1])
+
+
 def test_more_rows_than_the_release_makes_likely(path):
     """A number of rows is believed as far as counts bear it out; what is left is not drawn without being asked for."""
     refused(path, changed_card("moments", lambda c: c["card"].update(n_rows=2**39)), "add up to about n_rows")

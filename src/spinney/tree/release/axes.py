@@ -7,6 +7,7 @@ axes against the columns that they are of, nodes against the lattice.
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from itertools import chain, pairwise
 from typing import Any
 
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 
 from spinney.columns import MAX_BITS, Column, Real, whole_range
 from spinney.privacy.budget import parse_fraction
+from spinney.release.card import Card
 from spinney.release.contradictions import check
 from spinney.schema.joint_axis import joint_lattice
 from spinney.schema.lattice import Axis, Lattice
@@ -29,7 +31,36 @@ _LISTS = ("starts", "slots", "points")
 _MOST_PIECES = 1 << 12
 _LARGEST = 1 << 62
 _WHOLE = ("bits", "first", "last", "step")
+# The synthesizer whose axes may have pieces, and what files say of axes without them where the schema would give some.
+_WITH_PIECES, _EVEN = "KDTreeSynthesizer", "even"
 _FULL_WORD = np.uint64(2**64 - 1)
+
+
+def axis_entries(lattice: Lattice, card: Card) -> dict[str, Any]:
+    """What a file says of the axes: all of them, and whether they are even where the schema would give others."""
+    entries: dict[str, Any] = {"axes": axes_to_list(lattice)}
+    if card.synthesizer == _WITH_PIECES and lattice.axes != joint_lattice(card.schema.modelled).axes:
+        entries["cells"] = _EVEN
+    return entries
+
+
+def lattice_from_entries(described: Mapping[str, Any], card: Card) -> Lattice:
+    """Read what `axis_entries` gave; a ValueError unless pieces are those that follow from the schema, and all there.
+
+    Files of the first version have none, and say nothing of it; saved again, they say that their cells are even.
+    """
+    schema = card.schema.modelled
+    lattice = axes_from_list(described["axes"], schema)
+    is_even = described["format_version"] == 1 or described.get("cells") == _EVEN
+    if card.synthesizer == _WITH_PIECES and not is_even:
+        for axis, own in zip(lattice.axes, joint_lattice(schema).axes, strict=True):
+            has_none = axis.pieces is None and own.pieces is None
+            what = "the cells" if has_none else "the pieces"
+            check(axis == own, f"{what} of column {axis.name!r} are not those of its schema")
+        return lattice
+    for axis in lattice.axes:
+        check(axis.pieces is None, f"column {axis.name!r} has pieces, and cells of this release are even")
+    return lattice
 
 
 def axes_to_list(lattice: Lattice) -> list[dict[str, Any]]:
@@ -95,15 +126,6 @@ def pieces_from_dict(described: Any) -> Pieces:
     if any(low % (high - low) or (high - low) & (high - low - 1) for low, high in pairwise((*slots, n_cells))):
         raise ValueError("pieces that are no nodes of a tree")
     return Pieces(n_fine, n_cells, starts, slots, points, described["has_points"], zero, unit, offset)
-
-
-def verify_axes(lattice: Lattice, schema: Schema) -> None:
-    """Raise a ContradictionError unless pieces are those that follow from the schema."""
-    own = None
-    for index, axis in enumerate(lattice.axes):
-        if axis.pieces is not None:
-            own = joint_lattice(schema) if own is None else own
-            check(axis == own.axes[index], f"the pieces of column {axis.name!r} are not those of its schema")
 
 
 def _is_possible(axis: Axis, column: Column) -> bool:

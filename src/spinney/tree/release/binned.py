@@ -19,7 +19,7 @@ from spinney.release.model import Members, Release
 from spinney.release.options import explains_options
 from spinney.schema.lattice import Lattice
 from spinney.tree.bins import NoisyBins
-from spinney.tree.release.axes import axes_from_list, axes_to_list, check_nodes, verify_axes
+from spinney.tree.release.axes import axis_entries, check_nodes, lattice_from_entries
 from spinney.tree.release.piece_values import to_values
 from spinney.tree.release.placement import Placement, RowSampler, check_placement, mean_points
 from spinney.tree.release.remarks import tree_remarks
@@ -106,16 +106,15 @@ class BinnedRelease(Release):
             )
 
     def verify_contents(self) -> list[str]:
-        verify_axes(self.bins.lattice, self.card.schema.modelled)
         return verify_tree(self.card, self.bins.depths)
 
     def to_members(self) -> tuple[dict[str, Any], Members]:
-        described = {"placement": self.placement, "axes": axes_to_list(self.bins.lattice)}
+        described = {"placement": self.placement, **axis_entries(self.bins.lattice, self.card)}
         return described, {"bins.arrow": _bins_to_arrow(self.bins)}
 
     @classmethod
     def from_members(cls, card: Card, described: Mapping[str, Any], members: Members) -> Self:
-        lattice = axes_from_list(described["axes"], card.schema.modelled)
+        lattice = lattice_from_entries(described, card)
         bins = _bins_from_arrow(members["bins.arrow"], lattice)
         if card.released != {"bins": len(bins)}:
             raise ValueError("the card describes other bins")

@@ -21,7 +21,7 @@ from spinney.release.frames import check_frame_kind
 from spinney.release.model import Members, Release
 from spinney.release.options import explains_options
 from spinney.tree.bins import NoisyMoments
-from spinney.tree.release.axes import axes_from_list, axes_to_list, check_nodes, verify_axes
+from spinney.tree.release.axes import axis_entries, check_nodes, lattice_from_entries
 from spinney.tree.release.piece_values import ends_to_places, to_values
 from spinney.tree.release.reconstruct import FLAT, Floats, LeafDensity, box_shares, reconstruct
 from spinney.tree.release.remarks import tree_remarks
@@ -138,7 +138,6 @@ class MomentsRelease(Release):
         """Weights are fitted to a positive total, so there is always a leaf to draw from."""
 
     def verify_contents(self) -> list[str]:
-        verify_axes(self.moments.lattice, self.card.schema.modelled)
         return verify_tree(self.card, self.moments.depths, self.moments)
 
     def to_members(self) -> tuple[dict[str, Any], Members]:
@@ -148,7 +147,7 @@ class MomentsRelease(Release):
         columns |= {f"noisy_sum_{axis}": moments.noisy_steps[:, 1 + axis] for axis in range(moments.lattice.n_axes)}
         described = {
             "placement": self.placement,
-            "axes": axes_to_list(moments.lattice),
+            **axis_entries(moments.lattice, self.card),
             "quantum": moments.quantum,
             "rate": str(moments.rate),
         }
@@ -156,7 +155,7 @@ class MomentsRelease(Release):
 
     @classmethod
     def from_members(cls, card: Card, described: Mapping[str, Any], members: Members) -> Self:
-        lattice = axes_from_list(described["axes"], card.schema.modelled)
+        lattice = lattice_from_entries(described, card)
         words = [f"code_{word}" for word in range(lattice.n_words)]
         sums = ["noisy_count", *(f"noisy_sum_{axis}" for axis in range(lattice.n_axes))]
         types = dict.fromkeys(words, (pa.uint64(),)) | {"depth": WHOLE} | dict.fromkeys(sums, WHOLE)
