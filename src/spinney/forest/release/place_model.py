@@ -29,6 +29,8 @@ from spinney.tree.release.geometry import extent
 _NOWHERE = np.empty(0)
 # How often a point is drawn anew in a part that the border passes through, before one that is known to lie inside.
 _MOST_DRAWS = 32
+# How many points along each axis of a box are tried, to know whether any lies inside: of all boxes, and of hard ones.
+_FEW, _MANY = 5, {2: 65, 3: 17}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -141,6 +143,10 @@ class PlaceModel:
             before, after = self.parts_inside(columns), left.parts_inside(near)
             ratio = np.divide(after, before, out=np.zeros_like(after), where=before > 0)
             share = share * np.where(self.is_bordered, ratio, 1.0)
+            # What the raster gives a box may be that of a part whose rest is inside; rows need a point that is.
+            raster, near_border = self.axis.raster, np.flatnonzero(self.is_bordered & (share > 0))
+            assert raster is not None
+            share[near_border[~_has_points(raster, low[near_border], length[near_border], near)]] = 0.0
         kept = self._per_state(inside * share)
         if not kept.any():
             raise never(name, asked)
@@ -183,31 +189,79 @@ def _drawn_inside(
     """Points of a box that lie inside the shape: a part of the raster that does, then a point of it (n, n_columns)."""
     origin = np.array([_origin(column) for column in columns])
     begin, end = low + origin, low + length + origin
-    box = raster.box(begin.tolist(), np.maximum(end, np.nextafter(begin, np.inf)).tolist())
-    parts = np.argwhere(raster.is_inside[box])
-    if not len(parts):  # a condition has left a sliver of the region, of which nothing is known to be inside
-        return np.repeat(low[None], n, axis=0)
-    parts += [span.start for span in box]
-    middle = np.stack([centres[parts[:, k]] for k, centres in enumerate(raster.centres)], axis=1)
-    is_near = ((middle >= begin) & ((middle < end) | (middle == begin))).all(axis=1)
-    chosen = rng.integers(len(parts), size=n)
-    at = parts[chosen]
-    first = np.maximum(np.stack([edges[at[:, k]] for k, edges in enumerate(raster.edges)], axis=1), begin)
-    stop = np.minimum(np.stack([edges[at[:, k] + 1] for k, edges in enumerate(raster.edges)], axis=1), end)
+    parts = _parts_near(raster, begin, end)
     points = np.empty((n, len(columns)))
     is_open = np.arange(n)
-    for _ in range(_MOST_DRAWS):
-        a, b = first[is_open], stop[is_open]
-        drawn = np.where(b > a, np.minimum(a + rng.random(a.shape) * (b - a), np.nextafter(b, -np.inf)), a) - origin
-        points[is_open] = drawn
-        is_in = ~raster.is_crossed[tuple(at[is_open].T)]
-        is_in |= raster.holds(_values(drawn, columns))
-        is_open = is_open[~is_in]
-        if not len(is_open):
-            return points
-    known = middle[is_near] if is_near.any() else np.clip(middle, begin, end)
-    points[is_open] = known[rng.integers(len(known), size=len(is_open))] - origin
+    if len(parts):
+        at = parts[rng.integers(len(parts), size=n)]
+        first = np.maximum(np.stack([edges[at[:, k]] for k, edges in enumerate(raster.edges)], axis=1), begin)
+        stop = np.minimum(np.stack([edges[at[:, k] + 1] for k, edges in enumerate(raster.edges)], axis=1), end)
+        for _ in range(_MOST_DRAWS):
+            a, b = first[is_open], stop[is_open]
+            drawn = np.where(b > a, np.minimum(a + rng.random(a.shape) * (b - a), np.nextafter(b, -np.inf)), a) - origin
+            points[is_open] = drawn
+            is_open = is_open[~_is_inside(raster, drawn, columns)]
+            if not len(is_open):
+                return points
+    known = _known_inside(raster, low, length, columns)
+    if not len(known):
+        raise ParameterError("where: no row can meet all these conditions together; ask for less")
+    points[is_open] = known[rng.integers(len(known), size=len(is_open))]
     return points
+
+
+def _has_points(raster: Raster, low: Floats, length: Floats, columns: Sequence[Column]) -> NDArray[np.bool_]:
+    """Of which boxes (n, n_columns) a point inside the shape is known: a few are tried first, then all candidates."""
+    tried = low[:, None] + _grid(_FEW, low.shape[1]) * length[:, None]
+    is_inside = _is_inside(raster, tried.reshape(-1, low.shape[1]), columns).reshape(tried.shape[:2])
+    has_points = np.asarray(is_inside.any(axis=1))
+    for box in np.flatnonzero(~has_points):
+        has_points[box] = len(_known_inside(raster, low[box], length[box], columns)) > 0
+    return has_points
+
+
+def _known_inside(raster: Raster, low: Floats, length: Floats, columns: Sequence[Column]) -> Floats:
+    """Points of a box that were tested to be inside as they will be shown (n, n_columns): the same at every call."""
+    origin = np.array([_origin(column) for column in columns])
+    begin, end = low + origin, low + length + origin
+    parts = _parts_near(raster, begin, end)
+    middle = np.stack([centres[parts[:, k]] for k, centres in enumerate(raster.centres)], axis=1)
+    is_near = ((middle >= begin) & ((middle < end) | (middle == begin))).all(axis=1)
+    last = np.where(length > 0, np.nextafter(low + length, -np.inf), low)
+    for candidates in (
+        middle[is_near] - origin,
+        np.clip(middle - origin, low, last),
+        np.minimum(low + _grid(_MANY[len(low)], len(low)) * length, last),
+        _values(middle - origin, columns) - origin,  # of values in steps, that of the middle may lie beside the box
+    ):
+        known = candidates[_is_inside(raster, candidates, columns)]
+        if len(known):
+            return known
+    return np.empty((0, len(low)))
+
+
+def _parts_near(raster: Raster, begin: Floats, end: Floats) -> NDArray[np.int64]:
+    """The parts of the raster that are inside and that a box touches (n, n_columns)."""
+    box = raster.box(begin.tolist(), np.maximum(end, np.nextafter(begin, np.inf)).tolist())
+    return np.asarray(np.argwhere(raster.is_inside[box]) + [span.start for span in box])
+
+
+def _grid(n: int, n_axes: int) -> Floats:
+    """Points of a unit box, n along each axis from end to end."""
+    return np.stack(np.meshgrid(*[np.linspace(0.0, 1.0, n)] * n_axes, indexing="ij"), axis=-1).reshape(-1, n_axes)
+
+
+def _is_inside(raster: Raster, points: Floats, columns: Sequence[Column]) -> NDArray[np.bool_]:
+    """Which points lie inside the shape as they will be shown; the raster knows, but for parts that are crossed."""
+    values = _values(points, columns)
+    part = tuple(
+        np.clip(np.searchsorted(edges, values[:, k], side="right") - 1, 0, len(edges) - 2)
+        for k, edges in enumerate(raster.edges)
+    )
+    is_inside: NDArray[np.bool_] = raster.is_inside[part]
+    is_crossed = raster.is_crossed[part]
+    is_inside[is_crossed] = raster.holds(values[is_crossed])
+    return is_inside
 
 
 def _values(points: Floats, columns: Sequence[Column]) -> Floats:
