@@ -16,7 +16,8 @@ from spinney.columns import Bounded, Column
 from spinney.columns.characters import check_characters
 from spinney.errors import SchemaError
 from spinney.schema.rules import Rule
-from spinney.schema.shape import Shape, as_shape, shape_from_file
+from spinney.schema.shape import Shape
+from spinney.schema.stated_shape import as_shape, shape_from_file
 from spinney.shown import brief
 from spinney.suggest import did_you_mean
 

@@ -7,6 +7,7 @@ without end are refused here, with the line where it is known, before anything i
 from __future__ import annotations
 
 import re
+import stat
 import tomllib
 from pathlib import Path
 from typing import Any
@@ -30,10 +31,15 @@ _LONG_NUMBER = re.compile(r"(?<![0-9_])[0-9](?:_?[0-9]){999}")
 def read_schema_text(path: str | Path) -> str:
     """The text of a schema file; a mark of byte order at its start is left out."""
     try:
+        if not stat.S_ISREG(Path(path).stat().st_mode):  # it might never end, and is not opened
+            raise SchemaError(f"cannot read the schema {str(path)!r}: it is not a file; save the schema in one")
         with Path(path).open("rb") as file:
             content = file.read(LARGEST_FILE + 1)
-    except OSError as err:
-        raise SchemaError(f"cannot read the schema {str(path)!r}: {err.strerror or err}") from err
+    except SchemaError:
+        raise
+    except (OSError, ValueError) as err:  # ValueError: of names that no file can have
+        why = err.strerror if isinstance(err, OSError) and err.strerror else "no file can have that name"
+        raise SchemaError(f"cannot read the schema {str(path)!r}: {why}") from err
     if len(content) > LARGEST_FILE:
         raise SchemaError(
             f"the schema {str(path)!r} is larger than {LARGEST_FILE >> 20} MiB, which is too large for a schema"

@@ -3,22 +3,16 @@
     polygons   rings of (x, y) points; a point is inside by the even-odd rule, so a ring inside another is a hole
     mask       an array of booleans, one axis for each column, from the low bound to the high one in equal steps
 
-Shapes are plain data: a file is read when a shape is stated (GeoJSON, or .npy for a mask), never when a release is
-loaded. Tests of points and boxes are vectorised and need numpy alone.
+Shapes are plain data; how one is stated is in `stated_shape`. Tests of points and boxes are vectorised and need numpy
+alone.
 """
 
 from __future__ import annotations
 
-import json
-import os
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-from spinney.errors import SchemaError
-from spinney.shown import brief
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,11 +20,6 @@ if TYPE_CHECKING:
 
     Floats = NDArray[np.float64]
     Flags = NDArray[np.bool_]
-
-MOST_POINTS = 1_000_000
-MOST_MASK_CELLS = 1 << 24
-_LARGEST_FILE = 1 << 28
-_LARGEST_NUMBER = 1e300
 
 
 class Shape(ABC):
@@ -174,125 +163,6 @@ class Mask(Shape):
         return f"<a mask of {' x '.join(map(str, self.shape))} cells>"
 
 
-def as_shape(within: Any) -> Shape:
-    """The shape that was stated: polygons, a mask, GeoJSON, or the path of a file that holds one of them."""
-    if isinstance(within, Shape):
-        return within
-    if isinstance(within, (str, os.PathLike)):
-        return shape_from_file(Path(within))
-    if hasattr(within, "__geo_interface__"):
-        within = within.__geo_interface__
-    if isinstance(within, Mapping):
-        return _polygons(_geojson_rings(within))
-    if hasattr(within, "dtype") and hasattr(within, "tolist"):
-        if within.dtype.kind == "b":
-            return _mask(within)
-        within = within.tolist()
-    if not isinstance(within, Sequence) or not within:
-        raise SchemaError(
-            f"within={brief(within)} is not a polygon (a list of (x, y) points), several polygons, a mask (an array of "
-            "booleans) or the path of a GeoJSON or .npy file"
-        )
-    first = within
-    while isinstance(first, Sequence) and not isinstance(first, str) and len(first):
-        first = first[0]
-    if isinstance(first, (bool, str)) or type(first).__name__ == "bool_":
-        return _mask(_digits(within))
-    is_ring = isinstance(within[0], Sequence) and bool(within[0]) and not isinstance(within[0][0], Sequence)
-    return _polygons([within] if is_ring else within)
-
-
-def shape_from_file(path: Path) -> Shape:
-    """Polygons from a GeoJSON file, or a mask from an .npy file."""
-    try:
-        if path.stat().st_size > _LARGEST_FILE:
-            raise SchemaError(f"the shape {str(path)!r} is larger than {_LARGEST_FILE >> 20} MiB; simplify it")
-        content = path.read_bytes()
-    except OSError as err:
-        raise SchemaError(f"cannot read the shape {str(path)!r}: {err.strerror or err}") from err
-    if path.suffix.lower() == ".npy":
-        import io
-
-        import numpy as np
-
-        try:
-            array = np.lib.format.read_array(io.BytesIO(content))  # of numbers only: objects are refused
-        except (ValueError, OSError, EOFError, SyntaxError) as err:
-            raise SchemaError(f"the shape {str(path)!r} is not an .npy file of an array") from err
-        if array.dtype.kind != "b":
-            raise SchemaError(f"the mask {str(path)!r} holds {array.dtype}, not booleans; save array.astype(bool)")
-        return _mask(array)
-    try:
-        described = json.loads(content)
-    except (ValueError, RecursionError) as err:
-        raise SchemaError(f"the shape {str(path)!r} is neither GeoJSON nor an .npy file") from err
-    if not isinstance(described, Mapping):
-        raise SchemaError(f"the shape {str(path)!r} is not GeoJSON of polygons")
-    return _polygons(_geojson_rings(described))
-
-
-# ------------------------------------------------------------------------------------------------------- polygons
-
-
-def _polygons(rings: Any) -> Polygons:
-    checked, n_points = [], 0
-    for ring in rings:
-        if isinstance(ring, str) or not isinstance(ring, Sequence):
-            raise SchemaError(f"within: {brief(ring)} is not a polygon, which is a list of (x, y) points")
-        points = [_point(point) for point in ring]
-        if len(points) > 1 and points[0] == points[-1]:
-            points.pop()
-        if len(set(points)) < 3:
-            raise SchemaError(f"within: a polygon has {len(set(points))} different points; give at least three")
-        n_points += len(points)
-        checked.append(tuple(points))
-    if n_points > MOST_POINTS:
-        raise SchemaError(f"within: the polygons have {n_points:,} points, more than {MOST_POINTS:,}; simplify them")
-    if not checked:
-        raise SchemaError("within: there is no polygon in it")
-    return Polygons(tuple(checked))
-
-
-def _point(point: Any) -> tuple[float, float]:
-    numbers = list(point) if isinstance(point, Sequence) and not isinstance(point, str) else []
-    if len(numbers) not in (2, 3) or any(isinstance(n, bool) or not isinstance(n, (int, float)) for n in numbers):
-        raise SchemaError(f"within: {brief(point)} is not a point (x, y) of a polygon")
-    x, y = (_number(number) for number in numbers[:2])
-    return x, y
-
-
-def _number(number: float) -> float:
-    if not abs(number) < _LARGEST_NUMBER:  # NaN too
-        raise SchemaError(f"within: {brief(number)} is not a coordinate; every point of a polygon has finite numbers")
-    return float(number)
-
-
-def _geojson_rings(described: Mapping[str, Any]) -> list[Any]:
-    """The rings of all polygons in a GeoJSON object."""
-    kind, rings = described.get("type"), []
-    waiting: list[Any] = [described]
-    while waiting:
-        thing = waiting.pop()
-        kind = thing.get("type") if isinstance(thing, Mapping) else None
-        if kind == "FeatureCollection":
-            waiting += list(thing.get("features") or [])[::-1]
-        elif kind == "GeometryCollection":
-            waiting += list(thing.get("geometries") or [])[::-1]
-        elif kind == "Feature":
-            waiting.append(thing.get("geometry"))
-        elif kind in ("Polygon", "MultiPolygon"):
-            found = thing.get("coordinates")
-            if not isinstance(found, Sequence):
-                raise SchemaError(f"within: a GeoJSON {kind} has no coordinates")
-            rings += [ring for polygon in (found if kind == "MultiPolygon" else [found]) for ring in polygon]
-        else:
-            raise SchemaError(
-                f"within: GeoJSON of type {brief(kind)} is no shape; give a Polygon, a MultiPolygon or features of "
-                "these"
-            )
-    return rings
-
-
 def _across(start: Floats, stop: Floats, passes: Flags, y: Floats) -> Floats:
     """Where sides (n_sides, 2) pass the heights y: x, of those that pass (n_sides, n)."""
     import numpy as np
@@ -309,44 +179,6 @@ def _at_height(start: Floats, stop: Floats, end: Floats, y: Floats) -> Floats:
     rise = stop[:, 1] - start[:, 1]
     share = np.divide(y - start[:, 1], rise, out=np.zeros_like(rise), where=rise != 0)
     return np.where(rise != 0, start[:, 0] + share * (stop[:, 0] - start[:, 0]), end[:, 0])
-
-
-# ---------------------------------------------------------------------------------------------------------- masks
-
-
-def _mask(array: Any) -> Mask:
-    import numpy as np
-
-    if not 1 <= array.ndim <= 3 or not array.size:
-        raise SchemaError(f"within: a mask of shape {array.shape} is not one of two or three dimensions")
-    if array.size > MOST_MASK_CELLS:
-        raise SchemaError(f"within: the mask has {array.size:,} cells, more than {MOST_MASK_CELLS:,}; make it coarser")
-    return Mask(tuple(array.shape), np.ascontiguousarray(array, dtype=np.uint8).tobytes())
-
-
-def _digits(rows: Any) -> Any:
-    """An array of booleans from nested lists of them, or from nested lists of strings of 0 and 1."""
-    import numpy as np
-
-    def plain(part: Any) -> Any:
-        if isinstance(part, str):
-            if set(part) - {"0", "1"} or not part:
-                raise SchemaError(f"within: {brief(part)} is not a row of a mask, which is written in 0 and 1")
-            return [digit == "1" for digit in part]
-        if isinstance(part, Sequence):
-            return [plain(item) for item in part]
-        if not isinstance(part, (bool, np.bool_)):
-            raise SchemaError(f"within: {brief(part)} is not true or false; a mask holds booleans alone")
-        return bool(part)
-
-    nested = plain(rows)
-    try:
-        array = np.array(nested)
-    except ValueError:  # lists of different lengths
-        array = np.empty(0, dtype=object)
-    if array.dtype.kind != "b":
-        raise SchemaError("within: the rows of the mask are not equally long")
-    return array
 
 
 def _rows_of_digits(array: Any) -> Any:

@@ -16,7 +16,7 @@ from spinney.errors import SchemaError
 from spinney.schema.place_axis import place_axis
 from spinney.schema.place_names import suggested_places
 from spinney.schema.reading import read_schema
-from spinney.schema.shape import MOST_MASK_CELLS
+from spinney.schema.stated_shape import MOST_MASK_CELLS
 
 COLUMNS = {
     "lon": sp.Real(-10, 5),
