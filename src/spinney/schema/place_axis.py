@@ -100,7 +100,8 @@ def place_axis(place: Place, columns: Mapping[str, Column]) -> PlaceAxis:
     return _place_axis(place, tuple(_bounded(columns[name]) for name in place.columns))
 
 
-@lru_cache(maxsize=64)
+# The raster of one shape takes some 40 MB, so that few are kept.
+@lru_cache(maxsize=4)
 def _place_axis(place: Place, columns: tuple[Any, ...]) -> PlaceAxis:
     n_nullable = sum(column.nullable for column in columns)
     most = min(_MOST_COLUMN_BITS, (MOST_BITS - n_nullable) // len(columns))

@@ -81,20 +81,21 @@ class Polygons(Shape):
         is_inside, is_crossed = np.zeros(shape, dtype=np.bool_), np.zeros(shape, dtype=np.bool_)
         for row, y in enumerate(centres[1]):
             below, above = edges[1][row], edges[1][row + 1]
-            near = (low <= above) & (high >= below)
-            if not near.any():
+            near = np.flatnonzero((low <= above) & (high >= below))
+            if not len(near):
                 continue
-            first, last = start[near], stop[near]
+            first, last = start.take(near, axis=0), stop.take(near, axis=0)
             passes = (first[:, 1] <= y) != (last[:, 1] <= y)
-            across = np.sort(_across(first, last, passes[:, None], np.array([y]))[passes, 0])
-            is_inside[:, row] = (len(across) - np.searchsorted(across, centres[0], side="right")) % 2 == 1
+            across = _across(first, last, passes[:, None], np.array([y]))[:, 0].compress(passes)
+            n_before = np.bincount(np.searchsorted(centres[0], across), minlength=shape[0] + 1)
+            is_inside[:, row] = (len(across) - np.cumsum(n_before)[:-1]) % 2 == 1
             ends = [_at_height(first, last, end, np.clip(end[:, 1], below, above)) for end in (first, last)]
             begin = np.searchsorted(edges[0], np.minimum(*ends), side="left") - 1
             end = np.searchsorted(edges[0], np.maximum(*ends), side="right")
-            steps = np.zeros(shape[0] + 1, dtype=np.int64)
-            np.add.at(steps, np.clip(begin, 0, shape[0]), 1)
-            np.add.at(steps, np.clip(end, 0, shape[0]), -1)
-            is_crossed[:, row] = np.cumsum(steps)[:-1] > 0
+            n_begun, n_ended = (
+                np.cumsum(np.bincount(np.clip(at, 0, shape[0]), minlength=shape[0] + 1)) for at in (begin, end)
+            )
+            is_crossed[:, row] = (n_begun > n_ended)[:-1]
         return is_inside, is_crossed
 
     def _sides(self) -> tuple[Floats, Floats]:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import gc
 import io
 import json
 import os
+import weakref
 
 import numpy as np
 import pandas as pd
@@ -12,6 +14,8 @@ import pytest
 
 import spinney as sp
 from spinney.errors import SchemaError
+from spinney.schema.place_axis import place_axis
+from spinney.schema.stated_shape import MOST_POINTS
 
 SQUARE = [(0, 0), (1, 0), (1, 1), (0, 1)]
 
@@ -104,6 +108,28 @@ def test_what_holds_itself_is_refused():
     for endless in (alone, rows, collection, wide):
         with pytest.raises(SchemaError, match="within"):
             place(endless)
+
+
+def zigzag(n_points):
+    """A polygon whose every side passes through nearly every row of a raster."""
+    return [(0.0, 0.0), *((i / n_points, 0.9 if i % 2 else 0.1) for i in range(n_points - 2)), (1.0, 0.0)]
+
+
+def test_polygons_have_a_limit_of_points():
+    """Time goes with the points, of a forged release too, so that more are refused before any is looked at."""
+    for many in (zigzag(MOST_POINTS + 1), [zigzag(MOST_POINTS // 2), zigzag(MOST_POINTS // 2 + 1)]):
+        with pytest.raises(SchemaError, match="more than 20,000 points; simplify them"):
+            place(many)
+    assert place(zigzag(MOST_POINTS)).within.n_axes == 2
+
+
+def test_few_rasters_are_kept():
+    """The raster of a shape takes tens of megabytes: a program that states many shapes must not hold them all."""
+    columns = {"x": sp.Real(0, 1), "y": sp.Real(0, 1)}
+    made = [sp.Schema(columns, places=[place([(0, 0), (1, 0), (1, i / 9)])]) for i in range(1, 9)]
+    rasters = [weakref.ref(place_axis(one.places[0], one).raster.is_inside) for one in made]
+    gc.collect()
+    assert sum(raster() is not None for raster in rasters) <= 4
 
 
 class Broken:
