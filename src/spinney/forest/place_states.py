@@ -21,6 +21,8 @@ from spinney.tree.release.reconstruct import project_to_total
 # A region below this many standard deviations of its noise is treated as empty: one that is there because rows are
 # near, and one that would be there in any case, in the middle of nowhere.
 _EMPTY_BELOW, _LONELY_BELOW = 1.5, 3.0
+# So is one of which the border of the shape leaves a strip: all its rows, of noise too, would be drawn in that strip.
+_STRIP, _STRIP_BELOW = 0.1, 4.0
 
 
 def place_model(place: NoisyPlace, *, total: float, most_states: int) -> tuple[PlaceModel, RegionCut]:
@@ -33,7 +35,8 @@ def place_model(place: NoisyPlace, *, total: float, most_states: int) -> tuple[P
     """
     alone = np.zeros(len(place.depths), dtype=np.int32)
     regions = PlaceModel.of_nodes(place.axis, place.codes, place.depths, alone.astype(np.float64), alone)
-    weights = region_weights(place, regions.sizes(), total)
+    is_strip = regions.is_bordered & (regions.parts_inside(place.axis.columns) < _STRIP)
+    weights = region_weights(place, regions.sizes(), is_strip, total)
     first = place.axis.cell_numbers(place.codes)
     begins = _state_begins(first, weights, place.axis.lattice.depth, most_states)
     states = np.searchsorted(begins, first, side="right") - 1
@@ -41,9 +44,10 @@ def place_model(place: NoisyPlace, *, total: float, most_states: int) -> tuple[P
     return model, RegionCut(place.axis.lattice, begins, np.arange(len(begins)))
 
 
-def region_weights(place: NoisyPlace, sizes: Floats, total: float) -> Floats:
+def region_weights(place: NoisyPlace, sizes: Floats, is_strip: NDArray[np.bool_], total: float) -> Floats:
     """Weights that are not negative and add up to the total; even over the place where no count stands out."""
-    least = np.where(place.depths <= place.given_depth, _LONELY_BELOW, _EMPTY_BELOW) * place.noise_std
+    deviations = np.where(place.depths <= place.given_depth, _LONELY_BELOW, _EMPTY_BELOW)
+    least = np.where(is_strip, _STRIP_BELOW, deviations) * place.noise_std
     noisy = np.where(place.noisy_counts < least, 0.0, place.noisy_counts)
     is_kept = noisy > 0
     if not is_kept.any():

@@ -10,6 +10,9 @@ import pytest
 
 import spinney as sp
 from spinney.errors import ParameterError
+from spinney.forest.place_states import place_model
+from spinney.forest.places import NoisyPlace
+from spinney.schema.place_axis import place_axis
 
 TRIANGLE = [(2.1, 2.2), (7.3, 3.1), (4.7, 8.9)]
 
@@ -52,3 +55,20 @@ def test_no_condition_brings_points_outside(epsilon):
             continue
         n_drawn += 1
     assert n_drawn > 5
+
+
+@pytest.mark.parametrize(("edge", "count", "is_kept"), [(4.2, 35, False), (4.2, 45, True), (5.2, 35, True)])
+def test_noise_is_not_drawn_in_strips(edge, count, is_kept):
+    """A quarter of which a strip lies inside the shape is empty below four deviations of its noise; a wider one not."""
+    columns = {"x": sp.Real(0, 8), "y": sp.Real(0, 8)}
+    schema = sp.Schema(columns, places=[sp.Place("x", "y", within=[(0, 0), (edge, 0), (edge, 8), (0, 8)])])
+    axis = place_axis(schema.places[0], schema)
+    codes = (np.arange(4, dtype=np.uint64) << np.uint64(62))[:, None]
+    depths = np.full(4, 2)
+    empty = np.zeros(4)
+    whole, _ = place_model(NoisyPlace(axis, codes, depths, empty, 10.0), total=2000, most_states=4)
+    is_right = whole.low[:, 0] >= 4
+    assert is_right.sum() == 2
+    counts = np.where(is_right, float(count), 1000.0)
+    model, _ = place_model(NoisyPlace(axis, codes, depths, counts, 10.0), total=2000, most_states=4)
+    assert ((model.weights > 0) == (is_kept | ~is_right)).all()
