@@ -122,7 +122,8 @@ def _group_neighbours(
     if n_held <= most_states:
         even = is_held / n_held
     middle = np.cumsum(even) - even / 2
-    group = np.minimum((middle * min(most_states, n_held)).astype(np.int64), most_states - 1)
+    n_groups = min(most_states, n_held)
+    group = np.minimum((middle * n_groups).astype(np.int64), n_groups - 1)
     return _numbered(np.stack([is_null, marked, group], axis=1))
 
 

@@ -178,6 +178,14 @@ def test_far_out_a_leaf_has_to_stand_out_more():
     assert leaf_weights(nothing_sure, 34.0) == pytest.approx([12, 11, 11])
 
 
+def test_empty_leaves_behind_the_last_share_its_state():
+    """No state is of empty leaves alone: the model would give it rows, and they would lie anywhere in it."""
+    column = noisy_column(sp.Integer(0, 9999), [500, 300, 0, 0], noise_std=5.0)
+    model, _ = column_model(column, total=800.0, most_states=8)
+    assert model.states.tolist() == [0, 1, 1, 1]
+    assert (model.state_weights() > 0).all()
+
+
 def test_where_nothing_stands_out_a_number_is_even():
     """Weights by length, null by one cell."""
     noisy = noisy_column(sp.Integer(0, 1000, nullable=True), [3, -2, 1, 1], noise_std=5.0)
