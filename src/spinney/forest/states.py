@@ -17,6 +17,7 @@ from spinney.forest.release.column_model import ColumnModel, Floats
 from spinney.forest.release.even_leaves import leaf_places
 from spinney.forest.spikes import part_spikes
 from spinney.schema.column_axis import ColumnAxis
+from spinney.schema.lattice import needs_tree
 from spinney.schema.parting import Parting
 from spinney.tree.release.geometry import extent
 from spinney.tree.release.reconstruct import project_to_total
@@ -62,7 +63,7 @@ def column_model(
     if column.levels is not None:
         states = pool_siblings(column, weights, most_states)
     elif column.is_ordered:
-        states = _group_neighbours(weights, column.is_null, marked, most_states)
+        states = _group_neighbours(weights, column.is_null, marked, most_states, few_values=not needs_tree(column.axis))
     else:
         states = _pool_rare(column, marked, most_states)
     low, length = leaf_places(column.axis, column.first, column.stop, parting=parting, cells=cells)
@@ -112,9 +113,12 @@ def _least_believed(column: NoisyColumn) -> Floats:
 
 
 def _group_neighbours(
-    weights: Floats, is_null: NDArray[np.bool_], marked: NDArray[np.int64], most_states: int
+    weights: Floats, is_null: NDArray[np.bool_], marked: NDArray[np.int64], most_states: int, *, few_values: bool
 ) -> NDArray[np.int64]:
-    """Contiguous groups of even weight 0.5 p + 0.5 [p > 0] / #{p > 0}; empty leaves go with a neighbour."""
+    """Contiguous groups of even weight 0.5 p + 0.5 [p > 0] / #{p > 0}; empty leaves go with a neighbour.
+
+    Of few values, the empty ones behind the last stay a group, so that they can be asked for.
+    """
     is_held = (weights > 0) & ~is_null
     n_held = max(1, int(is_held.sum()))
     p = np.where(is_null, 0, weights)
@@ -123,7 +127,7 @@ def _group_neighbours(
         even = is_held / n_held
     middle = np.cumsum(even) - even / 2
     n_groups = min(most_states, n_held)
-    group = np.minimum((middle * n_groups).astype(np.int64), n_groups - 1)
+    group = np.minimum((middle * n_groups).astype(np.int64), (most_states if few_values else n_groups) - 1)
     return _numbered(np.stack([is_null, marked, group], axis=1))
 
 
