@@ -19,7 +19,16 @@ from spinney.columns import Bounded, Category, Column, Real, exact, whole_range
 from spinney.columns.clock import divisors
 from spinney.columns.hierarchy import group_starts
 from spinney.schema.code_levels import CodeLevels, code_levels
-from spinney.schema.lattice import Axis, Lattice, are_floats_apart, has_many_cells, needs_tree, real_axis, tree_lattice
+from spinney.schema.lattice import (
+    Axis,
+    Lattice,
+    are_floats_apart,
+    has_many_cells,
+    needs_tree,
+    real_axis,
+    tree_lattice,
+    whole_axis,
+)
 from spinney.schema.ruler import Cells, Ruler, calendar_ruler, number_ruler
 from spinney.schema.rules import clauses_of
 from spinney.schema.table import Schema
@@ -158,26 +167,15 @@ def _of_wholes(name: str, column: Bounded) -> ColumnAxis:
     n_steps = -(-(high - low + 1) // column.step)
     most = 1 << (_WHOLE_BITS if column.bits is None else column.bits)
     size = column.step * _fewest(column, -(-n_steps // most))
-    n_cells = -(-(high - low + 1) // size)
-    axis = Axis(
-        name=name,
-        kind="integer",
-        bits=(n_cells - 1).bit_length() + column.nullable,
-        first=0,
-        last=n_cells - 1,
-        nullable=column.nullable,
-        low=low,
-        high=high,
-        step=size,
-    )
+    axis = whole_axis(name, column, size)
     offset = column.step // 2  # what rounds to a multiple begins half a step below it
     zero = (column.phase - low) // size
     is_at_round = column.bits is None and (low + offset - column.phase) % size == 0
     unit = Fraction(size) if is_at_round else None
     if column.spans_decades:
-        return ColumnAxis(axis, number_ruler(n_cells, zero, _mantissa(Fraction(size))), unit, offset)
+        return ColumnAxis(axis, number_ruler(axis.last + 1, zero, _mantissa(Fraction(size))), unit, offset)
     places = [-(-(np.array(starts, dtype=np.int64) - low) // size) for starts in column.landmarks()]
-    ruler = calendar_ruler(n_cells, zero, divisors(size, column.round_steps), places)
+    ruler = calendar_ruler(axis.last + 1, zero, divisors(size, column.round_steps), places)
     return ColumnAxis(axis, ruler, unit, offset)
 
 

@@ -291,6 +291,12 @@ def _discrete_axis(name: str, column: Column, *, max_cells: int, step: int | Non
     elif step is None:
         # What rounds to one value stays in one cell.
         step = -(-(high - low + 1) // (column.step * max_cells)) * column.step
+    return whole_axis(name, column, step)
+
+
+def whole_axis(name: str, column: Column, step: int) -> Axis:
+    """Cells of `step` whole values each, from the first value up."""
+    low, high = whole_range(column)
     n_cells = -(-(high - low + 1) // step)
     return Axis(
         name=name,

@@ -104,6 +104,7 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
         for name, value in vars(fitting).items():
             if name.endswith("_"):
                 setattr(self, name, value)
+        warn_of_schema(self.release_.card.remarks)  # last: where warnings are errors, what was paid for is kept
         return self
 
     def _fit(
@@ -162,5 +163,4 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
             table = table.with_schema(schema.as_read)
             facts, rehearsed = replace(facts, schema=schema, found_bounds=True), None
         self.release_ = self._release(table, facts, books, source, rehearsed)
-        warn_of_schema(self.release_.card.remarks)
         self.ledger_ = books if ledger is None else ledger

@@ -90,6 +90,17 @@ def test_card_file_and_explanation(tmp_path):
     assert sp.load(tmp_path / "r.spinney").card.remarks == release.card.remarks
 
 
+def test_warnings_as_errors_lose_nothing():
+    """A remark comes after the release is held: where it is raised, what was paid for is still there."""
+    model = sp.ForestSynthesizer(1)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", SchemaWarning)
+        with pytest.raises(SchemaWarning, match="upper bound"):
+            model.fit(table()[["age"]], {"age": sp.Integer(0, 65)})
+    assert model.ledger_.spent == 1
+    assert len(model.sample(10)) == 10
+
+
 def test_command_line(tmp_path):
     """`spinney fit` tells of it on standard error, and goes on."""
     table()[["age"]].to_csv(tmp_path / "t.csv", index=False)
