@@ -9,6 +9,7 @@
     selection    which columns to count together, one exponential mechanism a choice
     pairs        every column with the target, where one is named
     cliques      the chosen pairs, or triples with the target
+    products     sums over rows of products of functions of pairs of columns, one vector; with a delta only
 
 With a delta, noise is discrete Gaussian and a stage's share is of mu^2 = sensitivity^2 / variance, which adds up where
 standard deviations do not; how much there is to share is found by composing everything (`privacy.composition`). Without
@@ -19,21 +20,30 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from spinney.errors import BudgetError
+from spinney.errors import BudgetError, ParameterError
 from spinney.privacy.budget import Unit
-from spinney.privacy.composition import GaussianTables, Part, Selections, TreeShapes, least_noise
+from spinney.privacy.composition import GaussianTables, GaussianVector, Part, Selections, TreeShapes, least_noise
 from spinney.privacy.ledger import Charge, ComposedRelease, DiscreteLaplaceCounts, Selection, SplitDecisions
-from spinney.privacy.parts import LARGEST_COMPOSED_VARIANCE, SMALLEST_COMPOSED_VARIANCE, TREE_COST
+from spinney.privacy.parts import (
+    LARGEST_COMPOSED_VARIANCE,
+    LARGEST_MEAN_SQUARED,
+    LARGEST_VECTOR,
+    SMALLEST_COMPOSED_VARIANCE,
+    SMALLEST_MEAN_SQUARED,
+    TREE_COST,
+    vector_variance,
+)
 from spinney.privacy.stages import StageName
 from spinney.tree.calibration import decay_for, largest_privtree_rate
 
 # Squared mu of a choice of bounded range epsilon is about this times epsilon^2.
 _CHOICE_COST = math.pi / 8
 _FINE = 1 << 24
+_FINER = 1 << 44
 # Decisions and choices of larger rates hardly differ from certain ones; beyond, their losses leave the range of floats.
 _LARGEST_RATE = Fraction(32)
 
@@ -74,9 +84,32 @@ class Choices:
 
 
 @dataclass(frozen=True, slots=True)
+class VectorNoise:
+    """Noise on one vector of sums, to each of which a row adds -1, 0 or 1; `mean_squared` was charged for all of it.
+
+    Sums may be as many as earlier releases suggest: the more there are, the more noise each of them gets.
+    """
+
+    mean_squared: Fraction
+    unit: Unit
+
+    def variance(self, n_sums: int) -> Fraction:
+        """Variance of the discrete Gaussian noise on each of so many sums."""
+        if not 0 <= n_sums <= LARGEST_VECTOR:
+            raise ParameterError(f"n_sums={n_sums} is not in 0..2^20; release fewer sums")
+        # A row more moves every sum by 1 at most, another row in its place by 2.
+        return _above(vector_variance(self.mean_squared, self.unit.factor**2 * n_sums))
+
+    def noise_std(self, n_sums: int) -> float:
+        """Standard deviation of the noise on each of so many sums."""
+        return math.sqrt(self.variance(n_sums))
+
+
+@dataclass(frozen=True, slots=True)
 class Shape:
     """What there is to measure, and the parts of the budget that go to it. Public.
 
+    A share of "products" asks for a vector of sums; without a delta there is none, and the others have its share.
     `n_places` and `region_levels` are of the trees of places, and of their regions' counts.
     """
 
@@ -104,6 +137,7 @@ class ForestPlan:
     choices: Choices | None
     charges: tuple[Charge, ...]
     regions: TreeNoise | None = None
+    products: VectorNoise | None = None
 
     def noise_std(self, stage: str) -> float:
         """Standard deviation of a count in a stage."""
@@ -119,6 +153,8 @@ class ForestPlan:
             described["regions noise scale"] = round(float(1 / self.regions.rate), 3)
         if self.choices is not None:
             described["epsilon of a choice"] = round(float(self.choices.epsilon), 6)
+        if self.products is not None:
+            described["products mean squared"] = float(f"{float(self.products.mean_squared):.9g}")
         return described
 
 
@@ -126,7 +162,11 @@ def forest_plan(shape: Shape, *, epsilon: Fraction, delta: Fraction, unit: Unit)
     """The plan with the least noise that certainly costs no more than (epsilon, delta)."""
     if not (shape.n_one_way or shape.n_pairs or shape.n_places):
         return nothing(epsilon, delta, unit)
-    return _pure_plan(shape, epsilon, unit) if delta == 0 else _gaussian_plan(shape, epsilon, delta, unit)
+    return (
+        _pure_plan(_without_products(shape), epsilon, unit)
+        if delta == 0
+        else _gaussian_plan(shape, epsilon, delta, unit)
+    )
 
 
 def nothing(epsilon: Fraction, delta: Fraction, unit: Unit) -> ForestPlan:
@@ -147,7 +187,7 @@ def class_sizes_plan(name: str, *, epsilon: Fraction, unit: Unit) -> ForestPlan:
 
 def _gaussian_plan(shape: Shape, epsilon: Fraction, delta: Fraction, unit: Unit) -> ForestPlan:
     parts = least_noise(lambda budget: _parts(shape, budget, unit), epsilon, delta, unit)
-    choices = None
+    choices, products = None, None
     trees: dict[str | None, TreeNoise] = {}
     tables: dict[str, TableNoise] = {}
     for part in parts:
@@ -155,11 +195,15 @@ def _gaussian_plan(shape: Shape, epsilon: Fraction, delta: Fraction, unit: Unit)
             trees[part.stage] = TreeNoise(part.rate, part.decay, part.levels, part.times)
         elif isinstance(part, Selections):
             choices = Choices(part.epsilon, part.times)
+        elif isinstance(part, GaussianVector):
+            products = VectorNoise(part.mean_squared, unit)
         else:
             assert part.stage is not None
             tables[part.stage] = TableNoise(part.variance, None, part.times)
     charge = ComposedRelease(epsilon, delta, tuple(parts), note="forest")
-    return ForestPlan(unit, epsilon, delta, trees.get("trees"), tables, choices, (charge,), trees.get("regions"))
+    return ForestPlan(
+        unit, epsilon, delta, trees.get("trees"), tables, choices, (charge,), trees.get("regions"), products
+    )
 
 
 def _parts(shape: Shape, budget: Fraction, unit: Unit) -> tuple[Part, ...]:
@@ -179,6 +223,11 @@ def _parts(shape: Shape, budget: Fraction, unit: Unit) -> tuple[Part, ...]:
         each = budget * shape.shares["selection"] / shape.n_choices
         choice = min(_below(math.sqrt(float(each) / _CHOICE_COST)), _LARGEST_RATE)
         parts.append(Selections(choice, shape.n_choices, note="selection", stage="selection"))
+    if shape.shares.get("products"):
+        mean_squared = Fraction(math.floor(budget * shape.shares["products"] * _FINER), _FINER)
+        if mean_squared < SMALLEST_MEAN_SQUARED:
+            raise BudgetError("the noise of a vector of sums would be too wide to account for; give a larger epsilon")
+        parts.append(GaussianVector(min(mean_squared, LARGEST_MEAN_SQUARED), note="products", stage="products"))
     return tuple(parts)
 
 
@@ -211,6 +260,13 @@ def _pure_plan(shape: Shape, epsilon: Fraction, unit: Unit) -> ForestPlan:
         charges.append(Selection(share, note, stage="selection", times=shape.n_choices))
     every = tuple(charges)
     return ForestPlan(unit, epsilon, Fraction(0), trees.get("trees"), tables, choices, every, trees.get("regions"))
+
+
+def _without_products(shape: Shape) -> Shape:
+    """The shape without a vector of sums, whose share the others have, each as much more as all."""
+    others = {stage: share for stage, share in shape.shares.items() if stage != "products"}
+    whole, rest = sum(shape.shares.values(), Fraction(0)), sum(others.values(), Fraction(0))
+    return replace(shape, shares={stage: share * whole / rest for stage, share in others.items()})
 
 
 def _trees(shape: Shape) -> dict[StageName, tuple[int, int]]:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.counting.counts import CellCounts
-from spinney.errors import BudgetError
+from spinney.errors import BudgetError, ParameterError
 from spinney.forest.plan import ForestPlan, TableNoise, TreeNoise
 from spinney.privacy.entropy import Entropy, brand_unless_system
 from spinney.privacy.ledger import Ledger
@@ -44,6 +44,8 @@ class PrepaidMechanisms:
         if plan.regions is not None:
             self._left["regions"] = plan.regions.times
         self._left["selection"] = 0 if plan.choices is None else plan.choices.times
+        if plan.products is not None:
+            self._left["products"] = 1
 
     def noisy_counts(self, true_counts: Counts, stage: str) -> Counts:
         """One table with noise. The counts are of cells that share no row: every row is in one of them at most."""
@@ -91,6 +93,15 @@ class PrepaidMechanisms:
         self._take("selection")
         assert self.plan.choices is not None
         return choose(true_scores, self.plan.choices.epsilon / (2 * sensitivity), self._entropy)
+
+    def noisy_sums(self, true_sums: Counts) -> Counts:
+        """The vector of sums with noise: to each of them every row adds -1, 0 or 1. They may be any 2^20."""
+        if true_sums.dtype != np.int64 or true_sums.ndim != 1:
+            raise ParameterError("true_sums is not one vector of int64, and only whole numbers can take exact noise")
+        self._take("products")
+        assert self.plan.products is not None
+        variance = self.plan.products.variance(true_sums.size)
+        return within_range(true_sums + discrete_gaussian(variance).draw(true_sums.size, self._entropy))
 
     def _take(self, stage: str) -> None:
         if self._left.get(stage, 0) < 1:

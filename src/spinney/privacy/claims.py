@@ -17,9 +17,9 @@ from spinney.privacy.noise.partitions import keep_law
 from spinney.privacy.parts import TreeShapes
 from spinney.shown import brief
 
-# No fit of ours makes more: eight stages, of them one of trees of columns and one of trees of places, none of more than
+# No fit of ours makes more: nine stages, of them one of trees of columns and one of trees of places, none of more than
 # 64 levels. Composing takes time for each, and a file that somebody made to be slow is not worth it.
-_MOST_PARTS = 8
+_MOST_PARTS = 9
 _MOST_TREES = 2
 _MOST_LEVELS = 64
 

@@ -7,6 +7,7 @@ parts are composed by convolving (`dp-accounting`), and delta at epsilon is read
     GaussianTables   discrete Gaussian against itself shifted by 1; twice under replace-one
     TreeShapes       the envelope of all paths of decisions near the cutoff, and coins for those above; under
                      replace-one, the same once more with P and Q exchanged
+    GaussianVector   a Gaussian of mean sqrt(mean_squared) against mean 0
     Selections       a Gaussian of mean sqrt(times) mu against mean 0,  mu = 2 Phi^-1(e^(epsilon/2) / (1+e^(epsilon/2)))
 
 Rounding to the grid is a refinement, so it can only overstate the loss: each value is split between its two
@@ -29,10 +30,11 @@ from numpy.typing import NDArray
 from spinney.errors import BudgetError, ParameterError
 from spinney.privacy.budget import Unit
 from spinney.privacy.noise.discrete import arb_fraction
-from spinney.privacy.parts import GaussianTables, Part, Selections, TreeShapes
+from spinney.privacy.parts import GaussianTables, GaussianVector, Part, Selections, TreeShapes
 
 __all__ = [
     "GaussianTables",
+    "GaussianVector",
     "Part",
     "Selections",
     "TreeShapes",
@@ -112,7 +114,8 @@ def least_noise(
     """The parts of the largest budget, within about half a percent, that are certainly within (epsilon, delta).
 
     `plan(budget)` gives the parts for a budget in squared Gaussian means: `times * factor / variance` of the tables,
-    and what amounts to it of the rest, add up to about the budget. Whatever is returned has passed `composed_delta`.
+    `mean_squared` of a vector, and what amounts to it of the rest, add up to about the budget. Whatever is returned has
+    passed `composed_delta`.
     """
     check_claim(epsilon, delta)
     wanted = _gaussian_mean(float(epsilon), float(delta)) ** 2
@@ -151,12 +154,9 @@ def check_claim(epsilon: Fraction, delta: Fraction) -> None:
 def _composed(part: Part, step: float, unit: Unit) -> Any:
     """The privacy loss distribution of a part, all its repetitions included."""
     if isinstance(part, Selections):
-        from dp_accounting.pld import privacy_loss_distribution
-
-        mean = math.sqrt(part.times) * selection_mean(part.epsilon) * (1 + 1e-12)
-        return privacy_loss_distribution.from_gaussian_mechanism(
-            1 / mean, value_discretization_interval=step, use_connect_dots=True
-        )
+        return _gaussian(math.sqrt(part.times) * selection_mean(part.epsilon), step)
+    if isinstance(part, GaussianVector):
+        return _gaussian(math.sqrt(part.mean_squared), step)
     if isinstance(part, GaussianTables):
         return _distribution(step, _shifted_gaussian(part.variance, step)).self_compose(part.times * unit.factor)
     with_row = _tree_shape(part, step, is_reversed=False)
@@ -164,6 +164,15 @@ def _composed(part: Part, step: float, unit: Unit) -> Any:
     if unit is Unit.ADD_REMOVE:
         return _distribution(step, with_row, without_row).self_compose(part.times)
     return _distribution(step, with_row).compose(_distribution(step, without_row)).self_compose(part.times)
+
+
+def _gaussian(mean: float, step: float) -> Any:
+    """N(mean, 1) against N(0, 1), the mean rounded up."""
+    from dp_accounting.pld import privacy_loss_distribution
+
+    return privacy_loss_distribution.from_gaussian_mechanism(
+        1 / (mean * (1 + 1e-12)), value_discretization_interval=step, use_connect_dots=True
+    )
 
 
 def _distribution(step: float, *directions: Losses) -> Any:
@@ -327,6 +336,9 @@ def _grid_step(parts: Sequence[Part], unit: Unit) -> float:
             n_coins = min(part.levels, 42 / (rate * part.decay)) + 1
             variance += part.times * unit.factor * min(rate, 2.0) ** 2
             n += math.ceil(part.times * unit.factor * n_coins)
+        elif isinstance(part, GaussianVector):
+            variance += float(part.mean_squared)
+            n += 1
         else:
             variance += part.times * selection_mean(part.epsilon) ** 2
             n += 1

@@ -26,6 +26,13 @@ LARGEST_TIMES = 2**16
 # Decisions and choices of larger rates hardly differ from certain ones; beyond, their losses leave the range of floats.
 LARGEST_COMPOSED_RATE = Fraction(32)
 SMALLEST_COMPOSED_RATE = Fraction(1, 2**30)
+# The squared mean of a vector of sums: what one table of these variances has.
+SMALLEST_MEAN_SQUARED = 1 / LARGEST_COMPOSED_VARIANCE
+LARGEST_MEAN_SQUARED = 1 / SMALLEST_COMPOSED_VARIANCE
+# Discrete noise is a continuous Gaussian, rounded by chance within about this variance, up to a factor of less than
+# 1 + 2^-90 for as many sums (composition.proof.md, vectors).
+ROUNDING_VARIANCE = Fraction(4)
+LARGEST_VECTOR = 2**20
 # Shapes of a tree lose about as much as a Gaussian of this squared mean, times rate^2, for each row that changes. It
 # steers how a budget is shared and certifies nothing.
 TREE_COST = 1.65
@@ -47,8 +54,16 @@ def _composed_variance(value: Any, name: str) -> Fraction:
     return variance
 
 
+def _mean_squared(value: Any, name: str) -> Fraction:
+    mean_squared = guard.positive(value, name)
+    if not SMALLEST_MEAN_SQUARED <= mean_squared <= LARGEST_MEAN_SQUARED:
+        raise ParameterError(f"{name}={brief(mean_squared)} is outside 2^-36..2^10; give another epsilon or share")
+    return mean_squared
+
+
 _CHECKS: dict[str, guard.Check] = {
     "variance": _composed_variance,
+    "mean_squared": _mean_squared,
     "rate": _composed_rate,
     "epsilon": _composed_rate,
     "decay": guard.whole(1, guard.LARGEST_DECAY),
@@ -125,9 +140,39 @@ class Selections(_Checked):
         return f"exponential mechanism, range {float(self.epsilon):.6g}"
 
 
-Part = GaussianTables | TreeShapes | Selections
-_PARTS: dict[str, type[Part]] = {kind.__name__: kind for kind in (GaussianTables, TreeShapes, Selections)}
-_FRACTIONS = ("variance", "rate", "epsilon")
+@dataclass(frozen=True, slots=True)
+class GaussianVector(_Checked):
+    """One vector of whole-number sums, with discrete Gaussian noise that hides a Gaussian mean of this square at most.
+
+    How many sums there are, and with them the variance of `vector_variance`, may depend on what was released before.
+    """
+
+    mean_squared: Fraction
+    note: str
+    stage: StageName | None = field(default=None, kw_only=True)
+
+    times: ClassVar[int] = 1
+    what: ClassVar[str] = "vector of sums"
+    stages: ClassVar[tuple[StageName, ...]] = ("products",)
+
+    @property
+    def law(self) -> str:
+        return f"discrete Gaussian, squared mean {float(self.mean_squared):.6g}"
+
+
+Part = GaussianTables | TreeShapes | Selections | GaussianVector
+_PARTS: dict[str, type[Part]] = {
+    kind.__name__: kind for kind in (GaussianTables, TreeShapes, Selections, GaussianVector)
+}
+_FRACTIONS = ("variance", "mean_squared", "rate", "epsilon")
+
+
+def vector_variance(mean_squared: Fraction, sensitivity_squared: Fraction | int) -> Fraction:
+    """The least variance of a `GaussianVector` whose sums a change of one unit moves by this squared distance at most.
+
+    sensitivity_squared / mean_squared + 4, each of at most 2^20 sums being a whole number.
+    """
+    return sensitivity_squared / mean_squared + ROUNDING_VARIANCE
 
 
 def part_line(part: Part) -> str:

@@ -11,6 +11,7 @@
     selection   which columns to look at together
     pairs       every column with the target
     cliques     the columns that were chosen, together
+    products    sums over rows of products of functions of two columns, one vector
     splits      which nodes of one joint tree split
     leaves      what is released of the leaves of a joint tree or a grid
 
@@ -34,6 +35,7 @@ StageName = Literal[
     "selection",
     "pairs",
     "cliques",
+    "products",
     "splits",
     "leaves",
 ]

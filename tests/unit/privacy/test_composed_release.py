@@ -13,7 +13,14 @@ import spinney as sp
 from spinney.errors import BudgetError, FileError, ParameterError
 from spinney.privacy import composition
 from spinney.privacy.budget import Unit
-from spinney.privacy.composition import GaussianTables, Selections, TreeShapes, composed_delta, least_noise
+from spinney.privacy.composition import (
+    GaussianTables,
+    GaussianVector,
+    Selections,
+    TreeShapes,
+    composed_delta,
+    least_noise,
+)
 from spinney.privacy.ledger import (
     ComposedRelease,
     DiscreteLaplaceCounts,
@@ -33,6 +40,7 @@ PARTS = (
     TreeShapes(Fraction(1, 30), 21, 20, 3, "trees"),
     GaussianTables(Fraction(700, 3), 4, "one-way", stage="one-way"),
     Selections(Fraction(1, 20), 2, "selection"),
+    GaussianVector(Fraction(1, 300), "products", stage="products"),
 )
 
 
@@ -106,6 +114,12 @@ def test_parts_survive_json():
         "note": "one-way",
         "stage": "one-way",
     }
+    assert described()["parts"][3] == {
+        "part": "GaussianVector",
+        "mean_squared": "1/300",
+        "note": "products",
+        "stage": "products",
+    }
 
 
 @pytest.mark.parametrize(
@@ -122,6 +136,39 @@ def test_parts_that_are_not_known_are_refused(change, error):
     event = described()
     event["parts"][1] |= change
     with pytest.raises(error):
+        event_from_dict(event)
+
+
+@pytest.mark.parametrize(
+    ("change", "error"),
+    [
+        ({"mean_squared": "none"}, ValueError),
+        ({"mean_squared": "0"}, ParameterError),
+        ({"mean_squared": "-1/300"}, ParameterError),
+        ({"mean_squared": "2000"}, ParameterError),
+        ({"mean_squared": None}, ValueError),
+        ({"mean_squared": ["1/300"]}, ValueError),
+        ({"mean_squared": True}, ValueError),
+        ({"mean_squared": "1/" + "9" * 5000}, ValueError),
+        ({"stage": "cliques"}, ParameterError),
+        ({"note": 7}, ParameterError),
+    ],
+)
+def test_vectors_that_are_none_are_refused(change, error):
+    """A squared mean that is no number in range, or the stage of another part: no event comes of it."""
+    event = described()
+    event["parts"][3] |= change
+    with pytest.raises(error):
+        event_from_dict(event)
+
+
+def test_a_vector_without_a_squared_mean_is_refused():
+    """Nothing is made up for an entry that is missing; an entry that means nothing for it is passed over."""
+    event = described()
+    event["parts"][3]["times"] = 5
+    assert event_from_dict(event) == forest()
+    del event["parts"][3]["mean_squared"]
+    with pytest.raises(KeyError, match="mean_squared"):
         event_from_dict(event)
 
 
@@ -162,6 +209,7 @@ def test_lines_show_the_parts_below_the_charge():
         "3 tree shapes: trees (20 levels, scale 30, decay 21)",
         "4 tables: one-way (discrete Gaussian, variance 233.333)",
         "2 selections: selection (exponential mechanism, range 0.05)",
+        "1 vector of sums: products (discrete Gaussian, squared mean 0.00333333)",
     ]
     assert all(line.startswith(" " * 12) for line in parts)
     assert event_lines(Selection(Fraction(1, 4), "choices")) == ["      0.25  choices"]
@@ -181,4 +229,9 @@ def test_the_command_line_shows_the_parts(tmp_path: Path):
     sp.Ledger.create(path, limit=2, delta="1e-4").charge(forest())
     assert "\n  (1, 1e-05)  forest\n                3 tree shapes: trees" in spinney("ledger", path).out
     (event,) = spinney("ledger", path, "--json").json["events"]
-    assert [part["part"] for part in event["parts"]] == ["TreeShapes", "GaussianTables", "Selections"]
+    assert [part["part"] for part in event["parts"]] == [
+        "TreeShapes",
+        "GaussianTables",
+        "Selections",
+        "GaussianVector",
+    ]

@@ -14,7 +14,7 @@ import pytest
 import spinney as sp
 from spinney.errors import BudgetError, FileError, ParameterError, SpinneyError
 from spinney.privacy.budget import Unit, parse_delta, parse_epsilon, parse_fraction
-from spinney.privacy.composition import GaussianTables, Selections, TreeShapes
+from spinney.privacy.composition import GaussianTables, GaussianVector, Selections, TreeShapes
 from spinney.privacy.ledger import (
     ComposedRelease,
     DiscreteGaussianVector,
@@ -65,6 +65,7 @@ VALID = {
     GaussianTables: {"variance": Fraction(400), "times": 2, "note": "n", "stage": "pairs"},
     TreeShapes: {"rate": Fraction(1, 8), "decay": 2, "levels": 4, "times": 2, "note": "n", "stage": "trees"},
     Selections: {"epsilon": Fraction(1, 8), "times": 2, "note": "n", "stage": "selection"},
+    GaussianVector: {"mean_squared": Fraction(1, 8), "note": "n", "stage": "products"},
 }
 # Fields that an event may leave out, and then claims nothing.
 CLAIMS = {DiscreteLaplaceCounts: ("times", "column"), SplitDecisions: ("times", "decay"), Selection: ("times",)}
@@ -88,6 +89,7 @@ WRONG = {
     "delta": [*NO_FRACTIONS, 1, Fraction(3, 2)],
     "rate": [*NO_FRACTIONS, 0],
     "variance": [*NO_FRACTIONS, 0],
+    "mean_squared": [*NO_FRACTIONS, 0, Fraction(1, 2**36 + 1), 2**10 + 1],
     "sensitivity_squared": [*NO_FRACTIONS[:-1], 0],
     "sensitivity": [*NO_WHOLES, 0],
     "levels": NO_WHOLES,

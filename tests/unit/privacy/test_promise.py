@@ -16,6 +16,7 @@ from spinney.errors import PrivacyWarning
 from spinney.privacy.budget import Unit
 from spinney.privacy.composition import (
     GaussianTables,
+    GaussianVector,
     Selections,
     TreeShapes,
     composed_delta,
@@ -199,15 +200,29 @@ def test_every_kind_of_part_counts():
         TreeShapes(Fraction(1, 40), 28, 20, 10, note="trees"),
         GaussianTables(Fraction(3000), 20, note="tables"),
         Selections(Fraction(1, 20), 10, note="selection"),
+        GaussianVector(Fraction(1, 200), note="products"),
     )
     delta = Fraction(1, 10**6)
     assert composed_delta(parts, ONE, Unit.REPLACE_ONE) <= delta
     whole = group_promise([ComposedRelease(ONE, delta, parts, "all")], Unit.REPLACE_ONE, 5).epsilon
-    for missing in range(3):
+    for missing in range(4):
         fewer = parts[:missing] + parts[missing + 1 :]
         less = group_promise([ComposedRelease(ONE, delta, fewer, "fewer")], Unit.REPLACE_ONE, 5)
         assert less.delta == delta
         assert less.epsilon < whole
+
+
+@pytest.mark.parametrize("unit", Unit)
+@pytest.mark.parametrize("n_rows", [2, 5])
+def test_k_rows_move_a_vector_k_times_as_far(unit, n_rows):
+    """Its Gaussian's mean is k times as large: never promised less, and at most 6 % more."""
+    delta = Fraction(1, 10**6)
+    (part,) = least_noise(lambda budget: [GaussianVector(budget, "products")], ONE, delta, unit)
+    group = group_promise([ComposedRelease(ONE, delta, (part,), "sums")], unit, n_rows)
+    mean = n_rows * math.sqrt(part.mean_squared)
+    assert group.delta == delta
+    assert gaussian_delta(mean, float(group.epsilon)) <= float(delta) * (1 + 1e-6)
+    assert gaussian_delta(mean, float(group.epsilon) * 0.94) > float(delta)
 
 
 def test_pure_charges_cost_a_group_k_times_epsilon():

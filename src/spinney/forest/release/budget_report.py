@@ -4,6 +4,7 @@ Shares of pure charges are shares of epsilon. Stages that were charged together 
 their shares are shares of the squared Gaussian means, which add up:
 
     tables        times * factor / variance
+    sums          mean_squared
     choices       times * mu^2,  mu of `composition.selection_mean`
     tree shapes   times * factor * 1.65 rate^2, about what a Gaussian of the same loss has
 
@@ -29,7 +30,7 @@ from spinney.privacy.ledger import (
     Selection,
     SplitDecisions,
 )
-from spinney.privacy.parts import TREE_COST, GaussianTables, Part, Selections, TreeShapes
+from spinney.privacy.parts import TREE_COST, GaussianTables, GaussianVector, Part, Selections, TreeShapes
 
 _BY_COLUMN = ("bounds", "values")
 _OTHER = "other"  # what claims no stage
@@ -81,6 +82,8 @@ def _squared_mean(part: Part, unit: Unit) -> float:
         return part.times * unit.factor / float(part.variance)
     if isinstance(part, Selections):
         return part.times * selection_mean(part.epsilon) ** 2
+    if isinstance(part, GaussianVector):
+        return float(part.mean_squared)
     return part.times * unit.factor * TREE_COST * float(part.rate) ** 2
 
 
@@ -91,6 +94,9 @@ def _stage_of_part(part: Part, share: float) -> Stage:
         return Stage(part.stage or _OTHER, part.times, share, noise_std, noise)
     if isinstance(part, TreeShapes):
         return Stage(part.stage or _OTHER, part.times, share, None, _decisions(part.rate))
+    if isinstance(part, GaussianVector):
+        noise = f"discrete Gaussian, {math.sqrt(1 / part.mean_squared):,.1f} times how far one row moves the sums"
+        return Stage(part.stage or _OTHER, part.times, share, None, noise)
     return Stage(part.stage or _OTHER, part.times, share, None, _choices(part.epsilon))
 
 

@@ -24,6 +24,7 @@ _MEASURED = {
     "trees": "tree",
     "regions": "tree",
     "selection": "choice",
+    "products": "vector",
     "bounds": "column",
     "values": "column",
 }  # of a stage; of the others, tables

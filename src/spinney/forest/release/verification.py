@@ -19,7 +19,7 @@ from spinney.privacy.events import (
     Selection,
     SplitDecisions,
 )
-from spinney.privacy.parts import GaussianTables, Selections, TreeShapes
+from spinney.privacy.parts import GaussianTables, GaussianVector, Part, Selections, TreeShapes
 from spinney.release.card import Card
 from spinney.release.contradictions import bounds_of_a_column, check, near, same, spent_whole
 from spinney.schema.column_axis import n_group_tables
@@ -37,6 +37,7 @@ _SCALES = {"trees": "decision noise scale", "regions": "regions noise scale"}
 # Deviations and scales are rounded to three digits after the point in the plan of a forest.
 _ROUNDED = 0.000_501
 _CHOICE_ROUNDED = 0.000_000_501
+_VECTOR_ROUNDED = 1e-8  # of the number itself
 
 
 def verify_forest(release: ForestRelease) -> list[str]:
@@ -95,13 +96,17 @@ def _only_what_was_counted(release: ForestRelease) -> None:
         check_uniform(release, {str(target): deviation for deviation in deviations})
 
 
-def _part(part: GaussianTables | TreeShapes | Selections, plan: Any) -> None:
+def _part(part: Part, plan: Any) -> None:
     if isinstance(part, GaussianTables) and part.stage is not None:
         near(math.sqrt(part.variance), plan[f"{part.stage} noise"], f"the noise of {part.stage}", slack=_ROUNDED)
     if isinstance(part, TreeShapes) and part.stage is not None:
         near(float(1 / part.rate), plan[_SCALES[part.stage]], "the noise of decisions", slack=_ROUNDED)
     if isinstance(part, Selections):
         _choices(part.epsilon, plan)
+    if isinstance(part, GaussianVector) and part.stage is not None:
+        mean_squared = float(part.mean_squared)
+        stated = plan.get("products mean squared")
+        near(mean_squared, stated, "the squared mean of the sums", slack=_VECTOR_ROUNDED * mean_squared)
 
 
 def _choices(epsilon: Fraction, plan: Any) -> None:
@@ -145,6 +150,8 @@ def _all_paid_for(release: ForestRelease, times: Counter[str | None]) -> None:
     card = release.card
     for stage in _STAGES:
         check(f"{stage} noise" not in card.plan or times[stage] > 0, f"no charge pays for {stage}, which the plan has")
+    n_vectors = int("products mean squared" in card.plan)
+    check(times["products"] == n_vectors, "the vector of sums that the plan has was not paid for, or more than once")
     modelled = card.schema.modelled
     alone = [name for name, place in card.schema.variables.items() if place is None]
     axes = [tree_lattice(Schema({name: modelled[name]})).axes[0] for name in alone]
