@@ -162,11 +162,9 @@ def forest_plan(shape: Shape, *, epsilon: Fraction, delta: Fraction, unit: Unit)
     """The plan with the least noise that certainly costs no more than (epsilon, delta)."""
     if not (shape.n_one_way or shape.n_pairs or shape.n_places):
         return nothing(epsilon, delta, unit)
-    return (
-        _pure_plan(_without_products(shape), epsilon, unit)
-        if delta == 0
-        else _gaussian_plan(shape, epsilon, delta, unit)
-    )
+    if delta == 0:
+        return _pure_plan(_without_products(shape), epsilon, unit)
+    return _gaussian_plan(shape, epsilon, delta, unit)
 
 
 def nothing(epsilon: Fraction, delta: Fraction, unit: Unit) -> ForestPlan:

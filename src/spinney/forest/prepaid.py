@@ -95,7 +95,7 @@ class PrepaidMechanisms:
         return choose(true_scores, self.plan.choices.epsilon / (2 * sensitivity), self._entropy)
 
     def noisy_sums(self, true_sums: Counts) -> Counts:
-        """The vector of sums with noise: to each of them every row adds -1, 0 or 1. They may be any 2^20."""
+        """The vector with noise: sums to each of which every row adds -1, 0 or 1; as many as were decided on before."""
         if true_sums.dtype != np.int64 or true_sums.ndim != 1:
             raise ParameterError("true_sums is not one vector of int64, and only whole numbers can take exact noise")
         self._take("products")

@@ -142,9 +142,10 @@ class Selections(_Checked):
 
 @dataclass(frozen=True, slots=True)
 class GaussianVector(_Checked):
-    """One vector of whole-number sums, with discrete Gaussian noise that hides a Gaussian mean of this square at most.
+    """One vector of whole-number sums with discrete Gaussian noise, charged as N(mu, 1) against N(0, 1), mu^2 given.
 
-    How many sums there are, and with them the variance of `vector_variance`, may depend on what was released before.
+    The noise on each sum has `vector_variance` at least, and there are at most 2^20. Which sums they are, how many and
+    that variance may depend on what was released before: the pair that is charged does not.
     """
 
     mean_squared: Fraction
