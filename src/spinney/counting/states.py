@@ -126,6 +126,25 @@ class StateRows:
         each(compare, parts, title="comparing columns")
         return gaps
 
+    def true_group_tables(
+        self, groups: Sequence[NDArray[np.uint8]], pairs: Sequence[tuple[int, int]]
+    ) -> NDArray[np.int64]:
+        """For each pair of columns how many rows have each two groups of states (n_pairs, most groups, most groups).
+
+        `groups` holds the group of every state of a column. The tables of a pair share no row.
+        """
+        n_groups = max(int(group.max()) + 1 for group in groups)
+        columns = sorted({column for pair in pairs for column in pair})
+        lines = {column: groups[column][self.true_states[column]] for column in columns}
+        tables = np.zeros((len(pairs), n_groups, n_groups), dtype=np.int64)
+
+        def count(place: int) -> None:
+            i, j = pairs[place]
+            _count_pair(lines[i], lines[j], tables[place])
+
+        each(count, range(len(pairs)), title="comparing columns")
+        return tables
+
 
 def states_array(cuts: Sequence[AnyCut], n_rows: int) -> StateRows:
     """Room for the states of so many rows."""
@@ -202,6 +221,12 @@ def true_distances(
         return int(np.abs(GAP_STEPS * rows.true_table(clique) - np.rint(GAP_STEPS * table).astype(np.int64)).sum())
 
     return np.array(each(distance, cliques, expected), dtype=np.int64)
+
+
+@compiled
+def _count_pair(first: NDArray[np.uint8], second: NDArray[np.uint8], table: NDArray[np.int64]) -> None:
+    for row in range(first.size):
+        table[first[row], second[row]] += 1
 
 
 @compiled

@@ -15,12 +15,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
+from itertools import combinations
 from typing import Literal
 
 from spinney.errors import BudgetError
 from spinney.forest.plan import ForestPlan, Shape, forest_plan, nothing
+from spinney.forest.release.signs import sensitivity_squared
 from spinney.forest.structure import Clique, n_choices, pairs_of
 from spinney.privacy.budget import Unit
 from spinney.schema.column_axis import ColumnAxis
@@ -65,7 +67,23 @@ _REGIONS_SHARE = Fraction(3, 10)
 _FIXED_DEVIATIONS = 8.0
 _MOST_FIXED = 8
 
+# One vector of products over all pairs is given this much of the budget, out of what choices and cliques have.
+_PRODUCTS_SHARE = Fraction(15, 100)
+# It is worth that where its mean products, of two groups a column, are off by no more than this.
+_MOST_PRODUCTS_ERROR = 0.05
+# More pairs than this take too long to fit.
+_MOST_PAIRS = 5_000
+
 AnyAxis = ColumnAxis | PlaceAxis
+
+
+@dataclass(frozen=True, slots=True)
+class Effort:
+    """How much work products of pairs are worth: how many sums, rows drawn from the model, and steps of the fit."""
+
+    most_sums: int
+    n_drawn: int
+    steps: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +100,7 @@ class Design:
     fewer_states: Mapping[int, int] = field(default_factory=dict)  # of columns that rules join
     places: tuple[int, ...] = ()  # of the measured ones, those that are places
     n_fixed: int = 0  # levels of their trees that are halved without a decision
+    effort: Effort | None = None  # for products of pairs, where the plan has them
 
     def states_of_columns(self, n_columns: int) -> list[int]:
         """About how many states each column gets."""
@@ -104,6 +123,7 @@ def design(
     required: Sequence[Clique] = (),
     is_rich: bool = False,
     class_size: float | None = None,
+    effort: Effort | None = None,
 ) -> Design:
     """The richest design whose noise leaves something to see in about `n_rows` rows.
 
@@ -117,17 +137,50 @@ def design(
     looked_at = (target,) if target is not None and class_size is not None else ()
     for structure in _worth_trying(len(measured), target, is_rich=is_rich):
         shape = _shape(structure, axes, measured, target, pairs, n_counted=len(looked_at))
-        try:
-            plan = forest_plan(shape, epsilon=epsilon, delta=delta, unit=unit)
-        except BudgetError:  # more noise than can be accounted for, so certainly more than is worth having
-            continue
-        if _is_worth(structure, plan, n_rows, class_size):
-            n_fixed = _n_fixed(plan, n_rows)
-            most_states = _most_states(plan, n_rows)
-            return Design(
-                structure, plan, measured, looked_at, target, pairs, most_states, places=places, n_fixed=n_fixed
-            )
+        may_have_products = effort is not None and delta > 0 and shape.n_cliques > 0
+        for with_products in (True, False) if may_have_products else (False,):
+            given = _with_products(shape) if with_products else shape
+            try:
+                plan = forest_plan(given, epsilon=epsilon, delta=delta, unit=unit)
+            except BudgetError:  # more noise than can be accounted for, so certainly more than is worth having
+                continue
+            if with_products and not _are_products_worth(plan, n_rows, len(measured)):
+                continue
+            if _is_worth(structure, plan, n_rows, class_size):
+                n_fixed = _n_fixed(plan, n_rows)
+                most_states = _most_states(plan, n_rows)
+                return Design(
+                    structure,
+                    plan,
+                    measured,
+                    looked_at,
+                    target,
+                    pairs,
+                    most_states,
+                    places=places,
+                    n_fixed=n_fixed,
+                    effort=effort if with_products else None,
+                )
     return Design("uniform", nothing(epsilon, delta, unit), looked_at, looked_at, None, pairs, _FEWEST_STATES)
+
+
+def _with_products(shape: Shape) -> Shape:
+    """The shape with a vector of products, whose share choices and cliques give up in proportion."""
+    shares = dict(shape.shares)
+    giving = [stage for stage in ("selection", "cliques") if stage in shares]
+    given = sum(shares[stage] for stage in giving)
+    for stage in giving:
+        shares[stage] *= (given - _PRODUCTS_SHARE) / given
+    return replace(shape, shares=shares | {"products": _PRODUCTS_SHARE})
+
+
+def _are_products_worth(plan: ForestPlan, n_rows: int, n_measured: int) -> bool:
+    """Whether mean products of all pairs, of two groups a column, have little enough noise."""
+    pairs = list(combinations(range(n_measured), 2))
+    if plan.products is None or len(pairs) > _MOST_PAIRS:
+        return False
+    variance = plan.products.variance(sensitivity_squared([2] * n_measured, pairs, plan.unit))
+    return math.sqrt(variance) <= _MOST_PRODUCTS_ERROR * n_rows
 
 
 def _most_states(plan: ForestPlan, n_rows: int) -> int:

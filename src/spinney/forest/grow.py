@@ -20,8 +20,10 @@ from spinney.forest.place_states import place_model
 from spinney.forest.places import NoisyPlace, release_place, unmeasured_place
 from spinney.forest.possible import Possible
 from spinney.forest.prepaid import PrepaidMechanisms
+from spinney.forest.products import release_products
 from spinney.forest.release.column_model import ColumnModel
 from spinney.forest.release.place_model import PlaceModel
+from spinney.forest.release.products import ReleasedProducts
 from spinney.forest.rounds import measure_rounds
 from spinney.forest.states import column_model
 from spinney.forest.structure import choose_tree, pairs_of
@@ -54,6 +56,7 @@ class Forest:
     model: GraphModel
     cliques: tuple[Clique, ...]
     noisy_total: float
+    products: ReleasedProducts | None = None  # of all other pairs
 
 
 def grow(
@@ -128,7 +131,21 @@ def grow(
                 rows, measurements, design, prepaid, fit, possible, total=rows_total, least=least, rng=rng
             )
     model = fit(measurements)
-    return Forest(tuple(models), model, tuple(m.columns for m in measurements), rows_total)
+    cliques = tuple(m.columns for m in measurements)
+    products = None
+    if measurements and design.effort is not None:
+        products = release_products(
+            rows,
+            models,
+            [isinstance(column, NoisyColumn) and column.is_ordered for column in columns],
+            model,
+            cliques,
+            prepaid,
+            total=rows_total,
+            effort=design.effort,
+            rng=rng,
+        )
+    return Forest(tuple(models), model, cliques, rows_total, products)
 
 
 def _release_columns(

@@ -24,14 +24,13 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-from spinney.errors import BudgetError, ParameterError
+from spinney.errors import BudgetError
 from spinney.privacy.budget import Unit
 from spinney.privacy.composition import GaussianTables, GaussianVector, Part, Selections, TreeShapes, least_noise
 from spinney.privacy.ledger import Charge, ComposedRelease, DiscreteLaplaceCounts, Selection, SplitDecisions
 from spinney.privacy.parts import (
     LARGEST_COMPOSED_VARIANCE,
     LARGEST_MEAN_SQUARED,
-    LARGEST_VECTOR,
     SMALLEST_COMPOSED_VARIANCE,
     SMALLEST_MEAN_SQUARED,
     TREE_COST,
@@ -85,24 +84,16 @@ class Choices:
 
 @dataclass(frozen=True, slots=True)
 class VectorNoise:
-    """Noise on one vector of sums, to each of which a row adds -1, 0 or 1; `mean_squared` was charged for all of it.
+    """Noise on one vector of sums; `mean_squared` was charged for all of it.
 
-    Sums may be as many as earlier releases suggest: the more there are, the more noise each of them gets.
+    The sums may be those that earlier releases suggest: the further one person can move them, the more noise they get.
     """
 
     mean_squared: Fraction
-    unit: Unit
 
-    def variance(self, n_sums: int) -> Fraction:
-        """Variance of the discrete Gaussian noise on each of so many sums."""
-        if not 0 <= n_sums <= LARGEST_VECTOR:
-            raise ParameterError(f"n_sums={n_sums} is not in 0..2^20; release fewer sums")
-        # A row more moves every sum by 1 at most, another row in its place by 2.
-        return _above(vector_variance(self.mean_squared, self.unit.factor**2 * n_sums))
-
-    def noise_std(self, n_sums: int) -> float:
-        """Standard deviation of the noise on each of so many sums."""
-        return math.sqrt(self.variance(n_sums))
+    def variance(self, sensitivity_squared: int) -> Fraction:
+        """Variance of the discrete Gaussian noise on sums that a person moves by this at most, in squared distance."""
+        return _above(vector_variance(self.mean_squared, sensitivity_squared))
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,7 +185,7 @@ def _gaussian_plan(shape: Shape, epsilon: Fraction, delta: Fraction, unit: Unit)
         elif isinstance(part, Selections):
             choices = Choices(part.epsilon, part.times)
         elif isinstance(part, GaussianVector):
-            products = VectorNoise(part.mean_squared, unit)
+            products = VectorNoise(part.mean_squared)
         else:
             assert part.stage is not None
             tables[part.stage] = TableNoise(part.variance, None, part.times)

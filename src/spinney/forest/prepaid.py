@@ -22,6 +22,7 @@ from spinney.privacy.ledger import Ledger
 from spinney.privacy.noise.discrete import add_noise, within_range
 from spinney.privacy.noise.gaussian import discrete_gaussian
 from spinney.privacy.noise.selection import choose
+from spinney.privacy.parts import LARGEST_VECTOR
 from spinney.schema.place_axis import PlaceAxis
 from spinney.schema.ruler import Ruler
 from spinney.tree.placed import Regions, grow_regions
@@ -94,13 +95,13 @@ class PrepaidMechanisms:
         assert self.plan.choices is not None
         return choose(true_scores, self.plan.choices.epsilon / (2 * sensitivity), self._entropy)
 
-    def noisy_sums(self, true_sums: Counts) -> Counts:
-        """The vector with noise: sums to each of which every row adds -1, 0 or 1; as many as were decided on before."""
-        if true_sums.dtype != np.int64 or true_sums.ndim != 1:
-            raise ParameterError("true_sums is not one vector of int64, and only whole numbers can take exact noise")
+    def noisy_sums(self, true_sums: Counts, sensitivity_squared: int) -> Counts:
+        """The vector with noise: one person moves it by the square root of this at most; up to 2^20 sums."""
+        if true_sums.dtype != np.int64 or true_sums.ndim != 1 or true_sums.size > LARGEST_VECTOR:
+            raise ParameterError("true_sums is not one vector of up to 2^20 of int64: only those can take exact noise")
         self._take("products")
         assert self.plan.products is not None
-        variance = self.plan.products.variance(true_sums.size)
+        variance = self.plan.products.variance(sensitivity_squared)
         return within_range(true_sums + discrete_gaussian(variance).draw(true_sums.size, self._entropy))
 
     def _take(self, stage: str) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 
 from spinney.errors import ParameterError, SchemaError
 from spinney.forest.columns import release_classes
-from spinney.forest.design import AnyAxis, Design, design
+from spinney.forest.design import AnyAxis, Design, Effort, design
 from spinney.forest.grow import Model, grow
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.forest.release.column_model import ColumnModel
@@ -39,6 +39,7 @@ QUALITIES: tuple[Quality, ...] = ("fast", "high")
 
 # The part of epsilon for the sizes of the target's classes, which decide what else is worth measuring.
 _CLASSES_SHARE = Fraction(1, 25)
+_EFFORTS = {"fast": Effort(600, 20_000, 25), "high": Effort(3_000, 100_000, 60), "best": Effort(6_000, 300_000, 80)}
 
 
 class ForestSynthesizer(Synthesizer[Design]):
@@ -178,6 +179,7 @@ class ForestSynthesizer(Synthesizer[Design]):
             required=[tuple(variables.numbers[column] for column in clique) for clique in rules.cliques],
             is_rich=self.quality == "high",
             class_size=class_size,
+            effort=_EFFORTS[self.quality],
         )
         target = None if plan.target is None else modelled.index(names[plan.target])
         fewer = rules.most_states(plan.most_states, target=target, has_rounds=plan.structure == "rounds")
@@ -217,7 +219,15 @@ class ForestSynthesizer(Synthesizer[Design]):
         looked_at = tuple(tuple(names[column] for column in clique) for clique in forest.cliques)
         self.design_ = plan
         noisy_total = round(forest.noisy_total)
-        return ForestRelease(columns, forest.model, card, looked_at=looked_at, noisy_total=noisy_total, places=places)
+        return ForestRelease(
+            columns,
+            forest.model,
+            card,
+            looked_at=looked_at,
+            noisy_total=noisy_total,
+            places=places,
+            products=forest.products,
+        )
 
 
 @dataclass(frozen=True, slots=True, eq=False)

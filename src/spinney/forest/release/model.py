@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
+from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
@@ -25,12 +26,14 @@ from spinney.forest.release.derived import asked_of_modelled, part_starts
 from spinney.forest.release.graded import graded
 from spinney.forest.release.place_file import place_entries, places_from_members, regions_table
 from spinney.forest.release.place_model import PlaceModel
+from spinney.forest.release.products import MEMBERS, ReleasedProducts, products_from_members
 from spinney.forest.release.remarks import forest_remarks
 from spinney.forest.release.restrict import Restriction
 from spinney.forest.release.rules import feasible, resample_above
 from spinney.forest.release.verification import verify_forest
 from spinney.graph.draw import draw_states
 from spinney.graph.model import GraphModel
+from spinney.graph.tilted_draw import draw_tilted
 from spinney.progress import progress, waiting
 from spinney.release.arrow import FLOAT, from_arrow, lists, numbers, to_arrow
 from spinney.release.card import Card
@@ -65,13 +68,14 @@ class Prepared(NamedTuple):
     columns: dict[str, ColumnModel]
     places: dict[str, PlaceModel]
     model: GraphModel
+    held: tuple[int, ...] | None = None  # under conditions, the variables whose shares were asked for
 
 
 class ForestRelease(Release):
     """Columns and places, a model over their states, and the card. Identifiers are not in it: they are generated."""
 
     kind = "forest"
-    member_names = ("leaves.arrow", "model.arrow", "places.arrow")
+    member_names = ("leaves.arrow", "model.arrow", "places.arrow", *MEMBERS)
 
     def __init__(
         self,
@@ -83,6 +87,7 @@ class ForestRelease(Release):
         noisy_total: int,
         is_graded: bool = True,
         places: Mapping[str, PlaceModel] | None = None,
+        products: ReleasedProducts | None = None,
     ) -> None:
         super().__init__(card)
         self.columns = dict(columns)
@@ -90,6 +95,7 @@ class ForestRelease(Release):
         self.model = model
         self.looked_at = looked_at  # the columns and places that were counted together
         self.noisy_total = noisy_total
+        self.products = products  # of all pairs that were not counted, where they were released
         self.is_graded = is_graded  # whether long leaves are drawn from by size, as of late, or evenly
 
     @cached_property
@@ -191,6 +197,7 @@ class ForestRelease(Release):
                     "no row of this release obeys all rules; fit with a larger epsilon or fewer rules"
                 ) from None
             raise ParameterError("where: no row can meet all these conditions together; ask for less") from None
+        held = []
         for name, shares in balance.items():
             if any(name in place.names for place in places.values()):
                 raise ParameterError(f"balance: column {name!r} is part of a place; balance categories or booleans")
@@ -198,11 +205,12 @@ class ForestRelease(Release):
             law = model.marginal((names[groups.source],))
             columns[groups.source], weights = balanced(name, groups, law)
             model = model.given({names[groups.source]: weights})
-        return Prepared(schema, columns, places, model)
+            held.append(names[groups.source])
+        return Prepared(schema, columns, places, model, tuple(held) if where or balance else None)
 
     def under_rules(self) -> tuple[dict[str, ColumnModel], GraphModel]:
         """Columns, with the leaves that were counted, and model as rows are drawn where no condition is given."""
-        schema, columns, _, model = self._prepared(self.columns, {}, {})
+        schema, columns, _, model, _ = self._prepared(self.columns, {}, {})
         for name in in_order(self.schema.rules, AtMost):
             if schema[name].is_whole:  # a cut column counts from a bound of its own
                 shift = whole_range(schema[name])[0] - whole_range(self.schema.as_drawn[name])[0]
@@ -216,8 +224,8 @@ class ForestRelease(Release):
         return explain(self)
 
     def _draw(self, n_rows: int, rng: np.random.Generator, *, prepared: Prepared | None = None) -> Floats:
-        schema, columns, regions, model = prepared or self._prepared(self._drawn_from, {}, {})
-        drawn = draw_states(model, n_rows, rng)
+        schema, columns, regions, model, held = prepared or self._prepared(self._drawn_from, {}, {})
+        drawn = self._draw_states(model, held, n_rows, rng)
         states = {name: drawn[place] for place, name in enumerate(self.variables)}
         places: dict[str, Floats] = {}
         for name in progress(self.variables, "drawing columns", unit="column"):
@@ -230,6 +238,23 @@ class ForestRelease(Release):
         resample_above(places, states, self.schema.rules, schema, columns, rng)
         nothing = np.zeros(n_rows)
         return np.stack([places.get(name, nothing) for name in self.schema])
+
+    def _draw_states(
+        self, model: GraphModel, held: tuple[int, ...] | None, n_rows: int, rng: np.random.Generator
+    ) -> NDArray[np.int32]:
+        """States of rows; without conditions, single columns and counted pairs are as the model has them."""
+        if self.products is None:
+            return draw_states(model, n_rows, rng)
+        columns = tuple(range(len(self.variables))) if held is None else held
+        pairs = self.counted_pairs if held is None else ()
+        return draw_tilted(model, self.products.tilt, n_rows, rng, columns=columns, pairs=pairs)
+
+    @property
+    def counted_pairs(self) -> tuple[tuple[int, int], ...]:
+        """The pairs of variables, by number, that share a counted table."""
+        numbers = {name: number for number, name in enumerate(self.variables)}
+        cliques = [sorted(numbers[name] for name in names) for names in self.looked_at]
+        return tuple(sorted({pair for clique in cliques for pair in combinations(clique, 2)}))
 
     def _remarks(self) -> list[str]:
         return forest_remarks(self.columns, self.schema.modelled, str(self._card.plan.get("structure")))
@@ -266,6 +291,9 @@ class ForestRelease(Release):
             "within_leaves": _WITHIN_LEAVES[self.is_graded],
         }
         members = {"leaves.arrow": to_arrow(leaves), "model.arrow": to_arrow(potentials)}
+        if self.products is not None:
+            entries["products"] = self.products.entries()
+            members |= self.products.members()
         if not self.places:
             return entries, members
         entries["places"] = place_entries(self.places)
@@ -310,6 +338,7 @@ class ForestRelease(Release):
             noisy_total=noisy_total,
             is_graded=is_graded,
             places=places,
+            products=products_from_members(described, members, sizes),
         )
 
 

@@ -19,7 +19,7 @@ from spinney.privacy.events import (
     Selection,
     SplitDecisions,
 )
-from spinney.privacy.parts import GaussianTables, GaussianVector, Part, Selections, TreeShapes
+from spinney.privacy.parts import GaussianTables, GaussianVector, Part, Selections, TreeShapes, vector_variance
 from spinney.release.card import Card
 from spinney.release.contradictions import bounds_of_a_column, check, near, same, spent_whole
 from spinney.schema.column_axis import n_group_tables
@@ -75,6 +75,7 @@ def verify_forest(release: ForestRelease) -> list[str]:
         is_total = abs(float(of_leaves.sum()) - total) <= 1 + 1e-6 * total
         check(is_total, f"the leaves of {name!r} do not add up to noisy_total")
     _only_what_was_counted(release)
+    _products(release, unit)
     n_counted = len(release.looked_at)
     counted = f"{n_counted} tables of several columns were counted, {n_paid} paid for, each with the noise stated"
     return [counted, *_found_values(card)]
@@ -94,6 +95,22 @@ def _only_what_was_counted(release: ForestRelease) -> None:
         classes = [event for event in counted if event.stage == "classes"]
         deviations = [math.sqrt(2) * event.sensitivity / float(event.epsilon) for event in classes]
         check_uniform(release, {str(target): deviation for deviation in deviations})
+
+
+def _products(release: ForestRelease, unit: Unit) -> None:
+    """Sums are of pairs that no table holds, with as much noise as their vector needs for what it was charged."""
+    products = release.products
+    if products is None:
+        return
+    charged = [part for event in release.card.events for part in getattr(event, "parts", ())]
+    vectors = [part for part in charged if isinstance(part, GaussianVector)]
+    check(len(vectors) == 1, "sums of products were released, and no charge pays for them")
+    needed = vector_variance(vectors[0].mean_squared, products.sensitivity_squared(unit))
+    check(products.variance >= needed, "the sums of products have less noise than what was charged for them needs")
+    counted = set(release.counted_pairs)
+    check(not counted.intersection(products.pairs), "products were summed of a pair whose table was counted")
+    others = set(products.tilt.pairs).difference(products.pairs)
+    check(others <= counted, "the tilt has factors of a pair that was neither counted nor summed")
 
 
 def _part(part: Part, plan: Any) -> None:

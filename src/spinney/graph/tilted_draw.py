@@ -1,0 +1,190 @@
+"""Rows from a tilted model: drawn from the tree, taken by weight, and exchanged until they add up.
+
+More rows are drawn than are wanted, and weighted by the tilt. Where the tree's own single columns and counted pairs are
+to hold, a few turns of proportional fitting see to it. Then rows are taken systematically by weight, and *exchanged*: a
+row that was taken gives way to another one drawn by weight if single columns and pairs come nearer to what all weighted
+rows say. So the rows that are left have little sampling noise in any pair, and each is one that the tree has drawn:
+what it excludes stays excluded.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.compiled import compiled, compiled_loosely
+from spinney.errors import ParameterError
+from spinney.graph.draw import States, draw_states
+from spinney.graph.model import GraphModel
+from spinney.graph.tilt import MOST_WEIGHT, Floats, Pair, Tilt
+
+# So many rows are drawn for each that is wanted, and no fewer than this, of which a part would say little.
+_DRAWN_PER_ROW = 4
+_LEAST_DRAWN = 20_000
+# Rows that are made at a time: what is drawn for them has to fit into memory.
+_AT_A_TIME = 250_000
+_FITTING_TURNS = 5
+_LARGEST_FACTOR = 5.0
+# Exchanges are tried for as many rows as there are, again and again, until fewer than this share of them help.
+_MOST_TURNS = 25
+_WORTH_TRYING = 0.01
+# How much a squared gap in a pair counts beside one in a single column.
+_PAIR_WEIGHT = 0.3
+
+
+def draw_tilted(
+    model: GraphModel,
+    tilt: Tilt,
+    n_rows: int,
+    rng: np.random.Generator,
+    *,
+    columns: Sequence[int] = (),
+    pairs: Sequence[Pair] = (),
+) -> States:
+    """States of `n_rows` rows under the tilted model, one line per column (n_columns, n_rows).
+
+    Args:
+        model: the law that is tilted, possibly under conditions.
+        tilt: the factors.
+        n_rows: how many rows.
+        rng: draws them.
+        columns: single columns that are to be as the model has them.
+        pairs: pairs of columns that are to be as the model has them.
+    """
+    if n_rows < 0:
+        raise ParameterError(f"n_rows={n_rows} must not be negative")
+    laws: list[tuple[Pair, Floats]] = [(pair, model.marginal(pair)) for pair in pairs]
+    laws += [((column, column), model.marginal((column,))) for column in columns]
+    parts = [_draw_part(model, tilt, size, rng, laws) for size in _sizes(n_rows)]
+    return np.concatenate([np.zeros((model.tree.n_columns, 0), dtype=np.int32), *parts], axis=1)
+
+
+def _sizes(n_rows: int) -> list[int]:
+    n_parts = -(-n_rows // _AT_A_TIME)
+    return [(n_rows * (part + 1)) // n_parts - (n_rows * part) // n_parts for part in range(n_parts)]
+
+
+def _draw_part(
+    model: GraphModel, tilt: Tilt, n_rows: int, rng: np.random.Generator, laws: Sequence[tuple[Pair, Floats]]
+) -> States:
+    drawn = draw_states(model, max(_DRAWN_PER_ROW * n_rows, _LEAST_DRAWN), rng)
+    weights = _fitted(tilt.weights(drawn), drawn, laws)
+    taken = _systematic(weights, n_rows, rng)
+    _exchange_rows(taken, drawn, weights, tilt, [pair for pair, _ in laws if pair[0] != pair[1]], rng)
+    return np.ascontiguousarray(drawn[:, taken])
+
+
+def _fitted(weights: Floats, drawn: States, laws: Sequence[tuple[Pair, Floats]]) -> Floats:
+    """Weights under which single columns and pairs are as the laws say, nearly."""
+    for _ in range(_FITTING_TURNS if laws else 0):
+        for (i, j), law in laws:
+            codes = drawn[i] if i == j else drawn[i] * np.int32(law.shape[1]) + drawn[j]
+            _fit(weights, codes, law.ravel())
+    weights = np.minimum(weights, MOST_WEIGHT / weights.size)
+    return np.asarray(weights / weights.sum())
+
+
+@compiled_loosely
+def _fit(weights: Floats, codes: NDArray[np.int32], law: Floats) -> None:
+    held = np.zeros(law.size)
+    for row in range(weights.size):
+        held[codes[row]] += weights[row]
+    for cell in range(law.size):
+        factor = law[cell] / held[cell] if held[cell] > 0 else 1.0
+        held[cell] = min(max(factor, 1 / _LARGEST_FACTOR), _LARGEST_FACTOR)
+    for row in range(weights.size):
+        weights[row] *= held[codes[row]]
+
+
+def _systematic(weights: Floats, n_rows: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Which rows are taken, each within one of its expected number of times."""
+    reached = np.cumsum(weights)
+    at = (np.arange(n_rows) + rng.random()) * (reached[-1] / max(n_rows, 1))
+    return np.asarray(np.minimum(np.searchsorted(reached, at, side="right"), weights.size - 1))
+
+
+# ------------------------------------------------------------------------------------------------------- exchanges
+
+
+def _exchange_rows(
+    taken: NDArray[np.int64],
+    drawn: States,
+    weights: Floats,
+    tilt: Tilt,
+    pairs: Sequence[Pair],
+    rng: np.random.Generator,
+) -> None:
+    """Exchange taken rows for others until pairs add up: `pairs` state by state, those of the tilt by groups."""
+    lines, tables, n_cells = _tables(drawn, tilt, pairs)
+    n_rows = len(taken)
+    wanted = np.zeros(n_cells)
+    _count_cells(lines, tables, np.arange(len(lines)), weights * n_rows, wanted)
+    gaps = np.zeros(n_cells)
+    _count_cells(lines, tables, taken, np.ones(n_rows), gaps)
+    gaps -= wanted
+    worth = 1 / (wanted + 1)
+    worth[tables[drawn.shape[0], 2] if len(tables) > drawn.shape[0] else n_cells :] *= _PAIR_WEIGHT
+    for _ in range(_MOST_TURNS):
+        offered = _systematic(weights, n_rows, rng)
+        rng.shuffle(offered)
+        if _exchange(taken, offered, lines, tables, gaps, worth) < _WORTH_TRYING * n_rows:
+            break
+
+
+def _tables(drawn: States, tilt: Tilt, pairs: Sequence[Pair]) -> tuple[NDArray[np.uint16], NDArray[np.int64], int]:
+    """Rows as lines of states, groups and a zero; tables as two places of a line, their first cell and their width."""
+    n_columns, n_drawn = drawn.shape
+    lines = np.zeros((n_drawn, 2 * n_columns + 1), dtype=np.uint16)
+    lines[:, :n_columns] = drawn.T
+    lines[:, n_columns : 2 * n_columns] = tilt.grouped(drawn).T
+    n_states, n_groups = [len(group) for group in tilt.groups], tilt.n_groups
+    places = [(column, 2 * n_columns, n_states[column], 1) for column in range(n_columns)]
+    places += [(i, j, n_states[i], n_states[j]) for i, j in pairs]
+    places += [(n_columns + i, n_columns + j, n_groups[i], n_groups[j]) for i, j in tilt.pairs]
+    cells = np.cumsum([0, *(height * width for _, _, height, width in places)])
+    tables = [(i, j, cell, width) for (i, j, _, width), cell in zip(places, cells[:-1], strict=True)]
+    return lines, np.array(tables, dtype=np.int64).reshape(-1, 4), int(cells[-1])
+
+
+@compiled
+def _count_cells(
+    lines: NDArray[np.uint16], tables: NDArray[np.int64], rows: NDArray[np.int64], weights: Floats, counts: Floats
+) -> None:
+    for place in range(len(rows)):
+        line = lines[rows[place]]
+        for table in range(len(tables)):
+            i, j, start, width = tables[table]
+            counts[start + line[i] * width + line[j]] += weights[place]
+
+
+@compiled
+def _exchange(
+    taken: NDArray[np.int64],
+    offered: NDArray[np.int64],
+    lines: NDArray[np.uint16],
+    tables: NDArray[np.int64],
+    gaps: Floats,
+    worth: Floats,
+) -> int:
+    """Offer each taken row another in its place; the number of those that were exchanged."""
+    n_exchanged = 0
+    n_tables = len(tables)
+    old_cells, new_cells = np.empty(n_tables, dtype=np.int64), np.empty(n_tables, dtype=np.int64)
+    for place in range(len(taken)):
+        old, new = lines[taken[place]], lines[offered[place]]
+        gain = 0.0
+        for table in range(n_tables):
+            i, j, start, width = tables[table]
+            leaves, comes = start + old[i] * width + old[j], start + new[i] * width + new[j]
+            old_cells[table], new_cells[table] = leaves, comes
+            if leaves != comes:
+                gain += worth[leaves] * (2 * gaps[leaves] - 1) - worth[comes] * (2 * gaps[comes] + 1)
+        if gain > 0:
+            n_exchanged += 1
+            taken[place] = offered[place]
+            for table in range(n_tables):
+                gaps[old_cells[table]] -= 1
+                gaps[new_cells[table]] += 1
+    return n_exchanged

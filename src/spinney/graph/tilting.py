@@ -1,0 +1,210 @@
+"""The tilt that fits noisy sums of products: the nearest law to a model's, by rows that were drawn from it.
+
+Every column has functions of its groups with values -1 and 1, which together with the constant tell its groups apart.
+Of some pairs of columns the sums, over all rows, of products of their functions were released with noise; of others the
+model holds a counted table, whose products are to stay what they are; and so are the single columns. With one
+multiplier for every product, as in `estimate`, the law that minimizes
+
+    sum of (answer - noisy)^2 / (2 noise_std^2) + caution total KL(q || p)
+
+has log-factors m that minimize
+
+    total log mean exp(sum of m products) - sum of m noisy + caution/2 sum of (noise_std m)^2
+
+which is smooth and convex, and its sums and means are over drawn rows. What drawn rows say of the products under p is
+corrected by what the model says exactly; what else they leave uncertain counts as noise, or a tilt would fit the rows
+that happened to be drawn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.graph.draw import draw_states
+from spinney.graph.model import GraphModel
+from spinney.graph.newton import Curvature, descend, dot
+from spinney.graph.tilt import MOST_WEIGHT, Floats, Groups, Pair, Tilt, padded, pair_scores, pair_sums
+
+# Turns of fitting single columns, state by state, to what the model says of them.
+_SINGLE_TURNS = 4
+_LARGEST_STEP = math.log(5.0)
+# Turns of finding the mean of weights that are capped at a multiple of it.
+_CAP_TURNS = 8
+# Products are taken to differ from the model by at least this much, squared, beyond their noise.
+_LEAST_SPREAD = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Products:
+    """Noisy sums of products: for each pair (n_functions of the first, n_functions of the second), and their noise."""
+
+    pairs: tuple[Pair, ...]
+    sums: tuple[Floats, ...]
+    noise_std: float
+
+
+def fit_tilt(
+    model: GraphModel,
+    groups: Sequence[Groups],
+    functions: Sequence[Floats],
+    products: Products,
+    held: Sequence[Pair],
+    total: float,
+    *,
+    held_std: float,
+    n_drawn: int,
+    steps: int,
+    rng: np.random.Generator,
+) -> Tilt:
+    """The tilt of a model by noisy sums of products over about `total` rows.
+
+    Args:
+        model: the law that is tilted.
+        groups: for each column the group of every state.
+        functions: for each column (n_groups - 1, n_groups) values of -1 and 1.
+        products: what was measured.
+        held: pairs of which the model holds a counted table.
+        total: the number of rows.
+        held_std: how far the sums of held pairs may move, about the noise of their counts.
+        n_drawn: how many rows to draw from the model.
+        steps: of the fit, at most.
+        rng: draws them, which is no noise.
+    """
+    problem = _Problem(model, groups, functions, products, held, total, held_std=held_std, n_drawn=n_drawn, rng=rng)
+    singles, tables = problem.solve(steps)
+    unscaled = Tilt(tuple(groups), singles, problem.pairs, tables, 0.0)
+    return _with_exact_singles(unscaled, model, draw_states(model, n_drawn, rng))
+
+
+class _Problem:
+    """The dual problem over rows that were drawn once. Multipliers: of pairs one after the other, then of columns."""
+
+    def __init__(
+        self,
+        model: GraphModel,
+        groups: Sequence[Groups],
+        functions: Sequence[Floats],
+        products: Products,
+        held: Sequence[Pair],
+        total: float,
+        *,
+        held_std: float,
+        n_drawn: int,
+        rng: np.random.Generator,
+    ) -> None:
+        self.functions = [np.asarray(lines, dtype=np.float64) for lines in functions]
+        self.state_groups = groups
+        self.pairs = (*products.pairs, *held)
+        states = draw_states(model, n_drawn, rng)
+        self.rows = np.stack([group[line] for group, line in zip(groups, states, strict=True)])
+        self.shape = (max(lines.shape[1] for lines in self.functions),) * 2
+        even = np.full(n_drawn, 1 / n_drawn)
+        drawn = self._products(pair_sums(self.rows, self.pairs, even, self.shape))
+        exact = self._exact(model)
+        n_measured = sum(table.size for table in products.sums)
+        measured = np.concatenate([np.zeros(0), *(table.ravel() for table in products.sums)]) / total
+        error = products.noise_std / total
+        gaps = measured - exact[:n_measured]
+        # How far products are from the model beyond their noise says how far the tilt may go.
+        spread = max(float(np.mean(gaps**2)) - error**2, _LEAST_SPREAD)
+        caution = (error**2 + 1 / n_drawn) / spread
+        free = np.full(n_measured, caution)
+        kept = np.full(len(drawn) - n_measured, total * (held_std / total) ** 2 + 1 / (n_drawn * spread))
+        singles = [lines @ self._law(column) for column, lines in enumerate(self.functions)]
+        self.n_of_pairs = len(drawn)
+        self.aims = np.concatenate([gaps + drawn[:n_measured], drawn[n_measured:], *singles])
+        fixed = np.full(len(self.aims) - len(drawn), total * (held_std / total) ** 2)
+        self.ridge = np.concatenate([free, kept, fixed])
+
+    def _law(self, column: int) -> Floats:
+        line = self.rows[column]
+        return np.asarray(np.bincount(line, minlength=self.functions[column].shape[1]) / line.size)
+
+    def _exact(self, model: GraphModel) -> Floats:
+        """All products under the model."""
+        found = []
+        for (i, j), table in zip(self.pairs, model.marginals(self.pairs), strict=True):
+            first = np.stack([np.bincount(self.state_groups[i], weights=column) for column in table.T], axis=1)
+            law = np.stack([np.bincount(self.state_groups[j], weights=row) for row in first])
+            found.append((self.functions[i] @ law @ self.functions[j].T).ravel())
+        return np.concatenate([np.zeros(0), *found])
+
+    def _products(self, laws: Floats) -> Floats:
+        found = [
+            (self.functions[i] @ law[: self.functions[i].shape[1], : self.functions[j].shape[1]] @ self.functions[j].T)
+            for (i, j), law in zip(self.pairs, laws, strict=True)
+        ]
+        return np.concatenate([np.zeros(0), *(table.ravel() for table in found)])
+
+    def factors(self, multipliers: Floats) -> tuple[tuple[Floats, ...], tuple[Floats, ...]]:
+        """Log-factors of groups: of single columns, and of pairs."""
+        start, tables, singles = 0, [], []
+        for i, j in self.pairs:
+            first, second = self.functions[i], self.functions[j]
+            stop = start + len(first) * len(second)
+            tables.append(first.T @ multipliers[start:stop].reshape(len(first), len(second)) @ second)
+            start = stop
+        for lines in self.functions:
+            stop = start + len(lines)
+            singles.append(multipliers[start:stop] @ lines)
+            start = stop
+        return tuple(singles), tuple(tables)
+
+    def value(self, multipliers: Floats) -> tuple[float, Floats]:
+        """The dual's value, per row, and its gradient."""
+        singles, tables = self.factors(multipliers)
+        scores = pair_scores(self.rows, self.pairs, padded(tables))
+        for factors, line in zip(singles, self.rows, strict=True):
+            scores += factors[line]
+        top = float(scores.max())
+        weights = np.exp(scores - top)
+        total = float(weights.sum())
+        weights /= total
+        answers = [self._products(pair_sums(self.rows, self.pairs, weights, self.shape))]
+        for lines, line in zip(self.functions, self.rows, strict=True):
+            answers.append(lines @ np.bincount(line, weights=weights, minlength=lines.shape[1]))
+        pull = self.ridge * multipliers
+        value = top + math.log(total / weights.size) + dot(multipliers, pull / 2 - self.aims)
+        return value, np.concatenate(answers) - self.aims + pull
+
+    def solve(self, steps: int) -> tuple[tuple[Floats, ...], tuple[Floats, ...]]:
+        """Log-factors of the states of single columns, and of pairs of groups."""
+        curvature = Curvature(1 / (1 + self.ridge))
+        multipliers = descend(self.value, np.zeros(len(self.aims)), curvature, steps, reach=lambda _: 0.0)
+        singles, tables = self.factors(multipliers)
+        return tuple(factors[group] for factors, group in zip(singles, self.state_groups, strict=True)), tables
+
+
+def _with_exact_singles(tilt: Tilt, model: GraphModel, states: NDArray[np.int32]) -> Tilt:
+    """The tilt with single states as common as the model has them, by other rows than it was fitted to."""
+    singles = [factors.copy() for factors in tilt.singles]
+    laws = [model.marginal((column,)) for column in range(len(singles))]
+    scores = pair_scores(tilt.grouped(states), tilt.pairs, padded(tilt.tables))
+    for factors, line in zip(singles, states, strict=True):
+        scores += factors[line]
+    for _ in range(_SINGLE_TURNS):
+        weights = np.minimum(np.exp(scores - _log_mean(scores)), MOST_WEIGHT)
+        weights /= weights.sum()
+        for column, (law, line) in enumerate(zip(laws, states, strict=True)):
+            held = np.bincount(line, weights=weights, minlength=len(law))
+            is_both = (held > 0) & (law > 0)
+            step = np.zeros_like(held)
+            step[is_both] = np.clip(np.log(law[is_both] / held[is_both]), -_LARGEST_STEP, _LARGEST_STEP)
+            singles[column] += step
+            scores += step[line]
+            weights *= np.exp(step)[line]
+    return Tilt(tilt.groups, tuple(singles), tilt.pairs, tilt.tables, _log_mean(scores))
+
+
+def _log_mean(scores: Floats) -> float:
+    """The logarithm of the mean weight, where none may be above its cap."""
+    top = float(scores.max())
+    log_mean = top + math.log(float(np.exp(scores - top).mean()))
+    for _ in range(_CAP_TURNS):
+        log_mean += math.log(float(np.minimum(np.exp(scores - log_mean), MOST_WEIGHT).mean()))
+    return log_mean
