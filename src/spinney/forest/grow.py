@@ -133,7 +133,7 @@ def grow(
     model = fit(measurements)
     cliques = tuple(m.columns for m in measurements)
     products = None
-    if measurements and design.effort is not None:
+    if design.effort is not None:
         products = release_products(
             rows,
             models,

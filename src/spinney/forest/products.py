@@ -63,7 +63,10 @@ def release_products(
     several = [number for number, column in enumerate(columns) if column.n_states > 1]
     pairs = tuple(pair for pair in combinations(several, 2) if pair not in held)
     noise, unit = prepaid.plan.products, prepaid.plan.unit
-    if not pairs or noise is None:
+    if noise is None:
+        return None
+    if not pairs:  # all that there are were counted
+        prepaid.noisy_sums(np.zeros(0, dtype=np.int64), 0)
         return None
     groups = _groups(columns, is_ordered, model, held, pairs, noise, unit, total=total, most_sums=effort.most_sums)
     n_groups = [int(group.max()) + 1 for group in groups]

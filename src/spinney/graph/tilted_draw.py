@@ -25,7 +25,9 @@ _DRAWN_PER_ROW = 4
 _LEAST_DRAWN = 20_000
 # Rows that are made at a time: what is drawn for them has to fit into memory.
 _AT_A_TIME = 250_000
+# Turns of fitting weights to what the model says of pairs and columns, and last ones of columns alone.
 _FITTING_TURNS = 5
+_LAST_TURNS = 3
 _LARGEST_FACTOR = 5.0
 # Exchanges are tried for as many rows as there are, again and again, until fewer than this share of them help.
 _MOST_TURNS = 25
@@ -77,23 +79,33 @@ def _draw_part(
 
 
 def _fitted(weights: Floats, drawn: States, laws: Sequence[tuple[Pair, Floats]]) -> Floats:
-    """Weights under which single columns and pairs are as the laws say, nearly."""
+    """Weights under which pairs are as the laws say, nearly, and single columns are."""
     for _ in range(_FITTING_TURNS if laws else 0):
+        for pair, law in laws:
+            _fit(weights, _codes(drawn, pair, law), law.ravel(), _LARGEST_FACTOR)
+    weights = np.minimum(weights, MOST_WEIGHT * weights.sum() / weights.size)
+    for _ in range(_LAST_TURNS):
         for (i, j), law in laws:
-            codes = drawn[i] if i == j else drawn[i] * np.int32(law.shape[1]) + drawn[j]
-            _fit(weights, codes, law.ravel())
-    weights = np.minimum(weights, MOST_WEIGHT / weights.size)
+            if i == j:
+                _fit(weights, drawn[i], law, np.inf)
     return np.asarray(weights / weights.sum())
 
 
+def _codes(drawn: States, pair: Pair, law: Floats) -> NDArray[np.int32]:
+    """The cell of every row in a law of one or two columns."""
+    i, j = pair
+    return np.asarray(drawn[i] if i == j else drawn[i] * np.int32(law.shape[1]) + drawn[j])
+
+
 @compiled_loosely
-def _fit(weights: Floats, codes: NDArray[np.int32], law: Floats) -> None:
+def _fit(weights: Floats, codes: NDArray[np.int32], law: Floats, most: float) -> None:
+    """Make the rows of each cell weigh what a law says, by factors of 1 / most to most."""
     held = np.zeros(law.size)
     for row in range(weights.size):
         held[codes[row]] += weights[row]
     for cell in range(law.size):
         factor = law[cell] / held[cell] if held[cell] > 0 else 1.0
-        held[cell] = min(max(factor, 1 / _LARGEST_FACTOR), _LARGEST_FACTOR)
+        held[cell] = min(max(factor, 1 / most), most)
     for row in range(weights.size):
         weights[row] *= held[codes[row]]
 

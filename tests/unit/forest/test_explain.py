@@ -159,6 +159,11 @@ def test_shares_are_those_of_the_plan(unit: str, delta: str | int, target: str |
     if target is not None:
         planned = {stage: share * float(1 - _CLASSES_SHARE) for stage, share in planned.items()}
         planned["classes"] = float(_CLASSES_SHARE)
+    if delta:  # products have theirs of choices and cliques
+        whole = 1.0 if target is None else float(1 - _CLASSES_SHARE)
+        given = planned["selection"] + planned["cliques"]
+        planned |= {s: planned[s] * (1 - 0.15 * whole / given) for s in ("selection", "cliques")}
+        planned["products"] = 0.15 * whole
     found = {stage.name: stage.share for stage in explanation.stages}
     assert found == pytest.approx(planned, rel=1e-3)
     assert sum(found.values()) == pytest.approx(1)
