@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 
-ALL = ("startup", "noise", "composition", "wide_tree", "tables", "metrics", "utility")
+ALL = ("startup", "noise", "composition", "wide_tree", "long_table", "metrics", "utility")
 
 
 def main(names: list[str]) -> int:

@@ -14,6 +14,11 @@ For classifiers the target is folded into two: `positives` against the rest.
     covtype.parquet              forest cover by 30 m squares: lodgepole pine or another            held out
     kdd99_10pct.parquet          network connections: attack or normal                              held out
     diamonds.parquet             cut, colour, size, price: ideal cut or another                     held out
+    nyc_taxi.parquet             taxi rides of January 2015: paid by card or not                    tuned on
+    california_housing.parquet   blocks of houses of 1990: within an hour of the ocean              held out
+    skin.parquet                 colours of pixels: skin or not                                     held out
+    world_cities.parquet         places with coordinates and country: in the United States          held out
+    cervical_cancer.parquet      risk factors of 858 patients: biopsy                               held out
 """
 
 from __future__ import annotations
@@ -32,7 +37,13 @@ from spinney.errors import FileError
 _AGE = sp.Integer(0, 120)
 _RATE = sp.Real(0, 1)
 _YES_NO = sp.Category((0, 1))
+_FLAG = sp.Integer(0, 1, nullable=True)
 _MONEY = sp.Integer(0, 2_000_000)
+_DISEASES = (
+    *(f"{where}condylomatosis" for where in ("", "cervical ", "vaginal ", "vulvo-perineal ")),
+    *("syphilis", "pelvic inflammatory disease", "genital herpes", "molluscum contagiosum"),
+    *("AIDS", "HIV", "Hepatitis B", "HPV"),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,6 +182,58 @@ DESCRIPTIONS = {
             **dict.fromkeys(("depth", "table"), sp.Real(0, 100)),
             **dict.fromkeys(("x", "y", "z"), sp.Real(0, 100)),
             "price": sp.Integer(0, 50_000),
+        },
+        is_held_out=True,
+    ),
+    "nyc_taxi": Description(
+        "payment_type",
+        (1,),
+        {
+            # Metres of the web's Mercator projection, around the city.
+            **dict.fromkeys(("pickup_x", "dropoff_x"), sp.Real(-8_300_000, -8_200_000)),
+            **dict.fromkeys(("pickup_y", "dropoff_y"), sp.Real(4_900_000, 5_000_000)),
+            "pickup_hour": sp.Integer(0, 23),
+            "duration_s": sp.Integer(0, 100_000),
+            "trip_distance": sp.Real(0, 100),
+            **dict.fromkeys(("fare_amount", "total_amount"), sp.Real(-100, 1_000)),
+            **dict.fromkeys(("tip_amount", "tolls_amount"), sp.Real(0, 100)),
+            "passenger_count": sp.Integer(0, 9),
+        },
+    ),
+    "california_housing": Description(
+        "ocean_proximity",
+        ("<1H OCEAN",),
+        {
+            "longitude": sp.Real(-125, -110),
+            "latitude": sp.Real(30, 45),
+            "housing_median_age": sp.Integer(0, 100),
+            **dict.fromkeys(("total_rooms", "population"), sp.Integer(0, 100_000)),
+            "total_bedrooms": sp.Integer(0, 100_000, nullable=True),
+            "households": sp.Integer(0, 100_000),
+            "median_income": sp.Real(0, 100),
+            "median_house_value": sp.Integer(0, 1_000_000),
+        },
+        is_held_out=True,
+    ),
+    "skin": Description("label", (1,), dict.fromkeys("BGR", sp.Integer(0, 255)), is_held_out=True),
+    "world_cities": Description(
+        "country", ("US",), {"lon": sp.Real(-180, 180), "lat": sp.Real(-90, 90)}, is_held_out=True
+    ),
+    "cervical_cancer": Description(
+        "Biopsy",
+        (1,),
+        {
+            "Age": _AGE,
+            "Number of sexual partners": sp.Integer(0, 100, nullable=True),
+            "First sexual intercourse": sp.Integer(0, 100, nullable=True),
+            "Num of pregnancies": sp.Integer(0, 20, nullable=True),
+            **dict.fromkeys(("Smokes (years)", "Smokes (packs/year)"), sp.Real(0, 100, nullable=True)),
+            **dict.fromkeys(("Hormonal Contraceptives (years)", "IUD (years)"), sp.Real(0, 50, nullable=True)),
+            **dict.fromkeys(("Smokes", "Hormonal Contraceptives", "IUD", "STDs"), _FLAG),
+            "STDs (number)": sp.Integer(0, 20, nullable=True),
+            **{f"STDs:{what}": _FLAG for what in _DISEASES},
+            "STDs: Number of diagnosis": sp.Integer(0, 20),
+            **{f"STDs: Time since {which} diagnosis": sp.Integer(0, 50, nullable=True) for which in ("first", "last")},
         },
         is_held_out=True,
     ),
