@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 import pytest
 from benchmarks.forest import __main__ as command
-from benchmarks.forest import peers, tables
+from benchmarks.forest import mechanisms, peers, tables
 from benchmarks.forest.scores import Marginals, mean_area, thinned
 from benchmarks.forest.targets import ADULT_AREA, FRAUD_AREAS, Line, limit_lines, markdown, peer_lines, trial_lines
 from benchmarks.forest.trials import Setting, Trial
@@ -230,25 +230,35 @@ def test_the_zcdp_budget_is_the_largest_that_fits(epsilon: float, delta: float) 
         logs = (orders - 1) * (orders * rho - epsilon) - np.log(orders - 1) + orders * np.log1p(-1 / orders)
         return float(np.exp(logs.min()))
 
-    rho = peers.zcdp_rho(epsilon, delta)
+    rho = mechanisms.zcdp_rho(epsilon, delta)
     assert least_delta(rho) <= delta * (1 + 1e-3)
     assert least_delta(1.02 * rho) > delta
 
 
 def test_a_rich_budget_chooses_the_heaviest_spanning_tree(monkeypatch: pytest.MonkeyPatch) -> None:
     gaps = {("a", "b"): 9.0, ("a", "c"): 8.0, ("b", "c"): 7.0, ("a", "d"): 1.0, ("b", "d"): 2.0, ("c", "d"): 3.0}
-    monkeypatch.setattr(peers, "_gap", lambda _data, _model, pair: gaps[pair])
+    monkeypatch.setattr(mechanisms, "_gap", lambda _data, _model, pair: gaps[pair])
     data = SimpleNamespace(domain=("a", "b", "c", "d"))
 
     def choose(rho: float, seed: int) -> tuple[tuple[str, ...], ...]:
-        return tuple(peers._Run(data, rho, np.random.default_rng(seed), 0.0)._spanning_tree(data, None))
+        run = mechanisms._Run(data, rho, np.random.default_rng(seed), 0.0, "replace-one")
+        return tuple(run._spanning_tree(data, None))
 
     assert {choose(1e9, seed) for seed in range(20)} == {(("a", "b"), ("a", "c"), ("c", "d"))}
     assert len({choose(1e-9, seed) for seed in range(20)}) > 10
 
 
+def test_a_table_costs_twice_as_much_where_a_row_is_replaced() -> None:
+    """One row moves a table of counts by 1 if it is added, and by sqrt(2) if it is replaced."""
+    added, replaced = (mechanisms._Run(None, 1.0, None, 0.0, unit) for unit in ("add-remove", "replace-one"))
+    assert added._price(10.0) == pytest.approx(1 / 200)
+    assert replaced._price(10.0) == pytest.approx(2 / 200)
+    for run in (added, replaced):
+        assert run._price(run._deviation(0.3)) == pytest.approx(0.3)
+
+
 def test_rare_values_are_pooled_behind_the_others() -> None:
-    assert peers._pooled(np.array([False, True, False, True])).tolist() == [0, 2, 1, 2]
+    assert mechanisms._pooled(np.array([False, True, False, True])).tolist() == [0, 2, 1, 2]
 
 
 def test_what_is_not_installed_is_left_out_and_said(
