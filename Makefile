@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help demo test test-all test-lowest lint bench nist fuzz docs paper page lock clean
+.PHONY: help demo test test-all test-lowest lint bench tables nist fuzz docs paper page lock clean
 
 help:            ## list the goals
 	@grep -E '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -42,6 +42,10 @@ nist: $(READY)   ## have NIST's scorer judge our rows of its excerpt (DATA=its f
 	@test -n "$(DATA)" || { echo "make nist needs DATA=FOLDER, NIST's diverse_communities_data_excerpts"; exit 2; }
 	$(BIN)/python -m benchmarks.nist --data $(DATA) --out $(or $(OUT),nist-output) $(if $(RELEASES),--releases $(RELEASES))
 
+tables: $(READY) ## how faithful the rows of public tables are (DATA=their folder, OUT=tables-output, MBI=a Python that has mbi, JOBS=1)
+	@test -n "$(DATA)" || { echo "make tables needs DATA=FOLDER, where the tables are as parquet files"; exit 2; }
+	$(BIN)/python -m benchmarks.tables --data $(DATA) --out $(or $(OUT),tables-output) $(if $(MBI),--mbi-python $(MBI)) $(if $(JOBS),--jobs $(JOBS))
+
 SECONDS ?= 120
 fuzz: $(READY)   ## look for inputs that crash, hang or leak (SECONDS=120 for each kind of input)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'atheris>=3,<4' || echo "without atheris: no coverage to go by"
@@ -53,11 +57,12 @@ docs: $(READY)   ## regenerate the command-line reference and the README's pictu
 paper: $(READY)  ## run every experiment of the paper in full (hours; DATA=folder with the credit-card table)
 	$(BIN)/spinney paper all --out paper-output $(if $(DATA),--data $(DATA))
 
-page: $(READY)   ## regenerate the pages of measured results: the paper's, the forest's, NIST's, and what epsilon buys
+page: $(READY)   ## regenerate the pages of measured results: the paper's, the forest's, NIST's, fidelity, and what epsilon buys
 	$(BIN)/python tools/paper_page.py
 	$(BIN)/python tools/forest_page.py
 	$(BIN)/python tools/scale_page.py
 	$(BIN)/python tools/nist_page.py
+	$(BIN)/python tools/tables_page.py
 	$(BIN)/python tools/epsilon_table.py
 
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url \
@@ -68,4 +73,4 @@ lock:            ## renew both lock files from the ranges in pyproject.toml: new
 	$(LOCK) --resolution lowest-direct --output-file requirements.lowest.lock pyproject.toml
 
 clean:           ## remove the environments and everything generated
-	rm -rf $(VENV) .venv-3.* .venv-lowest .venv-nist demo-output nist-output paper-output fuzz-output .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) .venv-3.* .venv-lowest .venv-nist demo-output nist-output tables-output paper-output fuzz-output .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

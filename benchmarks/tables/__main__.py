@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import os
 import sys
 import time
-import warnings
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor, as_completed
+from collections.abc import Callable, Sequence
 from functools import partial
-from multiprocessing import get_context
 from pathlib import Path
 
 import polars as pl
@@ -20,7 +16,8 @@ from benchmarks.tables import releases, rivals
 from benchmarks.tables.releases import Measured, Release
 from benchmarks.tables.results import Results, cells, to_json
 from benchmarks.tables.targets import Line, lines, table
-from spinney.errors import SchemaWarning, SpinneyError
+from benchmarks.tables.work import Work, measure_all
+from spinney.errors import SpinneyError
 from spinney.synthesizers.forest import QUALITIES
 
 EPSILONS = ("0.1", "1", "10")
@@ -44,7 +41,7 @@ def main(arguments: list[str]) -> int:
     missing = results.missing(wanted)
     print(f"{len(missing)} of {len(wanted)} releases to measure; results are in {options.out}", flush=True)
     start = time.perf_counter()
-    for n_done, found in enumerate(_measure(missing, options), 1):
+    for n_done, found in enumerate(measure_all(_works(missing, options), n_jobs=options.jobs), 1):
         results.add(found)
         passed = time.perf_counter() - start
         print(f"[{n_done}/{len(missing)}, {passed:.0f} s] {_shown(found)}", flush=True)
@@ -80,8 +77,8 @@ def _wanted(options: argparse.Namespace) -> list[Release]:
     return found + rivals.rivals(options.only, options.epsilon, names, n_runs=runs, unit=options.unit)
 
 
-def _measure(missing: Sequence[Release], options: argparse.Namespace) -> Iterator[Measured]:
-    """Releases as they are measured, by one process or several."""
+def _works(missing: Sequence[Release], options: argparse.Namespace) -> list[tuple[Work, Release]]:
+    """Each release with what measures it."""
     has_areas = not options.distances_only
     ours = partial(releases.measured, folder=options.data, has_areas=has_areas)
     theirs = partial(
@@ -91,27 +88,7 @@ def _measure(missing: Sequence[Release], options: argparse.Namespace) -> Iterato
         limit=options.rival_limit,
         has_areas=has_areas,
     )
-    works: list[tuple[Callable[..., Measured], Release]] = [
-        (theirs if release.system in rivals.RIVALS else ours, release) for release in missing
-    ]
-    if options.jobs == 1:
-        for work, release in works:
-            yield _quietly(work, release)
-        return
-    for name in ("SPINNEY_THREADS", "OMP_NUM_THREADS"):
-        os.environ.setdefault(name, "1")
-    # Numba's threads do not survive a fork.
-    with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
-        futures = [pool.submit(_quietly, work, release) for work, release in works]
-        for future in as_completed(futures):
-            yield future.result()
-
-
-def _quietly(work: Callable[..., Measured], release: Release) -> Measured:
-    """Without remarks about the schemas, which are what anybody could have stated."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", SchemaWarning)
-        return work(release)
+    return [(theirs if release.system in rivals.RIVALS else ours, release) for release in missing]
 
 
 def _described(found: Sequence[Measured], folder: Path | None) -> dict[str, dict[str, int | bool]]:

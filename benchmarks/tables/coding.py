@@ -9,7 +9,7 @@ may do for free. Categories stand as they are, and null is a code of its own.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import polars as pl
@@ -50,6 +50,7 @@ class Coding:
         for name, column in schema.items():
             values = _values(table, name)
             is_null = np.isnan(values)
+            found: NDArray[Any]
             if isinstance(column, (Boolean, Category)):
                 found, size = values, len(column.listed)
             else:
@@ -123,7 +124,7 @@ def _equal(column: Column, values: Numbers) -> tuple[NDArray[np.int64], _Ranges]
     return np.searchsorted(starts[1:-1], values, "right"), ranges
 
 
-def _drawn(column: Column, ranges: _Ranges, codes: NDArray[np.integer], rng: np.random.Generator) -> NDArray:
+def _drawn(column: Column, ranges: _Ranges, codes: NDArray[np.integer[Any]], rng: np.random.Generator) -> NDArray[Any]:
     low, high = ranges.low[codes], ranges.high[codes]
     if isinstance(column, Integer):
         return rng.integers(low.astype(np.int64), high.astype(np.int64), endpoint=True)

@@ -12,6 +12,7 @@ that were not fitted.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -75,7 +76,7 @@ class Yardstick:
         lr, xgb = self.areas(rows)
         return Figures(**found, auc_lr=lr, auc_xgb=xgb)
 
-    def distances(self, rows: pl.DataFrame) -> dict[str, float]:
+    def distances(self, rows: pl.DataFrame) -> dict[str, Any]:
         """Every figure but those of classifiers, by name."""
         schema = self.table.schema
         ks = list(ks_distance(self.train, rows, schema).values())

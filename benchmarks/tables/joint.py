@@ -42,7 +42,7 @@ def variation(real: Cells, other: Cells, sizes: Sequence[int], columns: Columns)
     widths = np.array([sizes[c] for c in columns], dtype=np.int64)
     which = np.array(columns, dtype=np.int64)
     n, m = real.shape[1], other.shape[1]
-    if widths.prod(dtype=np.float64) <= MAX_COUNTED:
+    if float(widths.prod(dtype=np.float64)) <= MAX_COUNTED:
         return float(_counted(real, other, which, widths)) / (2.0 * n * m)
     joint = np.concatenate([_codes(real, which, widths), _codes(other, which, widths)])
     _, place = np.unique(joint, return_inverse=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import itertools
 import json
+import subprocess
+import sys
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -338,6 +340,18 @@ def test_a_small_run_from_end_to_end_and_none_of_it_twice(tmp_path: Path, capsys
     assert len(Results(tmp_path).read()) == 3
     command.main([*arguments[:-1], "2", "--distances-only", "--target", "none"])
     assert "2 of 4 releases to measure" in capsys.readouterr().out
+
+
+def test_several_processes_measure_what_one_does(tmp_path: Path) -> None:
+    """As a program of its own, which is how processes find what they run."""
+    arguments = ["--only", "adult", "--epsilon", "1", "--quality", "fast", "--runs", "1", "--distances-only"]
+    out = ["--target", "none", "--out", str(tmp_path), "--jobs", "2"]
+    root = Path(__file__).parents[3]
+    subprocess.run([sys.executable, "-m", "benchmarks.tables", *arguments, *out], cwd=root, check=False)
+    found = Results(tmp_path).read()
+    assert {one.release.system for one in found} == {REAL, "fast"}
+    for one in found:
+        assert one.figures == releases.measured(one.release, None, has_areas=False).figures
 
 
 def test_what_cannot_be_measured_is_refused_before_any_work(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
