@@ -11,6 +11,7 @@ from pathlib import Path
 
 import polars as pl
 
+import spinney as sp
 from benchmarks.forest.tables import DESCRIPTIONS, check_folder
 from benchmarks.tables import releases, rivals
 from benchmarks.tables.releases import Measured, Release
@@ -27,7 +28,10 @@ _LIMIT = 1_800.0  # seconds for one release of a rival
 
 
 def main(arguments: list[str]) -> int:
-    options = _parser().parse_args(arguments)
+    parser = _parser()
+    options = parser.parse_args(arguments)
+    if options.aim and not options.mbi_python:
+        parser.error("--aim needs --mbi-python PATH, a Python of an environment that has mbi")
     try:
         if options.data:
             check_folder(options.data, options.only)
@@ -40,6 +44,9 @@ def main(arguments: list[str]) -> int:
     wanted = _wanted(options)
     missing = results.missing(wanted)
     print(f"{len(missing)} of {len(wanted)} releases to measure; results are in {options.out}", flush=True)
+    others = sorted({found.version for found in results.read()} - {sp.__version__})
+    if others:
+        print(f"those of version {', '.join(others)} are kept; name another folder with --out to measure them anew")
     start = time.perf_counter()
     for n_done, found in enumerate(measure_all(_works(missing, options), n_jobs=options.jobs), 1):
         results.add(found)
@@ -126,7 +133,8 @@ def _parser() -> argparse.ArgumentParser:
     add = parser.add_argument
     add("--data", type=Path, metavar="FOLDER", help="where the tables are, as parquet files; without it, made-up rows")
     add("--out", type=Path, required=True, metavar="FOLDER", help="where results go; a run goes on with what is there")
-    add("--only", type=_some_of(tuple(DESCRIPTIONS)), default=list(DESCRIPTIONS), metavar="TABLE,...")
+    tables = ", ".join(DESCRIPTIONS)
+    add("--only", type=_some_of(tuple(DESCRIPTIONS)), default=list(DESCRIPTIONS), metavar="TABLE,...", help=tables)
     add("--epsilon", type=_listed, default=list(EPSILONS), metavar="E,...", help=f"{','.join(EPSILONS)} unless told")
     add("--quality", type=_some_of(QUALITIES), default=list(QUALITIES), metavar="Q,...", help="all unless told")
     add("--target", choices=TARGETS, default="both", help="whether the target is named to the synthesizer")

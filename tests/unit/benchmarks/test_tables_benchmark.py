@@ -363,4 +363,7 @@ def test_what_cannot_be_measured_is_refused_before_any_work(tmp_path: Path, caps
     with pytest.raises(SystemExit):
         command.main([*out, "--quality", "splendid"])
     assert "'splendid' is not one of" in capsys.readouterr().err
+    with pytest.raises(SystemExit):
+        command.main([*out, "--aim"])
+    assert "--aim needs --mbi-python" in capsys.readouterr().err
     assert not (tmp_path / "out").exists()
