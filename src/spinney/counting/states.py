@@ -93,11 +93,11 @@ class StateRows:
     def true_table(self, clique: Clique) -> NDArray[np.int64]:
         """How many rows have each combination of states of a few columns."""
         shape = tuple(self.sizes[column] for column in clique)
-        codes = np.zeros(self.n_rows, dtype=np.int64)
-        for column in clique:
-            codes *= self.sizes[column]
-            codes += self.true_states[column]
-        return np.bincount(codes, minlength=int(np.prod(shape))).reshape(shape).astype(np.int64)
+        return count_states(self.true_states, clique, self.sizes).reshape(shape)
+
+    def grouped(self, groups: Sequence[NDArray[np.uint8]]) -> StateRows:
+        """The same rows under coarser states: `groups[column][state]`. Public groups; the rows stay sensitive."""
+        return StateRows(group_rows(self.true_states, groups), tuple(int(group.max()) + 1 for group in groups))
 
     def true_gaps(
         self, pairs: NDArray[np.int64], shares: Sequence[NDArray[np.float64]], by: int | None = None
@@ -221,6 +221,36 @@ def true_distances(
         return int(np.abs(GAP_STEPS * rows.true_table(clique) - np.rint(GAP_STEPS * table).astype(np.int64)).sum())
 
     return np.array(each(distance, cliques, expected), dtype=np.int64)
+
+
+def group_rows(states: NDArray[Any], groups: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]:
+    """The group `groups[column][state]` of every state (n_columns, n_rows)."""
+    coarse = np.empty(states.shape, dtype=np.uint8)
+    for column, group in enumerate(groups):
+        np.take(group, states[column], out=coarse[column])
+    return coarse
+
+
+def count_states(states: NDArray[Any], clique: Clique, sizes: Sequence[int]) -> NDArray[np.int64]:
+    """How many rows of (n_columns, n_rows) states are in each cell of a clique's table, in C order."""
+    shape = np.array([sizes[column] for column in clique], dtype=np.int64)
+    return _count(states, np.array(clique, dtype=np.int64), shape)
+
+
+@compiled
+def _count(states: NDArray[Any], clique: NDArray[np.int64], shape: NDArray[np.int64]) -> NDArray[np.int64]:
+    counts = np.zeros(np.prod(shape), dtype=np.int64)
+    if len(clique) == 2:
+        first, second, step = states[clique[0]], states[clique[1]], shape[1]
+        for row in range(first.size):
+            counts[np.int64(first[row]) * step + second[row]] += 1
+        return counts
+    for row in range(states.shape[1]):
+        cell = 0
+        for place in range(len(clique)):
+            cell = cell * shape[place] + states[clique[place], row]
+        counts[cell] += 1
+    return counts
 
 
 @compiled

@@ -60,20 +60,19 @@ def _without(labels: NDArray[np.int32], possible: NDArray[np.bool_]) -> NDArray[
 
 
 def box_labels(expected: Floats, least: float, *, by: int | None = None) -> NDArray[np.int32]:
-    """The box of every cell of a table of up to three columns: halved while both halves can expect `least` rows."""
+    """The box of every cell of a table: halved while both halves can expect `least` rows, never along axis `by`.
+
+    Of the sides of a box the one with the most states is cut, at its weighted middle; another where that cannot be.
+    """
     places = list(range(expected.ndim))
     if by is not None:
         places = [by, *(axis for axis in places if axis != by)]
     turned = expected.transpose(places)
     whole = turned if by is not None else turned[None]
-    if whole.ndim > 3:
-        whole = whole.reshape(whole.shape[0], whole.shape[1], -1)
-    shape = (*whole.shape, 1, 1)[:3]
-    cube = np.ascontiguousarray(whole.reshape(shape), dtype=np.float64)
-    labels = np.empty(shape, dtype=np.int32)
-    _cut_boxes(cube, max(least, 1e-9), labels)
-    labels = _in_order(labels.reshape(turned.shape).transpose(np.argsort(places)))
-    return np.ascontiguousarray(labels)
+    labels = np.empty(whole.size, dtype=np.int32)
+    cells = np.ascontiguousarray(whole, dtype=np.float64)
+    _cut_boxes(cells.ravel(), np.array(whole.shape, dtype=np.int64), max(least, 1e-9), labels)
+    return np.ascontiguousarray(_in_order(labels.reshape(turned.shape).transpose(np.argsort(places))))
 
 
 def _in_order(labels: NDArray[np.int32]) -> NDArray[np.int32]:
@@ -93,47 +92,93 @@ def outer(shares: Sequence[Floats]) -> Floats:
 
 
 @compiled
-def _cut_boxes(expected: Floats, least: float, labels: NDArray[np.int32]) -> None:
-    """For every slice, boxes by halving: the side with more states at its weighted middle, else the other side."""
-    n_slices, n_first, n_second = expected.shape
-    above = np.zeros((n_first + 1, n_second + 1))
-    boxes = np.empty((2 * n_first * n_second + 2, 4), dtype=np.int64)
+def _cut_boxes(expected: Floats, shape: NDArray[np.int64], least: float, labels: NDArray[np.int32]) -> None:
+    """Writes the boxes of cells, in C order, of a table whose first axis is not cut: every slice has its own."""
+    n_axes = len(shape)
+    steps = np.ones(n_axes, dtype=np.int64)
+    for axis in range(n_axes - 2, -1, -1):
+        steps[axis] = steps[axis + 1] * shape[axis + 1]
+    sums = np.empty((n_axes, shape.max()))  # of the slices of a box along each axis
+    boxes = np.empty((len(expected) // shape[0] + 1, n_axes, 2), dtype=np.int64)  # waiting, none within another
+    at = np.empty(n_axes, dtype=np.int64)
+    order = np.empty(n_axes, dtype=np.int64)
     n_labels = 0
-    for t in range(n_slices):
-        for a in range(n_first):
-            for b in range(n_second):
-                above[a + 1, b + 1] = expected[t, a, b] + above[a, b + 1] + above[a + 1, b] - above[a, b]
-        boxes[0] = np.array([0, n_first, 0, n_second])
+    for t in range(shape[0]):
+        boxes[0, :, 0], boxes[0, :, 1] = 0, shape
+        boxes[0, 0, 0], boxes[0, 0, 1] = t, t + 1
         n_boxes = 1
         while n_boxes:
             n_boxes -= 1
-            a0, a1, b0, b1 = boxes[n_boxes]
+            box = boxes[n_boxes].copy()
+            total = _add_slices(expected, box, steps, sums, at)
             cut_axis, cut_at = -1, 0
-            total = above[a1, b1] - above[a0, b1] - above[a1, b0] + above[a0, b0]
             if total >= 2 * least:
-                first_axis = 0 if a1 - a0 >= b1 - b0 else 1
-                for turn in range(2):
-                    axis = (first_axis + turn) % 2
-                    low, high = (a0, a1) if axis == 0 else (b0, b1)
-                    best = least
-                    for at in range(low + 1, high):
-                        if axis == 0:
-                            lower = above[at, b1] - above[a0, b1] - above[at, b0] + above[a0, b0]
-                        else:
-                            lower = above[a1, at] - above[a0, at] - above[a1, b0] + above[a0, b0]
+                order[:] = np.argsort(-(box[:, 1] - box[:, 0]), kind="mergesort")
+                for turn in range(n_axes):
+                    axis = int(order[turn])
+                    lower, best = 0.0, least
+                    for k in range(box[axis, 0] + 1, box[axis, 1]):
+                        lower += sums[axis, k - 1]
                         smaller = min(lower, total - lower)
                         if smaller >= best:
-                            best, cut_axis, cut_at = smaller, axis, at
+                            best, cut_axis, cut_at = smaller, axis, k
                     if cut_axis >= 0:
                         break
-            if cut_axis == 0:
-                boxes[n_boxes] = np.array([a0, cut_at, b0, b1])
-                boxes[n_boxes + 1] = np.array([cut_at, a1, b0, b1])
-                n_boxes += 2
-            elif cut_axis == 1:
-                boxes[n_boxes] = np.array([a0, a1, b0, cut_at])
-                boxes[n_boxes + 1] = np.array([a0, a1, cut_at, b1])
+            if cut_axis >= 0:
+                boxes[n_boxes], boxes[n_boxes + 1] = box, box
+                boxes[n_boxes, cut_axis, 1] = boxes[n_boxes + 1, cut_axis, 0] = cut_at
                 n_boxes += 2
             else:
-                labels[t, a0:a1, b0:b1] = n_labels
+                _write_label(labels, box, steps, n_labels, at)
                 n_labels += 1
+
+
+@compiled
+def _add_slices(
+    expected: Floats, box: NDArray[np.int64], steps: NDArray[np.int64], sums: Floats, at: NDArray[np.int64]
+) -> float:
+    """Sums of a box's cells along each of its axes, and of all."""
+    n_axes, last = len(steps), len(steps) - 1
+    for axis in range(n_axes):
+        sums[axis, box[axis, 0] : box[axis, 1]] = 0.0
+    at[:] = box[:, 0]
+    total = 0.0
+    while True:
+        line = 0
+        for axis in range(last):
+            line += at[axis] * steps[axis]
+        along = 0.0
+        for k in range(box[last, 0], box[last, 1]):
+            along += expected[line + k]
+            sums[last, k] += expected[line + k]
+        for axis in range(last):
+            sums[axis, at[axis]] += along
+        total += along
+        if not _advance(at, box):
+            return total
+
+
+@compiled
+def _write_label(
+    labels: NDArray[np.int32], box: NDArray[np.int64], steps: NDArray[np.int64], label: int, at: NDArray[np.int64]
+) -> None:
+    last = len(steps) - 1
+    at[:] = box[:, 0]
+    while True:
+        line = 0
+        for axis in range(last):
+            line += at[axis] * steps[axis]
+        labels[line + box[last, 0] : line + box[last, 1]] = label
+        if not _advance(at, box):
+            return
+
+
+@compiled
+def _advance(at: NDArray[np.int64], box: NDArray[np.int64]) -> bool:
+    """To the next line of a box along its last axis; False after the last."""
+    for axis in range(len(at) - 2, -1, -1):
+        at[axis] += 1
+        if at[axis] < box[axis, 1]:
+            return True
+        at[axis] = box[axis, 0]
+    return False

@@ -2,7 +2,7 @@
 
 How much structure can be measured follows from the number of rows relative to the noise of a table:
 
-    rounds        in each round, the columns that the model so far describes worst (quality="high")
+    rounds        in each round, the columns that the model so far describes worst (quality="high" and "best")
     tree          pairs of columns in a tree, or, with a target, triples of two columns and the target
     target        every column with the target alone (naive Bayes)
     independent   every column on its own
@@ -42,7 +42,6 @@ _SHARES: dict[tuple[Structure, bool], dict[str, str]] = {
 }
 # A structure is worth its noise if the table has at least this many standard deviations of it in rows.
 _ROWS_FOR_ROUNDS = 150.0
-_ROUNDS_PER_COLUMN = 1.5
 _ROWS_FOR_TREE = 30.0
 _ROWS_FOR_TARGET = 10.0
 # With a rare class all is spent on what tells of it: it needs this many standard deviations in rows for more.
@@ -79,11 +78,21 @@ AnyAxis = ColumnAxis | PlaceAxis
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How much work products of pairs are worth: how many sums, rows drawn from the model, and steps of the fit."""
+    """How much work a quality is worth: in rounds, and in products of all other pairs."""
 
-    most_sums: int
-    n_drawn: int
-    steps: int
+    rounds_per_column: tuple[float, ...]  # from the most to the fewest: as many as the budget can pay for
+    most_cells: int  # of the model's junction tree
+    largest_clique: int  # how many columns rounds join
+    most_sums: int  # of products
+    n_drawn: int  # rows that products are fitted by
+    steps: int  # of that fit
+
+
+EFFORTS = {
+    "fast": Effort((), 60_000, 2, 1_000, 20_000, 25),
+    "high": Effort((3.0, 2.0, 1.5), 300_000, 3, 3_000, 100_000, 50),
+    "best": Effort((4.0, 3.0, 2.0, 1.5), 1_000_000, 5, 6_000, 300_000, 80),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,10 +106,10 @@ class Design:
     target: int | None
     required: tuple[Clique, ...]  # columns that a rule is about
     most_states: int
+    effort: Effort = EFFORTS["fast"]
     fewer_states: Mapping[int, int] = field(default_factory=dict)  # of columns that rules join
     places: tuple[int, ...] = ()  # of the measured ones, those that are places
     n_fixed: int = 0  # levels of their trees that are halved without a decision
-    effort: Effort | None = None  # for products of pairs, where the plan has them
 
     def states_of_columns(self, n_columns: int) -> list[int]:
         """About how many states each column gets."""
@@ -121,9 +130,8 @@ def design(
     unit: Unit,
     target: int | None = None,
     required: Sequence[Clique] = (),
-    is_rich: bool = False,
+    effort: Effort = EFFORTS["fast"],
     class_size: float | None = None,
-    effort: Effort | None = None,
 ) -> Design:
     """The richest design whose noise leaves something to see in about `n_rows` rows.
 
@@ -135,20 +143,16 @@ def design(
         target = None  # known beforehand, so it says nothing about the others
     pairs = tuple(clique for clique in required if len(clique) > 1 and set(clique) <= set(measured))
     looked_at = (target,) if target is not None and class_size is not None else ()
-    for structure in _worth_trying(len(measured), target, is_rich=is_rich):
-        shape = _shape(structure, axes, measured, target, pairs, n_counted=len(looked_at))
-        may_have_products = effort is not None and delta > 0 and shape.n_cliques > 0
-        for with_products in (True, False) if may_have_products else (False,):
-            given = _with_products(shape) if with_products else shape
+    for structure, rounds_per_column in _worth_trying(len(measured), target, effort):
+        shape = _shape(structure, axes, measured, target, pairs, rounds_per_column, n_counted=len(looked_at))
+        for given in _with_or_without_products(shape, delta):
             try:
                 plan = forest_plan(given, epsilon=epsilon, delta=delta, unit=unit)
             except BudgetError:  # more noise than can be accounted for, so certainly more than is worth having
                 continue
-            if with_products and not _are_products_worth(plan, n_rows, len(measured)):
+            if plan.products is not None and not _are_products_worth(plan, n_rows, len(measured)):
                 continue
             if _is_worth(structure, plan, n_rows, class_size):
-                n_fixed = _n_fixed(plan, n_rows)
-                most_states = _most_states(plan, n_rows)
                 return Design(
                     structure,
                     plan,
@@ -156,22 +160,22 @@ def design(
                     looked_at,
                     target,
                     pairs,
-                    most_states,
+                    _most_states(plan, n_rows),
+                    effort=effort,
                     places=places,
-                    n_fixed=n_fixed,
-                    effort=effort if with_products else None,
+                    n_fixed=_n_fixed(plan, n_rows),
                 )
     return Design("uniform", nothing(epsilon, delta, unit), looked_at, looked_at, None, pairs, _FEWEST_STATES)
 
 
-def _with_products(shape: Shape) -> Shape:
-    """The shape with a vector of products, whose share choices and cliques give up in proportion."""
-    shares = dict(shape.shares)
-    giving = [stage for stage in ("selection", "cliques") if stage in shares]
-    given = sum(shares[stage] for stage in giving)
-    for stage in giving:
-        shares[stage] *= (given - _PRODUCTS_SHARE) / given
-    return replace(shape, shares=shares | {"products": _PRODUCTS_SHARE})
+def _with_or_without_products(shape: Shape, delta: Fraction) -> list[Shape]:
+    """The shape with a vector of products, whose share choices and cliques give up in proportion, and without it."""
+    giving = [stage for stage in ("selection", "cliques") if stage in shape.shares]
+    given = sum(shape.shares[stage] for stage in giving)
+    if not delta or "cliques" not in giving or given <= _PRODUCTS_SHARE:
+        return [shape]
+    left = {stage: shape.shares[stage] * (given - _PRODUCTS_SHARE) / given for stage in giving}
+    return [replace(shape, shares={**shape.shares, **left, "products": _PRODUCTS_SHARE}), shape]
 
 
 def _are_products_worth(plan: ForestPlan, n_rows: int, n_measured: int) -> bool:
@@ -200,16 +204,19 @@ def _n_fixed(plan: ForestPlan, n_rows: int) -> int:
     return min(max(0, math.floor(math.log2(max(n_parts, 1)))), _MOST_FIXED)
 
 
-def _worth_trying(n_measured: int, target: int | None, *, is_rich: bool) -> list[Structure]:
-    """Structures from the richest to the poorest."""
+def _worth_trying(n_measured: int, target: int | None, effort: Effort) -> list[tuple[Structure, float]]:
+    """Structures from the richest to the poorest, and of rounds how many there are a column."""
     if n_measured <= 1:
-        return ["independent"]
-    least: list[Structure] = ["independent"]
+        return [("independent", 0.0)]
+    least: list[tuple[Structure, float]] = [("independent", 0.0)]
     if target is not None:
-        least.insert(0, "target")
+        least.insert(0, ("target", 0.0))
     if n_measured == 2 and target is not None:
         return least
-    return ["rounds", "tree", *least] if is_rich and n_measured > 2 else ["tree", *least]
+    rounds: list[tuple[Structure, float]] = []
+    if n_measured > 2:
+        rounds = [("rounds", number) for number in effort.rounds_per_column]
+    return [*rounds, ("tree", 0.0), *least]
 
 
 def _is_worth(structure: Structure, plan: ForestPlan, n_rows: int, class_size: float | None) -> bool:
@@ -233,6 +240,7 @@ def _shape(
     measured: Sequence[int],
     target: int | None,
     required: Sequence[Clique],
+    rounds_per_column: float,
     *,
     n_counted: int,
 ) -> Shape:
@@ -243,7 +251,7 @@ def _shape(
     trees = [axis.max_levels for axis in columns if axis.ruler is not None]
     has_tree = structure == "tree"
     shares = {stage: Fraction(share) for stage, share in _SHARES[structure, target is not None].items()}
-    n_rounds = math.ceil(_ROUNDS_PER_COLUMN * n_free) if structure == "rounds" else 0
+    n_rounds = math.ceil(rounds_per_column * n_free) if structure == "rounds" else 0
     numbers = {
         "trees": len(trees),
         "one-way": sum(axis.n_tables for axis in columns) - n_counted,

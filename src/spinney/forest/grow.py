@@ -128,12 +128,21 @@ def grow(
         if design.structure == "rounds":
             least = BOX_DEVIATIONS * design.plan.noise_std("cliques")
             measurements = measure_rounds(
-                rows, measurements, design, prepaid, fit, possible, total=rows_total, least=least, rng=rng
+                rows,
+                measurements,
+                design,
+                prepaid,
+                fit,
+                possible,
+                total=rows_total,
+                least=least,
+                is_ordered=[isinstance(column, NoisyPlace) or column.is_ordered for column in columns],
+                rng=rng,
             )
     model = fit(measurements)
     cliques = tuple(m.columns for m in measurements)
     products = None
-    if design.effort is not None:
+    if design.plan.products is not None:
         products = release_products(
             rows,
             models,

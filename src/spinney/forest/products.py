@@ -63,8 +63,7 @@ def release_products(
     several = [number for number, column in enumerate(columns) if column.n_states > 1]
     pairs = tuple(pair for pair in combinations(several, 2) if pair not in held)
     noise, unit = prepaid.plan.products, prepaid.plan.unit
-    if noise is None:
-        return None
+    assert noise is not None
     if not pairs:  # all that there are were counted
         prepaid.noisy_sums(np.zeros(0, dtype=np.int64), 0)
         return None

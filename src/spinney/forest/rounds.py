@@ -1,43 +1,45 @@
-"""Rounds: a richer structure than a tree, grown one table at a time where the model is furthest from the rows.
+"""Rounds: a richer structure than a tree, grown a few tables at a time where the model is furthest from the rows.
 
-Every round draws rows from the model so far, compares how often states meet in them and in the private rows, and
-chooses, by the exponential mechanism, the clique that is furthest off beyond what its own noise would be. It is then
-measured, in boxes that the model expects to hold enough rows, and the model is fitted anew. A clique is open to
-choice only while the junction tree of all of them stays small. How many rounds there are, and how much noise each
-has, is settled beforehand.
+Every turn draws rows from the model so far, compares how often states meet in them and in the private rows, and
+chooses, by the exponential mechanism, one after the other the cliques that are furthest off beyond what chance and
+their own noise would be. They are measured, in boxes that the model expects to hold enough rows, and the model is
+fitted anew. Cliques of one turn join different parts of the columns: the scores of others that lie within what was
+joined are out of date. A clique is open to choice only while the junction tree of all of them stays small. How many
+rounds there are, and how much noise each has, is settled beforehand.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from itertools import combinations
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.compiled import compiled
-from spinney.counting.states import GAP_STEPS, Clique, StateRows, true_distances
+from spinney.counting.states import GAP_STEPS, Clique, StateRows, count_states, group_rows, true_distances
 from spinney.forest.cliques import measure
+from spinney.forest.coarse import Groups, group_states, n_groups
 from spinney.forest.design import Design
+from spinney.forest.opening import Opening
 from spinney.forest.possible import Possible
 from spinney.forest.prepaid import PrepaidMechanisms
+from spinney.forest.structure import Parts
 from spinney.graph.draw import draw_states
-from spinney.graph.elimination import TreewidthBudget
 from spinney.graph.estimate import Measurement
-from spinney.graph.junction import JunctionTree
 from spinney.graph.model import GraphModel
 from spinney.progress import progress
 
-# The junction tree of all cliques has no more cells than this.
-_MOST_CELLS = 60_000
-# Rows that are drawn from the model to compare it by, and cliques that are compared in a round.
-_N_DRAWN = 60_000
-_N_COMPARED = 200
+Floats = NDArray[np.float64]
 
+# Rows that are drawn from the model to compare it by.
+_N_DRAWN = 60_000
 # Between rounds an estimate need not be the best.
 _STEPS = 40
+# A clique that takes up all the room of the model has to be off by this share of the rows to be worth it.
+_ROOM_PRICE = 0.1
+# Of the columns, so many parts are rounds of the first turn, and of each later one.
+_FIRST_TURN, _LATER_TURNS = 2, 4
 
 
 class Refit(Protocol):
@@ -56,91 +58,132 @@ def measure_rounds(
     *,
     total: float,
     least: float,
+    is_ordered: Sequence[bool],
     rng: np.random.Generator,
 ) -> list[Measurement]:
     """The measurements and those of all rounds. `rng` draws from the model between rounds, which is no noise."""
     measurements = list(measured)
-    noise_std = design.plan.noise_std("cliques")
     sensitivity = GAP_STEPS * prepaid.plan.unit.factor
     assert design.plan.choices is not None
-    opening = _Opening(rows.sizes, design, [m.columns for m in measurements])
-    for _ in progress(range(design.plan.choices.times), "growing the forest", unit="round"):
+    n_rounds = design.plan.choices.times
+    opening = Opening(rows.sizes, design, [m.columns for m in measurements])
+    turns = _turns(n_rounds, len(design.measured))
+    n_done = 0
+    for n_now in progress(turns, "growing the forest", unit="turn"):
         model = refit(measurements, steps=_STEPS)
-        cliques = opening.cliques(rng)
         drawn = draw_states(model, _N_DRAWN, rng)
-        expected = [model_table(drawn, clique, rows.sizes, total) for clique in cliques]
-        noise = np.array([_noise(table, noise_std, least) for table in expected])
-        true_scores = true_distances(rows, cliques, expected) - np.rint(GAP_STEPS * noise).astype(np.int64)
-        pick = prepaid.choice(true_scores, sensitivity=sensitivity)
-        by = design.target if design.target in cliques[pick] else None
-        table, mask = expected[pick], possible.table(cliques[pick])
-        measurements.append(
-            measure(rows, cliques[pick], table, prepaid, stage="cliques", least=least, by=by, possible=mask)
-        )
-        opening.close(cliques[pick])
+        cliques = opening.cliques(rng, share=(n_done + n_now) / n_rounds)
+        compared = _Compared(rows, drawn, design, total=total, least=least, is_ordered=is_ordered)
+        true_scores = compared.true_scores(cliques)
+        turn = _Turn(cliques, len(rows.sizes))
+        for _ in range(n_now):
+            still_open = turn.still_open(opening)
+            if not still_open:
+                cliques = opening.again(rng)
+                true_scores, turn = compared.true_scores(cliques), _Turn(cliques, len(rows.sizes))
+                still_open = list(range(len(cliques)))
+            room = np.array([opening.growth(cliques[k]) for k in still_open])
+            prices = np.rint(GAP_STEPS * _ROOM_PRICE * total * room).astype(np.int64)
+            pick = still_open[prepaid.choice(true_scores[still_open] - prices, sensitivity=sensitivity)]
+            clique = cliques[pick]
+            by = design.target if design.target in clique else None
+            table, mask = model_table(drawn, clique, rows.sizes, total), possible.table(clique)
+            measurements.append(
+                measure(rows, clique, table, prepaid, stage="cliques", least=least, by=by, possible=mask)
+            )
+            turn.take(pick)
+            opening.close(clique)
+        n_done += n_now
     return measurements
 
 
-class _Opening:
-    """Pairs of columns, and with a target triples too, whose measurement keeps the junction tree small."""
-
-    def __init__(self, sizes: Sequence[int], design: Design, measured: Sequence[Clique]) -> None:
-        self._sizes, self._measured = sizes, [*measured]
-        candidates: list[Clique] = list(combinations(design.measured, 2))
-        if design.target is not None:
-            candidates += [tuple(sorted((i, j, design.target))) for i, j in combinations(design.free, 2)]
-        known = set(measured)
-        self._candidates = [clique for clique in candidates if clique not in known]
-        self._ruled = list(design.required)  # which the model's tree covers, measured or not
-        self._room = TreewidthBudget(sizes, [*measured, *self._ruled], _MOST_CELLS)
-        self._tree = JunctionTree.covering(sizes, [*measured, *self._ruled])
-        self._fallback = tuple(design.measured[:2])
-
-    def cliques(self, rng: np.random.Generator) -> list[Clique]:
-        """Those to compare in a round, in random order."""
-        opened: list[Clique] = []
-        for place in rng.permutation(len(self._candidates)):
-            clique = self._candidates[place]
-            if self._tree.home(clique) is not None or self._room.has(clique):
-                opened.append(clique)
-            if len(opened) == _N_COMPARED:
-                break
-        return opened or self._again(rng)
-
-    def _again(self, rng: np.random.Generator) -> list[Clique]:
-        """Where no other fits, cliques that were measured before: a second measurement is still worth something."""
-        several = [clique for clique in dict.fromkeys(self._measured) if len(clique) > 1] or [self._fallback]
-        return [several[place] for place in rng.permutation(len(several))[:_N_COMPARED]]
-
-    def close(self, clique: Clique) -> None:
-        """A clique that was measured is no longer open, and others may not be either."""
-        self._measured.append(clique)
-        if clique in self._candidates:
-            self._candidates.remove(clique)
-        if self._room.add(clique):
-            self._tree = JunctionTree.covering(self._sizes, [*self._measured, *self._ruled])
+def _turns(n_rounds: int, n_columns: int) -> list[int]:
+    """How many rounds share a look at the rows: more in the first turn, where all is still to be found."""
+    turns = [min(n_rounds, max(1, n_columns // _FIRST_TURN))]
+    while (left := n_rounds - sum(turns)) > 0:
+        turns.append(min(left, max(1, n_columns // _LATER_TURNS)))
+    return turns
 
 
-def model_table(drawn: NDArray[np.int32], clique: Clique, sizes: Sequence[int], total: float) -> NDArray[np.float64]:
+class _Turn:
+    """Which of the cliques that were compared together can still be chosen."""
+
+    def __init__(self, cliques: Sequence[Clique], n_columns: int) -> None:
+        self._cliques = cliques
+        self._parts = Parts(n_columns)
+        self._is_taken = np.zeros(len(cliques), dtype=np.bool_)
+
+    def still_open(self, opening: Opening) -> list[int]:
+        """Places of cliques that join parts and still fit; where there are none, of all that were not taken and fit."""
+        fitting = [k for k in np.flatnonzero(~self._is_taken).tolist() if opening.has(self._cliques[k])]
+        numbers = self._parts.numbers
+        return [k for k in fitting if len({int(numbers[c]) for c in self._cliques[k]}) > 1] or fitting
+
+    def take(self, place: int) -> None:
+        clique = self._cliques[place]
+        self._is_taken[place] = True
+        for column in clique[1:]:
+            self._parts.join((clique[0], column))
+
+
+class _Compared:
+    """The model's rows beside the private ones: pairs by all their states, larger cliques by a few groups of them."""
+
+    def __init__(
+        self,
+        rows: StateRows,
+        drawn: NDArray[np.int32],
+        design: Design,
+        *,
+        total: float,
+        least: float,
+        is_ordered: Sequence[bool],
+    ) -> None:
+        self._rows, self._drawn, self._target = rows, drawn, design.target
+        self._total, self._least, self._noise_std = total, least, design.plan.noise_std("cliques")
+        weights = [np.bincount(states, minlength=size) for states, size in zip(drawn, rows.sizes, strict=True)]
+        self._weights, self._is_ordered = [np.asarray(weight, dtype=np.float64) for weight in weights], is_ordered
+
+    def true_scores(self, cliques: Sequence[Clique]) -> NDArray[np.int64]:
+        """For every clique how far the model is off, less what chance and noise would show. SENSITIVE."""
+        scores = np.empty(len(cliques), dtype=np.int64)
+        for n_columns in {len(clique) for clique in cliques}:
+            places = [k for k, clique in enumerate(cliques) if len(clique) == n_columns]
+            some = [cliques[k] for k in places]
+            rows: StateRows = self._rows
+            drawn: NDArray[Any] = self._drawn
+            if n_columns > 2:
+                groups = self._groups(n_columns)
+                rows, drawn = rows.grouped(groups), group_rows(drawn, groups)
+            expected = [model_table(drawn, clique, rows.sizes, self._total) for clique in some]
+            public = [self._noise(table) + self._chance(table) for table in expected]
+            scores[places] = true_distances(rows, some, expected) - np.rint(GAP_STEPS * np.array(public)).astype(
+                np.int64
+            )
+        return scores
+
+    def _groups(self, n_columns: int) -> list[Groups]:
+        most = n_groups(n_columns, total=self._total, noise_std=self._noise_std)
+        return [
+            group_states(weight, most, is_ordered=ordered)
+            for weight, ordered in zip(self._weights, self._is_ordered, strict=True)
+        ]
+
+    def _noise(self, expected: Floats) -> float:
+        """About how large the noise of a clique's boxes would be, all together: E|noise| for each."""
+        n_boxes = min(expected.size, max(1.0, float(np.minimum(expected / self._least, 1).sum())))
+        return math.sqrt(2 / math.pi) * self._noise_std * n_boxes
+
+    def _chance(self, expected: Floats) -> float:
+        """About how far rows would be from those of the model if they came from the same law: E|difference|."""
+        variance = expected * (1 + self._total / self._drawn.shape[1])
+        return float(np.minimum(np.sqrt(2 / math.pi * variance), 2 * expected).sum())
+
+
+def model_table(
+    drawn: NDArray[np.int32] | NDArray[np.uint8], clique: Clique, sizes: Sequence[int], total: float
+) -> Floats:
     """The table that the model expects, by rows drawn from it."""
     shape = tuple(sizes[column] for column in clique)
-    counts = _count(drawn, np.array(clique, dtype=np.int64), np.array(shape, dtype=np.int64)).reshape(shape)
+    counts = count_states(drawn, clique, sizes).reshape(shape)
     return np.asarray(counts * (total / drawn.shape[1]))
-
-
-def _noise(expected: NDArray[np.float64], noise_std: float, least: float) -> float:
-    """About how large the noise of a clique's boxes would be, all together: E|noise| for each."""
-    n_boxes = min(expected.size, max(1.0, float(np.minimum(expected / least, 1).sum())))
-    return math.sqrt(2 / math.pi) * noise_std * n_boxes
-
-
-@compiled
-def _count(drawn: NDArray[np.int32], clique: NDArray[np.int64], shape: NDArray[np.int64]) -> NDArray[np.int64]:
-    """How often each cell of a clique's table was drawn, in C order."""
-    counts = np.zeros(np.prod(shape), dtype=np.int64)
-    for row in range(drawn.shape[1]):
-        cell = 0
-        for place in range(len(clique)):
-            cell = cell * shape[place] + drawn[clique[place], row]
-        counts[cell] += 1
-    return counts

@@ -58,14 +58,15 @@ class TreewidthBudget:
     """What else fits into a tree of limited size.
 
     `has(clique)` tells whether `JunctionTree.covering(sizes, [*cliques, clique])` has at most `most_cells` cells, and
-    remembers it for as long as no `add` changes the graph.
+    `n_cells(clique)` how many it has, infinitely many where that is more. Both are remembered for as long as no `add`
+    changes the graph.
     """
 
     def __init__(self, sizes: Sequence[int], cliques: Iterable[Sequence[int]], most_cells: int) -> None:
         self.most_cells = most_cells
         self._edges = neighbours(sizes, cliques)
         self._log_sizes, self._sizes = _vectors(sizes)
-        self._known: dict[Clique, bool] = {}
+        self._known: dict[Clique, float] = {}
 
     def add(self, clique: Clique) -> bool:
         """Count a clique among those that are there; whether that changed the graph."""
@@ -76,16 +77,18 @@ class TreewidthBudget:
 
     def has(self, clique: Clique) -> bool:
         """Whether the tree would still be small with this clique."""
-        if clique not in self._known:
-            # The smaller of two trees is small enough where either is.
-            self._known[clique] = any(self._is_small(clique, by_fill=by_fill) for by_fill in (True, False))
-        return self._known[clique]
+        return self.n_cells(clique) <= self.most_cells
 
-    def _is_small(self, clique: Clique, *, by_fill: bool) -> bool:
-        edges = self._edges.copy()
-        join(edges, clique)
-        _, n_cells = _eliminate(edges, self._sizes, self._log_sizes, by_fill, float(self.most_cells))
-        return n_cells <= self.most_cells
+    def n_cells(self, clique: Clique) -> float:
+        """Cells of the tree with this clique."""
+        if clique not in self._known:
+            edges = self._edges.copy()
+            join(edges, clique)
+            self._known[clique] = min(
+                _eliminate(edges.copy(), self._sizes, self._log_sizes, by_fill, float(self.most_cells))[1]
+                for by_fill in (True, False)
+            )
+        return self._known[clique]
 
 
 def _vectors(sizes: Sequence[int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:

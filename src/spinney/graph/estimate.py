@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 from spinney.errors import ParameterError
 from spinney.graph.junction import JunctionTree
 from spinney.graph.model import GraphModel
-from spinney.graph.newton import Curvature, descend, dot
+from spinney.graph.newton import Curvature, Point, descend, dot
 from spinney.graph.passing import calibrate
 from spinney.graph.targets import Measurement, Targets
 from spinney.progress import progress
@@ -103,7 +103,9 @@ def _fit(targets: Targets, potentials: Floats, steps: int, regularization: float
     def reach(multipliers: Floats) -> float:
         return float(np.abs(targets.spread(multipliers)).max()) / _FARTHEST
 
-    best, least = potentials, targets.loss(potentials)
+    laws = calibrate(targets.flat, potentials)
+    log_partition, answers = laws.log_partition, targets.answers(laws.beliefs)
+    best, least = potentials, targets.misfit(answers)
     for turn in progress(range(_ROUNDS), "fitting the model", unit="step"):
         centre = potentials
 
@@ -116,9 +118,14 @@ def _fit(targets: Targets, potentials: Floats, steps: int, regularization: float
         n_steps = steps * (turn + 1) // _ROUNDS - steps * turn // _ROUNDS
         if n_steps == 0:
             continue
-        multipliers = descend(dual, np.zeros(len(noisy)), curvature, n_steps, reach=reach)
-        potentials = centre + targets.spread(multipliers)
-        loss = targets.loss(potentials)
+        # Where the last step ended is where this one begins: what the model says there is known.
+        start = Point(np.zeros(len(noisy)), targets.total * log_partition, answers - noisy)
+        end = descend(dual, start, curvature, n_steps, reach=reach)
+        pull = ridge * end.at
+        log_partition = (end.value - dot(end.at, pull / 2 - noisy)) / targets.total
+        answers = end.gradient + noisy - pull
+        potentials = centre + targets.spread(end.at)
+        loss = targets.misfit(answers)
         if loss < least:
             best, least = potentials, loss
     return best

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,14 +52,23 @@ class Curvature:
         self.n_learnt = 0
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class Point:
+    """Where a function was looked at, and what it is there."""
+
+    at: Floats
+    value: float
+    gradient: Floats
+
+
 def descend(
-    function: Function, at: Floats, curvature: Curvature, n_steps: int, *, reach: Callable[[Floats], float]
-) -> Floats:
+    function: Function, start: Point, curvature: Curvature, n_steps: int, *, reach: Callable[[Floats], float]
+) -> Point:
     """A point reached in at most `n_steps` steps, each to a lower value and of a reach of at most 1.
 
     Fewer steps where no lower value can be found. The reach of a step grows in proportion to its length.
     """
-    value, gradient = function(at)
+    at, value, gradient = start.at, start.value, start.gradient
     for _ in range(n_steps):
         direction = curvature.direction(gradient)
         slope = dot(gradient, direction)
@@ -76,10 +86,10 @@ def descend(
             best = -slope * length / (2 * excess) if math.isfinite(excess) and excess > 0 else 0.1  # of a parabola
             length *= min(max(best, 0.1), 0.5)
         else:
-            return at
+            break
         curvature.learn(new - at, new_gradient - gradient)
         at, value, gradient = new, new_value, new_gradient
-    return at
+    return Point(at, value, gradient)
 
 
 @compiled_loosely

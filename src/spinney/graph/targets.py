@@ -126,8 +126,11 @@ class Targets:
 
     def loss(self, potentials: Floats) -> float:
         """Sum of (answer - noisy)^2 / (2 noise_std^2) of the model with these potentials (n_cells,)."""
-        gaps = self.answers(calibrate(self.flat, potentials).beliefs) - self.noisy
-        return float(np.sum(self.weights * gaps**2)) / 2
+        return self.misfit(self.answers(calibrate(self.flat, potentials).beliefs))
+
+    def misfit(self, answers: Floats) -> float:
+        """The loss of a model with these answers (n_labels,)."""
+        return float(np.sum(self.weights * (answers - self.noisy) ** 2)) / 2
 
 
 @compiled

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from spinney.graph.draw import draw_states
 from spinney.graph.model import GraphModel
-from spinney.graph.newton import Curvature, descend, dot
+from spinney.graph.newton import Curvature, Point, descend, dot
 from spinney.graph.tilt import MOST_WEIGHT, Floats, Groups, Pair, Tilt, padded, pair_scores, pair_sums
 
 # Turns of fitting single columns, state by state, to what the model says of them.
@@ -175,8 +175,9 @@ class _Problem:
     def solve(self, steps: int) -> tuple[tuple[Floats, ...], tuple[Floats, ...]]:
         """Log-factors of the states of single columns, and of pairs of groups."""
         curvature = Curvature(1 / (1 + self.ridge))
-        multipliers = descend(self.value, np.zeros(len(self.aims)), curvature, steps, reach=lambda _: 0.0)
-        singles, tables = self.factors(multipliers)
+        start = np.zeros(len(self.aims))
+        found = descend(self.value, Point(start, *self.value(start)), curvature, steps, reach=lambda _: 0.0)
+        singles, tables = self.factors(found.at)
         return tuple(factors[group] for factors, group in zip(singles, self.state_groups, strict=True)), tables
 
 

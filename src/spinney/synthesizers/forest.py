@@ -12,7 +12,7 @@ import numpy as np
 
 from spinney.errors import ParameterError, SchemaError
 from spinney.forest.columns import release_classes
-from spinney.forest.design import AnyAxis, Design, Effort, design
+from spinney.forest.design import EFFORTS, AnyAxis, Design, design
 from spinney.forest.grow import Model, grow
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.forest.release.column_model import ColumnModel
@@ -33,13 +33,12 @@ from spinney.synthesizers.bounds import with_widest_bounds
 from spinney.synthesizers.values import with_few_values
 from spinney.tables.source import Source
 
-Quality = Literal["fast", "high"]
-QUALITIES: tuple[Quality, ...] = ("fast", "high")
+Quality = Literal["fast", "high", "best"]
+QUALITIES: tuple[Quality, ...] = ("fast", "high", "best")
 
 
 # The part of epsilon for the sizes of the target's classes, which decide what else is worth measuring.
 _CLASSES_SHARE = Fraction(1, 25)
-_EFFORTS = {"fast": Effort(600, 20_000, 25), "high": Effort(3_000, 100_000, 60), "best": Effort(6_000, 300_000, 80)}
 
 
 class ForestSynthesizer(Synthesizer[Design]):
@@ -134,7 +133,7 @@ class ForestSynthesizer(Synthesizer[Design]):
 
     def _check(self, schema: Schema) -> None:
         if self.quality not in QUALITIES:
-            raise ParameterError(f"quality={self.quality!r} is not 'fast' or 'high'")
+            raise ParameterError(f"quality={self.quality!r} is not 'fast', 'high' or 'best'")
         if not any(column.is_read for column in schema.values()):
             raise SchemaError("all columns are identifiers, which are generated; there is nothing to learn")
         RuleTables.of(with_widest_bounds(with_few_values(schema))).check()
@@ -177,9 +176,8 @@ class ForestSynthesizer(Synthesizer[Design]):
             unit=facts.unit,
             target=None if self.target is None else names.index(self.target),
             required=[tuple(variables.numbers[column] for column in clique) for clique in rules.cliques],
-            is_rich=self.quality == "high",
+            effort=EFFORTS[self.quality],
             class_size=class_size,
-            effort=_EFFORTS[self.quality],
         )
         target = None if plan.target is None else modelled.index(names[plan.target])
         fewer = rules.most_states(plan.most_states, target=target, has_rounds=plan.structure == "rounds")

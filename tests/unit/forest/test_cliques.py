@@ -18,11 +18,11 @@ FEW = settings(max_examples=60, derandomize=True, deadline=None)
 
 @st.composite
 def expectations(draw):
-    """A table of one to three columns with what is expected of each cell, and perhaps a column of classes."""
-    shape = draw(st.lists(st.integers(1, 6), min_size=1, max_size=3))
+    """A table of one to five columns with what is expected of each cell, and perhaps a column of classes."""
+    n_columns = draw(st.integers(1, 5))
+    most = 6 if n_columns <= 3 else 3
+    shape = draw(st.lists(st.integers(1, most), min_size=n_columns, max_size=n_columns))
     by = draw(st.one_of(st.none(), st.integers(0, len(shape) - 1)))
-    if len(shape) == 3 and by is None:
-        by = 1
     cells = draw(st.lists(st.integers(0, 40), min_size=int(np.prod(shape)), max_size=int(np.prod(shape))))
     return np.array(cells, dtype=np.float64).reshape(shape), by
 

@@ -14,7 +14,7 @@ import spinney as sp
 from spinney.counting.counts import CellCounts
 from spinney.errors import BudgetError, ParameterError
 from spinney.forest.columns import release_classes
-from spinney.forest.design import design
+from spinney.forest.design import EFFORTS, design
 from spinney.forest.plan import Shape, forest_plan
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.privacy.budget import Unit
@@ -56,7 +56,7 @@ def designed(axes=None, *, n_rows=10_000, epsilon="1", delta=DELTA, unit=Unit.RE
 @pytest.mark.parametrize("target", [None, 0])
 def test_less_is_measured_as_rows_and_budget_shrink(target, delta):
     """From rounds down to nothing, never back up, and every structure has its place."""
-    options = {"delta": delta, "target": target, "is_rich": True}
+    options = {"delta": delta, "target": target, "effort": EFFORTS["high"]}
     wanted = [name for name in RICHEST if target is not None or name != "target"]
     by_rows = [designed(n_rows=round(10**5 / 1.3**k), **options).structure for k in range(40)]
     by_budget = [designed(epsilon=e, **options).structure for e in ("30", "3", "1", "0.1", "1/200")]
@@ -72,13 +72,13 @@ def test_less_is_measured_as_rows_and_budget_shrink(target, delta):
 
 def test_rounds_are_for_high_quality():
     assert designed(n_rows=10**6).structure == "tree"
-    assert designed(n_rows=10**6, is_rich=True).structure == "rounds"
+    assert designed(n_rows=10**6, effort=EFFORTS["high"]).structure == "rounds"
 
 
 def test_two_columns_and_less():
     """A target and one other column are a pair; two columns without one, a tree of one edge; one column, itself."""
-    assert designed(axes_of(2), target=0, is_rich=True).structure == "target"
-    assert designed(axes_of(2), is_rich=True).structure == "tree"
+    assert designed(axes_of(2), target=0, effort=EFFORTS["high"]).structure == "target"
+    assert designed(axes_of(2), effort=EFFORTS["high"]).structure == "tree"
     assert designed(axes_of(1), target=0).structure == "independent"
     assert designed(axes_of(1)).structure == "independent"
 

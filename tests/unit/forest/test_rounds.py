@@ -8,64 +8,79 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
-from spinney.forest import rounds
+from spinney.forest import opening
+from spinney.forest.design import Effort
+from spinney.forest.opening import Opening
+from spinney.forest.rounds import _Turn, _turns
 from spinney.graph.elimination import _eliminate
 from spinney.graph.junction import JunctionTree
 
 
-def a_design(n_columns: int, target: int | None) -> SimpleNamespace:
+def a_design(n_columns: int, target: int | None, most_cells: int, largest: int = 2) -> SimpleNamespace:
     measured = tuple(range(n_columns))
     free = tuple(column for column in measured if column != target)
-    return SimpleNamespace(measured=measured, target=target, free=free, required=())
+    effort = Effort((3.0,), most_cells, largest, 500, 5_000, 10)
+    return SimpleNamespace(measured=measured, target=target, free=free, required=(), effort=effort)
 
 
-def slow_opening(sizes, design, cliques, rng):
+def slow_opening(sizes, design, cliques, most_cells):
     """All that is open after some cliques were measured: a tree is built for every candidate."""
-    candidates = list(combinations(design.measured, 2))
+    candidates = [
+        clique
+        for n_columns in range(2, design.effort.largest_clique + 1)
+        for clique in combinations(design.measured, n_columns)
+    ]
     if design.target is not None:
         candidates += [tuple(sorted((i, j, design.target))) for i, j in combinations(design.free, 2)]
-    candidates = [clique for clique in candidates if clique not in set(cliques)]
-    tree, opened = JunctionTree.covering(sizes, cliques), []
-    for place in rng.permutation(len(candidates)):
-        clique = candidates[place]
+    tree, opened = JunctionTree.covering(sizes, cliques), set()
+    for clique in set(candidates) - set(cliques):
         with_it = JunctionTree.covering(sizes, [*cliques, clique])
-        if tree.home(clique) is not None or with_it.n_cells <= rounds._MOST_CELLS:
-            opened.append(clique)
-        if len(opened) == rounds._N_COMPARED:
-            break
-    if opened:
-        return opened
-    several = list(dict.fromkeys(cliques)) or [design.measured[:2]]
-    return [several[place] for place in rng.permutation(len(several))[: rounds._N_COMPARED]]
+        if tree.home(clique) is not None or with_it.n_cells <= most_cells:
+            opened.add(clique)
+    return opened or set(cliques)
 
 
-@pytest.mark.parametrize("target", [None, 4])
+@pytest.mark.parametrize(("target", "largest"), [(None, 2), (4, 2), (None, 4)])
 @pytest.mark.parametrize("most_cells", [500, 3_000, 60_000])
-def test_what_is_open_follows_from_what_was_measured(target, most_cells, monkeypatch) -> None:
-    """Round after round the same cliques in the same order as if every tree were built, also when none is left."""
-    monkeypatch.setattr(rounds, "_MOST_CELLS", most_cells)
-    monkeypatch.setattr(rounds, "_N_COMPARED", 12)
+def test_what_is_open_follows_from_what_was_measured(target, largest, most_cells) -> None:
+    """Round after round the same cliques as if every tree were built, also when none is left."""
     rng = np.random.default_rng(most_cells)
     sizes = rng.integers(2, 12, 9).tolist()
-    design = a_design(len(sizes), target)
+    design = a_design(len(sizes), target, most_cells, largest)
     cliques = [] if target is None else [tuple(sorted((column, target))) for column in design.free]
-    opening = rounds._Opening(sizes, design, cliques)
-    seen, n_cells = [], JunctionTree.covering(sizes, cliques).n_cells
+    open_ones = Opening(sizes, design, cliques)
+    n_cells = JunctionTree.covering(sizes, cliques).n_cells
     for turn in range(20):
-        opened = opening.cliques(np.random.default_rng(turn))
-        assert opened == slow_opening(sizes, design, cliques, np.random.default_rng(turn))
-        seen.append((opened, list(cliques)))
+        opened = open_ones.cliques(np.random.default_rng(turn), share=1.0)
+        assert len(set(opened)) == len(opened)
+        assert set(opened) == slow_opening(sizes, design, cliques, most_cells)
         picked = opened[rng.integers(len(opened))]
-        opening.close(picked)
+        room = JunctionTree.covering(sizes, [*cliques, picked]).n_cells - JunctionTree.covering(sizes, cliques).n_cells
+        assert open_ones.growth(picked) == pytest.approx(max(0, room) / most_cells)
+        open_ones.close(picked)
         cliques.append(picked)
     assert JunctionTree.covering(sizes, cliques).n_cells <= max(most_cells, n_cells)
-    opened, known = seen[-1]
-    assert (set(opened) <= set(known)) == (most_cells == 500)  # then only those that were measured are left
+
+
+def test_larger_cliques_are_open_in_later_rounds() -> None:
+    """Pairs first, then triples, then more columns: until then a pair can be what is missing."""
+    open_ones = Opening([2] * 6, a_design(6, None, 10_000, largest=5), [])
+    found = [open_ones.cliques(np.random.default_rng(0), share=share) for share in (0.1, 0.8, 1.0)]
+    assert [max(map(len, cliques)) for cliques in found] == [2, 3, 5]
+
+
+def test_among_many_columns_some_are_compared(monkeypatch) -> None:
+    """Sets of columns grow in number beyond what can be compared; a few at random are taken then, none twice."""
+    monkeypatch.setattr(opening, "N_LARGER", 50)
+    monkeypatch.setattr(opening, "N_PAIRS", 100)
+    open_ones = Opening([2] * 40, a_design(40, None, 10_000, largest=3), [])
+    opened = open_ones.cliques(np.random.default_rng(0), share=1.0)
+    assert len(set(opened)) == len(opened) == 150
+    assert [sum(len(clique) == k for clique in opened) for k in (2, 3)] == [100, 50]
 
 
 def test_a_graph_that_stays_the_same_is_not_looked_at_again(monkeypatch) -> None:
     """Once nothing fits any more, further rounds try no order out: of many columns that would take most of the time."""
-    monkeypatch.setattr(rounds, "_MOST_CELLS", 300)
     n_tried = []
 
     def counted(*arguments):
@@ -73,14 +88,33 @@ def test_a_graph_that_stays_the_same_is_not_looked_at_again(monkeypatch) -> None
         return _eliminate(*arguments)
 
     monkeypatch.setattr("spinney.graph.elimination._eliminate", counted)
-    opening = rounds._Opening([12] * 9, a_design(9, None), [(0, 1), (2, 3)])
+    open_ones = Opening([12] * 9, a_design(9, None, 300), [(0, 1), (2, 3)])
     for turn in range(3):
-        assert sorted(opening.cliques(np.random.default_rng(turn))) == [(0, 1), (2, 3)]
-        opening.close((0, 1))
+        assert sorted(open_ones.cliques(np.random.default_rng(turn), share=1.0)) == [(0, 1), (2, 3)]
+        open_ones.close((0, 1))
         if turn == 0:
             n_first = len(n_tried)
     assert n_first >= 34  # candidates
     assert len(n_tried) == n_first
-    opening.close((1, 2))
-    opening.cliques(np.random.default_rng(9))
+    open_ones.close((1, 2))
+    open_ones.cliques(np.random.default_rng(9), share=1.0)
     assert len(n_tried) > n_first
+
+
+@pytest.mark.parametrize(("n_rounds", "n_columns"), [(1, 3), (9, 3), (45, 15), (300, 100)])
+def test_turns_share_out_all_rounds(n_rounds, n_columns) -> None:
+    turns = _turns(n_rounds, n_columns)
+    assert sum(turns) == n_rounds
+    assert min(turns) >= 1
+    assert max(turns) <= max(1, n_columns // 2)
+
+
+def test_cliques_of_a_turn_join_different_parts() -> None:
+    """A pair within what the turn has joined waits for the next, unless no other is left."""
+    cliques = [(0, 1), (1, 2), (0, 2), (2, 3)]
+    turn, open_ones = _Turn(cliques, 4), Opening([2] * 4, a_design(4, None, 10_000), [])
+    turn.take(0)
+    turn.take(1)
+    assert turn.still_open(open_ones) == [3]
+    turn.take(3)
+    assert turn.still_open(open_ones) == [2]

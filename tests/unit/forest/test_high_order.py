@@ -1,0 +1,88 @@
+"""What no pair of columns shows: rounds find triples and larger sets of columns, at a few groups of their states."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import spinney as sp
+from spinney.counting.states import GAP_STEPS, true_distances
+from spinney.forest.coarse import group_states, n_groups
+from spinney.privacy.entropy import UnsafeSeededEntropy
+from support.slow_forests import rows_of
+
+N_ROWS = 20_000
+
+
+def a_table(kind: str) -> tuple[np.ndarray, sp.Schema]:
+    """Ten columns, of which the last is decided by two or three others together and by none alone."""
+    rng = np.random.default_rng(3)
+    if kind == "numbers":
+        numbers = rng.normal(size=(N_ROWS, 9))
+        schema = sp.Schema({**{f"x{k}": sp.Real(-8, 8) for k in range(9)}, "y": sp.Boolean()})
+        return np.column_stack([numbers, numbers[:, 2] * numbers[:, 5] > 0]), schema
+    bits = rng.integers(0, 2, (N_ROWS, 9))
+    decided = bits[:, 2] ^ bits[:, 5] if kind == "three" else bits[:, 2] ^ bits[:, 5] ^ bits[:, 7]
+    return np.column_stack([bits, decided]), sp.Schema({f"b{k}": sp.Integer(0, 1) for k in range(10)})
+
+
+def agreement(rows: np.ndarray, kind: str) -> float:
+    """The share of rows in which the last column is what the others say."""
+    if kind == "numbers":
+        said = rows[:, 2] * rows[:, 5] > 0
+    else:
+        bits = rows.astype(int)
+        said = bits[:, 2] ^ bits[:, 5] if kind == "three" else bits[:, 2] ^ bits[:, 5] ^ bits[:, 7]
+    return float((rows[:, 9] == said).mean())
+
+
+@pytest.mark.parametrize(
+    ("kind", "quality", "least"),
+    [("three", "high", 0.97), ("numbers", "high", 0.85), ("four", "best", 0.97)],
+)
+def test_columns_that_only_together_decide_another_are_found(kind, quality, least) -> None:
+    """No target is named, and every pair of columns is independent: half of the rows would agree by chance."""
+    table, schema = a_table(kind)
+    model = sp.ForestSynthesizer("1", "1e-6", quality=quality).fit(table, schema, entropy=UnsafeSeededEntropy(1))
+    assert agreement(model.sample(N_ROWS, seed=1), kind) > least
+
+
+def test_pairs_alone_do_not_see_it() -> None:
+    """The test above can fail."""
+    table, schema = a_table("three")
+    model = sp.ForestSynthesizer("1", "1e-6").fit(table, schema, entropy=UnsafeSeededEntropy(1))
+    assert agreement(model.sample(N_ROWS, seed=1), "three") < 0.6
+
+
+# ------------------------------------------------------------------------------------------------------ groups
+
+
+def test_groups_of_numbers_are_neighbours_of_even_weight() -> None:
+    group = group_states(np.array([1.0, 1, 1, 1, 4, 4, 0, 4]), 4, is_ordered=True)
+    assert group.tolist() == [0, 0, 0, 0, 1, 2, 3, 3]
+    assert group_states(np.zeros(9), 4, is_ordered=True).max() == 0
+    assert group_states(np.ones(3), 4, is_ordered=True).tolist() == [0, 1, 2]
+
+
+def test_the_heaviest_categories_stand_alone() -> None:
+    assert group_states(np.array([1.0, 9, 2, 8, 3]), 3, is_ordered=False).tolist() == [2, 0, 2, 1, 2]
+
+
+@pytest.mark.parametrize(("n_columns", "total", "found"), [(3, 10**3, 2), (3, 2000, 4), (3, 10**6, 8), (5, 10**6, 8)])
+def test_more_rows_allow_more_groups(n_columns, total, found) -> None:
+    assert n_groups(n_columns, total=total, noise_std=2.0) == found
+
+
+def test_a_coarse_table_changes_by_one_row_as_any_other_does() -> None:
+    """Scores of coarse tables have the sensitivity that choices are charged for."""
+    sizes, groups = (4, 3, 4), [np.array([0, 0, 1, 1]), np.array([0, 1, 1]), np.array([0, 1, 1, 0])]
+    groups = [group.astype(np.uint8) for group in groups]
+    rng = np.random.default_rng(0)
+    rows = [tuple(int(rng.integers(0, size)) for size in sizes) for _ in range(30)]
+    expected = [rng.random((2, 2, 2)) * 5]
+    here = true_distances(rows_of(rows, sizes).grouped(groups), [(0, 1, 2)], expected)
+    changes = []
+    for row in np.ndindex(*sizes):
+        there = true_distances(rows_of([*rows, row], sizes).grouped(groups), [(0, 1, 2)], expected)
+        changes.append(abs(int(there[0] - here[0])))
+    assert 0 < max(changes) <= GAP_STEPS
