@@ -25,6 +25,7 @@ from spinney.release.contradictions import check
 from spinney.release.entries import MOST_ROWS
 from spinney.release.frames import check_frame_kind, to_frame
 from spinney.release.options import explains_options
+from spinney.release.seeds import Stream, row_generator
 from spinney.schema.table import Schema
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ class Release(ABC):
 
     kind: ClassVar[str]  # what a file is marked with
     member_names: ClassVar[tuple[str, ...]]  # what it holds besides the card
+    stream: Stream = "own"  # how seeds become rows; "given" of releases from before there was another
 
     def __init__(self, card: Card) -> None:
         self._card = card
@@ -74,7 +76,8 @@ class Release(ABC):
 
         Args:
             n_rows: how many rows; by default as many as the private table had where that is public, else a noisy total.
-            seed: repeats the same rows; the noise of the release is not affected.
+            seed: repeats the same rows; the noise of the release is not affected. Rows are drawn by a stream of their
+                own, so the seed may serve again for what is done with them; of a generator a few words are drawn.
             frame: "pandas", "polars", "pyarrow" or "numpy"; by default the kind of `like`, else the kind that was
                 fitted.
             like: a pandas, polars or pyarrow table or a numpy array, or its `dtypes` or `schema`: the rows come back in
@@ -132,7 +135,7 @@ class Release(ABC):
         kind = "pyarrow" if types is not None else check_frame_kind(self.card.frame if frame is None else frame)
         if n_rows is None:
             n_rows = self._default_rows()
-        n_rows, rng = checked_number_of_rows(n_rows), checked_seed(seed)
+        n_rows, rng = checked_number_of_rows(n_rows), row_generator(seed, self.stream)
         if types is not None:
             types.check(n_rows)
         if n_rows == 0:
@@ -223,11 +226,3 @@ def checked_number_of_rows(n_rows: Any) -> int:
         size = int(n_rows).bit_length() - 1  # not its digits, which may be thousands
         raise ParameterError(f"n_rows is 2^{size} or more, and above 2^40 nothing is drawn at once; ask for fewer rows")
     return int(n_rows)
-
-
-def checked_seed(seed: Any) -> np.random.Generator:
-    """What draws the rows, or a ParameterError."""
-    try:
-        return np.random.default_rng(seed)
-    except (TypeError, ValueError):
-        raise ParameterError(f"seed={seed!r} is not a non-negative whole number") from None

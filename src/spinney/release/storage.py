@@ -25,11 +25,12 @@ from spinney.release.arrow import allowed_size
 from spinney.release.card import Card
 from spinney.release.kinds import KINDS, OLDEST, release_class
 from spinney.release.model import Members, Release
+from spinney.release.seeds import STREAMS, Stream
 from spinney.release.verification import verification
 from spinney.shown import brief
 
 FORMAT = "spinney-release"
-FORMAT_VERSION = 2
+FORMAT_VERSION = 3
 
 _CARD = "card.json"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
@@ -49,6 +50,7 @@ def save(release: Release, path: str | Path, *, overwrite: bool = False) -> None
         "format": FORMAT,
         "format_version": FORMAT_VERSION,
         "kind": release.kind,
+        "stream": release.stream,
         "card": release.card.to_dict(),
         **entries,
     }
@@ -102,6 +104,8 @@ def _release(path: Path, kind: type[Release], described: dict[str, Any], members
     """The release of a file's contents, or a FileError that says what is wrong with them."""
     try:
         release = kind.from_members(Card.from_dict(described["card"]), described, members)
+        # Files of the first two versions say nothing of it.
+        release.stream = _stream(described["stream"]) if described["format_version"] > 2 else "given"
         verification(release)
     except (
         LookupError,
@@ -116,6 +120,13 @@ def _release(path: Path, kind: type[Release], described: dict[str, Any], members
         why = f"there is no {brief(err.args[0])}" if isinstance(err, KeyError) and err.args else _in_short(err)
         raise FileError(f"{str(path)!r} is a Spinney release with inconsistent contents: {why}") from err
     return release
+
+
+def _stream(value: Any) -> Stream:
+    for known in STREAMS:
+        if value == known:
+            return known
+    raise ValueError(f"stream is none of {', '.join(STREAMS)}")
 
 
 def _in_short(err: Exception) -> str:

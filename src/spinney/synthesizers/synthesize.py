@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from spinney.privacy.ledger import Ledger
-from spinney.release.model import checked_number_of_rows, checked_seed
+from spinney.release.model import checked_number_of_rows
 from spinney.release.options import one_number_of_rows
+from spinney.release.seeds import checked_seed
 from spinney.schema.table import SchemaLike, as_schema
 from spinney.synthesizers.method import AUTOMATIC, choose, make
 

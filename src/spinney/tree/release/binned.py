@@ -53,7 +53,8 @@ class BinnedRelease(Release):
 
         Args:
             n_rows: how many rows; by default as many as the private table had where that is public, else a noisy total.
-            seed: repeats the same rows; the noise of the release is not affected.
+            seed: repeats the same rows; the noise of the release is not affected. Rows are drawn by a stream of their
+                own, so the seed may serve again for what is done with them; of a generator a few words are drawn.
             frame: "pandas", "polars", "pyarrow" or "numpy"; by default the kind of `like`, else the kind that was
                 fitted.
             like: a table, or its `dtypes` or `schema`, whose column types the rows get; see `Release.sample`.
