@@ -51,7 +51,8 @@ _PARAMETERS: tuple[Callable[[Any], Any], ...] = (
         "--delta",
         metavar="NUMBER",
         help="Forest: the failure probability of (epsilon, delta)-differential privacy; 0 is pure epsilon, with more "
-        "noise. Default: a tenth of one over the number of rows, at most 1e-6.",
+        "noise. Default: a tenth of one over the number of rows, at most 1e-6; with --unit add-remove, of "
+        "--assumed-rows, or 1e-6.",
     ),
     click.option(
         "--quality",
@@ -145,7 +146,11 @@ _PARAMETERS: tuple[Callable[[Any], Any], ...] = (
         help='Forest: the part of epsilon and of delta used to find values = "private". Default: 0.1.',
     ),
     click.option(
-        "--assumed-rows", type=int, metavar="N", help="A public guess of the number of rows, for --unit add-remove."
+        "--assumed-rows",
+        type=int,
+        metavar="N",
+        help="A public guess of the number of rows, for --unit add-remove. Default: rows are counted with noise, for a "
+        "hundredth of epsilon.",
     ),
 )
 

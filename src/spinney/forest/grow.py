@@ -29,6 +29,7 @@ from spinney.forest.states import column_model
 from spinney.forest.structure import choose_tree, pairs_of
 from spinney.graph.estimate import Measurement, estimate
 from spinney.graph.model import GraphModel
+from spinney.release.row_count import RowCount
 from spinney.schema.parting import Parting
 from spinney.schema.place_axis import PlaceAxis
 from spinney.tables.source import Source
@@ -70,14 +71,16 @@ def grow(
     zeros: ZeroMaker,
     rng: np.random.Generator,
     classes: NoisyColumn | None = None,
+    row_count: RowCount | None = None,
 ) -> Forest:
     """The forest of a table. `total` is the number of rows where that is public.
 
     `partings` say which cells of a column rules tell apart, `zeros` which states cannot meet.
     `rng` draws rows from the model between rounds, which is no noise. `classes` is the target, where it was counted.
+    `row_count` is the noisy number of rows, where one was bought.
     """
     noisy = _release_columns(table, axes, design, prepaid, partings, classes)
-    rows_total = float(total) if total is not None else _noisy_total(noisy.values())
+    rows_total = float(total) if total is not None else _noisy_total(noisy.values(), row_count)
     most_states = design.states_of_columns(len(axes))
     columns: list[NoisyColumn | NoisyPlace] = []
     models: list[Model] = []
@@ -181,13 +184,16 @@ def _release_columns(
     return dict(sorted(noisy.items()))
 
 
-def _noisy_total(columns: Iterable[NoisyColumn | NoisyPlace]) -> float:
-    """The number of rows by the columns' sums, weighted by their precision; places may leave rows out."""
+def _noisy_total(columns: Iterable[NoisyColumn | NoisyPlace], row_count: RowCount | None) -> float:
+    """The number of rows by the columns' sums and a bought count, weighted by precision; places may leave rows out."""
     every = list(columns)
     counted = [column for column in every if isinstance(column, NoisyColumn)] or every
     sums = [column.noisy_sum for column in counted]
     weight = sum(1 / variance for _, variance in sums)
-    return max(1.0, sum(total / variance for total, variance in sums) / weight) if sums else 1.0
+    if not sums:
+        return 1.0 if row_count is None else float(row_count.expected)
+    total = sum(total / variance for total, variance in sums) / weight
+    return max(1.0, total if row_count is None else row_count.with_sum(total, 1 / weight))
 
 
 def _one_way(index: int, model: Model, column: NoisyColumn | NoisyPlace) -> Measurement:

@@ -92,6 +92,7 @@ class DiscreteLaplaceCounts(_Staged):
     column: str | None = field(default=None, kw_only=True)
 
     stages: ClassVar[tuple[StageName, ...]] = (
+        "rows",
         "bounds",
         "classes",
         "one-way",

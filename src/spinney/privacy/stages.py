@@ -1,5 +1,6 @@
 """The stages of a release: the closed set of names that say what a charge or a part of one was for.
 
+    rows        how many rows there are
     bounds      the bounds of one column
     values      the list of values of one column
     classes     how many rows have each value of a forest's target
@@ -24,6 +25,7 @@ from __future__ import annotations
 from typing import Literal, get_args
 
 StageName = Literal[
+    "rows",
     "bounds",
     "values",
     "classes",

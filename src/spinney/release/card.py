@@ -12,6 +12,7 @@ from typing import Any
 from spinney.privacy.budget import Unit, parse_fraction
 from spinney.privacy.ledger import (
     Brand,
+    DiscreteLaplaceCounts,
     Event,
     NotPrivate,
     brands,
@@ -23,6 +24,7 @@ from spinney.privacy.ledger import (
 )
 from spinney.privacy.promise import GROUPS, GroupPromise, cautions, group_promise
 from spinney.release.entries import checked_entries
+from spinney.release.row_count import NOISY_ROWS, RowCount
 from spinney.schema.places import Place
 from spinney.schema.table import Schema
 from spinney.shown import brief, json_text, printable
@@ -110,10 +112,25 @@ class Card:
         return tuple(group_promise(self.events, Unit.parse(self.unit), n_rows) for n_rows in GROUPS)
 
     @property
+    def row_count(self) -> RowCount | None:
+        """The noisy number of rows, where one was bought because the number is private."""
+        noisy = self.plan.get(NOISY_ROWS)
+        for event in self.events:
+            if isinstance(event, DiscreteLaplaceCounts) and event.stage == "rows" and type(noisy) is int:
+                return RowCount(noisy, event.epsilon / event.sensitivity)
+        return None
+
+    @property
+    def assumed_rows(self) -> int | None:
+        """The guess of the number of rows that automatic values followed from, where it is private and none counted."""
+        assumed = self.parameters.get("assumed_rows")
+        return assumed if self.n_rows is None and type(assumed) is int else None
+
+    @property
     def cautions(self) -> list[str]:
         """What makes the guarantee weaker than it looks: an epsilon or a delta that is too large."""
-        n_rows = self.parameters.get("assumed_rows") if self.n_rows is None else self.n_rows
-        return cautions(self.epsilon, self.delta, n_rows if isinstance(n_rows, int) else None)
+        counted = None if self.row_count is None else self.row_count.expected
+        return cautions(self.epsilon, self.delta, self.n_rows or counted or self.assumed_rows)
 
     @property
     def essentials(self) -> str:
@@ -129,11 +146,19 @@ class Card:
             *(_wrapped("groups", f"the guarantee for a person with several rows: {groups}") if groups else []),
             *(line for caution in self.cautions for line in _wrapped("caution", caution)),
             *(line for remark in self.remarks for line in _wrapped("remark", remark)),
-            f"  rows        {'private' if self.n_rows is None else f'{self.n_rows:,} (public)'}",
+            f"  rows        {self._rows_in_words()}",
             *(f"  {what:<11} {count:,} released" for what, count in self.released.items()),
             *([f"  structure   {structure_in_words(str(structure))}"] if structure else []),
         ]
         return [printable(line) for line in lines]
+
+    def _rows_in_words(self) -> str:
+        if self.n_rows is not None:
+            return f"{self.n_rows:,} (public)"
+        if self.row_count is not None:
+            count = self.row_count
+            return f"private; {count.noisy:,} by a noisy count, of standard deviation {count.noise_std:,.1f}"
+        return "private" if self.assumed_rows is None else f"private; {self.assumed_rows:,} assumed, not counted"
 
     def to_dict(self) -> dict[str, Any]:
         """The card as JSON-ready data."""

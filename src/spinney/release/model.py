@@ -25,6 +25,7 @@ from spinney.release.contradictions import check
 from spinney.release.entries import MOST_ROWS
 from spinney.release.frames import check_frame_kind, to_frame
 from spinney.release.options import explains_options
+from spinney.release.remarks import of_assumed_rows
 from spinney.release.seeds import Stream, row_generator
 from spinney.schema.table import Schema
 
@@ -50,7 +51,7 @@ class Release(ABC):
     @cached_property
     def card(self) -> Card:
         """The guarantee, the charges and the plan, with remarks on what the released numbers say about the schema."""
-        return replace(self._card, remarks=tuple(self._remarks()))
+        return replace(self._card, remarks=(*of_assumed_rows(self._card, self._noisy_total), *self._remarks()))
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.card!r})"

@@ -1,21 +1,23 @@
-"""Remarks: what released numbers say about the schema that a holder should hear of. Costs nothing.
+"""Remarks: what released numbers say about the schema and the call that a holder should hear of. Costs nothing.
 
     a pile at a bound     values beyond a bound are moved to it, so that a bound which is too narrow shows as a pile
     one range for many    a quarter of a column's rows or more lie in one range, and little tells where in it
+    rows assumed          automatic values followed from a number of rows that released counts contradict
 
-Both may be right as they are: a score of 100 is often reached. So a remark says what it saw, and what to do if it was
-not meant. A number's lower bound of 0, and the ends of a day, are where values pile up anyway.
+The first two may be right as they are: a score of 100 is often reached. So a remark says what it saw, and what to do if
+it was not meant. A number's lower bound of 0, and the ends of a day, are where values pile up anyway.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spinney.columns import Bounded, Time, whole_range
+from spinney.release.card import Card
 
 Floats = NDArray[np.float64]
 
@@ -25,8 +27,24 @@ _TIMES_AS_HIGH = 3.0
 # It lies within this part of the column's length, or is one value of more than a few.
 _AT_THE_BOUND = 1e-3
 _FEW_VALUES = 32
+# A guess of the number of rows that is off by more than this factor is worth a remark.
+_FAR_OFF = 2
 # One range is worth a remark from this share of the rows.
 _MOST_IN_ONE = 0.25
+
+
+def of_assumed_rows(card: Card, noisy_total: Callable[[], int]) -> Iterator[str]:
+    """A remark where automatic values followed from a number of rows that the released counts contradict."""
+    assumed = card.assumed_rows
+    if assumed is None or card.is_empty or card.plan.get("structure") == "uniform":  # of which nothing was counted
+        return
+    total = noisy_total()
+    if not assumed / _FAR_OFF <= total <= assumed * _FAR_OFF:
+        yield (
+            f"assumed_rows={assumed} was given, and the released counts add up to about {total:,} rows. Automatic "
+            "values followed from the number that was given; leave assumed_rows out to have rows counted with noise, "
+            "or give a number that is nearer"
+        )
 
 
 class Ranges(NamedTuple):

@@ -27,6 +27,11 @@ from spinney.privacy.events import (
 from spinney.release.card import Card
 from spinney.release.contradictions import check, same
 from spinney.release.model import Release
+from spinney.release.row_count import NOISY_ROWS, RowCount
+from spinney.shown import brief
+
+# Noisy counts are cut there.
+_LARGEST_NOISY = 2**61
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +45,7 @@ class Verification:
 def verification(release: Release) -> Verification:
     """Work the promise of a release out again; a ValueError says what does not hold."""
     card, unit = release.card, Unit.parse(release.card.unit)
-    checks = [_total(card), _call(card)]
+    checks = [_total(card), _call(card), *_rows(card, unit)]
     is_branded = any(isinstance(event, NotPrivate) for event in card.events)
     check(is_branded or not card.schema.has_data_derived_bounds, "bounds were read off the data, and no event says so")
     for event in card.events:
@@ -81,3 +86,21 @@ def _call(card: Card) -> str:
             continue
         check(getattr(card, name) <= limit, f"the events cost more {name} than the call asked for")
     return f"unit {card.unit}, and the number of rows {'stated' if card.n_rows is not None else 'kept private'} with it"
+
+
+def _rows(card: Card, unit: Unit) -> list[str]:
+    """A noisy number of rows was paid for, once, exactly where the call leaves the number to be counted."""
+    counted = [event for event in card.events if isinstance(event, DiscreteLaplaceCounts) and event.stage == "rows"]
+    if not counted:
+        check(NOISY_ROWS not in card.plan, "the plan has a noisy number of rows, and no charge pays for it")
+        is_given = unit.n_is_public or card.parameters.get("assumed_rows", 1) is not None
+        check(is_given, "the call leaves the rows to be counted, and no charge pays for that")
+        return []
+    check(not unit.n_is_public, "rows were counted with noise, and their number is public")
+    check(card.parameters.get("assumed_rows") is None, "rows were counted, and the call says how many to assume")
+    check(len(counted) == 1 and counted[0].times == 1, "rows were counted more than once")
+    same(counted[0].sensitivity, unit.factor, "the sensitivity of the number of rows")
+    noisy = card.plan.get(NOISY_ROWS)
+    check(type(noisy) is int and abs(noisy) <= _LARGEST_NOISY, f"{NOISY_ROWS}={brief(noisy)} is not a noisy count")
+    deviation = RowCount(0, counted[0].epsilon).noise_std
+    return [f"the number of rows: counted once, with noise of standard deviation {deviation:,.6g}"]

@@ -2,7 +2,8 @@
 
 The order is the promise. Parameters, names and types are checked and the ledger is asked for the whole budget
 before any row is looked at. Rows are then read, which finds unreadable values before anything is charged.
-Only then does a mechanism charge the ledger and read counts.
+Only then does a mechanism charge the ledger and read counts. What decides the plan comes first: a count of rows where
+their number is private and nobody guessed it, lists of values, bounds.
 """
 
 from __future__ import annotations
@@ -13,26 +14,32 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from spinney.errors import InputError, ParameterError
+from spinney.errors import InputError
 from spinney.privacy.budget import Unit, parse_delta, parse_epsilon, parse_share
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger, NotPrivate
 from spinney.privacy.promise import default_delta
 from spinney.progress import waiting
+from spinney.release.entries import MOST_ROWS
 from spinney.release.model import Release
+from spinney.release.row_count import RowCount
 from spinney.schema.table import Schema, SchemaLike, as_schema
 from spinney.synthesizers.bounds import find_bounds, with_widest_bounds
 from spinney.synthesizers.fitted import FrontDoor
+from spinney.synthesizers.rows import after_counting, first_that_works
+from spinney.synthesizers.shares import shared_out
 from spinney.synthesizers.validation import (
     checked_entropy,
     checked_ledger,
     checked_rows,
+    warn_of_large_delta,
     warn_of_schema,
     warn_of_weak_promise,
 )
-from spinney.synthesizers.values import check_private_values, find_values, with_few_values
+from spinney.synthesizers.values import check_private_values, count_private_values, find_values, with_few_values
 from spinney.tables.opening import open_source
 from spinney.tables.source import Source
+from spinney.tree.row_count import release_rows
 
 PlanT = TypeVar("PlanT")
 
@@ -45,8 +52,10 @@ class PublicFacts:
     epsilon: Fraction  # what is left for the release itself
     delta: Fraction  # 0 where the promise is pure
     unit: Unit
-    n_rows: int  # the number of rows where it is public, otherwise a public guess
+    n_rows: int  # the number of rows where it is public, otherwise a public guess, or what a noisy count makes likely
     found_bounds: bool = False  # whether bounds came to light on the way; then depths are cut to what the lattice has
+    row_count: RowCount | None = None  # the noisy count, where one was bought
+    rows_epsilon: Fraction = Fraction(0)  # what is still to be spent on one; `n_rows` is a stand-in until then
 
 
 class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
@@ -57,10 +66,15 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
     unit: str
     bounds_share: Any
     values_share: Any = "0.1"  # of a forest; the others have no private lists
-    assumed_rows: int
+    assumed_rows: int | None
 
     # Whether the first count is read after the first charge, so that unreadable values must be looked for before.
     _pays_before_counting: ClassVar[bool] = False
+
+    @property
+    def _cells_follow_rows(self) -> bool:
+        """Whether the number of rows decides which cells are counted, so that it must be known before."""
+        return False
 
     @abstractmethod
     def _check(self, schema: Schema) -> None:
@@ -113,8 +127,9 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
         ledger, source = checked_ledger(ledger), checked_entropy(entropy)
         epsilon, unit = parse_epsilon(self.epsilon), Unit.parse(self.unit)
         stated_delta = None if self.delta is None else parse_delta(self.delta)
-        bounds_share, assumed_rows = parse_share(self.bounds_share, "bounds_share"), checked_rows(self.assumed_rows)
-        values_share = parse_share(self.values_share, "values_share")
+        assumed_rows = checked_rows(self.assumed_rows)
+        for name in ("bounds_share", "values_share"):
+            parse_share(getattr(self, name), name)
         schema = as_schema(schema)
         table = open_source(frame, schema.as_read, engine=engine)
         schema = schema.without_ignored()
@@ -122,45 +137,68 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
         self._check(schema)
         if unit.n_is_public and table.n_rows == 0:  # under add-remove an empty table is a neighbour like any other
             raise InputError("the table has no rows; there is nothing to release")
-        n_rows = table.n_rows if unit.n_is_public else assumed_rows
-        delta = default_delta(n_rows) if stated_delta is None else stated_delta
+        n_rows = table.n_rows if unit.n_is_public else assumed_rows  # None: a noisy count is bought
+        # Without a number the largest default, which no count may change: it is part of the promise.
+        delta = default_delta(n_rows or 1) if stated_delta is None else stated_delta
         warn_of_weak_promise(epsilon, delta, n_rows)
         # One fit never spends more than its own budget.
         books = Ledger(limit=epsilon, delta=delta, unit=unit, parent=ledger)
         books.require(epsilon, unit=unit, delta=delta)
 
-        bounds_share *= bool(schema.columns_awaiting_bounds("private"))
-        values_share *= bool(schema.columns_awaiting_values)
-        if bounds_share + values_share >= 1:
-            raise ParameterError(
-                f"bounds_share={self.bounds_share} and values_share={self.values_share} leave nothing for the release; "
-                "together they must be below 1"
-            )
-        values_epsilon, values_delta = epsilon * values_share, delta * values_share
-        check_private_values(schema, n_rows, epsilon=values_epsilon, delta=values_delta, unit=unit)
-        bounds_epsilon = epsilon * bounds_share
+        shares = shared_out(
+            schema,
+            epsilon=epsilon,
+            delta=delta,
+            bounds_share=self.bounds_share,
+            values_share=self.values_share,
+            counts_rows=n_rows is None,
+        )
+        for_values = {"epsilon": shares.values, "delta": shares.values_delta}
+        check_private_values(schema, n_rows or MOST_ROWS, unit=unit, **for_values)
         facts = PublicFacts(
             with_widest_bounds(with_few_values(schema)),
-            epsilon - bounds_epsilon - values_epsilon,
-            delta - values_delta,
+            shares.rest,
+            shares.rest_delta,
             unit,
-            n_rows,
+            n_rows or 1,
+            rows_epsilon=shares.rows,
         )
-        rehearsed: PlanT | None = self._rehearse(facts)
+        rehearsed: PlanT | None
+        if n_rows is None:
+            rehearsed = first_that_works(lambda size: self._rehearse(replace(facts, n_rows=size)))
+        else:
+            rehearsed = self._rehearse(facts)
         # Of a residual that is missing, counting could not tell which part is.
         has_residuals = any(rule.modelled is not None for rule in schema.derivations)
-        if schema.awaits_bounds or self._pays_before_counting or has_residuals:
+        pays_first = schema.awaits_bounds or self._pays_before_counting or has_residuals
+        pays_first |= n_rows is None and self._cells_follow_rows
+        if pays_first:
             table.check_values()
         if schema.has_data_derived_bounds:
             books.brand(NotPrivate(note="bounds were read off the data"))
+        true_lists = count_private_values(table)  # before anything is paid for
+        if n_rows is None and pays_first:
+            facts, rehearsed = self._count_rows(table.n_rows, facts, books, source)
+            with after_counting(shares.rows, facts.n_rows):
+                check_private_values(schema, facts.n_rows, unit=unit, **for_values)
         if schema.columns_awaiting_values:
-            lists = find_values(table, epsilon=values_epsilon, delta=values_delta, ledger=books, entropy=source)
+            lists = find_values(true_lists, schema, ledger=books, entropy=source, **for_values)
             schema = schema.with_values(lists)
             table = table.with_schema(schema.as_read)
             facts, rehearsed = replace(facts, schema=with_widest_bounds(schema)), None
         if schema.awaits_bounds:
-            schema = schema.with_bounds(find_bounds(table, bounds_epsilon, books, source))
+            schema = schema.with_bounds(find_bounds(table, shares.bounds, books, source))
             table = table.with_schema(schema.as_read)
             facts, rehearsed = replace(facts, schema=schema, found_bounds=True), None
         self.release_ = self._release(table, facts, books, source, rehearsed)
         self.ledger_ = books if ledger is None else ledger
+
+    def _count_rows(
+        self, true_rows: int, facts: PublicFacts, books: Ledger, entropy: Entropy
+    ) -> tuple[PublicFacts, PlanT]:
+        """The facts with a noisy count of the rows, which is paid for, and the plan that follows from them."""
+        count = release_rows(true_rows, epsilon=facts.rows_epsilon, ledger=books, entropy=entropy)
+        warn_of_large_delta(books.delta_limit or Fraction(0), count.expected)
+        counted = replace(facts, n_rows=count.expected, row_count=count, rows_epsilon=Fraction(0))
+        with after_counting(facts.rows_epsilon, count.expected):
+            return counted, self._rehearse(counted)

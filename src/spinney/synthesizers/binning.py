@@ -12,6 +12,7 @@ from spinney.errors import ParameterError
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger
 from spinney.release.options import explains_options
+from spinney.release.row_count import noisy_rows_entry
 from spinney.schema.lattice import Lattice
 from spinney.schema.table import Schema
 from spinney.synthesizers.base import PublicFacts, Synthesizer
@@ -111,16 +112,17 @@ class PartitionSynthesizer(Synthesizer[tuple[Lattice, SplitPlan]]):
     ) -> BinnedRelease | MomentsRelease:
         lattice, plan = self._design(facts) if rehearsed is None else rehearsed
         counts = table.count_cells(lattice)
+        if facts.rows_epsilon:  # paid for once all cells were read; the lattice is the same for every number of rows
+            facts, (_, plan) = self._count_rows(counts.true_total(), facts, ledger, entropy)
+        described = plan.to_dict() | noisy_rows_entry(facts.row_count)
         release: BinnedRelease | MomentsRelease
         if plan.has_moments:
             moments = release_moments(counts, plan=plan, ledger=ledger, entropy=entropy)
-            card = self._card(
-                table, ledger, plan=plan.to_dict(), released={"leaves": len(moments)}, schema=facts.schema
-            )
+            card = self._card(table, ledger, plan=described, released={"leaves": len(moments)}, schema=facts.schema)
             release = MomentsRelease(moments, card, placement=self.placement or "fitted")
         else:
             bins = release_tree(counts, plan=plan, ledger=ledger, entropy=entropy)
-            card = self._card(table, ledger, plan=plan.to_dict(), released={"bins": len(bins)}, schema=facts.schema)
+            card = self._card(table, ledger, plan=described, released={"bins": len(bins)}, schema=facts.schema)
             release = BinnedRelease(bins, card, placement=self.placement or "tilted")
         self.plan_ = plan
         return release

@@ -24,6 +24,7 @@ from spinney.forest.rule_tables import RuleTables
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger
 from spinney.release.options import explains_options
+from spinney.release.row_count import noisy_rows_entry
 from spinney.schema.column_axis import column_axis
 from spinney.schema.place_axis import place_axis
 from spinney.schema.table import Schema
@@ -58,15 +59,16 @@ class ForestSynthesizer(Synthesizer[Design]):
     Args:
         epsilon: the whole budget, exact: a number or text such as "0.1" or "1/3".
         delta: the failure probability of (epsilon, delta)-differential privacy; 0 gives pure epsilon, at the price of
-            more noise. By default a tenth of one over the number of rows (under "add-remove", of `assumed_rows`), at
-            most 1e-6.
+            more noise. By default a tenth of one over the number of rows, at most 1e-6 (under "add-remove", of
+            `assumed_rows`, and 1e-6 without).
         target: the column that the others are about: the label of a classifier, the outcome of a study.
         quality: "fast", or "high" for more pairs of columns than a tree has, which takes far longer: seconds for ten
             columns, half a minute for eighty, minutes for more.
         unit: "replace-one" (the number of rows is public) or "add-remove" (it is private).
         bounds_share: the part of epsilon that pays for bounds="private" columns, if there are any.
         values_share: the part of epsilon and of delta that pays for values="private" columns, if there are any.
-        assumed_rows: a public guess of the number of rows, used for automatic values under "add-remove" only.
+        assumed_rows: a public guess of the number of rows, for automatic values under "add-remove". By default rows are
+            counted there with noise, for a hundredth of epsilon; under "replace-one" their number is public.
     """
 
     release_: ForestRelease
@@ -84,7 +86,7 @@ class ForestSynthesizer(Synthesizer[Design]):
         unit: str = "replace-one",
         bounds_share: Any = "0.1",
         values_share: Any = "0.1",
-        assumed_rows: int = 10_000,
+        assumed_rows: int | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -208,11 +210,12 @@ class ForestSynthesizer(Synthesizer[Design]):
             zeros=variables.zeros,
             rng=np.random.default_rng(entropy.words(4)),
             classes=classes,
+            row_count=facts.row_count,
         )
         models = dict(zip(names, forest.columns, strict=True))
         columns = {name: model for name, model in models.items() if isinstance(model, ColumnModel)}
         places = {name: model for name, model in models.items() if isinstance(model, PlaceModel)}
-        described = {"structure": plan.structure, **plan.plan.to_dict()}
+        described = {"structure": plan.structure, **plan.plan.to_dict(), **noisy_rows_entry(facts.row_count)}
         contents = released(columns, forest.model, places)
         card = self._card(table, ledger, plan=described, released=contents, schema=schema)
         looked_at = tuple(tuple(names[column] for column in clique) for clique in forest.cliques)

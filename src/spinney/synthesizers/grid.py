@@ -28,7 +28,8 @@ class GridSynthesizer(PartitionSynthesizer):
         unit: "replace-one" (the number of rows is public) or "add-remove" (it is private).
         bounds_share: the part of epsilon that pays for bounds="private" columns, if there are any.
         placement: where rows lie in their bin: "tilted", "uniform" or "centre".
-        assumed_rows: a public guess of the number of rows, used for automatic values under "add-remove" only.
+        assumed_rows: a public guess of the number of rows, for automatic values under "add-remove". By default rows are
+            counted there with noise, for a hundredth of epsilon; under "replace-one" their number is public.
     """
 
     _in_column_units = ("bin_width",)
@@ -43,7 +44,7 @@ class GridSynthesizer(PartitionSynthesizer):
         unit: str = "replace-one",
         bounds_share: Any = "0.1",
         placement: str | None = None,
-        assumed_rows: int = 10_000,
+        assumed_rows: int | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.bins = bins
@@ -53,6 +54,10 @@ class GridSynthesizer(PartitionSynthesizer):
         self.bounds_share = bounds_share
         self.placement = placement
         self.assumed_rows = assumed_rows
+
+    @property
+    def _cells_follow_rows(self) -> bool:
+        return self.bins is None and self.bin_width is None
 
     def _design(self, facts: PublicFacts) -> tuple[Lattice, SplitPlan]:
         if self.bins is not None and self.bin_width is not None:

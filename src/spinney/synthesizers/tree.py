@@ -60,7 +60,8 @@ class KDTreeSynthesizer(PartitionSynthesizer):
         max_depth: depth at which splitting ends; by default that of single cells.
         bounds_share: the part of epsilon that pays for bounds="private" columns, if there are any.
         placement: where rows lie in their leaf: "fitted" to its moments, "uniform" or "centre"; in a bin "tilted".
-        assumed_rows: a public guess of the number of rows, used for automatic values under "add-remove" only.
+        assumed_rows: a public guess of the number of rows, for automatic values under "add-remove". By default rows are
+            counted there with noise, for a hundredth of epsilon; under "replace-one" their number is public.
     """
 
     _elsewhere: ClassVar[Mapping[str, str]] = {
@@ -85,7 +86,7 @@ class KDTreeSynthesizer(PartitionSynthesizer):
         max_depth: int | None = None,
         bounds_share: Any = "0.1",
         placement: str | None = None,
-        assumed_rows: int = 10_000,
+        assumed_rows: int | None = None,
     ) -> None:
         self.epsilon = epsilon
         self.unit = unit

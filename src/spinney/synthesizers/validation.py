@@ -51,9 +51,14 @@ def _in_range(number: int, given: Any, name: str) -> int:
     return number
 
 
-def checked_rows(n_rows: Any) -> int:
+def checked_rows(n_rows: Any) -> int | None:
+    """A public guess of the number of rows; None where there is none."""
+    if n_rows is None:
+        return None
     if isinstance(n_rows, bool) or not isinstance(n_rows, Integral) or n_rows < 1:
-        raise ParameterError(f"assumed_rows={n_rows!r} is not a positive whole number")
+        raise ParameterError(
+            f"assumed_rows={n_rows!r} is not a positive whole number; leave it out to have rows counted with noise"
+        )
     return int(n_rows)
 
 
@@ -85,6 +90,12 @@ def checked_entropy(entropy: Any) -> Entropy:
 def warn_of_weak_promise(epsilon: Fraction, delta: Fraction, n_rows: int | None) -> None:
     """Tell the caller of `fit`, before anything is spent, of a promise that is weaker than it looks."""
     for caution in cautions(epsilon, delta, n_rows):
+        warnings.warn(caution, PrivacyWarning, stacklevel=_levels_to_caller())
+
+
+def warn_of_large_delta(delta: Fraction, n_rows: int) -> None:
+    """The same where the number of rows came to light, by a noisy count, after the promise was made."""
+    for caution in cautions(Fraction(0), delta, n_rows):
         warnings.warn(caution, PrivacyWarning, stacklevel=_levels_to_caller())
 
 

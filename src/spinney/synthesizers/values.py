@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
 
 from spinney.columns import Category
+from spinney.counting.values import ValueCounts
 from spinney.errors import ParameterError
 from spinney.forest.found_values import check_rows, release_values
 from spinney.privacy.budget import Unit
@@ -32,13 +34,22 @@ def with_few_values(schema: Schema) -> Schema:
     return schema.with_values({name: [_stand_in(schema[name])] for name in schema.columns_awaiting_values})
 
 
+def count_private_values(table: Source) -> dict[str, ValueCounts]:
+    """How many rows have each value, of all columns whose list is to be found. SENSITIVE, and so are the values."""
+    return {name: table.count_values(name) for name in table.schema.columns_awaiting_values}
+
+
 def find_values(
-    table: Source, *, epsilon: Fraction, delta: Fraction, ledger: Ledger, entropy: Entropy
+    counts: Mapping[str, ValueCounts],
+    schema: Schema,
+    *,
+    epsilon: Fraction,
+    delta: Fraction,
+    ledger: Ledger,
+    entropy: Entropy,
 ) -> dict[str, Any]:
-    """The private lists of the table's columns; the budget is shared evenly by them."""
-    schema = table.schema
+    """The private lists of the columns that were counted; the budget is shared evenly by them."""
     private = schema.columns_awaiting_values
-    counts = {name: table.count_values(name) for name in private}  # all of them, before the first is paid for
     found: dict[str, tuple[Any, ...]] = {}
     for name in private:
         column = schema[name]

@@ -89,7 +89,7 @@ METHODS = {
         "inside",
         public_schema,
         # Half of epsilon per step of unit add-remove; see `undersampled`.
-        lambda epsilon, _: KDTreeSynthesizer(Fraction(epsilon) / 2, unit="add-remove"),
+        lambda epsilon, _: KDTreeSynthesizer(Fraction(epsilon) / 2, unit="add-remove", assumed_rows=10_000),
     ),
 }
 

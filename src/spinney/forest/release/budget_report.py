@@ -33,6 +33,7 @@ from spinney.privacy.ledger import (
 from spinney.privacy.parts import TREE_COST, GaussianTables, GaussianVector, Part, Selections, TreeShapes
 
 _BY_COLUMN = ("bounds", "values")
+_FIRST = "rows"
 _OTHER = "other"  # what claims no stage
 
 
@@ -68,13 +69,13 @@ def stages(events: Sequence[Event], unit: Unit) -> tuple[Stage, ...]:
 
 
 def _columns_together(found: Sequence[Stage]) -> list[Stage]:
-    """Bounds and values are paid for column by column, all alike; here they are a stage each."""
-    together = []
+    """Bounds and values are paid for column by column, all alike; here they are a stage each. Rows come first."""
+    together = [stage for stage in found if stage.name == _FIRST]
     for name in _BY_COLUMN:
         stages = [stage for stage in found if stage.name == name]
         if stages:
             together.append(replace(stages[0], times=len(stages), share=sum(stage.share for stage in stages)))
-    return [*together, *(stage for stage in found if stage.name not in _BY_COLUMN)]
+    return [*together, *(stage for stage in found if stage.name not in (*_BY_COLUMN, _FIRST))]
 
 
 def _squared_mean(part: Part, unit: Unit) -> float:

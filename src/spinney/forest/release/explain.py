@@ -115,6 +115,8 @@ class Explanation:
             "meaning": self.meaning,
             "target": self.target,
             "n_rows": self.n_rows,
+            "noisy_rows": None if self.card.row_count is None else self.card.row_count.noisy,
+            "assumed_rows": self.card.assumed_rows,
             "stages": [asdict(stage) for stage in self.stages],
             "rules": list(self.rules),
             "columns": [asdict(column) for column in self.columns],

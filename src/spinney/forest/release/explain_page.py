@@ -21,6 +21,7 @@ _MOST_CLIQUES = 20
 _MOST_COLUMNS = 40
 _MOST_RULES = 40
 _MEASURED = {
+    "rows": "count",
     "trees": "tree",
     "regions": "tree",
     "selection": "choice",

@@ -49,7 +49,7 @@ class MomentsRelease(Release):
     @cached_property
     def density(self) -> LeafDensity:
         """Weights, means and spread of all leaves, from released numbers alone."""
-        return reconstruct(self.moments, self.card.n_rows)
+        return reconstruct(self.moments, self._card.n_rows, self._card.row_count)
 
     @explains_options
     @waiting("drawing rows")

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.compiled import compiled
+from spinney.release.row_count import RowCount
 from spinney.schema.zorder import split_axes
 from spinney.tree.bins import NoisyMoments, leaf_cells
 from spinney.tree.release.geometry import Boxes, bin_boxes, shifts
@@ -55,14 +56,20 @@ class LeafDensity:
     piles: Piles | None = None  # where axes have points
 
 
-def reconstruct(moments: NoisyMoments, total: float | None) -> LeafDensity:
-    """The density that noisy moments suggest; `total` is the number of rows where that is public."""
+def reconstruct(moments: NoisyMoments, total: float | None, row_count: RowCount | None = None) -> LeafDensity:
+    """The density that noisy moments suggest; `total` is the number of rows where that is public.
+
+    `row_count` is a noisy number of rows, where one was bought; otherwise the leaves' counts alone tell it.
+    """
     steps = moments.noisy_steps / moments.quantum
     noisy_counts, noisy_sums = steps[:, 0], steps[:, 1:]
     _, _, is_measured = leaf_cells(moments.codes, moments.depths, moments.lattice)
-    if total is None:
-        total = max(1.0, float(noisy_counts.sum()))
     variance = coordinate_variance(is_measured.sum(axis=1) + 1, float(moments.rate) * moments.quantum)
+    if total is None:
+        total = float(noisy_counts.sum())
+        if row_count is not None:
+            total = row_count.with_sum(total, float(variance.sum()))
+        total = max(1.0, total)
     signal = total / len(moments) / float(np.sqrt(variance).mean())
     if signal < _FAINT and moments.lattice.n_axes > 3:
         return _faint_density(moments, noisy_counts, noisy_sums, is_measured, total, signal)

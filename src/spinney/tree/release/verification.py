@@ -50,8 +50,8 @@ def verify_tree(card: Card, depths: NDArray[np.int64], moments: NoisyMoments | N
 
 
 def _bounds(card: Card, charges: Sequence[Charge]) -> None:
-    """Counts that were paid for before the leaves are those of magnitudes, of columns that the schema has."""
-    counts = [charge for charge in charges if isinstance(charge, DiscreteLaplaceCounts) and charge.stage is not None]
+    """Counts that were paid for before the leaves are those of rows, or of magnitudes of columns in the schema."""
+    counts = [c for c in charges if isinstance(c, DiscreteLaplaceCounts) and c.stage not in (None, "rows")]
     for charge in counts:
         bounds_of_a_column(charge, card)
 
