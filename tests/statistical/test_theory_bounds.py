@@ -40,8 +40,9 @@ def distances(
     places, counts = np.unique(rows, axis=0, return_counts=True)
     true = density(at, places, counts / len(rows), bandwidth)
     found = []
+    options = {"placement": "centre", "assumed_rows": len(rows)}  # so that all of epsilon is for counts
     for seed in range(n_runs):
-        model = sp.GridSynthesizer(epsilon, bins=n_bins, threshold=threshold, unit=unit, placement="centre")
+        model = sp.GridSynthesizer(epsilon, bins=n_bins, threshold=threshold, unit=unit, **options)
         points, weights = model.fit(rows, schema, entropy=sp.UnsafeSeededEntropy(seed)).weighted_points()
         found.append(np.abs(density(at, points, weights, bandwidth) - true).max())
     return np.array(found)
