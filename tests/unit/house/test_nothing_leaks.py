@@ -177,7 +177,10 @@ def test_rows_as_states_are_neither_shown_nor_pickled(secret):
     plan = sp.ForestSynthesizer(20).fit(secret, sp.Schema(SCHEMA)).design_.plan
     prepaid = PrepaidMechanisms(plan, sp.Ledger(limit=20, delta="1e-5"), sp.UnsafeSeededEntropy(7351))
     assert repr(rows) == "StateRows(sensitive)"
-    assert repr(prepaid) == "PrepaidMechanisms({'one-way': 5, 'spikes': 4, 'cliques': 4, 'trees': 4, 'selection': 4})"
+    assert (
+        repr(prepaid)
+        == "PrepaidMechanisms({'one-way': 5, 'spikes': 4, 'cliques': 4, 'trees': 4, 'selection': 4, 'products': 1})"
+    )
     for private in (rows, prepaid):
         with pytest.raises(TypeError, match=r"never pickled|used where they were paid for"):
             pickle.dumps(private)
