@@ -33,9 +33,9 @@ Structure = Literal["rounds", "tree", "target", "independent", "uniform"]
 # Shares of the budget, before those of stages that a table does not have are given to the others.
 _SHARES: dict[tuple[Structure, bool], dict[str, str]] = {
     ("rounds", True): {"trees": "0.10", "one-way": "0.25", "pairs": "0.15", "selection": "0.08", "cliques": "0.42"},
-    ("rounds", False): {"trees": "0.10", "one-way": "0.25", "selection": "0.10", "cliques": "0.55"},
+    ("rounds", False): {"trees": "0.10", "one-way": "0.40", "selection": "0.08", "cliques": "0.42"},
     ("tree", True): {"trees": "0.10", "one-way": "0.30", "selection": "0.10", "pairs": "0.20", "cliques": "0.30"},
-    ("tree", False): {"trees": "0.10", "one-way": "0.30", "selection": "0.10", "cliques": "0.50"},
+    ("tree", False): {"trees": "0.10", "one-way": "0.40", "selection": "0.08", "cliques": "0.42"},
     ("target", True): {"trees": "0.10", "one-way": "0.20", "pairs": "0.70"},
     ("independent", True): {"trees": "0.25", "one-way": "0.75"},
     ("independent", False): {"trees": "0.25", "one-way": "0.75"},
@@ -89,7 +89,7 @@ class Effort:
 
 
 EFFORTS = {
-    "fast": Effort((), 60_000, 2, 1_000, 20_000, 25),
+    "fast": Effort((), 60_000, 2, 2_500, 20_000, 25),
     "high": Effort((3.0, 2.0, 1.5), 300_000, 3, 3_000, 100_000, 50),
     "best": Effort((4.0, 3.0, 2.0, 1.5), 1_000_000, 5, 6_000, 300_000, 80),
 }
