@@ -119,7 +119,7 @@ class PartitionSynthesizer(Synthesizer[tuple[Lattice, SplitPlan]]):
         if plan.has_moments:
             moments = release_moments(counts, plan=plan, ledger=ledger, entropy=entropy)
             card = self._card(table, ledger, plan=described, released={"leaves": len(moments)}, schema=facts.schema)
-            release = MomentsRelease(moments, card, placement=self.placement or "fitted")
+            release = MomentsRelease(moments, card, placement=self.placement or "fitted", reads_decisions=True)
         else:
             bins = release_tree(counts, plan=plan, ledger=ledger, entropy=entropy)
             card = self._card(table, ledger, plan=described, released={"bins": len(bins)}, schema=facts.schema)

@@ -12,9 +12,11 @@ import pytest
 
 import spinney as sp
 from spinney.errors import FileError
+from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.release.arrow import to_arrow
 from spinney.tree.moments import QUANTUM
 from spinney.tree.release.moments import MomentsRelease
+from spinney.tree.release.reconstruct import reconstruct
 from support.handmade_leaves import release_by_hand
 
 LINE = sp.Schema({"x": sp.Real(0, 1)})
@@ -117,3 +119,44 @@ def test_nothing_private_is_in_the_file(tmp_path) -> None:
     assert list(leaves) == ["code_0", "depth", "noisy_count", "noisy_sum_0"]
     assert 77 * QUANTUM not in leaves["noisy_count"]
     assert 0 not in leaves["noisy_count"]
+
+
+def faint(path) -> None:
+    """A release of so few rows that its decisions tell much, as a file."""
+    rows = np.random.default_rng(3).normal([0.5, -0.5], 0.1, (400, 2))
+    tree("0.1").fit(rows, SQUARE, entropy=UnsafeSeededEntropy(2)).save(path)
+
+
+def without_evidence(card: dict) -> None:
+    del card["evidence"]
+
+
+def test_a_file_says_whether_decisions_are_evidence(tmp_path) -> None:
+    """New releases draw the same rows from a file; files that do not name decisions draw as before, saved again too."""
+    path, again = tmp_path / "release.spinney", tmp_path / "again.spinney"
+    faint(path)
+    release = sp.load(path)
+    read = release.density.weights
+    assert not np.allclose(read, reconstruct(release.moments, 400).weights)
+    rewritten(path, without_evidence)
+    sp.load(path).save(again)
+    for old in (path, again):
+        assert np.array_equal(sp.load(old).density.weights, reconstruct(release.moments, 400).weights)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda card: card.update(evidence="rows"),
+        lambda card: card["card"]["plan"].update(decay="many"),
+        lambda card: card["card"]["plan"].pop("cutoff"),
+    ],
+    ids=["evidence", "decay", "cutoff"],
+)
+def test_evidence_that_cannot_be_read_is_refused(tmp_path, change) -> None:
+    """Evidence of an unknown kind, and decisions without a plan."""
+    path = tmp_path / "release.spinney"
+    faint(path)
+    rewritten(path, change)
+    with pytest.raises(FileError):
+        sp.load(path)

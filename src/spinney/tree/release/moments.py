@@ -23,6 +23,7 @@ from spinney.release.options import explains_options
 from spinney.tree.bins import NoisyMoments
 from spinney.tree.release.axes import axis_entries, check_nodes, lattice_from_entries
 from spinney.tree.release.piece_values import ends_to_places, to_values
+from spinney.tree.release.posterior import Stopping
 from spinney.tree.release.reconstruct import FLAT, Floats, LeafDensity, box_shares, reconstruct
 from spinney.tree.release.remarks import tree_remarks
 from spinney.tree.release.systematic import EvenRows
@@ -31,6 +32,8 @@ from spinney.tree.release.verification import verify_tree
 MomentPlacement = Literal["fitted", "uniform", "centre"]
 # Of a step of noise: below, draws would not fit into 64 bits.
 SMALLEST_RATE = Fraction(1, 2**50)
+# What a file says where the decisions of the tree are read as evidence about its leaves.
+_DECISIONS = "decisions"
 MOMENT_PLACEMENTS: tuple[MomentPlacement, ...] = ("fitted", "uniform", "centre")
 
 
@@ -40,16 +43,20 @@ class MomentsRelease(Release):
     kind = "moments"
     member_names = ("leaves.arrow",)
 
-    def __init__(self, moments: NoisyMoments, card: Card, *, placement: str = "fitted") -> None:
+    def __init__(
+        self, moments: NoisyMoments, card: Card, *, placement: str = "fitted", reads_decisions: bool = False
+    ) -> None:
         super().__init__(card)
         self.moments = moments
+        # Files of releases that were drawn from without it say nothing, and go on drawing what they drew.
+        self._stopping = Stopping.by_plan(card.plan, moments.depths) if reads_decisions else None
         self.placement = check_moment_placement(placement)
         self._samplers: dict[str, EvenRows] = {}
 
     @cached_property
     def density(self) -> LeafDensity:
         """Weights, means and spread of all leaves, from released numbers alone."""
-        return reconstruct(self.moments, self._card.n_rows, self._card.row_count)
+        return reconstruct(self.moments, self._card.n_rows, self._card.row_count, self._stopping)
 
     @explains_options
     @waiting("drawing rows")
@@ -152,6 +159,8 @@ class MomentsRelease(Release):
             "quantum": moments.quantum,
             "rate": str(moments.rate),
         }
+        if self._stopping is not None:
+            described["evidence"] = _DECISIONS
         return described, {"leaves.arrow": to_arrow(pa.table(columns))}
 
     @classmethod
@@ -175,7 +184,10 @@ class MomentsRelease(Release):
         if card.released != {"leaves": len(steps)}:
             raise ValueError("the card describes other leaves")
         moments = NoisyMoments(lattice, codes, depths, steps, quantum, rate)
-        return cls(moments, card, placement=described["placement"])
+        evidence = described.get("evidence")
+        if evidence not in (None, _DECISIONS):
+            raise ValueError("evidence of an unknown kind")
+        return cls(moments, card, placement=described["placement"], reads_decisions=evidence is not None)
 
 
 def check_moment_placement(placement: str) -> MomentPlacement:

@@ -7,14 +7,18 @@ scales) the integral over m is a product,
 
     p(c, S | w) = integral over rho > |c - w| of  exp(-rho)  product over axes of  |{m_a : |S_a - w m_a| <= rho}| / 2
 
-so it takes two sums, over w and rho. The mean of the posterior embedding is the best guess in every kernel
-norm at once; that is why the variance of m is kept too: rows spread over where the mean may lie.
+so it takes two sums, over w and rho. A leaf is a node that did not split, which is evidence as well: a node of many
+rows would hardly have stopped there. The chance that it stopped is a function of w and the public plan (`Stopping`)
+and weights every term. The mean of the posterior embedding is the best guess in every kernel norm at once; that is why
+the variance of m is kept too: rows spread over where the mean may lie.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,8 +29,34 @@ Floats = NDArray[np.float64]
 
 # Points of the two sums: a step is then about a quarter of the noise's standard deviation.
 _POINTS = 48
+# Settings of a plan that could have been used are smaller.
+_LARGEST = 2.0**62
 # Chances that a leaf holds rows, of which the likeliest is taken.
 _CHANCES = np.array([0.02, 0.05, 0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8, 0.9, 0.95])
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Stopping:
+    """How likely each node was to become a leaf, given its rows: P(noise <= min(edge - rows, reach)), Laplace noise."""
+
+    edges: Floats  # (n_leaves,), in rows: a node of so many rows stops with chance 1/2
+    reach: float  # the most that a score can lie below the cutoff, in rows
+    rates: Floats  # (n_leaves,), 1 / scale of the noise on decisions; 0 where nothing was decided
+
+    @classmethod
+    def by_plan(cls, plan: Mapping[str, Any], depths: NDArray[np.int64]) -> Self:
+        """What the plan on a card says about leaves of these depths; a ValueError where it is no plan of decisions."""
+        if plan.get("rule") != "privtree" or "decision_noise_scale" not in plan:
+            return cls(np.zeros(len(depths)), 0.0, np.zeros(len(depths)))
+        names = ("fixed_depth", "max_depth", "cutoff", "decay", "decision_noise_scale")
+        numbers = [plan.get(name) for name in names]
+        if not all(type(number) in (int, float) and abs(number) < _LARGEST for number in numbers if number is not None):
+            raise ValueError("the plan of the decisions is out of range")
+        if None in numbers or plan["decision_noise_scale"] <= 0 or plan["decay"] <= 0:
+            raise ValueError("the plan of the decisions is not complete")
+        is_decided = (depths >= plan["fixed_depth"]) & (depths < plan["max_depth"])
+        edges = plan["cutoff"] + (depths - plan["fixed_depth"]) * float(plan["decay"])
+        return cls(edges, float(plan["decay"]), is_decided / float(plan["decision_noise_scale"]))
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -39,13 +69,28 @@ class LeafPosterior:
 
 
 def leaf_posterior(
-    noisy_counts: Floats, noisy_sums: Floats, is_measured: NDArray[np.bool_], scale: float, total: float
+    noisy_counts: Floats,
+    noisy_sums: Floats,
+    is_measured: NDArray[np.bool_],
+    scale: float,
+    total: float,
+    stopping: Stopping | None = None,
 ) -> LeafPosterior:
     """The posterior of every leaf; `scale` is 1/rate of the sup-norm noise, in rows.
 
-    A leaf holds rows with a chance that is the same for all leaves and is itself taken from the noisy numbers.
+    A leaf holds rows with a chance that is the same for all leaves and is itself taken from the noisy numbers. Without
+    `stopping` the leaves are taken as given, whatever made them.
     """
-    empty, held, rows, means, squares = _integrals(noisy_counts / scale, noisy_sums / scale, is_measured)
+    if stopping is None:
+        stopping = Stopping(np.zeros(len(noisy_counts)), 0.0, np.zeros(len(noisy_counts)))
+    empty, held, rows, means, squares = _integrals(
+        noisy_counts / scale,
+        noisy_sums / scale,
+        is_measured,
+        stopping.edges / scale,
+        stopping.reach / scale,
+        stopping.rates * scale,
+    )
     held = held / math.log(max(2.0, total / scale))  # the log-even prior, from one noise scale to all rows
     likelihoods = np.log(np.outer(_CHANCES, held) + np.outer(1 - _CHANCES, empty) + 1e-300).sum(axis=1)
     chance = _CHANCES[int(np.argmax(likelihoods))]
@@ -55,7 +100,7 @@ def leaf_posterior(
 
 @compiled
 def _integrals(
-    counts: Floats, sums: Floats, is_measured: NDArray[np.bool_]
+    counts: Floats, sums: Floats, is_measured: NDArray[np.bool_], edges: Floats, reach_below: float, rates: Floats
 ) -> tuple[Floats, Floats, Floats, Floats, Floats]:
     """Likelihood without rows and with rows, and given rows E[w], E[w m] / E[w], E[w m^2] / E[w]."""
     n_leaves, n_axes = sums.shape
@@ -81,7 +126,7 @@ def _integrals(
                 for axis in range(n_axes):
                     is_inside &= not is_measured[leaf, axis] or abs(sums[leaf, axis]) <= rho
                 if is_inside:
-                    empty[leaf] += density
+                    empty[leaf] += density * _stops(0.0, edges[leaf], reach_below, rates[leaf])
             for j in range(_POINTS):
                 w = first + (j + 0.5) * d_w
                 if abs(counts[leaf] - w) > rho:
@@ -94,6 +139,7 @@ def _integrals(
                         p *= max(high[axis] - low[axis], 0.0) / 2
                 if p == 0:
                     continue
+                p *= _stops(w, edges[leaf], reach_below, rates[leaf])
                 held[leaf] += p
                 rows[leaf] += p * w
                 for axis in range(n_axes):
@@ -106,3 +152,10 @@ def _integrals(
             squares[leaf] /= rows[leaf]
             rows[leaf] /= held[leaf]
     return empty, held, rows, means, squares
+
+
+@compiled
+def _stops(rows: float, edge: float, reach_below: float, rate: float) -> float:
+    """Chance that a node of so many rows does not split, times 2; 1 where nothing was decided."""
+    x = rate * min(edge - rows, reach_below)
+    return float(2 - math.exp(-x) if x > 0 else math.exp(x))

@@ -5,8 +5,8 @@
     density    along an axis proportional to exp(alpha u) on [-1, 1], with the leaf's mean, drawn together around it
 
 Each step is a function of arrays. Offsets u are in half-edges of the leaf; the prior for a mean is the lean
-(`geometry`), with the variance 1/3 of a row that may lie anywhere. Where leaves of four columns and more barely
-stand out from the noise, weights and means are posterior means instead (`posterior`).
+(`geometry`), with the variance 1/3 of a row that may lie anywhere. Where leaves barely stand out from the noise,
+weights are posterior means instead, and in four columns and more means are too (`posterior`).
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from spinney.schema.zorder import split_axes
 from spinney.tree.bins import NoisyMoments, leaf_cells
 from spinney.tree.release.geometry import Boxes, bin_boxes, shifts
 from spinney.tree.release.piles import Piles, find_piles
-from spinney.tree.release.posterior import leaf_posterior
+from spinney.tree.release.posterior import LeafPosterior, Stopping, leaf_posterior
 
 Floats = NDArray[np.float64]
 
@@ -37,8 +37,8 @@ _STANDS_OUT = 1.5
 _HOLDS_ROWS = 2.0
 # E[z; z > 1.5] for noise of standard deviation 1: 0.130 if it is Gaussian, 0.132 if it is Laplace.
 _LIFTED = 0.13
-# Where the mean count of a leaf is below this many standard deviations of its noise, a posterior says more than a fit.
-# Up to three columns the two are as good.
+# Where the mean count of a leaf is below this many standard deviations of its noise, a posterior says more than a fit;
+# up to three columns only of weights, and only if it reads the decisions.
 _FAINT = 5.0
 # Below this slope the exponential law is uniform to more digits than a float has.
 FLAT = 1e-5
@@ -56,10 +56,13 @@ class LeafDensity:
     piles: Piles | None = None  # where axes have points
 
 
-def reconstruct(moments: NoisyMoments, total: float | None, row_count: RowCount | None = None) -> LeafDensity:
+def reconstruct(
+    moments: NoisyMoments, total: float | None, row_count: RowCount | None = None, stopping: Stopping | None = None
+) -> LeafDensity:
     """The density that noisy moments suggest; `total` is the number of rows where that is public.
 
-    `row_count` is a noisy number of rows, where one was bought; otherwise the leaves' counts alone tell it.
+    `row_count` is a noisy number of rows, where one was bought; otherwise the leaves' counts alone tell it. `stopping`
+    says how likely nodes were to become leaves, where that is to be taken as evidence too.
     """
     steps = moments.noisy_steps / moments.quantum
     noisy_counts, noisy_sums = steps[:, 0], steps[:, 1:]
@@ -72,8 +75,11 @@ def reconstruct(moments: NoisyMoments, total: float | None, row_count: RowCount 
         total = max(1.0, total)
     signal = total / len(moments) / float(np.sqrt(variance).mean())
     if signal < _FAINT and moments.lattice.n_axes > 3:
-        return _faint_density(moments, noisy_counts, noisy_sums, is_measured, total, signal)
-    weights = leaf_weights(noisy_counts, variance, total)
+        return _faint_density(moments, noisy_counts, noisy_sums, is_measured, total, signal, stopping)
+    if signal < _FAINT and stopping is not None:
+        weights = _posterior(moments, noisy_counts, noisy_sums, is_measured, total, stopping)[1]
+    else:
+        weights = leaf_weights(noisy_counts, variance, total)
     lean = 2 * shifts(moments, weights)
     means = np.where(is_measured, leaf_means(weights, noisy_sums, lean, variance), 0.0)
     piles, means = _with_piles(moments, weights, means)
@@ -91,17 +97,31 @@ def _faint_density(
     is_measured: NDArray[np.bool_],
     total: float,
     signal: float,
+    stopping: Stopping | None,
 ) -> LeafDensity:
     """The density of leaves that barely stand out: posterior means, and rows spread over where a mean may lie."""
-    scale = 1 / (float(moments.rate) * moments.quantum)
-    posterior = leaf_posterior(noisy_counts, noisy_sums, is_measured, scale, total)
-    held = float(posterior.rows.sum())
-    weights = posterior.rows * (total / held) if held > 0 else np.full(len(moments), total / len(moments))
+    posterior, weights = _posterior(moments, noisy_counts, noisy_sums, is_measured, total, stopping)
     piles, means = _with_piles(moments, weights, posterior.means.clip(-LARGEST_MEAN, LARGEST_MEAN))
     slopes = exponential_slopes(means)
     part = automatic_spread(moments, weights, means, widest_spread(moments.lattice.n_axes, signal))
     spread = np.where(is_measured, spread_with_doubt(part, slopes, posterior.variances), 1.0)
     return LeafDensity(_boxes(moments, piles), weights, means, slopes, spread, piles)
+
+
+def _posterior(
+    moments: NoisyMoments,
+    noisy_counts: Floats,
+    noisy_sums: Floats,
+    is_measured: NDArray[np.bool_],
+    total: float,
+    stopping: Stopping | None,
+) -> tuple[LeafPosterior, Floats]:
+    """The posterior of all leaves, and its expected rows as weights that add up to the total."""
+    scale = 1 / (float(moments.rate) * moments.quantum)
+    posterior = leaf_posterior(noisy_counts, noisy_sums, is_measured, scale, total, stopping)
+    held = float(posterior.rows.sum())
+    weights = posterior.rows * (total / held) if held > 0 else np.full(len(moments), total / len(moments))
+    return posterior, weights
 
 
 def _with_piles(moments: NoisyMoments, weights: Floats, means: Floats) -> tuple[Piles | None, Floats]:
