@@ -42,6 +42,9 @@ ZeroMaker = Callable[[Sequence[Model]], Sequence[tuple[Clique, NDArray[np.bool_]
 _MOST_TARGET_STATES = 16
 # A place has this many times the states of a column: it is two or three of them.
 _PLACE_STATES = 2
+# So has a list of categories: those of one state share all that the model says of them, which neighbours may and
+# strangers should not. Not where rules join columns, whose tables are sized beforehand.
+_CATEGORY_STATES = 2
 # Steps of the estimate.
 _STEPS = 100
 # How far the model keeps to independent columns where counts are noisy. With the target alone, each column tells of a
@@ -82,6 +85,7 @@ def grow(
     noisy = _release_columns(table, axes, design, prepaid, partings, classes)
     rows_total = float(total) if total is not None else _noisy_total(noisy.values(), row_count)
     most_states = design.states_of_columns(len(axes))
+    joined = {column for clique in design.required for column in clique}
     columns: list[NoisyColumn | NoisyPlace] = []
     models: list[Model] = []
     cuts: list[AnyCut] = []
@@ -98,6 +102,8 @@ def grow(
         assert isinstance(column, NoisyColumn)
         columns.append(column)
         is_target = index == design.target and (column.is_ordered or column.levels is not None)
+        if not column.is_ordered and index not in joined:
+            most_states[index] *= _CATEGORY_STATES
         column_states, cut = column_model(
             column,
             total=rows_total,

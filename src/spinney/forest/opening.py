@@ -18,8 +18,8 @@ from spinney.graph.elimination import TreewidthBudget
 from spinney.graph.junction import JunctionTree
 
 # Pairs that are compared in a turn, and larger cliques of each number of columns.
-N_PAIRS = 5_000
-N_LARGER = 2_000
+N_PAIRS = 1_500
+N_LARGER = 1_500
 # Triples are open after this share of the rounds, larger cliques after that: until then a pair can be what is missing.
 _TRIPLES_FROM = 0.75
 _LARGER_FROM = 0.9

@@ -8,6 +8,7 @@ the parts together `privacy/composition.proof.md`.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from fractions import Fraction
 from typing import NoReturn
 
@@ -89,11 +90,20 @@ class PrepaidMechanisms:
             decay=noise.decay,
         )
 
-    def choice(self, true_scores: Counts, *, sensitivity: int) -> int:
-        """The place of a high score, by the exponential mechanism: scores change by `sensitivity` at most."""
+    def choice(self, true_scores: Counts, *, sensitivity: int, accepts: Callable[[int], bool] | None = None) -> int:
+        """The place of a high score, by the exponential mechanism: scores change by `sensitivity` at most.
+
+        Only places that are accepted take part, at least one: those drawn that are not are put aside, and another is
+        drawn. So what is costly to find out, and public, need not be asked of all.
+        """
         self._take("selection")
         assert self.plan.choices is not None
-        return choose(true_scores, self.plan.choices.epsilon / (2 * sensitivity), self._entropy)
+        places = np.arange(len(true_scores))
+        while True:
+            drawn = choose(true_scores[places], self.plan.choices.epsilon / (2 * sensitivity), self._entropy)
+            if accepts is None or accepts(int(places[drawn])):
+                return int(places[drawn])
+            places = np.delete(places, drawn)
 
     def noisy_sums(self, true_sums: Counts, sensitivity_squared: int) -> Counts:
         """The vector with noise: one person moves it by the square root of this at most; up to 2^20 sums."""

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -28,7 +29,7 @@ from spinney.forest.structure import Parts
 from spinney.graph.draw import draw_states
 from spinney.graph.estimate import Measurement
 from spinney.graph.model import GraphModel
-from spinney.progress import progress
+from spinney.progress import progress_bar
 
 Floats = NDArray[np.float64]
 
@@ -67,63 +68,75 @@ def measure_rounds(
     assert design.plan.choices is not None
     n_rounds = design.plan.choices.times
     opening = Opening(rows.sizes, design, [m.columns for m in measurements])
-    turns = _turns(n_rounds, len(design.measured))
-    n_done = 0
-    for n_now in progress(turns, "growing the forest", unit="turn"):
-        model = refit(measurements, steps=_STEPS)
-        drawn = draw_states(model, _N_DRAWN, rng)
-        cliques = opening.cliques(rng, share=(n_done + n_now) / n_rounds)
-        compared = _Compared(rows, drawn, design, total=total, least=least, is_ordered=is_ordered)
-        true_scores = compared.true_scores(cliques)
-        turn = _Turn(cliques, len(rows.sizes))
-        for _ in range(n_now):
-            still_open = turn.still_open(opening)
-            if not still_open:
-                cliques = opening.again(rng)
-                true_scores, turn = compared.true_scores(cliques), _Turn(cliques, len(rows.sizes))
-                still_open = list(range(len(cliques)))
-            room = np.array([opening.growth(cliques[k]) for k in still_open])
+    with progress_bar(n_rounds, "growing the forest", unit="round") as bar:
+        n_left = n_rounds
+        while n_left:
+            n_now = _n_of_turn(n_rounds, n_left, len(design.measured))
+            model = refit(measurements, steps=_STEPS)
+            drawn = draw_states(model, _N_DRAWN, rng)
+            cliques = opening.cliques(rng, share=1 - (n_left - n_now) / n_rounds)
+            room = np.array([opening.growth(clique) for clique in cliques])
+            compared = _Compared(rows, drawn, design, total=total, least=least, is_ordered=is_ordered)
             prices = np.rint(GAP_STEPS * _ROOM_PRICE * total * room).astype(np.int64)
-            pick = still_open[prepaid.choice(true_scores[still_open] - prices, sensitivity=sensitivity)]
-            clique = cliques[pick]
-            by = design.target if design.target in clique else None
-            table, mask = model_table(drawn, clique, rows.sizes, total), possible.table(clique)
-            measurements.append(
-                measure(rows, clique, table, prepaid, stage="cliques", least=least, by=by, possible=mask)
-            )
-            turn.take(pick)
-            opening.close(clique)
-        n_done += n_now
+            true_scores = compared.true_scores(cliques) - prices
+            turn = _Turn(cliques, len(rows.sizes), opening)
+            for _ in range(n_now):
+                places = turn.places()
+                if places is None:
+                    break
+                fits = partial(turn.fits_of, places)
+                pick = prepaid.choice(true_scores[places], sensitivity=sensitivity, accepts=fits)
+                clique = turn.take(int(places[pick]))
+                by = design.target if design.target in clique else None
+                table, mask = model_table(drawn, clique, rows.sizes, total), possible.table(clique)
+                measurements.append(
+                    measure(rows, clique, table, prepaid, stage="cliques", least=least, by=by, possible=mask)
+                )
+                n_left -= 1
+                bar.update()
     return measurements
 
 
-def _turns(n_rounds: int, n_columns: int) -> list[int]:
+def _n_of_turn(n_rounds: int, n_left: int, n_columns: int) -> int:
     """How many rounds share a look at the rows: more in the first turn, where all is still to be found."""
-    turns = [min(n_rounds, max(1, n_columns // _FIRST_TURN))]
-    while (left := n_rounds - sum(turns)) > 0:
-        turns.append(min(left, max(1, n_columns // _LATER_TURNS)))
-    return turns
+    return min(n_left, max(1, n_columns // (_FIRST_TURN if n_left == n_rounds else _LATER_TURNS)))
 
 
 class _Turn:
     """Which of the cliques that were compared together can still be chosen."""
 
-    def __init__(self, cliques: Sequence[Clique], n_columns: int) -> None:
-        self._cliques = cliques
+    def __init__(self, cliques: Sequence[Clique], n_columns: int, opening: Opening) -> None:
+        self._cliques, self._opening = cliques, opening
         self._parts = Parts(n_columns)
-        self._is_taken = np.zeros(len(cliques), dtype=np.bool_)
+        self._is_left = np.ones(len(cliques), dtype=np.bool_)
 
-    def still_open(self, opening: Opening) -> list[int]:
-        """Places of cliques that join parts and still fit; where there are none, of all that were not taken and fit."""
-        fitting = [k for k in np.flatnonzero(~self._is_taken).tolist() if opening.has(self._cliques[k])]
+    def places(self) -> NDArray[np.int64] | None:
+        """Places of cliques that join parts, or else of all that are left, some of which fit; None where none does."""
         numbers = self._parts.numbers
-        return [k for k in fitting if len({int(numbers[c]) for c in self._cliques[k]}) > 1] or fitting
+        left = np.flatnonzero(self._is_left)
+        joining = [k for k in left.tolist() if len({int(numbers[column]) for column in self._cliques[k]}) > 1]
+        for places in (np.array(joining, dtype=np.int64), left):
+            if any(self.fits(int(place)) for place in places):
+                return places
+        return None
 
-    def take(self, place: int) -> None:
+    def fits_of(self, places: NDArray[np.int64], index: int) -> bool:
+        """Whether the clique at one of some places fits."""
+        return self.fits(int(places[index]))
+
+    def fits(self, place: int) -> bool:
+        """Whether the model's tree is still small enough with a clique; one that does not fit is left no longer."""
+        self._is_left[place] &= self._opening.has(self._cliques[place])
+        return bool(self._is_left[place])
+
+    def take(self, place: int) -> Clique:
+        """The clique at a place, which is measured now."""
         clique = self._cliques[place]
-        self._is_taken[place] = True
+        self._is_left[place] = False
         for column in clique[1:]:
             self._parts.join((clique[0], column))
+        self._opening.close(clique)
+        return clique
 
 
 class _Compared:

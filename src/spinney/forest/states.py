@@ -24,7 +24,7 @@ from spinney.tree.release.reconstruct import project_to_total
 
 # A number's leaf below this many standard deviations of its noise is treated as empty: wide empty tails would collect
 # rows.
-_EMPTY_BELOW = 2.0
+_EMPTY_BELOW = 1.0
 # Far out, where as many rows as one standard deviation of the noise would raise the variance of the column by this
 # part, a leaf has to stand out more: a few rows that are not there would change what the column is like.
 _FAR_OUT = 0.3

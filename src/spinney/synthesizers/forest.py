@@ -62,8 +62,9 @@ class ForestSynthesizer(Synthesizer[Design]):
             more noise. By default a tenth of one over the number of rows, at most 1e-6 (under "add-remove", of
             `assumed_rows`, and 1e-6 without).
         target: the column that the others are about: the label of a classifier, the outcome of a study.
-        quality: "fast", or "high" for more pairs of columns than a tree has, which takes far longer: seconds for ten
-            columns, half a minute for eighty, minutes for more.
+        quality: "fast"; "high" for more pairs of columns than a tree has, and for triples, which takes seconds for
+            fifteen columns and a minute for a hundred; or "best" for more still, up to five columns together, in a
+            model several times as large and slow.
         unit: "replace-one" (the number of rows is public) or "add-remove" (it is private).
         bounds_share: the part of epsilon that pays for bounds="private" columns, if there are any.
         values_share: the part of epsilon and of delta that pays for values="private" columns, if there are any.

@@ -159,16 +159,16 @@ def test_weights_add_up_and_are_not_negative(counts, nullable, total):
 
 
 def test_small_counts_of_numbers_are_taken_for_noise():
-    """Below two deviations a leaf of a number is empty, a category is not; the rest is fitted to the total."""
+    """Below one deviation a leaf of a number is empty, a category is not; the rest is fitted to the total."""
     counts = [9, 11, 100, -4]
-    numbers = leaf_weights(noisy_column(sp.Integer(0, 999), [9, 11, 1000, -4], noise_std=5.0), 1021.0)
+    numbers = leaf_weights(noisy_column(sp.Integer(0, 999), [4, 11, 1000, -4], noise_std=5.0), 1021.0)
     assert numbers == pytest.approx([0, 16, 1005, 0])
     categories = leaf_weights(noisy_column(sp.Category([*"abcd"]), counts, noise_std=5.0), 120.0)
     assert categories == pytest.approx([9, 11, 100, 0])
 
 
 def test_far_out_a_leaf_has_to_stand_out_more():
-    """A leaf whose noise alone would change the variance is believed from 3.5 deviations on, the others from two."""
+    """A leaf whose noise alone would change the variance is believed from 3.5 deviations on, the others from one."""
     column = noisy_column(sp.Integer(0, 9999), [1000, 11, 12], noise_std=5.0)
     column = replace(column, first=np.array([0, 10, 1000]), stop=np.array([10, 20, 10_000]))
     assert leaf_weights(column, 1011.0) == pytest.approx([1000, 11, 0])

@@ -11,7 +11,7 @@ import pytest
 from spinney.forest import opening
 from spinney.forest.design import Effort
 from spinney.forest.opening import Opening
-from spinney.forest.rounds import _Turn, _turns
+from spinney.forest.rounds import _n_of_turn, _Turn
 from spinney.graph.elimination import _eliminate
 from spinney.graph.junction import JunctionTree
 
@@ -101,20 +101,30 @@ def test_a_graph_that_stays_the_same_is_not_looked_at_again(monkeypatch) -> None
     assert len(n_tried) > n_first
 
 
-@pytest.mark.parametrize(("n_rounds", "n_columns"), [(1, 3), (9, 3), (45, 15), (300, 100)])
-def test_turns_share_out_all_rounds(n_rounds, n_columns) -> None:
-    turns = _turns(n_rounds, n_columns)
-    assert sum(turns) == n_rounds
-    assert min(turns) >= 1
-    assert max(turns) <= max(1, n_columns // 2)
+def test_the_first_turn_has_more_rounds_than_later_ones() -> None:
+    """All is still to be found then; no turn has more rounds than are left, and each has one."""
+    assert [_n_of_turn(45, left, 15) for left in (45, 38, 2)] == [7, 3, 2]
+    assert _n_of_turn(9, 9, 3) == _n_of_turn(9, 8, 3) == 1
 
 
 def test_cliques_of_a_turn_join_different_parts() -> None:
     """A pair within what the turn has joined waits for the next, unless no other is left."""
-    cliques = [(0, 1), (1, 2), (0, 2), (2, 3)]
-    turn, open_ones = _Turn(cliques, 4), Opening([2] * 4, a_design(4, None, 10_000), [])
-    turn.take(0)
-    turn.take(1)
-    assert turn.still_open(open_ones) == [3]
+    open_ones = Opening([2] * 4, a_design(4, None, 10_000), [])
+    turn = _Turn([(0, 1), (1, 2), (0, 2), (2, 3)], 4, open_ones)
+    assert turn.take(0) == (0, 1)
+    assert turn.take(1) == (1, 2)
+    assert turn.places().tolist() == [3]
     turn.take(3)
-    assert turn.still_open(open_ones) == [2]
+    assert turn.places().tolist() == [2]
+    turn.take(2)
+    assert turn.places() is None
+
+
+def test_a_turn_ends_where_nothing_fits_any_more() -> None:
+    """The model's tree grew during the turn: what fitted when the rows were compared may not fit now."""
+    open_ones = Opening([8] * 4, a_design(4, None, 600), [(0, 1), (1, 2), (2, 3)])
+    turn = _Turn([(0, 2), (0, 3), (1, 3)], 4, open_ones)
+    assert turn.places().tolist() == [0, 1, 2]
+    turn.take(0)
+    assert not turn.fits(1)
+    assert turn.places() is None

@@ -226,7 +226,7 @@ def test_an_identifier_is_made_afresh_and_never_read():
 
 def test_bad_parameters_are_named():
     for options, message in (
-        ({"quality": "best"}, "quality='best'"),
+        ({"quality": "better"}, "quality='better' is not 'fast', 'high' or 'best'"),
         ({"target": "income"}, "target='income'"),
         ({"delta": 2}, "delta=2"),
         ({"epsilon": 0}, "epsilon=0"),
