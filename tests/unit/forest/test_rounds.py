@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
 from itertools import combinations
 from types import SimpleNamespace
 
 import numpy as np
 import pytest
 
+import spinney as sp
 from spinney.forest import opening
 from spinney.forest.design import Effort
 from spinney.forest.opening import Opening
+from spinney.forest.plan import Shape, forest_plan
+from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.forest.rounds import _n_of_turn, _Turn
 from spinney.graph.elimination import _eliminate
 from spinney.graph.junction import JunctionTree
+from spinney.privacy.budget import Unit
+from spinney.privacy.entropy import UnsafeSeededEntropy
 
 
 def a_design(n_columns: int, target: int | None, most_cells: int, largest: int = 2) -> SimpleNamespace:
@@ -128,3 +134,20 @@ def test_a_turn_ends_where_nothing_fits_any_more() -> None:
     turn.take(0)
     assert not turn.fits(1)
     assert turn.places() is None
+
+
+def test_what_is_not_accepted_takes_no_part_in_a_choice() -> None:
+    """Drawing again until a place is accepted is the exponential mechanism among those that are."""
+    n_draws, scores = 4_000, np.array([3, 0, 2, 1], dtype=np.int64)
+    plan = forest_plan(
+        Shape(0, 0, 1, 0, n_draws, 0, 0, {"one-way": Fraction(1, 2), "selection": Fraction(1, 2)}),
+        epsilon=Fraction(2 * n_draws),
+        delta=Fraction(0),
+        unit=Unit.REPLACE_ONE,
+    )
+    prepaid = PrepaidMechanisms(plan, sp.Ledger(), UnsafeSeededEntropy(5))
+    drawn = [prepaid.choice(scores, sensitivity=1, accepts=lambda place: place != 0) for _ in range(n_draws)]
+    shares = np.bincount(drawn, minlength=4) / n_draws
+    weights = np.exp(scores / 2) * [0, 1, 1, 1]
+    assert shares == pytest.approx(weights / weights.sum(), abs=0.035)
+    assert shares != pytest.approx(np.array([0, 1, 1, 1]) / 3, abs=0.035)
