@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from fractions import Fraction
@@ -61,9 +62,9 @@ def watched_noise() -> Iterator[list[tuple[Fraction, int]]]:
 def sums_once() -> float:
     """The vector that was paid for can be had once."""
     prepaid, _ = opened(Unit.REPLACE_ONE)
-    prepaid.noisy_sums(np.zeros(3, dtype=np.int64))
+    prepaid.noisy_sums(np.zeros(3, dtype=np.int64), 3)
     try:
-        prepaid.noisy_sums(np.zeros(3, dtype=np.int64))
+        prepaid.noisy_sums(np.zeros(3, dtype=np.int64), 3)
     except BudgetError:
         return 1.0
     return 0.0
@@ -75,7 +76,7 @@ def sums_tell_no_more_than_was_charged() -> float:
         for n_sums in (1, 2, 10):
             prepaid, ledger = opened(unit)
             with watched_noise() as drawn:
-                prepaid.noisy_sums(np.zeros(n_sums, dtype=np.int64))
+                prepaid.noisy_sums(np.zeros(n_sums, dtype=np.int64), unit.factor**2 * n_sums)
             (charge,) = (event for event in ledger.events if isinstance(event, ComposedRelease))
             parts = [part for part in charge.parts if isinstance(part, GaussianVector)]
             if [n for _, n in drawn] != [n_sums]:
@@ -103,9 +104,9 @@ def _variance_by(other: Callable[[VectorNoise, int], Fraction]) -> AbstractConte
     return mock.patch.object(VectorNoise, "variance", other)
 
 
-def sensitivity_of_tables() -> AbstractContextManager[Any]:
-    """A replaced row counted as two moves of one, as in tables, and not as one of two."""
-    return _variance_by(lambda self, n_sums: plans.vector_variance(self.mean_squared, self.unit.factor * n_sums))
+def distance_not_squared() -> AbstractContextManager[Any]:
+    """The distance that a row moves the sums by, where its square belongs."""
+    return _variance_by(lambda self, squared: plans.vector_variance(self.mean_squared, math.isqrt(squared)))
 
 
 def noise_of_one_sum() -> AbstractContextManager[Any]:
@@ -116,17 +117,17 @@ def noise_of_one_sum() -> AbstractContextManager[Any]:
 
 def half_the_noise() -> AbstractContextManager[Any]:
     variance = VectorNoise.variance
-    return _variance_by(lambda self, n_sums: variance(self, n_sums) / 4)
+    return _variance_by(lambda self, squared: variance(self, squared) / 4)
 
 
 def one_draw_for_all() -> AbstractContextManager[Any]:
     """Every sum gets the same noise, so that differences of sums have none."""
 
-    def shared(self: PrepaidMechanisms, true_sums: Any) -> Any:
+    def shared(self: PrepaidMechanisms, true_sums: Any, sensitivity_squared: int) -> Any:
         from spinney.forest import prepaid
 
         assert self.plan.products is not None
-        noise = prepaid.discrete_gaussian(self.plan.products.variance(len(true_sums)))
+        noise = prepaid.discrete_gaussian(self.plan.products.variance(sensitivity_squared))
         return true_sums + noise.draw(1, self._entropy)
 
     return mock.patch.object(PrepaidMechanisms, "noisy_sums", shared)
@@ -135,7 +136,7 @@ def one_draw_for_all() -> AbstractContextManager[Any]:
 SUM_CAGES: dict[str, tuple[Check, Sabotage]] = {
     "sums handed out twice": (sums_once, sums_handed_out_twice),
     "no variance for rounding": (sums_tell_no_more_than_was_charged, no_variance_for_rounding),
-    "the sensitivity of tables": (sums_tell_no_more_than_was_charged, sensitivity_of_tables),
+    "a distance that is not squared": (sums_tell_no_more_than_was_charged, distance_not_squared),
     "the noise of one sum": (sums_tell_no_more_than_was_charged, noise_of_one_sum),
     "half the noise of sums": (sums_tell_no_more_than_was_charged, half_the_noise),
     "one draw for all sums": (sums_tell_no_more_than_was_charged, one_draw_for_all),

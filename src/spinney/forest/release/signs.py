@@ -71,7 +71,9 @@ def _moves(n_first: int, n_second: int) -> tuple[int, int]:
 
 @lru_cache(maxsize=256)
 def _products(n_groups: int) -> Signs:
-    """For two different groups, the sum over functions of the products of their values."""
+    """For two different groups, the sum over functions of the products of their values; 0 where there is one group."""
+    if n_groups == 1:
+        return np.zeros(1, dtype=np.int64)
     lines = signs(n_groups)
     table = lines.T @ lines
     return np.asarray(table[~np.eye(n_groups, dtype=bool)])
