@@ -22,7 +22,7 @@ from typing import Literal
 
 from spinney.errors import BudgetError
 from spinney.forest.plan import ForestPlan, Shape, forest_plan, nothing
-from spinney.forest.release.signs import sensitivity_squared
+from spinney.forest.release.signs import MOST_PAIRS, sensitivity_squared
 from spinney.forest.structure import Clique, n_choices, pairs_of
 from spinney.privacy.budget import Unit
 from spinney.schema.column_axis import ColumnAxis
@@ -70,8 +70,6 @@ _MOST_FIXED = 8
 _PRODUCTS_SHARE = Fraction(15, 100)
 # It is worth that where its mean products, of two groups a column, are off by no more than this.
 _MOST_PRODUCTS_ERROR = 0.05
-# More pairs than this take too long to fit.
-_MOST_PAIRS = 5_000
 
 AnyAxis = ColumnAxis | PlaceAxis
 
@@ -150,7 +148,7 @@ def design(
                 plan = forest_plan(given, epsilon=epsilon, delta=delta, unit=unit)
             except BudgetError:  # more noise than can be accounted for, so certainly more than is worth having
                 continue
-            if plan.products is not None and not _are_products_worth(plan, n_rows, len(measured)):
+            if plan.products is not None and not _are_products_worth(structure, plan, n_rows, len(measured)):
                 continue
             if _is_worth(structure, plan, n_rows, class_size):
                 return Design(
@@ -178,10 +176,14 @@ def _with_or_without_products(shape: Shape, delta: Fraction) -> list[Shape]:
     return [replace(shape, shares={**shape.shares, **left, "products": _PRODUCTS_SHARE}), shape]
 
 
-def _are_products_worth(plan: ForestPlan, n_rows: int, n_measured: int) -> bool:
-    """Whether mean products of all pairs, of two groups a column, have little enough noise."""
+def _are_products_worth(structure: Structure, plan: ForestPlan, n_rows: int, n_measured: int) -> bool:
+    """Whether some pair is left, and mean products of all pairs, of two groups a column, have little enough noise."""
     pairs = list(combinations(range(n_measured), 2))
-    if plan.products is None or len(pairs) > _MOST_PAIRS:
+    # A tree counts as many pairs as it has tables: with a target, a pair of every column with it, and one of others.
+    n_counted = sum(plan.tables[stage].times for stage in ("pairs", "cliques") if stage in plan.tables)
+    if structure == "tree" and n_counted >= len(pairs):
+        return False
+    if plan.products is None or len(pairs) > MOST_PAIRS:
         return False
     variance = plan.products.variance(sensitivity_squared([2] * n_measured, pairs, plan.unit))
     return math.sqrt(variance) <= _MOST_PRODUCTS_ERROR * n_rows

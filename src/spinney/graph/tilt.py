@@ -73,7 +73,8 @@ class Tilt:
 
     def weights(self, states: NDArray[np.int32]) -> Floats:
         """Weights of rows, adding up to 1."""
-        found = np.exp(self.log_weights(states))
+        logs = self.log_weights(states)
+        found = np.exp(logs - logs.max(initial=-np.inf))  # the likeliest row has a weight, however far all are out
         return np.asarray(found / found.sum())
 
 

@@ -75,6 +75,7 @@ def _draw_part(
     weights = _fitted(tilt.weights(drawn), drawn, laws)
     taken = _systematic(weights, n_rows, rng)
     _exchange_rows(taken, drawn, weights, tilt, [pair for pair, _ in laws if pair[0] != pair[1]], rng)
+    rng.shuffle(taken)  # a row that was taken more than once would lie beside itself
     return np.ascontiguousarray(drawn[:, taken])
 
 

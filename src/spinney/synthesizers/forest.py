@@ -217,7 +217,7 @@ class ForestSynthesizer(Synthesizer[Design]):
         columns = {name: model for name, model in models.items() if isinstance(model, ColumnModel)}
         places = {name: model for name, model in models.items() if isinstance(model, PlaceModel)}
         described = {"structure": plan.structure, **plan.plan.to_dict(), **noisy_rows_entry(facts.row_count)}
-        contents = released(columns, forest.model, places)
+        contents = released(columns, forest.model, places, forest.products)
         card = self._card(table, ledger, plan=described, released=contents, schema=schema)
         looked_at = tuple(tuple(names[column] for column in clique) for clique in forest.cliques)
         self.design_ = plan

@@ -7,6 +7,7 @@ be published with the release.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
@@ -66,6 +67,17 @@ class ExplainedClique:
         return " and ".join(self.columns) + ("" if self.given is None else f" given {self.given}")
 
 
+@dataclass(frozen=True, slots=True)
+class ExplainedProducts:
+    """The vector of sums of products: of all pairs that no table holds, coarsely."""
+
+    n_pairs: int
+    n_sums: int
+    groups: Mapping[str, int]  # into how many groups the states of each column or place were put
+    noise_std: float  # of the noise on one sum
+    standard_error: float  # of the mean of one product, which is between -1 and 1
+
+
 @dataclass(frozen=True, slots=True, eq=False)
 class Explanation:
     """What a forest knows and what that cost. `print` is meant to be read, `to_dict` to be parsed."""
@@ -80,6 +92,7 @@ class Explanation:
     stages: tuple[Stage, ...]
     rules: tuple[str, ...]  # that every row obeys, at no cost
     _leaves: Leaves = field(repr=False)
+    products: ExplainedProducts | None = None  # of all other pairs, where they were summed
 
     def bins(self, name: str) -> list[dict[str, Any]]:
         """The leaves of a column, null last: `low`, `high`, `is_null`, `state` and the `rows` expected there.
@@ -121,6 +134,7 @@ class Explanation:
             "rules": list(self.rules),
             "columns": [asdict(column) for column in self.columns],
             "cliques": [asdict(clique) | {"columns": list(clique.columns)} for clique in self.cliques],
+            "products": None if self.products is None else asdict(self.products),
         }
 
     def __str__(self) -> str:
@@ -144,7 +158,7 @@ def explain(release: Release) -> Explanation:
     return Explanation(
         card=card,
         structure=structure,
-        meaning=_meaning(structure, target, card, spent),
+        meaning=_meaning(structure, target, card, spent, has_products=release.products is not None),
         target=target,
         n_rows=total,
         columns=tuple(_columns(release, leaves, total)),
@@ -152,6 +166,7 @@ def explain(release: Release) -> Explanation:
         stages=spent,
         rules=tuple(map(repr, card.schema.rules)),
         _leaves=leaves,
+        products=_products(release, total),
     )
 
 
@@ -243,6 +258,20 @@ def _cliques(release: ForestRelease, structure: str, target: str | None) -> list
     return sorted(found, key=lambda clique: -clique.distance)
 
 
+def _products(release: ForestRelease, total: int) -> ExplainedProducts | None:
+    products = release.products
+    if products is None:
+        return None
+    in_pairs = {column for pair in products.pairs for column in pair}
+    groups = {
+        name: n_groups
+        for number, (name, n_groups) in enumerate(zip(release.variables, products.tilt.n_groups, strict=True))
+        if number in in_pairs
+    }
+    noise_std = math.sqrt(products.variance)
+    return ExplainedProducts(len(products.pairs), products.n_sums, groups, noise_std, noise_std / max(total, 1))
+
+
 def _ruled(schema: Schema) -> list[set[str]]:
     """The sets of modelled columns that rules are about."""
     compared = [set(rule.columns) for rule in schema.rules if isinstance(rule, AtMost)]
@@ -252,13 +281,19 @@ def _ruled(schema: Schema) -> list[set[str]]:
 # --------------------------------------------------------------------------------------------------------- structure
 
 
-def _meaning(structure: str, target: str | None, card: Card, spent: tuple[Stage, ...]) -> str:
+def _meaning(
+    structure: str, target: str | None, card: Card, spent: tuple[Stage, ...], *, has_products: bool = False
+) -> str:
     """What was chosen to be counted, and why not more."""
     n_measured = sum(stage.times for stage in spent if stage.name in ("classes", "one-way", "places"))
     if n_measured == 0 and structure != "uniform":
         return "Every column has one possible value, so there was nothing to measure."
     has_pairs = any(stage.name == "pairs" for stage in spent)
     sentences = [_said(structure, target if has_pairs else None, n_measured)]
+    if has_products:
+        sentences.append("All other pairs were measured coarsely, in one vector of sums, by which rows are weighted.")
+    elif structure == "tree" and not has_pairs:
+        sentences.append("Other columns depend on each other only through this tree.")
     if card.parameters.get("quality") == "high" and structure in ("tree", "target") and n_measured > 2:
         sentences.append('quality="high" was requested, but the noise was too large for it.')
     if card.schema.rules:
@@ -271,7 +306,7 @@ def _said(structure: str, target: str | None, n_measured: int) -> str:
     if structure == "tree" and target is None:
         return (
             "Columns were counted in pairs that form a tree, chosen one by one where two columns depend on each other "
-            "most. Other columns depend on each other only through this tree."
+            "most."
         )
     if structure == "tree":
         return (

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from spinney.forest.release.budget_report import Stage
-    from spinney.forest.release.explain import ExplainedClique, ExplainedColumn, Explanation
+    from spinney.forest.release.explain import ExplainedClique, ExplainedColumn, ExplainedProducts, Explanation
 
 WIDTH = 100
 _MOST_CLIQUES = 20
@@ -47,6 +47,8 @@ def page(explanation: Explanation) -> str:
     lines += ["", *_budget(explanation.stages)]
     lines += ["", *_columns(explanation.columns)]
     lines += ["", *_cliques(explanation.cliques)]
+    if explanation.products is not None:
+        lines += ["", *_products(explanation.products)]
     if explanation.rules:
         lines += ["", *_rules(explanation.rules)]
     return "\n".join(printable(line).rstrip() for line in lines)
@@ -106,6 +108,24 @@ def _cliques(cliques: Sequence[ExplainedClique]) -> list[str]:
             subsequent_indent="  ",
         ),
     ]
+
+
+def _products(products: ExplainedProducts) -> list[str]:
+    pairs = "1 other pair" if products.n_pairs == 1 else f"all {products.n_pairs:,} other pairs"
+    sums = "1 sum" if products.n_sums == 1 else f"{products.n_sums:,} sums"
+    by_number: dict[int, list[str]] = {}
+    for name, n_groups in products.groups.items():
+        by_number.setdefault(n_groups, []).append(name)
+    lines = [
+        f"  {pairs}, in {sums} of products",
+        f"    standard error of a mean product, which is between -1 and 1: {products.standard_error:.4f}",
+    ]
+    for n_groups, names in sorted(by_number.items(), reverse=True):
+        shown = ", ".join(_cut(name, 40) for name in names[:_MOST_COLUMNS])
+        more = len(names) - _MOST_COLUMNS
+        text = f"{n_groups} groups: {shown}{f' and {more:,} more' if more > 0 else ''}"
+        lines += wrap(text, WIDTH, initial_indent="    ", subsequent_indent=" " * 8)
+    return lines
 
 
 def _rules(rules: Sequence[str]) -> list[str]:

@@ -324,7 +324,8 @@ class ForestRelease(Release):
         looked_at, noisy_total = _looked_at(described["looked_at"], models), described["noisy_total"]
         if type(noisy_total) is not int or not 0 <= noisy_total <= MOST_ROWS:
             raise ValueError("a total that is not a number of rows")
-        if card.released != released(columns, model, places):
+        products = products_from_members(described, members, sizes)
+        if card.released != released(columns, model, places, products):
             raise ValueError("the card describes another forest")
         # Files of the first version say nothing of it.
         within = described["within_leaves"] if described["format_version"] > 1 else _WITHIN_LEAVES[False]
@@ -339,17 +340,21 @@ class ForestRelease(Release):
             noisy_total=noisy_total,
             is_graded=is_graded,
             places=places,
-            products=products_from_members(described, members, sizes),
+            products=products,
         )
 
 
 def released(
-    columns: Mapping[str, ColumnModel], model: GraphModel, places: Mapping[str, PlaceModel] | None = None
+    columns: Mapping[str, ColumnModel],
+    model: GraphModel,
+    places: Mapping[str, PlaceModel] | None = None,
+    products: ReleasedProducts | None = None,
 ) -> dict[str, int]:
     """How much was released, as a card says it."""
     n_leaves = sum(len(column.states) for column in columns.values())
     regions = {"regions": sum(len(place.states) for place in places.values())} if places else {}
-    return {"leaves": n_leaves, **regions, "cliques": len(model.tree.cliques)}
+    sums = {} if products is None else {"sums": products.n_sums}
+    return {"leaves": n_leaves, **regions, "cliques": len(model.tree.cliques), **sums}
 
 
 def _joined(columns: Sequence[ColumnModel], field: str) -> pa.Array:

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from spinney.forest.release.signs import n_sums, sensitivity_squared
+from spinney.forest.release.signs import MOST_PAIRS, n_sums, sensitivity_squared
 from spinney.graph.tilt import MOST_GROUPS, Groups, Pair, Tilt
 from spinney.privacy.budget import Unit, parse_fraction
 from spinney.release.arrow import FLOAT, LARGEST_COUNT, from_arrow, lists, numbers, to_arrow
@@ -93,6 +93,8 @@ def products_from_members(
     states, pairs = (from_arrow(members[name], kinds) for name, kinds in zip(MEMBERS, (_GROUPS, _PAIRS), strict=True))
     groups, singles = _states(states, sizes)
     n_groups = [int(group.max()) + 1 for group in groups]
+    if pairs.num_rows > MOST_PAIRS:
+        raise ValueError("more pairs of columns than products are made of")
     numbered: list[Pair] = []
     tables, sums = [], {}
     columns = [

@@ -21,6 +21,9 @@ from spinney.privacy.budget import Unit
 Signs = NDArray[np.int64]
 Pair = tuple[int, int]
 
+# Tables with more pairs of columns have no products: fitting them takes too long.
+MOST_PAIRS = 5_000
+
 
 @lru_cache(maxsize=256)
 def signs(n_groups: int) -> Signs:

@@ -75,10 +75,9 @@ def verify_forest(release: ForestRelease) -> list[str]:
         is_total = abs(float(of_leaves.sum()) - total) <= 1 + 1e-6 * total
         check(is_total, f"the leaves of {name!r} do not add up to noisy_total")
     _only_what_was_counted(release)
-    _products(release, unit)
     n_counted = len(release.looked_at)
     counted = f"{n_counted} tables of several columns were counted, {n_paid} paid for, each with the noise stated"
-    return [counted, *_found_values(card)]
+    return [counted, *_products(release, unit), *_found_values(card)]
 
 
 def _only_what_was_counted(release: ForestRelease) -> None:
@@ -97,11 +96,12 @@ def _only_what_was_counted(release: ForestRelease) -> None:
         check_uniform(release, {str(target): deviation for deviation in deviations})
 
 
-def _products(release: ForestRelease, unit: Unit) -> None:
+def _products(release: ForestRelease, unit: Unit) -> list[str]:
     """Sums are of pairs that no table holds, with as much noise as their vector needs for what it was charged."""
     products = release.products
     if products is None:
-        return
+        return []
+    check(bool(products.pairs), "a tilt was fitted, and no sums of products were released")
     charged = [part for event in release.card.events for part in getattr(event, "parts", ())]
     vectors = [part for part in charged if isinstance(part, GaussianVector)]
     check(len(vectors) == 1, "sums of products were released, and no charge pays for them")
@@ -111,6 +111,8 @@ def _products(release: ForestRelease, unit: Unit) -> None:
     check(not counted.intersection(products.pairs), "products were summed of a pair whose table was counted")
     others = set(products.tilt.pairs).difference(products.pairs)
     check(others <= counted, "the tilt has factors of a pair that was neither counted nor summed")
+    n_sums, n_pairs = products.n_sums, len(products.pairs)
+    return [f"{n_sums} sums of products of {n_pairs} pairs were released as one vector, with the noise it was paid for"]
 
 
 def _part(part: Part, plan: Any) -> None:
