@@ -83,6 +83,7 @@ def _release_seeds() -> list[bytes]:
         (sp.GridSynthesizer("1"), numbers),
         (sp.ForestSynthesizer("9", 0), mixed),
         (sp.ForestSynthesizer("9", target="b"), mixed),
+        (sp.ForestSynthesizer("99"), mixed),
         (BalogAlgorithm2("1", delta="1e-6", n_features=10, n_points=5, n_steps=2), sp.Schema({"x": sp.Real(0, 1)})),
     ]
     seeds = []

@@ -103,7 +103,8 @@ def products_from_members(
     for columns_of_pair, factors, of_pair in zip(*columns, strict=True):
         pair = _pair(columns_of_pair, len(sizes))
         i, j = pair
-        if not (np.abs(factors) <= _LARGEST_FACTOR).all() or (np.abs(of_pair) > LARGEST_COUNT).any():
+        is_count = (of_pair >= -LARGEST_COUNT) & (of_pair <= LARGEST_COUNT)
+        if not (np.abs(factors) <= _LARGEST_FACTOR).all() or not is_count.all():
             raise ValueError("factors or sums of a pair out of range")
         tables.append(factors.reshape(n_groups[i], n_groups[j]))
         if len(of_pair):
