@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import nullcontext
 from functools import cache
 from itertools import combinations
 
@@ -10,7 +11,6 @@ import polars as pl
 import pytest
 
 import spinney as sp
-from spinney.synthesizers import forest as synthesizer
 from support import one_factor
 
 N_ROWS = 8000
@@ -44,9 +44,7 @@ def pairwise(frame: pl.DataFrame) -> tuple[np.ndarray, np.ndarray]:
 def errors(seed: int, *, with_products: bool) -> tuple[float, float, float]:
     """Of drawn rows: the mean total variation of pairs, the mean error of correlations, and the former of columns."""
     real = one_factor.table(N_ROWS)
-    with pytest.MonkeyPatch.context() as patch:
-        if not with_products:
-            patch.setattr(synthesizer, "_EFFORTS", dict.fromkeys(synthesizer._EFFORTS))
+    with nullcontext() if with_products else one_factor.no_products():
         model = sp.ForestSynthesizer("3").fit(real, one_factor.SCHEMA, entropy=sp.UnsafeSeededEntropy(seed))
     assert (model.release_.products is not None) is with_products
     drawn = model.sample(N_ROWS, seed=seed)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import polars as pl
@@ -42,6 +45,13 @@ def table(n_rows: int, *, seed: int = 0, strength: float = 0.7) -> pl.DataFrame:
             "mark": scores[7] > -0.3,
         }
     )
+
+
+@contextmanager
+def no_products() -> Iterator[None]:
+    """Plans without a vector, as they were before there was one."""
+    with mock.patch("spinney.forest.design._with_or_without_products", lambda shape, _: [shape]):
+        yield
 
 
 @cache

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 
 from spinney.counting.states import StateRows
 from spinney.forest import products as under_test
-from spinney.forest.design import Effort
+from spinney.forest.design import EFFORTS
 from spinney.forest.plan import Shape, forest_plan
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.forest.release.column_model import ColumnModel
@@ -79,7 +79,7 @@ def release_of(rows: StateRows, unit: Unit, total: float) -> ReleasedProducts | 
         COUNTED,
         opened(unit),
         total=total,
-        effort=Effort(10_000, 50, 1),
+        effort=replace(EFFORTS["fast"], most_sums=10_000, n_drawn=50, steps=1),
         rng=np.random.default_rng(0),
     )
 

@@ -35,6 +35,13 @@ _SINGLE_TURNS = 4
 _LARGEST_STEP = math.log(5.0)
 # Turns of finding the mean of weights that are capped at a multiple of it.
 _CAP_TURNS = 8
+# Fresh rows are worth at least this share of as many of equal weight: a tilt by which a few stand for all is weakened,
+# step by step.
+_LEAST_EFFECTIVE = 0.1
+_WEAKER = 0.6
+_LEAST_PART = 1e-4
+# A share of rows below this is none: ratios to it leave the range of floats.
+_NOTHING = 1e-200
 # Products are taken to differ from the model by at least this much, squared, beyond their noise.
 _LEAST_SPREAD = 1e-6
 
@@ -182,24 +189,47 @@ class _Problem:
 
 
 def _with_exact_singles(tilt: Tilt, model: GraphModel, states: NDArray[np.int32]) -> Tilt:
-    """The tilt with single states as common as the model has them, by other rows than it was fitted to."""
-    singles = [factors.copy() for factors in tilt.singles]
-    laws = [model.marginal((column,)) for column in range(len(singles))]
+    """The tilt with single states as common as the model has them, by other rows than it was fitted to.
+
+    Where hardly any of these rows has a weight, which many columns that all depend on each other bring about, it is
+    as much of the tilt as leaves enough of them.
+    """
+    laws = [model.marginal((column,)) for column in range(len(tilt.singles))]
     scores = pair_scores(tilt.grouped(states), tilt.pairs, padded(tilt.tables))
-    for factors, line in zip(singles, states, strict=True):
+    for factors, line in zip(tilt.singles, states, strict=True):
         scores += factors[line]
+    part = 1.0
+    while True:
+        fitted = part * scores
+        steps = _fit_singles(fitted, laws, states)
+        if part < _LEAST_PART or _effective_share(fitted) >= _LEAST_EFFECTIVE:
+            break
+        part *= _WEAKER
+    singles = tuple(part * factors + step for factors, step in zip(tilt.singles, steps, strict=True))
+    return Tilt(tilt.groups, singles, tilt.pairs, tuple(part * table for table in tilt.tables), _log_mean(fitted))
+
+
+def _fit_singles(scores: Floats, laws: Sequence[Floats], states: NDArray[np.int32]) -> list[Floats]:
+    """Log-factors of single states by which columns are by their laws; the rows' log-weights are changed to match."""
+    found = [np.zeros_like(law) for law in laws]
     for _ in range(_SINGLE_TURNS):
-        weights = np.minimum(np.exp(scores - _log_mean(scores)), MOST_WEIGHT)
+        weights = _capped(scores, _log_mean(scores))
         weights /= weights.sum()
         for column, (law, line) in enumerate(zip(laws, states, strict=True)):
             held = np.bincount(line, weights=weights, minlength=len(law))
-            is_both = (held > 0) & (law > 0)
+            is_both = (held > _NOTHING) & (law > 0)
             step = np.zeros_like(held)
             step[is_both] = np.clip(np.log(law[is_both] / held[is_both]), -_LARGEST_STEP, _LARGEST_STEP)
-            singles[column] += step
+            found[column] += step
             scores += step[line]
             weights *= np.exp(step)[line]
-    return Tilt(tilt.groups, tuple(singles), tilt.pairs, tilt.tables, _log_mean(scores))
+    return found
+
+
+def _effective_share(scores: Floats) -> float:
+    """How many rows of equal weight are worth as much as these, as a share of all."""
+    weights = _capped(scores, _log_mean(scores))
+    return float(weights.sum()) ** 2 / (weights.size * dot(weights, weights))
 
 
 def _log_mean(scores: Floats) -> float:
@@ -207,5 +237,10 @@ def _log_mean(scores: Floats) -> float:
     top = float(scores.max())
     log_mean = top + math.log(float(np.exp(scores - top).mean()))
     for _ in range(_CAP_TURNS):
-        log_mean += math.log(float(np.minimum(np.exp(scores - log_mean), MOST_WEIGHT).mean()))
+        log_mean += math.log(float(_capped(scores, log_mean).mean()))
     return log_mean
+
+
+def _capped(scores: Floats, log_mean: float) -> Floats:
+    """Weights of rows relative to their mean, none above its cap."""
+    return np.asarray(np.exp(np.minimum(scores - log_mean, math.log(MOST_WEIGHT))))

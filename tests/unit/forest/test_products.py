@@ -13,7 +13,6 @@ import spinney as sp
 from spinney.forest.products import _even_groups, _mean_places, counted_pairs
 from spinney.forest.release.signs import sensitivity_squared
 from spinney.privacy.budget import Unit
-from spinney.synthesizers import forest as synthesizer
 from support import one_factor
 
 UNITS = pytest.mark.parametrize("unit", ["replace-one", "add-remove"])
@@ -109,7 +108,7 @@ def test_no_vector_where_it_would_be_no_use(parameters, names):
     model = sp.ForestSynthesizer(**({"epsilon": "6"} | parameters))
     model.fit(one_factor.table(3000).select(names), schema, entropy=sp.UnsafeSeededEntropy(1))
     assert model.release_.products is None
-    assert model.design_.effort is None
+    assert model.design_.plan.products is None
     assert "products mean squared" not in model.card_.plan
     assert "sums" not in model.card_.released
     assert model.explain().products is None
@@ -117,14 +116,14 @@ def test_no_vector_where_it_would_be_no_use(parameters, names):
 
 def test_more_columns_have_no_vector():
     """Beyond a hundred."""
-    from spinney.forest.design import Effort, design
+    from spinney.forest.design import design
     from spinney.schema.column_axis import column_axis
 
     for n_columns, expected in ((100, True), (101, False)):
         axes = [column_axis(f"c{number}", sp.Boolean()) for number in range(n_columns)]
         budget = {"epsilon": Fraction(9), "delta": Fraction(1, 10**5)}
-        found = design(axes, n_rows=10**6, unit=Unit.REPLACE_ONE, effort=Effort(600, 100, 1), **budget)
-        assert (found.effort is not None) is expected
+        found = design(axes, n_rows=10**6, unit=Unit.REPLACE_ONE, **budget)
+        assert (found.plan.products is not None) is expected
 
 
 # -------------------------------------------------------------------------------------------------------------- rows
@@ -235,10 +234,10 @@ def test_rules_places_and_computed_columns_hold(unit, options):
         assert rows["age"].max() <= 30
 
 
-def test_a_forest_without_effort_is_drawn_as_ever(monkeypatch):
+def test_a_forest_without_a_vector_is_drawn_as_ever():
     """No part of the account, no members, and rows of the model itself."""
-    monkeypatch.setattr(synthesizer, "_EFFORTS", dict.fromkeys(synthesizer._EFFORTS))
-    model = sp.ForestSynthesizer("3").fit(one_factor.table(3000), one_factor.SCHEMA)
+    with one_factor.no_products():
+        model = sp.ForestSynthesizer("3").fit(one_factor.table(3000), one_factor.SCHEMA)
     entries, members = model.release_.to_members()
     assert "products" not in entries
     assert set(members) == {"leaves.arrow", "model.arrow"}

@@ -5,6 +5,8 @@ All comparisons are on rows that are drawn afresh, not those that a tilt was fit
 
 from __future__ import annotations
 
+from itertools import combinations
+
 import numpy as np
 import pytest
 
@@ -154,3 +156,32 @@ def test_impossible_combinations_are_no_harm():
     weights = tilt.weights(states)
     product = float((np.where(states[0] == states[2], 1, -1) * weights).sum())
     assert product == pytest.approx(0.3, abs=0.05)
+
+
+def test_a_tilt_never_leaves_a_few_rows_for_all():
+    """Forty columns that all depend on each other: fresh rows keep weights, and come nearer to what was measured."""
+    n_columns = 40
+    tree = JunctionTree.covering([2] * n_columns, [])
+    model = GraphModel(tree, tuple(np.zeros(2) for _ in tree.cliques))
+    pairs = tuple(combinations(range(n_columns), 2))
+    products = Products(pairs, tuple(np.full((1, 1), 0.3 * TOTAL) for _ in pairs), 50.0)
+    groups = [np.arange(2, dtype=np.uint8)] * n_columns
+    functions = [signs(2).astype(np.float64)] * n_columns
+    tilt = fit_tilt(
+        model,
+        groups,
+        functions,
+        products,
+        [],
+        TOTAL,
+        held_std=20.0,
+        n_drawn=5000,
+        steps=25,
+        rng=np.random.default_rng(0),
+    )
+    states = draw_states(model, 20_000, np.random.default_rng(1))
+    weights = tilt.weights(states)
+    assert 1 / (weights**2).sum() / weights.size > 0.05
+    values = 1.0 - 2 * states
+    means = (values * weights) @ values.T
+    assert means[np.triu_indices(n_columns, 1)].mean() > 0.03
