@@ -71,6 +71,9 @@ _PRODUCTS_SHARE = Fraction(15, 100)
 # It is worth that where its mean products, of two groups a column, are off by no more than this.
 _MOST_PRODUCTS_ERROR = 0.05
 
+# A fit of products looks at no fewer rows of the model than this.
+_FEWEST_DRAWN = 5_000
+
 AnyAxis = ColumnAxis | PlaceAxis
 
 
@@ -82,14 +85,19 @@ class Effort:
     most_cells: int  # of the model's junction tree
     largest_clique: int  # how many columns rounds join
     most_sums: int  # of products
-    n_drawn: int  # rows that products are fitted by
+    n_drawn: int  # rows that products are fitted by, at most
+    most_looks: int  # how many pairs, times rows, a step of that fit looks at
     steps: int  # of that fit
+
+    def n_drawn_for(self, n_pairs: int) -> int:
+        """How many rows to fit the products of so many pairs by."""
+        return min(self.n_drawn, max(_FEWEST_DRAWN, self.most_looks // max(n_pairs, 1)))
 
 
 EFFORTS = {
-    "fast": Effort((), 60_000, 2, 2_500, 20_000, 25),
-    "high": Effort((3.0, 2.0, 1.5), 300_000, 3, 3_000, 100_000, 50),
-    "best": Effort((4.0, 3.0, 2.0, 1.5), 1_000_000, 5, 6_000, 300_000, 80),
+    "fast": Effort((), 60_000, 2, 2_500, 20_000, 6_000_000, 25),
+    "high": Effort((3.0, 2.0, 1.5), 300_000, 3, 3_000, 100_000, 50_000_000, 50),
+    "best": Effort((4.0, 3.0, 2.0, 1.5), 1_000_000, 5, 6_000, 300_000, 150_000_000, 80),
 }
 
 

@@ -83,7 +83,7 @@ def release_products(
         sorted(held),
         total,
         held_std=prepaid.plan.noise_std("cliques"),
-        n_drawn=effort.n_drawn,
+        n_drawn=effort.n_drawn_for(len(pairs) + len(held)),
         steps=effort.steps,
         rng=rng,
     )

@@ -34,6 +34,8 @@ _MOST_TURNS = 25
 _WORTH_TRYING = 0.01
 # How much a squared gap in a pair counts beside one in a single column.
 _PAIR_WEIGHT = 0.3
+# Of more pairs than this, exchanges look at those alone that are to be as the model has them.
+_MOST_EXCHANGED = 1_500
 
 
 def draw_tilted(
@@ -155,7 +157,8 @@ def _tables(drawn: States, tilt: Tilt, pairs: Sequence[Pair]) -> tuple[NDArray[n
     n_states, n_groups = [len(group) for group in tilt.groups], tilt.n_groups
     places = [(column, 2 * n_columns, n_states[column], 1) for column in range(n_columns)]
     places += [(i, j, n_states[i], n_states[j]) for i, j in pairs]
-    places += [(n_columns + i, n_columns + j, n_groups[i], n_groups[j]) for i, j in tilt.pairs]
+    if len(tilt.pairs) <= _MOST_EXCHANGED:
+        places += [(n_columns + i, n_columns + j, n_groups[i], n_groups[j]) for i, j in tilt.pairs]
     cells = np.cumsum([0, *(height * width for _, _, height, width in places)])
     tables = [(i, j, cell, width) for (i, j, _, width), cell in zip(places, cells[:-1], strict=True)]
     return lines, np.array(tables, dtype=np.int64).reshape(-1, 4), int(cells[-1])

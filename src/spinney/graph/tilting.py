@@ -33,6 +33,9 @@ from spinney.graph.tilt import MOST_WEIGHT, Floats, Groups, Pair, Tilt, padded, 
 # Turns of fitting single columns, state by state, to what the model says of them.
 _SINGLE_TURNS = 4
 _LARGEST_STEP = math.log(5.0)
+# What the model says of more pairs than this is taken from so many rows of it.
+_MOST_EXACT = 1_000
+_N_NEARLY_EXACT = 100_000
 # Turns of finding the mean of weights that are capped at a multiple of it.
 _CAP_TURNS = 8
 # Fresh rows are worth at least this share of as many of equal weight: a tilt by which a few stand for all is weakened,
@@ -107,12 +110,13 @@ class _Problem:
         self.functions = [np.asarray(lines, dtype=np.float64) for lines in functions]
         self.state_groups = groups
         self.pairs = (*products.pairs, *held)
+        self._stack_functions()
         states = draw_states(model, n_drawn, rng)
         self.rows = np.stack([group[line] for group, line in zip(groups, states, strict=True)])
         self.shape = (max(lines.shape[1] for lines in self.functions),) * 2
         even = np.full(n_drawn, 1 / n_drawn)
         drawn = self._products(pair_sums(self.rows, self.pairs, even, self.shape))
-        exact = self._exact(model)
+        exact = self._exact(model, rng)
         n_measured = sum(table.size for table in products.sums)
         measured = np.concatenate([np.zeros(0), *(table.ravel() for table in products.sums)]) / total
         error = products.noise_std / total
@@ -132,40 +136,50 @@ class _Problem:
         line = self.rows[column]
         return np.asarray(np.bincount(line, minlength=self.functions[column].shape[1]) / line.size)
 
-    def _exact(self, model: GraphModel) -> Floats:
-        """All products under the model."""
-        found = []
-        for (i, j), table in zip(self.pairs, model.marginals(self.pairs), strict=True):
-            first = np.stack([np.bincount(self.state_groups[i], weights=column) for column in table.T], axis=1)
-            law = np.stack([np.bincount(self.state_groups[j], weights=row) for row in first])
-            found.append((self.functions[i] @ law @ self.functions[j].T).ravel())
-        return np.concatenate([np.zeros(0), *found])
+    def _stack_functions(self) -> None:
+        """Functions of all pairs' columns as two stacks of one shape, and which of their products there are."""
+        width = max(lines.shape[1] for lines in self.functions)
+        stack = np.zeros((len(self.functions), max(width - 1, 1), width))
+        for column, lines in enumerate(self.functions):
+            stack[column, : lines.shape[0], : lines.shape[1]] = lines
+        numbers = np.array(self.pairs, dtype=np.int64).reshape(-1, 2)
+        self.first, self.second = stack[numbers[:, 0]], stack[numbers[:, 1]]
+        n_lines = np.array([len(lines) for lines in self.functions])
+        is_line = np.arange(stack.shape[1]) < n_lines[:, None]
+        self.is_product = is_line[numbers[:, 0], :, None] & is_line[numbers[:, 1], None, :]
+
+    def _exact(self, model: GraphModel, rng: np.random.Generator) -> Floats:
+        """All products under the model; of very many pairs, by very many rows of it."""
+        if len(self.pairs) > _MOST_EXACT:
+            states = draw_states(model, _N_NEARLY_EXACT, rng)
+            rows = np.stack([group[line] for group, line in zip(self.state_groups, states, strict=True)])
+            even = np.full(_N_NEARLY_EXACT, 1 / _N_NEARLY_EXACT)
+            return self._products(pair_sums(rows, self.pairs, even, self.shape))
+        laws = np.zeros((len(self.pairs), *self.shape))
+        for place, ((i, j), table) in enumerate(zip(self.pairs, model.marginals(self.pairs), strict=True)):
+            np.add.at(laws[place], (self.state_groups[i][:, None], self.state_groups[j][None, :]), table)
+        return self._products(laws)
 
     def _products(self, laws: Floats) -> Floats:
-        found = [
-            (self.functions[i] @ law[: self.functions[i].shape[1], : self.functions[j].shape[1]] @ self.functions[j].T)
-            for (i, j), law in zip(self.pairs, laws, strict=True)
-        ]
-        return np.concatenate([np.zeros(0), *(table.ravel() for table in found)])
+        """The means of all products under laws of pairs of groups (n_pairs, *shape)."""
+        return np.asarray((self.first @ laws @ self.second.transpose(0, 2, 1))[self.is_product])
 
-    def factors(self, multipliers: Floats) -> tuple[tuple[Floats, ...], tuple[Floats, ...]]:
-        """Log-factors of groups: of single columns, and of pairs."""
-        start, tables, singles = 0, [], []
-        for i, j in self.pairs:
-            first, second = self.functions[i], self.functions[j]
-            stop = start + len(first) * len(second)
-            tables.append(first.T @ multipliers[start:stop].reshape(len(first), len(second)) @ second)
-            start = stop
+    def factors(self, multipliers: Floats) -> tuple[tuple[Floats, ...], Floats]:
+        """Log-factors of groups: of single columns, and of pairs (n_pairs, *shape)."""
+        of_products = np.zeros(self.is_product.shape)
+        n_products = int(self.is_product.sum())
+        of_products[self.is_product] = multipliers[:n_products]
+        start, singles = n_products, []
         for lines in self.functions:
             stop = start + len(lines)
             singles.append(multipliers[start:stop] @ lines)
             start = stop
-        return tuple(singles), tuple(tables)
+        return tuple(singles), self.first.transpose(0, 2, 1) @ of_products @ self.second
 
     def value(self, multipliers: Floats) -> tuple[float, Floats]:
         """The dual's value, per row, and its gradient."""
         singles, tables = self.factors(multipliers)
-        scores = pair_scores(self.rows, self.pairs, padded(tables))
+        scores = pair_scores(self.rows, self.pairs, tables)
         for factors, line in zip(singles, self.rows, strict=True):
             scores += factors[line]
         top = float(scores.max())
@@ -184,7 +198,9 @@ class _Problem:
         curvature = Curvature(1 / (1 + self.ridge))
         start = np.zeros(len(self.aims))
         found = descend(self.value, Point(start, *self.value(start)), curvature, steps, reach=lambda _: 0.0)
-        singles, tables = self.factors(found.at)
+        singles, whole = self.factors(found.at)
+        n_groups = [lines.shape[1] for lines in self.functions]
+        tables = tuple(table[: n_groups[i], : n_groups[j]] for (i, j), table in zip(self.pairs, whole, strict=True))
         return tuple(factors[group] for factors, group in zip(singles, self.state_groups, strict=True)), tables
 
 

@@ -25,7 +25,7 @@ from spinney.privacy.entropy import UnsafeSeededEntropy
 def a_design(n_columns: int, target: int | None, most_cells: int, largest: int = 2) -> SimpleNamespace:
     measured = tuple(range(n_columns))
     free = tuple(column for column in measured if column != target)
-    effort = Effort((3.0,), most_cells, largest, 500, 5_000, 10)
+    effort = Effort((3.0,), most_cells, largest, 500, 5_000, 5_000_000, 10)
     return SimpleNamespace(measured=measured, target=target, free=free, required=(), effort=effort)
 
 

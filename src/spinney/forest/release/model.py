@@ -57,6 +57,7 @@ _LEAVES = {
 _CLIQUES = {"clique": (pa.list_(pa.int32()),), "potentials": (pa.list_(pa.float64()),)}
 _FIELDS = ("low", "length", "is_null", "weights", "states")
 _WIDEST = 32
+_BALANCE_TURNS = 10
 # How rows lie in a leaf: evenly, which is all that older files know, or graded by size where it is long.
 _WITHIN_LEAVES = ("even", "graded")
 
@@ -199,7 +200,8 @@ class ForestRelease(Release):
                 ) from None
             raise ParameterError("where: no row can meet all these conditions together; ask for less") from None
         held = []
-        for name, shares in balance.items():
+        # One column's shares move those of columns that depend on it, so several are fitted in turn.
+        for name, shares in [*balance.items()] * (1 if len(balance) < 2 else _BALANCE_TURNS):
             if any(name in place.names for place in places.values()):
                 raise ParameterError(f"balance: column {name!r} is part of a place; balance categories or booleans")
             groups = grouped(name, shares, self.schema, schema, columns)
@@ -207,7 +209,7 @@ class ForestRelease(Release):
             columns[groups.source], weights = balanced(name, groups, law)
             model = model.given({names[groups.source]: weights})
             held.append(names[groups.source])
-        return Prepared(schema, columns, places, model, tuple(held) if where or balance else None)
+        return Prepared(schema, columns, places, model, tuple(dict.fromkeys(held)) if where or balance else None)
 
     def under_rules(self) -> tuple[dict[str, ColumnModel], GraphModel]:
         """Columns, with the leaves that were counted, and model as rows are drawn where no condition is given."""
