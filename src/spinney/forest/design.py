@@ -156,7 +156,7 @@ def design(
                 plan = forest_plan(given, epsilon=epsilon, delta=delta, unit=unit)
             except BudgetError:  # more noise than can be accounted for, so certainly more than is worth having
                 continue
-            if plan.products is not None and not _are_products_worth(structure, plan, n_rows, len(measured)):
+            if plan.products is not None and not _are_products_worth(plan, n_rows, len(measured)):
                 continue
             if _is_worth(structure, plan, n_rows, class_size):
                 return Design(
@@ -184,12 +184,12 @@ def _with_or_without_products(shape: Shape, delta: Fraction) -> list[Shape]:
     return [replace(shape, shares={**shape.shares, **left, "products": _PRODUCTS_SHARE}), shape]
 
 
-def _are_products_worth(structure: Structure, plan: ForestPlan, n_rows: int, n_measured: int) -> bool:
+def _are_products_worth(plan: ForestPlan, n_rows: int, n_measured: int) -> bool:
     """Whether some pair is left, and mean products of all pairs, of two groups a column, have little enough noise."""
     pairs = list(combinations(range(n_measured), 2))
-    # A tree counts as many pairs as it has tables: with a target, a pair of every column with it, and one of others.
+    # With as many tables as there are pairs, all of them are counted: with a target, one of every column with it too.
     n_counted = sum(plan.tables[stage].times for stage in ("pairs", "cliques") if stage in plan.tables)
-    if structure == "tree" and n_counted >= len(pairs):
+    if n_counted >= len(pairs):
         return False
     if plan.products is None or len(pairs) > MOST_PAIRS:
         return False

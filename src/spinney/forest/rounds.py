@@ -94,6 +94,8 @@ def measure_rounds(
                 )
                 n_left -= 1
                 bar.update()
+            if turn.is_untouched:  # nothing fits any more, not even what was measured before
+                break
     return measurements
 
 
@@ -110,6 +112,11 @@ class _Turn:
         self._parts = Parts(n_columns)
         self._is_left = np.ones(len(cliques), dtype=np.bool_)
 
+    @property
+    def is_untouched(self) -> bool:
+        """Whether no clique was taken."""
+        return bool(self._is_left.all())
+
     def places(self) -> NDArray[np.int64] | None:
         """Places of cliques that join parts, or else of all that are left, some of which fit; None where none does."""
         numbers = self._parts.numbers
@@ -125,9 +132,12 @@ class _Turn:
         return self.fits(int(places[index]))
 
     def fits(self, place: int) -> bool:
-        """Whether the model's tree is still small enough with a clique; one that does not fit is left no longer."""
-        self._is_left[place] &= self._opening.has(self._cliques[place])
-        return bool(self._is_left[place])
+        """Whether a clique is left and the model's tree is still small enough with it.
+
+        Nothing is remembered of the question: which cliques are asked for while one is drawn follows the rows, and one
+        that does not fit now may do so later.
+        """
+        return bool(self._is_left[place] and self._opening.has(self._cliques[place]))
 
     def take(self, place: int) -> Clique:
         """The clique at a place, which is measured now."""

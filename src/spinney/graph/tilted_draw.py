@@ -29,6 +29,7 @@ _AT_A_TIME = 250_000
 _FITTING_TURNS = 5
 _LAST_TURNS = 3
 _LARGEST_FACTOR = 5.0
+_ANY_FACTOR = 1e12
 # Exchanges are tried for as many rows as there are, again and again, until fewer than this share of them help.
 _MOST_TURNS = 25
 _WORTH_TRYING = 0.01
@@ -90,7 +91,7 @@ def _fitted(weights: Floats, drawn: States, laws: Sequence[tuple[Pair, Floats]])
     for _ in range(_LAST_TURNS):
         for (i, j), law in laws:
             if i == j:
-                _fit(weights, drawn[i], law, np.inf)
+                _fit(weights, drawn[i], law, _ANY_FACTOR)
     return np.asarray(weights / weights.sum())
 
 

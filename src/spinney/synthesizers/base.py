@@ -9,6 +9,7 @@ their number is private and nobody guessed it, lists of values, bounds.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -18,7 +19,7 @@ from spinney.errors import InputError
 from spinney.privacy.budget import Unit, parse_delta, parse_epsilon, parse_share
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger, NotPrivate
-from spinney.privacy.promise import default_delta
+from spinney.privacy.promise import cautions, default_delta
 from spinney.progress import waiting
 from spinney.release.entries import MOST_ROWS
 from spinney.release.model import Release
@@ -32,7 +33,7 @@ from spinney.synthesizers.validation import (
     checked_entropy,
     checked_ledger,
     checked_rows,
-    warn_of_large_delta,
+    warn_of_privacy,
     warn_of_schema,
     warn_of_weak_promise,
 )
@@ -70,6 +71,8 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
 
     # Whether the first count is read after the first charge, so that unreadable values must be looked for before.
     _pays_before_counting: ClassVar[bool] = False
+    # What a noisy count of rows says about the promise, kept until all that was paid for is at hand.
+    _late_cautions: Sequence[str] = ()
 
     @property
     def _cells_follow_rows(self) -> bool:
@@ -118,7 +121,9 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
         for name, value in vars(fitting).items():
             if name.endswith("_"):
                 setattr(self, name, value)
-        warn_of_schema(self.release_.card.remarks)  # last: where warnings are errors, what was paid for is kept
+        # Last: where warnings are errors, what was paid for is kept.
+        warn_of_privacy(fitting._late_cautions)
+        warn_of_schema(self.release_.card.remarks)
         return self
 
     def _fit(
@@ -198,7 +203,7 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
     ) -> tuple[PublicFacts, PlanT]:
         """The facts with a noisy count of the rows, which is paid for, and the plan that follows from them."""
         count = release_rows(true_rows, epsilon=facts.rows_epsilon, ledger=books, entropy=entropy)
-        warn_of_large_delta(books.delta_limit or Fraction(0), count.expected)
+        self._late_cautions = cautions(Fraction(0), books.delta_limit or Fraction(0), count.expected)
         counted = replace(facts, n_rows=count.expected, row_count=count, rows_epsilon=Fraction(0))
         with after_counting(facts.rows_epsilon, count.expected):
             return counted, self._rehearse(counted)

@@ -93,9 +93,9 @@ def warn_of_weak_promise(epsilon: Fraction, delta: Fraction, n_rows: int | None)
         warnings.warn(caution, PrivacyWarning, stacklevel=_levels_to_caller())
 
 
-def warn_of_large_delta(delta: Fraction, n_rows: int) -> None:
-    """The same where the number of rows came to light, by a noisy count, after the promise was made."""
-    for caution in cautions(Fraction(0), delta, n_rows):
+def warn_of_privacy(found: Iterable[str]) -> None:
+    """Tell the caller of `fit` what came to light about the promise after it was made, by a noisy count of rows."""
+    for caution in found:
         warnings.warn(caution, PrivacyWarning, stacklevel=_levels_to_caller())
 
 

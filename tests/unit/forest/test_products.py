@@ -57,6 +57,9 @@ def test_every_pair_is_counted_or_summed(unit, quality, target):
     """None twice; the noise is that of the sensitivity of these pairs, and the card says how many sums there are."""
     release = one_factor.fitted("6", unit=unit, quality=quality, target=target).release_
     products = release.products
+    if (quality, target) == ("high", "flag"):  # as many tables as there are pairs
+        assert products is None
+        return
     assert products is not None
     summed, counted = set(products.pairs), set(release.counted_pairs)
     assert not summed & counted

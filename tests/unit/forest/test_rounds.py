@@ -151,3 +151,21 @@ def test_what_is_not_accepted_takes_no_part_in_a_choice() -> None:
     weights = np.exp(scores / 2) * [0, 1, 1, 1]
     assert shares == pytest.approx(weights / weights.sum(), abs=0.035)
     assert shares != pytest.approx(np.array([0, 1, 1, 1]) / 3, abs=0.035)
+
+
+def test_what_was_drawn_and_put_aside_leaves_no_trace():
+    """A clique that does not fit now may fit after another was measured: whether it was asked about does not matter.
+
+    Which cliques are asked about while one is drawn follows the rows, and is not released.
+    """
+    sizes = (32, 64, 3, 32, 5, 2)
+    measured = [(1, 3), (0, 1), (0, 4), (0, 5), (2, 3)]
+    answers = []
+    for is_asked in (True, False):
+        opening = Opening(sizes, a_design(6, None, 20_000), measured)
+        turn = _Turn([(0, 2), (1, 2)], len(sizes), opening)
+        if is_asked:
+            assert not turn.fits(0)
+        assert turn.take(1) == (1, 2)
+        answers.append((turn.fits(0), turn.places().tolist()))
+    assert answers[0] == answers[1] == (True, [0])

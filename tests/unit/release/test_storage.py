@@ -108,14 +108,16 @@ def test_the_file_opens_with_everyday_tools(model, path):
 def check_forest_file(release, path):
     """Leaves of all columns in one table, cliques with their potentials in the other."""
     with zipfile.ZipFile(path) as archive:
-        assert archive.namelist() == ["card.json", "leaves.arrow", "model.arrow"]
+        names = archive.namelist()
+        assert names == ["card.json", "leaves.arrow", "model.arrow", "groups.arrow", "products.arrow"]
         assert archive.testzip() is None
         card = json.loads(archive.read("card.json"))
-        leaves, model = (pa.ipc.open_file(io.BytesIO(archive.read(name))).read_all() for name in archive.namelist()[1:])
+        leaves, model, _, products = (pa.ipc.open_file(io.BytesIO(archive.read(name))).read_all() for name in names[1:])
     assert (card["format"], card["format_version"], card["kind"]) == ("spinney-release", 3, "forest")
     assert leaves.column_names == ["column", "low", "length", "is_null", "weights", "states"]
     assert model.column_names == ["clique", "potentials"]
-    assert card["card"]["released"] == {"leaves": leaves.num_rows, "cliques": model.num_rows}
+    n_sums = sum(len(sums) for sums in products["sums"].to_pylist())
+    assert card["card"]["released"] == {"leaves": leaves.num_rows, "cliques": model.num_rows, "sums": n_sums}
     found = [np.array(values) for values in model["potentials"].to_pylist()]
     assert all(np.array_equal(a, b.ravel()) for a, b in zip(found, release.model.potentials, strict=True))
 

@@ -110,8 +110,8 @@ FOREST = [
     ("delta", "small", "number"),
     ("delta", [], "number"),
     ("delta", "1e-11", "between 1e-10 and 1"),
-    ("quality", "best", "'fast' or 'high'"),
-    ("quality", None, "'fast' or 'high'"),
+    ("quality", "better", "'fast', 'high' or 'best'"),
+    ("quality", None, "'fast', 'high' or 'best'"),
     ("target", "z", "not a column of the schema"),
     ("target", 0, "not a column of the schema"),
 ]

@@ -128,7 +128,9 @@ def faint(path) -> None:
 
 
 def without_evidence(card: dict) -> None:
+    """A file as it was before there was such an entry."""
     del card["evidence"]
+    card["format_version"] = 2
 
 
 def test_a_file_says_whether_decisions_are_evidence(tmp_path) -> None:

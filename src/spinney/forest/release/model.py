@@ -326,6 +326,11 @@ class ForestRelease(Release):
         looked_at, noisy_total = _looked_at(described["looked_at"], models), described["noisy_total"]
         if type(noisy_total) is not int or not 0 <= noisy_total <= MOST_ROWS:
             raise ValueError("a total that is not a number of rows")
+        names = list(models)
+        if any(model.tree.home([names.index(name) for name in group]) is None for group in looked_at):
+            raise ValueError("columns were counted together of which the model has no table")
+        if "products" in described and described["format_version"] < 3:
+            raise ValueError("products in a file of a version that had none")
         products = products_from_members(described, members, sizes)
         if card.released != released(columns, model, places, products):
             raise ValueError("the card describes another forest")

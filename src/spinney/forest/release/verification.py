@@ -19,7 +19,15 @@ from spinney.privacy.events import (
     Selection,
     SplitDecisions,
 )
-from spinney.privacy.parts import GaussianTables, GaussianVector, Part, Selections, TreeShapes, vector_variance
+from spinney.privacy.parts import (
+    LARGEST_VECTOR,
+    GaussianTables,
+    GaussianVector,
+    Part,
+    Selections,
+    TreeShapes,
+    vector_variance,
+)
 from spinney.release.card import Card
 from spinney.release.contradictions import bounds_of_a_column, check, near, same, spent_whole
 from spinney.schema.column_axis import n_group_tables
@@ -104,13 +112,16 @@ def _products(release: ForestRelease, unit: Unit) -> list[str]:
     check(bool(products.pairs), "a tilt was fitted, and no sums of products were released")
     charged = [part for event in release.card.events for part in getattr(event, "parts", ())]
     vectors = [part for part in charged if isinstance(part, GaussianVector)]
-    check(len(vectors) == 1, "sums of products were released, and no charge pays for them")
-    needed = vector_variance(vectors[0].mean_squared, products.sensitivity_squared(unit))
-    check(products.variance >= needed, "the sums of products have less noise than what was charged for them needs")
+    is_paid = len(vectors) == 1 and vectors[0].stage == "products"
+    check(is_paid, "sums of products were released, and no charge pays for them")
     counted = set(release.counted_pairs)
     check(not counted.intersection(products.pairs), "products were summed of a pair whose table was counted")
     others = set(products.tilt.pairs).difference(products.pairs)
     check(others <= counted, "the tilt has factors of a pair that was neither counted nor summed")
+    check(products.n_sums <= LARGEST_VECTOR, "more sums of products were released than a vector can have")
+    needed = vector_variance(vectors[0].mean_squared, products.sensitivity_squared(unit))
+    check(products.variance >= needed, "the sums of products have less noise than what was charged for them needs")
+    check(products.variance <= 2 * needed, "the sums of products have more noise than what was charged for them needs")
     n_sums, n_pairs = products.n_sums, len(products.pairs)
     return [f"{n_sums} sums of products of {n_pairs} pairs were released as one vector, with the noise it was paid for"]
 

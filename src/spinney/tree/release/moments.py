@@ -32,8 +32,8 @@ from spinney.tree.release.verification import verify_tree
 MomentPlacement = Literal["fitted", "uniform", "centre"]
 # Of a step of noise: below, draws would not fit into 64 bits.
 SMALLEST_RATE = Fraction(1, 2**50)
-# What a file says where the decisions of the tree are read as evidence about its leaves.
-_DECISIONS = "decisions"
+# What is read as evidence about a leaf: its counts alone, or that its node did not split as well.
+_EVIDENCE = ("counts", "decisions")
 MOMENT_PLACEMENTS: tuple[MomentPlacement, ...] = ("fitted", "uniform", "centre")
 
 
@@ -158,9 +158,8 @@ class MomentsRelease(Release):
             **axis_entries(moments.lattice, self.card),
             "quantum": moments.quantum,
             "rate": str(moments.rate),
+            "evidence": _EVIDENCE[self._stopping is not None],
         }
-        if self._stopping is not None:
-            described["evidence"] = _DECISIONS
         return described, {"leaves.arrow": to_arrow(pa.table(columns))}
 
     @classmethod
@@ -184,10 +183,11 @@ class MomentsRelease(Release):
         if card.released != {"leaves": len(steps)}:
             raise ValueError("the card describes other leaves")
         moments = NoisyMoments(lattice, codes, depths, steps, quantum, rate)
-        evidence = described.get("evidence")
-        if evidence not in (None, _DECISIONS):
-            raise ValueError("evidence of an unknown kind")
-        return cls(moments, card, placement=described["placement"], reads_decisions=evidence is not None)
+        # Files of the first two versions read counts alone, and do not say so.
+        evidence = described["evidence"] if described["format_version"] > 2 else _EVIDENCE[False]
+        if evidence not in _EVIDENCE:
+            raise ValueError(f"evidence is none of {', '.join(_EVIDENCE)}")
+        return cls(moments, card, placement=described["placement"], reads_decisions=evidence == _EVIDENCE[True])
 
 
 def check_moment_placement(placement: str) -> MomentPlacement:
