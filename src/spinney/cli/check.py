@@ -32,6 +32,9 @@ from spinney.cli.csv_options import csv_options, take_csv
 )
 @click.option("--target", metavar="NAME", help="The column that is to be predicted from the others, as for fit.")
 @click.option(
+    "--workload", multiple=True, metavar="NAME,NAME,...", help="Columns whose table is measured as stated, as for fit."
+)
+@click.option(
     "--method",
     type=click.Choice(["auto", "tree", "forest", "grid"]),
     default="auto",
@@ -49,6 +52,7 @@ def check(
     table: str,
     schema_path: str,
     target: str | None,
+    workload: tuple[str, ...],
     method: str,
     engine: str | None,
     as_json: bool,
@@ -64,7 +68,7 @@ def check(
     accept although you may not mean it: values outside the bounds, rows that break a rule, a column of one value. The
     exit status is 1 if there are faults, and 0 otherwise.
     """
-    from spinney.cli.fit import start_spark
+    from spinney.cli.fit import start_spark, tables_of
     from spinney.cli.tables import given_table
     from spinney.errors import InputError
     from spinney.synthesizers.checking import check as check_table
@@ -72,7 +76,8 @@ def check(
     if engine == "spark":
         start_spark()
     frame = given_table(table, take_csv(table, parameters))
-    found = check_table(frame, schema_path, target=target, method=method, engine=engine)
+    stated = tables_of(workload) or None
+    found = check_table(frame, schema_path, target=target, workload=stated, method=method, engine=engine)
     click.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False) if as_json else str(found))
     if not found.is_clean:
         n_faults = len(found.faults)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from csv import reader as csv_reader
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -59,6 +60,19 @@ _PARAMETERS: tuple[Callable[[Any], Any], ...] = (
         type=click.Choice(["fast", "high", "best"]),
         help="Forest: high measures more pairs of columns, and triples; it takes seconds for ten columns and a minute "
         "for a hundred. best measures more still, in a larger model; it takes several times as long. Default: fast.",
+    ),
+    click.option(
+        "--workload",
+        multiple=True,
+        metavar="NAME,NAME,...",
+        help="Forest: 1 to 5 columns whose table is measured as stated, without a private choice. May be repeated.",
+    ),
+    click.option(
+        "--prior",
+        type=FILE,
+        metavar="FILE",
+        help="Forest: a public table of the same columns, or an earlier release, which is used where private choices "
+        "say that it helps. It must be public: the guarantee does not cover it.",
     ),
     click.option(
         "--unit",
@@ -167,6 +181,8 @@ def _with_parameters(command: Callable[..., None]) -> Callable[..., None]:
         "spinney fit people.csv --schema schema.toml --epsilon 1 --out people.spinney",
         "spinney fit adult.csv --schema adult.toml --target income --epsilon 1 --out adult.spinney",
         "spinney fit people.csv --schema schema.toml --epsilon 1 --method forest --delta 0 --out people.spinney",
+        "spinney fit people.csv --schema schema.toml --epsilon 1 --workload age,sex,region --out people.spinney",
+        "spinney fit people.csv --schema schema.toml --epsilon 0.1 --prior last-year.csv --out people.spinney",
         "spinney fit people.csv --schema schema.toml --epsilon 1 --no-moments --threshold 5 --out people.spinney",
         "spinney fit people.parquet --schema schema.toml --epsilon 1/3 --rule paper --out people.spinney",
         "spinney fit 'trips/*.parquet' --schema trips.toml --epsilon 1 --out trips.spinney",
@@ -249,7 +265,8 @@ def fit(
     if out == "-":
         raise click.UsageError("--out - is not possible, because a release is a binary file; name a file")
     paths = [] if engine == "spark" else files_of(table)
-    check_output(out, force=force, inputs=[*paths, schema_path, *([] if ledger_path is None else [ledger_path])])
+    others = [path for path in (ledger_path, parameters["prior"]) if path is not None]
+    check_output(out, force=force, inputs=[*paths, schema_path, *others])
     schema = load_schema(schema_path, bounds_from_data=bounds_from_data_not_private)
     given = {name: value for name, value in parameters.items() if value is not None and value != ()}
     choice = choose(schema, given, method=method, spelt=_as_option)
@@ -346,6 +363,8 @@ def make_synthesizer(method: str, epsilon: str, given: dict[str, Any]) -> AnySyn
         name: _number_or_mapping(value, name.replace("_", "-")) if name in _PER_COLUMN else value
         for name, value in given.items()
     }
+    if "workload" in parameters:
+        parameters["workload"] = tables_of(parameters["workload"])
     return make(method, epsilon, parameters)
 
 
@@ -353,6 +372,11 @@ def _as_option(name: str, value: str | None = None) -> str:
     """A parameter as it is written on the command line."""
     option = f"--{name.replace('_', '-')}"
     return option if value is None else f"{option} {value}"
+
+
+def tables_of(workload: Sequence[str]) -> list[tuple[str, ...]]:
+    """The tables of --workload: names with commas between them, quoted as in a CSV file where they hold one."""
+    return [tuple(name.strip() for name in names) for names in csv_reader(workload, skipinitialspace=True)]
 
 
 def _number_or_mapping(values: tuple[str, ...], option: str) -> str | dict[str, str]:

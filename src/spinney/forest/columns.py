@@ -41,6 +41,8 @@ class NoisyColumn:
     levels: CodeLevels | None = None  # of codes in a hierarchy, whose groups were counted too
     noisy_groups: tuple[NDArray[np.int64], ...] = ()  # how many rows they hold, level by level; in the first null too
 
+    is_told: bool = False  # whether a prior tells more than the counts do, in small leaves too
+
     @property
     def is_ordered(self) -> bool:
         return self.axis.kind != "category"

@@ -24,6 +24,7 @@ from spinney.errors import BudgetError
 from spinney.forest.plan import ForestPlan, Shape, forest_plan, nothing
 from spinney.forest.release.signs import MOST_PAIRS, sensitivity_squared
 from spinney.forest.structure import Clique, n_choices, pairs_of
+from spinney.forest.workload import MOST_LEAVES
 from spinney.privacy.budget import Unit
 from spinney.schema.column_axis import ColumnAxis
 from spinney.schema.place_axis import PlaceAxis
@@ -66,8 +67,18 @@ _REGIONS_SHARE = Fraction(3, 10)
 _FIXED_DEVIATIONS = 8.0
 _MOST_FIXED = 8
 
+# One stated table is given a fourth of the budget, n of them n parts of n + 3, but never more than half.
+_STATED_PARTS = 3
+# Choices of where to use a prior are given this much, up to so many of them for each column.
+_PRIOR_SHARE = Fraction(5, 100)
+_PRIOR_CHOICES = 3
+# Columns have at least so many states then: a prior that fits fills their tables without noise.
+_PRIOR_STATES = 16
+
 # One vector of products over all pairs is given this much of the budget, out of what choices and cliques have.
 _PRODUCTS_SHARE = Fraction(15, 100)
+# Never more than this part of what they have.
+_MOST_OF_CHOSEN = Fraction(3, 8)
 # It is worth that where its mean products, of two groups a column, are off by no more than this.
 _MOST_PRODUCTS_ERROR = 0.05
 
@@ -116,10 +127,19 @@ class Design:
     fewer_states: Mapping[int, int] = field(default_factory=dict)  # of columns that rules join
     places: tuple[int, ...] = ()  # of the measured ones, those that are places
     n_fixed: int = 0  # levels of their trees that are halved without a decision
+    has_prior: bool = False  # whether public rows may stand in for what is not counted
+    stated: tuple[Clique, ...] = ()  # columns that the call wants counted together
+    stated_cells: int = 0  # of a model of these and of what rules join
 
     def states_of_columns(self, n_columns: int) -> list[int]:
-        """About how many states each column gets."""
-        return [self.fewer_states.get(column, self.most_states) for column in range(n_columns)]
+        """About how many states each column gets; of those in stated tables, as many as there are at the most."""
+        fixed = {**self.fewer_states, **dict.fromkeys(self.in_stated, MOST_LEAVES)}
+        return [fixed.get(column, self.most_states) for column in range(n_columns)]
+
+    @property
+    def in_stated(self) -> frozenset[int]:
+        """The columns of stated tables."""
+        return frozenset(column for clique in self.stated for column in clique)
 
     @property
     def free(self) -> tuple[int, ...]:
@@ -138,19 +158,35 @@ def design(
     required: Sequence[Clique] = (),
     effort: Effort = EFFORTS["fast"],
     class_size: float | None = None,
+    stated: Sequence[Clique] = (),
+    has_prior: bool = False,
 ) -> Design:
     """The richest design whose noise leaves something to see in about `n_rows` rows.
 
     `class_size` is the released size of the target's second largest class, where the classes were counted before.
+    `stated` are columns that the call wants counted together, `has_prior` says whether it gives public rows.
     """
     measured = tuple(column for column, axis in enumerate(axes) if not axis.is_known)
     places = tuple(column for column in measured if isinstance(axes[column], PlaceAxis))
     if target is not None and target not in measured:
         target = None  # known beforehand, so it says nothing about the others
     pairs = tuple(clique for clique in required if len(clique) > 1 and set(clique) <= set(measured))
+    stated = [found for clique in stated if (found := tuple(sorted(set(clique).intersection(measured))))]
     looked_at = (target,) if target is not None and class_size is not None else ()
     for structure, rounds_per_column in _worth_trying(len(measured), target, effort):
-        shape = _shape(structure, axes, measured, target, pairs, rounds_per_column, n_counted=len(looked_at))
+        shape = _shape(
+            structure,
+            axes,
+            measured,
+            target,
+            pairs,
+            stated,
+            rounds_per_column,
+            n_counted=len(looked_at),
+            has_prior=has_prior,
+        )
+        if structure == "tree" and not shape.n_cliques:  # stated tables join all columns
+            continue
         for given in _with_or_without_products(shape, delta):
             try:
                 plan = forest_plan(given, epsilon=epsilon, delta=delta, unit=unit)
@@ -166,10 +202,12 @@ def design(
                     looked_at,
                     target,
                     pairs,
-                    _most_states(plan, n_rows),
+                    max(_most_states(plan, n_rows), _PRIOR_STATES if has_prior else 0),
                     effort=effort,
                     places=places,
                     n_fixed=_n_fixed(plan, n_rows),
+                    stated=tuple(stated),
+                    has_prior=has_prior,
                 )
     return Design("uniform", nothing(epsilon, delta, unit), looked_at, looked_at, None, pairs, _FEWEST_STATES)
 
@@ -178,10 +216,11 @@ def _with_or_without_products(shape: Shape, delta: Fraction) -> list[Shape]:
     """The shape with a vector of products, whose share choices and cliques give up in proportion, and without it."""
     giving = [stage for stage in ("selection", "cliques") if stage in shape.shares]
     given = sum(shape.shares[stage] for stage in giving)
-    if not delta or "cliques" not in giving or given <= _PRODUCTS_SHARE:
+    if not delta or "cliques" not in giving:
         return [shape]
-    left = {stage: shape.shares[stage] * (given - _PRODUCTS_SHARE) / given for stage in giving}
-    return [replace(shape, shares={**shape.shares, **left, "products": _PRODUCTS_SHARE}), shape]
+    taken = min(_PRODUCTS_SHARE, given * _MOST_OF_CHOSEN)
+    left = {stage: shape.shares[stage] * (given - taken) / given for stage in giving}
+    return [replace(shape, shares={**shape.shares, **left, "products": taken}), shape]
 
 
 def _are_products_worth(plan: ForestPlan, n_rows: int, n_measured: int) -> bool:
@@ -250,9 +289,11 @@ def _shape(
     measured: Sequence[int],
     target: int | None,
     required: Sequence[Clique],
+    stated: Sequence[Clique],
     rounds_per_column: float,
     *,
     n_counted: int,
+    has_prior: bool = False,
 ) -> Shape:
     """How many trees, tables and choices a structure needs."""
     n_free = len(measured) - (target is not None)
@@ -261,6 +302,7 @@ def _shape(
     trees = [axis.max_levels for axis in columns if axis.ruler is not None]
     has_tree = structure == "tree"
     shares = {stage: Fraction(share) for stage, share in _SHARES[structure, target is not None].items()}
+    joined = pairs_of(stated, target)
     n_rounds = math.ceil(rounds_per_column * n_free) if structure == "rounds" else 0
     numbers = {
         "trees": len(trees),
@@ -268,9 +310,11 @@ def _shape(
         "spikes": len(trees),
         "regions": len(places),
         "places": len(places),
-        "selection": n_choices(len(axes), n_free, pairs_of(required, target)) if has_tree else n_rounds,
+        "workload": len(stated),
+        "prior": min(_PRIOR_CHOICES * len(measured), math.comb(len(measured), 2)) if has_prior else 0,
+        "selection": n_choices(len(axes), n_free, [*joined, *pairs_of(required, target)]) if has_tree else n_rounds,
         "pairs": n_free if target is not None and structure in ("rounds", "tree", "target") else 0,
-        "cliques": n_free - 1 if has_tree else n_rounds,
+        "cliques": n_choices(len(axes), n_free, joined) if has_tree else n_rounds,
     }
     shares["spikes"] = shares["one-way"] * Fraction(len(trees), max(1, numbers["one-way"])) * _SPIKES_SHARE
     shares["one-way"] -= shares["spikes"]
@@ -278,6 +322,10 @@ def _shape(
     for_places = used * Fraction(len(places), _PLACE_PARTS) if used else Fraction(len(places))
     shares |= {"regions": for_places * _REGIONS_SHARE, "places": for_places * (1 - _REGIONS_SHARE)}
     used += for_places
+    shares["workload"] = min(Fraction(len(stated), _STATED_PARTS), Fraction(1)) * (used or Fraction(1))
+    used += shares["workload"]
+    shares["prior"] = used * _PRIOR_SHARE / (1 - _PRIOR_SHARE)
+    used += shares["prior"] * bool(numbers["prior"])
     return Shape(
         n_trees=numbers["trees"],
         levels=max(trees, default=0),
@@ -289,4 +337,6 @@ def _shape(
         shares={stage: share / used for stage, share in shares.items() if numbers[stage]},
         n_places=len(places),
         region_levels=max((axis.max_levels for axis in places), default=0),
+        n_stated=len(stated),
+        n_prior=numbers["prior"],
     )

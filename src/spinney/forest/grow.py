@@ -20,6 +20,8 @@ from spinney.forest.place_states import place_model
 from spinney.forest.places import NoisyPlace, release_place, unmeasured_place
 from spinney.forest.possible import Possible
 from spinney.forest.prepaid import PrepaidMechanisms
+from spinney.forest.prior import PriorRows, use_prior
+from spinney.forest.prior_columns import with_prior
 from spinney.forest.products import release_products
 from spinney.forest.release.column_model import ColumnModel
 from spinney.forest.release.place_model import PlaceModel
@@ -27,9 +29,11 @@ from spinney.forest.release.products import ReleasedProducts
 from spinney.forest.rounds import measure_rounds
 from spinney.forest.states import column_model
 from spinney.forest.structure import choose_tree, pairs_of
+from spinney.forest.workload import measure_stated
 from spinney.graph.estimate import Measurement, estimate
 from spinney.graph.model import GraphModel
 from spinney.release.row_count import RowCount
+from spinney.schema.column_axis import ColumnAxis
 from spinney.schema.parting import Parting
 from spinney.schema.place_axis import PlaceAxis
 from spinney.tables.source import Source
@@ -61,6 +65,7 @@ class Forest:
     cliques: tuple[Clique, ...]
     noisy_total: float
     products: ReleasedProducts | None = None  # of all other pairs
+    from_prior: tuple[Clique, ...] = ()  # whose tables a prior gave, counted or not
 
 
 def grow(
@@ -75,15 +80,18 @@ def grow(
     rng: np.random.Generator,
     classes: NoisyColumn | None = None,
     row_count: RowCount | None = None,
+    prior: Source | None = None,
 ) -> Forest:
     """The forest of a table. `total` is the number of rows where that is public.
 
     `partings` say which cells of a column rules tell apart, `zeros` which states cannot meet.
     `rng` draws rows from the model between rounds, which is no noise. `classes` is the target, where it was counted.
-    `row_count` is the noisy number of rows, where one was bought.
+    `row_count` is the noisy number of rows, where one was bought. `prior` holds public rows, of the same columns.
     """
     noisy = _release_columns(table, axes, design, prepaid, partings, classes)
     rows_total = float(total) if total is not None else _noisy_total(noisy.values(), row_count)
+    prior = prior if design.has_prior else None
+    noisy = _with_prior(noisy, axes, prior, rows_total)
     most_states = design.states_of_columns(len(axes))
     joined = {column for clique in design.required for column in clique}
     columns: list[NoisyColumn | NoisyPlace] = []
@@ -101,13 +109,15 @@ def grow(
         column = noisy.get(index) or unmeasured(axis.axis, partings.get(index))
         assert isinstance(column, NoisyColumn)
         columns.append(column)
-        is_target = index == design.target and (column.is_ordered or column.levels is not None)
-        if not column.is_ordered and index not in joined:
+        is_stated = index in design.in_stated
+        is_target = index == design.target and not is_stated and (column.is_ordered or column.levels is not None)
+        if not column.is_ordered and index not in joined and not is_stated:
             most_states[index] *= _CATEGORY_STATES
         column_states, cut = column_model(
             column,
             total=rows_total,
             most_states=min(most_states[index], _MOST_TARGET_STATES) if is_target else most_states[index],
+            is_stated=is_stated,
             parting=partings.get(index),
             cells=axis,
         )
@@ -130,10 +140,12 @@ def grow(
         )
 
     measurements: list[Measurement] = []
-    if design.structure not in ("independent", "uniform"):
+    if design.stated or design.has_prior or design.structure not in ("independent", "uniform"):
         rows = table.state_rows(cuts)
         shares = [column.state_weights() / max(float(column.weights.sum()), 1e-300) for column in models]
-        measurements = _measure_cliques(rows, shares, design, prepaid, rows_total, possible)
+        measurements = measure_stated(rows, design.stated, shares, prepaid, possible, total=rows_total)
+    if design.structure not in ("independent", "uniform"):
+        measurements += _measure_cliques(rows, shares, design, prepaid, rows_total, possible)
         if design.structure == "rounds":
             least = BOX_DEVIATIONS * design.plan.noise_std("cliques")
             measurements = measure_rounds(
@@ -148,8 +160,22 @@ def grow(
                 is_ordered=[isinstance(column, NoisyPlace) or column.is_ordered for column in columns],
                 rng=rng,
             )
-    model = fit(measurements)
-    cliques = tuple(m.columns for m in measurements)
+    cliques = tuple(m.columns for m in measurements if len(m.columns) > 1)
+    from_prior = (
+        []
+        if prior is None
+        else use_prior(
+            rows,
+            PriorRows(prior.state_rows(cuts), shares, possible, rows_total),
+            design.measured,
+            measurements,
+            design.required,
+            fit,
+            prepaid,
+            most_cells=design.stated_cells + design.effort.most_cells,
+        )
+    )
+    model = fit([*measurements, *from_prior])
     products = None
     if design.plan.products is not None:
         products = release_products(
@@ -163,7 +189,7 @@ def grow(
             effort=design.effort,
             rng=rng,
         )
-    return Forest(tuple(models), model, cliques, rows_total, products)
+    return Forest(tuple(models), model, cliques, rows_total, products, tuple(m.columns for m in from_prior))
 
 
 def _release_columns(
@@ -188,6 +214,22 @@ def _release_columns(
             counts, prepaid, ruler=axis.ruler, cutoff=cutoff, levels=axis.levels, parting=partings.get(index)
         )
     return dict(sorted(noisy.items()))
+
+
+def _with_prior(
+    noisy: dict[int, NoisyColumn | NoisyPlace], axes: Sequence[AnyAxis], prior: Source | None, total: float
+) -> dict[int, NoisyColumn | NoisyPlace]:
+    """The columns with what public rows tell of them; places as they are."""
+    if prior is None:
+        return noisy
+    told, n_prior = dict(noisy), prior.n_rows
+    alone = {index: axis for index in noisy if isinstance(axis := axes[index], ColumnAxis)}
+    counts = prior.count_columns([axis.lattice for axis in alone.values()])
+    for (index, axis), prior_counts in zip(alone.items(), counts, strict=True):
+        column = noisy[index]
+        assert isinstance(column, NoisyColumn)
+        told[index] = with_prior(column, prior_counts, n_prior, total, axis.ruler)
+    return told
 
 
 def _noisy_total(columns: Iterable[NoisyColumn | NoisyPlace], row_count: RowCount | None) -> float:
@@ -226,8 +268,9 @@ def _measure_cliques(
         if design.structure == "rounds":
             return []
         rows_of = [share[None, :] for share in shares]
-        required = pairs_of(design.required)
-        chosen = choose_tree(rows, design.measured, [*rows_of, np.array([total])], prepaid, required=required)
+        required, joined = pairs_of(design.required), pairs_of(design.stated)
+        predicted = [*rows_of, np.array([total])]
+        chosen = choose_tree(rows, design.measured, predicted, prepaid, required=required, joined=joined)
         least = BOX_DEVIATIONS * design.plan.noise_std("cliques")
         return [
             measure(
@@ -257,8 +300,8 @@ def _measure_cliques(
         given[column] = _rows_of_one(joint if target < column else joint.T, shares[column])
     if design.structure == "tree":
         classes = total * shares[target]
-        required = pairs_of(design.required, target)
-        chosen = choose_tree(rows, free, [*given, classes], prepaid, required=required, by=target)
+        required, joined = pairs_of(design.required, target), pairs_of(design.stated, target)
+        chosen = choose_tree(rows, free, [*given, classes], prepaid, required=required, joined=joined, by=target)
         least = BOX_DEVIATIONS * design.plan.noise_std("cliques")
         for i, j in chosen:
             clique = tuple(sorted((i, j, target)))

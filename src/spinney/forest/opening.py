@@ -34,7 +34,8 @@ class Opening:
         self._columns, self._target, self._free = design.measured, design.target, design.free
         self._largest = min(design.effort.largest_clique, len(design.measured))
         self._ruled = list(design.required)  # which the model's tree covers, measured or not
-        self._room = TreewidthBudget(sizes, [*measured, *self._ruled], design.effort.most_cells)
+        most_cells = design.effort.most_cells + design.stated_cells
+        self._room = TreewidthBudget(sizes, [*measured, *self._ruled], most_cells)
         self._tree = JunctionTree.covering(sizes, [*measured, *self._ruled])
         self._fallback = tuple(design.measured[:2])
 

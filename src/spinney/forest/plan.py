@@ -6,9 +6,11 @@
     spikes       rows in the first cells of every leaf of a tree: those that lie exactly at a round number
     regions      a PrivTree for each place, over its columns together: its shape alone
     places       counts of all regions, place by place
+    workload     the tables that the call states
     selection    which columns to count together, one exponential mechanism a choice
     pairs        every column with the target, where one is named
     cliques      the chosen pairs, or triples with the target
+    prior        where tables of a prior are used, one exponential mechanism a choice
     products     sums over rows of products of functions of pairs of columns, one vector; with a delta only
 
 With a delta, noise is discrete Gaussian and a stage's share is of mu^2 = sensitivity^2 / variance, which adds up where
@@ -101,7 +103,8 @@ class Shape:
     """What there is to measure, and the parts of the budget that go to it. Public.
 
     A share of "products" asks for a vector of sums; without a delta there is none, and the others have its share.
-    `n_places` and `region_levels` are of the trees of places, and of their regions' counts.
+    `n_places` and `region_levels` are of the trees of places, and of their regions' counts;
+    `n_stated` tables are measured as the call states them; `n_prior` choices decide where a prior is used.
     """
 
     n_trees: int
@@ -114,6 +117,8 @@ class Shape:
     shares: Mapping[str, Fraction]
     n_places: int = 0
     region_levels: int = 0
+    n_stated: int = 0
+    n_prior: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,11 +129,14 @@ class ForestPlan:
     epsilon: Fraction
     delta: Fraction
     trees: TreeNoise | None
-    tables: Mapping[str, TableNoise]  # "classes", "one-way", "spikes", "places", "pairs", "cliques": those there are
+    tables: Mapping[
+        str, TableNoise
+    ]  # "classes", "one-way", "spikes", "places", "workload", "pairs", "cliques": those there are
     choices: Choices | None
     charges: tuple[Charge, ...]
     regions: TreeNoise | None = None
     products: VectorNoise | None = None
+    prior: Choices | None = None
 
     def noise_std(self, stage: str) -> float:
         """Standard deviation of a count in a stage."""
@@ -144,6 +152,8 @@ class ForestPlan:
             described["regions noise scale"] = round(float(1 / self.regions.rate), 3)
         if self.choices is not None:
             described["epsilon of a choice"] = round(float(self.choices.epsilon), 6)
+        if self.prior is not None:
+            described["epsilon of a choice for the prior"] = round(float(self.prior.epsilon), 6)
         if self.products is not None:
             described["products mean squared"] = float(f"{float(self.products.mean_squared):.9g}")
         return described
@@ -176,14 +186,15 @@ def class_sizes_plan(name: str, *, epsilon: Fraction, unit: Unit) -> ForestPlan:
 
 def _gaussian_plan(shape: Shape, epsilon: Fraction, delta: Fraction, unit: Unit) -> ForestPlan:
     parts = least_noise(lambda budget: _parts(shape, budget, unit), epsilon, delta, unit)
-    choices, products = None, None
+    products = None
+    choices: dict[str | None, Choices] = {}
     trees: dict[str | None, TreeNoise] = {}
     tables: dict[str, TableNoise] = {}
     for part in parts:
         if isinstance(part, TreeShapes):
             trees[part.stage] = TreeNoise(part.rate, part.decay, part.levels, part.times)
         elif isinstance(part, Selections):
-            choices = Choices(part.epsilon, part.times)
+            choices[part.stage] = Choices(part.epsilon, part.times)
         elif isinstance(part, GaussianVector):
             products = VectorNoise(part.mean_squared)
         else:
@@ -191,7 +202,16 @@ def _gaussian_plan(shape: Shape, epsilon: Fraction, delta: Fraction, unit: Unit)
             tables[part.stage] = TableNoise(part.variance, None, part.times)
     charge = ComposedRelease(epsilon, delta, tuple(parts), note="forest")
     return ForestPlan(
-        unit, epsilon, delta, trees.get("trees"), tables, choices, (charge,), trees.get("regions"), products
+        unit,
+        epsilon,
+        delta,
+        trees.get("trees"),
+        tables,
+        choices.get("selection"),
+        (charge,),
+        trees.get("regions"),
+        products,
+        choices.get("prior"),
     )
 
 
@@ -208,10 +228,10 @@ def _parts(shape: Shape, budget: Fraction, unit: Unit) -> tuple[Part, ...]:
         if variance > LARGEST_COMPOSED_VARIANCE:
             raise BudgetError(f"the noise of {times} tables would be too wide to account for; give a larger epsilon")
         parts.append(GaussianTables(variance, times, note=stage, stage=stage))
-    if shape.n_choices:
-        each = budget * shape.shares["selection"] / shape.n_choices
+    for stage, times in _choices(shape).items():
+        each = budget * shape.shares[stage] / times
         choice = min(_below(math.sqrt(float(each) / _CHOICE_COST)), _LARGEST_RATE)
-        parts.append(Selections(choice, shape.n_choices, note="selection", stage="selection"))
+        parts.append(Selections(choice, times, note=stage, stage=stage))
     if shape.shares.get("products"):
         mean_squared = Fraction(math.floor(budget * shape.shares["products"] * _FINER), _FINER)
         if mean_squared < SMALLEST_MEAN_SQUARED:
@@ -224,7 +244,7 @@ def _parts(shape: Shape, budget: Fraction, unit: Unit) -> tuple[Part, ...]:
 
 
 def _pure_plan(shape: Shape, epsilon: Fraction, unit: Unit) -> ForestPlan:
-    choices = None
+    choices: dict[str, Choices] = {}
     charges: list[Charge] = []
     trees: dict[str, TreeNoise] = {}
     for stage, (n_trees, levels) in _trees(shape).items():
@@ -242,13 +262,22 @@ def _pure_plan(shape: Shape, epsilon: Fraction, unit: Unit) -> ForestPlan:
         tables[stage] = TableNoise(None, share / (times * unit.factor), times)
         note = f"{stage}: {times} tables"
         charges.append(DiscreteLaplaceCounts(share, times * unit.factor, note, stage=stage, times=times))
-    if shape.n_choices:
-        share = epsilon * shape.shares["selection"]
-        choices = Choices(share / shape.n_choices, shape.n_choices)
-        note = f"{shape.n_choices} choices of columns to look at together"
-        charges.append(Selection(share, note, stage="selection", times=shape.n_choices))
-    every = tuple(charges)
-    return ForestPlan(unit, epsilon, Fraction(0), trees.get("trees"), tables, choices, every, trees.get("regions"))
+    for stage, times in _choices(shape).items():
+        share = epsilon * shape.shares[stage]
+        choices[stage] = Choices(share / times, times)
+        what = "columns to look at together" if stage == "selection" else "where to use the prior"
+        charges.append(Selection(share, f"{times} choices of {what}", stage=stage, times=times))
+    return ForestPlan(
+        unit,
+        epsilon,
+        Fraction(0),
+        trees.get("trees"),
+        tables,
+        choices.get("selection"),
+        tuple(charges),
+        trees.get("regions"),
+        prior=choices.get("prior"),
+    )
 
 
 def _without_products(shape: Shape) -> Shape:
@@ -267,12 +296,19 @@ def _trees(shape: Shape) -> dict[StageName, tuple[int, int]]:
     return {stage: trees for stage, trees in numbers.items() if trees[0]}
 
 
+def _choices(shape: Shape) -> dict[StageName, int]:
+    """How many choices each stage makes; stages without any left out."""
+    numbers: dict[StageName, int] = {"selection": shape.n_choices, "prior": shape.n_prior}
+    return {stage: times for stage, times in numbers.items() if times}
+
+
 def _tables(shape: Shape) -> dict[StageName, int]:
     """How many tables each stage measures; stages without any left out."""
     numbers: dict[StageName, int] = {
         "one-way": shape.n_one_way,
         "spikes": shape.n_spikes,
         "places": shape.n_places,
+        "workload": shape.n_stated,
         "pairs": shape.n_pairs,
         "cliques": shape.n_cliques,
     }

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
-from typing import NoReturn
+from typing import Literal, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
@@ -46,6 +46,8 @@ class PrepaidMechanisms:
         if plan.regions is not None:
             self._left["regions"] = plan.regions.times
         self._left["selection"] = 0 if plan.choices is None else plan.choices.times
+        if plan.prior is not None:
+            self._left["prior"] = plan.prior.times
         if plan.products is not None:
             self._left["products"] = 1
 
@@ -90,20 +92,32 @@ class PrepaidMechanisms:
             decay=noise.decay,
         )
 
-    def choice(self, true_scores: Counts, *, sensitivity: int, accepts: Callable[[int], bool] | None = None) -> int:
+    def choice(
+        self,
+        true_scores: Counts,
+        *,
+        sensitivity: int,
+        accepts: Callable[[int], bool] | None = None,
+        stage: Literal["selection", "prior"] = "selection",
+    ) -> int:
         """The place of a high score, by the exponential mechanism: scores change by `sensitivity` at most.
 
         Only places that are accepted take part, at least one: those drawn that are not are put aside, and another is
         drawn. So what is costly to find out, and public, need not be asked of all.
         """
-        self._take("selection")
-        assert self.plan.choices is not None
+        self._take(stage)
+        choices = self.plan.choices if stage == "selection" else self.plan.prior
+        assert choices is not None
         places = np.arange(len(true_scores))
         while True:
-            drawn = choose(true_scores[places], self.plan.choices.epsilon / (2 * sensitivity), self._entropy)
+            drawn = choose(true_scores[places], choices.epsilon / (2 * sensitivity), self._entropy)
             if accepts is None or accepts(int(places[drawn])):
                 return int(places[drawn])
             places = np.delete(places, drawn)
+
+    def n_left(self, stage: str) -> int:
+        """How often a stage can still be used."""
+        return self._left.get(stage, 0)
 
     def noisy_sums(self, true_sums: Counts, sensitivity_squared: int) -> Counts:
         """The vector with noise: one person moves it by the square root of this at most; up to 2^20 sums."""

@@ -42,6 +42,7 @@ def column_model(
     most_states: int,
     parting: Parting | None = None,
     cells: ColumnAxis | None = None,
+    is_stated: bool = False,
 ) -> tuple[ColumnModel, Cut]:
     """A column as a model over states knows it, and how to find the state of a row.
 
@@ -51,6 +52,7 @@ def column_model(
         most_states: about how many states to make; null, and values kept apart, may add to it.
         parting: labels leaves that may not share a state with others, because a rule tells them apart.
         cells: the column's cells, of which piles have a few to themselves and lie at their round value.
+        is_stated: whether every value is to be told from the others, where the column has no tree.
     """
     if column.levels is not None:
         column, weights = spread_codes(column, total)
@@ -60,7 +62,9 @@ def column_model(
     if parting is not None:
         weights = _without_impossible(weights, column, parting)
     marked = np.zeros(len(weights), dtype=np.int64) if parting is None else parting.labels_of(column.first)
-    if column.levels is not None:
+    if is_stated and not needs_tree(column.axis):
+        states = np.arange(len(weights))
+    elif column.levels is not None:
         states = pool_siblings(column, weights, most_states)
     elif column.is_ordered:
         states = _group_neighbours(weights, column.is_null, marked, most_states, few_values=not needs_tree(column.axis))
@@ -85,7 +89,7 @@ def leaf_weights(column: NoisyColumn, total: float) -> Floats:
     noisy = column.noisy_counts.astype(np.float64)
     if column.noise_std == 0:  # shares that are known, not counts
         return np.asarray(total * noisy / noisy.sum())
-    if column.is_ordered and len(noisy) > 1:
+    if column.is_ordered and len(noisy) > 1 and not column.is_told:
         noisy = np.where(noisy < _least_believed(column), 0.0, noisy)
         is_kept = noisy > 0
         if not is_kept.any():

@@ -40,15 +40,18 @@ def choose_tree(
     prepaid: PrepaidMechanisms,
     *,
     required: Sequence[Pair] = (),
+    joined: Sequence[Pair] = (),
     by: int | None = None,
 ) -> list[Pair]:
     """Pairs that join all columns into a tree: the required ones, then one choice after the other.
 
     `shares` predicts pairs as `StateRows.true_gaps` says. Pairs that rules require come first and cost nothing.
+    What is `joined` was counted together before, and is not among the pairs that are returned.
     """
     parts = Parts(len(rows.sizes))
+    n_joined = sum(parts.join(pair) for pair in joined)
     chosen = [pair for pair in required if parts.join(pair)]
-    n_open = len(columns) - 1 - len(chosen)
+    n_open = len(columns) - 1 - n_joined - len(chosen)
     if n_open < 1:
         return chosen
     pairs = np.array(list(combinations(columns, 2)), dtype=np.int64)
@@ -75,6 +78,6 @@ def pairs_of(cliques: Sequence[Clique], target: int | None = None) -> list[Pair]
 
 
 def n_choices(n_columns: int, n_open: int, required: Sequence[Pair]) -> int:
-    """How many choices `choose_tree` makes among `n_open` of `n_columns` columns."""
+    """How many pairs join `n_open` of `n_columns` columns into a tree, besides those that join some already."""
     parts = Parts(n_columns)
     return max(0, n_open - 1 - sum(parts.join(pair) for pair in required))

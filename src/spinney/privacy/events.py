@@ -98,6 +98,7 @@ class DiscreteLaplaceCounts(_Staged):
         "one-way",
         "spikes",
         "places",
+        "workload",
         "pairs",
         "cliques",
         "leaves",
@@ -161,7 +162,7 @@ class Selection(_Staged):
     stage: StageName | None = field(default=None, kw_only=True)
     times: int | None = field(default=None, kw_only=True)
 
-    stages: ClassVar[tuple[StageName, ...]] = ("selection",)
+    stages: ClassVar[tuple[StageName, ...]] = ("selection", "prior")
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,7 @@ class GaussianTables(_Checked):
     stage: StageName | None = field(default=None, kw_only=True)
 
     what: ClassVar[str] = "tables"
-    stages: ClassVar[tuple[StageName, ...]] = ("one-way", "spikes", "places", "pairs", "cliques")
+    stages: ClassVar[tuple[StageName, ...]] = ("one-way", "spikes", "places", "workload", "pairs", "cliques")
 
     @property
     def law(self) -> str:
@@ -133,7 +133,7 @@ class Selections(_Checked):
     stage: StageName | None = field(default=None, kw_only=True)
 
     what: ClassVar[str] = "selections"
-    stages: ClassVar[tuple[StageName, ...]] = ("selection",)
+    stages: ClassVar[tuple[StageName, ...]] = ("selection", "prior")
 
     @property
     def law(self) -> str:

@@ -9,9 +9,11 @@
     spikes      rows in the first cells of every leaf of a column tree, where round numbers lie
     regions     the shapes of a forest's trees of places
     places      counts of every region, place by place
+    workload    the tables that the call states
     selection   which columns to look at together
     pairs       every column with the target
     cliques     the columns that were chosen, together
+    prior       where tables of a prior are used in place of what was not counted
     products    sums over rows of products of functions of two columns, one vector
     splits      which nodes of one joint tree split
     leaves      what is released of the leaves of a joint tree or a grid
@@ -34,9 +36,11 @@ StageName = Literal[
     "spikes",
     "regions",
     "places",
+    "workload",
     "selection",
     "pairs",
     "cliques",
+    "prior",
     "products",
     "splits",
     "leaves",

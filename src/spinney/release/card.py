@@ -147,6 +147,7 @@ class Card:
             *(line for caution in self.cautions for line in _wrapped("caution", caution)),
             *(line for remark in self.remarks for line in _wrapped("remark", remark)),
             f"  rows        {self._rows_in_words()}",
+            *(_wrapped("prior", prior) if (prior := self._prior_in_words()) else []),
             *(f"  {what:<11} {count:,} released" for what, count in self.released.items()),
             *([f"  structure   {structure_in_words(str(structure))}"] if structure else []),
         ]
@@ -159,6 +160,18 @@ class Card:
             count = self.row_count
             return f"private; {count.noisy:,} by a noisy count, of standard deviation {count.noise_std:,.1f}"
         return "private" if self.assumed_rows is None else f"private; {self.assumed_rows:,} assumed, not counted"
+
+    def _prior_in_words(self) -> str | None:
+        """What stood in for counts, and what the guarantee does not cover."""
+        prior = self.parameters.get("prior")
+        if not isinstance(prior, Mapping):
+            return None
+        if prior.get("kind") == "release":
+            return (
+                f"an earlier release, {prior.get('guarantee')}; if it is of the same people, what it cost adds to the "
+                "cost of this one"
+            )
+        return f"a table of {prior.get('rows')} rows that was stated to be public; the guarantee does not cover them"
 
     def to_dict(self) -> dict[str, Any]:
         """The card as JSON-ready data."""

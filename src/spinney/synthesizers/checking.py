@@ -37,6 +37,7 @@ def check(
     schema: SchemaLike,
     *,
     target: str | None = None,
+    workload: Sequence[Sequence[str]] | None = None,
     method: str = AUTOMATIC,
     engine: str | None = None,
 ) -> Findings:
@@ -55,6 +56,7 @@ def check(
         schema: what is public about it: a `Schema`, a dictionary of columns, or the path of a schema file, of which all
             faults are listed.
         target: the column that the others are about, as for `synthesize`.
+        workload: tables that are measured as stated, as for `synthesize`.
         method: "tree", "forest" or "grid", instead of what the schema suggests.
         engine: what reads the table, where there is a choice; see `fit`.
 
@@ -62,7 +64,7 @@ def check(
         ParameterError: `method` or `engine` is unknown.
         FileError: there is no such file, or it may not be read.
     """
-    return _Check(frame, _described(schema), engine).findings(target, method)
+    return _Check(frame, _described(schema), engine).findings(target, workload, method)
 
 
 def _described(schema: Any) -> SchemaReading:
@@ -85,12 +87,12 @@ class _Check:
         self._computed: set[str] = set()
         self._n_rows: int | None = None
 
-    def findings(self, target: str | None, method: str) -> Findings:
+    def findings(self, target: str | None, workload: Any, method: str) -> Findings:
         schema = self._described.schema
         choice, notes = None, []
         if schema is not None:
             self._computed = {rule.column for rule in schema.derivations}
-            choice = self._choose(schema.without_ignored(), target, method)
+            choice = self._choose(schema.without_ignored(), target, workload, method)
             notes = _notes(schema)
             for source in self._open(schema):
                 self._read(source, schema.rules)
@@ -112,13 +114,14 @@ class _Check:
     def _warn(self, message: str, column: str | None = None, n_rows: int | None = None) -> None:
         self._warnings.append(Finding(message, column, n_rows))
 
-    def _choose(self, schema: Schema, target: str | None, method: str) -> Choice | None:
+    def _choose(self, schema: Schema, target: str | None, workload: Any, method: str) -> Choice | None:
         """The method that `fit` would take, unless the target or the schema is not for it."""
         if target is not None and target not in schema:
             if target not in self._described.unread:
                 self._fault(f"target={target!r} is not a column of the schema{did_you_mean(target, schema)}")
             target = None
-        options: dict[str, Any] = {} if target is None else {"target": target}
+        given = {"target": target, "workload": workload}
+        options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         choice = choose(schema, options, method=method)
         try:
             make(choice.method, 1, options)._check(schema)

@@ -132,7 +132,7 @@ class FrontDoor(Parameters):
         return Card(
             spinney_version=spinney.__version__,
             synthesizer=type(self).__name__,
-            parameters={name: _plain(value) for name, value in self.get_params().items()},
+            parameters={name: self._on_card(name, value) for name, value in self.get_params().items()},
             unit=ledger.unit.value,
             events=ledger.events,
             schema=table.schema if schema is None else schema,
@@ -141,6 +141,10 @@ class FrontDoor(Parameters):
             released=released,
             frame=table.kind,
         )
+
+    def _on_card(self, name: str, value: Any) -> Any:  # noqa: ARG002 - some parameters are described in words
+        """A parameter as a card states it."""
+        return _plain(value)
 
 
 def _plain(value: Any) -> Any:

@@ -21,6 +21,8 @@ from spinney.forest.release.model import ForestRelease, released
 from spinney.forest.release.place_model import PlaceModel
 from spinney.forest.release.rules import Zeros, possible_states
 from spinney.forest.rule_tables import RuleTables
+from spinney.forest.structure import Clique
+from spinney.forest.workload import check_cells, n_stated_states
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger
 from spinney.release.options import explains_options
@@ -31,7 +33,9 @@ from spinney.schema.table import Schema
 from spinney.suggest import did_you_mean
 from spinney.synthesizers.base import PublicFacts, Synthesizer
 from spinney.synthesizers.bounds import with_widest_bounds
+from spinney.synthesizers.prior import Prior, opened_prior
 from spinney.synthesizers.values import with_few_values
+from spinney.synthesizers.workload import checked_workload
 from spinney.tables.source import Source
 
 Quality = Literal["fast", "high", "best"]
@@ -65,6 +69,11 @@ class ForestSynthesizer(Synthesizer[Design]):
         quality: "fast"; "high" for more pairs of columns than a tree has, and for triples, which takes seconds for
             fifteen columns and a minute for a hundred; or "best" for more still, up to five columns together, in a
             model several times as large and slow.
+        workload: tables that are measured as stated, each a list of 1 to 5 columns: [("age", "sex", "region")]. They
+            take a fourth of the budget if there is one of them, half if there are three or more.
+        prior: public rows of the same columns, which are used where private choices say that they help: any table that
+            `fit` takes, a fitted model, a release, or the path of one. It must be public, or a release: the guarantee
+            does not cover it. What an earlier release of the same people cost adds to the cost of this one.
         unit: "replace-one" (the number of rows is public) or "add-remove" (it is private).
         bounds_share: the part of epsilon that pays for bounds="private" columns, if there are any.
         values_share: the part of epsilon and of delta that pays for values="private" columns, if there are any.
@@ -76,6 +85,7 @@ class ForestSynthesizer(Synthesizer[Design]):
     design_: Design
 
     _pays_before_counting = True
+    _prior: Prior | None = None  # opened, while a fit is under way
 
     def __init__(
         self,
@@ -84,6 +94,8 @@ class ForestSynthesizer(Synthesizer[Design]):
         *,
         target: str | None = None,
         quality: str = "fast",
+        workload: Sequence[Sequence[str]] | None = None,
+        prior: Any = None,
         unit: str = "replace-one",
         bounds_share: Any = "0.1",
         values_share: Any = "0.1",
@@ -93,6 +105,8 @@ class ForestSynthesizer(Synthesizer[Design]):
         self.delta = delta
         self.target = target
         self.quality = quality
+        self.workload = workload
+        self.prior = prior
         self.unit = unit
         self.bounds_share = bounds_share
         self.values_share = values_share
@@ -135,12 +149,21 @@ class ForestSynthesizer(Synthesizer[Design]):
         self._fitted()
         return self.release_.explain()
 
+    def _on_card(self, name: str, value: Any) -> Any:
+        if name == "workload" and value is not None:
+            return [list(table) for table in value]
+        if name == "prior" and self._prior is not None:
+            return self._prior.described
+        return super()._on_card(name, value)
+
     def _check(self, schema: Schema) -> None:
         if self.quality not in QUALITIES:
             raise ParameterError(f"quality={self.quality!r} is not 'fast', 'high' or 'best'")
         if not any(column.is_read for column in schema.values()):
             raise SchemaError("all columns are identifiers, which are generated; there is nothing to learn")
         RuleTables.of(with_widest_bounds(with_few_values(schema))).check()
+        self._check_workload(schema)
+        self._prior = opened_prior(self.prior, schema)
         if self.target is None:
             return
         if self.target not in schema:
@@ -159,6 +182,14 @@ class ForestSynthesizer(Synthesizer[Design]):
                     "another column, or take the place out of the schema"
                 )
 
+    def _check_workload(self, schema: Schema) -> None:
+        """Refuse stated tables that cannot be measured, however few states all other columns have."""
+        stated = checked_workload(self.workload, schema)
+        if stated:
+            variables = _Variables.of(with_widest_bounds(with_few_values(schema)))
+            tables = [tuple(variables.names.index(name) for name in table) for table in stated]
+            variables.stated_cells(tables, [2] * len(variables.names), target=None)
+
     def _rehearse(self, facts: PublicFacts) -> Design:
         """The design, as if no class of the target were rare: its plan is then the one that is taken most often."""
         if not self._counts_classes(facts.schema):
@@ -172,6 +203,7 @@ class ForestSynthesizer(Synthesizer[Design]):
     def _design(self, facts: PublicFacts, class_size: float | None = None) -> Design:
         variables = _Variables.of(facts.schema)
         rules, names, modelled = variables.rules, variables.names, list(facts.schema.modelled)
+        stated = checked_workload(self.workload, facts.schema)
         plan = design(
             variables.axes,
             n_rows=facts.n_rows,
@@ -182,10 +214,17 @@ class ForestSynthesizer(Synthesizer[Design]):
             required=[tuple(variables.numbers[column] for column in clique) for clique in rules.cliques],
             effort=EFFORTS[self.quality],
             class_size=class_size,
+            has_prior=self.prior is not None,
+            stated=[tuple(names.index(name) for name in table) for table in stated],
         )
         target = None if plan.target is None else modelled.index(names[plan.target])
         fewer = rules.most_states(plan.most_states, target=target, has_rounds=plan.structure == "rounds")
-        return replace(plan, fewer_states={variables.numbers[column]: states for column, states in fewer.items()})
+        plan = replace(plan, fewer_states={variables.numbers[column]: states for column, states in fewer.items()})
+        if not plan.stated:
+            return plan
+        states = plan.states_of_columns(len(names))
+        n_cells = variables.stated_cells(plan.stated, states, required=plan.required, target=plan.target)
+        return replace(plan, stated_cells=n_cells)
 
     def _release(
         self, table: Source, facts: PublicFacts, ledger: Ledger, entropy: Entropy, rehearsed: Design | None
@@ -212,6 +251,7 @@ class ForestSynthesizer(Synthesizer[Design]):
             rng=np.random.default_rng(entropy.words(4)),
             classes=classes,
             row_count=facts.row_count,
+            prior=None if self._prior is None else self._prior.with_schema(schema.as_read),
         )
         models = dict(zip(names, forest.columns, strict=True))
         columns = {name: model for name, model in models.items() if isinstance(model, ColumnModel)}
@@ -230,6 +270,7 @@ class ForestSynthesizer(Synthesizer[Design]):
             noisy_total=noisy_total,
             places=places,
             products=forest.products,
+            from_prior=tuple(tuple(names[column] for column in clique) for clique in forest.from_prior),
         )
 
 
@@ -255,6 +296,22 @@ class _Variables:
             else:
                 axes.append(place_axis(place, schema))
         return cls(schema, list(variables), axes, rules, numbers)
+
+    def stated_cells(
+        self, stated: Sequence[Clique], states: Sequence[int], *, required: Sequence[Clique] = (), target: int | None
+    ) -> int:
+        """How many cells the model has for stated tables and rules; a ParameterError where they are too many.
+
+        `states` is about how many states other columns have. With a target, all these are counted with it.
+        """
+        sizes, in_stated = list(states), {column for clique in stated for column in clique}
+        for column, number in self.numbers.items():
+            if number in in_stated:
+                sizes[number] = n_stated_states(self.names[number], self.rules.axes[column])
+            else:
+                sizes[number] = self.rules.sizes(sizes[number])[column]
+        with_target = () if target is None else (target,)
+        return check_cells(self.names, sizes, [tuple({*clique, *with_target}) for clique in (*stated, *required)])
 
     def zeros(self, models: Sequence[Model]) -> Zeros:
         """The states that the rules allow to meet, with columns numbered among all variables."""

@@ -82,7 +82,9 @@ def _naming_strangers(init: Callable[..., None]) -> Callable[..., None]:
 
 
 def _differs(value: Any, default: Any) -> bool:
-    """Whether a parameter was changed; arrays, which compare element by element, always are."""
+    """Whether a parameter was changed; tables and arrays, which compare element by element, always are."""
+    if default is None:
+        return value is not None
     try:
         return bool(value != default)
     except ValueError:

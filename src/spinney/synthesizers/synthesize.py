@@ -50,9 +50,10 @@ def synthesize(
         ledger: an account shared by several releases of the same people.
         method: "tree", "forest" or "grid", instead of what the schema suggests.
         engine: what reads the table, where there is a choice; see `fit`.
-        options: parameters of the synthesizer. Those that only the forest knows (target, delta, quality) or only the
-            tree (rule, moments, threshold, ...) choose it. rule="paper" makes the tree a `PaperTreeSynthesizer`, whose
-            h, h', s1, s2, tau and t are fixed_depth, max_depth, largest_edge, smallest_edge, cutoff and threshold here.
+        options: parameters of the synthesizer. Those that only the forest knows (target, delta, quality, workload,
+            prior) or only the tree (rule, moments, threshold, ...) choose it. rule="paper" makes the tree a
+            `PaperTreeSynthesizer`, whose h, h', s1, s2, tau and t are fixed_depth, max_depth, largest_edge,
+            smallest_edge, cutoff and threshold here.
     """
     # Nothing is spent on a call that could not draw its rows.
     n_rows = one_number_of_rows(n_rows, options)

@@ -26,7 +26,7 @@ def a_design(n_columns: int, target: int | None, most_cells: int, largest: int =
     measured = tuple(range(n_columns))
     free = tuple(column for column in measured if column != target)
     effort = Effort((3.0,), most_cells, largest, 500, 5_000, 5_000_000, 10)
-    return SimpleNamespace(measured=measured, target=target, free=free, required=(), effort=effort)
+    return SimpleNamespace(measured=measured, target=target, free=free, required=(), stated_cells=0, effort=effort)
 
 
 def slow_opening(sizes, design, cliques, most_cells):

@@ -19,6 +19,7 @@ from spinney.forest.release.leaf_bounds import leaf_ends
 from spinney.forest.release.model import ForestRelease
 from spinney.forest.release.place_model import PlaceModel
 from spinney.forest.release.strength import strength
+from spinney.forest.release.verification import stated_tables
 from spinney.privacy.budget import Unit
 from spinney.release.card import Card
 from spinney.release.model import Release
@@ -28,10 +29,12 @@ from spinney.suggest import did_you_mean, listed
 
 # Why columns were counted together.
 REASONS = {
+    "stated": "stated in the workload",
     "target": "with the target",
     "rule": "named by a rule",
     "chosen": "chosen",
     "round": "chosen in a round",
+    "prior": "taken from the prior, by a private choice",
 }
 
 
@@ -240,15 +243,19 @@ def _place(release: ForestRelease, label: str, leaves: Leaves, total: int) -> Ex
 def _cliques(release: ForestRelease, structure: str, target: str | None) -> list[ExplainedClique]:
     """What was looked at, once each, the strongest first; of equal strength, in the order of measurement."""
     places = {name: place for place, name in enumerate(release.variables)}
-    looked_at = list(dict.fromkeys(release.looked_at))
+    looked_at = list(dict.fromkeys([*release.looked_at, *release.from_prior]))
     laws = release.model.marginals([places[name] for name in names] for names in looked_at)
-    ruled = _ruled(release.schema)
+    ruled, stated = _ruled(release.schema), set(stated_tables(release.card))
     found = []
     for names, law in zip(looked_at, laws, strict=True):
         given = target if target in names and len(names) > 2 else None
         free = tuple(name for name in names if name != given)
         how = strength(law, None if given is None else names.index(given))
-        if given is None and target in names:
+        if names in stated:
+            reason = "stated"
+        elif names not in release.looked_at:
+            reason = "prior"
+        elif given is None and target in names:
             reason = "target"
         elif structure == "rounds":
             reason = "round"
@@ -289,20 +296,27 @@ def _meaning(
     if n_measured == 0 and structure != "uniform":
         return "Every column has one possible value, so there was nothing to measure."
     has_pairs = any(stage.name == "pairs" for stage in spent)
-    sentences = [_said(structure, target if has_pairs else None, n_measured)]
+    has_stated = any(stage.name == "workload" for stage in spent)
+    sentences = [_said(structure, target if has_pairs else None, n_measured, has_stated=has_stated)]
     if has_products:
         sentences.append("All other pairs were measured coarsely, in one vector of sums, by which rows are weighted.")
     elif structure == "tree" and not has_pairs:
         sentences.append("Other columns depend on each other only through this tree.")
     if card.parameters.get("quality") == "high" and structure in ("tree", "target") and n_measured > 2:
         sentences.append('quality="high" was requested, but the noise was too large for it.')
+    n_stated = sum(stage.times for stage in spent if stage.name == "workload")
+    if n_stated:
+        tables = "table" if n_stated == 1 else f"{n_stated} tables"
+        sentences.append(f"The {tables} of the workload {'was' if n_stated == 1 else 'were'} counted as stated.")
+    if card.parameters.get("prior") is not None and structure != "uniform":
+        sentences.append("A prior was used where released counts or private choices spoke for it.")
     if card.schema.rules:
         n_rules = len(card.schema.rules)
         sentences.append(f"Every row obeys the schema's {'rule' if n_rules == 1 else f'{n_rules} rules'}, at no cost.")
     return " ".join(sentences)
 
 
-def _said(structure: str, target: str | None, n_measured: int) -> str:
+def _said(structure: str, target: str | None, n_measured: int, *, has_stated: bool = False) -> str:
     if structure == "tree" and target is None:
         return (
             "Columns were counted in pairs that form a tree, chosen one by one where two columns depend on each other "
@@ -325,6 +339,8 @@ def _said(structure: str, target: str | None, n_measured: int) -> str:
             f"{first or 'Round'} by round, the columns that the model so far described worst were counted together, "
             "and the model was fitted again."
         )
+    if structure == "independent" and has_stated:
+        return "Every column was counted on its own, and no columns were counted together beyond the workload."
     if structure == "independent":
         more = "the noise was too large to count any together" if n_measured > 1 else "there is only one column"
         return f"Every column was counted on its own, and columns are independent: {more}."

@@ -25,6 +25,7 @@ _MEASURED = {
     "trees": "tree",
     "regions": "tree",
     "selection": "choice",
+    "prior": "choice",
     "products": "vector",
     "bounds": "column",
     "values": "column",

@@ -89,6 +89,7 @@ class ForestRelease(Release):
         is_graded: bool = True,
         places: Mapping[str, PlaceModel] | None = None,
         products: ReleasedProducts | None = None,
+        from_prior: tuple[tuple[str, ...], ...] = (),
     ) -> None:
         super().__init__(card)
         self.columns = dict(columns)
@@ -97,6 +98,7 @@ class ForestRelease(Release):
         self.looked_at = looked_at  # the columns and places that were counted together
         self.noisy_total = noisy_total
         self.products = products  # of all pairs that were not counted, where they were released
+        self.from_prior = from_prior  # whose tables a prior gave, counted or not
         self.is_graded = is_graded  # whether long leaves are drawn from by size, as of late, or evenly
 
     @cached_property
@@ -288,12 +290,14 @@ class ForestRelease(Release):
                 "potentials": pa.array([table.ravel() for table in self.model.potentials], pa.list_(pa.float64())),
             }
         )
-        entries = {
+        entries: dict[str, Any] = {
             "looked_at": [list(names) for names in self.looked_at],
             "noisy_total": self.noisy_total,
             "within_leaves": _WITHIN_LEAVES[self.is_graded],
         }
         members = {"leaves.arrow": to_arrow(leaves), "model.arrow": to_arrow(potentials)}
+        if self.from_prior:
+            entries["from_prior"] = [list(names) for names in self.from_prior]
         if self.products is not None:
             entries["products"] = self.products.entries()
             members |= self.products.members()
@@ -348,6 +352,7 @@ class ForestRelease(Release):
             is_graded=is_graded,
             places=places,
             products=products,
+            from_prior=_looked_at(described.get("from_prior", []), models),
         )
 
 

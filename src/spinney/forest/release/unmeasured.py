@@ -40,9 +40,13 @@ _MOST_STATES = 2_000
 
 
 def check_dependence(release: ForestRelease) -> None:
-    """Every table of the model was counted, or is one that a rule asks for: then it says which states can meet."""
+    """Every table of the model was counted, came from a prior, or is one that a rule asks for.
+
+    In the last case it says which states can meet, and nothing else.
+    """
     names, tree = release.variables, release.model.tree
-    counted = [tuple(sorted(names.index(name) for name in group)) for group in release.looked_at]
+    told = [*release.looked_at, *release.from_prior]
+    counted = [tuple(sorted(names.index(name) for name in group)) for group in told]
     masks = _masks(release)
     explained = JunctionTree.covering(tree.sizes, [*counted, *(columns for columns, _ in masks)])
     for clique, potentials in zip(tree.cliques, release.model.potentials, strict=True):

@@ -39,7 +39,7 @@ from spinney.tree.calibration import decay_for, is_within
 if TYPE_CHECKING:
     from spinney.forest.release.model import ForestRelease
 
-_STAGES = ("one-way", "spikes", "places", "pairs", "cliques")
+_STAGES = ("one-way", "spikes", "places", "workload", "pairs", "cliques")
 # Where the plan says how much noise the decisions of trees have, of columns and of places.
 _SCALES = {"trees": "decision noise scale", "regions": "regions noise scale"}
 # Deviations and scales are rounded to three digits after the point in the plan of a forest.
@@ -67,12 +67,12 @@ def verify_forest(release: ForestRelease) -> list[str]:
             times[event.stage] += _trees(event, card, unit)
         elif isinstance(event, Selection):
             times[event.stage] += event.times or 0
-            _choices(event.epsilon / max(event.times or 1, 1), plan)
+            _choices(event.epsilon / max(event.times or 1, 1), event.stage, plan)
     if plan["structure"] != "uniform":
         _all_paid_for(release, times)
     if any(f"{stage} noise" in plan for stage in _STAGES):  # beyond the classes of a target, if they were counted
         spent_whole(card)
-    n_paid = times["pairs"] + times["cliques"]
+    n_paid = times["workload"] + times["pairs"] + times["cliques"]
     check(len(release.looked_at) <= n_paid, "more tables were counted than were paid for")
     check(has_charge or plan["structure"] in ("uniform", "independent"), "no charge pays for what was released")
     check(card.n_rows is None or release.noisy_total == card.n_rows, "noisy_total and n_rows are not the same")
@@ -83,6 +83,7 @@ def verify_forest(release: ForestRelease) -> list[str]:
         is_total = abs(float(of_leaves.sum()) - total) <= 1 + 1e-6 * total
         check(is_total, f"the leaves of {name!r} do not add up to noisy_total")
     _only_what_was_counted(release)
+    _prior(release, times["prior"])
     n_counted = len(release.looked_at)
     counted = f"{n_counted} tables of several columns were counted, {n_paid} paid for, each with the noise stated"
     return [counted, *_products(release, unit), *_found_values(card)]
@@ -91,10 +92,12 @@ def verify_forest(release: ForestRelease) -> list[str]:
 def _only_what_was_counted(release: ForestRelease) -> None:
     """Tables are of the kind that the structure counts, and what was not counted follows from the schema."""
     structure, target = release.card.plan["structure"], release.card.parameters.get("target")
+    stated = set() if structure == "uniform" else set(stated_tables(release.card))
+    unstated = [names for names in release.looked_at if names not in stated]
     if structure in ("uniform", "independent"):
-        check(not release.looked_at, f"columns were counted together, which a forest of structure {structure} does not")
+        check(not unstated, f"columns were counted together, which a forest of structure {structure} does not")
     if structure == "target":
-        is_with_target = all(len(names) == 2 and target in names for names in release.looked_at)
+        is_with_target = all(len(names) == 2 and target in names for names in unstated)
         check(is_with_target, "columns were counted together without the target, and the structure is target")
     check_dependence(release)
     if structure == "uniform":
@@ -102,6 +105,24 @@ def _only_what_was_counted(release: ForestRelease) -> None:
         classes = [event for event in counted if event.stage == "classes"]
         deviations = [math.sqrt(2) * event.sensitivity / float(event.epsilon) for event in classes]
         check_uniform(release, {str(target): deviation for deviation in deviations})
+
+
+def stated_tables(card: Card) -> list[tuple[str, ...]]:
+    """The tables of the call's workload, each as the columns of it that were not known, in the order of the schema."""
+    described = card.parameters.get("workload") or []
+    is_list = isinstance(described, list) and all(_is_names(names) for names in described)
+    check(is_list, "the workload of the call is not a list of tables")
+    variables = [name for name, place in card.schema.variables.items() if place is None]
+    check({name for names in described for name in names} <= {*variables}, "the workload names what is no column")
+    modelled = card.schema.modelled
+    asked = {name for names in described for name in names}
+    several = {name for name in asked if tree_lattice(Schema({name: modelled[name]})).axes[0].n_possible > 1}
+    found = [tuple(name for name in variables if name in names and name in several) for names in described]
+    return [names for names in found if names]
+
+
+def _is_names(names: Any) -> bool:
+    return isinstance(names, list) and all(isinstance(name, str) for name in names)
 
 
 def _products(release: ForestRelease, unit: Unit) -> list[str]:
@@ -126,23 +147,35 @@ def _products(release: ForestRelease, unit: Unit) -> list[str]:
     return [f"{n_sums} sums of products of {n_pairs} pairs were released as one vector, with the noise it was paid for"]
 
 
+def _prior(release: ForestRelease, n_paid: int) -> None:
+    """Tables of a prior are there where the call gave one; what was not counted was decided by choices paid for."""
+    described = release.card.parameters.get("prior")
+    is_told = isinstance(described, dict) and described.get("kind") in ("table", "release")
+    check(described is None or is_told, "what the card says of the prior is not what a fit writes")
+    check(is_told or not (release.from_prior or n_paid), "tables come from a prior, and the call gave none")
+    chosen = set(release.from_prior).difference(release.looked_at)
+    check(len(chosen) <= n_paid, "more tables come from the prior than choices were paid for")
+    check(all(len(names) == 2 for names in chosen), "a table that is not of a pair comes from the prior alone")
+
+
 def _part(part: Part, plan: Any) -> None:
     if isinstance(part, GaussianTables) and part.stage is not None:
         near(math.sqrt(part.variance), plan[f"{part.stage} noise"], f"the noise of {part.stage}", slack=_ROUNDED)
     if isinstance(part, TreeShapes) and part.stage is not None:
         near(float(1 / part.rate), plan[_SCALES[part.stage]], "the noise of decisions", slack=_ROUNDED)
     if isinstance(part, Selections):
-        _choices(part.epsilon, plan)
+        _choices(part.epsilon, part.stage, plan)
     if isinstance(part, GaussianVector) and part.stage is not None:
         mean_squared = float(part.mean_squared)
         stated = plan.get("products mean squared")
         near(mean_squared, stated, "the squared mean of the sums", slack=_VECTOR_ROUNDED * mean_squared)
 
 
-def _choices(epsilon: Fraction, plan: Any) -> None:
+def _choices(epsilon: Fraction, stage: str | None, plan: Any) -> None:
     """The epsilon of one choice is that of the plan, where the plan says it: files from before do not."""
-    if "epsilon of a choice" in plan:
-        near(float(epsilon), plan["epsilon of a choice"], "the epsilon of a choice", slack=_CHOICE_ROUNDED)
+    stated = "epsilon of a choice for the prior" if stage == "prior" else "epsilon of a choice"
+    if stated in plan:
+        near(float(epsilon), plan[stated], f"the {stated}", slack=_CHOICE_ROUNDED)
 
 
 def _once(card: Card) -> None:
@@ -180,6 +213,10 @@ def _all_paid_for(release: ForestRelease, times: Counter[str | None]) -> None:
     card = release.card
     for stage in _STAGES:
         check(f"{stage} noise" not in card.plan or times[stage] > 0, f"no charge pays for {stage}, which the plan has")
+    stated = stated_tables(card)
+    check(times["workload"] == len(stated), "the tables of the workload were not paid for, each once")
+    is_counted = all(names in release.looked_at for names in stated if len(names) > 1)
+    check(is_counted, "a table of the workload was not counted")
     n_vectors = int("products mean squared" in card.plan)
     check(times["products"] == n_vectors, "the vector of sums that the plan has was not paid for, or more than once")
     modelled = card.schema.modelled

@@ -1,0 +1,72 @@
+"""A prior as people give it: a release or a public table over the same columns, opened before anything is spent.
+
+Rows are drawn from a release, always the same ones. A path is that of a release if `save` wrote the file, otherwise of
+a table, as `fit` reads it.
+"""
+
+from __future__ import annotations
+
+import os
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from spinney.errors import InputError, ParameterError, SchemaError, SpinneyError, raise_alone
+from spinney.release.model import Release
+from spinney.release.storage import load
+from spinney.schema.table import Schema
+from spinney.synthesizers.fitted import FrontDoor
+from spinney.tables.opening import open_source
+from spinney.tables.source import Source
+
+# Rows drawn from a release, and the seed that they are drawn with: a fit has the same prior every time.
+_N_DRAWN = 100_000
+_SEED = 0x5B1D
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prior:
+    """Public rows, and what a card says of them."""
+
+    source: Source
+    described: dict[str, Any]
+
+    def with_schema(self, schema: Schema) -> Source:
+        """The rows under a schema with all bounds."""
+        return self.source.with_schema(schema)
+
+
+def opened_prior(prior: Any, schema: Schema) -> Prior | None:
+    """The rows of a prior under a schema; None without one, a ParameterError where they do not fit."""
+    if prior is None:
+        return None
+    release = _release(prior)
+    described: dict[str, Any] = {"kind": "table"}
+    frame = prior
+    if release is not None:
+        frame = release.sample(_N_DRAWN, seed=_SEED, frame="pyarrow")
+        described = {"kind": "release", "guarantee": release.card.guarantee}
+    try:
+        source = open_source(frame, schema.as_read)
+        source.check_values()
+        n_rows = source.n_rows
+    except (InputError, SchemaError, ParameterError) as err:
+        raise_alone(ParameterError(f"prior: {err}. A prior has the columns and values of the schema."))
+    if n_rows == 0:
+        raise ParameterError("prior: the table has no rows; leave the prior out")
+    return Prior(source, described | {"rows": n_rows})
+
+
+def _release(prior: Any) -> Release | None:
+    """The release that was given, fitted or in a file; None for a table."""
+    if isinstance(prior, Release):
+        return prior
+    if isinstance(prior, FrontDoor):
+        return prior._fitted()
+    if not isinstance(prior, (str, os.PathLike)) or not Path(prior).is_file() or not zipfile.is_zipfile(prior):
+        return None
+    try:
+        return load(os.fspath(prior))
+    except SpinneyError as err:
+        raise ParameterError(f"prior: {err}") from err

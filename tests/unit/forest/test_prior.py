@@ -1,0 +1,173 @@
+"""Priors: public rows, or an earlier release, used where counts or private choices speak for them."""
+
+from __future__ import annotations
+
+import numpy as np
+import polars as pl
+import pytest
+from click.testing import CliRunner
+
+import spinney as sp
+from spinney.cli.app import app
+from spinney.forest.prior_columns import trust
+from spinney.release.contradictions import ContradictionError
+
+N = 6_000
+SCHEMA = sp.Schema(
+    {
+        "age": sp.Integer(0, 99),
+        "wage": sp.Real(0, 10_000),
+        "town": sp.Category(list("abcdef")),
+        "ill": sp.Boolean(),
+        "kids": sp.Integer(0, 9, nullable=True),
+    }
+)
+
+
+def people(seed: int, n: int = N) -> pl.DataFrame:
+    """All columns go with `age`."""
+    rng = np.random.default_rng(seed)
+    age = np.clip(rng.normal(45, 18, n), 0, 99).astype(int)
+    kids = [None if k > 4 else int(k) for k in rng.poisson(age / 25)]
+    return pl.DataFrame(
+        {
+            "age": age,
+            "wage": np.round(np.clip(rng.normal(40 * age, 300), 0, 10_000), -2),
+            "town": [
+                list("abcdef")[min(5, a // 17)] if u < 0.7 else "a" for a, u in zip(age, rng.random(n), strict=True)
+            ],
+            "ill": rng.random(n) < age / 120,
+            "kids": kids,
+        }
+    )
+
+
+PRIVATE, PUBLIC = people(1), people(2)
+
+
+def shuffled() -> pl.DataFrame:
+    rng = np.random.default_rng(0)
+    return pl.DataFrame({name: PUBLIC[name].gather(rng.permutation(N)) for name in PUBLIC.columns})
+
+
+def fit(prior, epsilon="0.15", seed=1, **options):
+    entropy = sp.UnsafeSeededEntropy(seed)
+    return sp.ForestSynthesizer(epsilon, "1e-6", prior=prior, **options).fit(PRIVATE, SCHEMA, entropy=entropy)
+
+
+def error(frame: pl.DataFrame) -> float:
+    """Mean total variation of all pairs of columns, numbers in ten bins each."""
+    codes = []
+    for rows in (PRIVATE, frame):
+        edges = {name: np.quantile(PRIVATE[name].drop_nulls(), np.arange(1, 10) / 10) for name in ("age", "wage")}
+        parts = [np.searchsorted(edges[name], rows[name].to_numpy()) for name in edges]
+        parts += [rows["town"].replace_strict(list("abcdef"), range(6)).to_numpy(), rows["ill"].to_numpy().astype(int)]
+        parts.append(rows["kids"].fill_null(10).to_numpy())
+        codes.append(parts)
+    found = []
+    for i in range(5):
+        for j in range(i):
+            tables = [np.bincount(parts[i] * 16 + parts[j], minlength=256) / len(parts[i]) for parts in codes]
+            found.append(np.abs(tables[0] - tables[1]).sum() / 2)
+    return float(np.mean(found))
+
+
+def mean_error(prior, **options) -> float:
+    return float(np.mean([error(fit(prior, seed=s, **options).sample(N, seed=s)) for s in range(3)]))
+
+
+def test_a_prior_of_the_same_law_is_worth_several_times_the_budget():
+    """At epsilon 0.15, public rows of the same law leave less error than four times the budget without them."""
+    with_prior = mean_error(PUBLIC)
+    assert with_prior < 0.6 * mean_error(None)
+    assert with_prior < mean_error(None, epsilon="0.6")
+
+
+@pytest.mark.parametrize("prior", [shuffled(), PUBLIC.filter(pl.col("age") < 30), PUBLIC.filter(pl.col("ill"))])
+def test_a_biased_prior_does_not_hurt(prior):
+    """Rows without dependence, or of some people alone, leave about as much error as no prior, or less."""
+    assert mean_error(prior) < 1.2 * mean_error(None)
+
+
+@pytest.mark.parametrize("delta", ["1e-6", 0])
+@pytest.mark.parametrize("options", [{}, {"target": "ill"}, {"quality": "high"}, {"unit": "add-remove"}])
+def test_every_structure_takes_a_prior(tmp_path, options, delta):
+    """Choices are charged in a stage of their own; files load, verify and draw the same, conditions hold."""
+    entropy = sp.UnsafeSeededEntropy(4)
+    model = sp.ForestSynthesizer("2", delta, prior=PUBLIC, **options).fit(PRIVATE, SCHEMA, entropy=entropy)
+    stage = next(stage for stage in model.explain().stages if stage.name == "prior")
+    assert 0.01 < stage.share < 0.08
+    assert model.card_.parameters["prior"] == {"kind": "table", "rows": N}
+    assert "stated to be public" in str(model.card_)
+    model.save(tmp_path / "it.spinney")
+    again = sp.load(tmp_path / "it.spinney")
+    assert again.verify_contents()
+    assert again.sample(40, seed=3, frame="polars").equals(model.sample(40, seed=3))
+    assert again.sample(40, seed=3, frame="polars", where={"town": "b"})["town"].unique().to_list() == ["b"]
+
+
+def test_what_a_file_says_of_its_prior_is_checked():
+    """Tables from a prior need a prior and choices that were paid for, and the explanation tells of them."""
+    release = fit(PUBLIC, epsilon="2").release_
+    alone = [names for names in release.from_prior if names not in release.looked_at]
+    assert alone
+    assert {c.reason for c in release.explain().cliques if c.columns in alone} == {"prior"}
+    kept, release.from_prior = release.from_prior, ()
+    with pytest.raises(ContradictionError, match="not counted together"):
+        release.verify_contents()
+    release.from_prior = kept
+    release.card.parameters["prior"] = None
+    with pytest.raises(ContradictionError, match="the call gave none"):
+        release.verify_contents()
+
+
+def test_a_release_and_a_file_are_priors(tmp_path):
+    """A fitted model, its release, its file and the file of a table are taken; the card tells the guarantee."""
+    last_year = sp.ForestSynthesizer("3").fit(PUBLIC, SCHEMA)
+    last_year.save(tmp_path / "last.spinney")
+    PUBLIC.write_csv(tmp_path / "last.csv")
+    for prior in (last_year, last_year.release_, tmp_path / "last.spinney"):
+        described = fit(prior).card_.parameters["prior"]
+        assert described == {"kind": "release", "guarantee": last_year.card_.guarantee, "rows": 100_000}
+    assert "adds to the cost" in " ".join(str(fit(last_year).card_).split())
+    assert fit(str(tmp_path / "last.csv")).card_.parameters["prior"] == {"kind": "table", "rows": N}
+
+
+@pytest.mark.parametrize(
+    ("prior", "message"),
+    [
+        (PUBLIC.drop("age"), "'age'"),
+        (PUBLIC.with_columns(town=pl.lit("zzz")), "'town'"),
+        (PUBLIC.head(0), "no rows"),
+        (sp.ForestSynthesizer(), "not fitted"),
+    ],
+)
+def test_a_prior_that_does_not_fit_is_refused_before_budget_is_spent(prior, message):
+    """The message names the argument and the column."""
+    ledger = sp.Ledger(limit=5, delta="1e-3")
+    with pytest.raises(sp.SpinneyError, match=message):
+        sp.ForestSynthesizer(prior=prior).fit(PRIVATE, SCHEMA, ledger=ledger)
+    assert ledger.spent == 0
+
+
+def test_trust_follows_how_far_the_prior_is_off():
+    """Counts that differ by sampling alone give a ratio near 0, others one near what they differ by."""
+    rng = np.random.default_rng(0)
+    expected = np.full(50, 400.0)
+    same = rng.poisson(expected) + rng.normal(0, 30, 50)
+    other = expected * rng.choice([0.5, 1.5], 50) + rng.normal(0, 30, 50)
+    assert trust(same, 30.0, expected, 1.0).ratio <= 0.05
+    assert 0.2 <= trust(other, 30.0, expected, 1.0).ratio <= 1
+
+
+def test_reprs_and_the_command_line(tmp_path):
+    """`--prior` takes a file; a model with a frame as prior shows its shape alone."""
+    assert "prior=<shape (6000, 5)>" in repr(sp.ForestSynthesizer(prior=PUBLIC))
+    PUBLIC.write_csv(tmp_path / "last.csv")
+    PRIVATE.write_csv(tmp_path / "now.csv")
+    SCHEMA.to_file(tmp_path / "s.toml")
+    given = [str(tmp_path / "now.csv"), "--schema", str(tmp_path / "s.toml"), "--epsilon", "1"]
+    options = ["--prior", str(tmp_path / "last.csv"), "--out", str(tmp_path / "o.spinney")]
+    result = CliRunner().invoke(app, ["fit", *given, *options])
+    assert result.exit_code == 0, result.output
+    assert sp.load(tmp_path / "o.spinney").card.parameters["prior"]["rows"] == N
