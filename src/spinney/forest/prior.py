@@ -36,6 +36,8 @@ _FITTINGS = 10
 _MOST_CELLS = 150_000
 # How far a prior is off where no table tells it.
 _UNTOLD = 0.5
+# A prior's table of counted columns is nearer if the gain is above so many halves of its standard deviation.
+_SURE = 1.5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -120,8 +122,8 @@ def _of_counted(prior: PriorRows, measured: Sequence[Measurement]) -> tuple[list
     """The prior's tables of what was counted where they are nearer than independent columns; trust and odds of others.
 
     Both distances are from noisy numbers, so that their difference says which is smaller but for its noise, which has
-    a standard deviation of twice that of a count times the distance between the two. The odds are those of being
-    nearer, one table more on each side.
+    a standard deviation of twice that of a count times the distance between the two. The odds of others are those of
+    being nearer, one table more on each side, squared: priors are mostly good as a whole, or not.
     """
     used, ratios = [], []
     for m in measured:
@@ -135,9 +137,9 @@ def _of_counted(prior: PriorRows, measured: Sequence[Measurement]) -> tuple[list
         found = trust(m.noisy, noise_std, sums, prior.sampling)
         ratios.append(found.ratio)
         gain = ((m.noisy - others) ** 2).sum() - ((m.noisy - sums) ** 2).sum()
-        if gain > noise_std * math.sqrt(((sums - others) ** 2).sum()):
+        if gain > _SURE * noise_std * math.sqrt(((sums - others) ** 2).sum()):
             used.append(_measurement(m.columns, expected, found))
-    odds = (len(used) + 1) / (len(ratios) - len(used) + 1)
+    odds = ((len(used) + 1) / (len(ratios) - len(used) + 1)) ** 2
     return used, Trust(float(np.median(ratios)) if ratios else _UNTOLD, prior.sampling), odds
 
 
