@@ -17,7 +17,7 @@ from spinney.forest.columns import NoisyColumn
 Counts = NDArray[np.int64]
 
 # A pile is believed above this many standard deviations of its noise.
-_STANDS_OUT = 3.0
+_STANDS_OUT = 3.5
 
 
 def part_spikes(column: NoisyColumn) -> NoisyColumn:

@@ -28,9 +28,13 @@ _EMPTY_BELOW = 1.0
 # Far out, where as many rows as one standard deviation of the noise would raise the variance of the column by this
 # part, a leaf has to stand out more: a few rows that are not there would change what the column is like.
 _FAR_OUT = 0.3
+# The variance is that of leaves above so many standard deviations, and far out no leaf below that is believed: the
+# larger one of these numbers with which such leaves hold most of the rows. Of a few hundred leaves of noise one or two
+# are above the smaller, and where the larger will do they need not be.
+_SURE_ABOVE = (4.0, 2.5)
+_MOST_ROWS = 0.5
 _EMPTY_BELOW_FAR_OUT = 3.5
-# The variance is that of leaves above so many standard deviations.
-_SURE_ABOVE = 2.5
+
 # A category below this many standard deviations shares a state with the other rare ones.
 _RARE_BELOW = 3.0
 
@@ -105,15 +109,18 @@ def _least_believed(column: NoisyColumn) -> Floats:
     """For each leaf of a number, the noisy count below which it is treated as empty."""
     low, length = extent(column.axis, column.first, np.maximum(column.stop, column.first))
     middle = low + length / 2
-    sure = np.where(column.is_null, 0.0, column.noisy_counts)
-    sure = np.where(sure < _SURE_ABOVE * column.noise_std, 0.0, sure)
+    counts = np.where(column.is_null, 0.0, column.noisy_counts)
+    for above in _SURE_ABOVE:
+        sure = np.where(counts < above * column.noise_std, 0.0, counts)
+        if sure.sum() >= _MOST_ROWS * counts.sum():
+            break
     n_sure = float(sure.sum())
     if not n_sure:
         return np.full(len(middle), _EMPTY_BELOW * column.noise_std)
     spread = (middle - np.average(middle, weights=sure)) ** 2 + length**2 / 12  # of rows in a leaf about the mean
     variance = np.average(spread, weights=sure)
     is_far_out = ~column.is_null & (column.noise_std * spread > _FAR_OUT * n_sure * variance)
-    return np.where(is_far_out, _EMPTY_BELOW_FAR_OUT, _EMPTY_BELOW) * column.noise_std
+    return np.where(is_far_out, max(above, _EMPTY_BELOW_FAR_OUT), _EMPTY_BELOW) * column.noise_std
 
 
 def _group_neighbours(

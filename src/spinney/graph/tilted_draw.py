@@ -9,7 +9,8 @@ what it excludes stays excluded.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from itertools import pairwise
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +20,10 @@ from spinney.errors import ParameterError
 from spinney.graph.draw import States, draw_states
 from spinney.graph.model import GraphModel
 from spinney.graph.tilt import MOST_WEIGHT, Floats, Pair, Tilt
+from spinney.progress import progress
+
+# Columns, and for each of their cells the logarithm of a factor; a single column is a pair with itself.
+Factors = Sequence[tuple[Pair, Floats]]
 
 # So many rows are drawn for each that is wanted, and no fewer than this, of which a part would say little.
 _DRAWN_PER_ROW = 4
@@ -28,6 +33,8 @@ _AT_A_TIME = 250_000
 # Turns of fitting weights to what the model says of pairs and columns, and last ones of columns alone.
 _FITTING_TURNS = 5
 _LAST_TURNS = 3
+# Rows that factors for draws under conditions are fitted by.
+_N_FITTED = 200_000
 _LARGEST_FACTOR = 5.0
 _ANY_FACTOR = 1e12
 # Exchanges are tried for as many rows as there are, again and again, until fewer than this share of them help.
@@ -35,6 +42,7 @@ _MOST_TURNS = 25
 _WORTH_TRYING = 0.01
 # How much a squared gap in a pair counts beside one in a single column.
 _PAIR_WEIGHT = 0.3
+_EXACT_WEIGHT = 1e4
 # Of more pairs than this, exchanges look at those alone that are to be as the model has them.
 _MOST_EXCHANGED = 1_500
 
@@ -51,42 +59,113 @@ def draw_tilted(
     """States of `n_rows` rows under the tilted model, one line per column (n_columns, n_rows).
 
     Args:
-        model: the law that is tilted, possibly under conditions.
+        model: the law that is tilted.
         tilt: the factors.
         n_rows: how many rows.
         rng: draws them.
         columns: single columns that are to be as the model has them.
         pairs: pairs of columns that are to be as the model has them.
     """
+    laws = _laws(model, columns, pairs)
+
+    def draw(size: int) -> States:
+        drawn = draw_states(model, max(_DRAWN_PER_ROW * size, _LEAST_DRAWN), rng)
+        weights = tilt.weights(drawn)
+        _fit_laws(weights, drawn, laws)
+        weights = _with_exact_columns(weights, drawn, laws)
+        return _taken(drawn, weights, tilt, pairs, size, rng)
+
+    return _in_parts(draw, n_rows, model)
+
+
+def draw_tilted_given(
+    model: GraphModel,
+    tilt: Tilt,
+    factors: Factors,
+    n_rows: int,
+    rng: np.random.Generator,
+    *,
+    columns: Sequence[int] = (),
+) -> States:
+    """The same under conditions, of which the tilt knows nothing.
+
+    Args:
+        model: the law that is tilted, under the conditions.
+        tilt: the factors.
+        factors: what makes weighted rows of the model without conditions what they are to be (`fitted_factors`).
+        n_rows: how many rows.
+        rng: draws them.
+        columns: single columns whose shares were asked for: they are as the model has them, to the row where it can be.
+    """
+    laws = _laws(model, columns, ())
+
+    def draw(size: int) -> States:
+        drawn = draw_states(model, max(_DRAWN_PER_ROW * size, _LEAST_DRAWN), rng)
+        log_weights = tilt.log_weights(drawn)
+        for pair, table in factors:
+            log_weights += table.ravel()[_codes(drawn, pair, table)]
+        weights = np.exp(log_weights - log_weights.max())
+        weights = _with_exact_columns(weights, drawn, laws)
+        return _taken(drawn, weights, tilt, (), size, rng, exactly=columns)
+
+    return _in_parts(draw, n_rows, model)
+
+
+def fitted_factors(
+    model: GraphModel, tilt: Tilt, rng: np.random.Generator, *, columns: Sequence[int], pairs: Sequence[Pair]
+) -> Factors:
+    """Log-factors of columns and pairs with which weighted rows have them as the model does, nearly."""
+    laws = _laws(model, columns, pairs)
+    drawn = draw_states(model, _N_FITTED, rng)
+    return _fit_laws(tilt.weights(drawn), drawn, laws)
+
+
+def _laws(model: GraphModel, columns: Sequence[int], pairs: Sequence[Pair]) -> list[tuple[Pair, Floats]]:
+    """What the model says of pairs, and of single columns as pairs with themselves."""
+    found: list[tuple[Pair, Floats]] = [(pair, model.marginal(pair)) for pair in pairs]
+    return [*found, *(((column, column), model.marginal((column,))) for column in columns)]
+
+
+def _in_parts(draw: Callable[[int], States], n_rows: int, model: GraphModel) -> States:
+    """Rows that are drawn part by part."""
     if n_rows < 0:
         raise ParameterError(f"n_rows={n_rows} must not be negative")
-    laws: list[tuple[Pair, Floats]] = [(pair, model.marginal(pair)) for pair in pairs]
-    laws += [((column, column), model.marginal((column,))) for column in columns]
-    parts = [_draw_part(model, tilt, size, rng, laws) for size in _sizes(n_rows)]
+    n_parts = -(-n_rows // _AT_A_TIME)
+    cuts = [n_rows * part // max(n_parts, 1) for part in range(n_parts + 1)]
+    sizes = [stop - start for start, stop in pairwise(cuts)]
+    parts = [draw(size) for size in progress(sizes, "drawing rows", unit="part")]
     return np.concatenate([np.zeros((model.tree.n_columns, 0), dtype=np.int32), *parts], axis=1)
 
 
-def _sizes(n_rows: int) -> list[int]:
-    n_parts = -(-n_rows // _AT_A_TIME)
-    return [(n_rows * (part + 1)) // n_parts - (n_rows * part) // n_parts for part in range(n_parts)]
-
-
-def _draw_part(
-    model: GraphModel, tilt: Tilt, n_rows: int, rng: np.random.Generator, laws: Sequence[tuple[Pair, Floats]]
+def _taken(
+    drawn: States,
+    weights: Floats,
+    tilt: Tilt,
+    pairs: Sequence[Pair],
+    n_rows: int,
+    rng: np.random.Generator,
+    *,
+    exactly: Sequence[int] = (),
 ) -> States:
-    drawn = draw_states(model, max(_DRAWN_PER_ROW * n_rows, _LEAST_DRAWN), rng)
-    weights = _fitted(tilt.weights(drawn), drawn, laws)
+    """So many of the weighted rows."""
     taken = _systematic(weights, n_rows, rng)
-    _exchange_rows(taken, drawn, weights, tilt, [pair for pair, _ in laws if pair[0] != pair[1]], rng)
+    _exchange_rows(taken, drawn, weights, tilt, pairs, rng, exactly=exactly)
     rng.shuffle(taken)  # a row that was taken more than once would lie beside itself
     return np.ascontiguousarray(drawn[:, taken])
 
 
-def _fitted(weights: Floats, drawn: States, laws: Sequence[tuple[Pair, Floats]]) -> Floats:
-    """Weights under which pairs are as the laws say, nearly, and single columns are."""
+def _fit_laws(weights: Floats, drawn: States, laws: Sequence[tuple[Pair, Floats]]) -> Factors:
+    """Fit weights, in place, until columns and pairs are as the laws say, nearly; the logarithms of all factors."""
+    factors = [(pair, np.zeros(law.shape)) for pair, law in laws]
     for _ in range(_FITTING_TURNS if laws else 0):
-        for pair, law in laws:
-            _fit(weights, _codes(drawn, pair, law), law.ravel(), _LARGEST_FACTOR)
+        for place, (pair, law) in enumerate(laws):
+            found = _fit(weights, _codes(drawn, pair, law), law.ravel(), _LARGEST_FACTOR)
+            factors[place][1][...] += np.log(found).reshape(law.shape)
+    return factors
+
+
+def _with_exact_columns(weights: Floats, drawn: States, laws: Sequence[tuple[Pair, Floats]]) -> Floats:
+    """Weights that are capped, add up to 1, and have single columns as the laws say."""
     weights = np.minimum(weights, MOST_WEIGHT * weights.sum() / weights.size)
     for _ in range(_LAST_TURNS):
         for (i, j), law in laws:
@@ -102,8 +181,8 @@ def _codes(drawn: States, pair: Pair, law: Floats) -> NDArray[np.int32]:
 
 
 @compiled_loosely
-def _fit(weights: Floats, codes: NDArray[np.int32], law: Floats, most: float) -> None:
-    """Make the rows of each cell weigh what a law says, by factors of 1 / most to most."""
+def _fit(weights: Floats, codes: NDArray[np.int32], law: Floats, most: float) -> Floats:
+    """Make the rows of each cell weigh what a law says, by factors of 1 / most to most, which are returned."""
     held = np.zeros(law.size)
     for row in range(weights.size):
         held[codes[row]] += weights[row]
@@ -112,6 +191,7 @@ def _fit(weights: Floats, codes: NDArray[np.int32], law: Floats, most: float) ->
         held[cell] = min(max(factor, 1 / most), most)
     for row in range(weights.size):
         weights[row] *= held[codes[row]]
+    return held
 
 
 def _systematic(weights: Floats, n_rows: int, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -131,8 +211,13 @@ def _exchange_rows(
     tilt: Tilt,
     pairs: Sequence[Pair],
     rng: np.random.Generator,
+    *,
+    exactly: Sequence[int],
 ) -> None:
-    """Exchange taken rows for others until pairs add up: `pairs` state by state, those of the tilt by groups."""
+    """Exchange taken rows for others until pairs add up: `pairs` state by state, those of the tilt by groups.
+
+    Columns of which shares were asked for come before everything else.
+    """
     lines, tables, n_cells = _tables(drawn, tilt, pairs)
     n_rows = len(taken)
     wanted = np.zeros(n_cells)
@@ -142,6 +227,9 @@ def _exchange_rows(
     gaps -= wanted
     worth = 1 / (wanted + 1)
     worth[tables[drawn.shape[0], 2] if len(tables) > drawn.shape[0] else n_cells :] *= _PAIR_WEIGHT
+    for column in exactly:
+        start = tables[column, 2]
+        worth[start : start + len(tilt.groups[column])] *= _EXACT_WEIGHT
     for _ in range(_MOST_TURNS):
         offered = _systematic(weights, n_rows, rng)
         rng.shuffle(offered)

@@ -265,3 +265,26 @@ def test_an_explanation_says_what_the_vector_is():
     assert "All other pairs were measured coarsely" in page
     assert "only through this tree" not in page
     assert max(map(len, page.splitlines())) <= 100
+
+
+# -------------------------------------------------------------------------------------------------------- conditions
+
+
+def test_rows_under_a_condition_are_those_of_a_sample_that_meet_it():
+    """By the shares of every category and by the means of numbers."""
+    model = one_factor.fitted("6")
+    assert model.release_.products is not None
+    whole = model.sample(60_000, seed=1).filter(pl.col("flag"))
+    given = model.sample(whole.height, seed=2, where={"flag": True})
+    for name in ("colour", "band", "mark"):
+        shares = [dict(rows[name].cast(pl.String).value_counts(normalize=True).iter_rows()) for rows in (whole, given)]
+        assert shares[0] == pytest.approx(shares[1], abs=0.015)
+    for name in ("x", "y", "n", "z"):
+        assert given[name].mean() == pytest.approx(whole[name].mean(), abs=0.03 * whole[name].std())
+
+
+@pytest.mark.parametrize("n_rows", [10, 1000])
+def test_balanced_columns_have_their_shares_to_the_row(n_rows):
+    """Two that depend on each other, both."""
+    rows = one_factor.fitted("6").sample(n_rows, seed=3, balance={"flag": 0.5, "mark": 0.3})
+    assert (rows["flag"].sum(), rows["mark"].sum()) == (n_rows // 2, 3 * n_rows // 10)

@@ -33,7 +33,7 @@ from spinney.forest.release.rules import feasible, resample_above
 from spinney.forest.release.verification import verify_forest
 from spinney.graph.draw import draw_states
 from spinney.graph.model import GraphModel
-from spinney.graph.tilted_draw import draw_tilted
+from spinney.graph.tilted_draw import Factors, draw_tilted, draw_tilted_given, fitted_factors
 from spinney.progress import progress, waiting
 from spinney.release.arrow import FLOAT, from_arrow, lists, numbers, to_arrow
 from spinney.release.card import Card
@@ -58,6 +58,7 @@ _CLIQUES = {"clique": (pa.list_(pa.int32()),), "potentials": (pa.list_(pa.float6
 _FIELDS = ("low", "length", "is_null", "weights", "states")
 _WIDEST = 32
 _BALANCE_TURNS = 10
+_FACTORS_STREAM = 15
 # How rows lie in a leaf: evenly, which is all that older files know, or graded by size where it is long.
 _WITHIN_LEAVES = ("even", "graded")
 
@@ -250,9 +251,19 @@ class ForestRelease(Release):
         """States of rows; without conditions, single columns and counted pairs are as the model has them."""
         if self.products is None:
             return draw_states(model, n_rows, rng)
-        columns = tuple(range(len(self.variables))) if held is None else held
-        pairs = self.counted_pairs if held is None else ()
-        return draw_tilted(model, self.products.tilt, n_rows, rng, columns=columns, pairs=pairs)
+        tilt = self.products.tilt
+        if held is not None:
+            return draw_tilted_given(model, tilt, self._factors, n_rows, rng, columns=held)
+        columns = range(len(self.variables))
+        return draw_tilted(model, tilt, n_rows, rng, columns=columns, pairs=self.counted_pairs)
+
+    @cached_property
+    def _factors(self) -> Factors:
+        """What draws under conditions are weighted by beside the tilt; the same in every process."""
+        assert self.products is not None
+        model = self._prepared(self._drawn_from, {}, {}).model
+        columns, rng = range(len(self.variables)), np.random.default_rng(_FACTORS_STREAM)
+        return fitted_factors(model, self.products.tilt, rng, columns=columns, pairs=self.counted_pairs)
 
     @property
     def counted_pairs(self) -> tuple[tuple[int, int], ...]:
