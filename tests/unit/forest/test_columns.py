@@ -168,12 +168,14 @@ def test_small_counts_of_numbers_are_taken_for_noise():
 
 
 def test_far_out_a_leaf_has_to_stand_out_more():
-    """A leaf whose noise alone would change the variance is believed from 3.5 deviations on, the others from one."""
+    """A leaf whose noise alone would change the variance is believed from four deviations on, the others from one."""
     column = noisy_column(sp.Integer(0, 9999), [1000, 11, 12], noise_std=5.0)
     column = replace(column, first=np.array([0, 10, 1000]), stop=np.array([10, 20, 10_000]))
     assert leaf_weights(column, 1011.0) == pytest.approx([1000, 11, 0])
     column = replace(column, noisy_counts=np.array([1000, 11, 18]))
-    assert leaf_weights(column, 1029.0) == pytest.approx([1000, 11, 18])
+    assert leaf_weights(column, 1011.0) == pytest.approx([1000, 11, 0])
+    column = replace(column, noisy_counts=np.array([1000, 11, 21]))
+    assert leaf_weights(column, 1032.0) == pytest.approx([1000, 11, 21])
     nothing_sure = replace(column, noisy_counts=np.array([12, 11, 11]))
     assert leaf_weights(nothing_sure, 34.0) == pytest.approx([12, 11, 11])
 
