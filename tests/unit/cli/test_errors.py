@@ -57,7 +57,7 @@ def fit(tmp_path: Path, out: Path, *options: Any, table: str | bytes | None = No
         (["--delta", "1"], "delta=1"),
         (["--target", "zz"], "target='zz' is not a column"),
         (["--method", "forest", "--target", "zz"], "target='zz' is not a column"),
-        (["--quality", "best"], "best"),
+        (["--quality", "better"], "better"),
         (["--rule", "paper", "--delta", "0"], "--rule is for the tree and --delta for the forest"),
         (["--method", "tree", "--target", "colour"], "--target is for --method forest, not for --method tree"),
         (["--method", "forest", "--threshold", "3"], "--threshold is for --method tree or --method grid"),
