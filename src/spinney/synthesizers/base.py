@@ -83,6 +83,9 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
     def _check(self, schema: Schema) -> None:
         """Raise on parameters out of range and on columns that this synthesizer cannot take."""
 
+    def _check_frame(self, frame: Any) -> None:
+        """Raise where a table cannot be the private one of these parameters. Nothing of it is read."""
+
     @abstractmethod
     def _rehearse(self, facts: PublicFacts) -> PlanT:
         """The plan that follows from public facts; raise where none can work. No row has been read."""
@@ -116,6 +119,7 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
             engine: what reads the table, where there is a choice: "polars", "duckdb" or "spark" for Parquet files,
                 "memory" to read the table once and hold it. Releases do not depend on it.
         """
+        self._check_frame(frame)
         fitting = copy(self)  # parameters that are changed meanwhile, by whoever else holds the model, do not reach it
         fitting._fit(frame, schema, ledger, entropy, engine)
         for name, value in vars(fitting).items():

@@ -33,7 +33,7 @@ from spinney.schema.table import Schema
 from spinney.suggest import did_you_mean
 from spinney.synthesizers.base import PublicFacts, Synthesizer
 from spinney.synthesizers.bounds import with_widest_bounds
-from spinney.synthesizers.prior import Prior, opened_prior
+from spinney.synthesizers.prior import Prior, check_is_another, opened_prior
 from spinney.synthesizers.values import with_few_values
 from spinney.synthesizers.workload import checked_workload
 from spinney.tables.source import Source
@@ -44,6 +44,8 @@ QUALITIES: tuple[Quality, ...] = ("fast", "high", "best")
 
 # The part of epsilon for the sizes of the target's classes, which decide what else is worth measuring.
 _CLASSES_SHARE = Fraction(1, 25)
+# Columns beside stated tables have as few states as this where there is no more room.
+_FEWEST_STATES = 2
 
 
 class ForestSynthesizer(Synthesizer[Design]):
@@ -162,8 +164,14 @@ class ForestSynthesizer(Synthesizer[Design]):
         if not any(column.is_read for column in schema.values()):
             raise SchemaError("all columns are identifiers, which are generated; there is nothing to learn")
         RuleTables.of(with_widest_bounds(with_few_values(schema))).check()
+        self._check_target(schema)
         self._check_workload(schema)
         self._prior = opened_prior(self.prior, schema)
+
+    def _check_frame(self, frame: Any) -> None:
+        check_is_another(self.prior, frame)
+
+    def _check_target(self, schema: Schema) -> None:
         if self.target is None:
             return
         if self.target not in schema:
@@ -187,8 +195,11 @@ class ForestSynthesizer(Synthesizer[Design]):
         stated = checked_workload(self.workload, schema)
         if stated:
             variables = _Variables.of(with_widest_bounds(with_few_values(schema)))
-            tables = [tuple(variables.names.index(name) for name in table) for table in stated]
-            variables.stated_cells(tables, [2] * len(variables.names), target=None)
+            names = variables.names
+            tables = [tuple(names.index(name) for name in table) for table in stated]
+            required = [tuple(variables.numbers[column] for column in clique) for clique in variables.rules.cliques]
+            target = None if self.target is None else names.index(self.target)
+            variables.stated_cells(tables, [_FEWEST_STATES] * len(names), required=required, target=target)
 
     def _rehearse(self, facts: PublicFacts) -> Design:
         """The design, as if no class of the target were rare: its plan is then the one that is taken most often."""
@@ -222,9 +233,26 @@ class ForestSynthesizer(Synthesizer[Design]):
         plan = replace(plan, fewer_states={variables.numbers[column]: states for column, states in fewer.items()})
         if not plan.stated:
             return plan
-        states = plan.states_of_columns(len(names))
-        n_cells = variables.stated_cells(plan.stated, states, required=plan.required, target=plan.target)
-        return replace(plan, stated_cells=n_cells)
+        return self._with_room(plan, variables)
+
+    def _with_room(self, plan: Design, variables: _Variables) -> Design:
+        """The design with as many states of the other columns as leave room for stated tables.
+
+        That some do was found out before anything was spent.
+        """
+        states = plan.states_of_columns(len(variables.names))
+        most = max(states)
+        while True:
+            fewer = [min(number, most) for number in states]
+            try:
+                n_cells = variables.stated_cells(plan.stated, fewer, required=plan.required, target=plan.target)
+            except ParameterError:
+                if most <= _FEWEST_STATES:
+                    raise
+                most = max(most // 2, _FEWEST_STATES)
+                continue
+            cut = {column: number for column, number in enumerate(fewer) if number < states[column]}
+            return replace(plan, stated_cells=n_cells, fewer_states={**plan.fewer_states, **cut})
 
     def _release(
         self, table: Source, facts: PublicFacts, ledger: Ledger, entropy: Entropy, rehearsed: Design | None

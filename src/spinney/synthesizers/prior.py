@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from spinney.errors import InputError, ParameterError, SchemaError, SpinneyError, raise_alone
+from spinney.errors import ParameterError, SpinneyError, raise_alone
 from spinney.release.model import Release
 from spinney.release.storage import load
 from spinney.schema.table import Schema
@@ -42,6 +42,8 @@ def opened_prior(prior: Any, schema: Schema) -> Prior | None:
     if prior is None:
         return None
     release = _release(prior)
+    if release is not None and not release.card.is_private:
+        raise ParameterError("prior: the release is not private, so its rows are as good as private ones; leave it out")
     described: dict[str, Any] = {"kind": "table"}
     frame = prior
     if release is not None:
@@ -51,11 +53,18 @@ def opened_prior(prior: Any, schema: Schema) -> Prior | None:
         source = open_source(frame, schema.as_read)
         source.check_values()
         n_rows = source.n_rows
-    except (InputError, SchemaError, ParameterError) as err:
+    except SpinneyError as err:
         raise_alone(ParameterError(f"prior: {err}. A prior has the columns and values of the schema."))
     if n_rows == 0:
         raise ParameterError("prior: the table has no rows; leave the prior out")
     return Prior(source, described | {"rows": n_rows})
+
+
+def check_is_another(prior: Any, frame: Any) -> None:
+    """Refuse the private table as its own prior, where it is the same object or path."""
+    paths = [os.path.realpath(one) for one in (prior, frame) if isinstance(one, (str, os.PathLike))]
+    if prior is not None and (prior is frame or (len(paths) == 2 and paths[0] == paths[1])):
+        raise ParameterError("prior: this is the private table itself; a prior is public, so give another or none")
 
 
 def _release(prior: Any) -> Release | None:
@@ -63,7 +72,10 @@ def _release(prior: Any) -> Release | None:
     if isinstance(prior, Release):
         return prior
     if isinstance(prior, FrontDoor):
-        return prior._fitted()
+        try:
+            return prior._fitted()
+        except SpinneyError as err:
+            raise ParameterError(f"prior: {err}") from err
     if not isinstance(prior, (str, os.PathLike)) or not Path(prior).is_file() or not zipfile.is_zipfile(prior):
         return None
     try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Sequence
 from typing import Any
 
 from spinney.errors import ParameterError
@@ -19,7 +19,7 @@ def checked_workload(workload: Any, schema: Schema) -> StatedTables:
     """The stated tables, each as names of columns; a ParameterError where one cannot be measured."""
     if workload is None:
         return ()
-    if isinstance(workload, (str, Mapping)) or not isinstance(workload, Iterable):
+    if isinstance(workload, str) or not isinstance(workload, Sequence):
         raise ParameterError(f"workload={workload!r} is not {_EXAMPLE}")
     found: dict[frozenset[str], tuple[str, ...]] = {}
     for table in workload:
@@ -33,7 +33,7 @@ def checked_workload(workload: Any, schema: Schema) -> StatedTables:
 def _names(table: Any, schema: Schema) -> tuple[str, ...]:
     if isinstance(table, str):
         raise ParameterError(f"workload: {table!r} is text, and a table is a list of columns; write ({table!r},)")
-    if isinstance(table, Mapping) or not isinstance(table, Iterable):
+    if not isinstance(table, Sequence):
         raise ParameterError(f"workload: {table!r} is not a list of columns; a workload is {_EXAMPLE}")
     names = tuple(table)
     if not 1 <= len(names) <= _MOST_COLUMNS:

@@ -9,6 +9,7 @@ from click.testing import CliRunner
 
 import spinney as sp
 from spinney.cli.app import app
+from spinney.errors import ParameterError
 from spinney.forest.prior_columns import trust
 from spinney.release.contradictions import ContradictionError
 
@@ -219,3 +220,23 @@ def test_places_rules_and_codes_go_with_a_prior():
         assert model.release_.verify_contents()
         drawn = model.sample(1000, seed=0)
         assert (drawn["start"] <= drawn["end"]).all()
+
+
+def test_the_private_table_is_not_its_own_prior(tmp_path):
+    """Neither as the same object nor by the same path."""
+    table = pl.DataFrame({"x": np.linspace(0, 1, 50), "y": np.linspace(0, 1, 50), "z": [True, False] * 25})
+    schema = sp.Schema({"x": sp.Real(0, 1), "y": sp.Real(0, 1), "z": sp.Boolean()})
+    table.write_parquet(tmp_path / "rows.parquet")
+    for one, other in ((table, table), (tmp_path / "rows.parquet", str(tmp_path / "." / "rows.parquet"))):
+        with pytest.raises(ParameterError, match="the private table itself"):
+            sp.ForestSynthesizer("1", prior=one).fit(other, schema)
+
+
+def test_a_release_that_is_not_private_is_no_prior():
+    """Its guarantee is none, and a release with such a prior would not say so."""
+    table = pl.DataFrame({"x": np.linspace(0, 1, 50), "y": np.linspace(0, 1, 50), "z": [True, False] * 25})
+    open_schema = sp.Schema({"x": sp.Real(bounds="from-data-not-private"), "y": sp.Real(0, 1), "z": sp.Boolean()})
+    schema = sp.Schema({"x": sp.Real(0, 1), "y": sp.Real(0, 1), "z": sp.Boolean()})
+    earlier = sp.ForestSynthesizer("1").fit(table, open_schema)
+    with pytest.raises(ParameterError, match="the release is not private"):
+        sp.ForestSynthesizer("1", prior=earlier).fit(table.clone(), schema)

@@ -184,3 +184,29 @@ def test_synthesize_and_the_command_line_take_a_workload(tmp_path):
     assert sp.load(tmp_path / "o.spinney").card.parameters["workload"] == [["region", "size"], ["age"]]
     assert CliRunner().invoke(app, ["check", *given]).exit_code == 0
     assert CliRunner().invoke(app, ["check", *given, "--workload", "nobody"]).exit_code == 1
+
+
+def test_other_columns_have_fewer_states_where_there_is_little_room():
+    """A stated table that leaves little room is measured all the same, however many rows there turn out to be."""
+    rng = np.random.default_rng(4)
+    n_rows = 60_000
+    frame = pl.DataFrame(
+        {
+            "x": rng.normal(size=n_rows),
+            "y": rng.normal(size=n_rows),
+            "b": rng.integers(0, 3, n_rows),
+            "u": rng.random(n_rows),
+        }
+    )
+    schema = sp.Schema({"x": sp.Real(-9, 9), "y": sp.Real(-9, 9), "b": sp.Category((0, 1, 2)), "u": sp.Real(0, 1)})
+    model = sp.ForestSynthesizer("4", target="u", unit="add-remove", workload=[("x", "y", "b")]).fit(frame, schema)
+    assert ("x", "y", "b") in model.release_.looked_at
+    assert model.release_.model.tree.n_cells <= 1_000_000
+
+
+@pytest.mark.parametrize("workload", [iter([("x", "y")]), [iter("xy")], {("x", "y")}], ids=["all", "one", "a set"])
+def test_what_can_be_read_once_is_no_workload(workload):
+    """An iterator would be empty when it is needed."""
+    schema = sp.Schema({"x": sp.Real(0, 1), "y": sp.Real(0, 1), "z": sp.Boolean()})
+    with pytest.raises(ParameterError, match="workload"):
+        sp.ForestSynthesizer("1", workload=workload).fit(np.zeros((10, 3)), schema)
