@@ -267,9 +267,8 @@ def fit(
     paths = [] if engine == "spark" else files_of(table)
     others = [path for path in (ledger_path, parameters["prior"]) if path is not None]
     check_output(out, force=force, inputs=[*paths, schema_path, *others])
-    if parameters["prior"] is not None and Path(parameters["prior"]).resolve() in [
-        Path(path).resolve() for path in paths
-    ]:
+    prior = parameters["prior"]
+    if prior is not None and Path(prior).resolve() in [Path(path).resolve() for path in paths]:
         raise click.UsageError("--prior is the private table itself; a prior is public, so name another or none")
     schema = load_schema(schema_path, bounds_from_data=bounds_from_data_not_private)
     given = {name: value for name, value in parameters.items() if value is not None and value != ()}
