@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.counting.states import GAP_STEPS, Clique, StateRows, true_distances
+from spinney.forest.cliques import outer
 from spinney.forest.possible import Possible
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.forest.prior_columns import Trust, trust
@@ -56,7 +57,7 @@ class PriorRows:
 
     def expected(self, clique: Clique) -> Floats:
         """The prior's table, with the total and the shares that were released."""
-        table = self.rows.true_table(clique) + _INDEPENDENT_ROWS * _independent([self.shares[c] for c in clique])
+        table = self.rows.true_table(clique) + _INDEPENDENT_ROWS * outer([self.shares[c] for c in clique])
         mask = self.possible.table(clique)
         table = table if mask is None else np.where(mask, table, 0.0)
         for _ in range(_FITTINGS):
@@ -130,7 +131,7 @@ def _of_counted(prior: PriorRows, measured: Sequence[Measurement]) -> tuple[list
         if len(m.columns) < 2:
             continue
         expected = prior.expected(m.columns)
-        apart = prior.total * _independent([prior.shares[column] for column in m.columns])
+        apart = prior.total * outer([prior.shares[column] for column in m.columns])
         apart = prior.possible.shared_out(m.columns, apart)
         sums, others = _sums(m, expected), _sums(m, apart)
         noise_std = float(np.mean(m.noise_std))
@@ -177,10 +178,3 @@ def _sums(measurement: Measurement, table: Floats) -> Floats:
         return table.ravel()
     labels, n_sums = measurement.labels.ravel(), len(measurement.noisy)
     return np.asarray(np.bincount(labels, weights=table.ravel(), minlength=n_sums), dtype=np.float64)
-
-
-def _independent(shares: Sequence[Floats]) -> Floats:
-    table = np.ones(())
-    for share in shares:
-        table = np.multiply.outer(table, share)
-    return table

@@ -127,7 +127,6 @@ class _Problem:
         free = np.full(n_measured, caution)
         kept = np.full(len(drawn) - n_measured, total * (held_std / total) ** 2 + 1 / (n_drawn * spread))
         singles = [lines @ self._law(column) for column, lines in enumerate(self.functions)]
-        self.n_of_pairs = len(drawn)
         self.aims = np.concatenate([gaps + drawn[:n_measured], drawn[n_measured:], *singles])
         fixed = np.full(len(self.aims) - len(drawn), total * (held_std / total) ** 2)
         self.ridge = np.concatenate([free, kept, fixed])
