@@ -86,6 +86,9 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
     def _check_frame(self, frame: Any) -> None:
         """Raise where a table cannot be the private one of these parameters. Nothing of it is read."""
 
+    def _open_others(self, stated: Schema) -> None:
+        """Open the tables that parameters hold, by the schema as it was stated; raise where one does not fit it."""
+
     @abstractmethod
     def _rehearse(self, facts: PublicFacts) -> PlanT:
         """The plan that follows from public facts; raise where none can work. No row has been read."""
@@ -139,11 +142,12 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
         assumed_rows = checked_rows(self.assumed_rows)
         for name in ("bounds_share", "values_share"):
             parse_share(getattr(self, name), name)
-        schema = as_schema(schema)
-        table = open_source(frame, schema.as_read, engine=engine)
-        schema = schema.without_ignored()
+        stated = as_schema(schema)
+        table = open_source(frame, stated.as_read, engine=engine)
+        schema = stated.without_ignored()
         table = table.with_schema(schema.as_read)
         self._check(schema)
+        self._open_others(stated)
         if unit.n_is_public and table.n_rows == 0:  # under add-remove an empty table is a neighbour like any other
             raise InputError("the table has no rows; there is nothing to release")
         n_rows = table.n_rows if unit.n_is_public else assumed_rows  # None: a noisy count is bought

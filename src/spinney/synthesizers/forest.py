@@ -166,10 +166,12 @@ class ForestSynthesizer(Synthesizer[Design]):
         RuleTables.of(with_widest_bounds(with_few_values(schema))).check()
         self._check_target(schema)
         self._check_workload(schema)
-        self._prior = opened_prior(self.prior, schema)
 
     def _check_frame(self, frame: Any) -> None:
         check_is_another(self.prior, frame)
+
+    def _open_others(self, stated: Schema) -> None:
+        self._prior = opened_prior(self.prior, stated)
 
     def _check_target(self, schema: Schema) -> None:
         if self.target is None:

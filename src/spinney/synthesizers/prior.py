@@ -1,7 +1,7 @@
 """A prior as people give it: a release or a public table over the same columns, opened before anything is spent.
 
 Rows are drawn from a release, always the same ones. A path is that of a release if `save` wrote the file, otherwise of
-a table, as `fit` reads it.
+a table, as `fit` reads it. Columns that the schema ignores may be in a prior or not: they are not read.
 """
 
 from __future__ import annotations
@@ -12,12 +12,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from spinney.errors import ParameterError, SpinneyError, raise_alone
 from spinney.release.model import Release
 from spinney.release.storage import load
 from spinney.schema.table import Schema
 from spinney.synthesizers.fitted import FrontDoor
 from spinney.tables.opening import open_source
+from spinney.tables.outline import names_of, parts_of
 from spinney.tables.source import Source
 
 # Rows drawn from a release, and the seed that they are drawn with: a fit has the same prior every time.
@@ -37,8 +40,8 @@ class Prior:
         return self.source.with_schema(schema)
 
 
-def opened_prior(prior: Any, schema: Schema) -> Prior | None:
-    """The rows of a prior under a schema; None without one, a ParameterError where they do not fit."""
+def opened_prior(prior: Any, stated: Schema) -> Prior | None:
+    """The rows of a prior under a schema as it was stated; None without one, a ParameterError where they do not fit."""
     if prior is None:
         return None
     release = _release(prior)
@@ -50,7 +53,8 @@ def opened_prior(prior: Any, schema: Schema) -> Prior | None:
         frame = release.sample(_N_DRAWN, seed=_SEED, frame="pyarrow")
         described = {"kind": "release", "guarantee": release.card.guarantee}
     try:
-        source = open_source(frame, schema.as_read)
+        source = open_source(frame, _of_columns(frame, stated).as_read)
+        source = source.with_schema(stated.without_ignored().as_read)
         source.check_values()
         n_rows = source.n_rows
     except SpinneyError as err:
@@ -65,6 +69,18 @@ def check_is_another(prior: Any, frame: Any) -> None:
     paths = [os.path.realpath(one) for one in (prior, frame) if isinstance(one, (str, os.PathLike))]
     if prior is not None and (prior is frame or (len(paths) == 2 and paths[0] == paths[1])):
         raise ParameterError("prior: this is the private table itself; a prior is public, so give another or none")
+
+
+def _of_columns(frame: Any, stated: Schema) -> Schema:
+    """The schema with those of its ignored columns that a table has. Where its names are not told, with none."""
+    drawn = stated.without_ignored()
+    if drawn is stated:
+        return stated
+    if isinstance(frame, np.ndarray):
+        return stated if frame.ndim == 2 and frame.shape[1] == len(stated) else drawn
+    names = set(names_of(parts_of(frame)[0]) or ())
+    kept = {name: column for name, column in stated.items() if column.is_drawn or name in names}
+    return Schema(kept, rules=stated.rules, places=stated.places)
 
 
 def _release(prior: Any) -> Release | None:

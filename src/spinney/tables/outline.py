@@ -37,7 +37,8 @@ def names_of(part: Any) -> list[str] | None:
             return None
         with redacted_file(path):
             return list(pq.read_schema(path).names) if is_parquet(path) else read_names(path, csv)
-    own = getattr(part, "schema", None)
+    # Of pyarrow alone: a lazy frame warns where it is asked for its schema in this way.
+    own = getattr(part, "schema", None) if type(part).__module__.startswith("pyarrow.") else None
     if isinstance(own, pa.Schema):
         return list(own.names)
     try:

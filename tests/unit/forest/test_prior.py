@@ -130,7 +130,8 @@ def test_a_release_and_a_file_are_priors(tmp_path):
     for prior in (last_year, last_year.release_, tmp_path / "last.spinney"):
         described = fit(prior).card_.parameters["prior"]
         assert described == {"kind": "release", "guarantee": last_year.card_.guarantee, "rows": 100_000}
-    assert "adds to the cost" in " ".join(str(fit(last_year).card_).split())
+    fit(last_year).save(tmp_path / "now.spinney")
+    assert "adds to the cost" in " ".join(str(sp.load(tmp_path / "now.spinney").card).split())
     assert fit(str(tmp_path / "last.csv")).card_.parameters["prior"] == {"kind": "table", "rows": N}
 
 
@@ -149,6 +150,31 @@ def test_a_prior_that_does_not_fit_is_refused_before_budget_is_spent(prior, mess
     with pytest.raises(sp.SpinneyError, match=message):
         sp.ForestSynthesizer(prior=prior).fit(PRIVATE, SCHEMA, ledger=ledger)
     assert ledger.spent == 0
+
+
+def test_columns_that_the_schema_ignores_may_be_in_a_prior_or_not(tmp_path):
+    """All, some or none of them: the release is the same, out of a frame, an array or a file."""
+    n = 500
+    columns = {name: SCHEMA[name] for name in ("age", "wage", "ill")}
+    schema = sp.Schema({"note": sp.Ignore()} | columns | {"id": sp.Ignore()})
+    told = PUBLIC.head(n).select(list(columns)).with_columns(pl.lit("x").alias("note"), pl.int_range(n).alias("id"))
+    private = PRIVATE.head(n).select(list(columns)).with_columns(pl.lit("y").alias("note"), pl.int_range(n).alias("id"))
+    told.write_csv(tmp_path / "all.csv")
+    told.drop("id").write_parquet(tmp_path / "some.parquet")
+    array = PUBLIC.head(n).select(list(columns)).cast(pl.Float64).to_numpy()
+    wide = np.concatenate([np.ones((n, 1)), array, np.ones((n, 1))], axis=1)
+    earlier = sp.ForestSynthesizer("1").fit(told, sp.Schema(columns | {"id": sp.Integer(0, n), "note": sp.Ignore()}))
+    priors = [told, told.drop("id"), told.drop("note", "id"), told.lazy(), told.to_arrow(), told.to_pandas(), array]
+    priors += [wide, tmp_path / "all.csv", [str(tmp_path / "some.parquet")]]
+    made = []
+    for prior in priors:
+        model = sp.ForestSynthesizer("1", "1e-6", prior=prior)
+        made.append(model.fit(private, schema, entropy=sp.UnsafeSeededEntropy(2)).sample(200, seed=1))
+    assert made[0].columns == list(columns)
+    assert all(rows.equals(made[0]) for rows in made)
+    assert sp.ForestSynthesizer("1", prior=earlier).fit(private, schema).card_.parameters["prior"]["kind"] == "release"
+    with pytest.raises(ParameterError, match="'other' is in the table but not in the schema"):
+        sp.ForestSynthesizer("1", prior=told.with_columns(other=1)).fit(private, schema)
 
 
 def test_trust_follows_how_far_the_prior_is_off():
