@@ -168,10 +168,10 @@ class Card:
             return None
         if prior.get("kind") == "release":
             return (
-                f"an earlier release, {prior.get('guarantee')}; if it is of the same people, what it cost adds to the "
+                f"an earlier release, {prior['guarantee']}; if it is of the same people, what it cost adds to the "
                 "cost of this one"
             )
-        return f"a table of {prior.get('rows')} rows that was stated to be public; the guarantee does not cover them"
+        return f"a table of {prior['rows']:,} rows that was stated to be public; the guarantee does not cover them"
 
     def to_dict(self) -> dict[str, Any]:
         """The card as JSON-ready data."""

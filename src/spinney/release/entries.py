@@ -27,7 +27,7 @@ def checked_entries(described: Any) -> dict[str, Any]:
     return {
         "spinney_version": _name(described["spinney_version"], "spinney_version"),
         "synthesizer": _name(described["synthesizer"], "synthesizer"),
-        "parameters": _table(described["parameters"], "parameters"),
+        "parameters": _parameters(described["parameters"]),
         "unit": unit.value,
         "events": _events(described["events"]),
         "schema": _schema(described["schema"]),
@@ -49,9 +49,9 @@ def _schema(described: Any) -> Schema:
     return schema
 
 
-def _name(value: Any, name: str) -> str:
-    """A word of ours: nothing that a terminal would obey."""
-    if not isinstance(value, str) or len(value) > _LONGEST_NAME or not value.isprintable():
+def _name(value: Any, name: str, *, longest: int = _LONGEST_NAME) -> str:
+    """Words of ours: nothing that a terminal would obey."""
+    if not isinstance(value, str) or len(value) > longest or not value.isprintable():
         raise ValueError(f"{name}={brief(value)} is not a name")
     return value
 
@@ -60,6 +60,24 @@ def _table(value: Any, name: str) -> dict[str, Any]:
     if not isinstance(value, dict):
         raise ValueError(f"{name} is not a table of entries")
     return value
+
+
+def _parameters(described: Any) -> dict[str, Any]:
+    """The parameters of the call. What a card shows of its prior is what a fit writes."""
+    parameters = _table(described, "parameters")
+    prior = parameters.get("prior")
+    if prior is None:
+        return parameters
+    entries = {"kind": _name(_table(prior, "prior").get("kind"), "prior"), "rows": prior.get("rows")}
+    if entries["kind"] == "release":
+        entries["guarantee"] = _name(prior.get("guarantee"), "the prior's guarantee", longest=_LONGEST_REMARK)
+    elif entries["kind"] != "table":
+        raise ValueError(f"a prior of kind {brief(entries['kind'])} is neither a table nor a release")
+    if type(entries["rows"]) is not int or not 1 <= entries["rows"] <= MOST_ROWS:
+        raise ValueError(f"{brief(entries['rows'])} is not the number of rows of a prior")
+    if prior.keys() != entries.keys():
+        raise ValueError("a prior has entries that no fit writes")
+    return parameters
 
 
 def _events(described: Any) -> tuple[Event, ...]:

@@ -23,7 +23,6 @@ import spinney as sp
 from spinney.errors import FileError, ParameterError, SpinneyError
 from spinney.release import arrow as arrow_module
 from spinney.release.arrow import FLOAT, WHOLE, from_arrow, to_arrow
-from support.command_line import spinney
 
 GOLDEN = sorted((Path(__file__).parents[2] / "golden").glob("*.spinney"))
 KINDS = {"bins": "v1-tree-mixed", "moments": "v1-moments-mixed", "forest": "v1-forest-mixed", "points": "v1-points"}
@@ -129,6 +128,11 @@ def test_cards_that_are_no_json(path, card):
 # ------------------------------------------------------------------------------------------------ numbers
 
 
+def prior(**entries):
+    """A card whose call had this prior."""
+    return lambda c: c["card"]["parameters"].update(prior=entries)
+
+
 NUMBERS = {
     "a hang": lambda c: c["card"]["events"][0].update(epsilon="1e-99999999"),
     "NaN": lambda c: c["card"]["events"][0].update(epsilon="nan"),
@@ -146,6 +150,16 @@ NUMBERS = {
     "a name that clears the screen": lambda c: c["card"].update(synthesizer="\x1b[2J"),
     "a version that is none": lambda c: c["card"].update(spinney_version=5),
     "parameters that are none": lambda c: c["card"].update(parameters=[]),
+    "a prior that is none": lambda c: c["card"]["parameters"].update(prior=["table"]),
+    "a prior of no kind": prior(rows=5),
+    "a prior of another kind": prior(kind="rumour", rows=5),
+    "a prior of fewer rows than none": prior(kind="table", rows=-1),
+    "a prior with a list of rows": prior(kind="table", rows=[1]),
+    "a prior of rows that are true": prior(kind="release", guarantee="1-differential privacy", rows=True),
+    "a prior that says nothing of its guarantee": prior(kind="release", rows=5),
+    "a prior that clears the screen": prior(kind="release", guarantee="\x1b[2J", rows=5),
+    "a prior that turns the direction": prior(kind="release", guarantee="\u202e1", rows=5),
+    "a prior with more to say": prior(kind="table", guarantee="1-differential privacy", rows=5),
     "a plan that is none": lambda c: c["card"].update(plan="privtree"),
     "a frame that is none": lambda c: c["card"].update(frame=["pandas"]),
     "events that are none": lambda c: c["card"].update(events={}),
@@ -369,66 +383,6 @@ def test_pieces_of_files_shuffled(path):
             sp.load(path).sample(3, seed=1)
         except SpinneyError:
             continue
-
-
-# ------------------------------------------------------------------------------------------------ the terminal
-
-
-EVIL = "\x1b]0;owned\x07\x9b2J\u202eevil\u2066\r\n  guarantee   0-differential privacy"
-
-
-@pytest.fixture(scope="module")
-def evil(tmp_path_factory):
-    """A release whose column names, categories and prefixes try to write on the terminal."""
-    rng = np.random.default_rng(0)
-    schema = sp.Schema({f"a{EVIL}": sp.Category(["x", f"y{EVIL}"]), "b": sp.Real(0, 1), f"c{EVIL}": sp.Boolean()})
-    table = pa.table(
-        {
-            f"a{EVIL}": rng.choice(["x", f"y{EVIL}"], 500),
-            "b": rng.random(500),
-            f"c{EVIL}": rng.random(500) < 0.5,
-        }
-    )
-    path = tmp_path_factory.mktemp("evil") / "evil.spinney"
-    model = sp.ForestSynthesizer(5, target=f"c{EVIL}").fit(table, schema, entropy=sp.UnsafeSeededEntropy(1))
-    model.save(path)
-    return path
-
-
-def is_harmless(text: str) -> bool:
-    forged = any(line.startswith("  guarantee   0-differential") for line in text.splitlines())
-    return not forged and all(c == "\n" or c.isprintable() for c in text)
-
-
-@pytest.mark.parametrize("verb", [["card"], ["explain"], ["verify"], ["card", "--json"], ["explain", "--json"]])
-def test_names_do_not_write_on_the_terminal(evil, verb):
-    """Escapes, marks of direction and line breaks are shown as escapes; JSON still says the name."""
-    run = spinney(verb[0], evil, *verb[1:])
-    assert run.status == 0
-    assert is_harmless(run.out)
-    assert is_harmless(run.err)
-    if verb == ["card", "--json"]:
-        assert f"a{EVIL}" in run.json["schema"]["columns"]
-
-
-def test_python_shows_names_as_escapes_too(evil):
-    """print(card), the explanation and the reprs are as harmless."""
-    release = sp.load(evil)
-    for shown in (str(release.card), repr(release.card), repr(release), str(release.explain()), release.card.to_json()):
-        assert is_harmless(shown)
-
-
-def test_errors_do_not_write_on_the_terminal(evil, tmp_path):
-    """A message that names a column or a file is escaped on its way out."""
-    for arguments in (
-        ["sample", evil, "--out", tmp_path / "x.csv", "--where", f"a{EVIL}=zz"],
-        ["sample", evil, "--out", tmp_path / f"x{EVIL}.txt"],
-        ["card", tmp_path / f"absent{EVIL}"],
-        ["sample", evil, "--out", tmp_path / "x.csv", "--where", f"a{EVIL}=zz", "--json"],
-    ):
-        run = spinney(*arguments)
-        assert run.status != 0
-        assert is_harmless(run.err)
 
 
 def test_the_size_of_what_is_read_is_known_before():
