@@ -27,6 +27,7 @@ from spinney.forest.release.products import ReleasedProducts
 from spinney.graph.junction import JunctionTree
 from spinney.graph.model import GraphModel
 from spinney.graph.tilt import Tilt
+from spinney.graph.tilting import Evidence
 from spinney.privacy.budget import Unit
 from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.privacy.ledger import Ledger
@@ -93,9 +94,9 @@ def _watched() -> Iterator[list[tuple[Sums, int]]]:
         seen.append((np.array(true_sums), sensitivity_squared))
         return true_sums
 
-    def no_tilt(_: Any, groups: Any, *__: Any, **___: Any) -> Tilt:
-        singles = tuple(np.zeros(len(group)) for group in groups)
-        return Tilt(tuple(groups), singles, (), (), 0.0)
+    def no_tilt(_: Any, evidence: Evidence, **__: Any) -> Tilt:
+        singles = tuple(np.zeros(len(group)) for group in evidence.groups)
+        return Tilt(evidence.groups, singles, (), (), 0.0)
 
     with mock.patch.object(PrepaidMechanisms, "noisy_sums", note), mock.patch.object(under_test, "fit_tilt", no_tilt):
         yield seen

@@ -1,4 +1,4 @@
-"""Coarse states: a few groups of a column's states, so that many columns can be looked at together.
+"""Coarse states: a few groups of a column's states, so that many columns, or all pairs, can be looked at together.
 
 What three columns show that no two of them do is searched for among hundreds of triples. At all states, chance alone
 would fill their tables with differences; a few groups of each column are enough to see whether there is something.
@@ -30,13 +30,28 @@ def n_groups(n_columns: int, *, total: float, noise_std: float) -> int:
 def group_states(weights: Floats, most: int, *, is_ordered: bool) -> Groups:
     """The group of every state: neighbours of about even weight, or, without an order, the heaviest each alone."""
     n_states = len(weights)
-    if n_states <= most:
-        return np.arange(n_states, dtype=np.uint8)
-    if is_ordered:
-        even = weights / max(float(weights.sum()), 1e-300)
-        middle = np.cumsum(even) - even / 2
-        raw = np.minimum((middle * most).astype(np.int64), most - 1)
-        return np.unique(raw, return_inverse=True)[1].astype(np.uint8)
+    if is_ordered or n_states <= most:
+        return even_groups(np.arange(n_states), weights, most)
     rank = np.empty(n_states, dtype=np.int64)
     rank[np.argsort(-weights, kind="stable")] = np.arange(n_states)
     return np.minimum(rank, most - 1).astype(np.uint8)
+
+
+def even_groups(order: NDArray[np.int64], weights: Floats, most: int) -> Groups:
+    """Neighbours in an order, in groups of about equal weight: as many as there may be, and every one has a state."""
+    n_states = len(order)
+    groups = np.empty(n_states, dtype=np.uint8)
+    if n_states <= most:
+        groups[order] = np.arange(n_states)
+        return groups
+    shares = weights[order] / max(float(weights.sum()), 1e-300)
+    group, held, left = 0, 0.0, 1.0
+    for place, state in enumerate(order):
+        n_open = most - group  # groups that are not closed yet, this one among them
+        is_full = held > 0 and held + shares[place] / 2 >= left / n_open
+        if place > 0 and n_open > 1 and (is_full or n_states - place < n_open):
+            left -= held
+            group, held = group + 1, 0.0
+        groups[state] = group
+        held += shares[place]
+    return groups

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.counting.states import Clique, StateRows
+from spinney.forest.coarse import even_groups
 from spinney.forest.design import Effort
 from spinney.forest.plan import VectorNoise
 from spinney.forest.prepaid import PrepaidMechanisms
@@ -26,7 +27,7 @@ from spinney.forest.release.products import ReleasedProducts
 from spinney.forest.release.signs import n_sums, sensitivity_squared, signs
 from spinney.graph.model import GraphModel
 from spinney.graph.tilt import Groups, Pair
-from spinney.graph.tilting import Products, fit_tilt
+from spinney.graph.tilting import Evidence, Products, fit_tilt
 from spinney.privacy.budget import Unit
 
 # Columns have as many groups as leave this much error to a mean product, which is between -1 and 1.
@@ -75,18 +76,16 @@ def release_products(
     ends = np.cumsum([table.size for table in true_sums])[:-1]
     sums = tuple(part.reshape(table.shape) for part, table in zip(np.split(noisy, ends), true_sums, strict=True))
     variance = noise.variance(sensitivity)
-    tilt = fit_tilt(
-        model,
-        groups,
-        [signs(number).astype(np.float64) for number in n_groups],
-        Products(pairs, tuple(table.astype(np.float64) for table in sums), math.sqrt(variance)),
-        sorted(held),
-        total,
+    evidence = Evidence(
+        groups=groups,
+        functions=tuple(signs(number).astype(np.float64) for number in n_groups),
+        products=Products(pairs, tuple(table.astype(np.float64) for table in sums), math.sqrt(variance)),
+        held=tuple(sorted(held)),
         held_std=prepaid.plan.noise_std("cliques"),
-        n_drawn=effort.n_drawn_for(len(pairs) + len(held)),
-        steps=effort.steps,
-        rng=rng,
+        total=total,
     )
+    n_drawn = effort.n_drawn_for(len(pairs) + len(held))
+    tilt = fit_tilt(model, evidence, n_drawn=n_drawn, steps=effort.steps, rng=rng)
     return ReleasedProducts(pairs, sums, variance, tilt)
 
 
@@ -115,7 +114,7 @@ def _groups(
     orders = _orders(columns, is_ordered, model, held)
     weights = [column.state_weights() for column in columns]
     for most_groups in _NUMBERS_OF_GROUPS:
-        groups = tuple(map(_even_groups, orders, weights, repeat(most_groups)))
+        groups = tuple(map(even_groups, orders, weights, repeat(most_groups)))
         n_groups = [int(group.max()) + 1 for group in groups]
         error = math.sqrt(noise.variance(sensitivity_squared(n_groups, pairs, unit))) / total
         if n_sums(n_groups, pairs) <= most_sums and error <= _MOST_ERROR:
@@ -164,23 +163,3 @@ def _mean_places(table: Floats) -> Floats:
     rows = table.sum(axis=1)
     middle = np.cumsum(law) - law / 2
     return np.asarray(np.divide(table @ middle, rows, out=np.full(len(rows), 0.5), where=rows > 0))
-
-
-def _even_groups(order: NDArray[np.int64], weights: Floats, most_groups: int) -> Groups:
-    """Neighbours in an order, in groups of about equal weight; every group has a state."""
-    n_states = len(order)
-    groups = np.empty(n_states, dtype=np.uint8)
-    if n_states <= most_groups:
-        groups[order] = np.arange(n_states)
-        return groups
-    shares = weights[order] / max(float(weights.sum()), 1e-300)
-    group, held, left = 0, 0.0, 1.0
-    for place, state in enumerate(order):
-        n_open = most_groups - group  # groups that are not closed yet, this one among them
-        is_full = held > 0 and held + shares[place] / 2 >= left / n_open
-        if place > 0 and n_open > 1 and (is_full or n_states - place < n_open):
-            left -= held
-            group, held = group + 1, 0.0
-        groups[state] = group
-        held += shares[place]
-    return groups

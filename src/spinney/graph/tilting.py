@@ -58,61 +58,45 @@ class Products:
     noise_std: float
 
 
-def fit_tilt(
-    model: GraphModel,
-    groups: Sequence[Groups],
-    functions: Sequence[Floats],
-    products: Products,
-    held: Sequence[Pair],
-    total: float,
-    *,
-    held_std: float,
-    n_drawn: int,
-    steps: int,
-    rng: np.random.Generator,
-) -> Tilt:
-    """The tilt of a model by noisy sums of products over about `total` rows.
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Evidence:
+    """What a tilt is fitted to: products of functions of groups, over about `total` rows."""
+
+    groups: tuple[Groups, ...]  # for each column the group of every state
+    functions: tuple[Floats, ...]  # for each column (n_groups - 1, n_groups) values of -1 and 1
+    products: Products  # what was measured
+    held: tuple[Pair, ...]  # of which the model has a counted table
+    held_std: float  # how far the sums of held pairs may move, about the noise of their counts
+    total: float
+
+
+def fit_tilt(model: GraphModel, evidence: Evidence, *, n_drawn: int, steps: int, rng: np.random.Generator) -> Tilt:
+    """The tilt of a model by noisy sums of products.
 
     Args:
         model: the law that is tilted.
-        groups: for each column the group of every state.
-        functions: for each column (n_groups - 1, n_groups) values of -1 and 1.
-        products: what was measured.
-        held: pairs of which the model holds a counted table.
-        total: the number of rows.
-        held_std: how far the sums of held pairs may move, about the noise of their counts.
+        evidence: what was measured, and what is to stay.
         n_drawn: how many rows to draw from the model.
         steps: of the fit, at most.
         rng: draws them, which is no noise.
     """
-    problem = _Problem(model, groups, functions, products, held, total, held_std=held_std, n_drawn=n_drawn, rng=rng)
+    problem = _Problem(model, evidence, n_drawn, rng)
     singles, tables = problem.solve(steps)
-    unscaled = Tilt(tuple(groups), singles, problem.pairs, tables, 0.0)
+    unscaled = Tilt(evidence.groups, singles, problem.pairs, tables, 0.0)
     return _with_exact_singles(unscaled, model, draw_states(model, n_drawn, rng))
 
 
 class _Problem:
     """The dual problem over rows that were drawn once. Multipliers: of pairs one after the other, then of columns."""
 
-    def __init__(
-        self,
-        model: GraphModel,
-        groups: Sequence[Groups],
-        functions: Sequence[Floats],
-        products: Products,
-        held: Sequence[Pair],
-        total: float,
-        *,
-        held_std: float,
-        n_drawn: int,
-        rng: np.random.Generator,
-    ) -> None:
-        self.functions = [np.asarray(lines, dtype=np.float64) for lines in functions]
-        self.state_groups = groups
-        self.pairs = (*products.pairs, *held)
+    def __init__(self, model: GraphModel, evidence: Evidence, n_drawn: int, rng: np.random.Generator) -> None:
+        products, total = evidence.products, evidence.total
+        self.functions = evidence.functions
+        self.state_groups = evidence.groups
+        self.pairs = (*products.pairs, *evidence.held)
         self._stack_functions()
         states = draw_states(model, n_drawn, rng)
-        self.rows = np.stack([group[line] for group, line in zip(groups, states, strict=True)])
+        self.rows = np.stack([group[line] for group, line in zip(self.state_groups, states, strict=True)])
         self.shape = (max(lines.shape[1] for lines in self.functions),) * 2
         even = np.full(n_drawn, 1 / n_drawn)
         drawn = self._products(pair_sums(self.rows, self.pairs, even, self.shape))
@@ -125,10 +109,11 @@ class _Problem:
         spread = max(float(np.mean(gaps**2)) - error**2, _LEAST_SPREAD)
         caution = (error**2 + 1 / n_drawn) / spread
         free = np.full(n_measured, caution)
-        kept = np.full(len(drawn) - n_measured, total * (held_std / total) ** 2 + 1 / (n_drawn * spread))
+        held = total * (evidence.held_std / total) ** 2
+        kept = np.full(len(drawn) - n_measured, held + 1 / (n_drawn * spread))
         singles = [lines @ self._law(column) for column, lines in enumerate(self.functions)]
         self.aims = np.concatenate([gaps + drawn[:n_measured], drawn[n_measured:], *singles])
-        fixed = np.full(len(self.aims) - len(drawn), total * (held_std / total) ** 2)
+        fixed = np.full(len(self.aims) - len(drawn), held)
         self.ridge = np.concatenate([free, kept, fixed])
 
     def _law(self, column: int) -> Floats:

@@ -10,30 +10,12 @@ import polars as pl
 import pytest
 
 import spinney as sp
-from spinney.forest.products import _even_groups, _mean_places, counted_pairs
+from spinney.forest.products import _mean_places, counted_pairs
 from spinney.forest.release.signs import sensitivity_squared
 from spinney.privacy.budget import Unit
 from support import one_factor
 
 UNITS = pytest.mark.parametrize("unit", ["replace-one", "add-remove"])
-
-
-# ------------------------------------------------------------------------------------------------------------ groups
-
-
-def test_groups_are_of_about_equal_weight_and_none_is_empty():
-    """Neighbours in the order given; a heavy state is a group of its own, and so is every state where they are few."""
-    order = np.array([2, 0, 1, 3])
-    assert _even_groups(order, np.ones(4), 8).tolist() == [1, 2, 0, 3]
-    assert _even_groups(order, np.ones(4), 2).tolist() == [0, 1, 0, 1]
-    assert _even_groups(np.arange(6), np.array([10.0, 1, 1, 1, 1, 1]), 2).tolist() == [0, 1, 1, 1, 1, 1]
-    assert _even_groups(np.arange(6), np.zeros(6), 4).max() == 3
-    rng = np.random.default_rng(0)
-    for _ in range(200):
-        n_states, most = int(rng.integers(1, 40)), int(rng.choice([2, 4, 8, 16]))
-        weights = rng.exponential(size=n_states) ** 4 * (rng.random(n_states) < 0.8)
-        found = _even_groups(rng.permutation(n_states), weights, most)
-        assert np.array_equal(np.unique(found), np.arange(min(n_states, most)))
 
 
 def test_categories_are_ordered_by_where_their_rows_lie():

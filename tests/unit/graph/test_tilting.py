@@ -15,7 +15,7 @@ from spinney.graph.draw import draw_states
 from spinney.graph.junction import JunctionTree
 from spinney.graph.model import GraphModel
 from spinney.graph.tilt import Tilt
-from spinney.graph.tilting import Products, fit_tilt
+from spinney.graph.tilting import Evidence, Products, fit_tilt
 
 SIZES = (4, 4, 3, 2)
 TOTAL = 50_000.0
@@ -57,10 +57,15 @@ def fitted(laws, *, noise_std: float = 1.0, noise: float = 0.0, n_drawn: int = 4
         first, second = (signs(int(GROUPS[column].max()) + 1) for column in pair)
         exact = TOTAL * first @ grouped(laws[pair], pair) @ second.T
         sums.append(exact + rng.normal(0, noise, exact.shape) if noise else exact)
-    functions = [signs(int(group.max()) + 1).astype(np.float64) for group in GROUPS]
-    products = Products(UNMEASURED, tuple(sums), noise_std)
-    return fit_tilt(
-        base(), GROUPS, functions, products, [(2, 3)], TOTAL, held_std=20.0, n_drawn=n_drawn, steps=60, rng=rng
+    evidence = evidence_of(GROUPS, Products(UNMEASURED, tuple(sums), noise_std), held=[(2, 3)])
+    return fit_tilt(base(), evidence, n_drawn=n_drawn, steps=60, rng=rng)
+
+
+def evidence_of(groups, products: Products, *, held=(), held_std: float = 20.0, total: float = TOTAL) -> Evidence:
+    """Products of the signs of these groups."""
+    functions = tuple(signs(int(group.max()) + 1).astype(np.float64) for group in groups)
+    return Evidence(
+        groups=tuple(groups), functions=functions, products=products, held=tuple(held), held_std=held_std, total=total
     )
 
 
@@ -136,21 +141,10 @@ def test_impossible_combinations_are_no_harm():
         potentials.append(table)
     model = GraphModel(tree, tuple(potentials))
     groups = [np.arange(size, dtype=np.uint8) for size in (2, 3, 2)]
-    functions = [signs(size).astype(np.float64) for size in (2, 3, 2)]
     pairs = ((0, 2), (1, 2))
     products = Products(pairs, (np.full((1, 1), 300.0), np.full((2, 1), -200.0)), 5.0)
-    tilt = fit_tilt(
-        model,
-        groups,
-        functions,
-        products,
-        [(0, 1)],
-        1000.0,
-        held_std=5.0,
-        n_drawn=5000,
-        steps=30,
-        rng=np.random.default_rng(0),
-    )
+    evidence = evidence_of(groups, products, held=[(0, 1)], held_std=5.0, total=1000.0)
+    tilt = fit_tilt(model, evidence, n_drawn=5000, steps=30, rng=np.random.default_rng(0))
     states = draw_states(model, 5000, np.random.default_rng(1))
     assert np.isfinite(tilt.log_weights(states)).all()
     weights = tilt.weights(states)
@@ -166,19 +160,7 @@ def test_a_tilt_never_leaves_a_few_rows_for_all():
     pairs = tuple(combinations(range(n_columns), 2))
     products = Products(pairs, tuple(np.full((1, 1), 0.3 * TOTAL) for _ in pairs), 50.0)
     groups = [np.arange(2, dtype=np.uint8)] * n_columns
-    functions = [signs(2).astype(np.float64)] * n_columns
-    tilt = fit_tilt(
-        model,
-        groups,
-        functions,
-        products,
-        [],
-        TOTAL,
-        held_std=20.0,
-        n_drawn=5000,
-        steps=25,
-        rng=np.random.default_rng(0),
-    )
+    tilt = fit_tilt(model, evidence_of(groups, products), n_drawn=5000, steps=25, rng=np.random.default_rng(0))
     states = draw_states(model, 20_000, np.random.default_rng(1))
     weights = tilt.weights(states)
     assert 1 / (weights**2).sum() / weights.size > 0.05
