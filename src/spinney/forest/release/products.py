@@ -125,9 +125,9 @@ def _states(table: pa.Table, sizes: Sequence[int]) -> tuple[tuple[Groups, ...], 
     ends = np.cumsum(sizes)[:-1]
     groups = np.split(group, ends)
     for of_variable in groups:
-        if (
-            not np.array_equal(np.unique(of_variable), np.arange(of_variable.max() + 1))
-            or of_variable.max() >= MOST_GROUPS
+        # The size first: a number in a file must not decide how much memory is taken.
+        if of_variable.max() >= MOST_GROUPS or not np.array_equal(
+            np.unique(of_variable), np.arange(of_variable.max() + 1)
         ):
             raise ValueError("groups of states that do not follow each other")
     if not (np.abs(factor) <= _LARGEST_FACTOR).all():
