@@ -1,7 +1,6 @@
-"""Every kind of column answers every question: one list of examples, and one test for each question.
+"""Every kind of column is stated and read: registered, written as plain data, and read from whatever holds its values.
 
-A new kind is added to `spinney.columns.KINDS` and to `EXAMPLES` here. The tests then read its values from everything
-that may hold them, count them, write them back, ask for them and draw them.
+The examples are in `support.column_examples`; cells, bounds, conditions and pictures in `test_every_kind_drawn.py`.
 """
 
 from __future__ import annotations
@@ -10,11 +9,8 @@ import inspect
 import json
 import subprocess
 import sys
-from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, time
-from decimal import Decimal
+from dataclasses import replace
 from typing import Any
-from zoneinfo import ZoneInfo
 
 import narwhals as nw
 import numpy as np
@@ -24,142 +20,18 @@ import pyarrow as pa
 import pytest
 
 import spinney as sp
-from spinney.cli.conditions import parse_where
-from spinney.columns import COLUMN_TYPES, KINDS, Bounded, Column, Listed, whole_range
+from spinney.columns import COLUMN_TYPES, KINDS, Bounded, Column, Listed
 from spinney.columns.dtypes import group_of
 from spinney.columns.objects import convert_objects
 from spinney.columns.spelling import PLAIN
-from spinney.errors import InputError, ParameterError, SchemaError
-from spinney.release.frames import positions_of, to_frame
-from spinney.schema.lattice import tree_lattice
+from spinney.errors import InputError, SchemaError
 from spinney.schema.template import schema_template
 from spinney.tables.csv.reader import read_csv
 from spinney.tables.described import fits, misfit
-from spinney.tables.engines.memory import count_cells
 from spinney.tables.frames import open_table
-from spinney.tree.bounds import ladder_lattice, widest_bounds
+from support.column_examples import EXAMPLES, arrow_of, check_physical, every_column, every_kind, every_read_column
 
-BERLIN, KOLKATA = ZoneInfo("Europe/Berlin"), ZoneInfo("Asia/Kolkata")
-
-
-@dataclass(frozen=True)
-class Example:
-    """A column, some of its values in ascending physical order, and what they are everywhere else."""
-
-    column: Column
-    values: list[Any]
-    physical: list[Any]
-    texts: list[str]  # as a CSV or a command line may spell them
-    wrong: list[Any]  # objects and strings that are none
-    others: list[Any] = ()  # other objects that mean the first value
-
-
-EXAMPLES: dict[type[Column], list[Example]] = {
-    sp.Real: [
-        Example(
-            sp.Real(-2, 2), [-2.0, 0.5, 1.25], [-2.0, 0.5, 1.25], ["-2.0", "0.5", "1.25"], ["abc"], [-2, Decimal(-2)]
-        ),
-        Example(sp.Real(0, 1, multiple_of=0.1), [0.0, 0.3, 1.0], [0.0, 0.3, 1.0], ["0", "0.3", "1"], ["1,2"], [False]),
-    ],
-    sp.Integer: [
-        Example(
-            sp.Integer(-5, 20), [-5, 0, 20], [-5, 0, 20], ["-5", "0", "20"], ["1.5", 1.5, "x"], [-5.0, Decimal(-5)]
-        ),
-        Example(sp.Integer(0, 100, multiple_of=50), [0, 50, 100], [0, 50, 100], ["0", "50", "1e2"], [0.5], [0.0]),
-    ],
-    sp.Boolean: [
-        Example(sp.Boolean(), [False, True], [0, 1], ["false", "true"], ["perhaps", 2], [0, 0.0, np.bool_(False)]),
-    ],
-    sp.Date: [
-        Example(
-            sp.Date("1960-01-01", "1979-12-31"),
-            [date(1960, 1, 1), date(1970, 1, 1), date(1979, 12, 31)],
-            [-3653, 0, 3651],
-            ["1960-01-01", "1970-01-01", "1979-12-31"],
-            ["1960-13-01", 3, datetime(1970, 1, 1, tzinfo=UTC)],
-            [datetime(1960, 1, 1, 23), np.datetime64("1960-01-01T12")],
-        ),
-        Example(
-            sp.Date("2020-01-06", "2020-12-31", multiple_of=7),
-            [date(2020, 1, 6), date(2020, 1, 13), date(2020, 12, 28)],
-            [18267, 18274, 18624],
-            ["2020-01-06", "2020-01-13", "2020-12-28"],
-            ["06/01/2020"],
-        ),
-    ],
-    sp.Datetime: [
-        Example(
-            sp.Datetime("1960-01-01", "1979-12-31"),
-            [datetime(1960, 1, 1), datetime(1970, 1, 1, 0, 0, 1, 5)],
-            [-3653 * 86_400_000_000, 1_000_005],
-            ["1960-01-01T00:00:00", "1970-01-01 00:00:01.000005"],
-            ["yesterday", date(1970, 1, 1), datetime(1970, 1, 1, tzinfo=UTC)],
-            [pd.Timestamp("1960-01-01"), np.datetime64("1960-01-01")],
-        ),
-        Example(
-            sp.Datetime("1960-01-01", "1979-12-31", timezone="Europe/Berlin"),
-            [datetime(1970, 1, 1, 1, tzinfo=BERLIN), datetime(1970, 1, 1, 2, tzinfo=BERLIN)],
-            [0, 3_600_000_000],
-            ["1970-01-01T01:00:00+01:00", "1970-01-01T01:00:00Z"],
-            ["1970-01-01T01:00:00", datetime(1970, 1, 1)],
-            [datetime(1970, 1, 1, tzinfo=UTC)],
-        ),
-        Example(
-            sp.Datetime("1969-06-01", "1970-12-31", timezone="Asia/Kolkata", multiple_of=3600),
-            [datetime(1970, 1, 1, tzinfo=KOLKATA), datetime(1970, 1, 1, 6, tzinfo=KOLKATA)],
-            [-19_800_000_000, 1_800_000_000],
-            ["1970-01-01T00:00:00+05:30", "1970-01-01T00:30:00Z"],
-            ["1970-01-01"],
-        ),
-    ],
-    sp.Time: [
-        Example(
-            sp.Time("08:00", "18:00"),
-            [time(8), time(8, 0, 1), time(17, 59, 59, 999999)],
-            [28_800_000_000, 28_801_000_000, 64_799_999_999],
-            ["08:00", "08:00:01", "17:59:59.999999"],
-            ["8 o'clock", "25:00", "08:00+01:00", "08:00.5", 8, datetime(1970, 1, 1, 8), time(8, tzinfo=UTC)],
-            [time(8, fold=1)],
-        ),
-        Example(
-            sp.Time(multiple_of=900),
-            [time(0), time(0, 15), time(23, 45)],
-            [0, 900_000_000, 85_500_000_000],
-            ["00:00", " 00:15:00 ", "23:45:00.0"],
-            ["24:00", "0015"],
-        ),
-    ],
-    sp.Category: [
-        Example(sp.Category(["low", "", "c d"]), ["low", "", "c d"], [0, 1, 2], ["low", "", "c d"], ["lo", 5], []),
-        Example(sp.Category([7, 1, 5]), [7, 1, 5], [0, 1, 2], ["7", "1", "5"], ["2", 2, "x"], [7.0, Decimal(7)]),
-    ],
-    sp.Identifier: [
-        Example(sp.Identifier(), [1, 2], [1, 2], ["1", "2"], []),
-        Example(sp.Identifier(prefix="C-"), ["C-000001"], [1], ["C-000001"], []),
-    ],
-    sp.Ignore: [Example(sp.Ignore(), [], [], [], [])],
-}
-ALL = [example for examples in EXAMPLES.values() for example in examples]
-READ = [example for example in ALL if example.column.is_read]
 QUESTIONS = sorted(Column.__abstractmethods__)
-
-
-def named(example: Example) -> str:
-    return repr(example.column)
-
-
-every_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.type_name)
-every_column = pytest.mark.parametrize("example", ALL, ids=named)
-every_read_column = pytest.mark.parametrize("example", READ, ids=named)
-with_nulls = pytest.mark.parametrize("nullable", [False, True])
-
-
-def check_physical(found: Any, expected: list[Any], *, n_nulls: int = 0) -> None:
-    """Numbers as expected, with nulls at the end."""
-    n_values = len(expected)
-    assert found.values[:n_values].tolist() == expected
-    is_null = ~np.isfinite(found.values) if found.is_null is None else found.is_null
-    assert is_null.tolist() == [False] * n_values + [True] * n_nulls
 
 
 # ------------------------------------------------------------------------------------------------------- registry
@@ -234,10 +106,6 @@ def test_plain_data_and_back(example):
     assert sp.Schema.from_toml(schema.to_toml()) == schema
     assert sp.Schema.from_dict(schema.to_dict()) == schema
     assert eval(repr(example.column), vars(sp) | {kind.__name__: kind for kind in KINDS}) == example.column
-
-
-def arrow_of(example: Example, values: list[Any]) -> pa.Array:
-    return pa.array(values, example.column.arrow_type)
 
 
 def types_of(column: Column) -> list[pa.DataType]:
@@ -383,166 +251,6 @@ def test_expressions(example, library):
     assert found["m"].to_list() == [False] * len(held) + [True]
     assert not any(found["w"].to_list())
     assert column.complaint.startswith("some value ")
-
-
-# ----------------------------------------------------------------------------------------------------- cells and back
-
-
-@every_read_column
-@with_nulls
-def test_cells(example, nullable):
-    """Values of a column have cells of its axis, in order, and null has its own."""
-    column = replace(example.column, nullable=nullable, bits=None)
-    schema = sp.Schema({"x": column})
-    table = open_table(pa.table({"x": arrow_of(example, [*example.values, *([None] if nullable else [])])}), schema)
-    lattice = tree_lattice(schema)
-    assert lattice.axes[0].kind == column.axis_kind
-    assert count_cells(table, lattice).true_total() == len(example.values) + nullable
-    if column.is_whole:
-        first, last = whole_range(column)
-        assert first <= min(example.physical) <= max(example.physical) <= last
-        assert column.spacing == column.step >= 1
-    else:
-        assert column.whole_range() is None
-
-
-@every_read_column
-@with_nulls
-@pytest.mark.parametrize("kind", ["pyarrow", "pandas", "polars", "numpy"])
-def test_there_and_back(example, nullable, kind):
-    """Numbers become positions, and positions the values that came in, of the type that came in."""
-    column = replace(example.column, nullable=nullable)
-    schema = sp.Schema({"x": column})
-    positions = positions_of(np.array([example.physical], dtype=np.float64), schema)
-    if nullable:
-        positions = np.append(positions, [[np.nan]], axis=1)
-    if kind == "numpy" and not column.fits_array:
-        with pytest.raises(ParameterError, match="cannot hold a column of type"):
-            to_frame(positions, schema, kind)
-        return
-    frame = to_frame(positions, schema, kind)
-    if kind == "numpy":
-        assert frame[: len(example.values), 0].tolist() == [float(value) for value in example.values]
-        return
-    opened = open_table(frame, schema)
-    check_physical(opened.physical("x"), example.physical, n_nulls=int(nullable))
-    if kind == "pyarrow":
-        assert frame["x"].type == column.arrow_type
-        assert frame["x"].to_pylist()[: len(example.values)] == example.values
-
-
-@every_column
-def test_arrays(example):
-    """A numeric array is refused where the column cannot be in one, and only there."""
-    schema = sp.Schema({"x": example.column})
-    if example.column.fits_array:
-        open_table(np.zeros((1, 1)), schema)
-    else:
-        with pytest.raises(SchemaError, match="numeric array"):
-            open_table(np.zeros((1, 1)), schema)
-
-
-@every_read_column
-def test_leaves(example):
-    """The ends of leaves are told in the column's own values."""
-    positions = positions_of(np.array([example.physical], dtype=np.float64), sp.Schema({"x": example.column}))[0]
-    length = np.full(len(positions), 1.0 if example.column.is_whole else 1e-9)
-    ends = example.column.leaf_ends(positions, length)
-    assert [low for low, _ in ends] == example.values
-    if example.column.is_whole:
-        assert [high for _, high in ends] == example.values
-
-
-@pytest.mark.parametrize("synthesizer", [sp.KDTreeSynthesizer, sp.ForestSynthesizer])
-def test_all_kinds_through_a_synthesizer(synthesizer):
-    """A table of all kinds, with nulls and private bounds, is fitted and drawn, and comes back in its own types."""
-    columns, arrays, rows = {}, {}, 400
-    chosen = READ if synthesizer is sp.ForestSynthesizer else READ[:8]
-    for index, example in enumerate(chosen):
-        nullable = index % 2 == 0
-        values = (example.values + [None] * nullable) * rows
-        columns[f"x{index}"] = replace(example.column, nullable=nullable)
-        arrays[f"x{index}"] = arrow_of(example, values[:rows])
-    table = pa.table(arrays)
-    model = synthesizer("20").fit(table, sp.Schema(columns))
-    drawn = model.sample(50, seed=1, frame="pyarrow")
-    assert drawn.schema.types == table.schema.types
-    for name, column in columns.items():
-        if not column.nullable:
-            assert drawn[name].null_count == 0
-
-
-# --------------------------------------------------------------------------------------------- bounds and conditions
-
-
-@pytest.mark.parametrize("example", [e for e in READ if isinstance(e.column, Bounded)], ids=named)
-def test_bounds_to_be_found(example):
-    """Ladders of magnitudes give bounds that the column can have; so do the extremes of a table."""
-    column = replace(example.column, low=None, high=None, bounds="private")
-    axis = ladder_lattice("x", column).axes[0]
-    assert axis.kind == "ladder"
-    widest = column.with_bounds(*widest_bounds(column))
-    assert widest.low < widest.high
-    assert all(widest.physical(widest.low) <= number <= widest.physical(widest.high) for number in example.physical)
-    from_data = replace(example.column, low=None, high=None, bounds="from-data-not-private")
-    found = from_data.with_bounds(*from_data.from_extremes(example.physical[0], example.physical[-1]))
-    assert found.physical(found.low) <= example.physical[0]
-    assert found.physical(found.high) >= example.physical[-1]
-    assert [column.logical(column.physical(value)) for value in example.values] == example.values
-    assert [column.physical(column.limit(number)) for number in example.physical] == example.physical
-
-
-@every_read_column
-def test_conditions(example):
-    """A value in Python and its text on a command line ask for the same physical number; nonsense is refused."""
-    column = example.column
-    schema = sp.Schema({"x": column})
-    for value, text, number in zip(example.values, example.texts, example.physical, strict=True):
-        asked = parse_where([f"x={text}"], schema)["x"]
-        for wanted in (value, asked):
-            if isinstance(column, Listed):
-                assert column.place_of(wanted, name="x", argument="where") == number
-            else:
-                assert column.wanted(wanted, "x") == number
-    with pytest.raises(ParameterError, match="where"):
-        column.place_of(b"no", name="x", argument="where") if isinstance(column, Listed) else column.wanted(b"no", "x")
-
-
-@every_read_column
-def test_rows_under_a_condition(example):
-    """A forest draws rows that have the value asked for, or lie in the range asked for."""
-    rng = np.random.default_rng(0)
-    values = [example.values[place] for place in rng.integers(0, len(example.values), 600)]
-    table = pa.table({"x": arrow_of(example, values), "b": pa.array(rng.random(600) < 0.5)})
-    schema = sp.Schema({"x": example.column, "b": sp.Boolean()})
-    model = sp.ForestSynthesizer("50").fit(table, schema)
-    value = example.values[1]
-    drawn = model.sample(20, where={"x": value}, seed=0, frame="pyarrow")["x"].to_pylist()
-    assert drawn == [value] * 20
-    if isinstance(example.column, Bounded):
-        low, high = example.values[0], example.values[1]
-        drawn = model.sample(40, where={"x": (low, high)}, seed=0, frame="pyarrow")["x"].to_pylist()
-        assert all(low <= one <= high for one in drawn)
-
-
-# ------------------------------------------------------------------------------------------------------- pictures
-
-
-@every_read_column
-def test_pictures(example):
-    """A picture has a range that holds all values, and ticks that can be drawn."""
-    from matplotlib.figure import Figure
-
-    low, high = example.column.drawn_range()
-    assert low < high
-    assert example.column.drawn_scale > 0
-    figure = Figure()
-    axes = figure.add_subplot()
-    axes.set_xlim(low, high)
-    example.column.set_ticks(axes.xaxis)
-    figure.draw_without_rendering()
-    labels = [label.get_text() for label in axes.get_xticklabels()]
-    assert any(labels)
 
 
 # ----------------------------------------------------------------------------------------------------- identifiers
