@@ -1,13 +1,15 @@
-"""Limits of the container that this process runs in: processors and memory, as Linux control groups state them.
+"""Limits of the machine or container that this process runs in: processors and memory.
 
 Docker, Kubernetes and batch systems limit a process by control groups, of version 1 or 2, which neither
 `os.cpu_count` nor the size of the machine tells. A group may have limits of its own and lies within others that have
-theirs: the smallest holds. Where there are no control groups, or none can be read, there is no limit.
+theirs: the smallest holds. Where there are no control groups, or none can be read, only the machine limits.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
+from contextlib import suppress
 from functools import cache
 from pathlib import Path, PurePosixPath
 
@@ -40,6 +42,15 @@ def memory_quota(root: Path = Path("/")) -> int | None:
             if found is not None and 0 < found[0] < _BOUNDLESS:
                 limits.append(found[0])
     return min(limits, default=None)
+
+
+@cache
+def total_memory() -> int | None:
+    """The bytes of memory of the machine, or of the container where that is less; None where nobody tells."""
+    known = [memory_quota()]
+    with suppress(AttributeError, OSError, ValueError):  # a system that is not POSIX, or does not say
+        known.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
+    return min((size for size in known if size is not None and size > 0), default=None)
 
 
 def _folders(root: Path, controller: str) -> Iterator[Path]:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney.cgroups import total_memory
 from spinney.columns import Column
 from spinney.errors import ParameterError
 from spinney.privacy.events import DiscreteGaussianVector
@@ -36,6 +37,9 @@ Members = dict[str, bytes]
 
 # Rows are drawn in memory: more than this fit into few machines, and a card may say any number.
 _MOST_UNASKED = 2**31
+# Bytes that a value takes while it is drawn: at least, whatever its type, and about, with all that is made of it.
+_LEAST_BYTES = 8
+_MOST_BYTES = 64
 
 
 class Release(ABC):
@@ -136,7 +140,7 @@ class Release(ABC):
         kind = "pyarrow" if types is not None else check_frame_kind(self.card.frame if frame is None else frame)
         if n_rows is None:
             n_rows = self._default_rows()
-        n_rows, rng = checked_number_of_rows(n_rows), row_generator(seed, self.stream)
+        n_rows, rng = checked_number_of_rows(n_rows, n_columns=len(self.schema)), row_generator(seed, self.stream)
         if types is not None:
             types.check(n_rows)
         if n_rows == 0:
@@ -219,11 +223,20 @@ class Release(ABC):
         """
 
 
-def checked_number_of_rows(n_rows: Any) -> int:
-    """How many rows to draw, or a ParameterError."""
+def checked_number_of_rows(n_rows: Any, *, n_columns: int) -> int:
+    """How many rows to draw, or a ParameterError, where no memory of this machine could hold them too."""
     if isinstance(n_rows, bool) or not isinstance(n_rows, (int, np.integer)) or n_rows < 0:
         raise ParameterError(f"n_rows={n_rows!r} is not a whole number of rows")
     if n_rows > MOST_ROWS:
         size = int(n_rows).bit_length() - 1  # not its digits, which may be thousands
         raise ParameterError(f"n_rows is 2^{size} or more, and above 2^40 nothing is drawn at once; ask for fewer rows")
+    memory, needed = total_memory(), _LEAST_BYTES * int(n_rows) * n_columns
+    if memory is not None and needed > memory:
+        fitting = max(1, memory // (_MOST_BYTES * n_columns))
+        size = 10 ** (len(str(fitting)) - 1)  # a round number below it
+        raise ParameterError(
+            f"n_rows={n_rows:,}: rows are drawn in memory, and so many of {n_columns} columns take at least "
+            f"{needed / 2**30:,.1f} GiB, of which this machine or container has {memory / 2**30:,.1f}; draw them in "
+            f"parts of {fitting // size * size:,} rows or fewer, each with a seed of its own, and write each to a file"
+        )
     return int(n_rows)

@@ -57,10 +57,10 @@ def synthesize(
     """
     # Nothing is spent on a call that could not draw its rows.
     n_rows = one_number_of_rows(n_rows, options)
-    if n_rows is not None:
-        checked_number_of_rows(n_rows)
-    checked_seed(seed)
     schema = as_schema(schema)
+    if n_rows is not None:
+        checked_number_of_rows(n_rows, n_columns=len(schema.without_ignored()))
+    checked_seed(seed)
     choice = choose(schema, options, method=method)
     model = make(choice.method, epsilon, options).fit(frame, schema, ledger=ledger, engine=engine)
     return model.sample(n_rows, seed=seed)

@@ -171,6 +171,16 @@ def test_a_system_without_control_groups_has_no_limits(tmp_path):
     assert cgroups.memory_quota(tmp_path) is None
 
 
+def test_memory_is_that_of_the_machine_or_of_a_container_with_less(monkeypatch):
+    """A machine that does not tell, such as Windows, has no limit but the container's."""
+    monkeypatch.setattr(os, "sysconf", {"SC_PHYS_PAGES": 1000, "SC_PAGE_SIZE": 4096}.__getitem__, raising=False)
+    for quota, expected in ((None, 4_096_000), (10**6, 10**6), (10**9, 4_096_000)):
+        monkeypatch.setattr(cgroups, "memory_quota", lambda quota=quota: quota)
+        assert cgroups.total_memory.__wrapped__() == expected
+    monkeypatch.delattr(os, "sysconf")
+    assert cgroups.total_memory.__wrapped__() == 10**9
+
+
 # ----------------------------------------------------------------------------------------------------------- pools
 
 

@@ -12,6 +12,7 @@ import spinney as sp
 from spinney.errors import ParameterError
 from spinney.tree.release import placement
 from spinney.tree.release.geometry import bin_boxes
+from support.command_line import spinney
 
 LINE = sp.Schema({"x": sp.Real(0, 8)})
 
@@ -95,6 +96,32 @@ def test_bad_numbers_of_rows(fitted, n_rows):
     with pytest.raises(ParameterError, match="n_rows="):
         fitted.sample(n_rows)
     assert len(fitted.sample(np.int64(3))) == 3
+
+
+def test_more_rows_than_memory_can_hold(fitted):
+    """They are refused before anything is allocated, with what to do instead."""
+    with pytest.raises(ParameterError, match=r"n_rows=1,000,000,000,000: .* GiB.*draw them in parts of [1-9]0*"):
+        fitted.sample(10**12)
+    with pytest.raises(ParameterError, match="draw them in parts"):
+        fitted.release_.sample(10**12, frame="pyarrow")
+
+
+def test_memory_is_that_of_the_machine_or_the_container(fitted, square, tmp_path, monkeypatch):
+    """Two columns of floats; what fits is drawn, and nothing is spent on rows that do not."""
+    monkeypatch.setattr("spinney.release.model.total_memory", lambda: 160_000)
+    assert len(fitted.sample(10_000, seed=1)) == 10_000
+    with pytest.raises(ParameterError, match=r"take at least 0\.0 GiB.*parts of 1,000 rows"):
+        fitted.sample(10_001)
+    ledger = sp.Ledger(limit=1)
+    with pytest.raises(ParameterError, match="n_rows=10,001"):
+        sp.synthesize(*square, epsilon=1, n_rows=10_001, ledger=ledger)
+    assert ledger.spent == 0
+    fitted.save(tmp_path / "r.spinney")
+    run = spinney("sample", tmp_path / "r.spinney", "--rows", "10001", "--out", tmp_path / "x.csv")
+    assert run.status != 0
+    assert "draw them in parts" in run.err
+    monkeypatch.setattr("spinney.release.model.total_memory", lambda: None)
+    assert len(fitted.sample(10_001, seed=1)) == 10_001
 
 
 @pytest.mark.parametrize("seed", [-1, "abc", 1.5])
