@@ -22,6 +22,7 @@ from spinney.shown import printable
 
 _HEADS = ("column", "KS", "TV", "Wasserstein", "common values kept", "zeros off by", "mean off by", "spread")
 _N_WORST = 5
+_MOMENTS = "mean off by: synthetic less real, in real standard deviations; spread: synthetic over real deviation"
 NOT_PRIVATE = "For the holder of the real table only: these figures are computed from it without noise."
 
 
@@ -79,6 +80,8 @@ class Comparison:
     def __str__(self) -> str:
         name, worst = self.worst_ks
         lines = [NOT_PRIVATE, "", *self._table(), ""]
+        if any(column.spread is not None for column in self.columns.values()):
+            lines.append(_MOMENTS)
         lines.append(f"KS over columns: mean {self.mean_ks:.4f}, worst {worst:.4f} ({printable(name)})")
         for title, found in (("pairs", self.pairs), ("triples", self.triples)):
             if found:

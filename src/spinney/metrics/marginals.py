@@ -41,7 +41,10 @@ def total_variation(
     real_weights: ArrayLike | None = None,
     synthetic_weights: ArrayLike | None = None,
 ) -> dict[tuple[str, ...], float]:
-    """Total variation distance of every choice of `ways` columns (1, 2 or 3). Lower is better, 0 to 1. Not private.
+    """Total variation distances of all choices of `ways` columns (1, 2 or 3), by their names. Not private.
+
+    Lower is better, 0 to 1. Keys are tuples, in the order of the schema: `found["age", "ill"]` of two columns together,
+    and `found["age",]` of one. For one number see `METRICS["total_variation_2"]`, the mean over all choices.
 
     Args:
         real: the real table.

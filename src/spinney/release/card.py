@@ -148,7 +148,7 @@ class Card:
             *(line for remark in self.remarks for line in _wrapped("remark", remark)),
             f"  rows        {self._rows_in_words()}",
             *(_wrapped("prior", prior) if (prior := self._prior_in_words()) else []),
-            *(f"  {what:<11} {count:,} released" for what, count in self.released.items()),
+            *(line for what, count in self.released.items() for line in _released_in_words(what, count)),
             *([f"  structure   {structure_in_words(str(structure))}"] if structure else []),
         ]
         return [printable(line) for line in lines]
@@ -239,6 +239,14 @@ class Card:
 def structure_in_words(structure: str) -> str:
     """The structure of a forest as people are shown it."""
     return _STRUCTURES.get(structure, structure)
+
+
+def _released_in_words(what: str, count: int) -> list[str]:
+    """How much of something was released. The cliques of a model are not the tables that it was fitted to."""
+    if what != "cliques":
+        return [f"  {what:<11} {count:,} released"]
+    tables = "1 joint table of columns" if count == 1 else f"{count:,} joint tables of columns"
+    return _wrapped("model", f"{tables}, the cliques of a junction tree, fitted to all that was counted")
 
 
 def _within(place: Place) -> str:

@@ -68,6 +68,18 @@ def test_the_dependent_columns_come_first(delta: str | int) -> None:
     assert distances == sorted(distances, reverse=True)
 
 
+def test_counted_tables_and_tables_of_the_model_are_told_apart() -> None:
+    """Rounds count more sets of columns than the model has cliques: the page says both, and which is which."""
+    release = fitted(quality="high").release_
+    n_counted, n_cliques = len(set(release.looked_at)), len(release.model.tree.cliques)
+    assert n_counted != n_cliques
+    page = " ".join(str(release.explain()).split())
+    tables = "1 joint table of columns" if n_cliques == 1 else f"{n_cliques} joint tables of columns"
+    assert f"model {tables}, the cliques of a junction tree" in page
+    assert f"{n_counted} sets counted, strongest first" in page
+    assert "cliques released" not in page
+
+
 def test_a_target_is_what_strengths_are_given() -> None:
     """Kind decides the label, and half of what kind says about size is known from the label."""
     explanation = fitted(target="label").explain()

@@ -22,3 +22,11 @@ def test_means_and_spreads_see_how_far_wrong_rows_lie():
     assert found["c"].mean_off is None
     same = metrics.compare(real, real, {"x": sp.Real(0, 1e5), "c": sp.Category(["a"])}, ways=1).columns["x"]
     assert (same.mean_off, same.spread) == (0, 1)
+
+
+def test_the_page_says_what_its_figures_of_moments_are():
+    """In one line, where a column has them."""
+    rows = pd.DataFrame({"x": [1.0, 2.0, 3.0], "c": ["a", "b", "a"]})
+    schema = sp.Schema({"x": sp.Real(0, 9), "c": sp.Category(["a", "b"])})
+    assert "mean off by: synthetic less real, in real standard deviations" in str(metrics.compare(rows, rows, schema))
+    assert "mean off by:" not in str(metrics.compare(rows[["c"]], rows[["c"]], sp.Schema({"c": schema["c"]})))

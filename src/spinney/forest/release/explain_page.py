@@ -93,8 +93,10 @@ def _cliques(cliques: Sequence[ExplainedClique]) -> list[str]:
     shown = cliques[:_MOST_CLIQUES]
     last = max(len(REASONS[clique.reason]) for clique in shown)
     width = min(WIDTH - 4 - 2 * 3 - 8 - 5 - last, max(31, *(len(clique.label) for clique in shown)))
+    n_counted = sum(clique.reason != "prior" for clique in cliques)
+    head = f"{n_counted:,} {'set' if n_counted == 1 else 'sets'} counted, strongest first"
     return [
-        f"  {'counted together, strongest first':<{width + 2}}  {'distance':>8}  {'bits':>5}  why",
+        f"  {head:<{width + 2}}  {'distance':>8}  {'bits':>5}  why",
         *(
             f"    {_label(clique, width):<{width}}  {clique.distance:8.3f}  {clique.bits:5.2f}  "
             f"{REASONS[clique.reason]}"
