@@ -223,6 +223,30 @@ def true_distances(
     return np.array(each(distance, cliques, expected), dtype=np.int64)
 
 
+def true_interactions(
+    rows: StateRows,
+    cliques: Sequence[Clique],
+    expected: Sequence[NDArray[np.float64]],
+    functions: Sequence[NDArray[np.float64]],
+) -> NDArray[np.int64]:
+    """How far the columns of cliques are from acting together as public tables expect, the most of all ways. SENSITIVE.
+
+    A way takes one function of each column, with values from -1 to 1 for its states, `functions[column]` (n_functions,
+    n_states), and sums their product over the rows: |sum over cells of (n_cell - e_cell) times the product|, in steps
+    of 1 / GAP_STEPS. One row more or less changes it by GAP_STEPS at most, another row in its place by twice that.
+    """
+
+    def interaction(clique: Clique, table: NDArray[np.float64]) -> int:
+        ways: NDArray[Any] = np.ones((1, 1))
+        for column in clique:
+            ways = np.kron(ways, functions[column])
+        steps = np.rint(GAP_STEPS * ways).astype(np.int64)
+        moved = steps @ rows.true_table(clique).ravel() - np.rint(steps @ table.ravel()).astype(np.int64)
+        return int(np.abs(moved).max())
+
+    return np.array(each(interaction, cliques, expected), dtype=np.int64)
+
+
 def group_rows(states: NDArray[Any], groups: Sequence[NDArray[np.uint8]]) -> NDArray[np.uint8]:
     """The group `groups[column][state]` of every state (n_columns, n_rows)."""
     coarse = np.empty(states.shape, dtype=np.uint8)

@@ -1,8 +1,8 @@
 """Coarse states: a few groups of a column's states, so that many columns, or all pairs, can be looked at together.
 
 What three columns show that no two of them do is searched for among hundreds of triples. At all states, chance alone
-would fill their tables with differences; a few groups of each column are enough to see whether there is something.
-Sees released numbers only.
+would fill their tables with differences, and what is off in a pair is off in every triple that holds it; products of
+functions of a few groups, whose means are 0, show what only all columns together do. Sees released numbers only.
 """
 
 from __future__ import annotations
@@ -10,21 +10,18 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney.forest.release.signs import signs
+
 Floats = NDArray[np.float64]
 Groups = NDArray[np.uint8]  # (n_states,): the group of every state
 
-# A cell of a coarse table can expect this many standard deviations of the noise in rows, were all cells alike.
-_CELL_DEVIATIONS = 8.0
-_MOST_GROUPS = 8
+# Into how many groups the states of a column fall, where three columns are looked at together, and where more are.
+_GROUPS_OF_THREE, _GROUPS_OF_MORE = 4, 2
 
 
-def n_groups(n_columns: int, *, total: float, noise_std: float) -> int:
-    """Into how many groups the states of each of so many columns fall: a power of two, at least 2."""
-    n_cells = total / (_CELL_DEVIATIONS * noise_std)
-    found = 2
-    while found < _MOST_GROUPS and (2 * found) ** n_columns <= n_cells:
-        found *= 2
-    return found
+def n_groups(n_columns: int) -> int:
+    """Into how many groups at most the states of each of so many columns fall."""
+    return _GROUPS_OF_THREE if n_columns <= 3 else _GROUPS_OF_MORE
 
 
 def group_states(weights: Floats, most: int, *, is_ordered: bool) -> Groups:
@@ -55,3 +52,15 @@ def even_groups(order: NDArray[np.int64], weights: Floats, most: int) -> Groups:
         groups[state] = group
         held += shares[place]
     return groups
+
+
+def centred_signs(weights: Floats) -> Floats:
+    """Functions of the groups (n_functions, n_groups) between -1 and 1, whose means by these weights are 0.
+
+    One group by itself has the function 0.
+    """
+    if len(weights) == 1:
+        return np.zeros((1, 1))
+    plain = signs(len(weights)).astype(np.float64)
+    means = plain @ (weights / max(float(weights.sum()), 1e-300))
+    return np.asarray((plain - means[:, None]) / (1 + np.abs(means[:, None])))

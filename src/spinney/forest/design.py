@@ -43,6 +43,9 @@ _SHARES: dict[tuple[Structure, bool], dict[str, str]] = {
 }
 # A structure is worth its noise if the table has at least this many standard deviations of it in rows.
 _ROWS_FOR_ROUNDS = 150.0
+# More than two rounds a column are worth theirs only with this many: below, fewer tables with less noise are nearer.
+_ROWS_FOR_MORE_ROUNDS = 2_000.0
+_FEW_ROUNDS = 2.0
 _ROWS_FOR_TREE = 30.0
 _ROWS_FOR_TARGET = 10.0
 # With a rare class all is spent on what tells of it: it needs this many standard deviations in rows for more.
@@ -194,7 +197,7 @@ def design(
                 continue
             if plan.products is not None and not _are_products_worth(plan, n_rows, len(measured)):
                 continue
-            if _is_worth(structure, plan, n_rows, class_size):
+            if _is_worth(structure, plan, n_rows, class_size, has_more_rounds=rounds_per_column > _FEW_ROUNDS):
                 return Design(
                     structure,
                     plan,
@@ -268,14 +271,16 @@ def _worth_trying(n_measured: int, target: int | None, effort: Effort) -> list[t
     return [*rounds, ("tree", 0.0), *least]
 
 
-def _is_worth(structure: Structure, plan: ForestPlan, n_rows: int, class_size: float | None) -> bool:
+def _is_worth(
+    structure: Structure, plan: ForestPlan, n_rows: int, class_size: float | None, *, has_more_rounds: bool
+) -> bool:
     asks_for_more = structure in ("rounds", "tree") and "pairs" in plan.tables
     if asks_for_more and class_size is not None and class_size < _RARE_CLASS * plan.noise_std("pairs"):
         return False
     if not plan.tables:  # all columns are known beforehand
         return True
     stage, least = {
-        "rounds": ("cliques", _ROWS_FOR_ROUNDS),
+        "rounds": ("cliques", _ROWS_FOR_MORE_ROUNDS if has_more_rounds else _ROWS_FOR_ROUNDS),
         "tree": ("cliques", _ROWS_FOR_TREE),
         "target": ("pairs", _ROWS_FOR_TARGET),
         "independent": ("one-way" if "one-way" in plan.tables else "places", _ROWS_FOR_ANYTHING),

@@ -21,7 +21,7 @@ from spinney.graph.junction import JunctionTree
 N_PAIRS = 1_500
 N_LARGER = 1_500
 # Triples are open after this share of the rounds, larger cliques after that: until then a pair can be what is missing.
-_TRIPLES_FROM = 0.75
+_TRIPLES_FROM = 0.25
 _LARGER_FROM = 0.9
 
 

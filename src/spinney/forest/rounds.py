@@ -18,9 +18,17 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.counting.states import GAP_STEPS, Clique, StateRows, count_states, group_rows, true_distances
+from spinney.counting.states import (
+    GAP_STEPS,
+    Clique,
+    StateRows,
+    count_states,
+    group_rows,
+    true_distances,
+    true_interactions,
+)
 from spinney.forest.cliques import measure
-from spinney.forest.coarse import Groups, group_states, n_groups
+from spinney.forest.coarse import centred_signs, group_states, n_groups
 from spinney.forest.design import Design
 from spinney.forest.opening import Opening
 from spinney.forest.possible import Possible
@@ -150,7 +158,11 @@ class _Turn:
 
 
 class _Compared:
-    """The model's rows beside the private ones: pairs by all their states, larger cliques by a few groups of them."""
+    """The model's rows beside the private ones.
+
+    Pairs are compared by all their states. Larger cliques are by a few groups of them, and only in what no fewer of
+    their columns show: they would win for a pair that is off otherwise, at the price of a larger table.
+    """
 
     def __init__(
         self,
@@ -173,24 +185,36 @@ class _Compared:
         for n_columns in {len(clique) for clique in cliques}:
             places = [k for k, clique in enumerate(cliques) if len(clique) == n_columns]
             some = [cliques[k] for k in places]
-            rows: StateRows = self._rows
-            drawn: NDArray[Any] = self._drawn
-            if n_columns > 2:
-                groups = self._groups(n_columns)
-                rows, drawn = rows.grouped(groups), group_rows(drawn, groups)
-            expected = [model_table(drawn, clique, rows.sizes, self._total) for clique in some]
-            public = [self._noise(table) + self._chance(table) for table in expected]
-            scores[places] = true_distances(rows, some, expected) - np.rint(GAP_STEPS * np.array(public)).astype(
-                np.int64
-            )
+            scores[places] = self._true_gaps(some) if n_columns == 2 else self._true_interactions(some, n_columns)
         return scores
 
-    def _groups(self, n_columns: int) -> list[Groups]:
-        most = n_groups(n_columns, total=self._total, noise_std=self._noise_std)
-        return [
-            group_states(weight, most, is_ordered=ordered)
+    def _true_gaps(self, pairs: Sequence[Clique]) -> NDArray[np.int64]:
+        """How far the tables of pairs are off. SENSITIVE."""
+        expected = [model_table(self._drawn, pair, self._rows.sizes, self._total) for pair in pairs]
+        public = [self._noise(table) + self._chance(table) for table in expected]
+        return true_distances(self._rows, pairs, expected) - _steps(public)
+
+    def _true_interactions(self, cliques: Sequence[Clique], n_columns: int) -> NDArray[np.int64]:
+        """How far the model is off in what only all columns of a clique together show. SENSITIVE."""
+        groups = [
+            group_states(weight, n_groups(n_columns), is_ordered=ordered)
             for weight, ordered in zip(self._weights, self._is_ordered, strict=True)
         ]
+        rows, drawn = self._rows.grouped(groups), group_rows(self._drawn, groups)
+        shares = [
+            np.bincount(group, weight) / self._drawn.shape[1]
+            for group, weight in zip(groups, self._weights, strict=True)
+        ]
+        functions = [centred_signs(share) for share in shares]
+        spreads = [float((function**2 @ share).max()) for function, share in zip(functions, shares, strict=True)]
+        expected = [model_table(drawn, clique, rows.sizes, self._total) for clique in cliques]
+        public = []
+        for clique, table in zip(cliques, expected, strict=True):
+            chance = math.sqrt(math.prod(spreads[column] for column in clique) * self._chance_variance(self._total))
+            noise = self._noise_std * math.sqrt(table.size)
+            n_ways = math.prod(len(functions[column]) for column in clique)
+            public.append(math.sqrt(2 * math.log(max(n_ways, 2))) * (chance + noise))  # about the most of so many
+        return true_interactions(rows, cliques, expected, functions) - _steps(public)
 
     def _noise(self, expected: Floats) -> float:
         """About how large the noise of a clique's boxes would be, all together: E|noise| for each."""
@@ -199,8 +223,17 @@ class _Compared:
 
     def _chance(self, expected: Floats) -> float:
         """About how far rows would be from those of the model if they came from the same law: E|difference|."""
-        variance = expected * (1 + self._total / self._drawn.shape[1])
-        return float(np.minimum(np.sqrt(2 / math.pi * variance), 2 * expected).sum())
+        by_chance = np.sqrt(2 / math.pi * self._chance_variance(expected))
+        return float(np.minimum(by_chance, 2 * expected).sum())
+
+    def _chance_variance(self, expected: Any) -> Any:
+        """The variance of a count around what drawn rows have it to be, if rows come from the model's law."""
+        return expected * (1 + self._total / self._drawn.shape[1])
+
+
+def _steps(rows: Sequence[float]) -> NDArray[np.int64]:
+    """Numbers of rows in the steps that gaps are counted in."""
+    return np.rint(GAP_STEPS * np.asarray(rows, dtype=np.float64)).astype(np.int64)
 
 
 def model_table(

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import spinney as sp
-from spinney.counting.states import GAP_STEPS, true_distances
-from spinney.forest.coarse import even_groups, group_states, n_groups
+from spinney.counting.states import GAP_STEPS, true_interactions
+from spinney.forest.coarse import centred_signs, even_groups, group_states
 from spinney.privacy.entropy import UnsafeSeededEntropy
 from support.slow_forests import rows_of
 
@@ -87,21 +87,42 @@ def test_the_heaviest_categories_stand_alone() -> None:
     assert group_states(np.array([1.0, 9, 2, 8, 3]), 3, is_ordered=False).tolist() == [2, 0, 2, 1, 2]
 
 
-@pytest.mark.parametrize(("n_columns", "total", "found"), [(3, 10**3, 2), (3, 2000, 4), (3, 10**6, 8), (5, 10**6, 8)])
-def test_more_rows_allow_more_groups(n_columns, total, found) -> None:
-    assert n_groups(n_columns, total=total, noise_std=2.0) == found
+def test_functions_of_groups_have_no_mean_and_lie_between_minus_one_and_one() -> None:
+    """So a product of functions of three columns is 0 in the mean where two of them depend on each other alone."""
+    for weights in ([0.5, 0.5], [0.9, 0.1], [0.1, 0.2, 0.7], [0.4, 0.3, 0.2, 0.1], [1.0, 0.0]):
+        functions = centred_signs(np.array(weights))
+        assert functions.shape == (len(weights) - 1, len(weights))
+        assert np.allclose(functions @ weights, 0)
+        assert np.abs(functions).max() <= 1
+    assert centred_signs(np.array([3.0])).tolist() == [[0.0]]
 
 
-def test_a_coarse_table_changes_by_one_row_as_any_other_does() -> None:
-    """Scores of coarse tables have the sensitivity that choices are charged for."""
-    sizes, groups = (4, 3, 4), [np.array([0, 0, 1, 1]), np.array([0, 1, 1]), np.array([0, 1, 1, 0])]
-    groups = [group.astype(np.uint8) for group in groups]
+def test_interactions_are_those_of_all_columns_together() -> None:
+    """What is off in a pair is not seen in the triple that holds it; what three columns decide is seen in full."""
+    rng = np.random.default_rng(0)
+    bits = rng.integers(0, 2, (4_000, 3))
+    functions = [centred_signs(np.array([0.5, 0.5]))] * 3
+    even = [np.full((2, 2, 2), 500.0)]
+
+    def interaction(table: np.ndarray) -> float:
+        found = true_interactions(
+            rows_of([tuple(row) for row in table.tolist()], (2, 2, 2)), [(0, 1, 2)], even, functions
+        )
+        return float(found[0]) / GAP_STEPS
+
+    assert interaction(np.column_stack([bits[:, 0], bits[:, 0], bits[:, 2]])) < 300
+    assert interaction(np.column_stack([bits[:, :2], bits[:, 0] ^ bits[:, 1]])) == 4_000
+
+
+@pytest.mark.parametrize("sizes", [(2, 3, 4), (2, 2, 2, 3)])
+def test_an_interaction_changes_by_one_row_by_no_more_than_choices_are_charged_for(sizes) -> None:
     rng = np.random.default_rng(0)
     rows = [tuple(int(rng.integers(0, size)) for size in sizes) for _ in range(30)]
-    expected = [rng.random((2, 2, 2)) * 5]
-    here = true_distances(rows_of(rows, sizes).grouped(groups), [(0, 1, 2)], expected)
+    cliques, expected = [tuple(range(len(sizes)))], [rng.random(sizes) * 5]
+    functions = [centred_signs(rng.random(size)) for size in sizes]
+    here = true_interactions(rows_of(rows, sizes), cliques, expected, functions)
     changes = []
     for row in np.ndindex(*sizes):
-        there = true_distances(rows_of([*rows, row], sizes).grouped(groups), [(0, 1, 2)], expected)
+        there = true_interactions(rows_of([*rows, row], sizes), cliques, expected, functions)
         changes.append(abs(int(there[0] - here[0])))
     assert 0 < max(changes) <= GAP_STEPS
