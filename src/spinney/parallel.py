@@ -75,8 +75,12 @@ def each(work: Callable[..., T], *items: Iterable[Any], title: str | None = None
         title: what is being done, shown to someone who waits for long.
         unit: what an item is called in the bar.
     """
+    every = list(zip(*items, strict=True))
+    if len(every) == 1 or n_threads() == 1:  # a thread would do no more than this one
+        waiting = every if title is None else progress(every, title, unit=unit)
+        return [work(*item) for item in waiting]
     with threads() as pool:
-        under_way = [pool.submit(work, *item) for item in zip(*items, strict=True)]
+        under_way = [pool.submit(work, *item) for item in every]
         shown = under_way if title is None else progress(under_way, title, unit=unit)
         return [future.result() for future in shown]
 

@@ -37,8 +37,10 @@ _DIGIT_BITS, _DIGIT_BITS_OF_MANY = 8, 10
 PART = 1 << 18
 # Ranges of more codes than this are scattered and concatenated; a range and its copy stay in cache.
 _LARGEST_RANGE = 1 << 20
-# Below this many codes, threads and buckets take longer than numpy's comparison sort.
-_SMALL_SORT = 4096
+# Below this many codes, threads and buckets take longer than one thread that sorts them all.
+_SMALL_SORT = 1 << 16
+# They are sorted by digits of so many bits, the last one first.
+_SMALL_BITS = 8
 # Ranges of up to so many codes are put in order altogether.
 _FEW = 16
 
@@ -120,12 +122,14 @@ class RadixBuckets:
         return codes, n_before + n_bits
 
     def _sorted(self) -> Codes:
-        """All codes, wholly in order, by numpy."""
+        """All codes, wholly in order, by one thread."""
         parts = [chunk.codes[: chunk.n_used] for group in self._groups for chunk in group.chunks]
         codes = np.concatenate([np.empty((0, self._n_words), dtype=np.uint64), *parts])
         parts.clear()
         for group in self._groups:
             group.chunks.clear()
+        if self._n_words == 1:
+            return _sorted_by_digits(codes[:, 0])[:, None]
         return codes[np.lexsort(codes.T[::-1])]
 
 
@@ -239,6 +243,35 @@ def _move(
                 digit = np.int64(scattered[i] >> shift & mask)
                 codes[here[digit]] = scattered[i]
                 here[digit] += 1
+
+
+@compiled
+def _sorted_by_digits(codes: Flat) -> Flat:
+    """Few codes in order, one digit after the other, those aside that all have in common: codes use few of all bits."""
+    n_digits, n_values = WORD_BITS // _SMALL_BITS, 1 << _SMALL_BITS
+    bits, mask = np.uint64(_SMALL_BITS), np.uint64(n_values - 1)
+    here, spare = codes.copy(), np.empty_like(codes)
+    either, both = np.uint64(0), ~np.uint64(0)
+    for i in range(codes.size):
+        either |= codes[i]
+        both &= codes[i]
+    heads = np.empty(n_values, dtype=np.int64)
+    for digit in range(n_digits):
+        shift = np.uint64(digit) * bits
+        if (either ^ both) >> shift & mask == 0:
+            continue
+        heads[:] = 0
+        for i in range(codes.size):
+            heads[np.int64(here[i] >> shift & mask)] += 1
+        place = np.int64(0)
+        for k in range(n_values):
+            heads[k], place = place, place + heads[k]
+        for i in range(codes.size):
+            value = np.int64(here[i] >> shift & mask)
+            spare[heads[value]] = here[i]
+            heads[value] += 1
+        here, spare = spare, here
+    return here
 
 
 # ---------------------------------------------------------------------------------------------------- ordering further

@@ -2,8 +2,8 @@
 
 A column is eliminated by joining its neighbours to each other; it forms a clique with them. Which order is best is
 NP-hard to say, so two greedy ones are tried: by fewest new edges, and by fewest cells. The cliques of a growing forest
-are tried out thousands of times, so the loops are compiled, and an order is given up as soon as it has more cells
-than allowed.
+are tried out thousands of times, so the loops are compiled and look at 64 columns at a time, and an order is given up
+as soon as it has more cells than allowed.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from spinney.errors import ParameterError
 
 Clique = tuple[int, ...]
 Edges = NDArray[np.bool_]  # (n_columns, n_columns): which columns are neighbours
+Words = NDArray[np.uint64]  # (n_columns, n_words): a set of columns for each, one bit a column
 
 
 def neighbours(sizes: Sequence[int], cliques: Iterable[Sequence[int]]) -> Edges:
@@ -48,7 +49,7 @@ def smallest_cliques(sizes: tuple[int, ...], edges: Edges) -> tuple[Clique, ...]
     log_sizes, all_sizes = _vectors(sizes)
     found = []
     for by_fill in (True, False):
-        is_member, n_cells = _eliminate(edges.copy(), all_sizes, log_sizes, by_fill, math.inf)
+        is_member, n_cells = _eliminate(edges, all_sizes, log_sizes, by_fill, math.inf)
         found.append((n_cells, is_member))
     best = min(found, key=lambda one: one[0])[1]
     return tuple(tuple(np.flatnonzero(members).tolist()) for members in best)
@@ -85,7 +86,7 @@ class TreewidthBudget:
             edges = self._edges.copy()
             join(edges, clique)
             self._known[clique] = min(
-                _eliminate(edges.copy(), self._sizes, self._log_sizes, by_fill, float(self.most_cells))[1]
+                _eliminate(edges, self._sizes, self._log_sizes, by_fill, float(self.most_cells))[1]
                 for by_fill in (True, False)
             )
         return self._known[clique]
@@ -102,27 +103,27 @@ def _eliminate(
     """Maximal cliques, as members (n_cliques, n_columns), and their cells: infinitely many where it was given up."""
     formed, left_behind = _order(edges, sizes, log_sizes, by_fill, most_cells)
     if len(formed) < len(sizes):
-        return left_behind[:0], math.inf
+        return edges[:0], math.inf
     return _maximal(formed, left_behind, sizes)
 
 
 @compiled
 def _order(
     edges: Edges, sizes: NDArray[np.float64], log_sizes: NDArray[np.float64], by_fill: bool, most_cells: float
-) -> tuple[NDArray[np.int64], Edges]:
+) -> tuple[NDArray[np.int64], Words]:
     """Columns in the order of elimination, and for every column those that it leaves behind joined to each other.
 
-    Overwrites the edges. Fewer columns than there are where one formed a clique of more cells than allowed.
+    Fewer columns than there are where one formed a clique of more cells than allowed.
     """
     n_columns = len(sizes)
+    around = _packed(edges)
     costs = np.empty((n_columns, 2))  # new edges and log cells, the one that counts first; ties go to the lower column
-    around = np.empty(n_columns, dtype=np.int64)
     for column in range(n_columns):
-        _price(column, edges, log_sizes, by_fill, costs, around)
+        _price(column, around, log_sizes, by_fill, costs)
     is_open = np.ones(n_columns, dtype=np.bool_)
-    is_stale = np.zeros(n_columns, dtype=np.bool_)
+    stale = np.zeros(around.shape[1], dtype=np.uint64)
     formed = np.empty(n_columns, dtype=np.int64)
-    left_behind = np.zeros((n_columns, n_columns), dtype=np.bool_)
+    left_behind = np.zeros_like(around)
     for step in range(n_columns):
         column = -1
         for other in range(n_columns):
@@ -135,39 +136,45 @@ def _order(
         is_open[column] = False
         formed[step] = column
         here = left_behind[column]
-        here[:] = edges[column]
+        here[:] = around[column]
         n_cells = sizes[column]
-        for other in range(n_columns):
-            if here[other]:
-                n_cells *= sizes[other]
+        other = _next(here, 0)
+        while other >= 0:
+            n_cells *= sizes[other]
+            other = _next(here, other + 1)
         if n_cells > most_cells:
             return formed[:step], left_behind
-        is_stale[:] = here
-        for other in range(n_columns):
-            if not here[other]:
-                continue
+        stale[:] = here
+        other = _next(here, 0)
+        while other >= 0:
+            theirs = around[other]
             if by_fill:
+                theirs[other // 64] |= _bit(other)
                 adds_edges = False
-                for third in range(n_columns):
-                    adds_edges |= here[third] and third != other and not edges[other, third]
+                for word in range(len(here)):
+                    adds_edges |= here[word] & ~theirs[word] != 0
                 if adds_edges:  # a column that sees both ends of a new edge has fewer to add
-                    is_stale |= edges[other]
-            edges[other] |= here
-            edges[other, other] = edges[other, column] = False
-        for other in range(n_columns):
-            if is_stale[other] and is_open[other]:
-                _price(other, edges, log_sizes, by_fill, costs, around)
+                    stale |= theirs
+            theirs |= here
+            theirs[other // 64] &= ~_bit(other)
+            theirs[column // 64] &= ~_bit(column)
+            other = _next(here, other + 1)
+        other = _next(stale, 0)
+        while other >= 0:
+            if is_open[other]:
+                _price(other, around, log_sizes, by_fill, costs)
+            other = _next(stale, other + 1)
     return formed, left_behind
 
 
 @compiled
-def _maximal(formed: NDArray[np.int64], left_behind: Edges, sizes: NDArray[np.float64]) -> tuple[Edges, float]:
+def _maximal(formed: NDArray[np.int64], left_behind: Words, sizes: NDArray[np.float64]) -> tuple[Edges, float]:
     """Maximal cliques as members, and their cells. One that is all that another leaves behind is part of that."""
     n_columns = len(sizes)
     step_of = np.empty(n_columns, dtype=np.int64)
     for step in range(n_columns):
         step_of[formed[step]] = step
-    is_member = np.zeros((n_columns, n_columns), dtype=np.bool_)
+    members = np.zeros_like(left_behind)
     n_members = np.zeros(n_columns, dtype=np.int64)
     n_cells = np.zeros(n_columns)
     place = np.empty(n_columns, dtype=np.int64)  # where the clique of a column is; from the last eliminated on
@@ -176,43 +183,87 @@ def _maximal(formed: NDArray[np.int64], left_behind: Edges, sizes: NDArray[np.fl
         column = formed[step]
         # All neighbours lie within the clique of the one eliminated first; if they are all of it, it was not maximal.
         n_others, first, others_cells = 0, n_columns, 1.0
-        for other in range(n_columns):
-            if left_behind[column, other]:
-                n_others += 1
-                first = min(first, step_of[other])
-                others_cells *= sizes[other]
+        other = _next(left_behind[column], 0)
+        while other >= 0:
+            n_others += 1
+            first = min(first, step_of[other])
+            others_cells *= sizes[other]
+            other = _next(left_behind[column], other + 1)
         holder = n_cliques
         if n_others and n_members[place[formed[first]]] == n_others:
             holder = place[formed[first]]
         else:
-            is_member[holder] = left_behind[column]
+            members[holder] = left_behind[column]
             n_cliques += 1
-        is_member[holder, column] = True
+        members[holder, column // 64] |= _bit(column)
         n_members[holder] = n_others + 1
         n_cells[holder] = others_cells * sizes[column]
         place[column] = holder
-    return is_member[:n_cliques], n_cells.sum()
+    is_member = np.zeros((n_cliques, n_columns), dtype=np.bool_)
+    for clique in range(n_cliques):
+        for column in range(n_columns):
+            is_member[clique, column] = members[clique, column // 64] & _bit(column) != 0
+    return is_member, n_cells.sum()
 
 
 @compiled
 def _price(
-    column: int,
-    edges: Edges,
-    log_sizes: NDArray[np.float64],
-    by_fill: bool,
-    costs: NDArray[np.float64],
-    around: NDArray[np.int64],
+    column: int, around: Words, log_sizes: NDArray[np.float64], by_fill: bool, costs: NDArray[np.float64]
 ) -> None:
-    """Write what eliminating a column costs. `around` is room to work in."""
-    n_around, weight = 0, 0.0
-    for other in range(len(edges)):
-        if edges[column, other]:
-            around[n_around] = other
-            n_around += 1
-            weight += log_sizes[other]
+    """Write what eliminating a column costs."""
+    here = around[column]
+    n_around, n_joined, weight = 0, 0, 0.0
+    other = _next(here, 0)
+    while other >= 0:
+        n_around += 1
+        weight += log_sizes[other]
+        for word in range(len(here)):
+            n_joined += _n_bits(here[word] & around[other, word])
+        other = _next(here, other + 1)
     weight += log_sizes[column]
-    fill = 0
-    for i in range(n_around):
-        for j in range(i):
-            fill += not edges[around[i], around[j]]
+    fill = (n_around * (n_around - 1) - n_joined) // 2
     costs[column, 0], costs[column, 1] = (fill, weight) if by_fill else (weight, fill)
+
+
+# -------------------------------------------------------------------------------------------------- sets of columns
+
+
+@compiled
+def _packed(edges: Edges) -> Words:
+    """The neighbours of every column, 64 of them in a word."""
+    n_columns = len(edges)
+    words = np.zeros((n_columns, (n_columns + 63) // 64), dtype=np.uint64)
+    for column in range(n_columns):
+        for other in range(n_columns):
+            if edges[column, other]:
+                words[column, other // 64] |= _bit(other)
+    return words
+
+
+@compiled
+def _bit(column: int) -> np.uint64:
+    return np.uint64(1) << np.uint64(column % 64)
+
+
+@compiled
+def _next(words: NDArray[np.uint64], start: int) -> int:
+    """The first column of a set that is not below the start, or -1."""
+    word = start // 64
+    if word >= len(words):
+        return -1
+    rest = words[word] & (~np.uint64(0) << np.uint64(start % 64))
+    while rest == 0:
+        word += 1
+        if word == len(words):
+            return -1
+        rest = words[word]
+    return word * 64 + _n_bits((rest & (~rest + np.uint64(1))) - np.uint64(1))
+
+
+@compiled
+def _n_bits(word: np.uint64) -> int:
+    """How many bits of a word are set: sums of neighbouring bits, twos, fours, then of all bytes."""
+    word = word - (word >> np.uint64(1) & np.uint64(0x5555555555555555))
+    word = (word & np.uint64(0x3333333333333333)) + (word >> np.uint64(2) & np.uint64(0x3333333333333333))
+    word = (word + (word >> np.uint64(4))) & np.uint64(0x0F0F0F0F0F0F0F0F)
+    return int(word * np.uint64(0x0101010101010101) >> np.uint64(56))

@@ -25,6 +25,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney.graph.blocks import Blocks
 from spinney.graph.draw import draw_states
 from spinney.graph.model import GraphModel
 from spinney.graph.newton import Curvature, Point, descend, dot
@@ -99,7 +100,8 @@ class _Problem:
         self.rows = np.stack([group[line] for group, line in zip(self.state_groups, states, strict=True)])
         self.shape = (max(lines.shape[1] for lines in self.functions),) * 2
         even = np.full(n_drawn, 1 / n_drawn)
-        drawn = self._products(pair_sums(self.rows, self.pairs, even, self.shape))
+        self.blocks = Blocks(self.rows, [lines.shape[1] for lines in self.functions], self.pairs)
+        drawn = self._products(self.blocks.sums(even, self.shape[0])[1])
         exact = self._exact(model, rng)
         n_measured = sum(table.size for table in products.sums)
         measured = np.concatenate([np.zeros(0), *(table.ravel() for table in products.sums)]) / total
@@ -148,31 +150,29 @@ class _Problem:
         """The means of all products under laws of pairs of groups (n_pairs, *shape)."""
         return np.asarray((self.first @ laws @ self.second.transpose(0, 2, 1))[self.is_product])
 
-    def factors(self, multipliers: Floats) -> tuple[tuple[Floats, ...], Floats]:
-        """Log-factors of groups: of single columns, and of pairs (n_pairs, *shape)."""
+    def factors(self, multipliers: Floats) -> tuple[Floats, Floats]:
+        """Log-factors of groups: of single columns (n_columns, most groups), and of pairs (n_pairs, *shape)."""
         of_products = np.zeros(self.is_product.shape)
         n_products = int(self.is_product.sum())
         of_products[self.is_product] = multipliers[:n_products]
-        start, singles = n_products, []
-        for lines in self.functions:
+        singles = np.zeros((len(self.functions), self.shape[0]))
+        start = n_products
+        for factors, lines in zip(singles, self.functions, strict=True):
             stop = start + len(lines)
-            singles.append(multipliers[start:stop] @ lines)
+            factors[: lines.shape[1]] = multipliers[start:stop] @ lines
             start = stop
-        return tuple(singles), self.first.transpose(0, 2, 1) @ of_products @ self.second
+        return singles, self.first.transpose(0, 2, 1) @ of_products @ self.second
 
     def value(self, multipliers: Floats) -> tuple[float, Floats]:
         """The dual's value, per row, and its gradient."""
-        singles, tables = self.factors(multipliers)
-        scores = pair_scores(self.rows, self.pairs, tables)
-        for factors, line in zip(singles, self.rows, strict=True):
-            scores += factors[line]
+        scores = self.blocks.scores(*self.factors(multipliers))
         top = float(scores.max())
         weights = np.exp(scores - top)
         total = float(weights.sum())
         weights /= total
-        answers = [self._products(pair_sums(self.rows, self.pairs, weights, self.shape))]
-        for lines, line in zip(self.functions, self.rows, strict=True):
-            answers.append(lines @ np.bincount(line, weights=weights, minlength=lines.shape[1]))
+        singles, tables = self.blocks.sums(weights, self.shape[0])
+        answers = [self._products(tables)]
+        answers += [lines @ law[: lines.shape[1]] for lines, law in zip(self.functions, singles, strict=True)]
         pull = self.ridge * multipliers
         value = top + math.log(total / weights.size) + dot(multipliers, pull / 2 - self.aims)
         return value, np.concatenate(answers) - self.aims + pull
