@@ -27,8 +27,8 @@ from spinney.errors import ParameterError
 from spinney.graph.junction import JunctionTree
 from spinney.graph.model import GraphModel
 from spinney.graph.newton import Curvature, Point, descend, dot
-from spinney.graph.passing import calibrate
 from spinney.graph.targets import Measurement, Targets
+from spinney.graph.turned import Turned
 from spinney.progress import progress
 
 Floats = NDArray[np.float64]
@@ -78,17 +78,16 @@ def estimate(
             raise ParameterError("start must be a model of columns with the same sizes")
         wanted += start.tree.cliques
     tree = JunctionTree.covering(sizes, wanted)
-    targets = Targets.of(tree, measurements, total)
-    first = _first_potentials(tree, zeros, start)
-    laws = calibrate(targets.flat, first)
-    if not laws.log_partition > -np.inf:
+    turned = Turned(tree)
+    targets = Targets.of(turned.turned, [turned.measurement(m) for m in measurements], total)
+    potentials = first = turned.vector(_first_potentials(tree, zeros, start))
+    if not targets.lines.laws(first)[1] > -np.inf:
         raise ParameterError("zeros leave no possible row: together they exclude every state of some columns")
-    potentials = first
     if len(targets.noisy) and steps:
-        centre = first if start is not None else first + _one_way_potentials(tree, measurements)
+        centre = first if start is not None else first + turned.vector(_one_way_potentials(tree, measurements))
         found = _fit(targets, centre, steps, regularization)
         potentials = min(first, found, key=targets.loss)
-    return GraphModel(tree, tuple(_lowered(table) for table in targets.flat.parts(potentials, tree)))
+    return GraphModel(tree, tuple(_lowered(table) for table in turned.tables(potentials)))
 
 
 def _fit(targets: Targets, potentials: Floats, steps: int, regularization: float) -> Floats:
@@ -100,31 +99,29 @@ def _fit(targets: Targets, potentials: Floats, steps: int, regularization: float
     # What is learnt of the curvature hardly changes from one proximal step to the next.
     curvature = Curvature(1 / (np.maximum(noisy, noise_std) + ridge))
 
-    def reach(multipliers: Floats) -> float:
-        return float(np.abs(targets.spread(multipliers)).max()) / _FARTHEST
-
-    laws = calibrate(targets.flat, potentials)
-    log_partition, answers = laws.log_partition, targets.answers(laws.beliefs)
+    beliefs, log_partition = targets.lines.laws(potentials)
+    answers = targets.answers(beliefs)
     best, least = potentials, targets.misfit(answers)
     for turn in progress(range(_ROUNDS), "fitting the model", unit="step"):
         centre = potentials
 
-        def dual(multipliers: Floats, centre: Floats = centre) -> tuple[float, Floats]:
-            laws = calibrate(targets.flat, centre + targets.spread(multipliers))
+        def dual(multipliers: Floats, moved: Floats, centre: Floats = centre) -> tuple[float, Floats]:
+            beliefs, log_partition = targets.lines.laws(centre + moved)
             pull = ridge * multipliers
-            value = targets.total * laws.log_partition + dot(multipliers, pull / 2 - noisy)
-            return value, targets.answers(laws.beliefs) - noisy + pull
+            value = targets.total * log_partition + dot(multipliers, pull / 2 - noisy)
+            return value, targets.answers(beliefs) - noisy + pull
 
         n_steps = steps * (turn + 1) // _ROUNDS - steps * turn // _ROUNDS
         if n_steps == 0:
             continue
         # Where the last step ended is where this one begins: what the model says there is known.
-        start = Point(np.zeros(len(noisy)), targets.total * log_partition, answers - noisy)
-        end = descend(dual, start, curvature, n_steps, reach=reach)
+        nothing = np.zeros(len(noisy))
+        start = Point(nothing, targets.total * log_partition, answers - noisy, np.zeros(len(centre)))
+        end = descend(dual, start, curvature, n_steps, image=targets.spread, farthest=_FARTHEST)
         pull = ridge * end.at
         log_partition = (end.value - dot(end.at, pull / 2 - noisy)) / targets.total
         answers = end.gradient + noisy - pull
-        potentials = centre + targets.spread(end.at)
+        potentials = centre + end.image
         loss = targets.misfit(answers)
         if loss < least:
             best, least = potentials, loss

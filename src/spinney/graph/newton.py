@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from spinney.compiled import compiled_loosely
 
 Floats = NDArray[np.float64]
-Function = Callable[[Floats], tuple[float, Floats]]  # value and gradient
+Function = Callable[[Floats, Floats], tuple[float, Floats]]  # of a point and its image: value and gradient
 
 _REMEMBERED = 10
 _MOST_CUTS = 25
@@ -59,16 +59,25 @@ class Point:
     at: Floats
     value: float
     gradient: Floats
+    image: Floats  # of the point, under a linear map that the function begins with
 
 
 def descend(
-    function: Function, start: Point, curvature: Curvature, n_steps: int, *, reach: Callable[[Floats], float]
+    function: Function,
+    start: Point,
+    curvature: Curvature,
+    n_steps: int,
+    *,
+    image: Callable[[Floats], Floats] | None = None,
+    farthest: float = math.inf,
 ) -> Point:
-    """A point reached in at most `n_steps` steps, each to a lower value and of a reach of at most 1.
+    """A point reached in at most `n_steps` steps, each to a lower value.
 
-    Fewer steps where no lower value can be found. The reach of a step grows in proportion to its length.
+    Fewer steps where no lower value can be found. `image` is a linear map that the function begins with, none where
+    that is the point itself: the images of points on a line are found from those of two. No step moves an image by more
+    than `farthest` anywhere.
     """
-    at, value, gradient = start.at, start.value, start.gradient
+    at, value, gradient, at_image = start.at, start.value, start.gradient, start.image
     for _ in range(n_steps):
         direction = curvature.direction(gradient)
         slope = dot(gradient, direction)
@@ -76,10 +85,12 @@ def descend(
             curvature.forget()
             direction = curvature.direction(gradient)
             slope = dot(gradient, direction)
-        length = 1 / max(1.0, reach(direction))
+        way = direction if image is None else image(direction)
+        length = 1 / max(1.0, float(np.abs(way).max(initial=0.0)) / farthest)
         for _ in range(_MOST_CUTS):
             new = at + length * direction
-            new_value, new_gradient = function(new)
+            new_image = new if image is None else at_image + length * way
+            new_value, new_gradient = function(new, new_image)
             if new_value <= value + _ENOUGH * length * slope:
                 break
             excess = new_value - value - slope * length
@@ -88,8 +99,8 @@ def descend(
         else:
             break
         curvature.learn(new - at, new_gradient - gradient)
-        at, value, gradient = new, new_value, new_gradient
-    return Point(at, value, gradient)
+        at, value, gradient, at_image = new, new_value, new_gradient, new_image
+    return Point(at, value, gradient, at_image)
 
 
 @compiled_loosely

@@ -1,8 +1,9 @@
 """Measurements of a model: noisy tables laid over the cells of its cliques.
 
-Every measurement is answered by one clique that holds its columns. There, each cell adds to one of the noisy numbers,
-so all answers are one compiled sum over cells (`answers`), and what is wanted of an answer comes back to its cells the
-same way (`spread`). The loss is the sum of (answer - noisy)^2 / (2 noise_std^2).
+Every measurement is answered by one clique that holds its columns. There, cells fold onto a table of these columns, and
+each of its cells adds to one of the noisy numbers, so all answers are one compiled sum (`answers`), and what is wanted
+of an answer comes back to its cells the same way (`spread`). The loss is the sum of
+(answer - noisy)^2 / (2 noise_std^2).
 """
 
 from __future__ import annotations
@@ -14,10 +15,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.compiled import compiled
+from spinney.compiled import compiled_loosely
 from spinney.errors import ParameterError
-from spinney.graph.junction import JunctionTree
-from spinney.graph.passing import FlatTree, Places, calibrate, flatten, places
+from spinney.graph.junction import Clique, JunctionTree
+from spinney.graph.lines import Folds, LineTree, fold, unfold
+from spinney.graph.passing import Places
 
 Floats = NDArray[np.float64]
 
@@ -61,58 +63,64 @@ class Targets:
     """All measurements in one vector each: what was measured, how well, and which cells it adds up."""
 
     tree: JunctionTree
-    flat: FlatTree
+    lines: LineTree
     total: float
     noisy: Floats  # (n_labels,), those of one measurement after the other
     weights: Floats  # (n_labels,): 1 / noise_std^2
     starts: NDArray[np.int64]  # (n_measurements + 1,), in the vectors of labels
     homes: NDArray[np.int64]  # (n_measurements,): the clique that answers
-    places: Places  # for one measurement after the other, the label of each cell of its home
-    place_starts: NDArray[np.int64]  # (n_measurements + 1,)
+    folds: Folds  # of each home onto the table that was measured
+    labels: Places  # for one measurement after the other, the label of each cell of its table
+    label_starts: NDArray[np.int64]  # (n_measurements + 1,)
 
     @classmethod
     def of(cls, tree: JunctionTree, measurements: Iterable[Measurement], total: float) -> Targets:
         """The measurements laid over the tree's cells; every one must lie within a clique."""
-        flat = flatten(tree)
         noisy: list[Floats] = []
         weights: list[Floats] = []
         homes: list[int] = []
-        over: list[Places] = []
+        folded: list[tuple[Clique, Clique]] = []
+        labels: list[Places] = []
         n_labels = 0
         for measurement in measurements:
-            labels = measurement.labels_of_cells(tree.sizes)
+            labels.append(measurement.labels_of_cells(tree.sizes) + np.int32(n_labels))
             home = tree.home(measurement.columns)
             if home is None:
                 raise ParameterError(f"columns={measurement.columns} of a measurement lie in no clique of the tree")
             noisy.append(np.asarray(measurement.noisy, dtype=np.float64))
             weights.append(np.broadcast_to(1 / np.square(measurement.noise_std, dtype=np.float64), len(noisy[-1])))
             homes.append(home)
-            over.append(labels[places(tree.sizes, tree.cliques[home], measurement.columns)] + np.int32(n_labels))
+            folded.append((tree.cliques[home], measurement.columns))
             n_labels += len(noisy[-1])
         return cls(
             tree,
-            flat,
+            LineTree.of(tree),
             total,
             np.concatenate([np.empty(0), *noisy]),
             np.concatenate([np.empty(0), *weights]),
             np.cumsum([0, *map(len, noisy)]),
             np.array(homes, dtype=np.int64),
-            np.concatenate([np.empty(0, dtype=np.int32), *over]),
-            np.cumsum([0, *map(len, over)]),
+            Folds.of(tree.sizes, folded),
+            np.concatenate([np.empty(0, dtype=np.int32), *labels]),
+            np.cumsum([0, *map(len, labels)]),
         )
 
     def answers(self, beliefs: Floats) -> Floats:
         """The model's own numbers, as rows out of the total (n_labels,)."""
         sums = np.zeros(len(self.noisy))
-        _add_up(beliefs, sums, self.homes, self.flat.cells, self.places, self.place_starts)
+        folds = self.folds
+        cells, folded = self.lines.cells, (folds.n_run, folds.is_kept, folds.starts, folds.onto)
+        _add_up(beliefs, sums, self.homes, cells, *folded, self.labels, self.label_starts)
         sums *= self.total
         return sums
 
     def spread(self, values: Floats) -> Floats:
         """For every cell the sum of the values of its labels (n_cells,)."""
-        cells = np.zeros(self.flat.cells[-1])
-        _spread(values, cells, self.homes, self.flat.cells, self.places, self.place_starts)
-        return cells
+        out = np.zeros(self.lines.cells[-1])
+        folds = self.folds
+        cells, folded = self.lines.cells, (folds.n_run, folds.is_kept, folds.starts, folds.onto)
+        _spread(values, out, self.homes, cells, *folded, self.labels, self.label_starts)
+        return out
 
     def with_total(self) -> Floats:
         """The noisy numbers, each measurement's moved to add up to the total, by least squares.
@@ -126,40 +134,63 @@ class Targets:
 
     def loss(self, potentials: Floats) -> float:
         """Sum of (answer - noisy)^2 / (2 noise_std^2) of the model with these potentials (n_cells,)."""
-        return self.misfit(self.answers(calibrate(self.flat, potentials).beliefs))
+        return self.misfit(self.answers(self.lines.laws(potentials)[0]))
 
     def misfit(self, answers: Floats) -> float:
         """The loss of a model with these answers (n_labels,)."""
         return float(np.sum(self.weights * (answers - self.noisy) ** 2)) / 2
 
 
-@compiled
+@compiled_loosely
 def _add_up(
     beliefs: Floats,
     sums: Floats,
     homes: NDArray[np.int64],
     cells: NDArray[np.int64],
-    label_places: Places,
-    place_starts: NDArray[np.int64],
+    n_run: NDArray[np.int64],
+    is_kept: NDArray[np.bool_],
+    fold_starts: NDArray[np.int64],
+    onto: Places,
+    labels: Places,
+    label_starts: NDArray[np.int64],
 ) -> None:
+    spare = np.empty((label_starts[1:] - label_starts[:-1]).max() if len(homes) else 0)
     for measurement in range(len(homes)):
         belief = beliefs[cells[homes[measurement]] : cells[homes[measurement] + 1]]
-        place = label_places[place_starts[measurement] : place_starts[measurement + 1]]
-        for cell in range(len(belief)):
-            sums[place[cell]] += belief[cell]
+        label = labels[label_starts[measurement] : label_starts[measurement + 1]]
+        table = belief
+        if len(label) < len(belief):
+            table = spare[: len(label)]
+            table[:] = 0.0
+            there = onto[fold_starts[measurement] : fold_starts[measurement + 1]]
+            fold(belief, table, there, n_run[measurement], is_kept[measurement])
+        for cell in range(len(label)):
+            sums[label[cell]] += table[cell]
 
 
-@compiled
+@compiled_loosely
 def _spread(
     values: Floats,
     out: Floats,
     homes: NDArray[np.int64],
     cells: NDArray[np.int64],
-    label_places: Places,
-    place_starts: NDArray[np.int64],
+    n_run: NDArray[np.int64],
+    is_kept: NDArray[np.bool_],
+    fold_starts: NDArray[np.int64],
+    onto: Places,
+    labels: Places,
+    label_starts: NDArray[np.int64],
 ) -> None:
+    spare = np.empty((label_starts[1:] - label_starts[:-1]).max() if len(homes) else 0)
     for measurement in range(len(homes)):
         part = out[cells[homes[measurement]] : cells[homes[measurement] + 1]]
-        place = label_places[place_starts[measurement] : place_starts[measurement + 1]]
-        for cell in range(len(part)):
-            part[cell] += values[place[cell]]
+        label = labels[label_starts[measurement] : label_starts[measurement + 1]]
+        if len(label) == len(part):
+            for cell in range(len(part)):
+                part[cell] += values[label[cell]]
+            continue
+        table = spare[: len(label)]
+        for cell in range(len(label)):
+            table[cell] = values[label[cell]]
+        there = onto[fold_starts[measurement] : fold_starts[measurement + 1]]
+        unfold(table, part, there, n_run[measurement], is_kept[measurement])

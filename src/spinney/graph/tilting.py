@@ -163,7 +163,7 @@ class _Problem:
             start = stop
         return singles, self.first.transpose(0, 2, 1) @ of_products @ self.second
 
-    def value(self, multipliers: Floats) -> tuple[float, Floats]:
+    def value(self, multipliers: Floats, _: Floats) -> tuple[float, Floats]:
         """The dual's value, per row, and its gradient."""
         scores = self.blocks.scores(*self.factors(multipliers))
         top = float(scores.max())
@@ -181,7 +181,7 @@ class _Problem:
         """Log-factors of the states of single columns, and of pairs of groups."""
         curvature = Curvature(1 / (1 + self.ridge))
         start = np.zeros(len(self.aims))
-        found = descend(self.value, Point(start, *self.value(start)), curvature, steps, reach=lambda _: 0.0)
+        found = descend(self.value, Point(start, *self.value(start, start), start), curvature, steps)
         singles, whole = self.factors(found.at)
         n_groups = [lines.shape[1] for lines in self.functions]
         tables = tuple(table[: n_groups[i], : n_groups[j]] for (i, j), table in zip(self.pairs, whole, strict=True))
