@@ -24,6 +24,8 @@ Clique = tuple[int, ...]
 States = NDArray[np.uint8] | NDArray[np.uint16]
 
 _BLOCK = 1 << 15
+# Rows whose cells stay next to the processor until they are counted.
+_FEW_ROWS = 1 << 10
 # Up to this many cells, a table from cell to state is looked up; beyond, the leaf is searched for.
 _LOOKUP_CELLS = 1 << 21
 # Up to this many stairs are compared one and all.
@@ -269,11 +271,16 @@ def _count(states: NDArray[Any], clique: NDArray[np.int64], shape: NDArray[np.in
         for row in range(first.size):
             counts[np.int64(first[row]) * step + second[row]] += 1
         return counts
-    for row in range(states.shape[1]):
-        cell = 0
+    cells = np.empty(_FEW_ROWS, dtype=np.int64)  # of a few rows, column by column, which takes many rows at a time
+    for start in range(0, states.shape[1], _FEW_ROWS):
+        stop = min(start + _FEW_ROWS, states.shape[1])
+        cells[:] = 0
         for place in range(len(clique)):
-            cell = cell * shape[place] + states[clique[place], row]
-        counts[cell] += 1
+            line, step = states[clique[place], start:stop], shape[place]
+            for row in range(stop - start):
+                cells[row] = cells[row] * step + line[row]
+        for row in range(stop - start):
+            counts[cells[row]] += 1
     return counts
 
 

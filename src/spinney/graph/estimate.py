@@ -99,29 +99,26 @@ def _fit(targets: Targets, potentials: Floats, steps: int, regularization: float
     # What is learnt of the curvature hardly changes from one proximal step to the next.
     curvature = Curvature(1 / (np.maximum(noisy, noise_std) + ridge))
 
+    def dual(multipliers: Floats, potentials: Floats) -> tuple[float, Floats]:
+        beliefs, log_partition = targets.lines.laws(potentials)
+        pull = ridge * multipliers
+        value = targets.total * log_partition + dot(multipliers, pull / 2 - noisy)
+        return value, targets.answers(beliefs) - noisy + pull
+
     beliefs, log_partition = targets.lines.laws(potentials)
     answers = targets.answers(beliefs)
     best, least = potentials, targets.misfit(answers)
     for turn in progress(range(_ROUNDS), "fitting the model", unit="step"):
-        centre = potentials
-
-        def dual(multipliers: Floats, moved: Floats, centre: Floats = centre) -> tuple[float, Floats]:
-            beliefs, log_partition = targets.lines.laws(centre + moved)
-            pull = ridge * multipliers
-            value = targets.total * log_partition + dot(multipliers, pull / 2 - noisy)
-            return value, targets.answers(beliefs) - noisy + pull
-
         n_steps = steps * (turn + 1) // _ROUNDS - steps * turn // _ROUNDS
         if n_steps == 0:
             continue
         # Where the last step ended is where this one begins: what the model says there is known.
-        nothing = np.zeros(len(noisy))
-        start = Point(nothing, targets.total * log_partition, answers - noisy, np.zeros(len(centre)))
+        start = Point(np.zeros(len(noisy)), targets.total * log_partition, answers - noisy, potentials)
         end = descend(dual, start, curvature, n_steps, image=targets.spread, farthest=_FARTHEST)
         pull = ridge * end.at
         log_partition = (end.value - dot(end.at, pull / 2 - noisy)) / targets.total
         answers = end.gradient + noisy - pull
-        potentials = centre + end.image
+        potentials = end.image
         loss = targets.misfit(answers)
         if loss < least:
             best, least = potentials, loss

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.compiled import compiled_loosely
+from spinney.compiled import compiled, compiled_loosely
 
 Floats = NDArray[np.float64]
 Function = Callable[[Floats, Floats], tuple[float, Floats]]  # of a point and its image: value and gradient
@@ -59,7 +59,7 @@ class Point:
     at: Floats
     value: float
     gradient: Floats
-    image: Floats  # of the point, under a linear map that the function begins with
+    image: Floats  # of the point, under a map that the function begins with
 
 
 def descend(
@@ -73,9 +73,9 @@ def descend(
 ) -> Point:
     """A point reached in at most `n_steps` steps, each to a lower value.
 
-    Fewer steps where no lower value can be found. `image` is a linear map that the function begins with, none where
-    that is the point itself: the images of points on a line are found from those of two. No step moves an image by more
-    than `farthest` anywhere.
+    Fewer steps where no lower value can be found. The function begins with a map by which an image moves along
+    `image(direction)` as a point does along a direction; none where it is the point itself. No step moves an image by
+    more than `farthest` anywhere.
     """
     at, value, gradient, at_image = start.at, start.value, start.gradient, start.image
     for _ in range(n_steps):
@@ -86,10 +86,10 @@ def descend(
             direction = curvature.direction(gradient)
             slope = dot(gradient, direction)
         way = direction if image is None else image(direction)
-        length = 1 / max(1.0, float(np.abs(way).max(initial=0.0)) / farthest)
+        length = 1 / max(1.0, _largest(way) / farthest)
         for _ in range(_MOST_CUTS):
-            new = at + length * direction
-            new_image = new if image is None else at_image + length * way
+            new = _ahead(at, direction, length)
+            new_image = new if image is None else _ahead(at_image, way, length)
             new_value, new_gradient = function(new, new_image)
             if new_value <= value + _ENOUGH * length * slope:
                 break
@@ -110,6 +110,24 @@ def dot(a: Floats, b: Floats) -> float:
     for i in range(len(a)):
         total += a[i] * b[i]
     return total
+
+
+@compiled
+def _ahead(at: Floats, direction: Floats, length: float) -> Floats:
+    """The point so far along a direction; minus infinity stays where it is."""
+    found = np.empty_like(at)
+    for i in range(len(at)):
+        found[i] = at[i] + length * direction[i]
+    return found
+
+
+@compiled_loosely
+def _largest(way: Floats) -> float:
+    """The largest of all absolute values."""
+    largest = 0.0
+    for i in range(len(way)):
+        largest = max(largest, abs(way[i]))
+    return largest
 
 
 @compiled_loosely
