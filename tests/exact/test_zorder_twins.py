@@ -99,7 +99,7 @@ def test_number_of_possible_cells_is_the_product_over_axes(lattice) -> None:
 @MODEST
 @given(tables(any_lattices(), most_rows=30), st.booleans())
 def test_sorting_and_counting_is_grouping(drawn, by_radix: bool) -> None:
-    """Sorted codes and run lengths are what grouping rows one by one gives, by comparison sort and by radix sort."""
+    """Sorted codes and run lengths are what grouping rows one by one gives, by one thread and by buckets."""
     lattice, rows = drawn
     with mock.patch.object(sorting, "_SMALL_SORT", 1 if by_radix else 4096):
         ordered = sort_codes(interleave(as_cells(rows, lattice), lattice))
@@ -112,9 +112,10 @@ def test_sorting_and_counting_is_grouping(drawn, by_radix: bool) -> None:
 
 
 @pytest.mark.parametrize("n_bits", [3, 10, 11, 37, 64])
-def test_radix_sort_of_many_codes(n_bits: int) -> None:
-    """Above the size where radix takes over, codes of any width come out in order and none is lost."""
-    codes = np.random.default_rng(n_bits).integers(0, 2**n_bits, size=5000, dtype=np.uint64, endpoint=n_bits < 64)
+@pytest.mark.parametrize("n_codes", [5000, 70_000])
+def test_radix_sort_of_many_codes(n_bits: int, n_codes: int) -> None:
+    """Below the size where buckets take over and above it, codes of any width come out in order and none is lost."""
+    codes = np.random.default_rng(n_bits).integers(0, 2**n_bits, size=n_codes, dtype=np.uint64, endpoint=n_bits < 64)
     codes <<= np.uint64(64 - n_bits) if n_bits < 64 else np.uint64(0)
     expected = sorted(codes.tolist())
     assert sort_codes(codes[:, None].copy())[:, 0].tolist() == expected

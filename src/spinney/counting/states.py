@@ -124,8 +124,7 @@ class StateRows:
         def compare(part: NDArray[np.int64]) -> None:
             gaps[part] = _gaps(self.true_states, pairs[part], classes, padded, shares[-1], width)
 
-        parts = np.array_split(np.arange(len(pairs)), max(1, min(len(pairs), 8 * n_threads())))
-        each(compare, parts, title="comparing columns")
+        each(compare, _parts(len(pairs)), title="comparing columns")
         return gaps
 
     def true_group_tables(
@@ -140,12 +139,18 @@ class StateRows:
         lines = {column: groups[column][self.true_states[column]] for column in columns}
         tables = np.zeros((len(pairs), n_groups, n_groups), dtype=np.int64)
 
-        def count(place: int) -> None:
-            i, j = pairs[place]
-            _count_pair(lines[i], lines[j], tables[place])
+        def count(part: NDArray[np.int64]) -> None:
+            for place in part:
+                i, j = pairs[place]
+                _count_pair(lines[i], lines[j], tables[place])
 
-        each(count, range(len(pairs)), title="comparing columns")
+        each(count, _parts(len(pairs)), title="comparing columns")
         return tables
+
+
+def _parts(n_items: int) -> list[NDArray[np.int64]]:
+    """The numbers of all items in parts for threads, more of them than threads."""
+    return np.array_split(np.arange(n_items), max(1, min(n_items, 8 * n_threads())))
 
 
 def states_array(cuts: Sequence[AnyCut], n_rows: int) -> StateRows:
@@ -218,11 +223,15 @@ def true_distances(
     In steps of 1 / GAP_STEPS. One row more or less changes it by GAP_STEPS at most, another row in its place by twice
     that.
     """
+    distances = np.empty(len(cliques), dtype=np.int64)
 
-    def distance(clique: Clique, table: NDArray[np.float64]) -> int:
-        return int(np.abs(GAP_STEPS * rows.true_table(clique) - np.rint(GAP_STEPS * table).astype(np.int64)).sum())
+    def compare(part: NDArray[np.int64]) -> None:
+        for place in part:
+            steps = np.rint(GAP_STEPS * expected[place]).astype(np.int64)
+            distances[place] = np.abs(GAP_STEPS * rows.true_table(cliques[place]) - steps).sum()
 
-    return np.array(each(distance, cliques, expected), dtype=np.int64)
+    each(compare, _parts(len(cliques)))
+    return distances
 
 
 def true_interactions(

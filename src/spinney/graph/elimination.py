@@ -1,7 +1,8 @@
 """Closing cycles: the cliques that a graph of columns gets when they are eliminated one after the other.
 
 A column is eliminated by joining its neighbours to each other; it forms a clique with them. Which order is best is
-NP-hard to say, so two greedy ones are tried: by fewest new edges, and by fewest cells. The cliques of a growing forest
+NP-hard to say, so two greedy ones are tried: by fewest new edges, and by fewest cells; ties go to the other cost, then
+to the lower column. The cliques of a growing forest
 are tried out thousands of times, so the loops are compiled and look at 64 columns at a time, and an order is given up
 as soon as it has more cells than allowed.
 """
@@ -20,6 +21,8 @@ from spinney.errors import ParameterError
 
 Clique = tuple[int, ...]
 Edges = NDArray[np.bool_]  # (n_columns, n_columns): which columns are neighbours
+Floats = NDArray[np.float64]
+Costs = NDArray[np.float64]  # (n_columns, 2): edges that eliminating a column adds, and the log of its clique's cells
 Words = NDArray[np.uint64]  # (n_columns, n_words): a set of columns for each, one bit a column
 
 
@@ -47,12 +50,16 @@ def join(edges: Edges, clique: Sequence[int]) -> bool:
 def smallest_cliques(sizes: tuple[int, ...], edges: Edges) -> tuple[Clique, ...]:
     """Maximal cliques of the smaller of two triangulations, in an order with running intersection."""
     log_sizes, all_sizes = _vectors(sizes)
+    around = _packed(edges)
+    costs = _prices(around, log_sizes)
     found = []
     for by_fill in (True, False):
-        is_member, n_cells = _eliminate(edges, all_sizes, log_sizes, by_fill, math.inf)
-        found.append((n_cells, is_member))
-    best = min(found, key=lambda one: one[0])[1]
-    return tuple(tuple(np.flatnonzero(members).tolist()) for members in best)
+        formed, left_behind = _order(around.copy(), costs.copy(), all_sizes, log_sizes, by_fill, math.inf)
+        found.append(_maximal(formed, left_behind, all_sizes))
+    members, _ = min(found, key=lambda one: one[1])
+    numbers = np.arange(len(sizes))
+    is_member = members[:, numbers // 64] >> (numbers % 64).astype(np.uint64) & np.uint64(1)
+    return tuple(tuple(np.flatnonzero(line).tolist()) for line in is_member)
 
 
 class TreewidthBudget:
@@ -68,12 +75,19 @@ class TreewidthBudget:
         self._edges = neighbours(sizes, cliques)
         self._log_sizes, self._sizes = _vectors(sizes)
         self._known: dict[Clique, float] = {}
+        self._look()
+
+    def _look(self) -> None:
+        """Note the graph as sets, and what columns cost."""
+        self._around = _packed(self._edges)
+        self._costs = _prices(self._around, self._log_sizes)
+        self._known.clear()
 
     def add(self, clique: Clique) -> bool:
         """Count a clique among those that are there; whether that changed the graph."""
         is_new = join(self._edges, clique)
         if is_new:
-            self._known.clear()
+            self._look()
         return is_new
 
     def has(self, clique: Clique) -> bool:
@@ -83,57 +97,67 @@ class TreewidthBudget:
     def n_cells(self, clique: Clique) -> float:
         """Cells of the tree with this clique."""
         if clique not in self._known:
-            edges = self._edges.copy()
-            join(edges, clique)
-            self._known[clique] = min(
-                _eliminate(edges, self._sizes, self._log_sizes, by_fill, float(self.most_cells))[1]
-                for by_fill in (True, False)
-            )
+            numbers = np.array(clique, dtype=np.int64)
+            most = float(self.most_cells)
+            self._known[clique] = _n_cells(self._around, self._costs, numbers, self._sizes, self._log_sizes, most)
         return self._known[clique]
 
 
-def _vectors(sizes: Sequence[int]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+def _vectors(sizes: Sequence[int]) -> tuple[Floats, Floats]:
     """Logarithms of sizes, and sizes."""
     return np.array([math.log(size) for size in sizes]), np.array(sizes, dtype=np.float64)
 
 
-def _eliminate(
-    edges: Edges, sizes: NDArray[np.float64], log_sizes: NDArray[np.float64], by_fill: bool, most_cells: float
-) -> tuple[Edges, float]:
-    """Maximal cliques, as members (n_cliques, n_columns), and their cells: infinitely many where it was given up."""
-    formed, left_behind = _order(edges, sizes, log_sizes, by_fill, most_cells)
-    if len(formed) < len(sizes):
-        return edges[:0], math.inf
-    return _maximal(formed, left_behind, sizes)
+@compiled
+def _n_cells(
+    around: Words, costs: Costs, clique: NDArray[np.int64], sizes: Floats, log_sizes: Floats, most_cells: float
+) -> float:
+    """Cells of the smaller triangulation of a graph with a clique more, infinitely many where both were given up."""
+    joined, priced = around.copy(), costs.copy()
+    stale = np.zeros(around.shape[1], dtype=np.uint64)
+    for a in clique:
+        stale[a // 64] |= _bit(a)
+        for b in clique:
+            if a != b:
+                joined[a, b // 64] |= _bit(b)
+                stale |= around[a] & around[b]  # sees both ends of what may be a new edge
+    other = _next(stale, 0)
+    while other >= 0:
+        _price(other, joined, log_sizes, priced)
+        other = _next(stale, other + 1)
+    least = np.inf
+    for by_fill in (True, False):
+        formed, left_behind = _order(joined.copy(), priced.copy(), sizes, log_sizes, by_fill, most_cells)
+        if len(formed) == len(sizes):
+            least = min(least, _maximal(formed, left_behind, sizes)[1])
+    return least
 
 
 @compiled
 def _order(
-    edges: Edges, sizes: NDArray[np.float64], log_sizes: NDArray[np.float64], by_fill: bool, most_cells: float
+    around: Words, costs: Costs, sizes: Floats, log_sizes: Floats, by_fill: bool, most_cells: float
 ) -> tuple[NDArray[np.int64], Words]:
     """Columns in the order of elimination, and for every column those that it leaves behind joined to each other.
 
-    Fewer columns than there are where one formed a clique of more cells than allowed.
+    Overwrites neighbours and costs. Fewer columns than there are where one formed a clique of more cells than allowed.
     """
     n_columns = len(sizes)
-    around = _packed(edges)
-    costs = np.empty((n_columns, 2))  # new edges and log cells, the one that counts first; ties go to the lower column
-    for column in range(n_columns):
-        _price(column, around, log_sizes, by_fill, costs)
-    is_open = np.ones(n_columns, dtype=np.bool_)
+    first, second = (0, 1) if by_fill else (1, 0)
+    still_open = np.arange(n_columns)
     stale = np.zeros(around.shape[1], dtype=np.uint64)
     formed = np.empty(n_columns, dtype=np.int64)
     left_behind = np.zeros_like(around)
     for step in range(n_columns):
-        column = -1
-        for other in range(n_columns):
-            if is_open[other] and (
-                column < 0
-                or costs[other, 0] < costs[column, 0]
-                or (costs[other, 0] == costs[column, 0] and costs[other, 1] < costs[column, 1])
+        n_open = n_columns - step
+        place = 0
+        for other in range(1, n_open):
+            one, best = still_open[other], still_open[place]
+            if costs[one, first] < costs[best, first] or (
+                costs[one, first] == costs[best, first] and costs[one, second] < costs[best, second]
             ):
-                column = other
-        is_open[column] = False
+                place = other
+        column = still_open[place]
+        still_open[place : n_open - 1] = still_open[place + 1 : n_open]
         formed[step] = column
         here = left_behind[column]
         here[:] = around[column]
@@ -148,28 +172,27 @@ def _order(
         other = _next(here, 0)
         while other >= 0:
             theirs = around[other]
-            if by_fill:
-                theirs[other // 64] |= _bit(other)
-                adds_edges = False
-                for word in range(len(here)):
-                    adds_edges |= here[word] & ~theirs[word] != 0
-                if adds_edges:  # a column that sees both ends of a new edge has fewer to add
-                    stale |= theirs
+            theirs[other // 64] |= _bit(other)
+            adds_edges = False
+            for word in range(len(here)):
+                adds_edges |= here[word] & ~theirs[word] != 0
+            if by_fill and adds_edges:  # a column that sees both ends of a new edge has fewer to add
+                stale |= theirs
             theirs |= here
             theirs[other // 64] &= ~_bit(other)
             theirs[column // 64] &= ~_bit(column)
             other = _next(here, other + 1)
+        stale[column // 64] &= ~_bit(column)
         other = _next(stale, 0)
         while other >= 0:
-            if is_open[other]:
-                _price(other, around, log_sizes, by_fill, costs)
+            _price(other, around, log_sizes, costs)
             other = _next(stale, other + 1)
     return formed, left_behind
 
 
 @compiled
-def _maximal(formed: NDArray[np.int64], left_behind: Words, sizes: NDArray[np.float64]) -> tuple[Edges, float]:
-    """Maximal cliques as members, and their cells. One that is all that another leaves behind is part of that."""
+def _maximal(formed: NDArray[np.int64], left_behind: Words, sizes: Floats) -> tuple[Words, float]:
+    """Maximal cliques as sets, and their cells. One that is all that another leaves behind is part of that."""
     n_columns = len(sizes)
     step_of = np.empty(n_columns, dtype=np.int64)
     for step in range(n_columns):
@@ -199,17 +222,20 @@ def _maximal(formed: NDArray[np.int64], left_behind: Words, sizes: NDArray[np.fl
         n_members[holder] = n_others + 1
         n_cells[holder] = others_cells * sizes[column]
         place[column] = holder
-    is_member = np.zeros((n_cliques, n_columns), dtype=np.bool_)
-    for clique in range(n_cliques):
-        for column in range(n_columns):
-            is_member[clique, column] = members[clique, column // 64] & _bit(column) != 0
-    return is_member, n_cells.sum()
+    return members[:n_cliques], n_cells.sum()
 
 
 @compiled
-def _price(
-    column: int, around: Words, log_sizes: NDArray[np.float64], by_fill: bool, costs: NDArray[np.float64]
-) -> None:
+def _prices(around: Words, log_sizes: Floats) -> Costs:
+    """What eliminating each column costs."""
+    costs = np.empty((len(log_sizes), 2))
+    for column in range(len(log_sizes)):
+        _price(column, around, log_sizes, costs)
+    return costs
+
+
+@compiled
+def _price(column: int, around: Words, log_sizes: Floats, costs: Costs) -> None:
     """Write what eliminating a column costs."""
     here = around[column]
     n_around, n_joined, weight = 0, 0, 0.0
@@ -222,7 +248,7 @@ def _price(
         other = _next(here, other + 1)
     weight += log_sizes[column]
     fill = (n_around * (n_around - 1) - n_joined) // 2
-    costs[column, 0], costs[column, 1] = (fill, weight) if by_fill else (weight, fill)
+    costs[column, 0], costs[column, 1] = fill, weight
 
 
 # -------------------------------------------------------------------------------------------------- sets of columns

@@ -28,6 +28,7 @@ class JunctionTree:
     parents: tuple[int, ...] = field(init=False, compare=False)  # (n_cliques,): -1 for roots
     separators: tuple[Clique, ...] = field(init=False, compare=False)  # (n_cliques,): columns shared with the parent
     holders: tuple[tuple[int, ...], ...] = field(init=False, compare=False, repr=False)  # of every column: its cliques
+    clique_cells: tuple[int, ...] = field(init=False, compare=False, repr=False)  # (n_cliques,)
 
     def __post_init__(self) -> None:
         holders: list[list[int]] = [[] for _ in self.sizes]
@@ -45,6 +46,7 @@ class JunctionTree:
         object.__setattr__(self, "parents", tuple(parents))
         object.__setattr__(self, "separators", tuple(separators))
         object.__setattr__(self, "holders", tuple(map(tuple, holders)))
+        object.__setattr__(self, "clique_cells", tuple(math.prod(self.shape(clique)) for clique in self.cliques))
 
     @classmethod
     def covering(cls, sizes: Sequence[int], cliques: Iterable[Sequence[int]]) -> JunctionTree:
@@ -59,7 +61,7 @@ class JunctionTree:
     @property
     def n_cells(self) -> int:
         """Cells of all cliques together."""
-        return _n_cells(self.sizes, self.cliques)
+        return sum(self.clique_cells)
 
     def shape(self, columns: Iterable[int]) -> tuple[int, ...]:
         """Shape of a table of these columns."""
@@ -70,7 +72,7 @@ class JunctionTree:
         wanted = set(columns)
         fewest = min((self.holders[column] for column in wanted), key=len, default=range(len(self.cliques)))
         holding = [index for index in fewest if wanted.issubset(self.cliques[index])]
-        return min(holding, key=lambda index: math.prod(self.shape(self.cliques[index])), default=None)
+        return min(holding, key=self.clique_cells.__getitem__, default=None)
 
 
 def _parent(clique: Clique, cliques: Sequence[Clique], holders: list[list[int]]) -> tuple[int, Clique]:
@@ -86,7 +88,3 @@ def _parent(clique: Clique, cliques: Sequence[Clique], holders: list[list[int]])
             f"single earlier one; use JunctionTree.covering"
         )
     return parent, separator
-
-
-def _n_cells(sizes: tuple[int, ...], cliques: Iterable[Clique]) -> int:
-    return sum(math.prod(sizes[column] for column in clique) for clique in cliques)
