@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from spinney.compiled import compiled_loosely
 from spinney.errors import ParameterError
-from spinney.parallel import by_slices, each, n_threads
+from spinney.parallel import by_slices
 
 Floats = NDArray[np.float64]
 Groups = NDArray[np.uint8]
@@ -31,9 +31,8 @@ MOST_WEIGHT = 20.0
 # A column has no more groups than this.
 MOST_GROUPS = 64
 
-# Rows that stay near the processor while all pairs look at them; parts of all pairs that threads take.
+# Rows that stay near the processor while all pairs look at them.
 _BLOCK = 1 << 11
-_N_PARTS = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,22 +94,6 @@ def pair_scores(groups: Groups, pairs: Sequence[Pair], tables: Floats) -> Floats
     return scores
 
 
-def pair_sums(groups: Groups, pairs: Sequence[Pair], weights: Floats, shape: tuple[int, int]) -> Floats:
-    """For every pair, how much the rows of each two groups weigh (n_pairs, *shape)."""
-    sums = np.zeros((len(pairs), *shape))
-    numbers = np.array(pairs, dtype=np.int64).reshape(-1, 2)
-    cuts = [len(pairs) * part // _N_PARTS for part in range(_N_PARTS + 1)]
-
-    def add(start: int, stop: int) -> None:
-        _sum(groups, numbers[start:stop], weights, sums[start:stop])
-
-    if n_threads() == 1:
-        add(0, len(pairs))
-    else:
-        each(add, cuts[:-1], cuts[1:])
-    return sums
-
-
 @compiled_loosely
 def _score(groups: Groups, pairs: NDArray[np.int64], tables: Floats, scores: Floats) -> None:
     for start in range(0, scores.size, _BLOCK):
@@ -121,21 +104,3 @@ def _score(groups: Groups, pairs: NDArray[np.int64], tables: Floats, scores: Flo
             table = tables[place]
             for row in range(here.size):
                 here[row] += table[first[row], second[row]]
-
-
-@compiled_loosely
-def _sum(groups: Groups, pairs: NDArray[np.int64], weights: Floats, sums: Floats) -> None:
-    # Four sums at a time: a row need not wait for the one before it, though both are often in one cell.
-    parts = np.empty((4, sums.shape[1], sums.shape[2]))
-    for place in range(len(pairs)):
-        first, second = groups[pairs[place, 0]], groups[pairs[place, 1]]
-        parts[:] = 0
-        for row in range(0, weights.size - 3, 4):
-            parts[0, first[row], second[row]] += weights[row]
-            parts[1, first[row + 1], second[row + 1]] += weights[row + 1]
-            parts[2, first[row + 2], second[row + 2]] += weights[row + 2]
-            parts[3, first[row + 3], second[row + 3]] += weights[row + 3]
-        for row in range(weights.size - weights.size % 4, weights.size):
-            parts[0, first[row], second[row]] += weights[row]
-        for part in range(4):
-            sums[place] += parts[part]

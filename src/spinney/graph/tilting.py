@@ -29,7 +29,7 @@ from spinney.graph.blocks import Blocks
 from spinney.graph.draw import draw_states
 from spinney.graph.model import GraphModel
 from spinney.graph.newton import Curvature, Point, descend, dot
-from spinney.graph.tilt import MOST_WEIGHT, Floats, Groups, Pair, Tilt, padded, pair_scores, pair_sums
+from spinney.graph.tilt import MOST_WEIGHT, Floats, Groups, Pair, Tilt, padded, pair_scores
 
 # Turns of fitting single columns, state by state, to what the model says of them.
 _SINGLE_TURNS = 4
@@ -96,12 +96,11 @@ class _Problem:
         self.state_groups = evidence.groups
         self.pairs = (*products.pairs, *evidence.held)
         self._stack_functions()
-        states = draw_states(model, n_drawn, rng)
-        self.rows = np.stack([group[line] for group, line in zip(self.state_groups, states, strict=True)])
         self.shape = (max(lines.shape[1] for lines in self.functions),) * 2
         even = np.full(n_drawn, 1 / n_drawn)
-        self.blocks = Blocks(self.rows, [lines.shape[1] for lines in self.functions], self.pairs)
-        drawn = self._products(self.blocks.sums(even, self.shape[0])[1])
+        self.blocks = self._blocks(draw_states(model, n_drawn, rng))
+        singly, together = self.blocks.sums(even, self.shape[0])
+        drawn = self._products(together)
         exact = self._exact(model, rng)
         n_measured = sum(table.size for table in products.sums)
         measured = np.concatenate([np.zeros(0), *(table.ravel() for table in products.sums)]) / total
@@ -113,14 +112,15 @@ class _Problem:
         free = np.full(n_measured, caution)
         held = total * (evidence.held_std / total) ** 2
         kept = np.full(len(drawn) - n_measured, held + 1 / (n_drawn * spread))
-        singles = [lines @ self._law(column) for column, lines in enumerate(self.functions)]
+        singles = [lines @ law[: lines.shape[1]] for lines, law in zip(self.functions, singly, strict=True)]
         self.aims = np.concatenate([gaps + drawn[:n_measured], drawn[n_measured:], *singles])
         fixed = np.full(len(self.aims) - len(drawn), held)
         self.ridge = np.concatenate([free, kept, fixed])
 
-    def _law(self, column: int) -> Floats:
-        line = self.rows[column]
-        return np.asarray(np.bincount(line, minlength=self.functions[column].shape[1]) / line.size)
+    def _blocks(self, states: NDArray[np.int32]) -> Blocks:
+        """Rows of states by their groups."""
+        rows = np.stack([group[line] for group, line in zip(self.state_groups, states, strict=True)])
+        return Blocks(rows, [lines.shape[1] for lines in self.functions], self.pairs)
 
     def _stack_functions(self) -> None:
         """Functions of all pairs' columns as two stacks of one shape, and which of their products there are."""
@@ -138,9 +138,8 @@ class _Problem:
         """All products under the model; of very many pairs, by very many rows of it."""
         if len(self.pairs) > _MOST_EXACT:
             states = draw_states(model, _N_NEARLY_EXACT, rng)
-            rows = np.stack([group[line] for group, line in zip(self.state_groups, states, strict=True)])
             even = np.full(_N_NEARLY_EXACT, 1 / _N_NEARLY_EXACT)
-            return self._products(pair_sums(rows, self.pairs, even, self.shape))
+            return self._products(self._blocks(states).sums(even, self.shape[0])[1])
         laws = np.zeros((len(self.pairs), *self.shape))
         for place, ((i, j), table) in enumerate(zip(self.pairs, model.marginals(self.pairs), strict=True)):
             np.add.at(laws[place], (self.state_groups[i][:, None], self.state_groups[j][None, :]), table)

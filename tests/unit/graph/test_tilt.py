@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from spinney.errors import ParameterError
-from spinney.graph.tilt import MOST_WEIGHT, Tilt, padded, pair_scores, pair_sums
+from spinney.graph.tilt import MOST_WEIGHT, Tilt, padded, pair_scores
 from spinney.graph.tilting import _log_mean
 
 
@@ -70,7 +70,7 @@ def test_the_mean_is_that_of_capped_weights():
 
 @pytest.mark.parametrize("n_threads", ["1", "3"])
 @pytest.mark.parametrize("n_rows", [0, 1, 3, 4, 2047, 70_001])
-def test_scores_and_sums_are_those_of_slow_loops(n_rows, n_threads, monkeypatch):
+def test_scores_are_those_of_slow_loops(n_rows, n_threads, monkeypatch):
     """For tables of different shapes, numbers of rows of all remainders, on one thread and several."""
     monkeypatch.setenv("SPINNEY_THREADS", n_threads)
     rng = np.random.default_rng(n_rows)
@@ -80,12 +80,6 @@ def test_scores_and_sums_are_those_of_slow_loops(n_rows, n_threads, monkeypatch)
     tables = [rng.normal(size=(sizes[i], sizes[j])) for i, j in pairs]
     slow = sum(table[groups[i], groups[j]] for (i, j), table in zip(pairs, tables, strict=True))
     assert pair_scores(groups, pairs, padded(tables)) == pytest.approx(np.asarray(slow), abs=1e-12)
-    weights = rng.random(n_rows)
-    sums = pair_sums(groups, pairs, weights, (5, 5))
-    for place, (i, j) in enumerate(pairs):
-        expected = np.zeros((5, 5))
-        np.add.at(expected, (groups[i], groups[j]), weights)
-        assert sums[place] == pytest.approx(expected, rel=1e-12, abs=1e-9)
 
 
 def test_a_tilt_of_other_shapes_is_refused():
