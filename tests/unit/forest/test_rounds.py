@@ -16,7 +16,7 @@ from spinney.forest.opening import Opening
 from spinney.forest.plan import Shape, forest_plan
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.forest.rounds import _n_of_turn, _Turn
-from spinney.graph.elimination import _eliminate
+from spinney.graph.elimination import _n_cells
 from spinney.graph.junction import JunctionTree
 from spinney.privacy.budget import Unit
 from spinney.privacy.entropy import UnsafeSeededEntropy
@@ -91,9 +91,9 @@ def test_a_graph_that_stays_the_same_is_not_looked_at_again(monkeypatch) -> None
 
     def counted(*arguments):
         n_tried.append(1)
-        return _eliminate(*arguments)
+        return _n_cells(*arguments)
 
-    monkeypatch.setattr("spinney.graph.elimination._eliminate", counted)
+    monkeypatch.setattr("spinney.graph.elimination._n_cells", counted)
     open_ones = Opening([12] * 9, a_design(9, None, 300), [(0, 1), (2, 3)])
     for turn in range(3):
         assert sorted(open_ones.cliques(np.random.default_rng(turn), share=1.0)) == [(0, 1), (2, 3)]
