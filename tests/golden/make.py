@@ -22,6 +22,7 @@ import pyarrow as pa
 import spinney as sp
 from spinney.forest.release.model import ForestRelease
 from spinney.forest.release.place_model import PlaceModel
+from spinney.forest.release.products import ReleasedProducts
 from spinney.release.model import Release
 from spinney.release.storage import FORMAT_VERSION
 from spinney.synthesizers.fitted import FrontDoor
@@ -141,6 +142,9 @@ def models() -> dict[str, Callable[[], FrontDoor]]:
             *reals(3), entropy=entropy()
         ),
         "forest-places": lambda: sp.ForestSynthesizer("5", "1e-6").fit(*places_table(), entropy=entropy()),
+        "forest-products": lambda: sp.ForestSynthesizer(
+            "10", "1e-6", unit="add-remove", workload=[("species", "grade")]
+        ).fit(*mixed_table(), entropy=entropy()),
         "points": lambda: BalogAlgorithm1("1", n_points=12, bandwidth=0.3).fit(*reals(2), entropy=entropy()),
     }
 
@@ -195,6 +199,20 @@ def _forest(release: ForestRelease) -> dict[str, Any]:
         **({"regions": {name: _regions(place) for name, place in release.places.items()}} if release.places else {}),
         "cliques": [list(clique) for clique in release.model.tree.cliques],
         "potentials": [_potentials(table.ravel().tolist()) for table in release.model.potentials],
+        **({"products": _products(release.products)} if release.products is not None else {}),
+    }
+
+
+def _products(products: ReleasedProducts) -> dict[str, Any]:
+    """Every number of the sums of all pairs, and of the tilt by them."""
+    tilt = products.tilt
+    return {
+        "pairs": [list(pair) for pair in products.pairs],
+        "sums": _column([number for table in products.sums for number in table.ravel().tolist()]),
+        "variance": str(products.variance),
+        "groups": [group.tolist() for group in tilt.groups],
+        "factors": [_column(table.ravel().tolist()) for table in (*tilt.singles, *tilt.tables)],
+        "log_mean": tilt.log_mean.hex(),
     }
 
 

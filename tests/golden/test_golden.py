@@ -61,16 +61,21 @@ def test_golden_forests_can_be_drawn_from(name):
     assert rows.columns == list(release.schema)
     n_inner = sum(len(place.columns) - 1 for place in release.schema.places)
     assert len(release.explain().columns) == len(release.schema) - n_inner
-    if name == "v2-forest-places.spinney":
+    if name.endswith("forest-places.spinney"):
         points = rows.select("lon", "lat").drop_nulls().to_numpy()
         assert 20 < 300 - len(points) < 60
         assert place_axis(release.schema.places[0], release.schema).raster.holds(points).all()
         assert (rows["n"] % 3 == 0).all()
         return
-    if name == "v1-forest-pure.spinney":
+    if name.endswith("forest-pure.spinney"):
         assert rows.to_numpy().min() >= 0
         assert rows.to_numpy().max() <= 1
         assert (rows.mean().to_numpy() < 0.4).all()  # of a beta law with mean 2/7
+        return
+    if name.endswith("forest-products.spinney"):
+        wrens = release.sample(300, seed=5, where={"species": "wren"}, balance={"is_female": 0.5}, frame="polars")
+        assert (wrens["species"] == "wren").all()
+        assert wrens["is_female"].sum() == 150
         return
     assert (rows["weight"].is_null() == rows["eggs"].is_null()).all()
     assert 30 < rows["eggs"].null_count() < 120
