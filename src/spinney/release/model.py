@@ -6,7 +6,7 @@ rows and go into a file in the same way; a kind says what a draw is and which me
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
@@ -21,6 +21,7 @@ from spinney.columns import Column
 from spinney.errors import ParameterError
 from spinney.privacy.events import DiscreteGaussianVector
 from spinney.progress import waiting
+from spinney.release.answers.asking import Asking
 from spinney.release.card import Card
 from spinney.release.contradictions import check
 from spinney.release.entries import MOST_ROWS
@@ -42,7 +43,7 @@ _LEAST_BYTES = 8
 _MOST_BYTES = 64
 
 
-class Release(ABC):
+class Release(Asking):
     """A released model with its card. `sp.load` returns one, and a fitted synthesizer holds one in `release_`."""
 
     kind: ClassVar[str]  # what a file is marked with

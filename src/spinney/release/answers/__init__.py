@@ -1,0 +1,1 @@
+"""Questions to a release and their answers: what all kinds of release share."""
