@@ -47,6 +47,9 @@ _N_DRAWN = 60_000
 _STEPS = 40
 # A clique that takes up all the room of the model has to be off by this share of the rows to be worth it.
 _ROOM_PRICE = 0.1
+# A table of three columns and more is cut into more boxes than its groups make, each with noise: to be worth that, its
+# columns have to act together by so many times the noise of the groups' sums.
+_INTERACTION_NOISE = 3.0
 # Of the columns, so many parts are rounds of the first turn, and of each later one.
 _FIRST_TURN, _LATER_TURNS = 2, 4
 
@@ -211,7 +214,7 @@ class _Compared:
         public = []
         for clique, table in zip(cliques, expected, strict=True):
             chance = math.sqrt(math.prod(spreads[column] for column in clique) * self._chance_variance(self._total))
-            noise = self._noise_std * math.sqrt(table.size)
+            noise = _INTERACTION_NOISE * self._noise_std * math.sqrt(table.size)
             n_ways = math.prod(len(functions[column]) for column in clique)
             public.append(math.sqrt(2 * math.log(max(n_ways, 2))) * (chance + noise))  # about the most of so many
         return true_interactions(rows, cliques, expected, functions) - _steps(public)
