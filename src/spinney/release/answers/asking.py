@@ -217,7 +217,7 @@ class Asking(ABC):
     def _no_answers(self) -> ParameterError:
         return ParameterError(
             f"a release of {self._contents()} does not hold what error bars follow from; fit with "
-            "sp.ForestSynthesizer or sp.TreeSynthesizer, or ask rows of sample() without them"
+            "sp.ForestSynthesizer or sp.KDTreeSynthesizer, or ask rows of sample() without them"
         )
 
     # -------------------------------------------------------------------------------------------------- inside

@@ -89,6 +89,12 @@ class BinnedRelease(Release):
             self._samplers[where] = RowSampler(self.bins, where)
         return to_values(self._samplers[where].draw(n_rows, rng), self.bins.lattice)
 
+    def _no_answers(self) -> ParameterError:
+        return ParameterError(
+            "a release of bins holds no counts below its threshold, so no interval follows from it; fit with "
+            "sp.KDTreeSynthesizer(..., moments=True), which releases all leaves, or count the rows of sample()"
+        )
+
     def _remarks(self) -> list[str]:
         return tree_remarks(self.bins, self.bins.noisy_counts.astype(np.float64), self.schema.modelled)
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property, partial
-from typing import Any, Literal, Self
+from typing import TYPE_CHECKING, Any, Literal, Self
 
 import numpy as np
 import pyarrow as pa
@@ -28,6 +28,12 @@ from spinney.tree.release.reconstruct import FLAT, Floats, LeafDensity, box_shar
 from spinney.tree.release.remarks import tree_remarks
 from spinney.tree.release.systematic import EvenRows
 from spinney.tree.release.verification import verify_tree
+
+if TYPE_CHECKING:
+    from spinney.release.answers.answer import Answer
+    from spinney.release.answers.question import Question
+    from spinney.release.answers.trust import Trust
+    from spinney.tree.release.answers.answering import TreeAnswers
 
 MomentPlacement = Literal["fitted", "uniform", "centre"]
 # Of a step of noise: below, draws would not fit into 64 bits.
@@ -128,6 +134,23 @@ class MomentsRelease(Release):
         places = [ends_to_places(end, self.moments.lattice, self.density.piles) for end in ends]
         (first, lifted_first), (stop, lifted_stop) = places
         return box_shares(self.density, first, stop, (lifted_first, lifted_stop))
+
+    @cached_property
+    def _asked(self) -> TreeAnswers:
+        from spinney.tree.release.answers.answering import TreeAnswers
+
+        card = self._card
+
+        def refit(moments: NoisyMoments) -> LeafDensity:
+            return reconstruct(moments, card.n_rows, card.row_count, self._stopping)
+
+        return TreeAnswers(self.moments, self.schema, card.n_rows, lambda: self.density, refit)
+
+    def _answer(self, questions: Sequence[Question], *, simultaneous: bool = False) -> list[Answer]:
+        return self._asked.answer(questions, simultaneous=simultaneous)
+
+    def _trust(self, columns: tuple[str, ...]) -> Trust:
+        return self._asked.trust(columns)
 
     def _draw(self, n_rows: int, rng: np.random.Generator, *, placement: MomentPlacement | None = None) -> Floats:
         where = placement or self.placement

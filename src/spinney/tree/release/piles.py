@@ -39,6 +39,11 @@ class Piles:
         is_held = self.n_pieces > 0
         return np.where(is_held, means + self.shares / np.where(is_held, self.n_pieces, 1), means)
 
+    def unmoved(self, means: Floats) -> Floats:
+        """The same means in places where points take up none: what `moved` was given."""
+        is_held = self.n_pieces > 0
+        return np.where(is_held, means - self.shares / np.where(is_held, self.n_pieces, 1), means)
+
     def lifted(self, boxes: Boxes, moments: NoisyMoments) -> Boxes:
         """Boxes of leaves with whole pieces, one length of the axis further up."""
         lengths = np.array([0 if axis.pieces is None else axis.pieces.n_cells for axis in moments.lattice.axes])

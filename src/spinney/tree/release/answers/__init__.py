@@ -1,0 +1,1 @@
+"""Answers of a tree with error bars, from leaf counts and means."""

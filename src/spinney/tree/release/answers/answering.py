@@ -1,0 +1,320 @@
+"""What a tree answers: certified by its leaves' numbers, calibrated by its density, and which of the two unasked.
+
+The choice between the two is made by the question, the shape of the tree and the law of the noise, never by the noisy
+numbers themselves: an interval that was chosen because it came out short would not hold as often as it says.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from functools import cached_property
+
+import numpy as np
+
+from spinney.columns import Boolean, Integer, Real
+from spinney.errors import ParameterError
+from spinney.release.answers.answer import Answer
+from spinney.release.answers.question import Question
+from spinney.release.answers.trust import Trust, Verdict
+from spinney.schema.rules.values import ValueSet, universe
+from spinney.schema.table import Schema
+from spinney.tree.bins import NoisyMoments
+from spinney.tree.release.answers import certified
+from spinney.tree.release.answers.binomial import population_counts
+from spinney.tree.release.answers.bounds import Bracket, bracket
+from spinney.tree.release.answers.calibrated import Calibrator, Estimate, refits_of
+from spinney.tree.release.answers.certified import Certifier, Interval, ValueLines
+from spinney.tree.release.answers.leaves import Leaves, leaves_of, parts_of
+from spinney.tree.release.answers.quantiles import quantile_tests
+from spinney.tree.release.answers.regions import Region, axis_of, joined, region_of
+from spinney.tree.release.answers.simulated import SimulatedNoise
+from spinney.tree.release.answers.values import LeafValues, leaf_values
+from spinney.tree.release.reconstruct import LeafDensity
+
+_CERTIFIED = "holds whatever the rows are, over the noise of the release"
+_CALIBRATED = "noise, rows' own luck and their placement inside leaves, by the release's own numbers"
+# A region that cuts leaves is certified unasked where that costs less than this many times the calibrated width.
+_WORTH = 2.0
+# What leaves' rows are taken to scatter by before a release says so; only where a choice may not look at its numbers.
+_USUAL_SCATTER = 0.1
+# From so many columns on clusters are finer than leaves.
+_MANY_COLUMNS = 4
+# Values of a column that a certified quantile is looked for at.
+_POINTS = 96
+
+
+class TreeAnswers:
+    """Answers of one release. What depends on it alone is prepared when it is first needed, and kept."""
+
+    def __init__(
+        self,
+        moments: NoisyMoments,
+        schema: Schema,
+        n_rows: int | None,
+        density: Callable[[], LeafDensity],
+        refit: Callable[[NoisyMoments], LeafDensity],
+    ) -> None:
+        self._moments = moments
+        self._schema = schema
+        self._n_rows = n_rows
+        self._density = density
+        self._refit = refit
+        self._places = {axis.name: place for place, axis in enumerate(moments.lattice.axes)}
+        self._values: dict[int, LeafValues] = {}
+
+    @cached_property
+    def _leaves(self) -> Leaves:
+        return leaves_of(self._moments)
+
+    @cached_property
+    def _certifier(self) -> Certifier:
+        return Certifier(self._moments, SimulatedNoise(self._moments, self._leaves.is_measured), self._n_rows)
+
+    @cached_property
+    def _calibrator(self) -> Calibrator:
+        density = self._density()
+        refits = refits_of(self._moments, density, self._leaves.is_measured, self._refit)
+        return Calibrator(self._moments, self._schema, self._leaves, density, refits)
+
+    # ------------------------------------------------------------------------------------------------ answers
+
+    def answer(self, questions: Sequence[Question], *, simultaneous: bool = False) -> list[Answer]:
+        """Answers in the order of the questions."""
+        asked = [self._read(question) for question in questions]  # all are checked before any is answered
+        if simultaneous and questions and all(question.kind == "count" for question in questions):
+            wants = [
+                self._is_certified(question, region) for question, (region, _) in zip(questions, asked, strict=True)
+            ]
+            if all(wants) and questions[0].of == "table":
+                return self._all_counts(questions, [region for region, _ in asked])
+        level = 1 - (1 - questions[0].level) / len(questions) if simultaneous and questions else None
+        return [
+            self._one(question, region, given, question.level if level is None else level)
+            for question, (region, given) in zip(questions, asked, strict=True)
+        ]
+
+    def trust(self, columns: tuple[str, ...]) -> Trust:
+        """Verdicts on columns: what can be said of answers about them."""
+        for name in columns:
+            axis_of(name, self._schema, self._places, "columns")
+        n_axes = self._moments.lattice.n_axes
+        together, alone = self._calibrator.scatter.together, self._calibrator.scatter.alone
+        counted = "all columns were counted together, so every region of them is held, missed or cut by leaves"
+        rough = f"; with {n_axes} columns intervals of regions that cut many leaves are rough"
+        why = counted + (rough if n_axes >= _MANY_COLUMNS else "")
+        instead = "ask for statement='certified' where an interval must hold" if n_axes >= _MANY_COLUMNS else ""
+        verdicts = [Verdict((name,), "calibrated", why, instead) for name in columns]
+        verdicts += [
+            Verdict((one, other), "calibrated", why, instead)
+            for place, one in enumerate(columns)
+            for other in columns[place + 1 :]
+        ]
+        regression = Verdict(
+            columns,
+            "calibrated" if len(columns) <= 2 else "indicative",
+            "counts, shares, means and quantiles of regions have intervals; a regression of rows drawn from the tree "
+            "has none of its own",
+            "ask for counts and means, which may also be certified",
+        )
+        measures = {f"scatter of rows along {name}": float((together + alone)[self._places[name]]) for name in columns}
+        return Trust(columns, tuple(verdicts), regression, measures)
+
+    # ---------------------------------------------------------------------------------------------- one answer
+
+    def _read(self, question: Question) -> tuple[Region, Region]:
+        """The region of a question, and the one that it is a share of."""
+        lattice = self._moments.lattice
+        region, given = (
+            region_of(conditions, self._schema, lattice) for conditions in (question.where, question.given)
+        )
+        if question.column is not None:
+            axis = axis_of(question.column, self._schema, self._places, question.kind)
+            column = self._schema[question.column]
+            taken = (Integer, Real, Boolean) if question.kind == "mean" else (Integer, Real)
+            if not isinstance(column, taken):
+                raise ParameterError(
+                    f"{question.kind}: column {question.column!r} is of type {column.type_name}; it takes columns of "
+                    "numbers. Count the rows of its values or ranges with table(by=...) instead"
+                )
+            if column.nullable:
+                values = ValueSet((universe(column),))
+                region = joined(region, {axis: values})
+                if region[axis].is_empty:
+                    raise ParameterError(
+                        f"where: column {question.column!r} is asked to be null, and nulls have no {question.kind}"
+                    )
+        return region, given
+
+    def _one(self, question: Question, region: Region, given: Region, level: float) -> Answer:
+        answers = {"count": self._count, "proportion": self._proportion, "mean": self._mean, "quantile": self._quantile}
+        return answers[question.kind](question, region, given, level)
+
+    def _count(self, question: Question, region: Region, given: Region, level: float) -> Answer:
+        del given
+        most = math.inf if self._n_rows is None else float(self._n_rows)
+        if not self._is_certified(question, region):
+            estimate = self._calibrator.count(region, of_population=question.of == "population")
+            return self._calibrated(question, estimate, estimate.interval(level, (0.0, most)))
+        found = self._bracket(region)
+        if not region and self._n_rows is not None and question.of == "table":
+            return _made(question, most, (most, most), "certified", "the number of rows is public")
+        if question.of == "population":
+            beta = 1 - level
+            (interval,) = certified.counts(self._certifier, [found], 1 - beta / 2)
+            total = self._n_rows
+            if total is None:
+                raise self._not_certified(question, "the number of rows is private, and is a sample's own")
+            ends = population_counts(interval, total, beta / 2)
+        else:
+            (ends,) = certified.counts(self._certifier, [found], level)
+        return self._certified(question, self._calibrator_value(region), ends, found)
+
+    def _all_counts(self, questions: Sequence[Question], regions: list[Region]) -> list[Answer]:
+        """Certified counts that hold at once: one rank for all of them."""
+        brackets = [self._bracket(region) for region in regions]
+        ends = certified.counts(self._certifier, brackets, questions[0].level, simultaneous=True)
+        return [
+            self._certified(question, self._calibrator_value(region), interval, found, more=", for all cells at once")
+            for question, region, interval, found in zip(questions, regions, ends, brackets, strict=True)
+        ]
+
+    def _proportion(self, question: Question, region: Region, given: Region, level: float) -> Answer:
+        if not self._is_certified(question, joined(region, given)):
+            estimate = self._calibrator.share(region, given, of_population=question.of == "population")
+            return self._calibrated(question, estimate, estimate.interval(level, (0.0, 1.0)))
+        if not given and self._n_rows is not None:
+            counted = self._count(replace(question, kind="count", statement="certified"), region, {}, level)
+            ends = Interval(*(float(end or 0.0) / self._n_rows for end in (counted.low, counted.high)))
+            return _made(question, counted.estimate / self._n_rows, ends, "certified", counted.why)
+        if question.of == "population":
+            raise self._not_certified(question, "it is a share of a number of rows that is not public")
+        part, whole = self._bracket(joined(region, given)), self._bracket(given)
+        ends = certified.share(self._certifier, part, whole, level)
+        value = self._calibrator.share(region, given, of_population=False).value
+        return self._certified(question, value, ends, part)
+
+    def _mean(self, question: Question, region: Region, given: Region, level: float) -> Answer:
+        del given
+        axis = self._places[str(question.column)]
+        values = self._leaf_values(axis)
+        found = self._bracket(region)
+        lines = self._lines(axis, values, region, found)
+        if not len(found.upper.leaves) or not (lines.largest >= lines.least).any():
+            raise ParameterError(f"where: no row can be meant by {question.asked!r}; ask for others")
+        ends = float(lines.least.min()), float(lines.largest.max())
+        estimate = self._calibrator.mean(axis, region, of_population=question.of == "population")
+        estimate = estimate._replace(value=min(max(estimate.value, ends[0]), ends[1]))
+        if not self._is_certified(question, region):
+            if estimate.rows < 1 and not question.force:
+                why = "the release has next to no rows there, and a mean of no rows is none"
+                return Answer(
+                    estimate.value, None, None, question.level, "not supported", why, question.of, question.asked
+                )
+            return self._calibrated(question, estimate, estimate.interval(level, ends))
+        if question.of == "population":
+            raise self._not_certified(question, "a mean of a sample has no bound that holds whatever the population is")
+        interval = certified.mean(self._certifier, found, lines, axis, level)
+        return self._certified(question, estimate.value, interval, found)
+
+    def _quantile(self, question: Question, region: Region, given: Region, level: float) -> Answer:
+        del given
+        axis, at = self._places[str(question.column)], float(question.at or 0.5)
+        values, found = self._leaf_values(axis), self._bracket(region)
+        lines = self._lines(axis, values, region, found)
+        if not len(found.upper.leaves):
+            raise ParameterError(f"where: no row can be meant by {question.asked!r}; ask for others")
+        ends = float(lines.least.min()), float(lines.largest.max())
+        grid = np.unique(np.concatenate([lines.least, lines.largest, ends]))
+        value, low, high, doubt = self._calibrator.quantile(
+            axis, at, region, grid, level, of_population=question.of == "population"
+        )
+        if not self._is_certified(question, region, splits=True):
+            return self._calibrated(question, doubt._replace(value=value), (min(low, value), max(high, value)))
+        if question.of == "population":
+            raise self._not_certified(question, "a quantile of a sample is certified of the table alone")
+        column = self._schema[str(question.column)]
+        if len(grid) > _POINTS:
+            grid = grid[np.unique(np.linspace(0, len(grid) - 1, _POINTS).astype(np.int64))]
+        if column.is_whole:
+            grid = np.unique(np.floor(grid))
+        tests = quantile_tests(
+            self._certifier, self._leaves, self._moments, self._schema, axis, at, region, found, level
+        )
+        interval = certified.quantile(*tests, grid, ends, level)
+        return self._certified(question, value, interval, found)
+
+    # ------------------------------------------------------------------------------------------------- inside
+
+    def _bracket(self, region: Region) -> Bracket:
+        return bracket(self._leaves, parts_of(self._leaves, region, self._schema, self._moments))
+
+    def _leaf_values(self, axis: int) -> LeafValues:
+        if axis not in self._values:
+            self._values[axis] = leaf_values(self._leaves, axis, self._moments.lattice.axes[axis])
+        return self._values[axis]
+
+    def _lines(self, axis: int, values: LeafValues, region: Region, found: Bracket) -> ValueLines:
+        """Bounds on a column's values in the leaves of a region, cut to what its condition allows."""
+        lines = ValueLines(*(part[found.upper.leaves] for part in values))
+        if axis not in region or not region[axis].ranges:
+            return lines
+        low, high = float(region[axis].ranges[0][0]), float(region[axis].ranges[-1][1])
+        return lines._replace(least=np.clip(lines.least, low, high), largest=np.clip(lines.largest, low, high))
+
+    def _is_certified(self, question: Question, region: Region, *, splits: bool = False) -> bool:
+        """Whether a question gets a certified answer: as it was asked, or by geometry and the law of noise."""
+        if question.statement != "auto":
+            return question.statement == "certified"
+        if question.of == "population" or splits:
+            return False
+        if not region and self._n_rows is not None:
+            return True
+        found = self._bracket(region)
+        n_cut = len(found.upper.leaves) - found.n_inside
+        if question.kind in ("mean", "quantile") or question.given:
+            return n_cut == 0 and question.kind != "quantile"
+        typical = (self._n_rows or self._typical_total) / len(self._leaves)
+        gap = typical * float((found.upper.of_count - found.lower.of_count).sum())
+        noise = max(self._certifier.scale(found.lower), self._certifier.scale(found.upper))
+        spread = typical / 4 * n_cut + _USUAL_SCATTER * (typical / 2) ** 2 * n_cut
+        return 2 * 1.96 * noise + gap <= _WORTH * 2 * 1.96 * math.sqrt(noise**2 + spread)
+
+    @cached_property
+    def _typical_total(self) -> float:
+        return max(float(self._moments.noisy_steps[:, 0].sum()) / self._moments.quantum, 1.0)
+
+    def _calibrator_value(self, region: Region) -> float:
+        return self._calibrator.value(region)
+
+    def _certified(
+        self, question: Question, value: float, ends: tuple[float, float], found: Bracket, more: str = ""
+    ) -> Answer:
+        n_cut = len(found.upper.leaves) - found.n_inside
+        cut = (
+            ""
+            if not n_cut
+            else f"; {n_cut:,} of {len(found.upper.leaves):,} leaves are cut, whose rows may lie anywhere"
+        )
+        sample = ", and of the sample, its rows being independent" if question.of == "population" else ""
+        return _made(question, min(max(value, ends[0]), ends[1]), ends, "certified", _CERTIFIED + sample + more + cut)
+
+    def _calibrated(self, question: Question, estimate: Estimate, ends: tuple[float, float]) -> Answer:
+        why = _CALIBRATED + (", and the sample" if question.of == "population" else "")
+        if self._moments.lattice.n_axes >= _MANY_COLUMNS and estimate.placement > estimate.noise:
+            why += (
+                f"; rough, as most of the doubt is where rows of {self._moments.lattice.n_axes} columns lie in leaves"
+            )
+        return _made(question, estimate.value, ends, "calibrated", why)
+
+    def _not_certified(self, question: Question, why: str) -> ParameterError:
+        return ParameterError(
+            f"statement='certified' cannot be had for {question.asked!r} of the population: {why}; ask for "
+            "statement='calibrated', or of='table'"
+        )
+
+
+def _made(question: Question, value: float, ends: tuple[float, float], statement: str, why: str) -> Answer:
+    low, high = ends
+    return Answer(value, low, high, question.level, statement, why, question.of, question.asked)  # type: ignore[arg-type]

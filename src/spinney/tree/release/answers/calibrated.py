@@ -1,0 +1,293 @@
+"""Calibrated answers of a tree: the density's own, with noise, rows' own luck and their placement inside leaves.
+
+    noise       the density is fitted anew to its own counts and sums with fresh noise; mean square of what changes
+    luck        rows of a leaf that is cut fall on one side or the other: w P (1 - P)
+    placement   they do not lie as the density has them (`placement`): what leaves along one face of the region have in
+                common adds up, what they have not adds in squares
+    sample      of the population only: the rows are a sample of it
+
+A share, a mean and a quantile are treated as sums over rows of a residual that is 0 on the whole: of rows in the region
+1[part] - p, x - m, 1[x <= t] - q; the variance of that sum is then divided by the square of the number of rows.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.release.answers.ranks import generator_of
+from spinney.schema.lattice import Lattice
+from spinney.schema.rules.values import Number, ValueSet, universe
+from spinney.schema.table import Schema
+from spinney.tree.bins import NoisyMoments
+from spinney.tree.release.answers.leaves import Floats, Leaves
+from spinney.tree.release.answers.placement import Scatter, scatter_of
+from spinney.tree.release.answers.regions import Region, joined
+from spinney.tree.release.answers.shares import AxisShares, axis_shares, ends_of, region_ends
+from spinney.tree.release.answers.simulated import draw_noise
+from spinney.tree.release.piece_values import to_values
+from spinney.tree.release.piles import Piles
+from spinney.tree.release.reconstruct import LeafDensity, exponential_variances
+
+N_REFITS = 30
+# Values of a column at which its distribution is looked at, twice.
+_POINTS = 128
+# Places inside a leaf that stand for its rows where a mean is not that of the leaf.
+_STEPS = 8
+
+
+class Estimate(NamedTuple):
+    """A number and its standard error by source: noise, luck, placement, sample."""
+
+    value: float
+    rows: float  # how many rows it is of
+    noise: float
+    luck: float
+    placement: float
+    sample: float
+
+    @property
+    def variance(self) -> float:
+        return self.noise + self.luck + self.placement + self.sample
+
+    def interval(self, level: float, ends: tuple[float, float]) -> tuple[float, float]:
+        """The normal interval of this level, cut to what is possible."""
+        reach = NormalDist().inv_cdf((1 + level) / 2) * math.sqrt(self.variance)
+        return max(self.value - reach, ends[0]), min(self.value + reach, ends[1])
+
+
+class Part(NamedTuple):
+    """A region under one density: shares of leaves in it, whole and by axis."""
+
+    weights: Floats
+    share: Floats  # (n_leaves,)
+    along: dict[int, AxisShares]
+
+    @property
+    def rows(self) -> float:
+        return float(self.weights @ self.share)
+
+    def without(self, axis: int) -> Floats:
+        """Shares by all axes but one."""
+        return product([part.share for other, part in self.along.items() if other != axis], len(self.weights))
+
+
+def product(shares: Sequence[Floats], n: int) -> Floats:
+    """The product of shares, 1 where there are none."""
+    found = np.ones(n)
+    for share in shares:
+        found = found * share
+    return found
+
+
+class Calibrator:
+    """Answers by one density and by its refits."""
+
+    def __init__(
+        self, moments: NoisyMoments, schema: Schema, leaves: Leaves, density: LeafDensity, refits: list[LeafDensity]
+    ) -> None:
+        self.density = density
+        self.refits = refits
+        self._moments = moments
+        self._schema = schema
+        self._leaves = leaves
+        rate = float(moments.rate) * moments.quantum
+        n = leaves.is_measured.sum(axis=1) + 1
+        self.scatter: Scatter = scatter_of(moments, leaves, (n + 1) * (n + 2) / (3 * rate**2))
+
+    # ------------------------------------------------------------------------------------------------ answers
+
+    def value(self, region: Region) -> float:
+        """How many rows the density has in a region."""
+        return self._part(self.density, region).rows
+
+    def count(self, region: Region, *, of_population: bool) -> Estimate:
+        """How many rows lie in a region."""
+        part = self._part(self.density, region)
+        value = part.rows
+        noise = float(np.mean([(self._part(refit, region).rows - value) ** 2 for refit in self.refits]))
+        luck = float(part.weights @ (part.share * (1 - part.share)))
+        placement = self._faces(part, dict.fromkeys(region, 1.0))
+        total = float(part.weights.sum())
+        sample = value * max(1 - value / max(total, 1e-9), 0.0) if of_population else 0.0
+        return Estimate(value, value, noise, luck, placement, sample)
+
+    def share(self, part: Region, whole: Region, *, of_population: bool, at: float | None = None) -> Estimate:
+        """The share of the rows in `whole` that are in `part` too; `at` is another share to measure the doubt at."""
+        both = joined(part, whole)
+        inner, outer = self._part(self.density, both), self._part(self.density, whole)
+        rows = max(outer.rows, 1e-9)
+        value = inner.rows / rows
+        p = value if at is None else at
+        noise = 0.0
+        for refit in self.refits:
+            found = self._part(refit, both).rows - p * self._part(refit, whole).rows
+            noise += (found - (value - p) * rows) ** 2 / len(self.refits)
+        within, around = inner.share, outer.share
+        expected = within - p * around
+        luck = float(inner.weights @ (within * (1 - p) ** 2 + (around - within) * p**2 - expected**2).clip(0))
+        placement = self._faces(inner, dict.fromkeys(part, 1.0))
+        ratio = within / np.maximum(around, 1e-12)
+        placement += self._faces(outer, dict.fromkeys([axis for axis in whole if axis not in part], ratio - p))
+        sample = rows * p * (1 - p) if of_population else 0.0
+        return Estimate(value, rows, *(number / rows**2 for number in (noise, luck, placement, sample)))
+
+    def mean(self, axis: int, region: Region, *, of_population: bool) -> Estimate:
+        """The mean of a column over a region."""
+        part = self._part(self.density, region)
+        rows = max(part.rows, 1e-9)
+        at, inside = self._means(self.density, axis, part)
+        value = float((part.weights * part.share) @ at) / rows
+        noise = 0.0
+        for refit in self.refits:
+            other = self._part(refit, region)
+            there, _ = self._means(refit, axis, other)
+            noise += float((other.weights * other.share) @ (there - value)) ** 2 / len(self.refits)
+        is_cut = (part.share > 0) & (part.share < 1)
+        residual = at - value
+        luck = float(part.weights @ (part.share * ((1 - part.share) * residual**2 + is_cut * inside)))
+        placement = self._faces(part, dict.fromkeys(region, residual))
+        sample = float((part.weights * part.share) @ (residual**2 + inside)) if of_population else 0.0
+        return Estimate(value, rows, *(number / rows**2 for number in (noise, luck, placement, sample)))
+
+    def quantile(
+        self, axis: int, at: float, region: Region, grid: Floats, level: float, *, of_population: bool
+    ) -> tuple[float, float, float, Estimate]:
+        """The value that a share of the rows of a region lies at or below, and the ends of its interval."""
+        part = self._part(self.density, region)
+        value = self._inverse(axis, [at], part, grid)[0]
+        column = self._schema[self._moments.lattice.axes[axis].name]
+        least = universe(column)[0]
+        top: Number = int(value) if column.is_whole else float(value)
+        below: Region = {axis: ValueSet(((least, max(top, least)),))}
+        doubt = self.share(below, region, of_population=of_population, at=at)
+        reach = NormalDist().inv_cdf((1 + level) / 2) * math.sqrt(doubt.variance)
+        low, high = self._inverse(axis, [max(at - reach, 0.0), min(at + reach, 1.0)], part, grid)
+        return value, low, high, doubt
+
+    # ------------------------------------------------------------------------------------------------- inside
+
+    def _part(self, density: LeafDensity, region: Region) -> Part:
+        ends = region_ends(region, self._schema, self._moments.lattice, density)
+        along = {axis: axis_shares(density, axis, found) for axis, found in ends.items()}
+        return Part(density.weights, product([part.share for part in along.values()], len(density.weights)), along)
+
+    def _faces(self, part: Part, jumps: dict[int, Floats | float]) -> float:
+        """Variance of a sum over rows because they do not lie as the density has them, face by face."""
+        variance = 0.0
+        for axis, jump in jumps.items():
+            found = part.along[axis]
+            others = part.weights * part.without(axis) * np.abs(jump)
+            for face in range(found.below.shape[1]):
+                f = found.below[:, face]
+                g = others * np.sqrt(f * (1 - f))
+                variance += self.scatter.together[axis] * float(g.sum()) ** 2
+                variance += self.scatter.alone[axis] * float(g @ g)
+        return variance
+
+    def _means(self, density: LeafDensity, axis: int, part: Part) -> tuple[Floats, Floats]:
+        """Of every leaf: the mean of a column over its rows in a region, and their variance."""
+        lattice = self._moments.lattice
+        along = lattice.axes[axis]
+        boxes = density.boxes
+        half = boxes.length[:, axis] / 2
+        mean, spread, slope = (part[:, axis] for part in (density.means, density.spread, density.slopes))
+        shift = 0.0 if along.kind == "real" else int(along.low) - 0.5
+        at = boxes.low[:, axis] + half * (1 + mean) + shift
+        inside = half**2 * exponential_variances(slope) * spread**2
+        n = 0 if axis not in part.along else part.along[axis].below.shape[1] // 2
+        low = part.along[axis].below[:, 0] if n else np.zeros(len(at))
+        high = part.along[axis].below[:, -1] if n else np.ones(len(at))
+        by_parts = (low > 0) | (high < 1) if along.pieces is None else np.ones(len(at), dtype=np.bool_)
+        by_parts &= (part.share > 0) & (density.weights > 0)
+        chosen = np.flatnonzero(by_parts)
+        if not len(chosen):
+            return at, inside
+        steps = (np.arange(_STEPS) + 0.5) / _STEPS
+        chance = low[chosen, None] + (high - low)[chosen, None] * steps
+        u = np.log1p(chance * np.expm1(2 * slope)[chosen, None]) / slope[chosen, None] - 1
+        place = boxes.low[chosen, axis, None] + half[chosen, None] * (
+            1 + (mean * (1 - spread))[chosen, None] + spread[chosen, None] * u
+        )
+        piles = density.piles
+        if piles is not None:
+            piles = Piles(piles.n_pieces[:, [axis]], piles.shares[[axis]])
+        x = to_values(np.ascontiguousarray(place.reshape(1, -1)), Lattice((along,)), piles).reshape(place.shape) + shift
+        at[chosen], inside[chosen] = x.mean(axis=1), x.var(axis=1)
+        return at, inside
+
+    def _inverse(self, axis: int, shares: list[float], part: Part, grid: Floats) -> list[float]:
+        """Where the distribution of a column over a region reaches shares, by looking twice."""
+        return [self._reaches(axis, share * part.rows, part, grid) for share in shares]
+
+    def _reaches(self, axis: int, wanted: float, part: Part, grid: Floats) -> float:
+        is_whole = self._schema[self._moments.lattice.axes[axis].name].is_whole
+        for look in range(2):
+            if len(grid) > _POINTS + 1:
+                picks = np.unique(np.linspace(0, len(grid) - 1, _POINTS).astype(np.int64))
+            else:
+                picks = np.arange(len(grid))
+            rows = self._rows_below(axis, grid[picks], part)
+            place = int(np.searchsorted(rows, wanted - 1e-9))
+            if place >= len(picks):
+                return float(grid[-1])
+            if place == 0:
+                return float(grid[0])
+            first, last = picks[place - 1], picks[place]
+            if last - first > 1:
+                grid = grid[first : last + 1]
+            elif look == 0:
+                low, high = float(grid[first]), float(grid[last])
+                fine = np.linspace(low, high, _POINTS // 2)
+                grid = np.unique(np.floor(fine)) if is_whole else fine
+            else:
+                before, after = float(rows[place - 1]), float(rows[place])
+                if is_whole or after <= before:
+                    return float(grid[last])
+                return float(grid[first] + (grid[last] - grid[first]) * (wanted - before) / (after - before))
+        return float(grid[min(place, len(grid) - 1)])
+
+    def _rows_below(self, axis: int, values: Floats, part: Part) -> Floats:
+        """How many rows of a region have at most these values of a column (n_values,)."""
+        lattice, schema = self._moments.lattice, self._schema
+        column = schema[lattice.axes[axis].name]
+        least = universe(column)[0]
+        tops = [(least, int(value) if column.is_whole else float(value)) for value in values]
+        up_to = axis_shares(self.density, axis, ends_of(axis, tops, schema, lattice, self.density)).below[
+            :, len(tops) :
+        ]
+        others = part.weights * part.without(axis) * (1 - self.density.boxes.null_share[:, axis])
+        if axis not in part.along:
+            return np.asarray(others @ up_to)
+        below = part.along[axis].below
+        n = below.shape[1] // 2
+        total = np.zeros(len(values))
+        for k in range(n):
+            total += others @ np.clip(up_to - below[:, [k]], 0, np.maximum(below[:, [n + k]] - below[:, [k]], 0))
+        return total
+
+
+def refits_of(
+    release: NoisyMoments,
+    density: LeafDensity,
+    is_measured: NDArray[np.bool_],
+    refit: Callable[[NoisyMoments], LeafDensity],
+    n_refits: int = N_REFITS,
+) -> list[LeafDensity]:
+    """Densities fitted anew to what this one would have measured, with fresh noise."""
+    rng = generator_of(release.codes, release.depths, str(release.rate), "refits")
+    quantum = release.quantum
+    unlifted = density.means if density.piles is None else density.piles.unmoved(density.means)
+    expected = np.column_stack([density.weights, np.where(is_measured, density.weights[:, None] * unlifted, 0.0)])
+    found = []
+    for _ in range(n_refits):
+        noise = draw_noise(is_measured, release, 1, rng).reshape(expected.shape)
+        steps = np.rint((expected + noise) * quantum).astype(np.int64)
+        found.append(refit(replace(release, noisy_steps=steps)))
+    return found

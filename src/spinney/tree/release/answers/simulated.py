@@ -1,0 +1,111 @@
+"""The noise of leaf moments drawn again: what certified intervals rank, and what calibrated ones refit.
+
+    P(Z = z) proportional to a^max |z_i|,  a = exp(-rate):  uniform on the cube {-R..R}^k,  R = start + k+1 geometrics
+
+as `privacy.noise.supnorm` has it, here in floats: nothing private is ever added to these draws. The generator is seeded
+by the shape of the tree, which was decided before leaf noise was drawn and by other noise.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.errors import ParameterError
+from spinney.release.answers.ranks import USUAL_DRAWS, generator_of, least_draws
+from spinney.tree.bins import NoisyMoments
+from spinney.tree.release.reconstruct import coordinate_variance
+
+Floats = NDArray[np.float64]
+
+# Numbers that are kept at most: 160 MB of them.
+_MOST_NUMBERS = 4e7
+_FEWEST_DRAWS = 199
+# Numbers that are drawn at once.
+_BLOCK = 1 << 20
+
+
+class SimulatedNoise:
+    """Copies of the noise on all leaves, drawn when they are first needed and kept."""
+
+    def __init__(self, moments: NoisyMoments, is_measured: NDArray[np.bool_]) -> None:
+        self._moments = moments
+        self._is_measured = is_measured
+        self._kept: dict[int, NDArray[np.float32]] = {}
+
+    @cached_property
+    def variance(self) -> Floats:
+        """Of the noise on a leaf's count, and on each of its sums, in rows (n_leaves,)."""
+        rate = float(self._moments.rate) * self._moments.quantum
+        return np.asarray(coordinate_variance(self._is_measured.sum(axis=1) + 1, rate))
+
+    def n_draws(self, level: float) -> int:
+        """How many copies a level is ranked among: by memory, and no fewer than the level needs."""
+        n_numbers = self._is_measured.shape[0] * (1 + self._is_measured.shape[1])
+        least = least_draws(level)
+        wanted = max(least, int(min(USUAL_DRAWS, max(_FEWEST_DRAWS, _MOST_NUMBERS / n_numbers))))
+        if wanted * n_numbers > 4 * _MOST_NUMBERS:
+            if least * n_numbers > 4 * _MOST_NUMBERS:
+                raise ParameterError(
+                    f"statement='certified' redraws the noise of all {len(self._is_measured):,} leaves {least:,} times "
+                    f"for level={level:g}, more than memory is kept for; ask for a lower level, or for "
+                    "statement='calibrated'"
+                )
+            wanted = least
+        return wanted
+
+    def copies(self, level: float) -> NDArray[np.float32]:
+        """Noise in rows (n_leaves * (1 + n_axes), n_draws): of a leaf its count, then its sums."""
+        n_draws = self.n_draws(level)
+        if n_draws not in self._kept:
+            moments = self._moments
+            rng = generator_of(moments.codes, moments.depths, str(moments.rate), "ranks", n_draws)
+            self._kept[n_draws] = draw_noise(self._is_measured, moments, n_draws, rng)
+        return self._kept[n_draws]
+
+    def totals(self, level: float) -> NDArray[np.float32]:
+        """The noise on the sum of all counts (n_draws,)."""
+        copies = self.copies(level)
+        return np.asarray(copies[:: 1 + self._is_measured.shape[1]].sum(axis=0, dtype=np.float64), dtype=np.float32)
+
+
+def draw_noise(
+    is_measured: NDArray[np.bool_], moments: NoisyMoments, n_draws: int, rng: np.random.Generator
+) -> NDArray[np.float32]:
+    """Simulated noise in rows (n_leaves * (1 + n_axes), n_draws); 0 where nothing was measured."""
+    n_leaves, n_axes = is_measured.shape
+    drawn = np.zeros((n_leaves, 1 + n_axes, n_draws), dtype=np.float32)
+    n_measured = is_measured.sum(axis=1)
+    for n in np.unique(n_measured):
+        chosen = np.flatnonzero(n_measured == n)
+        size = max(1, _BLOCK // (n_draws * (int(n) + 1)))
+        for start in range(0, len(chosen), size):
+            leaves = chosen[start : start + size]
+            noise = _sup_norm(float(moments.rate), int(n) + 1, (len(leaves), n_draws), rng) / moments.quantum
+            drawn[leaves, 0] = noise[0]
+            rows, axes = np.nonzero(is_measured[leaves])
+            order = np.arange(len(rows)) % max(int(n), 1)
+            drawn[leaves[rows], axes + 1] = noise[1 + order, rows]
+    return drawn.reshape(n_leaves * (1 + n_axes), n_draws)
+
+
+def _sup_norm(rate: float, n_axes: int, shape: tuple[int, int], rng: np.random.Generator) -> Floats:
+    """Vectors of sup-norm noise in steps (n_axes, *shape)."""
+    weights = start_weights(rate, n_axes)
+    reach = rng.choice(n_axes + 1, size=shape, p=weights).astype(np.float64)
+    reach += rng.negative_binomial(n_axes + 1, -math.expm1(-rate), size=shape)
+    wide = 2 * reach + 1
+    return np.stack([np.floor(rng.random(shape) * wide) - reach for _ in range(n_axes)])
+
+
+def start_weights(rate: float, n_axes: int) -> Floats:
+    """P(start = j), proportional to b_j exp(-rate j) with the Eulerian numbers b_j of type B."""
+    numbers = [1.0]
+    for n in range(1, n_axes + 1):
+        below, above = [*numbers, 0.0], [0.0, *numbers]
+        numbers = [(2 * j + 1) * below[j] + (2 * (n - j) + 1) * above[j] for j in range(n + 1)]
+    weights = np.array(numbers) * np.exp(-rate * np.arange(n_axes + 1))
+    return np.asarray(weights / weights.sum())
