@@ -15,7 +15,8 @@ from spinney.forest.columns import NoisyColumn
 from spinney.forest.plan import Shape, forest_plan
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.forest.release.column_model import ColumnModel
-from spinney.forest.release.model import ForestRelease, released
+from spinney.forest.release.forest_file import released
+from spinney.forest.release.model import ForestRelease
 from spinney.graph.junction import JunctionTree
 from spinney.graph.model import GraphModel
 from spinney.privacy.budget import Unit

@@ -21,17 +21,23 @@ def verify(release: str, as_json: bool) -> None:
     """Compute the guarantee of RELEASE again, and compare it with its card.
 
     Checks that every number in the file is possible, that its charges cost what the card states, and that numbers which
-    occur more than once agree. Prints what was checked and the guarantee that results. Exits with status 1 and a reason
+    occur more than once agree. A forest that holds its noisy counts is fitted to them again, which has to give its
+    model. Prints what was checked and the guarantee that results. Exits with status 1 and a reason
     if the file contradicts itself.
 
     No file can prove that the noise was really drawn, or that sensitivities are right: for that you have to trust
     whoever made the release.
     """
+    from spinney.errors import FileError
+    from spinney.release.contradictions import ContradictionError
     from spinney.release.storage import load
     from spinney.release.verification import verification
 
     loaded = load(release)
-    found = verification(loaded)
+    try:
+        found = verification(loaded, refits=True)
+    except ContradictionError as err:
+        raise FileError(f"{release!r} is a Spinney release with inconsistent contents: {err}") from err
     warn_of_brands(loaded.card)
     if as_json:
         described = {

@@ -9,6 +9,7 @@ coarsely as its size requires. The classes of a target are never joined.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,9 +17,17 @@ from numpy.typing import NDArray
 from spinney.compiled import compiled
 from spinney.counting.states import Clique, StateRows
 from spinney.forest.prepaid import PrepaidMechanisms
+from spinney.forest.release.measured import MeasuredTable
 from spinney.graph.estimate import Measurement
 
 Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class CountedBoxes(Measurement):
+    """A counted table as a model is fitted to it, and as it left the mechanism."""
+
+    counted: MeasuredTable | None = None
 
 
 def measure(
@@ -31,7 +40,7 @@ def measure(
     least: float,
     by: int | None = None,
     possible: NDArray[np.bool_] | None = None,
-) -> Measurement:
+) -> CountedBoxes:
     """Noisy counts of the boxes that a clique's table is cut into, so that most hold `least` expected rows.
 
     `expected` has the table's shape; the states of column `by` are never joined. Cells that are not `possible` are in
@@ -41,14 +50,17 @@ def measure(
         expected = np.where(possible, expected, 0.0)
     labels = box_labels(expected, least, by=None if by is None else clique.index(by))
     true_table = rows.true_table(clique)
+    boxes = labels
     if possible is not None and not possible.all():
         labels, true_table = _without(labels, possible), np.where(possible, true_table, 0)
+        boxes = np.where(possible, labels, -1).astype(np.int32)
     n_labels = int(labels.max()) + 1
     true_counts = np.bincount(labels.ravel(), weights=true_table.ravel(), minlength=n_labels).astype(np.int64)
-    noisy = prepaid.noisy_counts(true_counts, stage).astype(np.float64)
-    noise_std = prepaid.plan.noise_std(stage)
+    noisy = prepaid.noisy_counts(true_counts, stage)
+    noise = prepaid.plan.noise_law(stage)
     is_whole = n_labels == labels.size
-    return Measurement(clique, noisy, noise_std, labels=None if is_whole else labels)
+    counted = MeasuredTable(clique, None if is_whole else boxes.ravel(), noisy, noise, stage)
+    return CountedBoxes(clique, noisy.astype(np.float64), noise.std, None if is_whole else labels, counted)
 
 
 def _without(labels: NDArray[np.int32], possible: NDArray[np.bool_]) -> NDArray[np.int32]:

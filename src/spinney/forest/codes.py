@@ -1,8 +1,6 @@
 """Codes in a hierarchy: from noisy counts of groups and codes to weights and states. Sees released numbers only.
 
-Every level of the hierarchy was counted, and so was every code. What a group holds is shared out among its children:
-their counts are fitted to the group's total, those that stand out of the noise keep theirs, and the rest is even over
-the codes of all others. So a rare code costs its group no noise, and what it holds stays among its siblings.
+Every level of the hierarchy was counted, and so was every code; what codes weigh is found in `release.code_weights`.
 
 A state for each code would be too many, and one for all rare codes would say nothing of them. So the heaviest codes
 have states of their own, half of all states at the most. What is left starts as one pool; the pool that weighs most is
@@ -18,25 +16,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.forest.columns import NoisyColumn
+from spinney.forest.release.code_weights import STANDS_OUT, code_weights
 
 Floats = NDArray[np.float64]
-
-# A group or a code stands out above this many standard deviations of its noise.
-_STANDS_OUT = 3.0
 
 
 def spread_codes(column: NoisyColumn, total: float) -> tuple[NoisyColumn, Floats]:
     """The column with neighbours of equal weight as one leaf, and weights of its leaves that add up to `total`."""
     levels = column.levels
     assert levels is not None
-    null_weight = 0.0
-    if column.axis.nullable:  # counted with the coarsest groups and with the codes
-        noisy_null = (int(column.noisy_groups[0][-1]) + int(column.noisy_counts[-1])) / 2
-        null_weight = min(max(noisy_null, 0.0), total)
-    held = np.array([total - null_weight])
-    for level, noisy in enumerate((*column.noisy_groups, column.noisy_counts)):
-        parents, sizes = levels.parents(level), levels.sizes(level)
-        held = _shared_out(held, noisy[: len(parents)].astype(np.float64), parents, sizes, column.noise_std)
+    noisy_groups = [group.astype(np.float64) for group in column.noisy_groups]
+    held = code_weights(levels, noisy_groups, column.noisy_counts.astype(np.float64), column.noise_std, total)
+    held, null_weight = held[: levels.n_codes], held[levels.n_codes :]
     group = levels.parents(len(levels.starts))
     is_new = np.append(True, (np.diff(held) != 0) | (np.diff(group) != 0))
     first = np.flatnonzero(is_new)
@@ -48,29 +39,13 @@ def spread_codes(column: NoisyColumn, total: float) -> tuple[NoisyColumn, Floats
     return replace(column, first=first, stop=stop), weights
 
 
-def _shared_out(
-    held: Floats, noisy: Floats, parents: NDArray[np.int64], sizes: NDArray[np.int64], std: float
-) -> Floats:
-    """What groups hold, shared out among their children by noisy counts, which are fitted to what there is."""
-    n_parents = len(held)
-    lacking = held - np.bincount(parents, weights=noisy, minlength=n_parents)
-    fitted = noisy + (lacking / np.bincount(parents, minlength=n_parents))[parents]
-    is_out = (fitted > _STANDS_OUT * std) & (held[parents] > 0)
-    out = np.bincount(parents, weights=fitted * is_out, minlength=n_parents)
-    n_rest = np.bincount(parents, weights=sizes * ~is_out, minlength=n_parents)
-    rest = np.where(n_rest > 0, np.clip(held - out, 0.0, None), 0.0)
-    scale = np.divide(held - rest, out, out=np.zeros_like(out), where=out > 0)
-    each = np.divide(rest, n_rest, out=np.zeros_like(rest), where=n_rest > 0)
-    return np.where(is_out, fitted * scale[parents], each[parents] * sizes)
-
-
 def pool_siblings(column: NoisyColumn, weights: Floats, most_states: int) -> NDArray[np.int64]:
     """The state of every leaf, numbered in the order in which they first appear; null has one of its own."""
     is_null = column.is_null
     n_leaves = len(weights)
     order = np.argsort(-np.where(is_null, -1.0, weights), kind="stable")
     is_alone = is_null.copy()
-    is_alone[order[: most_states // 2]] |= weights[order[: most_states // 2]] > _STANDS_OUT * column.noise_std
+    is_alone[order[: most_states // 2]] |= weights[order[: most_states // 2]] > STANDS_OUT * column.noise_std
     is_alone &= is_null | (column.stop - column.first == 1)
     pools = _pools(column, np.where(is_alone, 0.0, weights), max(1, most_states - int(is_alone.sum())))
     own = np.where(is_alone, n_leaves + np.arange(n_leaves), pools)

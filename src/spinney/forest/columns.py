@@ -17,6 +17,7 @@ from spinney.counting.counts import CellCounts
 from spinney.forest.plan import class_sizes_plan
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.forest.release.even_leaves import even_leaves
+from spinney.forest.release.measured import NoiseLaw
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger
 from spinney.schema.code_levels import CodeLevels
@@ -38,9 +39,12 @@ class NoisyColumn:
     spikes: NDArray[np.int64] | None = None  # (2, n): cells in which rows may pile up, where they were counted
     noisy_spikes: NDArray[np.int64] | None = None  # how many rows they hold
     spike_std: float = 0.0
+    pile: NDArray[np.int32] | None = None  # (n_leaves,): which of the spikes a leaf is, -1: none
     levels: CodeLevels | None = None  # of codes in a hierarchy, whose groups were counted too
     noisy_groups: tuple[NDArray[np.int64], ...] = ()  # how many rows they hold, level by level; in the first null too
 
+    noise: NoiseLaw | None = None  # of all counts but spikes, where there are any
+    spike_noise: NoiseLaw | None = None
     is_told: bool = False  # whether a prior tells more than the counts do, in small leaves too
 
     @property
@@ -73,7 +77,8 @@ def release_column(
         return _release_codes(counts, prepaid, levels)
     if ruler is None:
         first, stop, true_counts = _all_cells(counts, axis)
-        return NoisyColumn(axis, first, stop, prepaid.noisy_counts(true_counts, "one-way"), noise_std)
+        noisy_counts = prepaid.noisy_counts(true_counts, "one-way")
+        return NoisyColumn(axis, first, stop, noisy_counts, noise_std, noise=prepaid.plan.noise_law("one-way"))
     roots = None if parting is None else parting.first
     ranges = prepaid.ranges(counts, ruler, cutoff=math.ceil(cutoff), roots=roots)
     noisy_counts = prepaid.noisy_counts(ranges.true_counts, "one-way")
@@ -86,6 +91,8 @@ def release_column(
         spikes=ranges.spikes,
         noisy_spikes=prepaid.noisy_counts(ranges.true_spikes, "spikes"),
         spike_std=prepaid.plan.noise_std("spikes"),
+        noise=prepaid.plan.noise_law("one-way"),
+        spike_noise=prepaid.plan.noise_law("spikes"),
     )
 
 
@@ -107,6 +114,7 @@ def _release_codes(counts: CellCounts, prepaid: PrepaidMechanisms, levels: CodeL
         prepaid.plan.noise_std("one-way"),
         levels=levels,
         noisy_groups=tuple(noisy_groups),
+        noise=prepaid.plan.noise_law("one-way"),
     )
 
 
@@ -121,7 +129,12 @@ def release_classes(
     prepaid = PrepaidMechanisms(class_sizes_plan(axis.name, epsilon=epsilon, unit=ledger.unit), ledger, entropy)
     first, stop, true_counts = _all_cells(table.count_cells(lattice), axis)
     return NoisyColumn(
-        axis, first, stop, prepaid.noisy_counts(true_counts, "classes"), prepaid.plan.noise_std("classes")
+        axis,
+        first,
+        stop,
+        prepaid.noisy_counts(true_counts, "classes"),
+        prepaid.plan.noise_std("classes"),
+        noise=prepaid.plan.noise_law("classes"),
     )
 
 

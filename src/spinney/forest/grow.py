@@ -16,6 +16,7 @@ from spinney.counting.states import AnyCut, Clique, StateRows
 from spinney.forest.cliques import measure, outer
 from spinney.forest.columns import NoisyColumn, release_column, unmeasured
 from spinney.forest.design import BOX_DEVIATIONS, PAIR_DEVIATIONS, AnyAxis, Design
+from spinney.forest.kept import kept_columns, kept_tables
 from spinney.forest.place_states import place_model
 from spinney.forest.places import NoisyPlace, release_place, unmeasured_place
 from spinney.forest.possible import Possible
@@ -24,8 +25,10 @@ from spinney.forest.prior import PriorRows, use_prior
 from spinney.forest.prior_columns import with_prior
 from spinney.forest.products import release_products
 from spinney.forest.release.column_model import ColumnModel
+from spinney.forest.release.measured import Measured, TiltFit
 from spinney.forest.release.place_model import PlaceModel
 from spinney.forest.release.products import ReleasedProducts
+from spinney.forest.release.refit import noisy_total, one_way
 from spinney.forest.rounds import measure_rounds
 from spinney.forest.states import column_model
 from spinney.forest.structure import choose_tree, pairs_of
@@ -66,6 +69,7 @@ class Forest:
     noisy_total: float
     products: ReleasedProducts | None = None  # of all other pairs
     from_prior: tuple[Clique, ...] = ()  # whose tables a prior gave, counted or not
+    measured: Measured | None = None  # all counts as they left the mechanisms
 
 
 def grow(
@@ -91,7 +95,7 @@ def grow(
     noisy = _release_columns(table, axes, design, prepaid, partings, classes)
     rows_total = float(total) if total is not None else _noisy_total(noisy.values(), row_count)
     prior = prior if design.has_prior else None
-    noisy = _with_prior(noisy, axes, prior, rows_total)
+    raw, noisy = noisy, _with_prior(noisy, axes, prior, rows_total)
     most_states = design.states_of_columns(len(axes))
     joined = {column for clique in design.required for column in clique}
     columns: list[NoisyColumn | NoisyPlace] = []
@@ -189,7 +193,22 @@ def grow(
             effort=design.effort,
             rng=rng,
         )
-    return Forest(tuple(models), model, cliques, rows_total, products, tuple(m.columns for m in from_prior))
+    measured = Measured(
+        kept_columns(raw, cuts, partings),
+        kept_tables(measurements),
+        rows_total,
+        row_count,
+        _CAUTION[design.structure],
+        _STEPS,
+        None if products is None else _tilt_fit(design, products),
+    )
+    return Forest(tuple(models), model, cliques, rows_total, products, tuple(m.columns for m in from_prior), measured)
+
+
+def _tilt_fit(design: Design, products: ReleasedProducts) -> TiltFit:
+    """How the tilt was fitted: what to repeat of it."""
+    n_drawn = design.effort.n_drawn_for(len(products.tilt.pairs))
+    return TiltFit(n_drawn, design.effort.steps, design.plan.noise_std("cliques"))
 
 
 def _release_columns(
@@ -233,25 +252,15 @@ def _with_prior(
 
 
 def _noisy_total(columns: Iterable[NoisyColumn | NoisyPlace], row_count: RowCount | None) -> float:
-    """The number of rows by the columns' sums and a bought count, weighted by precision; places may leave rows out."""
+    """The number of rows by the columns' sums and a bought count; places may leave rows out."""
     every = list(columns)
     counted = [column for column in every if isinstance(column, NoisyColumn)] or every
-    sums = [column.noisy_sum for column in counted]
-    weight = sum(1 / variance for _, variance in sums)
-    if not sums:
-        return 1.0 if row_count is None else float(row_count.expected)
-    total = sum(total / variance for total, variance in sums) / weight
-    return max(1.0, total if row_count is None else row_count.with_sum(total, 1 / weight))
+    return noisy_total([column.noisy_sum for column in counted], row_count)
 
 
 def _one_way(index: int, model: Model, column: NoisyColumn | NoisyPlace) -> Measurement:
-    """A column's states, each as uncertain as the leaves that it was added up from."""
-    n_held = np.bincount(model.states, weights=model.weights > 0, minlength=model.n_states)
-    if (
-        isinstance(column, NoisyColumn) and column.levels is not None
-    ):  # what several codes hold together is known from the count of their group
-        n_held = np.minimum(n_held, 2)
-    return Measurement((index,), model.state_weights(), max(column.noise_std, 1.0) * np.sqrt(np.maximum(n_held, 1.0)))
+    are_codes = isinstance(column, NoisyColumn) and column.levels is not None
+    return one_way(index, model, column.noise_std, are_codes=are_codes)
 
 
 def _measure_cliques(
@@ -285,7 +294,7 @@ def _measure_cliques(
             for pair in chosen
         ]
     least = PAIR_DEVIATIONS * design.plan.noise_std("pairs")
-    measured = []
+    measured: list[Measurement] = []
     given: list[Floats] = [np.ones((1, 1))] * len(shares)
     for column in free:
         pair = (min(column, target), max(column, target))

@@ -15,14 +15,8 @@ from numpy.typing import NDArray
 from spinney.counting.states import RegionCut
 from spinney.forest.places import NoisyPlace
 from spinney.forest.release.column_model import Floats
+from spinney.forest.release.leaf_weights import region_weights
 from spinney.forest.release.place_model import PlaceModel
-from spinney.tree.release.reconstruct import project_to_total
-
-# A region below this many standard deviations of its noise is treated as empty: one that is there because rows are
-# near, and one that would be there in any case, in the middle of nowhere.
-_EMPTY_BELOW, _LONELY_BELOW = 1.5, 3.0
-# So is one of which the border of the shape leaves a strip: all its rows, of noise too, would be drawn in that strip.
-_STRIP, _STRIP_BELOW = 0.1, 4.0
 
 
 def place_model(place: NoisyPlace, *, total: float, most_states: int) -> tuple[PlaceModel, RegionCut]:
@@ -35,26 +29,13 @@ def place_model(place: NoisyPlace, *, total: float, most_states: int) -> tuple[P
     """
     alone = np.zeros(len(place.depths), dtype=np.int32)
     regions = PlaceModel.of_nodes(place.axis, place.codes, place.depths, alone.astype(np.float64), alone)
-    is_strip = regions.is_bordered & (regions.parts_inside(place.axis.columns) < _STRIP)
-    weights = region_weights(place, regions.sizes(), is_strip, total)
+    counts = place.noisy_counts.astype(np.float64)
+    weights = region_weights(regions, counts, place.noise_std, place.given_depth, total)
     first = place.axis.cell_numbers(place.codes)
     begins = _state_begins(first, weights, place.axis.lattice.depth, most_states)
     states = np.searchsorted(begins, first, side="right") - 1
     model = PlaceModel.of_nodes(place.axis, place.codes, place.depths, weights, states.astype(np.int32))
     return model, RegionCut(place.axis.lattice, begins, np.arange(len(begins)))
-
-
-def region_weights(place: NoisyPlace, sizes: Floats, is_strip: NDArray[np.bool_], total: float) -> Floats:
-    """Weights that are not negative and add up to the total; even over the place where no count stands out."""
-    deviations = np.where(place.depths <= place.given_depth, _LONELY_BELOW, _EMPTY_BELOW)
-    least = np.where(is_strip, _STRIP_BELOW, deviations) * place.noise_std
-    noisy = np.where(place.noisy_counts < least, 0.0, place.noisy_counts)
-    is_kept = noisy > 0
-    if not is_kept.any():
-        return np.asarray(total * sizes / sizes.sum())
-    weights = np.zeros(len(noisy))
-    weights[is_kept] = project_to_total(noisy[is_kept], total)
-    return weights
 
 
 def _state_begins(first: NDArray[np.int64], weights: Floats, depth: int, most_states: int) -> NDArray[np.int64]:

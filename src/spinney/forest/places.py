@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from spinney.counting.counts import CellCounts
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.forest.release.even_leaves import null_levels
+from spinney.forest.release.measured import NoiseLaw
 from spinney.schema.place_axis import PlaceAxis
 from spinney.schema.zorder import Codes, Indices
 
@@ -25,6 +26,7 @@ class NoisyPlace:
     noisy_counts: NDArray[np.int64]  # (n_regions,)
     noise_std: float  # of the noise on a count; 0 where nothing was counted
     given_depth: int = 0  # regions of no greater depth were made whatever they hold
+    noise: NoiseLaw | None = None  # where anything was counted
 
     @property
     def noisy_sum(self) -> tuple[float, float]:
@@ -41,8 +43,8 @@ def release_place(
     """
     regions = prepaid.regions(counts, axis, cutoff=math.ceil(cutoff), n_fixed=n_fixed)
     noisy_counts = prepaid.noisy_counts(regions.true_counts, "places")
-    noise_std, given_depth = prepaid.plan.noise_std("places"), axis.n_nullable + n_fixed
-    return NoisyPlace(axis, regions.codes, regions.depths, noisy_counts, noise_std, given_depth)
+    noise, given_depth = prepaid.plan.noise_law("places"), axis.n_nullable + n_fixed
+    return NoisyPlace(axis, regions.codes, regions.depths, noisy_counts, noise.std, given_depth, noise)
 
 
 def unmeasured_place(axis: PlaceAxis) -> NoisyPlace:

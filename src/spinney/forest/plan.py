@@ -27,6 +27,7 @@ from fractions import Fraction
 from typing import Any
 
 from spinney.errors import BudgetError
+from spinney.forest.release.measured import NoiseLaw
 from spinney.privacy.budget import Unit
 from spinney.privacy.composition import GaussianTables, GaussianVector, Part, Selections, TreeShapes, least_noise
 from spinney.privacy.ledger import Charge, ComposedRelease, DiscreteLaplaceCounts, Selection, SplitDecisions
@@ -141,6 +142,14 @@ class ForestPlan:
     def noise_std(self, stage: str) -> float:
         """Standard deviation of a count in a stage."""
         return self.tables[stage].noise_std
+
+    def noise_law(self, stage: str) -> NoiseLaw:
+        """The law of the noise on a count in a stage."""
+        noise = self.tables[stage]
+        if noise.rate is not None:
+            return NoiseLaw("discrete laplace", noise.rate)
+        assert noise.variance is not None
+        return NoiseLaw("discrete gaussian", noise.variance)
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON-ready data, for the card."""

@@ -15,25 +15,12 @@ from spinney.forest.codes import pool_siblings, spread_codes
 from spinney.forest.columns import NoisyColumn
 from spinney.forest.release.column_model import ColumnModel, Floats
 from spinney.forest.release.even_leaves import leaf_places
+from spinney.forest.release.leaf_weights import number_weights, possible_weights
 from spinney.forest.spikes import part_spikes
 from spinney.schema.column_axis import ColumnAxis
-from spinney.schema.lattice import needs_tree
+from spinney.schema.lattice import Axis, needs_tree
 from spinney.schema.parting import Parting
-from spinney.tree.release.geometry import extent
 from spinney.tree.release.reconstruct import project_to_total
-
-# A number's leaf below this many standard deviations of its noise is treated as empty: wide empty tails would collect
-# rows.
-_EMPTY_BELOW = 1.0
-# Far out, where as many rows as one standard deviation of the noise would raise the variance of the column by this
-# part, a leaf has to stand out more: a few rows that are not there would change what the column is like.
-_FAR_OUT = 0.3
-# The variance is that of leaves above so many standard deviations, and far out no leaf below that is believed: the
-# larger one of these numbers with which such leaves hold most of the rows. Of a few hundred leaves of noise one or two
-# are above the smaller, and where the larger will do they need not be.
-_SURE_ABOVE = (4.0, 2.5)
-_MOST_ROWS = 0.5
-_EMPTY_BELOW_FAR_OUT = 3.5
 
 # A category below this many standard deviations shares a state with the other rare ones.
 _RARE_BELOW = 3.0
@@ -58,13 +45,11 @@ def column_model(
         cells: the column's cells, of which piles have a few to themselves and lie at their round value.
         is_stated: whether every value is to be told from the others, where the column has no tree.
     """
-    if column.levels is not None:
-        column, weights = spread_codes(column, total)
-    else:
-        column = part_spikes(column)
-        weights = leaf_weights(column, total)
+    column, weights = spread_codes(column, total) if column.levels is not None else (part_spikes(column), None)
+    low, length = leaf_places(column.axis, column.first, column.stop, parting=parting, cells=cells)
+    weights = leaf_weights(column, low, length, total) if weights is None else weights
     if parting is not None:
-        weights = _without_impossible(weights, column, parting)
+        weights = possible_weights(weights, possible_leaves(column.axis, column.first, parting), length)
     marked = np.zeros(len(weights), dtype=np.int64) if parting is None else parting.labels_of(column.first)
     if is_stated and not needs_tree(column.axis):
         states = np.arange(len(weights))
@@ -74,53 +59,25 @@ def column_model(
         states = _group_neighbours(weights, column.is_null, marked, most_states, few_values=not needs_tree(column.axis))
     else:
         states = _pool_rare(column, marked, most_states)
-    low, length = leaf_places(column.axis, column.first, column.stop, parting=parting, cells=cells)
     model = ColumnModel(low, length, column.is_null, weights, states.astype(np.int32), int(states.max()) + 1)
     return model, Cut(column.axis, column.first, states)
 
 
-def _without_impossible(weights: Floats, column: NoisyColumn, parting: Parting) -> Floats:
-    """Nothing where rules leave no row, whatever was counted there; the rest weighs as much as all did."""
-    labels = np.where(column.is_null, parting.n_labels, parting.labels_of(column.first))
-    left = np.where(parting.possible[labels], weights, 0.0)
-    if left.sum() == 0:
-        left = parting.possible[labels] * np.maximum(column.stop - column.first, 1).astype(np.float64)
-    return np.asarray(left * (weights.sum() / left.sum()))
+def possible_leaves(axis: Axis, first: NDArray[np.int64], parting: Parting) -> NDArray[np.bool_]:
+    """The leaves, by their first cells, in which rules leave some rows."""
+    labels = np.where(np.equal(first, axis.null_cell), parting.n_labels, parting.labels_of(first))
+    return np.asarray(parting.possible[labels])
 
 
-def leaf_weights(column: NoisyColumn, total: float) -> Floats:
-    """Weights that are not negative and add up to the total; even over the column where no count stands out."""
+def leaf_weights(column: NoisyColumn, low: Floats, length: Floats, total: float) -> Floats:
+    """Weights that are not negative and add up to the total, of leaves that lie there."""
     noisy = column.noisy_counts.astype(np.float64)
     if column.noise_std == 0:  # shares that are known, not counts
         return np.asarray(total * noisy / noisy.sum())
-    if column.is_ordered and len(noisy) > 1 and not column.is_told:
-        noisy = np.where(noisy < _least_believed(column), 0.0, noisy)
-        is_kept = noisy > 0
-        if not is_kept.any():
-            reach = (column.stop - column.first).astype(np.float64)
-            return np.asarray(total * reach / reach.sum())
-        weights = np.zeros_like(noisy)
-        weights[is_kept] = project_to_total(noisy[is_kept], total)
-        return weights
-    return project_to_total(noisy, total)
-
-
-def _least_believed(column: NoisyColumn) -> Floats:
-    """For each leaf of a number, the noisy count below which it is treated as empty."""
-    low, length = extent(column.axis, column.first, np.maximum(column.stop, column.first))
-    middle = low + length / 2
-    counts = np.where(column.is_null, 0.0, column.noisy_counts)
-    for above in _SURE_ABOVE:
-        sure = np.where(counts < above * column.noise_std, 0.0, counts)
-        if sure.sum() >= _MOST_ROWS * counts.sum():
-            break
-    n_sure = float(sure.sum())
-    if not n_sure:
-        return np.full(len(middle), _EMPTY_BELOW * column.noise_std)
-    spread = (middle - np.average(middle, weights=sure)) ** 2 + length**2 / 12  # of rows in a leaf about the mean
-    variance = np.average(spread, weights=sure)
-    is_far_out = ~column.is_null & (column.noise_std * spread > _FAR_OUT * n_sure * variance)
-    return np.where(is_far_out, max(above, _EMPTY_BELOW_FAR_OUT), _EMPTY_BELOW) * column.noise_std
+    if not column.is_ordered or column.is_told:
+        return project_to_total(noisy, total)
+    is_whole = column.axis.kind == "integer"
+    return number_weights(noisy, column.noise_std, low, length, column.is_null, total, is_whole=is_whole)
 
 
 def _group_neighbours(

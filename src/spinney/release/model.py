@@ -205,6 +205,10 @@ class Release(Asking):
         check(any(isinstance(event, DiscreteGaussianVector) for event in self.card.events), "no charge pays for it")
         return []
 
+    def verify_model(self) -> list[str]:
+        """What was fitted again to the numbers that the file holds, in words; nothing, unless a kind can do so."""
+        return []
+
     @abstractmethod
     def to_members(self) -> tuple[dict[str, Any], Members]:
         """What a file holds besides the card: JSON-ready entries, and further members by name."""

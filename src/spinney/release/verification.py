@@ -42,8 +42,13 @@ class Verification:
     checks: tuple[str, ...]
 
 
-def verification(release: Release) -> Verification:
-    """Work the promise of a release out again; a ValueError says what does not hold."""
+def verification(release: Release, *, refits: bool = False) -> Verification:
+    """Work the promise of a release out again; a ValueError says what does not hold.
+
+    Args:
+        release: what was read.
+        refits: whether to fit the model again to the numbers that the release holds, which may take long.
+    """
     card, unit = release.card, Unit.parse(release.card.unit)
     checks = [_total(card), _call(card), *_rows(card, unit)]
     is_branded = any(isinstance(event, NotPrivate) for event in card.events)
@@ -60,6 +65,8 @@ def verification(release: Release) -> Verification:
         elif isinstance(event, (DiscreteLaplaceCounts, LeafMoments)):
             check(event.sensitivity % unit.factor == 0, f"{event.note}: its sensitivity is not one of unit {unit}")
     checks += release.verify_contents()
+    if refits:
+        checks += release.verify_model()
     return Verification(card.guarantee, tuple(checks))
 
 

@@ -17,7 +17,8 @@ from spinney.forest.grow import Model, grow
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.forest.release.column_model import ColumnModel
 from spinney.forest.release.explain import Explanation
-from spinney.forest.release.model import ForestRelease, released
+from spinney.forest.release.forest_file import released
+from spinney.forest.release.model import ForestRelease
 from spinney.forest.release.place_model import PlaceModel
 from spinney.forest.release.rules import Zeros, possible_states
 from spinney.forest.rule_tables import RuleTables
@@ -301,6 +302,7 @@ class ForestSynthesizer(Synthesizer[Design]):
             places=places,
             products=forest.products,
             from_prior=tuple(tuple(names[column] for column in clique) for clique in forest.from_prior),
+            measured=forest.measured,
         )
 
 

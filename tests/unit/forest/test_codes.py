@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from fractions import Fraction
 
 import numpy as np
 import pandas as pd
@@ -11,6 +12,7 @@ import pytest
 import spinney as sp
 from spinney.forest.codes import pool_siblings, spread_codes
 from spinney.forest.columns import NoisyColumn, release_column
+from spinney.forest.release.measured import NoiseLaw
 from spinney.release.contradictions import ContradictionError
 from spinney.release.verification import verification
 from spinney.schema.code_levels import code_levels
@@ -198,6 +200,7 @@ class Watched:
 
     class plan:
         noise_std = staticmethod(lambda stage: 1.0)
+        noise_law = staticmethod(lambda stage: NoiseLaw("discrete laplace", Fraction(1)))
 
     def __init__(self) -> None:
         self.tables: list[np.ndarray] = []

@@ -12,8 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spinney as sp
-from spinney.forest.columns import release_column, unmeasured
-from spinney.forest.states import column_model, leaf_weights
+from spinney.forest import states
+from spinney.forest.columns import NoisyColumn, release_column, unmeasured
+from spinney.forest.release.even_leaves import leaf_places
+from spinney.forest.states import column_model
 from spinney.schema.column_axis import column_axis
 from spinney.schema.parting import Parting
 from spinney.tables.engines.memory import count_cells, state_rows
@@ -26,6 +28,12 @@ WIDE = sp.Real(0, 1)
 
 def axis_of(column):
     return column_axis("v", column)
+
+
+def leaf_weights(column: NoisyColumn, total: float):
+    """The weights of leaves that lie where their cells do."""
+    places = leaf_places(column.axis, column.first, column.stop, parting=None, cells=None)
+    return states.leaf_weights(column, *places, total)
 
 
 def mechanisms():

@@ -20,7 +20,7 @@ from spinney.release.row_count import RowCount
 
 Counts = NDArray[np.int64]
 Law = Literal["discrete gaussian", "discrete laplace"]
-Kind = Literal["number", "category", "codes", "place"]
+Kind = Literal["real", "integer", "category", "codes", "place"]
 
 # Up to this variance the law of Gaussian noise is tabulated; numbers beyond this many deviations never occur.
 _FEW_VALUES = 4.0

@@ -6,27 +6,30 @@ value inside each leaf. Conditions enter the model before anything is drawn.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import combinations
 from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from spinney.columns import Column, whole_range
-from spinney.errors import ParameterError
+from spinney.errors import ParameterError, raise_alone
 from spinney.forest.release.asked import plain
 from spinney.forest.release.balance import balanced, grouped
 from spinney.forest.release.column_model import ColumnModel, Floats
 from spinney.forest.release.conditions import condition
 from spinney.forest.release.derived import asked_of_modelled, part_starts
+from spinney.forest.release.forest_file import forest_from_members, forest_members
 from spinney.forest.release.graded import graded
-from spinney.forest.release.place_file import place_entries, places_from_members, regions_table
+from spinney.forest.release.measured import Measured
+from spinney.forest.release.measured_file import MEASURED_MEMBERS
+from spinney.forest.release.measured_verification import check_model
 from spinney.forest.release.place_model import PlaceModel
-from spinney.forest.release.products import MEMBERS, ReleasedProducts, products_from_members
+from spinney.forest.release.products import MEMBERS, ReleasedProducts
+from spinney.forest.release.redraw import Around, Redrawing, Redrawn
 from spinney.forest.release.remarks import forest_remarks
 from spinney.forest.release.restrict import Restriction
 from spinney.forest.release.rules import feasible, resample_above
@@ -35,9 +38,8 @@ from spinney.graph.draw import draw_states
 from spinney.graph.model import GraphModel
 from spinney.graph.tilted_draw import Factors, draw_tilted, draw_tilted_given, fitted_factors
 from spinney.progress import progress, waiting
-from spinney.release.arrow import FLOAT, from_arrow, lists, numbers, to_arrow
 from spinney.release.card import Card
-from spinney.release.entries import MOST_ROWS
+from spinney.release.draws import checked_draws, draw_generators
 from spinney.release.model import Members, Release
 from spinney.release.options import explains_options
 from spinney.schema.rules import AtMost, in_order
@@ -47,20 +49,8 @@ if TYPE_CHECKING:
     from spinney.forest.release.explain import Explanation
 
 
-# The columns of the two tables in a file.
-_LEAVES = {
-    "column": (pa.dictionary(pa.int32(), pa.string()), pa.string()),
-    **dict.fromkeys(("low", "length", "weights"), FLOAT),
-    "is_null": (pa.bool_(),),
-    "states": (pa.int32(),),
-}
-_CLIQUES = {"clique": (pa.list_(pa.int32()),), "potentials": (pa.list_(pa.float64()),)}
-_FIELDS = ("low", "length", "is_null", "weights", "states")
-_WIDEST = 32
 _BALANCE_TURNS = 10
 _FACTORS_STREAM = 15
-# How rows lie in a leaf: evenly, which is all that older files know, or graded by size where it is long.
-_WITHIN_LEAVES = ("even", "graded")
 
 
 class Prepared(NamedTuple):
@@ -77,7 +67,7 @@ class ForestRelease(Release):
     """Columns and places, a model over their states, and the card. Identifiers are not in it: they are generated."""
 
     kind = "forest"
-    member_names = ("leaves.arrow", "model.arrow", "places.arrow", *MEMBERS)
+    member_names = ("leaves.arrow", "model.arrow", "places.arrow", *MEMBERS, *MEASURED_MEMBERS)
 
     def __init__(
         self,
@@ -91,6 +81,7 @@ class ForestRelease(Release):
         places: Mapping[str, PlaceModel] | None = None,
         products: ReleasedProducts | None = None,
         from_prior: tuple[tuple[str, ...], ...] = (),
+        measured: Measured | None = None,
     ) -> None:
         super().__init__(card)
         self.columns = dict(columns)
@@ -100,6 +91,8 @@ class ForestRelease(Release):
         self.noisy_total = noisy_total
         self.products = products  # of all pairs that were not counted, where they were released
         self.from_prior = from_prior  # whose tables a prior gave, counted or not
+        self.measured = measured  # all counts as they left the mechanisms; None in files from before
+        self._redrawn: dict[str, tuple[int, tuple[Redrawn, ...]]] = {}
         self.is_graded = is_graded  # whether long leaves are drawn from by size, as of late, or evenly
 
     @cached_property
@@ -128,6 +121,7 @@ class ForestRelease(Release):
         like: Any = None,
         where: Mapping[str, Any] | None = None,
         balance: Mapping[str, Any] | None = None,
+        draws: int | None = None,
     ) -> Any:
         """Synthetic rows, in the kind of table that was fitted. Costs no epsilon, however often.
 
@@ -142,14 +136,86 @@ class ForestRelease(Release):
                 no end), a list of values, or None for null.
             balance: shares of the values of a category or a boolean, by column: a mapping from values to shares that
                 add up to 1, or for two values the share of the second.
+            draws: how many tables to draw, each from a model of its own, fitted to the released counts with fresh
+                noise, so that their spread carries the noise of the release; a list of so many tables. Without it, one
+                table: the best single one, whose analyses know nothing of the noise.
 
         Raises:
             ParameterError: an option is unknown or out of range, no row can meet the conditions, or a type in `like`
                 cannot hold what the schema allows.
         """
+        if draws is not None:
+            return self._sample_draws(
+                checked_draws(draws), n_rows, seed=seed, frame=frame, like=like, where=where, balance=balance
+            )
         prepared = self._conditioned(where, balance)
         draw = partial(self._draw, prepared=prepared)
         return self._sample(draw, n_rows, seed=seed, frame=frame, like=like, drawn=prepared.schema)
+
+    def _sample_draws(
+        self, n_draws: int, n_rows: int | None, *, seed: Any, frame: str | None, **asked: Any
+    ) -> list[Any]:
+        """Tables, each from a model that might have been released."""
+        self._conditioned(asked["where"], asked["balance"])  # what no model allows is refused as for one table
+        n_rows = self._default_rows() if n_rows is None else n_rows
+        generators = draw_generators(seed, n_draws)
+        tables = []
+        for number, (redrawn, rng) in enumerate(
+            zip(self._redrawing.draws(generators, "numbers"), generators, strict=True), start=1
+        ):
+            release = self._as_redrawn(redrawn)
+            try:
+                release._conditioned(asked["where"], asked["balance"])
+            except ParameterError as problem:
+                raise_alone(
+                    ParameterError(
+                        f"draw {number} of {n_draws}: {problem}; the released model meets these conditions so rarely "
+                        "that a redrawn one does not"
+                    )
+                )
+            tables.append(release.sample(n_rows, seed=rng, frame=frame, **asked))
+        return tables
+
+    def redrawn(self, n: int = 20, *, seed: int = 0, around: Around = "model") -> tuple[Redrawn, ...]:
+        """Models that might have been released: all counts with fresh noise, and fitted again. Costs no epsilon.
+
+        Args:
+            n: how many models; 2 to 1,000.
+            seed: repeats the same models; the first ones do not depend on `n`.
+            around: what fresh noise is added to: what the "model" says of every count, for standard errors of its
+                probabilities, or the "numbers" that were released, for draws of rows.
+
+        Raises:
+            ParameterError: an argument is out of range, the release was saved by an earlier version, or used a prior.
+        """
+        n = checked_draws(n)
+        if around not in ("model", "numbers"):
+            raise ParameterError(f"around={around!r} is not one of 'model', 'numbers'")
+        known_seed, known = self._redrawn.get(around, (seed, ()))
+        if known_seed != seed or len(known) < n:
+            kept = known if known_seed == seed else ()
+            known = (*kept, *self._redrawing.draws(draw_generators(seed, n)[len(kept) :], around))
+            self._redrawn[around] = seed, known
+        return known[:n]
+
+    @cached_property
+    def _redrawing(self) -> Redrawing:
+        return Redrawing(self)
+
+    def _as_redrawn(self, redrawn: Redrawn) -> ForestRelease:
+        """A release of a redrawn model, to draw rows from."""
+        release = ForestRelease(
+            redrawn.columns,
+            redrawn.model,
+            self._card,
+            looked_at=self.looked_at,
+            noisy_total=round(redrawn.total),
+            is_graded=self.is_graded,
+            places=redrawn.places,
+            products=redrawn.products,
+        )
+        release.stream = self.stream
+        return release
 
     def _conditioned(self, where: Mapping[str, Any] | None, balance: Mapping[str, Any] | None) -> Prepared:
         """Columns and model under the conditions of a draw, which are checked."""
@@ -286,152 +352,12 @@ class ForestRelease(Release):
     def verify_contents(self) -> list[str]:
         return verify_forest(self)
 
+    def verify_model(self) -> list[str]:
+        return check_model(self)
+
     def to_members(self) -> tuple[dict[str, Any], Members]:
-        leaves = pa.table(
-            {
-                "column": pa.array(
-                    [name for name, column in self.columns.items() for _ in column.states], pa.string()
-                ).dictionary_encode(),
-                **{field: _joined(list(self.columns.values()), field) for field in _FIELDS},
-            }
-        )
-        potentials = pa.table(
-            {
-                "clique": pa.array([list(clique) for clique in self.model.tree.cliques], pa.list_(pa.int32())),
-                "potentials": pa.array([table.ravel() for table in self.model.potentials], pa.list_(pa.float64())),
-            }
-        )
-        entries: dict[str, Any] = {
-            "looked_at": [list(names) for names in self.looked_at],
-            "noisy_total": self.noisy_total,
-            "within_leaves": _WITHIN_LEAVES[self.is_graded],
-        }
-        members = {"leaves.arrow": to_arrow(leaves), "model.arrow": to_arrow(potentials)}
-        if self.from_prior:
-            entries["from_prior"] = [list(names) for names in self.from_prior]
-        if self.products is not None:
-            entries["products"] = self.products.entries()
-            members |= self.products.members()
-        if not self.places:
-            return entries, members
-        entries["places"] = place_entries(self.places)
-        return entries, members | {"places.arrow": to_arrow(regions_table(self.places))}
+        return forest_members(self)
 
     @classmethod
     def from_members(cls, card: Card, described: Mapping[str, Any], members: Members) -> Self:
-        columns = _columns(from_arrow(members["leaves.arrow"], _LEAVES), card)
-        places = places_from_members(card.schema, described, members)
-        models = {
-            name: columns[name] if place is None else places[name] for name, place in card.schema.variables.items()
-        }
-        sizes = tuple(model.n_states for model in models.values())
-        table = from_arrow(members["model.arrow"], _CLIQUES)
-        cliques = [tuple(clique.tolist()) for clique in lists(table, "clique", np.int64)]
-        if any(not 0 <= column < len(sizes) for clique in cliques for column in clique):
-            raise ValueError("a clique of columns that are not those of the card")
-        if any(len(clique) > _WIDEST for clique in cliques):
-            raise ValueError("a clique of more columns than a table can have")
-        potentials = [
-            values.reshape([sizes[column] for column in clique])
-            for clique, values in zip(cliques, lists(table, "potentials", np.float64), strict=True)
-        ]
-        model = GraphModel.from_parts(sizes, cliques, potentials)
-        if not (np.isfinite(model.log_partition) and np.isfinite(model.calibrated.beliefs).all()):
-            raise ValueError("a model that leaves nothing possible")
-        looked_at, noisy_total = _looked_at(described["looked_at"], models), described["noisy_total"]
-        if type(noisy_total) is not int or not 0 <= noisy_total <= MOST_ROWS:
-            raise ValueError("a total that is not a number of rows")
-        names = list(models)
-        if any(model.tree.home([names.index(name) for name in group]) is None for group in looked_at):
-            raise ValueError("columns were counted together of which the model has no table")
-        if "products" in described and described["format_version"] < 3:
-            raise ValueError("products in a file of a version that had none")
-        products = products_from_members(described, members, sizes)
-        if card.released != released(columns, model, places, products):
-            raise ValueError("the card describes another forest")
-        # Files of the first version say nothing of it.
-        within = described["within_leaves"] if described["format_version"] > 1 else _WITHIN_LEAVES[False]
-        if within not in _WITHIN_LEAVES:
-            raise ValueError(f"within_leaves is none of {', '.join(_WITHIN_LEAVES)}")
-        is_graded = _WITHIN_LEAVES.index(within) == 1
-        return cls(
-            columns,
-            model,
-            card,
-            looked_at=looked_at,
-            noisy_total=noisy_total,
-            is_graded=is_graded,
-            places=places,
-            products=products,
-            from_prior=_looked_at(described.get("from_prior", []), models),
-        )
-
-
-def released(
-    columns: Mapping[str, ColumnModel],
-    model: GraphModel,
-    places: Mapping[str, PlaceModel] | None = None,
-    products: ReleasedProducts | None = None,
-) -> dict[str, int]:
-    """How much was released, as a card says it."""
-    n_leaves = sum(len(column.states) for column in columns.values())
-    regions = {"regions": sum(len(place.states) for place in places.values())} if places else {}
-    sums = {} if products is None else {"sums": products.n_sums}
-    return {"leaves": n_leaves, **regions, "cliques": len(model.tree.cliques), **sums}
-
-
-def _joined(columns: Sequence[ColumnModel], field: str) -> pa.Array:
-    """One field of all leaves, of columns that may be none."""
-    kinds: dict[str, Any] = {"is_null": np.bool_, "states": np.int32}
-    nothing: NDArray[Any] = np.empty(0, dtype=kinds.get(field, np.float64))
-    return pa.array(np.concatenate([nothing, *(getattr(column, field) for column in columns)]))
-
-
-def _looked_at(described: Any, columns: Mapping[str, Any]) -> tuple[tuple[str, ...], ...]:
-    """Which columns were counted together; ValueError where they are not columns of the forest."""
-    if not isinstance(described, list) or not all(isinstance(names, list) for names in described):
-        raise ValueError("looked_at is not a list of lists")
-    for names in described:
-        if not all(isinstance(name, str) and name in columns for name in names) or not 2 <= len(set(names)) == len(
-            names
-        ):
-            raise ValueError("columns were counted together that are not those of the card")
-    return tuple(tuple(names) for names in described)
-
-
-def _columns(leaves: pa.Table, card: Card) -> dict[str, ColumnModel]:
-    """Read the columns' leaves; ValueError where they are not what a forest has."""
-    encoded = leaves["column"].combine_chunks()
-    encoded = encoded if pa.types.is_dictionary(encoded.type) else encoded.dictionary_encode()
-    places, known = encoded.indices.to_numpy(), encoded.dictionary.to_pylist()
-    if len(set(known)) != len(known):
-        raise ValueError("a column by two names")
-    fields = [numbers(leaves, field, np.float64) for field in ("low", "length", "weights")]
-    flags, groups = numbers(leaves, "is_null", np.bool_), numbers(leaves, "states", np.int32)
-    columns: dict[str, ColumnModel] = {}
-    modelled = card.schema.modelled
-    for name, place in card.schema.variables.items():
-        if place is not None:
-            continue
-        column = modelled[name]
-        here = np.flatnonzero(places == known.index(name)) if name in known else places[:0]
-        low, length, weights = (field[here] for field in fields)
-        is_null, states = flags[here], groups[here]
-        is_fine = np.isfinite(low + length + weights) & (length >= 0) & (weights >= 0) & (states >= 0)
-        is_fine &= is_null | _is_inside(low, length, column)
-        if not len(here) or not is_fine.all() or len(np.unique(states)) != states.max() + 1:
-            raise ValueError(f"leaves of column {name!r} out of range")
-        if (is_null.any() and not column.nullable) or not np.isfinite(weights.sum()):
-            raise ValueError(f"leaves of column {name!r} out of range")
-        columns[name] = ColumnModel(low, length, is_null, weights, states, int(states.max()) + 1)
-    if sum(len(column.states) for column in columns.values()) != len(places):
-        raise ValueError("leaves of columns that are not in the schema")
-    return columns
-
-
-def _is_inside(low: Floats, length: Floats, column: Column) -> NDArray[np.bool_]:
-    """Whether leaves lie where values of a column can: reals are cut to their bounds later, all else is counted."""
-    if not column.is_whole:
-        return np.ones(len(low), dtype=np.bool_)
-    first, last = whole_range(column)
-    return np.asarray((low >= 0) & (low + length <= (last - first + 1) * (1 + 1e-9)))
+        return cls(card=card, **forest_from_members(card, described, members))

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 from spinney.columns import Category
+from spinney.forest.release.measured_verification import check_measured
 from spinney.forest.release.unmeasured import check_dependence, check_uniform
 from spinney.privacy.budget import Unit, parse_epsilon, parse_share
 from spinney.privacy.events import (
@@ -86,7 +87,7 @@ def verify_forest(release: ForestRelease) -> list[str]:
     _prior(release, times["prior"])
     n_counted = len(release.looked_at)
     counted = f"{n_counted} tables of several columns were counted, {n_paid} paid for, each with the noise stated"
-    return [counted, *_products(release, unit), *_found_values(card)]
+    return [counted, *check_measured(release), *_products(release, unit), *_found_values(card)]
 
 
 def _only_what_was_counted(release: ForestRelease) -> None:

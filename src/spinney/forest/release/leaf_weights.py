@@ -1,0 +1,126 @@
+"""From noisy counts of leaves and regions to weights that add up to the total. Sees released numbers only.
+
+Small counts are taken for noise and the rest is fitted to the total. A fit makes its weights here, and so does every
+model that is fitted anew to redrawn counts: what noise does to weights is then seen as it is, cuts included.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.forest.release.column_model import Floats
+from spinney.forest.release.measured import MeasuredPiles
+from spinney.forest.release.place_model import PlaceModel
+from spinney.tree.release.reconstruct import project_to_total
+
+Flags = NDArray[np.bool_]
+
+# A number's leaf below this many standard deviations of its noise is treated as empty: wide empty tails would collect
+# rows.
+_EMPTY_BELOW = 1.0
+# Far out, where as many rows as one standard deviation of the noise would raise the variance of the column by this
+# part, a leaf has to stand out more: a few rows that are not there would change what the column is like.
+_FAR_OUT = 0.3
+# The variance is that of leaves above so many standard deviations, and far out no leaf below that is believed: the
+# larger one of these numbers with which such leaves hold most of the rows. Of a few hundred leaves of noise one or two
+# are above the smaller, and where the larger will do they need not be.
+_SURE_ABOVE = (4.0, 2.5)
+_MOST_ROWS = 0.5
+_EMPTY_BELOW_FAR_OUT = 3.5
+
+# A region below this many standard deviations of its noise is treated as empty: one that is there because rows are
+# near, and one that would be there in any case, in the middle of nowhere.
+_REGION_EMPTY_BELOW, _LONELY_BELOW = 1.5, 3.0
+# So is one of which the border of the shape leaves a strip: all its rows, of noise too, would be drawn in that strip.
+_STRIP, _STRIP_BELOW = 0.1, 4.0
+
+
+def number_weights(
+    counts: Floats, noise_std: float, low: Floats, length: Floats, is_null: Flags, total: float, *, is_whole: bool
+) -> Floats:
+    """Weights of a number's leaves, not negative, adding up to the total; even over the column where none stands out.
+
+    Args:
+        counts: noisy counts of leaves (n_leaves,).
+        noise_std: the standard deviation of their noise.
+        low: where leaves begin.
+        length: how long they are.
+        is_null: which of them is null.
+        total: what weights add up to.
+        is_whole: whether the column has whole values, each 1 long.
+    """
+    if len(counts) == 1:
+        return project_to_total(counts, total)
+    believed = np.where(counts < _least_believed(counts, noise_std, low, length, is_null), 0.0, counts)
+    is_kept = believed > 0
+    weights = np.zeros_like(counts)
+    if is_kept.any():
+        weights[is_kept] = project_to_total(believed[is_kept], total)
+        return weights
+    reach = np.where(is_null, float(is_whole), length)
+    reach = reach if reach.sum() > 0 else np.ones_like(reach)
+    return np.asarray(total * reach / reach.sum())
+
+
+def _least_believed(counts: Floats, noise_std: float, low: Floats, length: Floats, is_null: Flags) -> Floats:
+    """For each leaf of a number, the noisy count below which it is treated as empty."""
+    middle = low + length / 2
+    values = np.where(is_null, 0.0, counts)
+    for above in _SURE_ABOVE:
+        sure = np.where(values < above * noise_std, 0.0, values)
+        if sure.sum() >= _MOST_ROWS * values.sum():
+            break
+    n_sure = float(sure.sum())
+    if not n_sure:
+        return np.full(len(middle), _EMPTY_BELOW * noise_std)
+    spread = (middle - np.average(middle, weights=sure)) ** 2 + length**2 / 12  # of rows in a leaf about the mean
+    variance = np.average(spread, weights=sure)
+    is_far_out = ~is_null & (noise_std * spread > _FAR_OUT * n_sure * variance)
+    return np.where(is_far_out, max(above, _EMPTY_BELOW_FAR_OUT), _EMPTY_BELOW) * noise_std
+
+
+def possible_weights(weights: Floats, possible: Flags, length: Floats) -> Floats:
+    """Nothing where rules leave no row, whatever was counted there; the rest weighs as much as all did."""
+    left = np.where(possible, weights, 0.0)
+    if left.sum() == 0:
+        left = possible * (length if (possible * length).sum() > 0 else np.ones_like(length))
+    return np.asarray(left * (weights.sum() / left.sum()))
+
+
+def parted_counts(counts: Floats, leaf: NDArray[np.int32], piles: MeasuredPiles | None, heights: Floats) -> Floats:
+    """Counts of the model's leaves: of a leaf that was counted, piles hold no more than it has, the rest what is left.
+
+    Args:
+        counts: of the leaves that were counted (n_counted,).
+        leaf: the counted leaf of each of the model's.
+        piles: which of these are piles.
+        heights: counts of all piles (n_piles,); those of counted leaves come first.
+    """
+    held = counts[leaf]
+    if piles is None:
+        return held
+    found = held.copy()
+    for is_end in (False, True):
+        for place in np.flatnonzero((piles.pile >= 0) & ((piles.pile >= len(counts)) == is_end)).tolist():
+            # A pile at the beginning of a leaf is followed by the rest of it, one at the end of the axis comes last.
+            rest = place - 1 if is_end else place + 1
+            height = min(max(float(heights[piles.pile[place]]), 0.0), max(float(found[rest]), 0.0))
+            found[place] = height
+            found[rest] -= height
+    return found
+
+
+def region_weights(place: PlaceModel, counts: Floats, noise_std: float, given_depth: int, total: float) -> Floats:
+    """Weights of regions, not negative, adding up to the total; even over the place where no count stands out."""
+    is_strip = place.is_bordered & (place.parts_inside(place.axis.columns) < _STRIP)
+    deviations = np.where(place.depths <= given_depth, _LONELY_BELOW, _REGION_EMPTY_BELOW)
+    least = np.where(is_strip, _STRIP_BELOW, deviations) * noise_std
+    believed = np.where(counts < least, 0.0, counts)
+    is_kept = believed > 0
+    if not is_kept.any():
+        sizes = place.sizes()
+        return np.asarray(total * sizes / sizes.sum())
+    weights = np.zeros(len(believed))
+    weights[is_kept] = project_to_total(believed[is_kept], total)
+    return weights
