@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -13,6 +14,8 @@ from spinney.cli.command import FILE, Verb, check_output, force_option, json_opt
 if TYPE_CHECKING:
     from spinney.release.model import Release
 
+# Where the number of a table goes in the name of its file.
+_DRAW = "{draw}"
 # "tilted" is of releases of bins, "fitted" of releases of leaf moments.
 PLACEMENTS = ("tilted", "fitted", "uniform", "centre")
 
@@ -27,6 +30,7 @@ PLACEMENTS = ("tilted", "fitted", "uniform", "centre")
         'spinney sample people.spinney --where "state=CA,NV" --where "end=null" --out open.parquet',
         'spinney sample cards.spinney --balance "Class=0.5" --out balanced.parquet',
         'spinney sample people.spinney --balance "kind=a:0.2,b:0.8" --out -',
+        'spinney sample adult.spinney --draws 20 --out "rows-{draw}.parquet"',
     ),
 )
 @click.argument("release", type=FILE)
@@ -36,7 +40,13 @@ PLACEMENTS = ("tilted", "fitted", "uniform", "centre")
     metavar="N",
     help="The number of rows. Default: that of the private table if it is public, otherwise the noisy total.",
 )
-@click.option("--out", required=True, metavar="FILE", help="A .csv or .parquet file, or - for CSV on standard output.")
+@click.option(
+    "--out",
+    required=True,
+    metavar="FILE",
+    help="A .csv or .parquet file, or - for CSV on standard output. With --draws, {draw} in the name is the number of "
+    "the table.",
+)
 @click.option(
     "--seed",
     type=int,
@@ -62,6 +72,12 @@ PLACEMENTS = ("tilted", "fitted", "uniform", "centre")
     help="Forest: draw rows in which the values of a category or boolean have these shares. SHARES is the share of the "
     "second of two values, or A:SHARE,B:SHARE. May be repeated.",
 )
+@click.option(
+    "--draws",
+    type=int,
+    metavar="N",
+    help="Forest, tree with moments: draw this many tables, one file each, whose spread carries the noise.",
+)
 @force_option
 @json_option
 def sample(
@@ -72,6 +88,7 @@ def sample(
     placement: str | None,
     where: tuple[str, ...],
     balance: tuple[str, ...],
+    draws: int | None,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -84,10 +101,19 @@ def sample(
     "end=null" for missing values. Dates and times are in ISO format (2024-01-31), booleans are true or false, and a
     value that contains a comma is put in double quotes. Every row meets all conditions. --balance "Class=0.5" draws the
     second of two values in half of the rows, and --balance "kind=a:0.2,b:0.8" gives each value its share.
+
+    An analysis of one table does not know of the noise, and its standard errors are too small. --draws 20 draws twenty
+    tables, each from the released counts with fresh noise: run the analysis on each, and combine the results with
+    sp.combine.
     """
-    n_rows = sample_file(
-        release, out, n_rows=rows, seed=seed, placement=placement, where=where, balance=balance, force=force
-    )
+    asked: dict[str, Any] = {"placement": placement, "where": where, "balance": balance}
+    if draws is not None:
+        files, n_rows = sample_files(release, out, draws, n_rows=rows, seed=seed, force=force, **asked)
+        described = {"out": files, "rows": n_rows, "draws": draws}
+        wrote = f"wrote {draws} tables of {n_rows:,} synthetic rows each to {files[0]} ... {files[-1]}"
+        click.echo(json.dumps(described) if as_json else wrote)
+        return
+    n_rows = sample_file(release, out, n_rows=rows, seed=seed, force=force, **asked)
     if out != "-":
         wrote = f"wrote {n_rows:,} synthetic rows to {out}"
         click.echo(json.dumps({"out": out, "rows": n_rows}) if as_json else wrote)
@@ -117,6 +143,53 @@ def sample_file(
     table = loaded.sample(n_rows, seed=seed, frame="pyarrow", **options)
     write_table(table, out, overwrite=force)
     return int(table.num_rows)
+
+
+def sample_files(
+    release: str,
+    out: str,
+    draws: int,
+    *,
+    n_rows: int | None = None,
+    seed: int | None = None,
+    placement: str | None = None,
+    where: Sequence[str] = (),
+    balance: Sequence[str] = (),
+    force: bool = False,
+) -> tuple[list[str], int]:
+    """Draw several tables, each into a file of its own; returns the files, and how many rows each has.
+
+    All tables are drawn before the first is written, and where one cannot be written, none is left that is new.
+    """
+    from spinney.cli.tables import check_table_name, write_table
+    from spinney.release.draws import checked_draws
+    from spinney.release.storage import load
+
+    if _DRAW not in out:
+        raise click.UsageError(
+            f'--draws writes one file for each table; put {_DRAW} into --out, as in --out "rows-{_DRAW}.parquet"'
+        )
+    check_table_name(out, "--out")
+    files = [out.replace(_DRAW, str(number)) for number in range(1, checked_draws(draws) + 1)]
+    for file in files:
+        check_output(file, force=force, inputs=[release])
+    loaded = load(release)
+    options = _drawing(loaded, placement, where, balance)
+    warn_of_brands(loaded.card)
+    options["draws"] = draws
+    tables = loaded.sample(n_rows, seed=seed, frame="pyarrow", **options)
+    is_new = [not Path(file).exists() for file in files]
+    n_written = 0
+    try:
+        for table, file in zip(tables, files, strict=True):
+            write_table(table, file, overwrite=force)
+            n_written += 1
+    except BaseException:
+        for file, new in zip(files[:n_written], is_new, strict=False):
+            if new:
+                Path(file).unlink(missing_ok=True)
+        raise
+    return files, int(tables[0].num_rows)
 
 
 def _drawing(loaded: Release, placement: str | None, where: Sequence[str], balance: Sequence[str]) -> dict[str, Any]:

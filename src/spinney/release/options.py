@@ -20,6 +20,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 # What other libraries call the options of `sample`.
 _ELSEWHERE = {"n": "n_rows", "size": "n_rows", "count": "n_rows", "random_state": "seed", "conditions": "where"}
 _ELSEWHERE |= {"output_format": "frame", "as_frame": "frame", "dtypes": "like", "schema": "like"}
+_OF_MOMENTS = "; several draws are for forests and for trees with moments, whose noise can be drawn again"
 _OF_FORESTS = "; conditions are for forests: fit with sp.ForestSynthesizer, or filter the rows"
 
 
@@ -55,6 +56,7 @@ def _refuse_unknown(verb: str, contents: str, given: Mapping[str, Any], known: S
     for name in given:
         if name not in known:
             hint = _OF_FORESTS if name in ("where", "balance") else did_you_mean(name, known)
+            hint = _OF_MOMENTS if name == "draws" else hint
             if _ELSEWHERE.get(name) in known:
                 hint = f"; did you mean {_ELSEWHERE[name]!r}?"
             raise ParameterError(

@@ -44,6 +44,7 @@ class PartitionSynthesizer(Synthesizer[tuple[Lattice, SplitPlan]]):
         frame: str | None = None,
         like: Any = None,
         placement: str | None = None,
+        draws: int | None = None,
     ) -> Any:
         """Synthetic rows, in the kind of table that was fitted. Costs no epsilon, however often.
 
@@ -56,13 +57,16 @@ class PartitionSynthesizer(Synthesizer[tuple[Lattice, SplitPlan]]):
             like: a table, or its `dtypes` or `schema`, whose column types the rows get; see `Release.sample`.
             placement: where rows lie in their leaf or bin: "uniform" or "centre", "fitted" to the moments of a leaf,
                 "tilted" in a bin; by default as it was fitted.
+            draws: how many tables to draw from leaf moments, each with fresh noise, so that their spread carries the
+                noise of the release; a list of so many tables. Without it, one table.
 
         Raises:
             ParameterError: an option is unknown or out of range, or a type in `like` cannot hold what the schema
                 allows.
         """
         self._fitted()
-        return self.release_.sample(n_rows, seed=seed, frame=frame, like=like, placement=placement)
+        options = {} if draws is None else {"draws": draws}  # which bins do not have
+        return self.release_.sample(n_rows, seed=seed, frame=frame, like=like, placement=placement, **options)
 
     @explains_options
     def weighted_points(

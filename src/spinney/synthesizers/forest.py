@@ -125,6 +125,7 @@ class ForestSynthesizer(Synthesizer[Design]):
         like: Any = None,
         where: Mapping[str, Any] | None = None,
         balance: Mapping[str, Any] | None = None,
+        draws: int | None = None,
     ) -> Any:
         """Synthetic rows, in the kind of table that was fitted. Costs no epsilon, however often.
 
@@ -139,13 +140,17 @@ class ForestSynthesizer(Synthesizer[Design]):
                 no end), a list of values, or None for null.
             balance: shares of the values of a category or a boolean, by column: a mapping from values to shares that
                 add up to 1, or for two values the share of the second.
+            draws: how many tables to draw, each from a model of its own, fitted to the released counts with fresh
+                noise, so that their spread carries the noise of the release; a list of so many tables. Without it, one
+                table: the best single one, whose analyses know nothing of the noise.
 
         Raises:
             ParameterError: an option is unknown or out of range, no row can meet the conditions, or a type in `like`
                 cannot hold what the schema allows.
         """
         self._fitted()
-        return self.release_.sample(n_rows, seed=seed, frame=frame, like=like, where=where, balance=balance)
+        asked: dict[str, Any] = {"where": where, "balance": balance, "draws": draws}
+        return self.release_.sample(n_rows, seed=seed, frame=frame, like=like, **asked)
 
     def explain(self) -> Explanation:
         """What was looked at together and why, the columns' bins, and the shares of the budget."""

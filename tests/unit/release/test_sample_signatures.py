@@ -21,11 +21,11 @@ OPTIONS = {
     PointsRelease: COMMON,
     GeneratorRelease: COMMON,
     BinnedRelease: [*COMMON, "placement"],
-    MomentsRelease: [*COMMON, "placement"],
-    ForestRelease: [*COMMON, "where", "balance"],
-    sp.KDTreeSynthesizer: [*COMMON, "placement"],
-    sp.GridSynthesizer: [*COMMON, "placement"],
-    sp.ForestSynthesizer: [*COMMON, "where", "balance"],
+    MomentsRelease: [*COMMON, "placement", "draws"],
+    ForestRelease: [*COMMON, "where", "balance", "draws"],
+    sp.KDTreeSynthesizer: [*COMMON, "placement", "draws"],
+    sp.GridSynthesizer: [*COMMON, "placement", "draws"],
+    sp.ForestSynthesizer: [*COMMON, "where", "balance", "draws"],
 }
 KINDS = pytest.mark.parametrize("kind", OPTIONS, ids=lambda kind: kind.__name__)
 

@@ -160,9 +160,7 @@ class ForestRelease(Release):
         n_rows = self._default_rows() if n_rows is None else n_rows
         generators = draw_generators(seed, n_draws)
         tables = []
-        for number, (redrawn, rng) in enumerate(
-            zip(self._redrawing.draws(generators, "numbers"), generators, strict=True), start=1
-        ):
+        for number, (redrawn, rng) in enumerate(self._redrawing.one_by_one(generators, "numbers"), start=1):
             release = self._as_redrawn(redrawn)
             try:
                 release._conditioned(asked["where"], asked["balance"])

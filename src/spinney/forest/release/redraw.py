@@ -14,7 +14,7 @@ sums and by rows of the redrawn model, but only once it is asked for: it takes l
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Literal
@@ -33,7 +33,7 @@ from spinney.graph.draw import draw_states
 from spinney.graph.model import GraphModel
 from spinney.graph.tilt import Pair
 from spinney.graph.tilting import Evidence, Products, fit_tilt
-from spinney.parallel import each
+from spinney.parallel import each, n_threads
 from spinney.schema.column_axis import column_axes
 
 if TYPE_CHECKING:
@@ -146,10 +146,19 @@ class Redrawing:
             int(rng.integers(2**63)),
         )
 
-    def draws(self, generators: list[np.random.Generator], around: Around) -> list[Redrawn]:
+    def draws(self, generators: Sequence[np.random.Generator], around: Around) -> list[Redrawn]:
         """A model for each stream of random numbers, by all threads."""
         self.around(around)
         return each(lambda rng: self.draw(rng, around), generators, title="fitting redrawn models", unit="model")
+
+    def one_by_one(
+        self, generators: Sequence[np.random.Generator], around: Around
+    ) -> Iterator[tuple[Redrawn, np.random.Generator]]:
+        """The same, each with the random numbers that are left of its stream; no more at a time than threads make."""
+        at_a_time = n_threads()
+        for start in range(0, len(generators), at_a_time):
+            here = generators[start : start + at_a_time]
+            yield from zip(self.draws(here, around), here, strict=True)
 
 
 def refitter(release: ForestRelease) -> Refitter:

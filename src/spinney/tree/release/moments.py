@@ -17,6 +17,7 @@ from spinney.privacy.budget import LARGEST_EPSILON, parse_fraction
 from spinney.progress import waiting
 from spinney.release.arrow import LARGEST_COUNT, WHOLE, from_arrow, numbers, to_arrow
 from spinney.release.card import Card
+from spinney.release.draws import checked_draws, draw_generators
 from spinney.release.frames import check_frame_kind
 from spinney.release.model import Members, Release
 from spinney.release.options import explains_options
@@ -25,6 +26,7 @@ from spinney.tree.release.axes import axis_entries, check_nodes, lattice_from_en
 from spinney.tree.release.piece_values import ends_to_places, to_values
 from spinney.tree.release.posterior import Stopping
 from spinney.tree.release.reconstruct import FLAT, Floats, LeafDensity, box_shares, reconstruct
+from spinney.tree.release.redraw import redrawn_count, redrawn_moments
 from spinney.tree.release.remarks import tree_remarks
 from spinney.tree.release.systematic import EvenRows
 from spinney.tree.release.verification import verify_tree
@@ -74,6 +76,7 @@ class MomentsRelease(Release):
         frame: str | None = None,
         like: Any = None,
         placement: str | None = None,
+        draws: int | None = None,
     ) -> Any:
         """Synthetic rows, in the kind of table that was fitted. Costs no epsilon, however often.
 
@@ -86,9 +89,32 @@ class MomentsRelease(Release):
             like: a table, or its `dtypes` or `schema`, whose column types the rows get; see `Release.sample`.
             placement: where rows lie in their leaf: "fitted" to its moments, "uniform" or "centre"; by default as it
                 was fitted.
+            draws: how many tables to draw, each from the released counts and sums with fresh noise, so that their
+                spread carries the noise of the release; a list of so many tables. Without it, one table: the best
+                single one, whose analyses know nothing of the noise.
+
+        Raises:
+            ParameterError: an option is unknown or out of range, or a type in `like` cannot hold what the schema
+                allows.
         """
         where = self.placement if placement is None else check_moment_placement(placement)
+        if draws is not None:
+            n_rows = self._default_rows() if n_rows is None else n_rows
+            return [
+                self._redrawn(rng).sample(n_rows, seed=rng, frame=frame, like=like, placement=where)
+                for rng in draw_generators(seed, checked_draws(draws))
+            ]
         return self._sample(partial(self._draw, placement=where), n_rows, seed=seed, frame=frame, like=like)
+
+    def _redrawn(self, rng: np.random.Generator) -> MomentsRelease:
+        """The release that the same counts and sums would be with fresh noise on top."""
+        reads_decisions = self._stopping is not None
+        moments = redrawn_moments(self.moments, rng)
+        release = MomentsRelease(moments, self._card, placement=self.placement, reads_decisions=reads_decisions)
+        release.stream = self.stream
+        count = redrawn_count(self._card.row_count, rng)
+        release.density = reconstruct(moments, self._card.n_rows, count, self._stopping)
+        return release
 
     @explains_options
     def weighted_points(
