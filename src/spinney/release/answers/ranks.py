@@ -41,7 +41,7 @@ def least_draws(level: float) -> int:
         raise ParameterError(
             f"level={level:g} is above {HIGHEST_LEVEL}, the highest for which noise is redrawn; ask for a lower level"
         )
-    return math.ceil(level / (1 - level) - _EPS)
+    return math.ceil(round(level / (1 - level), 6))
 
 
 def rank_half_width(simulated: Floats, level: float) -> Any:

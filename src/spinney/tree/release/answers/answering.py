@@ -42,7 +42,7 @@ _USUAL_SCATTER = 0.1
 # From so many columns on clusters are finer than leaves.
 _MANY_COLUMNS = 4
 # Values of a column that a certified quantile is looked for at.
-_POINTS = 96
+_POINTS = 48
 
 
 class TreeAnswers:

@@ -152,7 +152,7 @@ class Calibrator:
         is_cut = (part.share > 0) & (part.share < 1)
         residual = at - value
         luck = float(part.weights @ (part.share * ((1 - part.share) * residual**2 + is_cut * inside)))
-        placement = self._faces(part, dict.fromkeys(region, residual))
+        placement = self._faces(part, dict.fromkeys(region, residual)) + self._bent(part, axis, inside)
         sample = float((part.weights * part.share) @ (residual**2 + inside)) if of_population else 0.0
         return Estimate(value, rows, *(number / rows**2 for number in (noise, luck, placement, sample)))
 
@@ -190,6 +190,15 @@ class Calibrator:
                 variance += self.scatter.together[axis] * float(g.sum()) ** 2
                 variance += self.scatter.alone[axis] * float(g @ g)
         return variance
+
+    def _bent(self, part: Part, axis: int, inside: Floats) -> float:
+        """Variance of a sum of values where they are not linear in what was measured: leaves of several pieces."""
+        pieces = self._moments.lattice.axes[axis].pieces
+        if pieces is None:
+            return 0.0
+        is_bent = self.density.boxes.length[:, axis] > pieces.piece_length
+        g = part.weights * part.share * np.sqrt(inside) * is_bent
+        return float(self.scatter.together[axis] * g.sum() ** 2 + self.scatter.alone[axis] * (g @ g))
 
     def _means(self, density: LeafDensity, axis: int, part: Part) -> tuple[Floats, Floats]:
         """Of every leaf: the mean of a column over its rows in a region, and their variance."""

@@ -22,7 +22,7 @@ from spinney.schema.zorder import Codes, split_axes
 from spinney.tree.bins import NoisyMoments
 from spinney.tree.release.answers.leaves import Floats, Leaves
 from spinney.tree.release.geometry import _is_blind, _position, _position_after, bin_boxes
-from spinney.tree.release.reconstruct import LARGEST_MEAN, exponential_slopes, exponential_variances
+from spinney.tree.release.reconstruct import FLAT, LARGEST_MEAN, exponential_slopes, exponential_variances
 
 Integers = NDArray[np.int64]
 
@@ -72,8 +72,8 @@ def scatter_of(moments: NoisyMoments, leaves: Leaves, variance: Floats) -> Scatt
             found.append(_residuals(axis, a, m, b, total, steps, boxes, variance, leaves))
     if not found:
         return Scatter(np.full(n_axes, _ASSUMED), np.full(n_axes, _ASSUMED), 0)
-    axis_, d, weight, p, v, plane = (np.concatenate([part[i] for part in found]) for i in range(6))
-    return _scatter(axis_.astype(np.int64), d, weight, p, v, plane, n_axes)
+    axis_, d, weight, p, v, plane, likeness = (np.concatenate([part[i] for part in found]) for i in range(7))
+    return _scatter(axis_.astype(np.int64), d, weight, p, v, plane, likeness, n_axes)
 
 
 def _cumulated(numbers: Floats) -> Floats:
@@ -103,14 +103,19 @@ def _residuals(
     middle, reach = (first + last) / 2, np.maximum((last - first) / 2, 1e-300)
     moment = _cumulated(steps[:, 0] * centre + steps[:, 1 + axis] * half)
     mean = ((moment[b] - moment[a]) / total - middle) / reach
+    is_free = is_ordered & (np.abs(mean) < LARGEST_MEAN)  # elsewhere the mean decides nothing
     mean = np.where(is_ordered, np.clip(mean, -LARGEST_MEAN, LARGEST_MEAN), 0.0)
     slope = exponential_slopes(mean)
     u = np.clip((cut - middle) / reach, -1.0, 1.0)
-    p = np.clip(np.expm1(slope * (u + 1)) / np.expm1(2 * slope), 1e-3, 1 - 1e-3)
+    p = _lower_share(slope, u)
     # dp / dmean = dp / dslope / variance of the law
-    eps = 1e-4
-    steeper = np.expm1((slope + eps) * (u + 1)) / np.expm1(2 * (slope + eps))
-    slide = np.where(is_ordered, (steeper - p) / eps / exponential_variances(slope), 0.0)
+    step = 1e-3 * np.maximum(np.abs(slope), 1.0)
+    spread = exponential_variances(slope)
+    slide = np.where(
+        is_free, (_lower_share(slope + step, u) - _lower_share(slope - step, u)) / (2 * step) / spread, 0.0
+    )
+    p = np.clip(p, 1e-3, 1 - 1e-3)
+    luck = total * np.maximum(p * (1 - p) - slide**2 * spread, 0.0)  # what the mean does not tell
     # Residual = sum of c [is lower - p - slide (x - mean)] - s slide h, in half-edges of the node.
     noise = [_cumulated(variance * part) for part in (np.ones_like(centre), centre, centre**2, half**2)]
     all_, first_, second_, sums_ = (part[b] - part[a] for part in noise)
@@ -120,7 +125,18 @@ def _residuals(
     constant = -p + k * at  # coefficient of a count at x: [lower] + constant - k x
     v = all_ * constant**2 - 2 * constant * k * first_ + k**2 * (second_ + sums_)
     v += lower * (1 + 2 * constant) - 2 * k * lower_first
-    return np.full(len(a), float(axis)), below - p * total, total, p, np.maximum(v, 0.0), cut
+    share = sum(
+        np.where(stop == start + 1, np.maximum(steps[start, 0] ** 2 - variance[start], 0.0), 0.0)
+        for start, stop in ((a, m), (m, b))
+    )
+    likeness = np.minimum(share / total**2, 1.0)
+    return np.full(len(a), float(axis)), below - p * total, total, p, np.maximum(v, 0.0) + luck, cut, likeness
+
+
+def _lower_share(slope: Floats, u: Floats) -> Floats:
+    """The share of an exponential law of this slope on [-1, 1] that lies below u."""
+    slope = np.where(np.abs(slope) < FLAT, FLAT, slope)
+    return np.asarray(np.expm1(slope * (u + 1)) / np.expm1(2 * slope))
 
 
 def _over(function: Any, numbers: Floats, start: Integers, stop: Integers) -> Floats:
@@ -130,34 +146,42 @@ def _over(function: Any, numbers: Floats, start: Integers, stop: Integers) -> Fl
     return np.asarray(function.reduceat(padded, edges)[::2])
 
 
-def _scatter(axis: Integers, d: Floats, w: Floats, p: Floats, v: Floats, plane: Floats, n_axes: int) -> Scatter:
-    s = np.sqrt(p * (1 - p))
-    up_all = np.zeros(n_axes)
-    down_all = np.zeros(n_axes)
-    together = np.zeros((2, n_axes))
+def _scatter(
+    axis: Integers, d: Floats, w: Floats, p: Floats, v: Floats, plane: Floats, likeness: Floats, n_axes: int
+) -> Scatter:
+    """What is left of residuals d after the variance v that noise and luck explain.
+
+    A node of which most rows lie in children that are leaves says more about leaves than one that is split on and on,
+    so nodes count as they are like leaves; what rows scatter by themselves is at least what all nodes alike say.
+    """
+    unit = w * np.sqrt(p * (1 - p))
     few = np.bincount(axis, minlength=n_axes) < _FEW_NODES
-    left = d**2 - v - w * s**2
-    np.add.at(up_all, axis, left)
-    np.add.at(down_all, axis, (w * s) ** 2)
+
+    def by_axis(numbers: Floats) -> Floats:
+        return np.bincount(axis, numbers, n_axes)
+
     _, group = np.unique(np.stack([axis.astype(np.float64), plane], axis=1), axis=0, return_inverse=True)
     group = group.ravel()
-    n_groups = int(group.max()) + 1
-    axis_of_group = np.zeros(n_groups, dtype=np.int64)
+    axis_of_group = np.zeros(int(group.max()) + 1, dtype=np.int64)
     axis_of_group[group] = axis
-    for row, number in enumerate((d, w * s)):
-        paired = np.bincount(group, number, n_groups) ** 2 - np.bincount(group, number**2, n_groups)
-        np.add.at(together[row], axis_of_group, paired)
-    pooled_all = max(up_all.sum() / max(down_all.sum(), 1e-9), 0.0)
-    pooled_together = max(together[0].sum() / max(together[1].sum(), 1e-9), 0.0)
-    rho_all = np.where(few, pooled_all, np.maximum(up_all / np.maximum(down_all, 1e-9), 0.0))
-    own = np.where(few, 0.0, together[0] / np.maximum(together[1], 1e-9))
-    rho_together = np.maximum(own, pooled_together)
-    # Leaves are smaller than their parents but hold fewer rows: small nodes are what tells about them.
-    k = 1 / np.maximum(w, 1.0) ** 2
-    up_leaf, down_leaf = float((k * left).sum()), float((k * (w * s) ** 2).sum())
-    rho_leaf = max(up_leaf / max(down_leaf, 1e-9), 0.0)
-    alone = np.maximum(np.maximum(rho_all - rho_together, rho_leaf), 0.0)
-    return Scatter(np.minimum(rho_together, 1.0), np.minimum(alone, 1.0), len(d))
+
+    def paired(numbers: Floats) -> Floats:
+        whole = np.bincount(group, numbers) ** 2 - np.bincount(group, numbers**2)
+        return np.bincount(axis_of_group, whole, n_axes)
+
+    root = np.sqrt(likeness)
+    together = _ratio(paired(root * d), paired(root * unit), few)
+    together = np.maximum(together, max(float(paired(root * d).sum()) / max(float(paired(root * unit).sum()), 1e-9), 0))
+    whole = _ratio(by_axis(d**2 - v), by_axis(unit**2), few)
+    like_leaves = _ratio(by_axis(likeness * (d**2 - v)), by_axis(likeness * unit**2), few)
+    alone = np.maximum(whole - together, like_leaves)
+    return Scatter(np.minimum(together, 1.0), np.clip(alone, 0.0, 1.0), len(d))
+
+
+def _ratio(above: Floats, below: Floats, few: NDArray[np.bool_]) -> Floats:
+    """Of each axis, or where it has few nodes of all axes together; at least 0."""
+    pooled = float(above.sum()) / max(float(below.sum()), 1e-9)
+    return np.asarray(np.maximum(np.where(few, pooled, above / np.maximum(below, 1e-9)), 0.0))
 
 
 @compiled

@@ -77,7 +77,8 @@ def _stretches(axis: Axis) -> Stretches:
         return Stretches(*(np.array([number]) for number in (0.0, n_cells, 0.0, n_cells, 0.0)))
     table = place_table(axis.pieces)
     begins = np.where((table.points >= 0) & ~table.is_whole, table.points, table.starts)
-    return Stretches(*(np.asarray(part, dtype=np.float64) for part in (*table[:4], begins)))
+    parts = (table.slots, table.lengths, table.starts, table.widths, begins)
+    return Stretches(*(np.asarray(part, dtype=np.float64) for part in parts))
 
 
 def _values_at(axis: Axis, stretches: Stretches, k: int, places: Floats) -> tuple[Floats, Floats]:
