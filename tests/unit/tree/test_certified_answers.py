@@ -1,4 +1,4 @@
-"""Certified answers of trees: how often they hold when the noise of small releases is redrawn, for the worst rows too."""
+"""Certified answers of trees: how often they hold when a small release gets its noise anew, for the worst rows too."""
 
 from __future__ import annotations
 

@@ -28,7 +28,7 @@ from spinney.tree.release.answers.calibrated import Calibrator, Estimate, refits
 from spinney.tree.release.answers.certified import Certifier, Interval, ValueLines
 from spinney.tree.release.answers.leaves import Leaves, leaves_of, parts_of
 from spinney.tree.release.answers.quantiles import quantile_tests
-from spinney.tree.release.answers.regions import Region, axis_of, joined, region_of
+from spinney.tree.release.answers.regions import Region, at_or_below, axis_of, joined, region_of
 from spinney.tree.release.answers.simulated import SimulatedNoise
 from spinney.tree.release.answers.values import LeafValues, leaf_values
 from spinney.tree.release.reconstruct import LeafDensity
@@ -41,6 +41,8 @@ _WORTH = 2.0
 _USUAL_SCATTER = 0.1
 # From so many columns on clusters are finer than leaves.
 _MANY_COLUMNS = 4
+# Less of the doubt than this may come from where rows lie in leaves before an answer is called rough.
+_SOME = 0.05
 # Values of a column that a certified quantile is looked for at.
 _POINTS = 48
 
@@ -237,8 +239,7 @@ class TreeAnswers:
         column = self._schema[str(question.column)]
         if len(grid) > _POINTS:
             grid = grid[np.unique(np.linspace(0, len(grid) - 1, _POINTS).astype(np.int64))]
-        if column.is_whole:
-            grid = np.unique(np.floor(grid))
+        grid = np.unique([float(at_or_below(column, value)) for value in grid])
         tests = quantile_tests(
             self._certifier, self._leaves, self._moments, self._schema, axis, at, region, found, level
         )
@@ -302,10 +303,8 @@ class TreeAnswers:
 
     def _calibrated(self, question: Question, estimate: Estimate, ends: tuple[float, float]) -> Answer:
         why = _CALIBRATED + (", and the sample" if question.of == "population" else "")
-        if self._moments.lattice.n_axes >= _MANY_COLUMNS and estimate.placement > estimate.noise:
-            why += (
-                f"; rough, as most of the doubt is where rows of {self._moments.lattice.n_axes} columns lie in leaves"
-            )
+        if self._moments.lattice.n_axes >= _MANY_COLUMNS and estimate.placement > _SOME * estimate.variance:
+            why += f"; rough, for leaves of {self._moments.lattice.n_axes} columns are coarser than where rows lie"
         return _made(question, estimate.value, ends, "calibrated", why)
 
     def _not_certified(self, question: Question, why: str) -> ParameterError:

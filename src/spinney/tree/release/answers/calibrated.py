@@ -23,12 +23,12 @@ from numpy.typing import NDArray
 
 from spinney.release.answers.ranks import generator_of
 from spinney.schema.lattice import Lattice
-from spinney.schema.rules.values import Number, ValueSet, universe
+from spinney.schema.rules.values import ValueSet, universe
 from spinney.schema.table import Schema
 from spinney.tree.bins import NoisyMoments
 from spinney.tree.release.answers.leaves import Floats, Leaves
 from spinney.tree.release.answers.placement import Scatter, scatter_of
-from spinney.tree.release.answers.regions import Region, joined
+from spinney.tree.release.answers.regions import Region, at_or_below, joined
 from spinney.tree.release.answers.shares import AxisShares, axis_shares, ends_of, region_ends
 from spinney.tree.release.answers.simulated import draw_noise
 from spinney.tree.release.piece_values import to_values
@@ -38,6 +38,8 @@ from spinney.tree.release.reconstruct import LeafDensity, exponential_variances
 N_REFITS = 30
 # Values of a column at which its distribution is looked at, twice.
 _POINTS = 128
+# Leaf edges of a column in steps are a rounding error away from its values.
+_NEAR = 1e-9
 # Places inside a leaf that stand for its rows where a mean is not that of the leaf.
 _STEPS = 8
 
@@ -164,8 +166,7 @@ class Calibrator:
         value = self._inverse(axis, [at], part, grid)[0]
         column = self._schema[self._moments.lattice.axes[axis].name]
         least = universe(column)[0]
-        top: Number = int(value) if column.is_whole else float(value)
-        below: Region = {axis: ValueSet(((least, max(top, least)),))}
+        below: Region = {axis: ValueSet(((least, at_or_below(column, value)),))}
         doubt = self.share(below, region, of_population=of_population, at=at)
         reach = NormalDist().inv_cdf((1 + level) / 2) * math.sqrt(doubt.variance)
         low, high = self._inverse(axis, [max(at - reach, 0.0), min(at + reach, 1.0)], part, grid)
@@ -233,7 +234,9 @@ class Calibrator:
 
     def _inverse(self, axis: int, shares: list[float], part: Part, grid: Floats) -> list[float]:
         """Where the distribution of a column over a region reaches shares, by looking twice."""
-        return [self._reaches(axis, share * part.rows, part, grid) for share in shares]
+        column = self._schema[self._moments.lattice.axes[axis].name]
+        found = [self._reaches(axis, share * part.rows, part, grid) for share in shares]
+        return found if column.spacing is None else [float(at_or_below(column, value + _NEAR)) for value in found]
 
     def _reaches(self, axis: int, wanted: float, part: Part, grid: Floats) -> float:
         is_whole = self._schema[self._moments.lattice.axes[axis].name].is_whole
@@ -267,7 +270,7 @@ class Calibrator:
         lattice, schema = self._moments.lattice, self._schema
         column = schema[lattice.axes[axis].name]
         least = universe(column)[0]
-        tops = [(least, int(value) if column.is_whole else float(value)) for value in values]
+        tops = [(least, at_or_below(column, value)) for value in values]
         up_to = axis_shares(self.density, axis, ends_of(axis, tops, schema, lattice, self.density)).below[
             :, len(tops) :
         ]

@@ -174,7 +174,11 @@ def _scatter(
     together = np.maximum(together, max(float(paired(root * d).sum()) / max(float(paired(root * unit).sum()), 1e-9), 0))
     whole = _ratio(by_axis(d**2 - v), by_axis(unit**2), few)
     like_leaves = _ratio(by_axis(likeness * (d**2 - v)), by_axis(likeness * unit**2), few)
-    alone = np.maximum(whole - together, like_leaves)
+    # An axis by itself has few planes that tell: none is taken for better than all of them together.
+    alone = np.maximum(
+        np.maximum(whole - together, like_leaves),
+        float(like_leaves @ by_axis(unit**2)) / max(float((unit**2).sum()), 1e-9),
+    )
     return Scatter(np.minimum(together, 1.0), np.clip(alone, 0.0, 1.0), len(d))
 
 

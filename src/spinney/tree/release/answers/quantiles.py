@@ -11,13 +11,13 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.schema.rules.values import Number, ValueSet, universe
+from spinney.schema.rules.values import ValueSet, universe
 from spinney.schema.table import Schema
 from spinney.tree.bins import NoisyMoments
 from spinney.tree.release.answers.bounds import Bracket, Linear, bracket
 from spinney.tree.release.answers.certified import Certifier, Test
 from spinney.tree.release.answers.leaves import Floats, Leaves, Parts, parts_of
-from spinney.tree.release.answers.regions import Integers, Region, joined
+from spinney.tree.release.answers.regions import Integers, Region, at_or_below, joined
 
 
 def quantile_tests(
@@ -37,8 +37,7 @@ def quantile_tests(
 
     @cache
     def cuts(t: float) -> tuple[NDArray[np.int8], Bracket]:
-        top: Number = int(t) if column.is_whole else float(t)
-        below = {axis: ValueSet(((least, top),))} if top >= least else {axis: ValueSet()}
+        below = {axis: ValueSet(((least, at_or_below(column, t)),))}
         parts = parts_of(leaves, below, schema, moments)
         is_below = np.zeros(len(leaves), dtype=np.int8)
         is_below[parts.inside], is_below[parts.cut] = 2, 1

@@ -92,6 +92,19 @@ def _span(axis: Axis, column: Column, low: Number, high: Number) -> list[tuple[i
     return found
 
 
+def at_or_below(column: Column, number: float) -> Number:
+    """The largest value of a column, in its steps, that is not above a number; not below its first."""
+    least = universe(column)[0]
+    if column.is_whole:
+        found: Number = math.floor(number)
+        found = int(column.aligned(found, up=False)) if isinstance(column, Bounded) else found
+    elif isinstance(column, Bounded) and column.spacing is not None:
+        found = float(column.aligned(exact(float(number)), up=False))
+    else:
+        found = float(number)
+    return max(found, least)
+
+
 def neighbours(column: Column, low: Number, high: Number) -> tuple[Number, Number]:
     """The values next to a range, outside."""
     if column.is_whole:
