@@ -12,7 +12,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import spinney as sp
-from support.command_line import spinney, write_people
+from spinney.cli import tables
+from spinney.errors import FileError
+from support import small_forests
+from support.command_line import files_in, spinney, write_people
 
 
 @pytest.fixture(scope="module")
@@ -136,3 +139,69 @@ def test_a_picture_without_matplotlib_names_the_extra(
     assert run.status == 1
     assert "pip install matplotlib" in run.err
     assert not (tmp_path / "p.png").exists()
+
+
+# ------------------------------------------------------------------------------------------------------ several draws
+
+
+@pytest.fixture
+def forest(tmp_path: Path) -> Path:
+    """The file of a small forest."""
+    path = tmp_path / "forest.spinney"
+    small_forests.fitted().release_.save(path)
+    return path
+
+
+def test_draws_are_files_of_their_own(forest, tmp_path):
+    """One file for each table, numbered from 1, the same as from Python; a seed repeats them."""
+    out = tmp_path / "rows-{draw}.parquet"
+    run = spinney("sample", forest, "--rows", 20, "--draws", 3, "--seed", 5, "--out", out)
+    assert run.status == 0
+    assert "wrote 3 tables of 20 synthetic rows each" in run.out
+    drawn = sp.load(forest).sample(20, draws=3, seed=5, frame="pyarrow")
+    for number, table in enumerate(drawn, start=1):
+        assert pq.read_table(tmp_path / f"rows-{number}.parquet").equals(table)
+    described = spinney("sample", forest, "--draws", 2, "--rows", 5, "--out", tmp_path / "{draw}.csv", "--json").json
+    assert described == {"out": [str(tmp_path / f"{k}.csv") for k in (1, 2)], "rows": 5, "draws": 2}
+    asked = ("--where", "kind=a,b", "--balance", "label=0.5")
+    assert spinney("sample", forest, "--draws", 2, "--rows", 9, *asked, "--out", tmp_path / "w{draw}.csv").status == 0
+
+
+@pytest.mark.parametrize(
+    ("options", "told"),
+    [
+        (("--draws", 3, "--out", "rows.parquet"), "put {draw} into --out"),
+        (("--draws", 3, "--out", "-"), "put {draw} into --out"),
+        (("--draws", 1, "--out", "rows-{draw}.parquet"), "leave draws out"),
+        (("--draws", 0, "--out", "rows-{draw}.parquet"), "whole number of tables"),
+        (("--draws", 3, "--out", "rows-{draw}.xyz"), "does not end in"),
+        (("--draws", 3, "--out", "rows-{draw}.csv", "--where", "kind=z"), "kind"),
+    ],
+)
+def test_wrong_draws_are_refused_and_leave_no_file(forest, tmp_path, monkeypatch, options, told):
+    """With what to type instead."""
+    monkeypatch.chdir(tmp_path)
+    run = spinney("sample", forest, "--rows", 5, *options)
+    assert run.status != 0
+    assert told in run.err
+    assert files_in(tmp_path) == {"forest.spinney"}
+
+
+def test_draws_do_not_overwrite_and_are_all_there_or_none(forest, tmp_path, monkeypatch):
+    """A file in the way is found before anything is drawn; where one cannot be written, those before it go."""
+    (tmp_path / "rows-2.csv").write_text("mine")
+    out = tmp_path / "rows-{draw}.csv"
+    run = spinney("sample", forest, "--rows", 5, "--draws", 3, "--out", out)
+    assert run.status != 0
+    assert files_in(tmp_path) == {"forest.spinney", "rows-2.csv"}
+    (tmp_path / "rows-2.csv").unlink()
+    honest = tables.write_table
+
+    def full(table, target, *, overwrite):
+        if target.endswith("3.csv"):
+            raise FileError("no space left")
+        honest(table, target, overwrite=overwrite)
+
+    monkeypatch.setattr(tables, "write_table", full)
+    assert spinney("sample", forest, "--rows", 5, "--draws", 3, "--out", out).status != 0
+    assert files_in(tmp_path) == {"forest.spinney"}

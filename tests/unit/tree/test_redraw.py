@@ -24,15 +24,14 @@ def release():
     return model.release_
 
 
-def test_the_noise_of_a_leaf_has_its_law(release, monkeypatch):
-    """Cell by cell of a square, at a rate at which few steps occur; a rate of a tenth more or less is told apart."""
+def test_the_noise_of_a_leaf_has_its_law(release):
+    """Cell by cell of a cube, at a rate at which few steps occur; a rate of a tenth more or less is told apart."""
     moments = replace(release.moments, rate=Fraction(9, 10))
     rng = np.random.default_rng(0)
     noise = np.concatenate([leaf_noise(moments, rng) for _ in range(40_000 // len(moments) + 1)])
-    is_square = (noise[:, 1:] != 0).any(axis=1) | True
     values = np.arange(-3, 4)
     found = dict.fromkeys(product(values, repeat=3), 0)
-    for line in noise[is_square].tolist():
+    for line in noise.tolist():
         if tuple(line) in found:
             found[tuple(line)] += 1
 
@@ -50,16 +49,6 @@ def test_the_noise_of_a_leaf_has_its_law(release, monkeypatch):
 
     assert misfit(0.9) < 1.5
     assert min(misfit(0.8), misfit(1.0)) > 2
-
-
-def test_small_rates_follow_the_same_law_as_a_table_of_it(release, monkeypatch):
-    """The gamma number and the table agree where both can be used."""
-    rng = np.random.default_rng(1)
-    quick = redraw._half_edges(3, 0.009, 200_000, rng)
-    monkeypatch.setattr(redraw, "_TABULATED", 0.0)
-    tabulated = redraw._half_edges(3, 0.009, 200_000, rng)
-    for level in (0.01, 0.1, 0.5, 0.9, 0.99):
-        assert np.quantile(quick, level) == pytest.approx(np.quantile(tabulated, level), rel=0.02)
 
 
 def test_what_is_not_measured_gets_no_noise():
@@ -98,7 +87,7 @@ def test_trees_draw_several_tables(release):
 
 @pytest.mark.parametrize(("part", "is_honest"), [(1.0, True), (0.5, False)])
 def test_the_spread_of_draws_covers_the_truth(part, is_honest, monkeypatch):
-    """Counts of quarters of the square: 95 % intervals by twenty draws hold nine times of ten; by half the noise, not.
+    """Shares of quarters of the square: nominal 95 % intervals by twenty draws hold, and by half the noise they do not.
 
     The rows are even over the square, so that leaves are what rows follow.
     """
@@ -118,4 +107,4 @@ def test_the_spread_of_draws_covers_the_truth(part, is_honest, monkeypatch):
         drawn = np.stack([shares(rows) for rows in model.release_.sample(3000, draws=20, seed=1, frame="numpy")])
         half = 2.09 * np.sqrt(1 + 1 / 20) * drawn.std(axis=0, ddof=1)
         hits += (np.abs(drawn.mean(axis=0) - truth) <= half).tolist()
-    assert (np.mean(hits) >= 0.9) == is_honest
+    assert np.mean(hits) > 0.86 if is_honest else np.mean(hits) < 0.78

@@ -84,7 +84,7 @@ def draw_noise(
         size = max(1, _BLOCK // (n_draws * (int(n) + 1)))
         for start in range(0, len(chosen), size):
             leaves = chosen[start : start + size]
-            noise = _sup_norm(float(moments.rate), int(n) + 1, (len(leaves), n_draws), rng) / moments.quantum
+            noise = sup_norm(float(moments.rate), int(n) + 1, (len(leaves), n_draws), rng) / moments.quantum
             drawn[leaves, 0] = noise[0]
             rows, axes = np.nonzero(is_measured[leaves])
             order = np.arange(len(rows)) % max(int(n), 1)
@@ -92,7 +92,7 @@ def draw_noise(
     return drawn.reshape(n_leaves * (1 + n_axes), n_draws)
 
 
-def _sup_norm(rate: float, n_axes: int, shape: tuple[int, int], rng: np.random.Generator) -> Floats:
+def sup_norm(rate: float, n_axes: int, shape: tuple[int, int], rng: np.random.Generator) -> Floats:
     """Vectors of sup-norm noise in steps (n_axes, *shape)."""
     weights = start_weights(rate, n_axes)
     reach = rng.choice(n_axes + 1, size=shape, p=weights).astype(np.float64)
