@@ -20,6 +20,7 @@ import numpy as np
 import pyarrow as pa
 
 import spinney as sp
+from spinney.forest.release.measured import Measured
 from spinney.forest.release.model import ForestRelease
 from spinney.forest.release.place_model import PlaceModel
 from spinney.forest.release.products import ReleasedProducts
@@ -145,6 +146,9 @@ def models() -> dict[str, Callable[[], FrontDoor]]:
         "forest-products": lambda: sp.ForestSynthesizer(
             "10", "1e-6", unit="add-remove", workload=[("species", "grade")]
         ).fit(*mixed_table(), entropy=entropy()),
+        "forest-measured": lambda: sp.ForestSynthesizer(
+            "5", "1e-6", unit="add-remove", assumed_rows=None, target="is_female"
+        ).fit(*forest_table(), entropy=entropy()),
         "points": lambda: BalogAlgorithm1("1", n_points=12, bandwidth=0.3).fit(*reals(2), entropy=entropy()),
     }
 
@@ -200,6 +204,37 @@ def _forest(release: ForestRelease) -> dict[str, Any]:
         "cliques": [list(clique) for clique in release.model.tree.cliques],
         "potentials": [_potentials(table.ravel().tolist()) for table in release.model.potentials],
         **({"products": _products(release.products)} if release.products is not None else {}),
+        **({"measured": _measured(release.measured)} if release.measured is not None else {}),
+    }
+
+
+def _measured(measured: Measured) -> dict[str, Any]:
+    """Every number that was counted, with the law of its noise."""
+    columns = [column for column in measured.columns if column is not None]
+    return {
+        "total": measured.total.hex(),
+        "columns": [
+            {
+                "kind": column.kind,
+                "noise": [column.noise.law, str(column.noise.scale)],
+                "noisy": _column(column.noisy.tolist()),
+                "leaf": _column(column.leaf.tolist()),
+                "possible": _column(column.possible.tolist()),
+                "groups": [_column(group.tolist()) for group in column.groups],
+                **({} if column.piles is None else {"piles": _column(column.piles.noisy.tolist())}),
+                **({} if column.piles is None else {"pile": _column(column.piles.pile.tolist())}),
+            }
+            for column in columns
+        ],
+        "tables": [
+            {
+                "columns": list(table.columns),
+                "noise": [table.noise.law, str(table.noise.scale)],
+                "noisy": _column(table.noisy.tolist()),
+                "labels": None if table.labels is None else _column(table.labels.tolist()),
+            }
+            for table in measured.tables
+        ],
     }
 
 
