@@ -69,13 +69,41 @@ def draw_tilted(
     laws = _laws(model, columns, pairs)
 
     def draw(size: int) -> States:
-        drawn = draw_states(model, max(_DRAWN_PER_ROW * size, _LEAST_DRAWN), rng)
-        weights = tilt.weights(drawn)
-        _fit_laws(weights, drawn, laws)
-        weights = _with_exact_columns(weights, drawn, laws)
+        drawn, weights = _weighted(model, tilt, laws, max(_DRAWN_PER_ROW * size, _LEAST_DRAWN), rng)
         return _taken(drawn, weights, tilt, pairs, size, rng)
 
     return _in_parts(draw, n_rows, model)
+
+
+def weighted_states(
+    model: GraphModel,
+    tilt: Tilt,
+    n_drawn: int,
+    rng: np.random.Generator,
+    *,
+    columns: Sequence[int] = (),
+    pairs: Sequence[Pair] = (),
+) -> tuple[States, Floats]:
+    """Rows of the model (n_columns, n_drawn) and weights that add up to 1, with which they are rows of the tilted one.
+
+    Args:
+        model: the law that is tilted.
+        tilt: the factors.
+        n_drawn: how many rows.
+        rng: draws them.
+        columns: single columns that are to be as the model has them.
+        pairs: pairs of columns that are to be as the model has them.
+    """
+    return _weighted(model, tilt, _laws(model, columns, pairs), n_drawn, rng)
+
+
+def _weighted(
+    model: GraphModel, tilt: Tilt, laws: Sequence[tuple[Pair, Floats]], n_drawn: int, rng: np.random.Generator
+) -> tuple[States, Floats]:
+    drawn = draw_states(model, n_drawn, rng)
+    weights = tilt.weights(drawn)
+    _fit_laws(weights, drawn, laws)
+    return drawn, _with_exact_columns(weights, drawn, laws)
 
 
 def draw_tilted_given(

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spinney.columns import Bounded, Column, whole_range
 from spinney.forest.release.column_model import ColumnModel, Floats, length_within
@@ -25,14 +26,20 @@ _ROUND = (1, 2, 5)
 
 def graded(model: ColumnModel, column: Column) -> ColumnModel:
     """The column with long leaves divided; states, and what they weigh, are as before."""
+    return graded_leaves(model, column)[0]
+
+
+def graded_leaves(model: ColumnModel, column: Column) -> tuple[ColumnModel, NDArray[np.int64]]:
+    """The column with long leaves divided, and which leaf each of the new ones is a part of."""
+    same = np.arange(len(model.weights))
     if not isinstance(column, Bounded) or not column.spans_decades:
-        return model
+        return model, same
     origin = whole_range(column)[0] if column.is_whole else 0
     begin, end = model.low + origin, model.low + model.length + origin
     near, far = np.where(begin >= 0, begin, -end), np.where(begin >= 0, end, -begin)
     is_long = (model.weights > 0) & ~model.is_null & (near > 0) & (far > _EVEN_WITHIN * near)
     if not is_long.any():
-        return model
+        return model, same
     middle = _middle(model, near)
     leaves, edges, shares = [], [], []
     for place in range(len(model.weights)):
@@ -43,7 +50,7 @@ def graded(model: ColumnModel, column: Column) -> ColumnModel:
         shares.append(_shares(np.abs(parts), is_tail=bool(far[place] > middle)) if is_long[place] else np.ones(1))
     leaf, edge, share = np.concatenate(leaves), np.concatenate(edges, axis=1), np.concatenate(shares)
     kept = ~is_long[leaf]
-    return replace(
+    divided = replace(
         model,
         low=np.where(kept, model.low[leaf], edge[0] - origin),
         length=np.where(kept, model.length[leaf], length_within(edge[0] - origin, edge[1] - origin)),
@@ -51,6 +58,7 @@ def graded(model: ColumnModel, column: Column) -> ColumnModel:
         weights=model.weights[leaf] * share,
         states=model.states[leaf],
     )
+    return divided, leaf
 
 
 def _parts(ends: Floats, column: Bounded) -> Floats:

@@ -6,7 +6,7 @@ value inside each leaf. Conditions enter the model before anything is drawn.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import combinations
@@ -46,7 +46,11 @@ from spinney.schema.rules import AtMost, in_order
 from spinney.suggest import did_you_mean
 
 if TYPE_CHECKING:
+    from spinney.forest.release.answers.answering import Answering
     from spinney.forest.release.explain import Explanation
+    from spinney.release.answers.answer import Answer
+    from spinney.release.answers.question import Question
+    from spinney.release.answers.trust import Trust
 
 
 _BALANCE_TURNS = 10
@@ -102,6 +106,11 @@ class ForestRelease(Release):
             return self.columns
         drawn = self.schema.as_drawn
         return {name: graded(model, drawn[name]) for name, model in self.columns.items()}
+
+    @property
+    def drawn_columns(self) -> Mapping[str, ColumnModel]:
+        """The columns as rows are drawn from them: with long leaves divided, where they are graded."""
+        return self._drawn_from
 
     @property
     def variables(self) -> list[str]:
@@ -195,6 +204,20 @@ class ForestRelease(Release):
             known = (*kept, *self._redrawing.draws(draw_generators(seed, n)[len(kept) :], around))
             self._redrawn[around] = seed, known
         return known[:n]
+
+    # ----------------------------------------------------------------------------------------------- questions
+
+    @cached_property
+    def _answering(self) -> Answering:
+        from spinney.forest.release.answers.answering import Answering
+
+        return Answering(self)
+
+    def _answer(self, questions: Sequence[Question], *, simultaneous: bool = False) -> list[Answer]:
+        return self._answering.answer(questions, simultaneous=simultaneous)
+
+    def _trust(self, columns: tuple[str, ...]) -> Trust:
+        return self._answering.trust(columns)
 
     @cached_property
     def _redrawing(self) -> Redrawing:

@@ -1,0 +1,320 @@
+"""Answering: questions to a forest, one after the other, each with the strongest statement that can be made.
+
+Which statement is made is decided by geometry, and by numbers that have nothing to do with the noise of the counts that
+a certified interval is made of: choosing the narrower of two intervals after looking would break the promise of both.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from spinney.errors import ParameterError
+from spinney.forest.release.answers.calibrated import Calibrated, calibrated
+from spinney.forest.release.answers.certified import (
+    Bounded,
+    certified_count,
+    certified_counts,
+    certified_mean,
+    certified_quantile,
+    certified_ratio,
+)
+from spinney.forest.release.answers.counted import Counted, counted_for, leaves_counted
+from spinney.forest.release.answers.factors import Factor, Factors, Ratio
+from spinney.forest.release.answers.laws import N_REDRAWN, Laws
+from spinney.forest.release.answers.misfit import Misfit
+from spinney.forest.release.answers.parts import Part, parts_of
+from spinney.forest.release.answers.quantiles import calibrated_quantile
+from spinney.forest.release.answers.verdicts import CERTIFIED, Standing, Verdicts
+from spinney.release.answers.answer import Answer, Statement
+from spinney.release.answers.question import Question
+from spinney.release.answers.students import t_quantile
+from spinney.release.answers.trust import Trust
+
+if TYPE_CHECKING:
+    from spinney.forest.release.model import ForestRelease
+
+# A certified interval of several columns is preferred while it is no wider than this many times that of a sample.
+_WIDEST = 1.7
+
+
+class Answering:
+    """Answers of one release; what questions share is computed once."""
+
+    def __init__(self, release: ForestRelease) -> None:
+        self._release = release
+        self._counted: dict[tuple[int, ...], Counted | None] = {}
+
+    # ------------------------------------------------------------------------------------------ what is shared
+
+    @cached_property
+    def _refusal(self) -> str | None:
+        """Why no models can be redrawn; None where they can."""
+        if self._release.measured is None:
+            return "the file does not hold its noisy counts"
+        try:
+            self._release.redrawn(N_REDRAWN)
+        except ParameterError as problem:
+            return str(problem)
+        return None
+
+    @cached_property
+    def laws(self) -> Laws:
+        return Laws(self._release) if self._refusal is None else Laws(self._release, n_redrawn=0)
+
+    @cached_property
+    def misfit(self) -> Misfit | None:
+        return None if self._release.products is None else Misfit(self._release, self.laws)
+
+    @cached_property
+    def verdicts(self) -> Verdicts:
+        return Verdicts(self._release, self.laws, self.misfit, self._refusal)
+
+    def counted(self, variables: tuple[int, ...]) -> Counted | None:
+        """The noisy counts that hold these variables, with the noise that was simulated for them."""
+        if variables not in self._counted:
+            found = counted_for(self._release, variables)
+            same = next((one for one in self._counted.values() if one and found and one.noisy is found.noisy), found)
+            self._counted[variables] = same
+        return self._counted[variables]
+
+    def trust(self, columns: Sequence[str]) -> Trust:
+        """Verdicts on columns that the schema has."""
+        return self.verdicts.trust(columns, [self._number(name) for name in columns])
+
+    def _number(self, name: str) -> int:
+        return variable_of(self._release, name)
+
+    # ------------------------------------------------------------------------------------------------ answers
+
+    def answer(self, questions: Sequence[Question], *, simultaneous: bool) -> list[Answer]:
+        """Answers in the order of questions; with `simultaneous`, all intervals hold at once."""
+        if not simultaneous or len(questions) < 2:
+            return [self._one(question, question.level) for question in questions]
+        exact = self._all_at_once(questions)
+        if exact is not None:
+            return exact
+        # Each interval may fail with an equal share of what all may fail with.
+        return [
+            replace(self._one(question, 1 - (1 - question.level) / len(questions)), level=question.level)
+            for question in questions
+        ]
+
+    def _all_at_once(self, questions: Sequence[Question]) -> list[Answer] | None:
+        """Certified counts of boxes of one table, with one rank for all; None where some are anything else."""
+        tables, every = set(), []
+        for question in questions:
+            is_count = question.kind == "count" or (question.kind == "proportion" and not question.given)
+            if not is_count or question.of != "table" or question.statement == "calibrated":
+                return None
+            parts = parts_of(self._release, question.where)
+            counted = self.counted(tuple(sorted(parts)))
+            if counted is None or (question.kind == "proportion" and counted.total is None):
+                return None
+            parts = self._parts_counted(question, counted)
+            if counted.is_cut(parts) or not (question.statement == "certified" or self._is_worth_it(counted, parts)):
+                return None
+            tables.add(counted)
+            every.append(parts)
+        if len(tables) != 1:
+            return None
+        (counted,) = tables
+        found = certified_counts(counted, every, questions[0].level)
+        why = f"{CERTIFIED}, in all cells at once"
+        scales = [1 if question.kind == "count" else max(counted.total or 1, 1) for question in questions]
+        return [
+            self._said(question, one.estimate / scale, one.low / scale, one.high / scale, "certified", why)
+            for question, one, scale in zip(questions, found, scales, strict=True)
+        ]
+
+    def _one(self, question: Question, level: float) -> Answer:
+        if question.statement == "certified" and question.of == "population":
+            raise ParameterError(
+                "statement='certified' is about the rows of the table, and a population is not certain; ask "
+                "of='table', or statement='calibrated'"
+            )
+        parts = parts_of(self._release, {**question.where, **question.given}, values=question.column)
+        given = parts_of(self._release, question.given) if question.given else {}
+        variables = tuple(sorted(parts))
+        if not variables:
+            return self._all_rows(question, level)
+        standing = self.verdicts.of(variables)
+        counted = self.counted(variables)
+        if question.statement != "calibrated" and question.of == "table":
+            found = self._certified(question, counted, level, is_asked=question.statement == "certified")
+            if found is not None:
+                return self._said(question, found.estimate, found.low, found.high, "certified", _why_certified(found))
+        if question.statement == "certified":
+            raise self._no_certificate(question, standing, counted)
+        return self._modelled(question, parts, given, counted, standing, level)
+
+    def _all_rows(self, question: Question, level: float) -> Answer:
+        """The number of all rows."""
+        n_rows = self._release.card.n_rows
+        if n_rows is not None:
+            why = "the number of rows is public"
+            return self._said(question, n_rows, n_rows, n_rows, "certified", why)
+        reach = t_quantile(level, math.inf) * math.sqrt(self._total_variance)
+        total = float(self._release.noisy_total)
+        why = "the number of rows is private and was estimated from noisy counts"
+        return self._said(question, total, max(0.0, total - reach), total + reach, "calibrated", why)
+
+    @cached_property
+    def _total_variance(self) -> float:
+        """The variance of the noise on the number of rows; 0 where it is public."""
+        measured = self._release.measured
+        if self._release.card.n_rows is not None or measured is None:
+            return 0.0
+        precise = [1 / column.sum[1] for column in measured.columns if column is not None and column.kind != "place"]
+        return 1 / sum(precise) if precise else 0.0
+
+    # ---------------------------------------------------------------------------------------------- certified
+
+    def _certified(
+        self, question: Question, counted: Counted | None, level: float, *, is_asked: bool
+    ) -> Bounded | None:
+        """A certified interval, where there is one; unasked, where geometry says that it is worth having."""
+        if counted is None or (not is_asked and question.kind not in ("count", "proportion")):
+            return None
+        if question.given and not is_asked:
+            return None
+        parts = self._parts_counted(question, counted)
+        if question.kind == "mean":
+            return certified_mean(counted, parts, level)
+        if question.kind == "quantile":
+            assert question.at is not None
+            return certified_quantile(counted, parts, question.at, level)
+        if question.kind == "proportion" and (question.given or counted.total is None):
+            given = self._parts_counted(replace(question, where={}, column=None), counted) if question.given else {}
+            return certified_ratio(counted, parts, given, level)
+        if not is_asked and not self._is_worth_it(counted, parts):
+            return None
+        found = certified_count(counted, parts, level)
+        if question.kind == "count":
+            return found
+        assert counted.total is not None
+        n_rows = max(counted.total, 1)
+        return Bounded(found.estimate / n_rows, found.low / n_rows, found.high / n_rows, found.is_cut)
+
+    def _parts_counted(self, question: Question, counted: Counted) -> dict[int, Part]:
+        """What a question asks of variables, leaf by leaf as these were counted."""
+        finer = leaves_counted(self._release) if counted.by_leaf else {}
+        where = {**question.where, **question.given}
+        return parts_of(self._release, where, values=question.column, leaves=finer)
+
+    def _is_worth_it(self, counted: Counted, parts: Mapping[int, Part]) -> bool:
+        """Whether boxes are whole and their noise is little; by geometry and one-way shares, not by these counts."""
+        if counted.is_cut(parts):
+            return False
+        n_inside = float(counted.bounds(parts)[0].sum())
+        free = 1.0 if counted.total is None else 1 - n_inside / counted.n_boxes
+        share = 0.5
+        if not counted.by_leaf:
+            weights = [(part.leaves.weights, part.share) for part in parts.values()]
+            share = math.prod(float(line @ left) / max(float(line.sum()), 1e-300) for line, left in weights)
+        noise = counted.noise.std * math.sqrt(n_inside * free)
+        return noise <= _WIDEST * math.sqrt(max(self.laws.total * share * (1 - share), 1.0))
+
+    def _no_certificate(self, question: Question, standing: Standing, counted: Counted | None) -> ParameterError:
+        if counted is not None:
+            return ParameterError(
+                f"{question.asked}: noise leaves no certified interval that says anything; ask for "
+                "statement='calibrated'"
+            )
+        names = [self._release.variables[number] for number in sorted(parts_of(self._release, question.where))]
+        return ParameterError(
+            f"{question.asked}: no counted table holds {', '.join(names)} together, so nothing about them can be "
+            f"certified; {standing.instead or 'leave out statement=, or name them in workload='}"
+        )
+
+    # ---------------------------------------------------------------------------------------------- the model
+
+    def _modelled(
+        self,
+        question: Question,
+        parts: Mapping[int, Part],
+        given: Mapping[int, Part],
+        counted: Counted | None,
+        standing: Standing,
+        level: float,
+    ) -> Answer:
+        """An answer of the released model, with an interval where the release supports one, or one was forced."""
+        is_population = question.of == "population"
+        if question.kind == "quantile":
+            assert question.at is not None
+            found, low, high = calibrated_quantile(
+                self.laws, self.misfit, parts, question.at, counted, level=level, of_population=is_population
+            )
+        else:
+            ratio = ratio_of(question, parts, given)
+            one = calibrated(self.laws, self.misfit, ratio, counted, of_population=is_population)
+            found, low, high = self._ends(question, one, level)
+        if standing.statement == "not supported" and not question.force:
+            return self._said(question, found, None, None, standing.statement, standing.reason)
+        why = f"forced: {standing.reason}" if standing.statement == "not supported" else standing.reason
+        return self._said(question, found, low, high, standing.statement, why)
+
+    def _ends(self, question: Question, found: Calibrated, level: float) -> tuple[float, float, float]:
+        """The estimate and the ends of its interval, in rows for counts."""
+        if question.kind == "mean":
+            reach = found.half_width(level)
+            return found.estimate, found.estimate - reach, found.estimate + reach
+        share = min(max(found.estimate, 0.0), 1.0)
+        if question.kind == "proportion":
+            low, high = _within(share, found.half_width(level))
+            return share, low, high
+        total = self.laws.total
+        noise = {"total": share**2 * self._total_variance / total**2} if self._total_variance else {}
+        whole = replace(found, variances={**found.variances, **noise})
+        low, high = _within(share, whole.half_width(level))
+        return share * total, low * total, high * total
+
+    def _said(
+        self, question: Question, estimate: float, low: float | None, high: float | None, statement: Statement, why: str
+    ) -> Answer:
+        return Answer(
+            estimate=float(estimate),
+            low=None if low is None else float(low),
+            high=None if high is None else float(high),
+            level=question.level,
+            statement=statement,
+            why=why,
+            of=question.of,
+            asked=question.asked,
+        )
+
+
+def ratio_of(question: Question, parts: Mapping[int, Part], given: Mapping[int, Part]) -> Ratio:
+    """A question as a ratio of means of products."""
+    every: Factors = {variable: Factor(replace(part, values=None)) for variable, part in parts.items()}
+    if question.kind == "mean":
+        valued = {variable: Factor(part, shift=0.0) for variable, part in parts.items() if part.values is not None}
+        return Ratio({**every, **valued}, every)
+    return Ratio(every, {variable: Factor(part) for variable, part in given.items()})
+
+
+def variable_of(release: ForestRelease, name: str) -> int:
+    """The variable that a column belongs to: itself, its place, or what it is computed from."""
+    names = release.variables
+    derived = {rule.column: rule for rule in release.schema.derivations}
+    while name in derived and name not in names:
+        name = derived[name].sources[0]
+    label = next((label for label, place in release.places.items() if name in place.names), name)
+    if label not in names:
+        raise ParameterError(f"columns: {name!r} is not read by the model, so nothing can be said of it")
+    return names.index(label)
+
+
+def _within(share: float, reach: float) -> tuple[float, float]:
+    return max(0.0, share - reach), min(1.0, share + reach)
+
+
+def _why_certified(found: Bounded) -> str:
+    return (
+        f"{CERTIFIED}, with conditions that cut leaves, whose rows may lie anywhere inside"
+        if found.is_cut
+        else CERTIFIED
+    )

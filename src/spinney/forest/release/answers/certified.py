@@ -1,0 +1,201 @@
+"""Certified intervals: straight from noisy counts, whatever the rows are.
+
+    count       the sum of an indicator, between the boxes that are wholly inside and those that are touched
+    ratio       all ratios r for which the sum of (above - r x below) may be 0 (Fieller): shares among some rows
+    mean        all m for which the sum of (value - m) over the rows asked for may be 0
+    quantile    all leaves for which "so many rows lie below" may be true (Woodruff)
+
+The last three invert a test at each candidate, whose coefficients are geometry: the true one is rejected with the
+probability that the level leaves over, and what is given is all that lies between the first and the last candidate that
+was not. Taking the last that is rejected on either side instead would test many times and hold less often.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from spinney.forest.release.answers.counted import Counted
+from spinney.forest.release.answers.parts import Part
+from spinney.forest.release.column_model import Floats
+from spinney.release.answers.ranks import rank_half_width, simultaneous_half_widths
+
+# What rounding of floats may take from a sum of whole numbers.
+_ROUNDING = 1e-6
+# Halvings of the range in which an end is looked for, and places at which a range is looked at first.
+_HALVINGS = 40
+_N_PLACES = 65
+# Quantiles are looked for between this many edges of leaves.
+_MOST_EDGES = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """An estimate between two ends, and whether boxes were cut, whose rows may lie anywhere inside."""
+
+    estimate: float
+    low: float
+    high: float
+    is_cut: bool
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Lines:
+    """Two sums over noisy counts between which a true sum lies but for noise, and how far noise may reach."""
+
+    low: float
+    high: float
+    below: float
+    above: float
+    is_cut: bool
+
+    @property
+    def may_be_zero(self) -> bool:
+        return self.low - self.below <= 0.0 <= self.high + self.above
+
+
+def lines(counted: Counted, least: Floats, most: Floats, level: float) -> Lines:
+    """The two sums of a function that lies between `least` and `most` in each box."""
+    return _many(counted, [(least, most)], level)[0]
+
+
+def _many(counted: Counted, bounds: Sequence[tuple[Floats, Floats]], level: float) -> list[Lines]:
+    """The sums of many functions."""
+    every, added = counted.centred(np.concatenate([np.stack(both) for both in bounds]))
+    sums = every @ counted.noisy + added
+    reach = np.asarray(rank_half_width(counted.simulated(every, level), level), dtype=np.float64)
+    return [
+        Lines(float(sums[k]), float(sums[k + 1]), float(reach[k]), float(reach[k + 1]), bool((least < most).any()))
+        for k, (least, most) in zip(range(0, len(sums), 2), bounds, strict=True)
+    ]
+
+
+def certified_count(counted: Counted, parts: Mapping[int, Part], level: float) -> Bounded:
+    """The number of rows that meet the conditions."""
+    found = lines(counted, *counted.bounds(parts), level)
+    most = math.inf if counted.total is None else counted.total
+    low = float(min(math.ceil(max(found.low - found.below, 0.0) - _ROUNDING), most))
+    high = float(min(max(math.floor(found.high + found.above + _ROUNDING), low), most))
+    return Bounded(float(np.clip((found.low + found.high) / 2, low, high)), low, high, found.is_cut)
+
+
+def certified_counts(counted: Counted, every: Sequence[Mapping[int, Part]], level: float) -> list[Bounded]:
+    """Numbers of rows in whole boxes, whose intervals all hold at once."""
+    lines_of, added = counted.centred(np.stack([counted.bounds(parts)[0] for parts in every]))
+    sums = lines_of @ counted.noisy + added
+    scales = counted.noise.std * np.sqrt((lines_of**2).sum(axis=1))
+    reach = simultaneous_half_widths(counted.simulated(lines_of, level), scales, level)
+    most = math.inf if counted.total is None else float(counted.total)
+    found = []
+    for middle, half in zip(sums.tolist(), reach.tolist(), strict=True):
+        low = min(float(math.ceil(max(middle - half, 0.0) - _ROUNDING)), most)
+        high = min(float(max(math.floor(middle + half + _ROUNDING), low)), most)
+        found.append(Bounded(float(np.clip(middle, low, high)), low, high, False))
+    return found
+
+
+def certified_ratio(
+    counted: Counted, above: Mapping[int, Part], below: Mapping[int, Part], level: float
+) -> Bounded | None:
+    """The share of rows that meet `above`, among those that meet `below`; None where that may be anything."""
+    least, most = counted.bounds(above)
+    fewest, largest = counted.bounds(below)
+
+    def test(ratio: float) -> Lines:
+        # A row is in both, in the rows below alone, or in neither: where that is sure, so is what it adds.
+        in_both, in_none = (1 - ratio), -ratio
+        low = np.where(least > 0, in_both, np.where(largest > 0, in_none, 0.0))
+        high = np.where(most > 0, in_both, np.where(fewest > 0, in_none, 0.0))
+        return lines(counted, low, high, level)
+
+    return _inverted(test, 0.0, 1.0, is_cut=bool((least < most).any() or (fewest < largest).any()))
+
+
+def certified_mean(counted: Counted, parts: Mapping[int, Part], level: float) -> Bounded | None:
+    """The mean of the column that has values, over rows that meet the conditions; None where it may be anything."""
+    part = next(part for part in parts.values() if part.values is not None)
+    values = part.values
+    assert values is not None
+    low, high = float(values.low[part.touches].min()), float(values.high[part.touches].max())
+
+    def test(mean: float) -> Lines:
+        return lines(counted, *counted.bounds(parts, shift=mean), level)
+
+    return _inverted(test, low, high, is_cut=True)
+
+
+def _inverted(test: Callable[[float], Lines], low: float, high: float, *, is_cut: bool) -> Bounded | None:
+    """All that is not rejected between two ends: a sum that falls with the candidate, to within noise."""
+    places = np.linspace(low, high, _N_PLACES)
+    found = [test(float(place)) for place in places]
+    is_low = [line.high + line.above >= 0 for line in found]  # not rejected for being too large
+    is_high = [line.low - line.below <= 0 for line in found]  # not rejected for being too small
+    first = next((at for at, fine in enumerate(is_high) if fine), None)
+    last = next((at for at in range(len(found) - 1, -1, -1) if is_low[at]), None)
+    if first is None or last is None:
+        return None
+    begin = low if first == 0 else _edge(test, places[first - 1], places[first], side="high")
+    end = high if last == len(places) - 1 else _edge(test, places[last + 1], places[last], side="low")
+    middle = _zero(test, low, high)
+    return Bounded(float(np.clip(middle, min(begin, end), max(begin, end))), min(begin, end), max(begin, end), is_cut)
+
+
+def _edge(test: Callable[[float], Lines], outside: float, inside: float, *, side: str) -> float:
+    """Where candidates begin not to be rejected; outside of that by less than can be seen."""
+    for _ in range(_HALVINGS // 2):
+        middle = (outside + inside) / 2
+        line = test(float(middle))
+        is_fine = line.low - line.below <= 0 if side == "high" else line.high + line.above >= 0
+        outside, inside = (outside, middle) if is_fine else (middle, inside)
+    return float(outside)
+
+
+def _zero(test: Callable[[float], Lines], low: float, high: float) -> float:
+    """The candidate at which the middle of both sums is 0."""
+    for _ in range(_HALVINGS // 2):
+        middle = (low + high) / 2
+        line = test(middle)
+        low, high = (middle, high) if line.low + line.high > 0 else (low, middle)
+    return (low + high) / 2
+
+
+def certified_quantile(counted: Counted, parts: Mapping[int, Part], at: float, level: float) -> Bounded | None:
+    """The value that a share `at` of the rows lies at or below; None where it may be anything."""
+    variable, part = next((variable, part) for variable, part in parts.items() if part.values is not None)
+    values = part.values
+    assert values is not None
+    starts = np.unique(values.low[part.touches])
+    edges = starts[:: -(-len(starts) // _MOST_EDGES)]
+    ends = np.append(edges[1:], values.high[part.touches].max())
+    # If the value lies between two edges, at most `at` of the rows lie below the first, at least `at` up to the second.
+    before = _many(counted, [_sides(counted, parts, variable, edge, at, is_open=True) for edge in edges], level)
+    until = _many(counted, [_sides(counted, parts, variable, end, at, is_open=False) for end in ends], level)
+    is_fine = [one.low - one.below <= 0 <= two.high + two.above for one, two in zip(before, until, strict=True)]
+    if not any(is_fine):
+        return None
+    first, last = is_fine.index(True), len(is_fine) - 1 - is_fine[::-1].index(True)
+    low, high = float(edges[first]), float(ends[last])
+    passed = [one.low + one.high >= 0 for one in until]
+    middle = float(ends[passed.index(True)]) if any(passed) else high
+    return Bounded(float(np.clip(middle, low, high)), low, high, True)
+
+
+def _sides(
+    counted: Counted, parts: Mapping[int, Part], variable: int, at_value: float, share: float, *, is_open: bool
+) -> tuple[Floats, Floats]:
+    """Bounds of (1 where a value is below another, 0 where not) less a share, over the rows asked for, in each box."""
+    part = parts[variable]
+    values = part.values
+    assert values is not None
+    sure = values.high < at_value if is_open else values.high <= at_value
+    maybe = values.low < at_value if is_open else values.low <= at_value
+    within = {**parts, variable: Part(part.leaves, part.share, part.touches & maybe, part.is_whole & sure)}
+    all_of = {**parts, variable: Part(part.leaves, part.share, part.touches, part.is_whole)}
+    least, most = counted.bounds(within)
+    fewest, largest = counted.bounds(all_of)
+    low = np.where(least > 0, 1 - share, np.where(largest > 0, -share, 0.0))
+    high = np.where(most > 0, 1 - share, np.where(fewest > 0, -share, 0.0))
+    return low, high

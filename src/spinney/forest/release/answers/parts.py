@@ -1,0 +1,269 @@
+"""Parts: what a question asks of each variable of a forest, leaf by leaf, whatever the leaves weigh.
+
+A condition leaves a share of every leaf, between 0 and 1. Leaves are given equal weights and a state each before they
+are cut, so that what is left of a state is what is left of a leaf: the same code reads conditions here and in
+`sample(where=)`, with derived columns and places, and a leaf of weight 0 is cut like any other. Shares are those of
+rows as they are drawn, by size in long leaves; which leaves a condition touches, and which are whole, is geometry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.columns import Boolean, Bounded, Column, Number, Real
+from spinney.errors import ParameterError
+from spinney.forest.release.asked import Asked, plain
+from spinney.forest.release.column_model import ColumnModel, Floats, length_within
+from spinney.forest.release.conditions import condition
+from spinney.forest.release.derived import asked_of_modelled, part_starts
+from spinney.forest.release.graded import graded_leaves
+from spinney.forest.release.place_model import PlaceModel
+from spinney.forest.release.restrict import Restriction
+from spinney.schema.rules.values import Number as RuleNumber
+from spinney.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from spinney.forest.release.model import ForestRelease
+
+# A leaf that is no wider than this part of its numbers may hold one number alone, in single precision.
+_NARROW = 2.0**-20
+
+Leaves = ColumnModel | PlaceModel
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Values:
+    """The values of a column in what is left of its leaves (n_leaves,); 0 where nothing is."""
+
+    low: Floats  # the least that a row can have
+    high: Floats  # the largest
+    mean: Floats  # of rows as they are drawn
+    square: Floats  # mean of squares
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """What is left of a variable's leaves under conditions, and the values there, where the question is about them."""
+
+    leaves: Leaves
+    share: Floats  # (n_leaves,): how many of a leaf's rows meet the conditions, as rows are drawn
+    touches: Flags  # (n_leaves,): whether any value of a leaf does
+    is_whole: Flags  # (n_leaves,): whether all values of a leaf do, to the resolution of the column's cells
+    values: Values | None = None
+    is_pile: Flags | None = None  # (n_leaves,): cut leaves whose rows may all be one value, and on one side
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Drawn:
+    """A column's leaves, those that rows are drawn from, which are parts of them, and the column."""
+
+    leaves: ColumnModel
+    finer: ColumnModel
+    leaf: NDArray[np.int64]  # (n_finer,): which leaf each is a part of
+    column: Column
+
+    def averaged(self, numbers: Floats) -> Floats:
+        """Numbers of finer leaves averaged over the rows of each leaf; by length where they weigh nothing."""
+        reach = np.maximum(self.finer.length, self.finer.length == 0)
+        weights = np.where(self.leaves.weights[self.leaf] > 0, self.finer.weights, reach)
+        sums = np.bincount(self.leaf, weights=weights, minlength=len(self.leaves.low))
+        found = np.bincount(self.leaf, weights=weights * numbers, minlength=len(sums))
+        return np.divide(found, sums, out=np.zeros_like(found), where=sums > 0)
+
+
+def parts_of(
+    release: ForestRelease,
+    where: Mapping[str, Any],
+    *,
+    values: str | None = None,
+    leaves: Mapping[str, ColumnModel] | None = None,
+) -> dict[int, Part]:
+    """What a question asks of variables, by their numbers; ParameterErrors as `sample(where=)` raises them.
+
+    Args:
+        release: a forest.
+        where: conditions by column.
+        values: a column whose values are asked for, of rows in which it is not null.
+        leaves: other leaves than the release's of some columns.
+    """
+    _check_known(release, where)
+    schema = release.schema.as_drawn
+    numbers = {name: number for number, name in enumerate(release.variables)}
+    labels = {name: label for label, place in release.places.items() for name in place.names}
+    starts = part_starts(release.schema) if where else {}
+    asked = asked_of_modelled(where, release.schema)
+    parts: dict[int, Part] = {}
+    of_places: dict[str, dict[str, list[Any]]] = {}
+    for name, several in asked.items():
+        if name in labels:
+            of_places.setdefault(labels[name], {})[name] = several
+            continue
+        drawn = _drawn(release, name, schema[name], leaves or {})
+        for wanted in several:
+            cut = _cut(name, drawn, wanted, starts.get(name, ()))
+            number = numbers[name]
+            parts[number] = cut if number not in parts else _both(parts[number], cut)
+    for label, conditions in of_places.items():
+        parts[numbers[label]] = _cut_place(release.places[label], schema, conditions)
+    if values is not None:
+        _check_has_values(values, release)
+        drawn = _drawn(release, values, schema[values], leaves or {})
+        part = parts.get(numbers[values]) or _all_of(drawn.leaves)
+        parts[numbers[values]] = _with_values(part, drawn, asked.get(values, []))
+    return parts
+
+
+def _check_known(release: ForestRelease, where: Mapping[str, Any]) -> None:
+    for name in where:
+        if name not in release.schema or not release.schema[name].is_read:
+            known = [column for column, kind in release.schema.items() if kind.is_read]
+            raise ParameterError(f"where: {name!r} is not a column that the model knows{did_you_mean(name, known)}")
+
+
+def _check_has_values(name: str, release: ForestRelease) -> None:
+    column = release.schema[name]
+    if not isinstance(column, (Number, Boolean)):
+        raise ParameterError(
+            f"column {name!r} is of type {column.type_name}, and means and quantiles are those of numbers; ask for "
+            "count() or proportion()"
+        )
+    if name not in release.columns:
+        is_place = any(name in place.names for place in release.places.values())
+        why = "is part of a place" if is_place else "is computed from other columns"
+        raise ParameterError(
+            f"column {name!r} {why}, and a forest has means and quantiles of columns by themselves only; ask for "
+            f"count() or proportion() with ranges of {name!r}"
+        )
+
+
+def _drawn(release: ForestRelease, name: str, column: Column, others: Mapping[str, ColumnModel]) -> _Drawn:
+    leaves = others.get(name, release.columns[name])
+    finer, leaf = graded_leaves(leaves, column) if release.is_graded else (leaves, np.arange(len(leaves.low)))
+    return _Drawn(leaves, finer, leaf, column)
+
+
+def _all_of(leaves: ColumnModel) -> Part:
+    every = np.ones(len(leaves.low), dtype=np.bool_)
+    return Part(leaves, np.ones(len(leaves.low)), every, every)
+
+
+def _unit(leaves: ColumnModel) -> ColumnModel:
+    """The leaves with equal weights, each a state of its own."""
+    n_leaves = len(leaves.low)
+    return replace(leaves, weights=np.ones(n_leaves), states=np.arange(n_leaves, dtype=np.int32), n_states=n_leaves)
+
+
+def _cut(name: str, drawn: _Drawn, wanted: Any, starts: Sequence[RuleNumber]) -> Part:
+    leaves, column = drawn.leaves, drawn.column
+    unit = _cells(_unit(leaves), column)
+    cut = condition(name, column, unit, wanted, starts=starts)
+    if _is_one_real(column, wanted):
+        # One number of a range without steps: only a leaf of that number alone says how many rows have it, about.
+        is_point = (leaves.length == 0) & ~leaves.is_null & (cut.left > 0)
+        return Part(leaves, is_point.astype(np.float64), cut.left > 0, np.zeros_like(is_point))
+    touches, is_whole = cut.left > 0, cut.left >= 1.0
+    finer = condition(name, column, _cells(_unit(drawn.finer), column), wanted, starts=starts).left
+    share = drawn.averaged(np.clip(finer, 0.0, 1.0))
+    if not isinstance(column, Real):
+        return Part(leaves, np.where(is_whole, 1.0, share), touches, is_whole)
+    # Shares of real ranges are rounded: a leaf is whole if both its ends are, to the float.
+    is_whole = np.where(leaves.is_null, is_whole, _keeps_ends(unit, cut))
+    # A leaf of one number is a cell around it. Where a condition ends at the number itself, so does the cell.
+    is_end = (leaves.length == 0) & ~leaves.is_null & np.isin(leaves.low, _ends_asked(column, wanted))
+    touches, is_whole = touches | is_end, is_whole | is_end
+    is_pile = (leaves.length <= _NARROW * np.abs(leaves.low)) & touches & ~is_whole & ~leaves.is_null
+    share = np.where(is_whole, 1.0, np.where(is_pile, 0.5, share))
+    return Part(leaves, share, touches, is_whole, is_pile=is_pile)
+
+
+def _ends_asked(column: Real, wanted: Any) -> list[float]:
+    """The ends of a range that was asked for."""
+    wanted = None if isinstance(wanted, Asked) else plain(wanted)
+    if isinstance(wanted, tuple):
+        return [float(column.physical(end)) for end in wanted if end is not None]
+    return []
+
+
+def _cells(leaves: ColumnModel, column: Column) -> ColumnModel:
+    """The leaves with real ones of one number as the cells that they stand for: rows beside the number are in them."""
+    return leaves.filling_gaps(shortest=0.0) if isinstance(column, Real) else leaves
+
+
+def _is_one_real(column: Column, wanted: Any) -> bool:
+    if not isinstance(column, Real) or column.multiple_of is not None or isinstance(wanted, Asked):
+        return False
+    wanted = plain(wanted)
+    return wanted is not None and (not isinstance(wanted, tuple) or wanted[0] == wanted[1])
+
+
+def _keeps_ends(before: ColumnModel, cut: Restriction) -> Flags:
+    """Which leaves begin and end where they did."""
+    kept, after = np.zeros(len(before.low), dtype=np.bool_), cut.model
+    here = np.flatnonzero(after.weights > 0)
+    at = after.states[here]
+    length = np.where(before.length > 0, length_within(before.low, before.low + before.length), 0.0)
+    kept[at] = (after.low[here] == before.low[at]) & (after.length[here] == length[at])
+    return kept
+
+
+def _both(one: Part, other: Part) -> Part:
+    """Two conditions on a column; of a leaf that both cut, at different ends, what overlaps is left."""
+    overlap = np.clip(one.share + other.share - 1.0, 0.0, 1.0)
+    share = np.where(one.is_whole, other.share, np.where(other.is_whole, one.share, overlap))
+    piles = [part.is_pile for part in (one, other) if part.is_pile is not None]
+    is_pile = np.logical_or.reduce(piles) if piles else None
+    return Part(one.leaves, share, one.touches & other.touches, one.is_whole & other.is_whole, is_pile=is_pile)
+
+
+def _cut_place(place: PlaceModel, schema: Mapping[str, Column], conditions: Mapping[str, list[Any]]) -> Part:
+    n_regions = len(place.states)
+    near = [schema[name] for name in place.names]
+    unit = replace(place, weights=np.ones(n_regions), states=np.arange(n_regions, dtype=np.int32), n_states=n_regions)
+    share = np.ones(n_regions)
+    for name, several in conditions.items():
+        for wanted in several:
+            index = place.names.index(name)
+            near[index], unit, left = unit.restricted(index, near, wanted)
+            share = share * np.clip(left, 0.0, 1.0)
+            unit = replace(unit, weights=np.where(share > 0, 1.0, 0.0))
+    return Part(place, share, share > 0, share >= 1.0)
+
+
+def _with_values(part: Part, drawn: _Drawn, conditions: Sequence[Any]) -> Part:
+    """The part with the values of its leaves, nulls left out."""
+    leaves, column = drawn.leaves, drawn.column
+    low, high = _ends(leaves, column)
+    finer_low, finer_high = _ends(drawn.finer, column)
+    for wanted in map(plain, conditions):
+        if wanted is None or isinstance(wanted, (list, Asked)) or not isinstance(column, Bounded):
+            continue
+        ends = wanted if isinstance(wanted, tuple) else (wanted, wanted)
+        least, most = (None if end is None else float(column.physical(end)) for end in ends)
+        low, high = np.clip(low, least, most), np.clip(high, least, most)
+        finer_low, finer_high = np.clip(finer_low, least, most), np.clip(finer_high, least, most)
+    middle, width = (finer_low + finer_high) / 2, finer_high - finer_low
+    # Where a condition cuts, what a finer leaf has left of its rows goes with what it has left of its length.
+    whole_low, whole_high = _ends(drawn.finer, column)
+    left = np.divide(width, whole_high - whole_low, out=np.ones_like(width), where=whole_high > whole_low)
+    rows = drawn.averaged(left)
+    mean, square = drawn.averaged(left * middle), drawn.averaged(left * (middle**2 + width**2 / 12))
+    mean, square = (np.divide(sums, rows, out=np.zeros_like(sums), where=rows > 0) for sums in (mean, square))
+    is_value = ~leaves.is_null
+    mean = np.where(is_value, np.clip(mean, low, high), 0.0)
+    values = Values(low, high, mean, np.where(is_value, np.maximum(square, mean**2), 0.0))
+    share, touches = np.where(is_value, part.share, 0.0), part.touches & is_value
+    return Part(leaves, share, touches, part.is_whole & is_value, values, part.is_pile)
+
+
+def _ends(leaves: ColumnModel, column: Column) -> tuple[Floats, Floats]:
+    """The least and the largest value of each leaf, as a table shows them."""
+    if not isinstance(column, Bounded):
+        return leaves.low, leaves.low
+    last = np.maximum(leaves.length - 1.0, 0.0) if column.is_whole else leaves.length
+    return column.to_floats(leaves.low), column.to_floats(leaves.low + last)

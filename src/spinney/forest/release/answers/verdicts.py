@@ -1,0 +1,152 @@
+"""Verdicts: what can be said of columns together, by what was counted and by the release's own numbers, and the words.
+
+certified, calibrated    one column, or columns that share a counted table
+calibrated               two columns whose sums of products were released, and are near the model
+indicative               more columns than that, in no one table
+not supported            pairs of which nothing was measured, or whose products are far from the model
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING
+
+from spinney.forest.release.answers.laws import Laws
+from spinney.forest.release.answers.misfit import MOST_SPREAD, Misfit
+from spinney.release.answers.answer import Statement
+from spinney.release.answers.trust import Trust, Verdict
+from spinney.suggest import listed
+
+if TYPE_CHECKING:
+    from spinney.forest.release.model import ForestRelease
+
+ONE_COLUMN = "the column was counted by itself, and noise and the places of rows inside its leaves are in the interval"
+TOGETHER = "the columns were counted together; noise, and what states are too coarse to show, are in the interval"
+CERTIFIED = "holds whatever the rows are, over the noise of the release"
+OLD_FILE = "the file was saved by an earlier version of Spinney and does not hold its noisy counts; fit anew"
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What can be said of some variables together at best, why, and what to do instead."""
+
+    statement: Statement
+    why: str
+    instead: str = ""
+    can_certify: bool = False
+
+    @property
+    def reason(self) -> str:
+        return f"{self.why}; {self.instead}" if self.instead else self.why
+
+
+class Verdicts:
+    """What a release can say of its variables."""
+
+    def __init__(self, release: ForestRelease, laws: Laws, misfit: Misfit | None, refusal: str | None) -> None:
+        self._release = release
+        self._laws = laws
+        self._misfit = misfit
+        self._refusal = refusal  # why no models can be redrawn
+        self._names = release.variables
+
+    def of(self, variables: Sequence[int]) -> Standing:
+        """The standing of variables that a question is about."""
+        release, several = self._release, tuple(sorted(set(variables)))
+        measured = release.measured
+        names = [self._names[variable] for variable in several]
+        if measured is None:
+            return Standing("not supported", OLD_FILE)
+        unknown = [name for name, at in zip(names, several, strict=True) if measured.columns[at] is None]
+        if unknown:
+            return Standing(
+                "not supported",
+                f"nothing was measured of {listed(unknown)}",
+                "fit with a larger epsilon, or with fewer columns",
+            )
+        in_table = len(several) < 2 or bool(measured.tables_of(several))
+        if self._refusal is not None:
+            return Standing("not supported", self._refusal, can_certify=in_table)
+        if in_table:
+            return Standing("calibrated", ONE_COLUMN if len(several) < 2 else TOGETHER, can_certify=True)
+        apart = [pair for pair in combinations(several, 2) if not self._laws.are_together(*pair)]
+        return self._apart(apart) if len(several) == 2 else self._many(names, apart)
+
+    def _apart(self, apart: Sequence[tuple[int, int]]) -> Standing:
+        """Of pairs that share no counted table."""
+        shown = _pairs([(self._names[i], self._names[j]) for i, j in apart])
+        stated = _workload(self._names, apart)
+        remedy = f"name them in the call (workload=[{stated}]), use quality='high', or a larger epsilon"
+        misfit = self._misfit
+        if misfit is None or any(pair not in misfit for pair in apart):
+            return Standing(
+                "not supported",
+                f"{shown} were not counted together, and nothing says how far they depend on each other",
+                remedy,
+            )
+        noise = f"± {2 * misfit.error:.3f}"
+        if misfit.spread > MOST_SPREAD:
+            worst = max(apart, key=misfit.gap)
+            first, second = (self._names[variable] for variable in worst)
+            return Standing(
+                "not supported",
+                f"{shown} were not counted together, and pairs of this table depend on each other more than the model "
+                f"says: before it is corrected, mean products are off by {misfit.spread:.2f} on average, those of "
+                f"{first} and {second} by up to {misfit.gap(worst):.2f} {noise}",
+                remedy,
+            )
+        return Standing(
+            "calibrated",
+            f"{shown} were not counted together; noisy sums of products ({noise}) correct the model, and what they "
+            "leave open is in the interval",
+        )
+
+    def _many(self, names: Sequence[str], apart: Sequence[tuple[int, int]]) -> Standing:
+        """Of three and more columns that no one table holds."""
+        standing = self._apart(apart) if apart else None
+        if standing is not None and standing.statement == "not supported":
+            return standing
+        return Standing(
+            "indicative",
+            f"{listed(names)} are in no one counted table: what more than two of them do together is the model's "
+            "guess, and intervals of such answers have been wrong in trials; read signs and sizes, and test nothing",
+            f"name the columns in the call (workload=[({', '.join(map(repr, names))})]), or a regression (analyses=)",
+        )
+
+    def trust(self, columns: Sequence[str], numbers: Sequence[int]) -> Trust:
+        """Verdicts on columns, pairs and all together. Columns of one place are one variable."""
+        verdicts = [self._verdict((name,), (at,)) for name, at in zip(columns, numbers, strict=True)]
+        both = list(zip(columns, numbers, strict=True))
+        verdicts += [
+            self._verdict((one, other), (first, second)) for (one, first), (other, second) in combinations(both, 2)
+        ]
+        measures = {}
+        if self._misfit is not None:
+            measures = {
+                "noise of a mean product": self._misfit.error,
+                "mean products off the model": self._misfit.spread,
+                "left after correction": self._misfit.left,
+            }
+        return Trust(tuple(columns), tuple(verdicts), self._verdict(tuple(columns), tuple(numbers)), measures)
+
+    def _verdict(self, columns: tuple[str, ...], numbers: tuple[int, ...]) -> Verdict:
+        standing = self.of(numbers)
+        statement, why = standing.statement, standing.why
+        if standing.can_certify and len(set(numbers)) == 1 and statement == "calibrated":
+            statement = "certified"
+            why = (
+                "counts of whole leaves hold whatever the rows are; means, quantiles and parts of leaves are calibrated"
+            )
+        return Verdict(columns, statement, why, standing.instead)
+
+
+def _pairs(pairs: Sequence[tuple[str, str]]) -> str:
+    shown = [f"{one} and {other}" for one, other in pairs[:3]]
+    return "; ".join(shown) + (f" and {len(pairs) - 3} other pairs" if len(pairs) > 3 else "")
+
+
+def _workload(names: Sequence[str], pairs: Sequence[tuple[int, int]]) -> str:
+    shown = ", ".join(f"({names[i]!r}, {names[j]!r})" for i, j in pairs[:3])
+    return shown + (", ..." if len(pairs) > 3 else "")
