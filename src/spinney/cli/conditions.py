@@ -1,16 +1,13 @@
-"""Conditions on rows as strings: `--where "age=30..40"` and `--balance "kind=a:0.2,b:0.8"`.
+"""Conditions on rows as options: `--where "age=30..40"` and `--balance "kind=a:0.2,b:0.8"`.
 
-    NAME=VALUE          one value; a date or time in ISO form, a boolean as true or false, 1 or 0
-    NAME=LOW..HIGH      a range of numbers, dates or times, both ends included; an end left out is the column's own
-    NAME=A,B,C          any of several values; one that holds a comma is quoted, as in a CSV
-    NAME=null           no value
+`--where` takes what the conditions of a question take (`release.answers.where`): NAME=VALUE, NAME=LOW..HIGH,
+NAME=A,B,C, NAME=null, comparisons, and several of them joined by `and`. `--balance` takes
 
     NAME=SHARE          a column of two values: the share of the second (of true)
     NAME=A:SHARE,B:...  a share for each value; values left out get none
 
-The schema decides how a string is read. A string that the schema lists as a category is that category, even if it looks
-like a range or a number. A column name may contain an equals sign: the longest column name that the string begins with
-is taken. The library interprets the values.
+The schema decides how a string is read. A column name may contain an equals sign: the longest column name that the
+string begins with is taken. The library interprets the values.
 """
 
 from __future__ import annotations
@@ -19,24 +16,28 @@ import csv
 from collections.abc import Iterable
 from typing import Any
 
-from spinney.columns import Bounded, Column
+from spinney.columns import Column
 from spinney.errors import ParameterError
 from spinney.privacy.budget import parse_fraction
+from spinney.release.answers.where import parse_conditions
 from spinney.schema.table import Schema
 from spinney.suggest import did_you_mean
-
-_NULL = "null"
-_RANGE = ".."
 
 
 def parse_where(texts: Iterable[str], schema: Schema) -> dict[str, Any]:
     """Texts such as "age=30..40" as the `where` of a forest's `sample`."""
-    return {name: _wanted(name, schema[name], text) for name, text in _by_column(texts, "--where", schema)}
+    wanted: dict[str, Any] = {}
+    for text in texts:
+        for name, value in parse_conditions(text, schema, what="--where").items():
+            if name in wanted:
+                raise ParameterError(f"--where names column {name!r} twice; put all its conditions into one option")
+            wanted[name] = value
+    return wanted
 
 
 def parse_balance(texts: Iterable[str], schema: Schema) -> dict[str, Any]:
     """Texts such as "kind=a:0.2,b:0.8" as the `balance` of a forest's `sample`."""
-    return {name: _shares(name, schema[name], text) for name, text in _by_column(texts, "--balance", schema)}
+    return {name: _shares(name, schema[name], text) for name, text in _by_column(texts, schema)}
 
 
 def csv_fields(text: str) -> list[str]:
@@ -49,8 +50,9 @@ def csv_fields(text: str) -> list[str]:
         ) from None
 
 
-def _by_column(texts: Iterable[str], option: str, schema: Schema) -> list[tuple[str, str]]:
-    """Texts split into a column's name and what is wanted of it."""
+def _by_column(texts: Iterable[str], schema: Schema) -> list[tuple[str, str]]:
+    """Texts split into a column's name and the shares that are wanted of it."""
+    option = "--balance"
     found: dict[str, str] = {}
     for text in texts:
         if "=" not in text:
@@ -70,24 +72,6 @@ def _by_column(texts: Iterable[str], option: str, schema: Schema) -> list[tuple[
             raise ParameterError(f"{option} names column {name!r} twice; put all its conditions into one option")
         found[name] = text.removeprefix(f"{name}=")
     return list(found.items())
-
-
-def _wanted(name: str, column: Column, text: str) -> Any:
-    """What a text asks of a column: a value, a (low, high) pair, a list, or None for null."""
-    if column.axis_kind == "category" and text in map(str, column.listed):
-        return column.from_option(text, name=name, option="--where")
-    if not text.strip():
-        raise ParameterError(f"--where: the condition on column {name!r} is empty; write {name}=VALUE, or {name}=null")
-    if text == _NULL:
-        return None
-    if isinstance(column, Bounded) and _RANGE in text:
-        low, _, high = (part.strip() for part in text.partition(_RANGE))
-        return (
-            column.from_option(low, name=name, option="--where") if low else column.low,
-            column.from_option(high, name=name, option="--where") if high else column.high,
-        )
-    values = [column.from_option(part, name=name, option="--where") for part in csv_fields(text)]
-    return values[0] if len(values) == 1 else values
 
 
 def _shares(name: str, column: Column, text: str) -> Any:

@@ -221,11 +221,20 @@ def test_shares_are_read_exactly(text: str, name: str, shares: Any) -> None:
     assert parse_balance([text], SCHEMA) == {name: shares}
 
 
-def test_a_day_out_of_place_is_the_librarys_to_refuse() -> None:
-    """The grammar passes dates on as they are written; drawing reads them."""
-    assert parse_where(["end=June"], SCHEMA) == {"end": "June"}
+def test_a_day_that_is_none_is_refused_where_it_stands() -> None:
+    with pytest.raises(ParameterError, match=r"a day like 2020-01-31\n  end=June\n      \^\^\^\^$"):
+        parse_where(["end=June"], SCHEMA)
     with pytest.raises(ParameterError, match="takes numbers"):
         parse_where(["a=b=c"], SCHEMA)
+
+
+def test_several_conditions_may_stand_in_one_option() -> None:
+    """The grammar is that of questions."""
+    assert parse_where(["age in 30..40 and state in (CA, NV)", "pay > 1"], SCHEMA) == {
+        "age": (30, 40),
+        "state": ["CA", "NV"],
+        "pay": (np.nextafter(1, 2), None),
+    }
 
 
 # ----------------------------------------------------------------------------------------------------- draws
