@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from spinney.schema.places import Place
     from spinney.schema.rules import AtMost, Derived, EmptyWhen, Implies, Sum
     from spinney.schema.table import Schema
+    from spinney.synthesizers.buying import buy_answer
     from spinney.synthesizers.checking import check
     from spinney.synthesizers.forest import ForestSynthesizer
     from spinney.synthesizers.grid import GridSynthesizer
@@ -54,6 +55,7 @@ _HOME = {
     "Release": "spinney.release.model",
     "SpinneyError": "spinney.errors",
     "UnsafeSeededEntropy": "spinney.privacy.entropy",
+    "buy_answer": "spinney.synthesizers.buying",
     "check": "spinney.synthesizers.checking",
     "load": "spinney.release.storage",
     "synthesize": "spinney.synthesizers.synthesize",
@@ -86,6 +88,7 @@ __all__ = [
     "Time",
     "UnsafeSeededEntropy",
     "__version__",
+    "buy_answer",
     "check",
     "load",
     "synthesize",

@@ -102,12 +102,15 @@ class DiscreteLaplaceCounts(_Staged):
         "pairs",
         "cliques",
         "leaves",
+        "answer",
     )
 
 
 @dataclass(frozen=True, slots=True)
 class LeafMoments(_Staged):
     """Counts and sums of offsets in [-1, 1], of leaves that share no row, with one vector of noise for each leaf.
+
+    The one vector of a bought answer is charged as that of one leaf; its numbers may both be counts.
 
     The noise is even over cubes, of ratio exp(-epsilon / sensitivity) for each unit of the largest coordinate.
     """
@@ -117,7 +120,7 @@ class LeafMoments(_Staged):
     note: str
     stage: StageName | None = field(default=None, kw_only=True)
 
-    stages: ClassVar[tuple[StageName, ...]] = ("leaves",)
+    stages: ClassVar[tuple[StageName, ...]] = ("leaves", "answer")
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@
     products    sums over rows of products of functions of two columns, one vector
     splits      which nodes of one joint tree split
     leaves      what is released of the leaves of a joint tree or a grid
+    answer      one answer that was bought beside a release
 
 An event names its stage in a field, and so do the parts of a composed release. None claims no stage: a charge of one's
 own, or an event of an old file whose note is not one that a fit wrote. Whoever asks for a stage does not get it then.
@@ -44,6 +45,7 @@ StageName = Literal[
     "products",
     "splits",
     "leaves",
+    "answer",
 ]
 
 STAGES: tuple[StageName, ...] = get_args(StageName)

@@ -131,6 +131,11 @@ def column_axis(name: str, column: Column, *, in_rules: bool = False) -> ColumnA
     return _ruled(name, column)
 
 
+def fine_axis(name: str, column: Bounded) -> ColumnAxis:
+    """Cells as fine as the values of a column, around its round ones, also where these are few."""
+    return _ruled(name, column)
+
+
 @lru_cache(maxsize=1024)
 def _ruled(name: str, column: Bounded) -> ColumnAxis:
     return _of_reals(name, column) if isinstance(column, Real) else _of_wholes(name, column)

@@ -1,0 +1,348 @@
+"""Bought answers: checks come before the charge, the charge before the count, and the noise is what the proof says."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import spinney as sp
+from spinney.counting.states import StateRows
+from spinney.errors import BudgetError, InputError, ParameterError, SchemaError
+from spinney.release.answers.grammar import parse_question
+from spinney.release.model import Release
+from spinney.synthesizers.asked_states import asked_columns, true_sums
+from spinney.tables.opening import open_source
+from spinney.tree.direct import Direct, release_sums
+
+SCHEMA = sp.Schema(
+    {
+        "age": sp.Integer(0, 99),
+        "pay": sp.Real(0, 1000, nullable=True),
+        "sex": sp.Category(["Male", "Female"]),
+        "half": sp.Real(0, 10, multiple_of=0.5),
+        "fifties": sp.Integer(0, 500, multiple_of=50),
+        "member": sp.Boolean(nullable=True),
+        "born": sp.Date("1950-01-01", "2009-12-31"),
+        "key": sp.Identifier(),
+    }
+)
+N_ROWS = 500
+
+
+def made_up() -> pa.Table:
+    rng = np.random.default_rng(3)
+    return pa.table(
+        {
+            "age": rng.integers(-5, 105, N_ROWS),  # some outside the bounds
+            "pay": pa.array(np.round(rng.exponential(300, N_ROWS), 2), mask=rng.random(N_ROWS) < 0.1),
+            "sex": rng.choice(["Male", "Female"], N_ROWS),
+            "half": rng.integers(0, 21, N_ROWS) / 2,
+            "fifties": 50 * rng.integers(0, 11, N_ROWS),
+            "member": pa.array(rng.random(N_ROWS) < 0.3, mask=rng.random(N_ROWS) < 0.2),
+            "born": pa.array(rng.integers(-7305, 14609, N_ROWS).astype(np.int32)).cast(pa.date32()),
+            "key": np.arange(N_ROWS),
+        }
+    )
+
+
+TABLE = made_up()
+
+
+@pytest.fixture(scope="module")
+def release() -> Release:
+    return sp.ForestSynthesizer(5).fit(TABLE, SCHEMA, entropy=sp.UnsafeSeededEntropy(1)).release_
+
+
+@pytest.fixture(scope="module")
+def adding() -> Release:
+    model = sp.ForestSynthesizer(5, unit="add-remove", delta="1e-6")
+    return model.fit(TABLE, SCHEMA, entropy=sp.UnsafeSeededEntropy(1)).release_
+
+
+def bought(release: Release, question: str, *, epsilon: Any = 1, **more: Any) -> Any:
+    options = {"ledger": sp.Ledger(10**6, unit=release.card.unit), "entropy": sp.UnsafeSeededEntropy(5)} | more
+    return sp.buy_answer(release, question, TABLE, epsilon=epsilon, **options)
+
+
+# ------------------------------------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize(
+    ("question", "phrase"),
+    [
+        ("count", "say which rows"),
+        ("table by sex", "cannot be bought"),
+        ("mean(age) by sex", "cannot be bought"),
+        ("median(age)", "cannot be bought"),
+        ("count where ages = 3", "did you mean 'age'?"),
+        ("count where age = null", "never null"),
+        ("count where age in 200..300", "is never"),
+        ("mean(sex)", "a mean is bought of numbers"),
+        ("mean(born)", "a mean is bought of numbers"),
+        ("mean(age) where age = 3", "its mean is known"),
+        ("mean(pay) where pay = null", "have no mean"),
+        ("proportion where sex = Male given sex = Male", "in `where` and in `given`"),
+    ],
+)
+def test_what_cannot_be_bought_costs_nothing(release: Release, question: str, phrase: str) -> None:
+    ledger = sp.Ledger(1)
+    with pytest.raises(ParameterError, match=phrase):
+        bought(release, question, ledger=ledger)
+    assert not ledger.events
+
+
+def test_tables_that_do_not_fit_cost_nothing(release: Release) -> None:
+    question, ledger = "mean(age) where sex = Male", sp.Ledger(1)
+    wrong: list[tuple[Any, type[Exception], str]] = [
+        (TABLE.drop_columns("age"), SchemaError, "'age'"),
+        (TABLE.set_column(2, "sex", pa.array(["zqxj"] * N_ROWS)), InputError, "'sex'"),
+        (TABLE.set_column(0, "age", pa.array([None] * N_ROWS, pa.int64())), InputError, "'age'"),
+        (TABLE.slice(1), InputError, "499 rows, and the release is of a table of 500"),
+        ("no-such-file.parquet", OSError, "no-such-file"),
+    ]
+    for table, kind, phrase in wrong:
+        with pytest.raises(kind, match=phrase) as caught:
+            sp.buy_answer(release, question, table, epsilon=1, ledger=ledger)
+        assert "zqxj" not in str(caught.value)
+        assert not ledger.events
+
+
+def test_a_ledger_is_needed_and_has_to_have_enough_left(release: Release) -> None:
+    with pytest.raises(ParameterError, match="ledger is missing"):
+        bought(release, "count where age = 3", ledger=None)
+    poor = sp.Ledger("0.1")
+    with pytest.raises(BudgetError, match="does not fit"):
+        bought(release, "count where age = 3", ledger=poor)
+    assert not poor.events
+    other = sp.Ledger(9, unit="add-remove")
+    with pytest.raises(ParameterError, match="does not match the ledger's"):
+        bought(release, "count where age = 3", ledger=other)
+    assert not other.events
+    for wrong in (0, -1, "much", None):
+        with pytest.raises(ParameterError):
+            bought(release, "count where age = 3", epsilon=wrong, ledger=sp.Ledger(9))
+    with pytest.raises(ParameterError, match="between 0 and 1"):
+        bought(release, "count where age = 3", level=95)
+
+
+# --------------------------------------------------------------------------------------------------- charges
+
+
+def test_the_charge_is_on_the_ledger_before_the_table_is_counted(release: Release, monkeypatch: Any) -> None:
+    ledger = sp.Ledger(1)
+    seen = []
+
+    def fail(*_: Any) -> Any:
+        seen.append(ledger.spent)
+        raise InputError("the table is gone")
+
+    monkeypatch.setattr("spinney.synthesizers.buying.true_sums", fail)
+    with pytest.raises(InputError, match="is gone"):
+        bought(release, "count where age = 3", epsilon="0.25", ledger=ledger)
+    assert seen == [Fraction(1, 4)]
+    assert ledger.spent == Fraction(1, 4)
+
+
+def test_a_ledger_file_says_what_was_bought(release: Release, tmp_path: Path) -> None:
+    path = tmp_path / "people.ledger"
+    sp.Ledger.create(path, limit=1)
+    sp.buy_answer(release, "count where age = 3", TABLE, epsilon="0.05", ledger=path)
+    sp.buy_answer(release, "mean(pay) where age > 3", TABLE, epsilon="0.1", ledger=str(path))
+    ledger = sp.Ledger.open(path)
+    assert ledger.spent == Fraction(3, 20)
+    assert [event.note for event in ledger.events] == ["answer: count where age = 3", "answer: mean(pay) where age > 3"]
+    assert [event.stage for event in ledger.events] == ["answer", "answer"]  # type: ignore[union-attr]
+    bought(release, "count where age = 3", ledger=ledger, epsilon="0.1")
+    assert "seeded generator" in ledger.events[-1].note
+
+
+# --------------------------------------------------------------------------------------------------- answers
+
+COLUMNS: dict[str, Any] = {name: np.array(TABLE[name].to_pylist()) for name in SCHEMA}
+AGES = COLUMNS["age"].clip(0, 99)
+PAY = np.array([np.nan if pay is None else min(pay, 1000) for pay in TABLE["pay"].to_pylist()])
+MALE = COLUMNS["sex"] == "Male"
+MEMBER = COLUMNS["member"]
+
+
+@pytest.mark.parametrize(
+    ("question", "true", "slack"),
+    [
+        ("count where age in 30..40", np.sum((AGES >= 30) & (AGES <= 40)), 0),
+        ("count where age > 98", np.sum(AGES > 98), 0),
+        ("count where age in (3, 50) and sex = Male", np.sum(((AGES == 3) | (AGES == 50)) & MALE), 0),
+        ("count where pay = null", np.sum(np.isnan(PAY)), 0),
+        ("count where pay >= 300.25", np.sum(PAY >= 300.25), 0),
+        ("count where half > 2 and half <= 7.5", np.sum((COLUMNS["half"] > 2) & (COLUMNS["half"] <= 7.5)), 0),
+        ("count where fifties in 40..260", np.sum((COLUMNS["fifties"] >= 50) & (COLUMNS["fifties"] <= 250)), 0),
+        ("count where member = true", np.sum(MEMBER == True), 0),  # noqa: E712  # an array with None
+        ("count where born < 1980-01-01", np.sum(COLUMNS["born"] < np.datetime64("1980-01-01")), 0),
+        ("proportion where sex = Male", MALE.mean(), 0),
+        ("proportion where sex = Male given age > 50", MALE[AGES > 50].mean(), 1e-3),
+        ("mean(age)", AGES.mean(), 1e-6),
+        ("mean(age) where sex = Male", AGES[MALE].mean(), 1e-3),
+        ("mean(pay)", np.nanmean(PAY), 0.7),
+        ("mean(pay) where pay < 100", PAY[PAY < 100].mean(), 0.07),
+        ("mean(half) where age < 50", COLUMNS["half"][AGES < 50].mean(), 1e-3),
+        ("mean(fifties)", COLUMNS["fifties"].mean(), 1e-3),
+        ("mean(member)", np.mean([member for member in MEMBER if member is not None]), 1e-3),
+    ],
+)
+@pytest.mark.parametrize("unit", ["replace-one", "add-remove"])
+def test_with_hardly_any_noise_the_answer_is_that_of_the_table(
+    release: Release, adding: Release, unit: str, question: str, true: float, slack: float
+) -> None:
+    """Values outside the bounds count as the nearer bound; a mean of reals is known to half a part of the range."""
+    which = release if unit == "replace-one" else adding
+    with pytest.warns(sp.errors.PrivacyWarning):
+        answer = bought(which, question, epsilon=10**5)
+    assert answer.statement == "certified"
+    assert answer.low - 1e-9 <= true <= answer.high + 1e-9
+    assert abs(answer.estimate - true) <= slack + 1e-4
+    assert answer.high - answer.low <= 2 * slack + 2e-3
+
+
+@pytest.mark.parametrize("kind", ["polars", "lazy", "parquet", "duckdb", "csv"])
+def test_every_engine_counts_alike(release: Release, tmp_path: Path, kind: str) -> None:
+    question = "mean(pay) where age in 20..70 and sex = Female and born > 1960-06-01"
+    wanted = bought(release, question)
+    table: Any = pl.from_arrow(TABLE)
+    engine = None
+    if kind == "lazy":
+        table = table.lazy()
+    elif kind in ("parquet", "duckdb"):
+        pq.write_table(TABLE, tmp_path / "a.parquet")
+        table, engine = str(tmp_path / "a.parquet"), "duckdb" if kind == "duckdb" else None
+    elif kind == "csv":
+        table.write_csv(tmp_path / "a.csv")
+        table = str(tmp_path / "a.csv")
+    options: dict[str, Any] = {"ledger": sp.Ledger(9), "entropy": sp.UnsafeSeededEntropy(5), "engine": engine}
+    assert sp.buy_answer(release, question, table, epsilon=1, **options) == wanted
+
+
+def test_columns_that_the_release_does_not_have_are_not_looked_at(release: Release) -> None:
+    wider = TABLE.append_column("secret", pa.array([{"a": 1}] * N_ROWS))
+    options: dict[str, Any] = {"ledger": sp.Ledger(9), "entropy": sp.UnsafeSeededEntropy(5)}
+    question = "count where age < 50"
+    assert sp.buy_answer(release, question, wider, epsilon=1, **options) == bought(release, question)
+
+
+# --------------------------------------------------------------------------------------------- sensitivity, law
+
+
+@pytest.mark.parametrize(
+    "question",
+    [
+        "count where age > 1",
+        "proportion where age > 1 given sex = Male",
+        "mean(age) where sex = Male",
+        "mean(age) where age < 2",
+    ],
+)
+def test_no_row_changes_a_sum_by_more_than_its_reach(question: str) -> None:
+    """All neighbours of small tables of two columns, under both units, by enumeration; the bound is reached."""
+    schema = sp.Schema({"age": sp.Integer(0, 2), "sex": sp.Category(["Male", "Female"])})
+    asked = parse_question(question, schema)
+    columns = asked_columns(asked, schema)
+    reach = next((column.grid.reach for column in columns if column.grid is not None), 1)
+    rows = [(age, sex) for age in (0, 1, 2) for sex in ("Male", "Female")]
+
+    def sums(table: list[tuple[int, str]]) -> np.ndarray[Any, Any]:
+        source = open_source(pa.table({"age": [a for a, _ in table], "sex": [s for _, s in table]}), schema)
+        n_given, n_where, total = true_sums(
+            source.with_schema(sp.Schema({name: schema[name] for name in asked.columns})).state_rows(
+                [column.cut for column in columns]
+            ),
+            columns,
+        )
+        return np.array([n_given, n_where, total])
+
+    of_row = {row: sums([row]) for row in rows}
+    assert max(abs(of_row[row][:2]).max() for row in rows) == 1
+    assert max(abs(of_row[row][2]) for row in rows) == (reach if asked.kind == "mean" else 0)
+    together = sums(rows)
+    assert (together == sum(of_row.values())).all()
+    moved = [abs(of_row[a] - of_row[b]) for a in rows for b in rows]
+    assert max(change[:2].max() for change in moved) == 1
+    if asked.kind == "mean":
+        assert max(change[2] for change in moved) == 2 * reach
+
+
+def fits(noises: np.ndarray[Any, Any], rate: float) -> bool:
+    """Whether whole numbers are discrete Laplace of a rate: their mean size is 2a / (1 - a^2) within five errors."""
+    a = np.exp(-rate)
+    expected, variance = 2 * a / (1 - a**2), 2 * a / (1 - a) ** 2
+    error = np.sqrt((variance - expected**2) / len(noises))
+    return bool(abs(np.abs(noises).mean() - expected) < 5 * error)
+
+
+@pytest.mark.parametrize("reach", [1, 40])
+def test_the_noise_of_one_number_is_discrete_laplace_of_the_rate_that_was_paid(reach: int) -> None:
+    direct, entropy = Direct(1, reach, 1, "answer"), sp.UnsafeSeededEntropy(0)
+    epsilon = Fraction(1, 2)
+    noisy = [
+        release_sums(lambda: (100,), direct=direct, epsilon=epsilon, ledger=sp.Ledger(), entropy=entropy).noisy[0]
+        for _ in range(4000)
+    ]
+    noises = np.array(noisy) - 100
+    assert fits(noises, 0.5 / reach)
+    assert not fits(noises, 0.5 / reach * 1.3)
+    assert not fits(noises, 0.5 / reach * 0.7)
+
+
+def coverage(answers: list[Any], true: float, *, narrowed: float = 1.0) -> float:
+    """How often an interval, narrowed about its middle, holds the truth."""
+    held = [
+        abs(true - (answer.low + answer.high) / 2) <= narrowed * (answer.high - answer.low) / 2 + 1e-9
+        for answer in answers
+    ]
+    return float(np.mean(held))
+
+
+@pytest.mark.parametrize(
+    ("question", "true"),
+    [
+        ("count where age < 50", np.sum(AGES < 50)),
+        ("proportion where sex = Male given age > 20", MALE[AGES > 20].mean()),
+        ("mean(age) where sex = Male", AGES[MALE].mean()),
+        ("mean(age)", AGES.mean()),
+    ],
+)
+@pytest.mark.parametrize("unit", ["replace-one", "add-remove"])
+def test_intervals_hold_as_often_as_they_say_and_no_oftener(
+    release: Release, adding: Release, unit: str, question: str, true: float
+) -> None:
+    """90 % of 400 answers, within four errors of 0.015; intervals of 0.7 times the length fail the same test."""
+    which = release if unit == "replace-one" else adding
+    entropy = sp.UnsafeSeededEntropy(7)
+    answers = [bought(which, question, epsilon="1/4", level=0.9, entropy=entropy) for _ in range(400)]
+    assert 0.84 <= coverage(answers, true) <= 0.96
+    assert coverage(answers, true, narrowed=0.7) < 0.84
+
+
+def test_a_ratio_of_too_few_rows_is_anything(release: Release) -> None:
+    """Where the rows do not stand out from the noise the interval is all that is possible, and says so."""
+    answer = bought(release, "mean(age) where age in 0..3 and sex = Male", epsilon="1/100")
+    assert (answer.low, answer.high) == (0, 3)
+
+
+def test_states_are_sensitive_and_sums_come_from_public_steps() -> None:
+    schema = replace_bits(SCHEMA)
+    columns = asked_columns(parse_question("mean(pay) where pay < 100", schema), schema)
+    rows = StateRows(np.zeros((1, 7), dtype=np.uint16), (2,))
+    assert true_sums(rows, columns)[1] == 7
+    assert columns[0].steps is not None
+    assert abs(columns[0].steps).max() == columns[0].grid.reach  # type: ignore[union-attr]
+
+
+def replace_bits(schema: sp.Schema) -> sp.Schema:
+    """The same schema with coarse cells for trees, which do not make answers coarse."""
+    return sp.Schema({name: replace(column, bits=3) if name == "pay" else column for name, column in schema.items()})
