@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import click
 
 from spinney import __version__
+from spinney.cli.ask import ask
 from spinney.cli.card import card
 from spinney.cli.check import check
 from spinney.cli.compare import compare
@@ -56,6 +57,7 @@ def app(ctx: click.Context) -> None:
     spinney check    list everything that is wrong with the schema or the table
     spinney fit      spend epsilon, once, and write a release
     spinney sample   draw rows from the release, as often as you like
+    spinney ask      ask the release questions; answers come with error bars
 
     `spinney demo` shows all of it on a made-up town. `spinney warm-up` compiles Spinney's loops ahead of the first fit.
     """  # noqa: D301  # click reads the backspace as "do not re-wrap"
@@ -64,7 +66,7 @@ def app(ctx: click.Context) -> None:
         ctx.exit(WRONG_CALL)
 
 
-for verb in (schema, check, fit, sample, card, verify, explain, picture, compare, ledger, demo, warm_up, paper):
+for verb in (schema, check, fit, sample, ask, card, verify, explain, picture, compare, ledger, demo, warm_up, paper):
     app.add_command(verb)
 
 

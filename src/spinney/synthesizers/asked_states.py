@@ -225,13 +225,12 @@ def _grid(column: Column, axis: ColumnAxis, first: int, last: int) -> tuple[Grid
         )
     width = -(-n_cells // _MOST_PARTS)
     n_parts = -(-n_cells // width)
+    length = 1 / cells.scale if isinstance(column, Real) else float(cells.step)
+    step = float(column.spacing or 0)  # values of a step lie in the middle of its cell
     if isinstance(column, Real):
-        start, length, loose = cells.origin + first / cells.scale, 1 / cells.scale, 0.0
+        middle = cells.origin + first / cells.scale + width * length / 2
     else:
-        start = float(cells.low + first * cells.step + column.step // 2)
-        length, loose = float(cells.step), float(column.step)
-    # The middle of part i is start + (i + 1/2) width length, less half a step where values are whole.
-    middle = start + width * length / 2 - loose / 2
+        middle = float(cells.low + first * cells.step + column.step // 2) + (width * length - step) / 2
     half = (n_parts - 1) * width * length / 2
-    grid = Grid(n_parts, middle + half, half, (width * length - loose) / 2)
+    grid = Grid(n_parts, middle + half, half, max(0.0, width * length - step) / 2)
     return grid, first + width * np.arange(n_parts, dtype=np.int64)

@@ -81,7 +81,7 @@ def buy_answer(
     table = _open(frame, release.schema, asked, engine)
     n_rows = table.n_rows if unit.n_is_public else None
     direct = _direct(asked, columns, unit, has_public_total=_has_public_total(asked, release.schema, n_rows))
-    check_direct(direct, price)
+    check_direct(direct, price, level)
     account.require(price, unit=unit)
     if n_rows is not None and release.card.n_rows not in (None, n_rows):
         raise InputError(

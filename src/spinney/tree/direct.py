@@ -102,17 +102,20 @@ class NoisySums:
 
     def _simulated(self, level: float) -> NDArray[np.float64]:
         """Fresh noises of the same law, repeatable from the released numbers: (n, 2)."""
-        n_noises = max(_FEWEST_NOISES, math.ceil(20 / (1 - level)))
-        if n_noises > _MOST_NOISES:
-            raise ParameterError(f"level={level} is too near 1 for a bought ratio; ask for at most 0.9999")
         text = repr((self.noisy, self.rate)).encode()
         seed = int.from_bytes(hashlib.sha256(text).digest()[:8], "big")
-        drawn = sup_norm_noise(self.rate, 2).draw(n_noises, UnsafeSeededEntropy(seed))
+        drawn = sup_norm_noise(self.rate, 2).draw(_n_noises(level), UnsafeSeededEntropy(seed))
         return drawn.astype(np.float64)
 
 
-def check_direct(direct: Direct, epsilon: Fraction) -> None:
-    """Refuse, before anything is charged, an epsilon whose noise does not fit into whole numbers."""
+def _n_noises(level: float) -> int:
+    return max(_FEWEST_NOISES, math.ceil(20 / (1 - level)))
+
+
+def check_direct(direct: Direct, epsilon: Fraction, level: float) -> None:
+    """Refuse, before anything is charged, noise that does not fit into whole numbers, and a level that is too high."""
+    if direct.n_sums > 1 and _n_noises(level) > _MOST_NOISES:
+        raise ParameterError(f"level={level} is too near 1 for a bought ratio; ask for at most 0.9999")
     if direct.rate(epsilon) < SMALLEST_RATE:
         raise ParameterError(f"epsilon={epsilon} asks for noise of a scale above 2^40; pay more for the answer")
 
@@ -121,7 +124,6 @@ def release_sums(
     count: Callable[[], Sequence[int]], *, direct: Direct, epsilon: Fraction, ledger: Ledger, entropy: Entropy
 ) -> NoisySums:
     """Sums of a table with noise. Charges `epsilon` first, then has them counted."""
-    check_direct(direct, epsilon)
     ledger.charge(direct.charge(epsilon))  # [step 1] charge before counting
     brand_unless_system(ledger, entropy, "answer")
     true_sums = np.array(count(), dtype=np.int64)  # [step 2]

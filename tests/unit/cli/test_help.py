@@ -23,6 +23,7 @@ VERBS = [
         "check",
         "fit",
         "sample",
+        "ask",
         "card",
         "verify",
         "explain",

@@ -1,0 +1,216 @@
+"""`spinney ask`: answers with error bars from a release, at no cost, and a second opinion that is paid for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from spinney.cli.command import FILE, TABLE, Verb, check_output, json_option, warn_of_brands
+from spinney.cli.csv_options import csv_options, take_csv
+from spinney.shown import json_text, printable
+
+if TYPE_CHECKING:
+    from spinney.cli.answers import Asked
+    from spinney.release.answers.answer import Answer
+    from spinney.release.answers.grammar import ParsedQuestion
+    from spinney.release.model import Release
+
+
+@click.command(
+    cls=Verb,
+    examples=(
+        'spinney ask people.spinney "count where age in 30..40 and sex = Male"',
+        'spinney ask people.spinney "mean(income) by region where age in 30..40"',
+        'spinney ask people.spinney "table by sex, education" --simultaneous --picture table.svg',
+        'spinney ask people.spinney "median(age)" "quantile(income, 0.9) where region in (North, South)" --json',
+        'spinney ask people.spinney "proportion where income > 50000 given sex = Female" --level 0.99 --population',
+        'spinney ask people.spinney "count by region" --certified --out counts.csv',
+        'spinney ask people.spinney "mean(income) where age < 30" --buy 0.05 --table people.csv --ledger people.ledger',
+    ),
+)
+@click.argument("release", type=FILE)
+@click.argument("questions", nargs=-1, required=True, metavar="QUESTION...")
+@click.option(
+    "--level",
+    type=float,
+    metavar="NUMBER",
+    default=0.95,
+    show_default=True,
+    help="The probability that an interval holds with.",
+)
+@click.option(
+    "--population",
+    is_flag=True,
+    help="Answer for the population that the rows are a random sample of, instead of the table.",
+)
+@click.option("--certified", is_flag=True, help="Give certified intervals only, or an error where there is none.")
+@click.option("--force", is_flag=True, help="Give an interval also where the release does not support one.")
+@click.option("--simultaneous", is_flag=True, help="Widen the intervals of a table so that all of them hold at once.")
+@click.option(
+    "--out", metavar="FILE", help="Write the answers to a .csv or .parquet file, or - for CSV on standard output."
+)
+@click.option("--picture", metavar="FILE", help="Draw the answers with error bars into an .svg or .png file.")
+@click.option("--overwrite", is_flag=True, help="Overwrite the files of --out and --picture if they exist.")
+@click.option(
+    "--buy",
+    metavar="EPSILON",
+    help="Pay this epsilon for a direct answer from the private table; needs --table and --ledger, and one question.",
+)
+@click.option("--table", type=TABLE, metavar="TABLE", help="The private table that was released, for --buy.")
+@click.option("--ledger", "ledger_path", type=FILE, metavar="FILE", help="The ledger that --buy charges.")
+@click.option(
+    "--engine",
+    type=click.Choice(["polars", "duckdb", "spark", "memory"]),
+    help="The library that reads Parquet files for --buy, as for fit.",
+)
+@csv_options
+@json_option
+def ask(
+    release: str,
+    questions: tuple[str, ...],
+    level: float,
+    population: bool,
+    certified: bool,
+    force: bool,
+    simultaneous: bool,
+    out: str | None,
+    picture: str | None,
+    overwrite: bool,
+    buy: str | None,
+    table: str | None,
+    ledger_path: str | None,
+    engine: str | None,
+    as_json: bool,
+    **parameters: Any,
+) -> None:
+    """Ask RELEASE one or more questions; answers come with error bars.
+
+    A QUESTION is count, proportion, mean(COLUMN), median(COLUMN), quantile(COLUMN, SHARE) or table, then `by` and
+    columns, then `where` and conditions: age in 30..40, sex = Male, region in (North, South), income > 1000, end =
+    null, joined by `and`. A proportion may go on with `given` and conditions. Names and values that hold commas or
+    brackets are put in quotes; dates and times are in ISO format.
+
+    Every answer says what kind of statement it is. Certified: the interval holds with the stated probability over the
+    noise, whatever the rows are. Calibrated: noise, placement of rows and misfit were measured. Indicative: read signs
+    and sizes, do not test hypotheses. Not supported: the release does not know, and gives no interval without --force.
+    Answers use only what was released and cost nothing.
+
+    --buy pays for a direct answer to a count, a proportion or a mean, with exact noise on the private table, and prints
+    it beside that of the release. Everything is checked before the ledger is charged. A picture needs matplotlib.
+    """
+    from spinney.cli.answers import answer_table, described, shown
+    from spinney.release.answers.grammar import parse_question
+    from spinney.release.answers.question import check_level
+    from spinney.release.storage import load
+
+    check_level(level)
+    _check_purchase(questions, buy, table, ledger_path)
+    if as_json and out == "-":
+        raise click.UsageError("--json and --out - both write to standard output; leave one out")
+    _check_files(release, out, picture, overwrite=overwrite)
+    loaded = load(release)
+    parsed = [parse_question(text, loaded.schema) for text in questions]
+    warn_of_brands(loaded.card)
+    options = {
+        "level": level,
+        "of": "population" if population else "table",
+        "statement": "certified" if certified else "auto",
+        "force": force,
+    }
+    asked = [_asked(loaded, question, options, simultaneous=simultaneous) for question in parsed]
+    bought = None
+    if buy is not None:
+        assert table is not None
+        bought = _bought(loaded, parsed[0], buy, table, ledger_path, level, engine, parameters)
+    # What was paid for is shown before a file can fail to be written.
+    if as_json:
+        files = {name: path for name, path in (("out", out), ("picture", picture)) if path is not None}
+        click.echo(json_text(described(asked, bought) | files))
+    elif out != "-":
+        click.echo(printable(shown(asked, bought), keep="\n"))
+    if out is not None:
+        from spinney.cli.tables import write_table
+
+        write_table(answer_table(asked, bought), out, overwrite=overwrite)
+    if picture is not None:
+        from spinney.report.answers import answers_figure
+        from spinney.report.picture import save_figure
+
+        figure = answers_figure(loaded, [(one.question.text, one.answers) for one in asked], bought)
+        save_figure(figure, picture, overwrite=overwrite)
+    if not as_json and out != "-":
+        for path in (out, picture):
+            if path is not None:
+                click.echo(f"wrote {path}")
+
+
+def _check_purchase(questions: tuple[str, ...], buy: str | None, table: str | None, ledger: str | None) -> None:
+    """Raise a usage error where options of a purchase are missing, or are there without one."""
+    from spinney.privacy.budget import parse_epsilon
+
+    if buy is None:
+        for option, value in (("--table", table), ("--ledger", ledger)):
+            if value is not None:
+                raise click.UsageError(f"{option} is for --buy, which pays for an answer; leave it out")
+        return
+    parse_epsilon(buy, "--buy")
+    if table is None or ledger is None:
+        raise click.UsageError("--buy needs --table, the private table, and --ledger, the account that pays")
+    if len(questions) != 1:
+        raise click.UsageError("--buy pays for one question at a time; ask one, and the others by themselves")
+
+
+def _check_files(release: str, out: str | None, picture: str | None, *, overwrite: bool) -> None:
+    if out is not None and out != "-":
+        from spinney.cli.tables import check_table_name
+
+        check_table_name(out, "--out")
+        check_output(out, force=overwrite, inputs=[release])
+    if picture is not None:
+        from spinney.report.picture import check_picture_name
+
+        check_picture_name(picture)
+        check_output(picture, force=overwrite, inputs=[release])
+
+
+def _asked(release: Release, question: ParsedQuestion, options: dict[str, Any], *, simultaneous: bool) -> Asked:
+    """What the release says, as one answer or as those of a table."""
+    from spinney.cli.answers import Asked
+
+    where = question.where or None
+    if question.by:
+        options = options | {"simultaneous": simultaneous}
+    if question.kind == "table":
+        return Asked(question, release.table(list(question.by), where=where, **options))
+    if question.kind == "count":
+        return Asked(question, release.count(where, **options))
+    if question.kind == "proportion":
+        return Asked(question, release.proportion(question.where, given=question.given, **options))
+    assert question.column is not None
+    by = list(question.by) or None
+    if question.kind == "mean":
+        return Asked(question, release.mean(question.column, where=where, by=by, **options))
+    assert question.at is not None
+    return Asked(question, release.quantile(question.column, question.at, where=where, by=by, **options))
+
+
+def _bought(
+    release: Release,
+    question: ParsedQuestion,
+    epsilon: str,
+    table: str,
+    ledger: str | None,
+    level: float,
+    engine: str | None,
+    parameters: dict[str, Any],
+) -> Answer:
+    """The answer that was paid for."""
+    from spinney.cli.fit import start_spark
+    from spinney.cli.tables import given_table
+    from spinney.synthesizers.buying import buy_answer
+
+    frame = given_table(table, take_csv(table, parameters))
+    if engine == "spark":
+        start_spark()
+    return buy_answer(release, question.text, frame, epsilon=epsilon, ledger=ledger, level=level, engine=engine)
