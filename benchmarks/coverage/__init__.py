@@ -2,8 +2,8 @@
 
 `python -m benchmarks.coverage --data FOLDER --out FOLDER` fits tables of `benchmarks/forest/tables.py` with forests,
 and a few of their numeric columns with trees, at epsilon 0.3, 1 and 5, and asks every release the same kinds of
-questions. The private table is a sample with replacement of the file, drawn anew for every release, so that the file is the
-population and there are two truths: that of the sample and that of the file.
+questions. The private table is a sample with replacement of the file, drawn anew for every release, so that the file is
+the population and there are two truths: that of the sample and that of the file.
 
     one column          count of a range or of some values                                            questions.py
     pairs together      count of two conditions on columns that were counted together

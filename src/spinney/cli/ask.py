@@ -23,6 +23,7 @@ if TYPE_CHECKING:
         'spinney ask people.spinney "count where age in 30..40 and sex = Male"',
         'spinney ask people.spinney "mean(income) by region where age in 30..40"',
         'spinney ask people.spinney "table by sex, education" --simultaneous --picture table.svg',
+        'spinney ask people.spinney "count by age (0..17, 18..64, 65..99), sex"',
         'spinney ask people.spinney "median(age)" "quantile(income, 0.9) where region in (North, South)" --json',
         'spinney ask people.spinney "proportion where income > 50000 given sex = Female" --level 0.99 --population',
         'spinney ask people.spinney "count by region" --certified --out counts.csv',
@@ -88,8 +89,9 @@ def ask(
 
     A QUESTION is count, proportion, mean(COLUMN), median(COLUMN), quantile(COLUMN, SHARE) or table, then `by` and
     columns, then `where` and conditions: age in 30..40, sex = Male, region in (North, South), income > 1000, end =
-    null, joined by `and`. A proportion may go on with `given` and conditions. Names and values that hold commas or
-    brackets are put in quotes; dates and times are in ISO format.
+    null, joined by `and`. A column after `by` may list its cells in brackets: age (0..17, 18..64). A proportion may go
+    on with `given` and conditions. Names and values that hold commas or brackets are put in quotes; dates and times are
+    in ISO format.
 
     Every answer says what kind of statement it is. Certified: the interval holds with the stated probability over the
     noise, whatever the rows are. Calibrated: noise, placement of rows and misfit were measured. Indicative: read signs
@@ -182,13 +184,13 @@ def _asked(release: Release, question: ParsedQuestion, options: dict[str, Any], 
     if question.by:
         options = options | {"simultaneous": simultaneous}
     if question.kind == "table":
-        return Asked(question, release.table(list(question.by), where=where, **options))
+        return Asked(question, release.table(dict(question.by), where=where, **options))
     if question.kind == "count":
         return Asked(question, release.count(where, **options))
     if question.kind == "proportion":
         return Asked(question, release.proportion(question.where, given=question.given, **options))
     assert question.column is not None
-    by = list(question.by) or None
+    by = dict(question.by) or None
     if question.kind == "mean":
         return Asked(question, release.mean(question.column, where=where, by=by, **options))
     assert question.at is not None

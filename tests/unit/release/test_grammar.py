@@ -92,9 +92,22 @@ def test_conditions_are_read_by_the_schema(text: str, wanted: dict[str, Any]) ->
 )
 def test_questions(text: str, kind: str, column: str | None, at: float | None, by: tuple[str, ...], where: Any) -> None:
     asked = parse_question(text, SCHEMA)
-    assert (asked.kind, asked.column, asked.at, asked.by, asked.where) == (kind, column, at, by, where)
+    assert (asked.kind, asked.column, asked.at, tuple(asked.by), asked.where) == (kind, column, at, by, where)
     assert asked.text == text.strip()
     assert asked.given is None
+
+
+def test_a_table_may_list_its_cells() -> None:
+    """Numbers in ranges, categories in some of their values, quoted ones with brackets and commas in them."""
+    text = "count by age (0..17, 18..64, 99), region ('a, b', North), income (..100, null), sex where hours = 3"
+    asked = parse_question(text, SCHEMA)
+    assert asked.by == {
+        "age": [(0, 17), (18, 64), 99],
+        "region": ["a, b", "North"],
+        "income": [(0, 100), None],
+        "sex": None,
+    }
+    assert asked.where == {"hours": 3}
 
 
 def test_a_proportion_may_be_of_some_rows_only() -> None:
@@ -124,6 +137,8 @@ def test_a_proportion_may_be_of_some_rows_only() -> None:
         ("table by sx", "did you mean 'sex'?", "sx"),
         ("table by sex, sex", "named twice", "sex"),
         ("count by key", "identifier", "key"),
+        ("count by age (0..17, old)", "'old' is not a number", "old"),
+        ("count by age (0..17", "the bracket is not closed", "("),
         ("count by ", "is not a column", ""),
         ("count where", "there is no condition", "where"),
         ("count where age", "has no equals sign", "age"),

@@ -6,8 +6,10 @@
     quantile(COLUMN, SHARE) [by COLUMN, ...] [where CONDITIONS]         median(COLUMN) is quantile(COLUMN, 0.5)
     table by COLUMN, ... [where CONDITIONS]
 
-Conditions are those of `--where` (`where.py`). Words of the grammar may be written in capitals, names of columns that
-hold commas or brackets are put in quotes. A question is read by the schema alone: nothing of a release is looked at.
+After `by`, a column may list its cells in brackets: by age (0..17, 18..64, 65..99), sex. Numbers of many values need
+that. Conditions are those of `--where` (`where.py`). Words of the grammar may be written in capitals, names of columns
+that hold commas or brackets are put in quotes. A question is read by the schema alone: nothing of a release is looked
+at.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ from typing import Any, Literal
 
 from spinney.columns.conditions import number_of_text
 from spinney.release.answers.text import Line
-from spinney.release.answers.where import read_conditions
+from spinney.release.answers.where import read_cells, read_conditions
 from spinney.schema.table import Schema
 from spinney.suggest import did_you_mean
 
@@ -27,7 +29,7 @@ QuestionKind = Literal["count", "proportion", "mean", "quantile", "table"]
 _KINDS = ("count", "proportion", "mean", "median", "quantile", "table")
 _OF_COLUMN = ("mean", "median", "quantile")
 _AFTER_NAME = r"\s*[,)]"
-_AFTER_GROUP = r"\s*(,|$)|\s+(?i:where)\s"
+_AFTER_GROUP = r"\s*([,(]|$)|\s+(?i:where)\s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,7 +40,7 @@ class ParsedQuestion:
     kind: QuestionKind
     column: str | None = None
     at: float | None = None
-    by: tuple[str, ...] = ()
+    by: Mapping[str, list[Any] | None] = field(default_factory=dict)  # None: a cell for each value
     where: Mapping[str, Any] = field(default_factory=dict)
     given: Mapping[str, Any] | None = None
 
@@ -123,28 +125,31 @@ def _column(line: Line, at: int, kind: str, schema: Schema) -> tuple[str, float 
     return name, share, line.skip(at + 1)
 
 
-def _groups(line: Line, at: int, kind: str, schema: Schema) -> tuple[tuple[str, ...], int]:
-    """The columns after `by`."""
+def _groups(line: Line, at: int, kind: str, schema: Schema) -> tuple[dict[str, list[Any] | None], int]:
+    """The columns after `by`, each with the cells that it lists."""
     found = line.keyword(at, "by")
     if found is None:
         if kind == "table":
             line.refuse("question: a table needs columns; write table by COLUMN, COLUMN", at)
-        return (), at
+        return {}, at
     if kind == "proportion":
         line.refuse("question: proportion takes no `by`; ask for count by the columns instead", at, found[1])
-    names: list[str] = []
+    groups: dict[str, list[Any] | None] = {}
     at = found[1]
     while True:
         start = line.skip(at)
         name, at = line.name(start, schema, before=_AFTER_GROUP)
         if not schema[name].is_read:
             line.refuse(f"question: column {name!r} is an identifier, of which nothing was released", start, at)
-        if name in names:
+        if name in groups:
             line.refuse(f"question: column {name!r} is named twice after `by`", start, at)
-        names.append(name)
+        groups[name] = None
         at = line.skip(at)
+        if line.text[at : at + 1] == "(":
+            groups[name], at = read_cells(line, at, name, schema[name])
+            at = line.skip(at)
         if line.text[at : at + 1] != ",":
-            return tuple(names), at
+            return groups, at
         at += 1
 
 

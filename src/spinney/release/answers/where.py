@@ -160,6 +160,26 @@ def _quoted_parts(line: Line, at: int) -> list[tuple[int, int]]:
 # -------------------------------------------------------------------------------------------------- values
 
 
+def read_cells(line: Line, at: int, name: str, column: Column) -> tuple[list[Any], int]:
+    """The values and ranges in the brackets that begin at a place, and where they end: the cells of a table."""
+    inside = _quoted_parts(line, at + 1)
+    places = range(at, len(line.text))
+    ends = (k for k in places if line.text[k] == ")" and not any(first <= k < last for first, last in inside))
+    end = next(ends, None)
+    if end is None:
+        line.refuse(f"{line.what}: the bracket is not closed; write {name} (A, B), or {name} (LOW..HIGH, ...)", at)
+    cells: list[Any] = []
+    for value, start, stop in _fields(line, at + 1, end):
+        part = _Part(name, "=", start, start, stop)
+        if value.strip() == _NULL and column.nullable:
+            cells.append(None)
+        elif isinstance(column, Bounded) and _RANGE in value and line.text[start] not in QUOTES:
+            cells.append(_range(line, part, column, start, stop))
+        else:
+            cells.append(_read(line, part, column, value, start, stop))
+    return cells, end + 1
+
+
 def _wanted(line: Line, part: _Part, column: Column) -> Any:
     """What a condition asks of a column: a value, a (low, high) pair, a list, or None for null."""
     given = line.text[part.value_start : part.value_stop]
