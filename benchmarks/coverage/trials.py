@@ -87,7 +87,7 @@ def run(trial: Trial, folder: Path | None, *, most_rows: int) -> Outcome:
     for key, answer, seconds, true in _answers(asked, here, private, release):
         held[(*key, answer.statement, answer.level)].append((answer, true))
         times.append(seconds)
-    figures = tuple(_figure(key, answers) for key, answers in held.items())
+    figures = tuple(figure_of(key, answers) for key, answers in held.items())
     return Outcome(trial, figures, fit_seconds, times[0], median(times[1:] or times), sp.__version__)
 
 
@@ -157,7 +157,7 @@ def _answer(release: Release, asked: Asked, **options: Any) -> Answer | None:
     return found
 
 
-def _figure(key: tuple[Any, ...], answers: list[tuple[Answer, Truth]]) -> Figure:
+def figure_of(key: tuple[Any, ...], answers: list[tuple[Answer, Truth]]) -> Figure:
     kind, of, wanted, statement, level = key
     bars = [(answer.low, answer.high, true) for answer, true in answers if answer.low is not None]
     if not bars:
