@@ -37,7 +37,13 @@ from spinney.synthesizers.validation import (
     warn_of_schema,
     warn_of_weak_promise,
 )
-from spinney.synthesizers.values import check_private_values, count_private_values, find_values, with_few_values
+from spinney.synthesizers.values import (
+    check_private_values,
+    count_private_values,
+    find_values,
+    with_few_values,
+    without_values,
+)
 from spinney.tables.opening import open_source
 from spinney.tables.source import Source
 from spinney.tree.row_count import release_rows
@@ -71,8 +77,10 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
 
     # Whether the first count is read after the first charge, so that unreadable values must be looked for before.
     _pays_before_counting: ClassVar[bool] = False
-    # What a noisy count of rows says about the promise, kept until all that was paid for is at hand.
+    # What a noisy count of rows says about the promise, and what was not found, kept until all that was paid for is at
+    # hand: between a charge and the release nothing warns, since a warning may be an error.
     _late_cautions: Sequence[str] = ()
+    _late_remarks: Sequence[str] = ()
 
     @property
     def _cells_follow_rows(self) -> bool:
@@ -82,6 +90,9 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
     @abstractmethod
     def _check(self, schema: Schema) -> None:
         """Raise on parameters out of range and on columns that this synthesizer cannot take."""
+
+    def _settle(self) -> None:
+        """Read parameters that somebody else may change: what is checked, released and on the card is then the same."""
 
     def _check_frame(self, frame: Any) -> None:
         """Raise where a table cannot be the private one of these parameters. Nothing of it is read."""
@@ -122,15 +133,16 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
             engine: what reads the table, where there is a choice: "polars", "duckdb" or "spark" for Parquet files,
                 "memory" to read the table once and hold it. Releases do not depend on it.
         """
-        self._check_frame(frame)
         fitting = copy(self)  # parameters that are changed meanwhile, by whoever else holds the model, do not reach it
+        fitting._settle()
+        fitting._check_frame(frame)
         fitting._fit(frame, schema, ledger, entropy, engine)
         for name, value in vars(fitting).items():
             if name.endswith("_"):
                 setattr(self, name, value)
         # Last: where warnings are errors, what was paid for is kept.
         warn_of_privacy(fitting._late_cautions)
-        warn_of_schema(self.release_.card.remarks)
+        warn_of_schema([*fitting._late_remarks, *self.release_.card.remarks])
         return self
 
     def _fit(
@@ -196,7 +208,7 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
                 check_private_values(schema, facts.n_rows, unit=unit, **for_values)
         if schema.columns_awaiting_values:
             lists = find_values(true_lists, schema, ledger=books, entropy=source, **for_values)
-            schema = schema.with_values(lists)
+            self._late_remarks, schema = without_values(lists, schema), schema.with_values(lists)
             table = table.with_schema(schema.as_read)
             facts, rehearsed = replace(facts, schema=with_widest_bounds(schema)), None
         if schema.awaits_bounds:

@@ -14,7 +14,6 @@ from spinney.privacy.budget import Unit
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger
 from spinney.schema.table import Schema
-from spinney.synthesizers.validation import warn_of_schema
 from spinney.tables.source import Source
 
 
@@ -63,14 +62,18 @@ def find_values(
             ledger=ledger,
             entropy=entropy,
         )
-        if not found[name]:
-            warn_of_schema(
-                [
-                    f"column {name!r}: no value was common enough to be found, so all rows count as {column.other!r}; "
-                    "its part of the budget is spent: list the values, or raise values_share"
-                ]
-            )
     return found
+
+
+def without_values(lists: Mapping[str, Any], schema: Schema) -> list[str]:
+    """What to warn of, once the release is kept: columns of whose values none was found."""
+    return [
+        f"column {name!r}: no value was common enough to be found, so all rows count as "
+        f"{getattr(schema[name], 'other', None)!r}; its part of the budget is spent: list the values, or raise "
+        "values_share"
+        for name, found in lists.items()
+        if not found
+    ]
 
 
 def _stand_in(column: Any) -> Any:

@@ -178,6 +178,21 @@ def test_an_empty_list_is_told_and_everything_counts_as_other():
     verification(model.release_)
 
 
+@pytest.mark.parametrize("unit", ["replace-one", "add-remove"])
+def test_a_list_that_comes_out_empty_costs_no_release_where_warnings_are_errors(unit):
+    """Between a charge and the release nothing warns: rows, values and bounds are paid for, and rows can be drawn."""
+    n = 5_000
+    frame = pd.DataFrame({"code": [f"p{i}" for i in range(n)], "y": np.arange(n) % 50, "z": np.arange(n) % 90})
+    schema = sp.Schema(dict(CODES) | {"z": sp.Integer(bounds="private")})
+    model, ledger = sp.ForestSynthesizer(1, "1e-6", unit=unit), sp.Ledger(limit=1, delta="1e-6", unit=unit)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        with pytest.raises(SchemaWarning, match="no value was common enough"):
+            model.fit(frame, schema, ledger=ledger)
+    assert ledger.spent == 1
+    assert len(model.sample(10)) == 10
+
+
 def test_too_many_different_values_are_refused_before_anything_is_spent(monkeypatch):
     """A column of names does not fit into memory as a list, and none of its values is quoted."""
     frame = pd.DataFrame({"code": [f"person {i}" for i in range(30_000)], "y": 1})
