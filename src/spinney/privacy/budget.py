@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from spinney.errors import ParameterError
-from spinney.shown import brief
+from spinney.shown import as_given
 
 # Below this a release is noise alone and tables of laws grow without bound; above it nothing is protected.
 SMALLEST_EPSILON = Fraction(1, 2**30)
@@ -44,18 +44,18 @@ class Unit(StrEnum):
 
     @classmethod
     def parse(cls, value: Any) -> Unit:
-        try:
-            return cls(value)
-        except (ValueError, TypeError):
-            names = " or ".join(repr(unit.value) for unit in cls)
-            raise ParameterError(f"unit={brief(value)} is not {names}") from None
+        for unit in cls:
+            if isinstance(value, str) and value == unit.value:
+                return unit
+        names = " or ".join(repr(unit.value) for unit in cls)
+        raise ParameterError(f"unit={as_given(value)} is not {names}")
 
 
 def parse_fraction(value: Any, name: str) -> Fraction:
     """An exact number from an int, a float, a Fraction, a Decimal or text such as "0.1" or "1/3"."""
     is_numpy_scalar = hasattr(value, "item") and getattr(value, "shape", None) == ()
     if isinstance(value, bool) or not (isinstance(value, (int, float, Fraction, Decimal, str)) or is_numpy_scalar):
-        raise ParameterError(f"{name}={brief(value)} is not a number")
+        raise ParameterError(f"{name}={as_given(value)} is not a number")
     if isinstance(value, float) and not math.isfinite(value):
         raise ParameterError(f"{name}={value!r} is not a finite number")
     if isinstance(value, (int, Fraction)):
@@ -66,9 +66,9 @@ def parse_fraction(value: Any, name: str) -> Fraction:
         is_absurd = len(text) > _LONGEST_TEXT or abs(int(exponent or 0)) > _LARGEST_EXPONENT
         number = Fraction(0) if is_absurd else Fraction(text)
     except (ValueError, ZeroDivisionError):
-        raise ParameterError(f"{name}={brief(value)} is not a number such as 1 or '0.1'") from None
+        raise ParameterError(f"{name}={as_given(value)} is not a number such as 1 or '0.1'") from None
     if is_absurd:
-        raise ParameterError(f"{name}={brief(value)} is too large, too small or too long for a number")
+        raise ParameterError(f"{name}={as_given(value)} is too large, too small or too long for a number")
     return _of_sane_size(number, name)
 
 
@@ -80,7 +80,7 @@ def _of_sane_size(number: Fraction, name: str) -> Fraction:
 
 def _given(value: Any) -> str:
     """A number as it was given, for a message: text without quotes."""
-    return brief(value).strip("'") if isinstance(value, str) else brief(value)
+    return as_given(value).strip("'") if isinstance(value, str) else as_given(value)
 
 
 def parse_length(value: Any, name: str) -> float:

@@ -30,6 +30,7 @@ from spinney.release.options import explains_options
 from spinney.release.remarks import of_assumed_rows
 from spinney.release.seeds import Stream, row_generator
 from spinney.schema.table import Schema
+from spinney.shown import as_given
 
 if TYPE_CHECKING:
     from spinney.release.like import Like
@@ -231,7 +232,7 @@ class Release(Asking):
 def checked_number_of_rows(n_rows: Any, *, n_columns: int) -> int:
     """How many rows to draw, or a ParameterError, where no memory of this machine could hold them too."""
     if isinstance(n_rows, bool) or not isinstance(n_rows, (int, np.integer)) or n_rows < 0:
-        raise ParameterError(f"n_rows={n_rows!r} is not a whole number of rows")
+        raise ParameterError(f"n_rows={as_given(n_rows)} is not a whole number of rows")
     if n_rows > MOST_ROWS:
         size = int(n_rows).bit_length() - 1  # not its digits, which may be thousands
         raise ParameterError(f"n_rows is 2^{size} or more, and above 2^40 nothing is drawn at once; ask for fewer rows")

@@ -16,6 +16,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 
 from spinney.errors import ParameterError
+from spinney.shown import as_given
 
 Stream = Literal["given", "own"]
 STREAMS: tuple[Stream, ...] = get_args(Stream)
@@ -30,7 +31,7 @@ def checked_seed(seed: Any) -> np.random.Generator:
     try:
         return np.random.default_rng(seed)
     except (TypeError, ValueError):
-        raise ParameterError(f"seed={seed!r} is not a non-negative whole number") from None
+        raise ParameterError(f"seed={as_given(seed)} is not a non-negative whole number") from None
 
 
 def row_generator(seed: Any, stream: Stream) -> np.random.Generator:

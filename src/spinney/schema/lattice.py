@@ -32,6 +32,7 @@ from typing import TYPE_CHECKING, Literal, NamedTuple
 from spinney.columns import MAX_BITS, Column, Real, exact, whole_range
 from spinney.errors import ParameterError, SchemaError
 from spinney.schema.table import Schema
+from spinney.shown import as_given
 
 if TYPE_CHECKING:
     from spinney.schema.pieces import Pieces
@@ -209,10 +210,11 @@ def tree_lattice(schema: Schema, *, axes: str = "boxes", least_bits: int = 4) ->
     longest, centred, as the paper does.
     """
     bits = min(20, max(least_bits, 60 // len(schema)))
-    if axes == "boxes":
+    is_text = isinstance(axes, str)
+    if is_text and axes == "boxes":
         return Lattice(tuple(_tree_axis(name, column, bits) for name, column in schema.items()))
-    if axes != "cube":
-        raise ParameterError(f"axes={axes!r} is not 'boxes' or 'cube'")
+    if not is_text or axes != "cube":
+        raise ParameterError(f"axes={as_given(axes)} is not 'boxes' or 'cube'")
     reals: dict[str, Real] = {}
     for name, column in schema.items():
         if not isinstance(column, Real) or column.nullable:

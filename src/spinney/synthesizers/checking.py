@@ -20,7 +20,7 @@ from spinney.schema.place_axis import place_axis
 from spinney.schema.reading import SchemaReading, read_schema
 from spinney.schema.rules import Rule
 from spinney.schema.table import Schema, SchemaLike, as_schema
-from spinney.shown import brief
+from spinney.shown import as_given, brief
 from spinney.suggest import closest, did_you_mean
 from spinney.synthesizers.bounds import with_widest_bounds
 from spinney.synthesizers.findings import Finding, Findings
@@ -116,9 +116,9 @@ class _Check:
 
     def _choose(self, schema: Schema, target: str | None, workload: Any, method: str) -> Choice | None:
         """The method that `fit` would take, unless the target or the schema is not for it."""
-        if target is not None and target not in schema:
-            if target not in self._described.unread:
-                self._fault(f"target={target!r} is not a column of the schema{did_you_mean(target, schema)}")
+        if target is not None and (not isinstance(target, str) or target not in schema):
+            if not isinstance(target, str) or target not in self._described.unread:
+                self._fault(f"target={as_given(target)} is not a column of the schema{did_you_mean(target, schema)}")
             target = None
         given = {"target": target, "workload": workload}
         options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}

@@ -31,12 +31,13 @@ from spinney.release.row_count import noisy_rows_entry
 from spinney.schema.column_axis import column_axis
 from spinney.schema.place_axis import place_axis
 from spinney.schema.table import Schema
+from spinney.shown import as_given
 from spinney.suggest import did_you_mean
 from spinney.synthesizers.base import PublicFacts, Synthesizer
 from spinney.synthesizers.bounds import with_widest_bounds
 from spinney.synthesizers.prior import Prior, check_is_another, opened_prior
 from spinney.synthesizers.values import with_few_values
-from spinney.synthesizers.workload import checked_workload
+from spinney.synthesizers.workload import checked_workload, read_once
 from spinney.tables.source import Source
 
 Quality = Literal["fast", "high", "best"]
@@ -165,13 +166,16 @@ class ForestSynthesizer(Synthesizer[Design]):
         return super()._on_card(name, value)
 
     def _check(self, schema: Schema) -> None:
-        if self.quality not in QUALITIES:
-            raise ParameterError(f"quality={self.quality!r} is not 'fast', 'high' or 'best'")
+        if not isinstance(self.quality, str) or self.quality not in QUALITIES:
+            raise ParameterError(f"quality={as_given(self.quality)} is not 'fast', 'high' or 'best'")
         if not any(column.is_read for column in schema.values()):
             raise SchemaError("all columns are identifiers, which are generated; there is nothing to learn")
         RuleTables.of(with_widest_bounds(with_few_values(schema))).check()
         self._check_target(schema)
         self._check_workload(schema)
+
+    def _settle(self) -> None:
+        self.workload = read_once(self.workload)
 
     def _check_frame(self, frame: Any) -> None:
         check_is_another(self.prior, frame)
@@ -182,9 +186,9 @@ class ForestSynthesizer(Synthesizer[Design]):
     def _check_target(self, schema: Schema) -> None:
         if self.target is None:
             return
-        if self.target not in schema:
+        if not isinstance(self.target, str) or self.target not in schema:
             hint = did_you_mean(self.target, schema)
-            raise ParameterError(f"target={self.target!r} is not a column of the schema{hint}")
+            raise ParameterError(f"target={as_given(self.target)} is not a column of the schema{hint}")
         if not schema[self.target].is_read:
             raise ParameterError(f"target={self.target!r} is an identifier, which is never read; choose another column")
         for rule in schema.derivations:

@@ -9,6 +9,7 @@ from spinney.errors import ParameterError
 from spinney.privacy.budget import parse_fraction, parse_length
 from spinney.schema.lattice import Lattice, grid_lattice
 from spinney.schema.table import Schema
+from spinney.shown import as_given
 from spinney.suggest import did_you_mean
 from spinney.synthesizers.base import PublicFacts
 from spinney.synthesizers.binning import PartitionSynthesizer
@@ -82,7 +83,7 @@ def _checked(value: Any, name: str, schema: Schema, *, is_whole: bool) -> Any:
         for column in value:
             if column not in schema:
                 hint = did_you_mean(column, [known for known in schema if known not in value])
-                raise ParameterError(f"{name} names column {column!r}, which is not in the schema{hint}")
+                raise ParameterError(f"{name} names column {as_given(column)}, which is not in the schema{hint}")
         for column in schema:
             if column not in value:
                 raise ParameterError(f"{name} does not name column {column!r}; give it an entry")
@@ -93,5 +94,5 @@ def _checked(value: Any, name: str, schema: Schema, *, is_whole: bool) -> Any:
         return parse_length(value, name)
     number = parse_fraction(value, name)
     if number <= 0 or number.denominator != 1:
-        raise ParameterError(f"{name}={value!r} is not a positive whole number")
+        raise ParameterError(f"{name}={as_given(value)} is not a positive whole number")
     return int(number)

@@ -17,6 +17,7 @@ from spinney.errors import ParameterError
 from spinney.schema.joint_axis import columns_with_pieces
 from spinney.schema.rules import Derivation
 from spinney.schema.table import Schema, SchemaLike, as_schema
+from spinney.shown import as_given
 from spinney.suggest import closest, did_you_mean
 from spinney.synthesizers.forest import ForestSynthesizer
 from spinney.synthesizers.grid import GridSynthesizer
@@ -94,7 +95,7 @@ def choose(
             meant = _ELSEWHERE.get(name) or closest(name, frozenset(_OF_ALL).union(*_KNOWN.values()))
             hint = "" if meant is None else f"; did you mean {say(meant)}?"
             raise ParameterError(f"{say(name)} is not a parameter of any method; {_takes(say)}{hint}")
-    if method != AUTOMATIC and method not in METHODS:
+    if not isinstance(method, str) or (method != AUTOMATIC and method not in METHODS):
         raise ParameterError(
             f"{say('method', method)} is not one of {', '.join((AUTOMATIC, *METHODS))}{did_you_mean(method, METHODS)}"
         )
@@ -134,7 +135,8 @@ def _by_schema(schema: Schema, target: Any) -> Choice:
     """The choice that follows from what is public about the table; a wrong target is refused on the way."""
     if target is not None:
         if not isinstance(target, str) or target not in schema:
-            raise ParameterError(f"target={target!r} is not a column of the schema{did_you_mean(target, schema)}")
+            hint = did_you_mean(target, schema)
+            raise ParameterError(f"target={as_given(target)} is not a column of the schema{hint}")
         return Choice("forest", f"there is a target, {target!r}")
     for name in schema.identifiers:
         return Choice("forest", f"column {name!r} is an identifier")
@@ -172,8 +174,8 @@ def _refuse_foreign(method: str, given: Collection[str], say: Callable[..., str]
 
 def _refuse_other_rule(rule: Any, given: Collection[str], say: Callable[..., str]) -> None:
     """Refuse options of the tree that its rule does not have, and say which rule does."""
-    if rule is not None and rule not in _RULES:
-        raise ParameterError(f"rule={rule!r} is not {' or '.join(map(repr, _RULES))}")
+    if rule is not None and (not isinstance(rule, str) or rule not in _RULES):
+        raise ParameterError(f"rule={as_given(rule)} is not {' or '.join(map(repr, _RULES))}")
     known, other = (_OF_PAPER, "privtree") if rule == "paper" else (_OF_PRIVTREE, "paper")
     for name in given:
         if name not in known:
@@ -195,4 +197,4 @@ def _is(names: Collection[str]) -> str:
 
 
 def _as_keyword(name: str, value: Any = None) -> str:
-    return name if value is None else f"{name}={value!r}"
+    return name if value is None else f"{name}={as_given(value)}"

@@ -18,6 +18,7 @@ from typing import Any, ClassVar
 from spinney.errors import ParameterError
 from spinney.privacy.budget import parse_length, parse_share
 from spinney.schema.lattice import Lattice, tree_lattice
+from spinney.shown import as_given
 from spinney.synthesizers.base import PublicFacts
 from spinney.synthesizers.binning import PartitionSynthesizer
 from spinney.synthesizers.defaults import paper_cutoff, paper_depths, paper_threshold
@@ -151,5 +152,5 @@ def _depth_on(lattice: Lattice, depth: Any, depth_name: str, edge: Any, edge_nam
         try:
             return lattice.depth_for_edge(parse_length(edge, edge_name))
         except ParameterError as err:
-            raise ParameterError(f"{edge_name}={edge}: {err}") from None
+            raise ParameterError(f"{edge_name}={as_given(edge)}: {err}") from None
     return None if depth is None else parse_depth(depth, depth_name)

@@ -3,12 +3,17 @@
 from __future__ import annotations
 
 import inspect
+import math
 from collections.abc import Callable, Mapping
 from functools import wraps
 from typing import Any, ClassVar, Self
 
 from spinney.errors import UnknownParameterError
+from spinney.shown import is_typed
 from spinney.suggest import did_you_mean
+
+# Lists and mappings of more than this are shown by their type alone: they may be columns of a table.
+_MOST_SHOWN = 20
 
 
 class Parameters:
@@ -62,7 +67,7 @@ class Parameters:
     def __repr__(self) -> str:
         values = {name: getattr(self, name) for name in self._defaults()}
         changed = [
-            f"{name}={value!r}" if not hasattr(value, "shape") or value.shape == () else f"{name}=<shape {value.shape}>"
+            f"{name}={value!r}" if _n_typed(value) <= _MOST_SHOWN else f"{name}=<a {type(value).__name__}>"
             for name, value in values.items()
             if value is not self._defaults()[name] and _differs(value, self._defaults()[name])
         ]
@@ -81,11 +86,20 @@ def _naming_strangers(init: Callable[..., None]) -> Callable[..., None]:
     return checked
 
 
+def _n_typed(value: Any) -> float:
+    """How many numbers and names a parameter is made of; infinitely many of tables, arrays and other objects."""
+    if isinstance(value, Mapping):
+        return sum(map(_n_typed, value)) + sum(map(_n_typed, value.values()))
+    if isinstance(value, (list, tuple)):
+        return sum(map(_n_typed, value))
+    return 1 if is_typed(value) else math.inf
+
+
 def _differs(value: Any, default: Any) -> bool:
     """Whether a parameter was changed; tables and arrays, which compare element by element, always are."""
     if default is None:
         return value is not None
     try:
         return bool(value != default)
-    except ValueError:
+    except Exception:  # whatever a library says of comparing its tables with a number or a name
         return True

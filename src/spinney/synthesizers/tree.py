@@ -15,6 +15,7 @@ from spinney.errors import BudgetError, ParameterError
 from spinney.privacy.budget import parse_share
 from spinney.schema.joint_axis import joint_lattice
 from spinney.schema.lattice import Lattice
+from spinney.shown import as_given
 from spinney.synthesizers.base import PublicFacts
 from spinney.synthesizers.binning import PartitionSynthesizer
 from spinney.synthesizers.defaults import (
@@ -100,8 +101,8 @@ class KDTreeSynthesizer(PartitionSynthesizer):
         self.assumed_rows = assumed_rows
 
     def _design(self, facts: PublicFacts) -> tuple[Lattice, SplitPlan]:
-        if self.focus not in _FOCUSES:
-            raise ParameterError(f"focus={self.focus!r} is not {' or '.join(map(repr, _FOCUSES))}")
+        if not isinstance(self.focus, str) or self.focus not in _FOCUSES:
+            raise ParameterError(f"focus={as_given(self.focus)} is not {' or '.join(map(repr, _FOCUSES))}")
         if self.focus != "density" and self.tree_share is not None:
             raise ParameterError(f"tree_share and focus={self.focus!r} exclude each other: a focus sets the share")
         wants_moments = self._wants_moments()
@@ -121,14 +122,15 @@ class KDTreeSynthesizer(PartitionSynthesizer):
     def _wants_moments(self) -> bool | None:
         """Whether leaves shall release their means too; None where it depends on the columns and the plan."""
         if self.moments is not None and not isinstance(self.moments, bool):
-            raise ParameterError(f"moments={self.moments!r} is not True, False or None")
+            raise ParameterError(f"moments={as_given(self.moments)} is not True, False or None")
         if self.moments and self.threshold is not None:
             raise ParameterError("threshold and moments=True exclude each other: with moments all leaves are released")
         if self.moments is not None:
             return self.moments
-        if self.threshold is not None or self.placement == "tilted":
+        placement = self.placement if isinstance(self.placement, str) else None  # any other is refused later
+        if self.threshold is not None or placement == "tilted":
             return False
-        return True if self.placement == "fitted" else None
+        return True if placement == "fitted" else None
 
     def _plan(self, lattice: Lattice, facts: PublicFacts, *, has_moments: bool) -> SplitPlan:
         fixed_depth, max_depth = self._depths(lattice, facts, has_moments=has_moments)

@@ -17,6 +17,7 @@ from spinney.privacy.entropy import Entropy, SystemEntropy
 from spinney.privacy.ledger import Ledger
 from spinney.privacy.promise import cautions
 from spinney.schema.lattice import Lattice
+from spinney.shown import as_given
 from spinney.tree.plan import LARGEST_SETTING
 
 
@@ -33,7 +34,7 @@ def parse_threshold(threshold: Any, name: str = "threshold") -> int:
 def parse_depth(depth: Any, name: str) -> int:
     """A number of levels of a tree."""
     if isinstance(depth, bool) or not isinstance(depth, Integral) or depth < 0:
-        raise ParameterError(f"{name}={depth!r} is not a whole number of levels")
+        raise ParameterError(f"{name}={as_given(depth)} is not a whole number of levels")
     return int(depth)
 
 
@@ -45,9 +46,9 @@ def check_depth(depth: int | None, name: str, lattice: Lattice) -> None:
         )
 
 
-def _in_range(number: int, given: Any, name: str) -> int:
+def _in_range(number: int, stated: Any, name: str) -> int:
     if not 0 <= number < LARGEST_SETTING:
-        raise ParameterError(f"{name}={given} is not in 0..2^60")
+        raise ParameterError(f"{name}={str(stated) if isinstance(stated, str) else as_given(stated)} is not in 0..2^60")
     return number
 
 
@@ -57,7 +58,8 @@ def checked_rows(n_rows: Any) -> int | None:
         return None
     if isinstance(n_rows, bool) or not isinstance(n_rows, Integral) or n_rows < 1:
         raise ParameterError(
-            f"assumed_rows={n_rows!r} is not a positive whole number; leave it out to have rows counted with noise"
+            f"assumed_rows={as_given(n_rows)} is not a positive whole number; leave it out to have rows counted with "
+            "noise"
         )
     return int(n_rows)
 

@@ -1,4 +1,8 @@
-"""A workload as people state it: lists of columns whose tables are to be measured, checked by name and by kind."""
+"""A workload as people state it: lists of columns whose tables are to be measured, checked by name and by kind.
+
+It is read once, since a list may be changed by whoever else holds it. What is no column is not quoted: whole columns
+or rows of a private table may have been given by mistake.
+"""
 
 from __future__ import annotations
 
@@ -7,40 +11,57 @@ from typing import Any
 
 from spinney.errors import ParameterError
 from spinney.schema.table import Schema
-from spinney.suggest import did_you_mean
+from spinney.shown import as_given
+from spinney.suggest import did_you_mean, listed
 
 _MOST_COLUMNS = 5
 _EXAMPLE = 'a list of tables such as [("age", "sex", "region"), ("income",)]'
 
+_ORDINALS = ("first", "second", "third", "fourth", "fifth")
+
 StatedTables = tuple[tuple[str, ...], ...]
+
+
+def read_once(workload: Any) -> Any:
+    """The workload as tuples that nobody can change; what is no list of lists stays, to be refused."""
+    if not _is_list(workload):
+        return workload
+    return tuple(tuple(table) if _is_list(table) else table for table in workload)
 
 
 def checked_workload(workload: Any, schema: Schema) -> StatedTables:
     """The stated tables, each as names of columns; a ParameterError where one cannot be measured."""
     if workload is None:
         return ()
-    if isinstance(workload, str) or not isinstance(workload, Sequence):
-        raise ParameterError(f"workload={workload!r} is not {_EXAMPLE}")
+    if not _is_list(workload):
+        raise ParameterError(f"workload={as_given(workload)} is not {_EXAMPLE}")
     found: dict[frozenset[str], tuple[str, ...]] = {}
-    for table in workload:
-        names = _names(table, schema)
+    for number, table in enumerate(workload, 1):
+        names = _names(table, number, schema)
         if frozenset(names) in found:
             raise ParameterError(f"workload: the table of {_listed(names)} is stated twice; state it once")
         found[frozenset(names)] = names
     return tuple(found.values())
 
 
-def _names(table: Any, schema: Schema) -> tuple[str, ...]:
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray, memoryview))
+
+
+def _names(table: Any, number: int, schema: Schema) -> tuple[str, ...]:
     if isinstance(table, str):
-        raise ParameterError(f"workload: {table!r} is text, and a table is a list of columns; write ({table!r},)")
-    if not isinstance(table, Sequence):
-        raise ParameterError(f"workload: {table!r} is not a list of columns; a workload is {_EXAMPLE}")
+        remedy = f"write ({table!r},)" if table in schema else f"a workload is {_EXAMPLE}"
+        raise ParameterError(f"workload: table {number} is text, and a table is a list of columns; {remedy}")
+    if not _is_list(table):
+        kind = type(table).__name__
+        raise ParameterError(f"workload: table {number} is a {kind}, not a list of columns; a workload is {_EXAMPLE}")
     names = tuple(table)
     if not 1 <= len(names) <= _MOST_COLUMNS:
         raise ParameterError(f"workload: a table of {len(names)} columns was stated; one has 1 to {_MOST_COLUMNS}")
-    for name in names:
+    for place, name in zip(_ORDINALS, names, strict=False):
         if not isinstance(name, str) or name not in schema:
-            raise ParameterError(f"workload: {name!r} is not a column of the schema{did_you_mean(name, schema)}")
+            hint = did_you_mean(name, schema) or f"; its columns are {listed(schema)}"
+            raise ParameterError(f"workload: the {place} name of table {number} is not a column of the schema{hint}")
         if names.count(name) > 1:
             raise ParameterError(f"workload: column {name!r} is twice in the table of {_listed(names)}")
         _check_column(name, schema)

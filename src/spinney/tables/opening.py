@@ -13,6 +13,7 @@ from spinney.counting.spill import default_memory_limit
 from spinney.errors import ParameterError
 from spinney.parallel import n_threads
 from spinney.schema.table import Schema, as_schema
+from spinney.shown import as_given
 from spinney.suggest import did_you_mean
 from spinney.tables.engines.stream import StreamSource
 from spinney.tables.kinds import ENGINES, table_kind
@@ -40,9 +41,9 @@ def open_source(
     """
     n_threads()
     default_memory_limit()
-    if engine is not None and engine not in ENGINES:
-        hint = did_you_mean(engine, ENGINES)
-        raise ParameterError(f"engine={engine!r} is not one of {', '.join(map(repr, ENGINES))}; or leave it out{hint}")
+    if engine is not None and (not isinstance(engine, str) or engine not in ENGINES):
+        known, hint = ", ".join(map(repr, ENGINES)), did_you_mean(engine, ENGINES)
+        raise ParameterError(f"engine={as_given(engine)} is not one of {known}; or leave it out{hint}")
     schema = as_schema(schema)
     frame = nw.to_native(frame, pass_through=True)
     kind = table_kind(frame)

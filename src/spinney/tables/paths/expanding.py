@@ -45,12 +45,25 @@ def list_files(path: Paths) -> tuple[str, ...]:
     else:
         if not path:
             raise ParameterError("the list of paths is empty; name at least one file")
-        found, what = [name for each in path for name in _files_at(os.fsdecode(each))], "the list of paths"
+        places = [os.fsdecode(each) for each in path]
+        _refuse_what_is_no_path(places)
+        found, what = [name for place in places for name in _files_at(place)], "the list of paths"
     if len({is_parquet(name) for name in found}) > 1:
         # Both kinds side by side are more often one table twice than two halves of one.
         raise ParameterError(f"{what} matches both CSV and Parquet files; give files of one kind only")
     refuse_repeats(found)
     return tuple(found)
+
+
+def _refuse_what_is_no_path(places: Sequence[str]) -> None:
+    """Raise where an entry of a list is no path, without quoting it: it may be a cell of a table."""
+    for number, place in enumerate(places, 1):
+        if place.lower().endswith((*PARQUET, *CSV)) or os.path.lexists(place) or (is_pattern(place) and expand(place)):
+            continue
+        raise FileError(
+            f"path {number} of the list is no file, folder or pattern of files on this machine; a list holds the paths "
+            f"of files that end in {' or '.join((*CSV, *PARQUET))}"
+        )
 
 
 def _files_at(place: str) -> list[str]:

@@ -21,6 +21,7 @@ from spinney.release.draws import checked_draws, draw_generators
 from spinney.release.frames import check_frame_kind
 from spinney.release.model import Members, Release
 from spinney.release.options import explains_options
+from spinney.shown import as_given
 from spinney.tree.bins import NoisyMoments
 from spinney.tree.release.axes import axis_entries, check_nodes, lattice_from_entries
 from spinney.tree.release.piece_values import ends_to_places, to_values
@@ -242,11 +243,11 @@ class MomentsRelease(Release):
 def check_moment_placement(placement: str) -> MomentPlacement:
     """The placement, or an error that lists the three."""
     for known in MOMENT_PLACEMENTS:
-        if placement == known:
+        if isinstance(placement, str) and placement == known:
             return known
     raise ParameterError(
-        f"placement={placement!r} is not one of {', '.join(map(repr, MOMENT_PLACEMENTS))}, which a release of leaf "
-        "moments has; moments=False releases bins, which have others"
+        f"placement={as_given(placement)} is not one of {', '.join(map(repr, MOMENT_PLACEMENTS))}, which a release of "
+        "leaf moments has; moments=False releases bins, which have others"
     )
 
 

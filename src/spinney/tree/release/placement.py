@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from spinney.compiled import compiled
 from spinney.errors import ParameterError
 from spinney.parallel import each
+from spinney.shown import as_given
 from spinney.tree.bins import NoisyBins
 from spinney.tree.release.geometry import Boxes, Matrix, bin_boxes, shifts
 
@@ -30,9 +31,9 @@ _STEEPEST = 1 / 6
 def check_placement(placement: str) -> Placement:
     """The placement, or an error that lists the three."""
     for known in PLACEMENTS:
-        if placement == known:
+        if isinstance(placement, str) and placement == known:
             return known
-    raise ParameterError(f"placement={placement!r} is not one of {', '.join(map(repr, PLACEMENTS))}")
+    raise ParameterError(f"placement={as_given(placement)} is not one of {', '.join(map(repr, PLACEMENTS))}")
 
 
 def mean_points(bins: NoisyBins, placement: Placement) -> Matrix:
