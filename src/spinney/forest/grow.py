@@ -21,7 +21,7 @@ from spinney.forest.place_states import place_model
 from spinney.forest.places import NoisyPlace, release_place, unmeasured_place
 from spinney.forest.possible import Possible
 from spinney.forest.prepaid import PrepaidMechanisms
-from spinney.forest.prior import PriorRows, use_prior
+from spinney.forest.prior import PriorRows, reading_prior, use_prior
 from spinney.forest.prior_columns import with_prior
 from spinney.forest.products import release_products
 from spinney.forest.release.column_model import ColumnModel
@@ -170,7 +170,7 @@ def grow(
         if prior is None
         else use_prior(
             rows,
-            PriorRows(prior.state_rows(cuts), shares, possible, rows_total),
+            _prior_rows(prior, cuts, shares, possible, rows_total),
             design.measured,
             measurements,
             design.required,
@@ -243,12 +243,20 @@ def _with_prior(
         return noisy
     told, n_prior = dict(noisy), prior.n_rows
     alone = {index: axis for index in noisy if isinstance(axis := axes[index], ColumnAxis)}
-    counts = prior.count_columns([axis.lattice for axis in alone.values()])
+    with reading_prior():
+        counts = list(prior.count_columns([axis.lattice for axis in alone.values()]))
     for (index, axis), prior_counts in zip(alone.items(), counts, strict=True):
         column = noisy[index]
         assert isinstance(column, NoisyColumn)
         told[index] = with_prior(column, prior_counts, n_prior, total, axis.ruler)
     return told
+
+
+def _prior_rows(
+    prior: Source, cuts: Sequence[AnyCut], shares: Sequence[Floats], possible: Possible, total: float
+) -> PriorRows:
+    with reading_prior():
+        return PriorRows(prior.state_rows(cuts), shares, possible, total)
 
 
 def _noisy_total(columns: Iterable[NoisyColumn | NoisyPlace], row_count: RowCount | None) -> float:

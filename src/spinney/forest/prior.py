@@ -11,7 +11,8 @@ for enters the estimate as a measurement whose noise is the prior's own error.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from itertools import combinations
 
@@ -19,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.counting.states import GAP_STEPS, Clique, StateRows, true_distances
+from spinney.errors import SpinneyError, raise_alone
 from spinney.forest.cliques import outer
 from spinney.forest.possible import Possible
 from spinney.forest.prepaid import PrepaidMechanisms
@@ -39,6 +41,15 @@ _MOST_CELLS = 150_000
 _UNTOLD = 0.5
 # A prior's table of counted columns is nearer if the gain is above so many halves of its standard deviation.
 _SURE = 1.5
+
+
+@contextmanager
+def reading_prior() -> Iterator[None]:
+    """Say of rows that cannot be read that they are the prior's, not those of the private table."""
+    try:
+        yield
+    except SpinneyError as err:
+        raise_alone(type(err)(f"prior: {err}"))
 
 
 @dataclass(frozen=True, slots=True, eq=False)

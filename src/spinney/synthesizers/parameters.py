@@ -67,7 +67,7 @@ class Parameters:
     def __repr__(self) -> str:
         values = {name: getattr(self, name) for name in self._defaults()}
         changed = [
-            f"{name}={value!r}" if _n_typed(value) <= _MOST_SHOWN else f"{name}=<a {type(value).__name__}>"
+            f"{name}={_shown(value)}"
             for name, value in values.items()
             if value is not self._defaults()[name] and _differs(value, self._defaults()[name])
         ]
@@ -84,6 +84,13 @@ def _naming_strangers(init: Callable[..., None]) -> Callable[..., None]:
         init(self, *given, **named)
 
     return checked
+
+
+def _shown(value: Any) -> str:
+    """A parameter in the call that makes the model; of tables and arrays the shape alone, of long lists the type."""
+    if _n_typed(value) <= _MOST_SHOWN:
+        return repr(value)
+    return f"<shape {value.shape}>" if hasattr(value, "shape") else f"<a {type(value).__name__}>"
 
 
 def _n_typed(value: Any) -> float:

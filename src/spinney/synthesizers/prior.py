@@ -1,13 +1,13 @@
 """A prior as people give it: a release or a public table over the same columns, opened before anything is spent.
 
 Rows are drawn from a release, always the same ones. A path is that of a release if `save` wrote the file, otherwise of
-a table, as `fit` reads it. Columns that the schema ignores may be in a prior or not: they are not read.
+a table, as `fit` reads it. Rows are held in memory where they fit, since they are looked at again once budget is spent.
+Columns that the schema ignores may be in a prior or not: they are not read.
 """
 
 from __future__ import annotations
 
 import os
-import zipfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,13 +19,17 @@ from spinney.release.model import Release
 from spinney.release.storage import load
 from spinney.schema.table import Schema
 from spinney.synthesizers.fitted import FrontDoor
+from spinney.tables.engines.stream import StreamSource
 from spinney.tables.opening import open_source
-from spinney.tables.outline import names_of, parts_of
+from spinney.tables.outline import files_read, names_of, parts_of
 from spinney.tables.source import Source
 
 # Rows drawn from a release, and the seed that they are drawn with: a fit has the same prior every time.
 _N_DRAWN = 100_000
 _SEED = 0x5B1D
+# What a value takes that is held, about.
+_BYTES = 32
+_ARCHIVE = b"PK\3\4"  # which a release begins with, even where its end is lost
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -54,7 +58,7 @@ def opened_prior(prior: Any, stated: Schema) -> Prior | None:
         described = {"kind": "release", "guarantee": release.card.guarantee}
     try:
         source = open_source(frame, _of_columns(frame, stated).as_read)
-        source = source.with_schema(stated.without_ignored().as_read)
+        source = _held(source.with_schema(stated.without_ignored().as_read))
         source.check_values()
         n_rows = source.n_rows
     except SpinneyError as err:
@@ -65,10 +69,19 @@ def opened_prior(prior: Any, stated: Schema) -> Prior | None:
 
 
 def check_is_another(prior: Any, frame: Any) -> None:
-    """Refuse the private table as its own prior, where it is the same object or path."""
-    paths = [os.path.realpath(one) for one in (prior, frame) if isinstance(one, (str, os.PathLike))]
-    if prior is not None and (prior is frame or (len(paths) == 2 and paths[0] == paths[1])):
-        raise ParameterError("prior: this is the private table itself; a prior is public, so give another or none")
+    """Refuse the private table as its own prior, where it is the same object or they share a file, by whatever name."""
+    if prior is not None and (prior is frame or files_read(prior) & files_read(frame)):
+        raise ParameterError(
+            "prior: this is the private table itself, or shares a file with it; a prior is public, so give another or "
+            "none"
+        )
+
+
+def _held(source: Source) -> Source:
+    """The rows in memory where they fit: a file that changes once budget is spent would cost it."""
+    if not isinstance(source, StreamSource) or source.n_rows * len(source.schema) * _BYTES > source.memory_limit:
+        return source
+    return source.materialized()
 
 
 def _of_columns(frame: Any, stated: Schema) -> Schema:
@@ -92,9 +105,17 @@ def _release(prior: Any) -> Release | None:
             return prior._fitted()
         except SpinneyError as err:
             raise ParameterError(f"prior: {err}") from err
-    if not isinstance(prior, (str, os.PathLike)) or not Path(prior).is_file() or not zipfile.is_zipfile(prior):
+    if not isinstance(prior, (str, os.PathLike)) or not _is_archive(Path(prior)):
         return None
     try:
         return load(os.fspath(prior))
     except SpinneyError as err:
         raise ParameterError(f"prior: {err}") from err
+
+
+def _is_archive(path: Path) -> bool:
+    """Whether a file is a release, or what is left of one."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return path.suffix == ".spinney" or file.read(len(_ARCHIVE)) == _ARCHIVE

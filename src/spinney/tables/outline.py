@@ -1,8 +1,9 @@
-"""Outlines of tables: which parts there are and what their columns are called, without a schema or a look at rows."""
+"""Outlines of tables: parts, files and names of columns, without a schema or a look at rows."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Callable, Hashable
 from dataclasses import replace
 from typing import Any
 
@@ -10,10 +11,22 @@ import narwhals as nw
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from spinney.errors import SpinneyError
 from spinney.tables.csv.format import CSV, PLAIN, PipedCSV
 from spinney.tables.csv.header import read_names
 from spinney.tables.engines.files import redacted_file
+from spinney.tables.kinds import table_kind
 from spinney.tables.paths.expanding import is_parquet, is_remote, list_files
+from spinney.tables.paths.named import dataset_reads, duckdb_reads, local_path, polars_reads, spark_reads
+from spinney.tables.paths.repeats import identity
+
+# What libraries report of the files that they read, by the name of the kind of table.
+_READS: dict[str, Callable[[Any], list[list[str]]]] = {
+    "a polars LazyFrame": polars_reads,
+    "a DuckDB relation": duckdb_reads,
+    "a pyarrow dataset": dataset_reads,
+    "a Spark DataFrame": spark_reads,
+}
 
 
 def parts_of(frame: Any) -> list[Any]:
@@ -24,6 +37,18 @@ def parts_of(frame: Any) -> list[Any]:
     if all(isinstance(path, (str, os.PathLike)) and not is_remote(os.fsdecode(path)) for path in paths):
         return list(list_files(frame))
     return [frame]
+
+
+def files_read(frame: Any) -> set[Hashable]:
+    """The files that a table is read from, each by what is the same for all of its names, as far as that is told."""
+    try:
+        frame = nw.to_native(frame, pass_through=True)
+        kind = table_kind(frame).name
+        reads = _READS[kind](frame) if kind in _READS else [parts_of(frame)]
+    except SpinneyError:  # it cannot be opened, which is told in its turn
+        return set()
+    names = [name.path if isinstance(name, CSV) else name for read in reads for name in read]
+    return {identity(local_path(os.fsdecode(name))) for name in names if isinstance(name, (str, os.PathLike))}
 
 
 def names_of(part: Any) -> list[str] | None:

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import duckdb
 import numpy as np
 import polars as pl
 import pytest
 from click.testing import CliRunner
+from pyarrow.dataset import dataset
 
 import spinney as sp
 from spinney.cli.app import app
-from spinney.errors import ParameterError
+from spinney.errors import InputError, ParameterError
+from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.forest.prior_columns import trust
 from spinney.release.contradictions import ContradictionError
 
@@ -150,6 +153,57 @@ def test_a_prior_that_does_not_fit_is_refused_before_budget_is_spent(prior, mess
     with pytest.raises(sp.SpinneyError, match=message):
         sp.ForestSynthesizer(prior=prior).fit(PRIVATE, SCHEMA, ledger=ledger)
     assert ledger.spent == 0
+
+
+def test_the_private_file_is_refused_as_its_own_prior_by_whatever_name(tmp_path):
+    """Paths, links, lists, patterns, folders, CSV objects and lazy tables that share a file with the private table."""
+    PRIVATE.write_csv(tmp_path / "t.csv")
+    PRIVATE.write_parquet(tmp_path / "t.parquet")
+    (tmp_path / "u.csv").hardlink_to(tmp_path / "t.csv")
+    (tmp_path / "v.csv").symlink_to(tmp_path / "t.csv")
+    (tmp_path / "w.parquet").hardlink_to(tmp_path / "t.parquet")
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "folder" / "x.csv").hardlink_to(tmp_path / "t.csv")
+    csv = [tmp_path / "t.csv", tmp_path / "u.csv", tmp_path / "v.csv", [str(tmp_path / "u.csv")], tmp_path / "folder"]
+    csv += [str(tmp_path / "t*.csv"), sp.CSV(str(tmp_path / "u.csv")), pl.scan_csv(tmp_path / "u.csv")]
+    parquet = [tmp_path / "w.parquet", pl.scan_parquet(tmp_path / "w.parquet"), dataset(tmp_path / "w.parquet")]
+    parquet += [duckdb.read_parquet(str(tmp_path / "w.parquet"))]
+    ledger = sp.Ledger(limit=5, delta="1e-3")
+    for frame, priors in ((tmp_path / "t.csv", csv), (tmp_path / "t.parquet", parquet)):
+        for prior in priors:
+            with pytest.raises(ParameterError, match="shares a file"):
+                sp.ForestSynthesizer(prior=prior).fit(str(frame), SCHEMA, ledger=ledger)
+    assert ledger.spent == 0
+
+
+def test_a_prior_that_changes_once_budget_is_spent_costs_nothing(tmp_path, monkeypatch):
+    """Its rows are held while a fit is under way."""
+    path = tmp_path / "last.csv"
+    PUBLIC.write_csv(path)
+    kept = fit(path).sample(100, seed=1)
+    made = PrepaidMechanisms.__init__
+
+    def spoiled(*given, **named):
+        made(*given, **named)
+        path.write_text("age,wage,town,ill,kids\n1,2,nowhere,True,3\n")
+
+    monkeypatch.setattr(PrepaidMechanisms, "__init__", spoiled)
+    PUBLIC.write_csv(path)
+    assert fit(path).sample(100, seed=1).equals(kept)
+    monkeypatch.setattr("spinney.synthesizers.prior._BYTES", 2**60)  # too many rows to be held
+    PUBLIC.write_csv(path)
+    with pytest.raises(InputError, match=r"prior: .*changed while it was read"):
+        fit(path)
+
+
+def test_a_damaged_release_is_called_one(tmp_path):
+    """A file that was cut off, whatever it is called, is no table with a strange ending."""
+    sp.ForestSynthesizer("3").fit(PUBLIC, SCHEMA).save(tmp_path / "last.spinney")
+    whole = (tmp_path / "last.spinney").read_bytes()
+    for name, content in (("cut.spinney", whole[:-30]), ("cut", whole[:-30]), ("none.spinney", b"")):
+        (tmp_path / name).write_bytes(content)
+        with pytest.raises(ParameterError, match=r"prior: .*is not a Spinney release, or is damaged"):
+            fit(tmp_path / name)
 
 
 def test_columns_that_the_schema_ignores_may_be_in_a_prior_or_not(tmp_path):
