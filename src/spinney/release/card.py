@@ -158,7 +158,8 @@ class Card:
             return f"{self.n_rows:,} (public)"
         if self.row_count is not None:
             count = self.row_count
-            return f"private; {count.noisy:,} by a noisy count, of standard deviation {count.noise_std:,.1f}"
+            number = f"{count.noisy:,}" if count.noisy >= 0 else f"about 0 ({count.noisy:,})"
+            return f"private; {number} by a noisy count, of standard deviation {count.noise_std:,.1f}"
         return "private" if self.assumed_rows is None else f"private; {self.assumed_rows:,} assumed, not counted"
 
     def _prior_in_words(self) -> str | None:

@@ -3,6 +3,7 @@
     a pile at a bound     values beyond a bound are moved to it, so that a bound which is too narrow shows as a pile
     one range for many    a quarter of a column's rows or more lie in one range, and little tells where in it
     rows assumed          automatic values followed from a number of rows that released counts contradict
+    rows counted          a noisy count of rows that does not stand out of its noise, and nothing else was counted
 
 The first two may be right as they are: a score of 100 is often reached. So a remark says what it saw, and what to do if
 it was not meant. A number's lower bound of 0, and the ends of a day, are where values pile up anyway.
@@ -46,6 +47,18 @@ def of_assumed_rows(card: Card, noisy_total: Callable[[], int]) -> Iterator[str]
             "values followed from the number that was given; leave assumed_rows out to have rows counted with noise, "
             "or give a number that is nearer"
         )
+
+
+def of_counted_rows(card: Card, noisy_total: Callable[[], int]) -> Iterator[str]:
+    """A remark where nothing but rows was counted, and their noisy count does not stand out of its noise."""
+    count = card.row_count
+    if count is None or count.stands_out or card.plan.get("structure") != "uniform":
+        return
+    yield (
+        f"the noisy count of rows, {count.noisy:,}, does not stand out of its noise, of standard deviation "
+        f"{count.noise_std:,.0f}, so it says nothing of how many rows there are. A sample has {noisy_total():,} rows "
+        "unless another number is asked for; raise epsilon, or give assumed_rows"
+    )
 
 
 class Ranges(NamedTuple):

@@ -6,7 +6,9 @@ to be expected: its mean given the noisy count, all numbers from 0 up being equa
 
     (2 m + exp(-r m) / r) / (2 - exp(-r m)),     r the rate, m the noisy count, or 0 where that is below 0
 
-which is 1 / r, the scale of the noise, where no rows show, and the count itself where it stands out.
+which is 1 / r, the scale of the noise, where no rows show, and the count itself where it stands out. It is no number of
+rows to draw: at a tiny epsilon the scale of the noise is millions. Where nothing else was counted, and the count is not
+several standard deviations above 0, few rows are drawn, and a remark says so.
 """
 
 from __future__ import annotations
@@ -19,6 +21,10 @@ from spinney.release.entries import MOST_ROWS
 
 # Where the plan on a card says what was counted.
 NOISY_ROWS = "noisy_rows"
+# A count stands out from so many standard deviations on: one of an empty table does so once in two thousand times.
+_STANDS_OUT = 5.0
+# So many rows are drawn at the most where a count says nothing.
+_FEW_ROWS = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,6 +50,16 @@ class RowCount:
         rate, seen = float(self.rate), float(max(self.noisy, 0))
         chance = math.exp(-rate * seen)
         return min(max(1, round((2 * seen + chance / rate) / (2 - chance))), MOST_ROWS)
+
+    @property
+    def stands_out(self) -> bool:
+        """Whether the count says how many rows there are, noise aside."""
+        return self.noisy >= _STANDS_OUT * self.noise_std
+
+    @property
+    def drawn(self) -> int:
+        """How many rows a release has that counted nothing else: few, where the count may be noise alone."""
+        return self.expected if self.stands_out else min(self.expected, _FEW_ROWS)
 
     def with_sum(self, total: float, variance: float) -> float:
         """The number of rows by this count and by another noisy one, each weighted by its precision."""

@@ -289,12 +289,24 @@ def test_sums_without_a_charge(members, tmp_path):
 
 
 def test_a_release_that_leaves_the_sums_out(members, tmp_path):
-    """Less than was paid for may be published: without sums and factors, rows are those of the model."""
+    """What was paid for is there: without sums and factors, the file is refused, though it would tell less."""
     kept = {name: content for name, content in members.items() if name not in ("groups.arrow", "products.arrow")}
     kept = with_card(kept, lambda d: (d.pop("products"), d["card"]["released"].pop("sums")))
-    release = sp.load(written(tmp_path / "x", kept))
-    assert release.products is None
-    assert len(release.sample(100, seed=1)) == 100
+    refused(tmp_path / "x", kept, "a vector of sums was charged for, and the file holds none")
+
+
+def test_sums_beyond_the_number_of_rows(members, tmp_path):
+    """A row adds -1 or 1 to a sum, so that none is larger than the number of rows, but for noise."""
+    for size, is_refused in ((6_000, False), (60_000, True), (-60_000, True)):
+
+        def change(columns, size=size):
+            columns["sums"] = [[size] * len(values) for values in columns["sums"]]
+
+        changed = with_table(members, "products.arrow", change)
+        if is_refused:
+            refused(tmp_path / "x", changed, "a sum of signs is larger than the number of rows and noise allow")
+        else:
+            sp.load(written(tmp_path / "x", changed))
 
 
 def test_sums_are_whole_numbers_within_reach(members):

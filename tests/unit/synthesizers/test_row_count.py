@@ -121,7 +121,8 @@ def test_a_count_that_shows_no_rows_is_no_empty_table(monkeypatch, noisy):
     assert model.card_.row_count == RowCount(noisy, ROWS)
     assert model.card_.row_count.expected >= 50
     assert len(model.sample()) > 0
-    assert f"private; {noisy:,} by a noisy count" in model.card_.essentials
+    shown = f"{noisy:,}" if noisy >= 0 else f"about 0 ({noisy:,})"
+    assert f"private; {shown} by a noisy count" in model.card_.essentials
 
 
 def _stub(noisy):
@@ -352,4 +353,25 @@ def test_a_release_of_nothing_still_knows_its_rows():
     rows = np.random.default_rng(0).integers(0, 999, (120, 60))
     model = sp.ForestSynthesizer("0.1", unit="add-remove").fit(rows, wide)
     assert model.release_.card.plan["structure"] == "uniform"
-    assert model.release_.noisy_total == model.card_.row_count.expected == len(model.sample())
+    assert model.release_.noisy_total == model.card_.row_count.drawn == len(model.sample())
+    assert model.release_.verify_contents()
+
+
+@pytest.mark.parametrize(
+    ("noisy", "drawn"), [(-(10**7), 1_000), (0, 1_000), (3 * 10**7, 1_000), (8 * 10**7, 80_000_000)]
+)
+def test_a_count_that_is_all_noise_does_not_decide_how_many_rows_are_drawn(monkeypatch, noisy, drawn):
+    """At epsilon 1e-5 its noise has a standard deviation of 14 million; below five of them few rows are drawn."""
+    monkeypatch.setattr(base, "release_rows", _stub(noisy))
+    model = sp.ForestSynthesizer("0.00001", unit="add-remove").fit(table(400), SCHEMA)
+    assert model.card_.plan["structure"] == "uniform"
+    assert model.release_.noisy_total == pytest.approx(drawn, rel=0.01)
+    is_told = any("does not stand out of its noise" in remark for remark in model.card_.remarks)
+    assert is_told is (drawn == 1_000)
+
+
+def test_a_count_of_a_small_table_is_what_is_drawn():
+    """Near its noise, too: few rows are never more than the count makes likely."""
+    count = RowCount(300, Fraction(1, 100))
+    assert not count.stands_out
+    assert count.drawn == count.expected < 400

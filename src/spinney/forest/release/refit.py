@@ -176,7 +176,7 @@ def box_sums(table: MeasuredTable, law: Floats) -> Floats:
 def noisy_total(sums: Sequence[tuple[float, float]], row_count: RowCount | None) -> float:
     """The number of rows by sums with variances and a bought count, weighted by precision; at least 1."""
     if not sums:
-        return 1.0 if row_count is None else float(row_count.expected)
+        return 1.0 if row_count is None else float(row_count.drawn)
     weight = sum(1 / variance for _, variance in sums)
     total = sum(total / variance for total, variance in sums) / weight
     return max(1.0, total if row_count is None else row_count.with_sum(total, 1 / weight))

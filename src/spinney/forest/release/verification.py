@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from spinney.columns import Category
 from spinney.forest.release.measured_verification import check_measured
+from spinney.forest.release.plausible import check_structure, check_sums, check_totals
 from spinney.forest.release.unmeasured import check_dependence, check_uniform
 from spinney.privacy.budget import Unit, parse_epsilon, parse_share
 from spinney.privacy.events import (
@@ -83,7 +84,10 @@ def verify_forest(release: ForestRelease) -> list[str]:
     for name, of_leaves in weights.items():
         is_total = abs(float(of_leaves.sum()) - total) <= 1 + 1e-6 * total
         check(is_total, f"the leaves of {name!r} do not add up to noisy_total")
+    check_totals(release)
     _only_what_was_counted(release)
+    check_structure(release)
+    check_sums(release, times["products"])
     _prior(release, times["prior"])
     n_counted = len(release.looked_at)
     counted = f"{n_counted} tables of several columns were counted, {n_paid} paid for, each with the noise stated"
