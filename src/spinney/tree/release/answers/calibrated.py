@@ -29,7 +29,7 @@ from spinney.tree.bins import NoisyMoments
 from spinney.tree.release.answers.leaves import Floats, Leaves
 from spinney.tree.release.answers.placement import Scatter, scatter_of
 from spinney.tree.release.answers.regions import Region, at_or_below, joined
-from spinney.tree.release.answers.shares import AxisShares, axis_shares, ends_of, region_ends
+from spinney.tree.release.answers.shares import AxisShares, Ends, axis_shares, ends_of, stretches_of
 from spinney.tree.release.answers.simulated import draw_noise
 from spinney.tree.release.piece_values import to_values
 from spinney.tree.release.piles import Piles
@@ -38,6 +38,8 @@ from spinney.tree.release.reconstruct import LeafDensity, exponential_variances
 N_REFITS = 30
 # Values of a column at which its distribution is looked at, twice.
 _POINTS = 128
+# Ranges that are kept as ends, so that refits need not compute them again.
+_MOST_KEPT = 1000
 # Leaf edges of a column in steps are a rounding error away from its values.
 _NEAR = 1e-9
 # Places inside a leaf that stand for its rows where a mean is not that of the leaf.
@@ -98,7 +100,7 @@ class Calibrator:
         self.refits = refits
         self._moments = moments
         self._schema = schema
-        self._leaves = leaves
+        self._stretches: dict[tuple[int, ValueSet], Floats] = {}
         rate = float(moments.rate) * moments.quantum
         n = leaves.is_measured.sum(axis=1) + 1
         self.scatter: Scatter = scatter_of(moments, leaves, (n + 1) * (n + 2) / (3 * rate**2))
@@ -175,9 +177,16 @@ class Calibrator:
     # ------------------------------------------------------------------------------------------------- inside
 
     def _part(self, density: LeafDensity, region: Region) -> Part:
-        ends = region_ends(region, self._schema, self._moments.lattice, density)
-        along = {axis: axis_shares(density, axis, found) for axis, found in ends.items()}
+        along = {axis: axis_shares(density, axis, self._ends(axis, values, density)) for axis, values in region.items()}
         return Part(density.weights, product([part.share for part in along.values()], len(density.weights)), along)
+
+    def _ends(self, axis: int, values: ValueSet, density: LeafDensity) -> Ends:
+        key = (axis, values)
+        if key not in self._stretches:
+            if len(self._stretches) > _MOST_KEPT:
+                self._stretches.clear()
+            self._stretches[key] = stretches_of(axis, values.ranges, self._schema, self._moments.lattice)
+        return ends_of(axis, self._stretches[key], self._moments.lattice, density, has_null=values.has_null)
 
     def _faces(self, part: Part, jumps: dict[int, Floats | float]) -> float:
         """Variance of a sum over rows because they do not lie as the density has them, face by face."""
@@ -271,9 +280,8 @@ class Calibrator:
         column = schema[lattice.axes[axis].name]
         least = universe(column)[0]
         tops = [(least, at_or_below(column, value)) for value in values]
-        up_to = axis_shares(self.density, axis, ends_of(axis, tops, schema, lattice, self.density)).below[
-            :, len(tops) :
-        ]
+        ends = ends_of(axis, stretches_of(axis, tops, schema, lattice), lattice, self.density)
+        up_to = axis_shares(self.density, axis, ends).below[:, len(tops) :]
         others = part.weights * part.without(axis) * (1 - self.density.boxes.null_share[:, axis])
         if axis not in part.along:
             return np.asarray(others @ up_to)

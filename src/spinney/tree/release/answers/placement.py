@@ -158,7 +158,7 @@ def _scatter(
     few = np.bincount(axis, minlength=n_axes) < _FEW_NODES
 
     def by_axis(numbers: Floats) -> Floats:
-        return np.bincount(axis, numbers, n_axes)
+        return np.asarray(np.bincount(axis, numbers, n_axes), dtype=np.float64)
 
     _, group = np.unique(np.stack([axis.astype(np.float64), plane], axis=1), axis=0, return_inverse=True)
     group = group.ravel()
@@ -167,7 +167,7 @@ def _scatter(
 
     def paired(numbers: Floats) -> Floats:
         whole = np.bincount(group, numbers) ** 2 - np.bincount(group, numbers**2)
-        return np.bincount(axis_of_group, whole, n_axes)
+        return np.asarray(np.bincount(axis_of_group, whole, n_axes), dtype=np.float64)
 
     root = np.sqrt(likeness)
     together = _ratio(paired(root * d), paired(root * unit), few)

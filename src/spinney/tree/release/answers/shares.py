@@ -19,8 +19,9 @@ from spinney.schema.lattice import Lattice
 from spinney.schema.rules.values import Number, after
 from spinney.schema.table import Schema
 from spinney.tree.release.answers.leaves import Floats
-from spinney.tree.release.answers.regions import Region, raw_ends
+from spinney.tree.release.answers.regions import raw_ends
 from spinney.tree.release.piece_values import ends_to_places
+from spinney.tree.release.piles import Piles
 from spinney.tree.release.reconstruct import LeafDensity
 
 
@@ -32,24 +33,8 @@ class Ends(NamedTuple):
     has_null: bool
 
 
-def region_ends(region: Region, schema: Schema, lattice: Lattice, density: LeafDensity) -> dict[int, Ends]:
-    """The ends of a region's ranges, axis by axis."""
-    return {
-        index: ends_of(index, values.ranges, schema, lattice, density, has_null=values.has_null)
-        for index, values in region.items()
-    }
-
-
-def ends_of(
-    index: int,
-    ranges: Sequence[tuple[Number, Number]],
-    schema: Schema,
-    lattice: Lattice,
-    density: LeafDensity,
-    *,
-    has_null: bool = False,
-) -> Ends:
-    """Ranges of values along an axis, which may overlap, as ends in the density's units."""
+def stretches_of(index: int, ranges: Sequence[tuple[Number, Number]], schema: Schema, lattice: Lattice) -> Floats:
+    """Ranges of values along an axis, which may overlap, as `range_counts` takes them: (2, n_ranges)."""
     axis = lattice.axes[index]
     column = schema[axis.name]
     pairs = []
@@ -62,9 +47,18 @@ def ends_of(
             pairs.append((float(exact(float(low)) - half), float(exact(float(high)) + half)))
         else:
             pairs.append((float(low), after(float(high))))
-    table = np.full((2 * len(pairs), lattice.n_axes), 0.0)
-    table[:, index] = np.array(pairs, dtype=np.float64).T.ravel()
-    places = [found[:, index].reshape(2, -1) for found in ends_to_places(table, lattice, density.piles)]
+    return np.array(pairs, dtype=np.float64).reshape(-1, 2).T
+
+
+def ends_of(index: int, stretches: Floats, lattice: Lattice, density: LeafDensity, *, has_null: bool = False) -> Ends:
+    """Stretches along an axis as ends in the density's units."""
+    axis = lattice.axes[index]
+    if axis.pieces is None:
+        return Ends(stretches[[0, 0]], stretches[[1, 1]], has_null)
+    piles = density.piles
+    if piles is not None:
+        piles = Piles(piles.n_pieces[:, [index]], piles.shares[[index]])
+    places = [found[:, 0].reshape(2, -1) for found in ends_to_places(stretches.reshape(-1, 1), Lattice((axis,)), piles)]
     return Ends(np.stack([found[0] for found in places]), np.stack([found[1] for found in places]), has_null)
 
 

@@ -1,0 +1,119 @@
+"""Calibrated answers of trees: how often they hold over releases, and that each source of doubt is needed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import spinney as sp
+from spinney.tree.release.answers.calibrated import Estimate
+from spinney.tree.release.answers.regions import region_of
+
+LEVEL = 0.95
+PLAIN = {"x": sp.Real(0, 10), "y": sp.Real(0, 10)}
+
+
+def smooth(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Rows of a mixture without fine structure."""
+    centre = rng.choice([3.0, 6.5], n, p=[0.6, 0.4])
+    return np.clip(np.stack([rng.normal(centre, 1.2), rng.normal(9 - centre, 1.0)], axis=1), 0, 9.99)
+
+
+def lumpy(rng: np.random.Generator, n: int) -> np.ndarray:
+    """Rows of a random cascade: boxes are as uneven inside as they lie inside larger boxes, ten levels deep."""
+    law = np.random.default_rng(9)
+    boxes = np.zeros(n, dtype=np.int64)
+    places = np.zeros((n, 2))
+    for level in range(20):
+        shares = law.beta(1.5, 1.5, 1 << level)
+        upper = rng.random(n) < shares[boxes]
+        boxes = 2 * boxes + upper
+        places[:, level % 2] += upper * 2.0 ** -(level // 2 + 1)
+    return 9.99 * (places + rng.uniform(0, 2.0**-10, (n, 2)))
+
+
+def asked(rows: np.ndarray, epsilon: str, *, n_releases: int = 8, n_boxes: int = 40) -> list[tuple[Estimate, float]]:
+    """Estimates of the counts of random boxes by several releases of a table, and the truth of each."""
+    found = []
+    schema = sp.Schema(PLAIN)
+    for seed in range(n_releases):
+        release = sp.KDTreeSynthesizer(epsilon, moments=True).fit(
+            pd.DataFrame(rows, columns=["x", "y"]), schema, entropy=sp.UnsafeSeededEntropy(seed)
+        )
+        calibrator = release.release_._asked._calibrator
+        rng = np.random.default_rng(seed)
+        for _ in range(n_boxes):
+            low = rng.uniform(0, 8, 2)
+            high = low + rng.uniform(0.3, 3, 2)
+            where = {"x": (low[0], min(high[0], 10.0)), "y": (low[1], min(high[1], 10.0))}
+            truth = float(((rows >= low) & (rows <= high)).all(axis=1).sum())
+            region = region_of(where, schema, release.release_.moments.lattice)
+            found.append((calibrator.count(region, of_population=False), truth))
+    return found
+
+
+def coverage(found: list[tuple[Estimate, float]], **spoilt: float) -> float:
+    """How often intervals hold; `spoilt` multiplies a source of variance."""
+    hits = []
+    for estimate, truth in found:
+        changed = estimate._replace(**{name: factor * getattr(estimate, name) for name, factor in spoilt.items()})
+        low, high = changed.interval(LEVEL, (0.0, np.inf))
+        hits.append(low <= truth <= high)
+    return float(np.mean(hits))
+
+
+@pytest.fixture(scope="module")
+def noisy() -> list[tuple[Estimate, float]]:
+    return asked(smooth(np.random.default_rng(1), 4000), "0.3")
+
+
+@pytest.fixture(scope="module")
+def clustered() -> list[tuple[Estimate, float]]:
+    return asked(lumpy(np.random.default_rng(1), 20_000), "1", n_releases=4)
+
+
+def test_where_noise_rules_intervals_hold_as_often_as_they_say(noisy) -> None:
+    """A small epsilon: near to the level; without the noise, or with half its size, clearly below."""
+    assert 0.91 <= coverage(noisy) <= 0.995
+    assert coverage(noisy, noise=0.0) < 0.85
+    assert coverage(noisy, noise=0.25, luck=0.25) < 0.88
+
+
+def test_where_rows_are_lumpy_placement_rules(clustered) -> None:
+    """Rows as uneven inside leaves as leaves lie: without their scatter, as the release tells it, intervals do not hold."""
+    assert 0.92 <= coverage(clustered) <= 0.997
+    assert coverage(clustered, placement=0.0) < 0.88
+    assert coverage(clustered, placement=0.0, luck=0.0) < 0.8
+
+
+def test_rows_without_structure_do_not_scatter() -> None:
+    """Even rows scatter by next to nothing, clusters by a lot: the release tells them apart."""
+
+    def scatter(rows: np.ndarray) -> float:
+        release = sp.KDTreeSynthesizer("3", moments=True).fit(
+            pd.DataFrame(rows, columns=["x", "y"]), sp.Schema(PLAIN), entropy=sp.UnsafeSeededEntropy(3)
+        )
+        found = release.release_._asked._calibrator.scatter
+        return float((found.together + found.alone).max())
+
+    rng = np.random.default_rng(4)
+    assert scatter(rng.uniform(0, 10, (20_000, 2))) < 0.01
+    assert scatter(lumpy(rng, 20_000)) > 0.05
+
+
+def test_a_population_needs_the_sample_too() -> None:
+    """Tables drawn from one law: the interval of="population" holds for the law; without the sample it does not."""
+    truth = float(((big := smooth(np.random.default_rng(0), 400_000)) < [5, 5]).all(axis=1).mean())
+    del big
+    hits = {"table": 0, "population": 0}
+    for seed in range(40):
+        rows = pd.DataFrame(smooth(np.random.default_rng(100 + seed), 2000), columns=["x", "y"])
+        release = sp.KDTreeSynthesizer("20", moments=True).fit(
+            rows, sp.Schema(PLAIN), entropy=sp.UnsafeSeededEntropy(seed)
+        )
+        for of in hits:
+            answer = release.release_.proportion({"x": (0, 4.999), "y": (0, 4.999)}, of=of, statement="calibrated")
+            hits[of] += answer.low <= truth <= answer.high
+    assert hits["population"] >= 34
+    assert hits["table"] < 30
