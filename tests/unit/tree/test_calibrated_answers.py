@@ -81,7 +81,7 @@ def test_where_noise_rules_intervals_hold_as_often_as_they_say(noisy) -> None:
 
 
 def test_where_rows_are_lumpy_placement_rules(clustered) -> None:
-    """Rows as uneven inside leaves as leaves lie: without their scatter, as the release tells it, intervals do not hold."""
+    """Rows as uneven inside leaves as leaves lie: without their scatter intervals do not hold."""
     assert 0.92 <= coverage(clustered) <= 0.997
     assert coverage(clustered, placement=0.0) < 0.88
     assert coverage(clustered, placement=0.0, luck=0.0) < 0.8

@@ -15,7 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.release.answers.ranks import rank_half_width, simultaneous_half_widths
+from spinney.release.answers.ranks import least_draws, rank_half_width, simultaneous_half_widths
 from spinney.tree.bins import NoisyMoments
 from spinney.tree.release.answers.bounds import Bracket, Linear
 from spinney.tree.release.answers.leaves import Floats
@@ -24,6 +24,8 @@ from spinney.tree.release.answers.simulated import SimulatedNoise
 # Values that a ratio is tested at in one go, and how often an end is looked at more closely.
 _POINTS = 32
 _ZOOMS = 5
+# Copies of the noise where hundreds of functions are ranked for one answer.
+_FEWER_DRAWS = 199
 
 # At values m (n,): a noisy bound on a sum over rows (n,), and copies of its noise (n, n_draws).
 Test = Callable[[Floats], tuple[Floats, Floats]]
@@ -39,13 +41,27 @@ class Interval(NamedTuple):
 class Certifier:
     """Measures linear functions of a release: their noisy value, and copies of their noise."""
 
-    def __init__(self, moments: NoisyMoments, noise: SimulatedNoise, n_rows: int | None) -> None:
+    def __init__(
+        self, moments: NoisyMoments, noise: SimulatedNoise, n_rows: int | None, most_draws: int | None = None
+    ) -> None:
         self.n_rows = n_rows
         self.noise = noise
+        self._moments = moments
+        self._most_draws = most_draws
         self._steps = moments.noisy_steps / moments.quantum
         self._n_axes = moments.lattice.n_axes
         self._excess = 0.0 if n_rows is None else float(self._steps[:, 0].sum()) - n_rows
         self._all_variance = float(noise.variance.sum())
+
+    def with_fewer_draws(self, level: float) -> Certifier:
+        """The same with no more copies of the noise than do for many functions at once: as exact, less even."""
+        return Certifier(self._moments, self.noise, self.n_rows, max(_FEWER_DRAWS, least_draws(level)))
+
+    def _copies(self, level: float) -> NDArray[np.float32]:
+        return self.noise.copies(level)[:, : self._most_draws]
+
+    def _totals(self, level: float) -> NDArray[np.float32]:
+        return self.noise.totals(level)[: self._most_draws]
 
     def measured(self, linear: Linear, level: float) -> tuple[float, Floats]:
         """The noisy value of a function, and copies of its noise (n_draws,)."""
@@ -54,16 +70,16 @@ class Certifier:
         coefficients = np.column_stack([linear.of_count, linear.of_sums])
         which, place = np.nonzero(coefficients)
         rows = linear.leaves[which] * (1 + self._n_axes) + place
-        copies = self.noise.copies(level)
+        copies = self._copies(level)
         drawn = coefficients[which, place].astype(np.float32) @ copies[rows] if len(rows) else np.zeros(copies.shape[1])
         share = self._explained(linear)
-        return value - share * self._excess, np.asarray(drawn, dtype=np.float64) - share * self.noise.totals(level)
+        return value - share * self._excess, np.asarray(drawn, dtype=np.float64) - share * self._totals(level)
 
     def measured_each(self, linear: Linear, level: float) -> tuple[Floats, NDArray[np.float32]]:
         """The part of every leaf of a function: noisy values (n,), and copies of their noise (n, n_draws)."""
         steps = self._steps[linear.leaves]
         value = linear.of_count * steps[:, 0] + (linear.of_sums * steps[:, 1:]).sum(axis=1)
-        copies = self.noise.copies(level)
+        copies = self._copies(level)
         drawn = np.zeros((len(linear.leaves), copies.shape[1]), dtype=np.float32)
         for place in range(1 + self._n_axes):
             factors = linear.of_count if place == 0 else linear.of_sums[:, place - 1]
@@ -74,7 +90,7 @@ class Certifier:
         if self.n_rows is not None:
             shares = linear.of_count * self.noise.variance[linear.leaves] / self._all_variance
             value = value - shares * self._excess
-            drawn -= shares[:, None].astype(np.float32) * self.noise.totals(level)
+            drawn -= shares[:, None].astype(np.float32) * self._totals(level)
         return np.asarray(value), drawn
 
     def scale(self, linear: Linear) -> float:
@@ -171,6 +187,7 @@ def mean(certifier: Certifier, found: Bracket, lines: ValueLines, axis: int, lev
     Rows of leaves inside have x by a line in their offset. Rows of a leaf that is cut may be in the region or not, so
     their part lies between min(0, least - m) and max(0, largest - m) times the upper bound on their number.
     """
+    certifier = certifier.with_fewer_draws(level)
     n = found.n_inside
     ends = float(lines.least.min()), float(lines.largest.max())
     if ends[0] == ends[1]:

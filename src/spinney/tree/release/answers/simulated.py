@@ -35,6 +35,7 @@ class SimulatedNoise:
         self._moments = moments
         self._is_measured = is_measured
         self._kept: dict[int, NDArray[np.float32]] = {}
+        self._totals: dict[int, NDArray[np.float32]] = {}
 
     @cached_property
     def variance(self) -> Floats:
@@ -69,7 +70,11 @@ class SimulatedNoise:
     def totals(self, level: float) -> NDArray[np.float32]:
         """The noise on the sum of all counts (n_draws,)."""
         copies = self.copies(level)
-        return np.asarray(copies[:: 1 + self._is_measured.shape[1]].sum(axis=0, dtype=np.float64), dtype=np.float32)
+        n_draws = copies.shape[1]
+        if n_draws not in self._totals:
+            counts = copies[:: 1 + self._is_measured.shape[1]]
+            self._totals[n_draws] = counts.sum(axis=0, dtype=np.float64).astype(np.float32)
+        return self._totals[n_draws]
 
 
 def draw_noise(
