@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -13,6 +15,7 @@ from spinney.columns import whole_range
 from spinney.counting.states import StateRows
 from spinney.errors import SchemaError
 from spinney.forest.cliques import measure
+from spinney.forest.release.measured import NoiseLaw
 from spinney.forest.rule_tables import RuleTables, impossible_values
 
 N = 3000
@@ -245,8 +248,8 @@ def test_impossible_cells_get_no_noise_and_no_rows(monkeypatch):
     class Exact:
         class plan:
             @staticmethod
-            def noise_std(stage):
-                return 1.0
+            def noise_law(stage):
+                return NoiseLaw("discrete gaussian", Fraction(1))
 
         def noisy_counts(self, true_counts, stage):
             asked.append(true_counts.tolist())
@@ -258,6 +261,7 @@ def test_impossible_cells_get_no_noise_and_no_rows(monkeypatch):
     assert asked == [[1, 1, 1]]
     assert len(found.noisy) == 3
     assert found.labels[possible].tolist() == [0, 1, 2]
+    assert found.counted.labels.tolist() == [0, -1, 1, 2, -1, -1]
 
 
 def test_trees_are_cut_at_the_ends_of_rules():
