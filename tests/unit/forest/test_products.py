@@ -225,7 +225,7 @@ def test_a_forest_without_a_vector_is_drawn_as_ever():
         model = sp.ForestSynthesizer("3").fit(one_factor.table(3000), one_factor.SCHEMA)
     entries, members = model.release_.to_members()
     assert "products" not in entries
-    assert set(members) == {"leaves.arrow", "model.arrow"}
+    assert set(members) == {"leaves.arrow", "model.arrow", "counts.arrow", "tables.arrow"}
 
 
 # ----------------------------------------------------------------------------------------------------------- explain
