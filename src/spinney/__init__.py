@@ -13,6 +13,8 @@ if TYPE_CHECKING:
     from spinney.errors import SpinneyError
     from spinney.privacy.entropy import UnsafeSeededEntropy
     from spinney.privacy.ledger import Ledger
+    from spinney.release.answers.analyse import analyse
+    from spinney.release.answers.combine import combine
     from spinney.release.model import Release
     from spinney.release.storage import load
     from spinney.schema.places import Place
@@ -55,8 +57,10 @@ _HOME = {
     "Release": "spinney.release.model",
     "SpinneyError": "spinney.errors",
     "UnsafeSeededEntropy": "spinney.privacy.entropy",
+    "analyse": "spinney.release.answers.analyse",
     "buy_answer": "spinney.synthesizers.buying",
     "check": "spinney.synthesizers.checking",
+    "combine": "spinney.release.answers.combine",
     "load": "spinney.release.storage",
     "synthesize": "spinney.synthesizers.synthesize",
 }
@@ -88,8 +92,10 @@ __all__ = [
     "Time",
     "UnsafeSeededEntropy",
     "__version__",
+    "analyse",
     "buy_answer",
     "check",
+    "combine",
     "load",
     "synthesize",
 ]

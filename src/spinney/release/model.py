@@ -7,7 +7,7 @@ rows and go into a file in the same way; a kind says what a draw is and which me
 from __future__ import annotations
 
 from abc import abstractmethod
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
@@ -194,6 +194,11 @@ class Release(Asking):
     def _remarks(self) -> list[str]:
         """What the released numbers say about the schema; nothing, unless a kind looks at them."""
         return []
+
+    def _counts_together(self, names: Collection[str]) -> bool:
+        """Whether one counted table holds all these columns; nothing is known of it, unless a kind says so."""
+        del names
+        return False
 
     @abstractmethod
     def _noisy_total(self) -> int:

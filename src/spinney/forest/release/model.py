@@ -6,7 +6,7 @@ value inside each leaf. Conditions enter the model before anything is drawn.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property, partial
 from itertools import combinations
@@ -358,6 +358,17 @@ class ForestRelease(Release):
         numbers = {name: number for number, name in enumerate(self.variables)}
         cliques = [sorted(numbers[name] for name in names) for names in self.looked_at]
         return tuple(sorted({pair for clique in cliques for pair in combinations(clique, 2)}))
+
+    def _counts_together(self, names: Collection[str]) -> bool:
+        asked = set(names)
+        for rule in reversed(self.schema.derivations):  # what is computed last may be computed of what is computed
+            if rule.column in asked:
+                asked = asked - {rule.column} | {*rule.sources, *({rule.column} & {*self.columns})}
+        for label, place in self.places.items():
+            if asked.intersection(place.names):
+                asked = (asked - {*place.names}) | {label}
+        read = {name for name in asked if name not in self.schema or self.schema[name].is_read}
+        return len(read) <= 1 or any(read <= {*table} for table in self.looked_at)
 
     def _remarks(self) -> list[str]:
         return forest_remarks(self.columns, self.schema.modelled, str(self._card.plan.get("structure")))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property, partial
@@ -43,6 +43,8 @@ MomentPlacement = Literal["fitted", "uniform", "centre"]
 SMALLEST_RATE = Fraction(1, 2**50)
 # What is read as evidence about a leaf: its counts alone, or that its node did not split as well.
 _EVIDENCE = ("counts", "decisions")
+# Intervals from draws of a tree of more columns are not called calibrated.
+_FEW_COLUMNS = 3
 MOMENT_PLACEMENTS: tuple[MomentPlacement, ...] = ("fitted", "uniform", "centre")
 
 
@@ -197,6 +199,11 @@ class MomentsRelease(Release):
 
     def verify_contents(self) -> list[str]:
         return verify_tree(self.card, self.moments.depths, self.moments)
+
+    def _counts_together(self, names: Collection[str]) -> bool:
+        """A tree counts all columns together; of more than three its leaves are too coarse to say so."""
+        del names
+        return len(self.schema) <= _FEW_COLUMNS
 
     def to_members(self) -> tuple[dict[str, Any], Members]:
         moments = self.moments

@@ -1,0 +1,65 @@
+"""Standing: what kind of statement an analysis of drawn rows can be, and how far its intervals are widened for that.
+
+Draws carry the noise of the release. What they cannot carry is how far the model is from the rows where columns were
+not counted together: that error does not shrink with epsilon, and intervals of regressions have missed by it. So an
+analysis of rows is *indicative* unless one counted table holds all of its columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+from spinney.errors import ParameterError
+from spinney.shown import brief
+from spinney.suggest import did_you_mean
+
+if TYPE_CHECKING:
+    from spinney.release.model import Release
+
+# How much wider than the spread of draws intervals are where columns were not counted together.
+_SAFETY = 1.5
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The statement that intervals from draws are, and why."""
+
+    statement: Literal["calibrated", "indicative"]
+    why: str
+    widening: float = 1.0  # of the standard deviation between draws
+
+
+TOGETHER = Standing("calibrated", "all columns of the analysis were counted together, and draws carry the noise")
+APART = Standing(
+    "indicative",
+    "columns of the analysis were not all counted together, so that draws may agree and be wrong; intervals are "
+    f"{_SAFETY:g} times as wide as the draws say; read signs and sizes, do not test hypotheses",
+    _SAFETY,
+)
+UNTOLD = Standing(
+    "indicative",
+    "the intervals carry the noise of the release, not how far its model is from the rows; give release= and columns= "
+    "to find out whether these columns were counted together",
+)
+
+
+def standing_of(release: Release, columns: Sequence[str] | None) -> Standing:
+    """The standing of an analysis of these columns, by default of all; a ParameterError where one is no column."""
+    return TOGETHER if release._counts_together(checked_columns(release, columns)) else APART
+
+
+def checked_columns(release: Release, columns: Sequence[str] | None) -> list[str]:
+    """The columns that an analysis looks at, each one of the release's."""
+    known = list(release.schema)
+    if columns is None:
+        return known
+    if isinstance(columns, str):
+        raise ParameterError(f"columns={brief(columns)} is text; give a list of columns: [{brief(columns)}]")
+    for name in columns:
+        if name not in known:
+            raise ParameterError(f"columns: {brief(name)} is not a column of the release{did_you_mean(name, known)}")
+    if not len(columns):
+        raise ParameterError("columns is empty; name those that the analysis looks at, or leave it out")
+    return list(dict.fromkeys(columns))

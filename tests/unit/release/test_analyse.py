@@ -1,0 +1,148 @@
+"""An analysis that is run on draws of a release gives coefficients with intervals, and says what they are worth."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import numpy as np
+import pandas as pd
+import pytest
+
+import spinney as sp
+from spinney.errors import ParameterError
+from spinney.forest.release.model import ForestRelease
+
+SCHEMA = {
+    "x": sp.Integer(0, 9),
+    "y": sp.Integer(0, 9),
+    "kind": sp.Category(["a", "b", "c"]),
+    "side": sp.Boolean(),
+    "who": sp.Identifier(),
+}
+
+
+class SeveralTables(ForestRelease):
+    """A release whose draws are rows drawn again, which is enough to see what is done with them."""
+
+    def sample(self, n_rows=None, *, draws=None, seed=None, **options):
+        if draws is None:
+            return super().sample(n_rows, seed=seed, **options)
+        return [super(SeveralTables, self).sample(n_rows, seed=seed + draw, **options) for draw in range(draws)]
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    rng = np.random.default_rng(3)
+    x = rng.integers(0, 10, 3000)
+    y, kind = np.clip(x + rng.integers(-2, 3, 3000), 0, 9), rng.choice(list("abc"), 3000)
+    table = pd.DataFrame({"x": x, "y": y, "kind": kind, "side": rng.random(3000) < 0.5, "who": x})
+    entropy = sp.UnsafeSeededEntropy(1)
+    model = sp.ForestSynthesizer(epsilon=2, target="y").fit(table, sp.Schema(SCHEMA), entropy=entropy)
+    model.release_.__class__ = SeveralTables
+    return model
+
+
+def mean_of_x(table):
+    return float(np.mean(table["x"]))
+
+
+def test_a_function_is_run_on_every_draw(fitted):
+    """One number a draw becomes an estimate with an interval; a seed repeats it."""
+    found, again = (sp.analyse(fitted, mean_of_x, columns=["x"], draws=6, n_rows=500, seed=1) for _ in range(2))
+    assert found.low < found.estimate < found.high
+    assert (found.n_draws, found.low) == (6, again.low)
+    assert abs(found.estimate - 4.5) < 1
+
+
+def test_columns_that_were_counted_together_are_calibrated_and_others_indicative(fitted):
+    """x and y share a table; all columns do not, and intervals there are widened."""
+    both = sp.analyse(
+        fitted, lambda table: np.corrcoef(table["x"], table["y"])[0, 1], columns=["x", "y"], draws=5, seed=1
+    )
+    assert both.statement == "calibrated"
+    alone = sp.analyse(fitted, mean_of_x, columns=["x"], draws=5, seed=1)
+    untold = sp.analyse(fitted, mean_of_x, draws=5, seed=1)
+    assert alone.statement == "calibrated"
+    assert untold.statement == "indicative"
+    assert "counted together" in untold.why
+    assert untold.high - untold.low == pytest.approx(1.5 * (alone.high - alone.low))
+
+
+def test_a_function_sees_only_the_columns_that_were_named(fitted):
+    """An analysis that looks at more than it says fails, on the first draw."""
+    with pytest.raises(ParameterError, match="KeyError on draw 1 of 5"):
+        sp.analyse(fitted, mean_of_x, columns=["y"], draws=5, seed=1)
+
+
+def test_an_error_on_one_draw_names_the_draw(fitted):
+    """What the function raised is in the message, and is the cause."""
+    calls = []
+
+    def third(table):
+        calls.append(table)
+        if len(calls) == 3:
+            raise ZeroDivisionError("no rows of that kind")
+        return 1.0
+
+    with pytest.raises(ParameterError, match="ZeroDivisionError on draw 3 of 5: 'no rows of that kind'") as caught:
+        sp.analyse(fitted, third, draws=5, seed=1)
+    assert isinstance(caught.value.__cause__, ZeroDivisionError)
+
+
+def test_mappings_and_variances_are_understood(fitted):
+    """(estimates, variances) of mappings give intervals of the population, wider than those of the table."""
+
+    def means(table):
+        size = len(table)
+        return (
+            {name: float(table[name].mean()) for name in ("x", "y")},
+            {name: float(table[name].var()) / size for name in ("x", "y")},
+        )
+
+    options = {"columns": ["x", "y"], "draws": 5, "seed": 1}
+    of_table, of_all = (sp.analyse(fitted, means, of=of, **options) for of in ("table", "population"))
+    assert of_table.names == ("x", "y")
+    assert of_all.std_error["x"] > of_table.std_error["x"]
+
+
+def test_results_of_regressions_are_understood(fitted):
+    """A result with `params` and `bse`, as statsmodels gives, and a fitted model of scikit-learn."""
+
+    def like_statsmodels(table):
+        mean = table["x"].mean()
+        return SimpleNamespace(params=pd.Series({"mean": mean}), bse=pd.Series({"mean": 0.5}))
+
+    found = sp.analyse(fitted, like_statsmodels, columns=["x"], draws=5, seed=1, of="population", n_rows=3000)
+    assert found.std_error["mean"] > 0.5
+    linear_model = pytest.importorskip("sklearn.linear_model")
+    fits = sp.analyse(fitted, linear_model.LinearRegression(), columns=["x"], target="y", draws=5, seed=1)
+    assert fits.names == ("Intercept", "x")
+    assert fits.statement == "calibrated"
+    assert 0.5 < fits.estimate["x"] < 1.1
+
+
+@pytest.mark.parametrize(
+    ("analysis", "options", "says"),
+    [
+        (mean_of_x, {"draws": 1}, "needs 5 at least"),
+        (mean_of_x, {"draws": "many"}, "draws='many'"),
+        (mean_of_x, {"columns": ["z"]}, "'z' is not a column"),
+        (mean_of_x, {"columns": "x"}, "is text"),
+        (mean_of_x, {"columns": []}, "columns is empty"),
+        (mean_of_x, {"target": "y"}, "for estimators"),
+        (mean_of_x, {"level": 1.5}, "level=1.5"),
+        (mean_of_x, {"of": "population"}, "needs variances"),
+        (3, {}, "analysis is a int"),
+        (lambda _: "much", {}, "draw 1 has is not a number"),
+    ],
+)
+def test_what_cannot_be_analysed_is_refused(fitted, analysis, options, says):
+    """The error says which argument, and what to give."""
+    with pytest.raises(ParameterError, match=says):
+        sp.analyse(fitted, analysis, **{"draws": 5, "n_rows": 50, "seed": 1, **options})
+
+
+def test_only_releases_are_analysed():
+    """A table is not a release."""
+    with pytest.raises(ParameterError, match="is a DataFrame; give what"):
+        sp.analyse(pd.DataFrame(), mean_of_x)
