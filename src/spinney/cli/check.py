@@ -35,6 +35,9 @@ from spinney.cli.csv_options import csv_options, take_csv
     "--workload", multiple=True, metavar="NAME,NAME,...", help="Columns whose table is measured as stated, as for fit."
 )
 @click.option(
+    "--analysis", multiple=True, metavar="FORMULA", help="A linear regression whose sums are measured, as for fit."
+)
+@click.option(
     "--method",
     type=click.Choice(["auto", "tree", "forest", "grid"]),
     default="auto",
@@ -53,6 +56,7 @@ def check(
     schema_path: str,
     target: str | None,
     workload: tuple[str, ...],
+    analysis: tuple[str, ...],
     method: str,
     engine: str | None,
     as_json: bool,
@@ -77,7 +81,10 @@ def check(
         start_spark()
     frame = given_table(table, take_csv(table, parameters))
     stated = tables_of(workload) or None
-    found = check_table(frame, schema_path, target=target, workload=stated, method=method, engine=engine)
+    named = list(analysis) or None
+    found = check_table(
+        frame, schema_path, target=target, workload=stated, analyses=named, method=method, engine=engine
+    )
     click.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False) if as_json else str(found))
     if not found.is_clean:
         n_faults = len(found.faults)

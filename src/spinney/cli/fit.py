@@ -68,6 +68,14 @@ _PARAMETERS: tuple[Callable[[Any], Any], ...] = (
         help="Forest: 1 to 5 columns whose table is measured as stated, without a private choice. May be repeated.",
     ),
     click.option(
+        "--analysis",
+        "analyses",
+        multiple=True,
+        metavar="FORMULA",
+        help='Forest: a linear regression such as "hours ~ age + sex", whose sums are measured so that its '
+        "coefficients have intervals that hold. May be repeated.",
+    ),
+    click.option(
         "--prior",
         type=FILE,
         metavar="FILE",
@@ -368,6 +376,8 @@ def make_synthesizer(method: str, epsilon: str, given: dict[str, Any]) -> AnySyn
     }
     if "workload" in parameters:
         parameters["workload"] = tables_of(parameters["workload"])
+    if "analyses" in parameters:
+        parameters["analyses"] = list(parameters["analyses"])
     return make(method, epsilon, parameters)
 
 

@@ -20,7 +20,7 @@ from fractions import Fraction
 from itertools import combinations
 from typing import Literal
 
-from spinney.errors import BudgetError
+from spinney.errors import BudgetError, ParameterError
 from spinney.forest.plan import ForestPlan, Shape, forest_plan, nothing
 from spinney.forest.release.signs import MOST_PAIRS, sensitivity_squared
 from spinney.forest.structure import Clique, n_choices, pairs_of
@@ -77,6 +77,9 @@ _PRIOR_SHARE = Fraction(5, 100)
 _PRIOR_CHOICES = 3
 # Columns have at least so many states then: a prior that fits fills their tables without noise.
 _PRIOR_STATES = 16
+
+# The sums of all named regressions together are given this much of the budget.
+_ANALYSES_SHARE = Fraction(1, 4)
 
 # One vector of products over all pairs is given this much of the budget, out of what choices and cliques have.
 _PRODUCTS_SHARE = Fraction(15, 100)
@@ -163,12 +166,16 @@ def design(
     class_size: float | None = None,
     stated: Sequence[Clique] = (),
     has_prior: bool = False,
+    has_analyses: bool = False,
 ) -> Design:
     """The richest design whose noise leaves something to see in about `n_rows` rows.
 
     `class_size` is the released size of the target's second largest class, where the classes were counted before.
-    `stated` are columns that the call wants counted together, `has_prior` says whether it gives public rows.
+    `stated` are columns that the call wants counted together, `has_prior` says whether it gives public rows,
+    `has_analyses` whether it names regressions.
     """
+    if has_analyses and not delta:
+        raise ParameterError("analyses need a delta, and delta=0; leave delta out, or leave analyses out")
     measured = tuple(column for column, axis in enumerate(axes) if not axis.is_known)
     places = tuple(column for column in measured if isinstance(axes[column], PlaceAxis))
     if target is not None and target not in measured:
@@ -187,6 +194,7 @@ def design(
             rounds_per_column,
             n_counted=len(looked_at),
             has_prior=has_prior,
+            has_analyses=has_analyses,
         )
         if structure == "tree" and not shape.n_cliques:  # stated tables join all columns
             continue
@@ -299,6 +307,7 @@ def _shape(
     *,
     n_counted: int,
     has_prior: bool = False,
+    has_analyses: bool = False,
 ) -> Shape:
     """How many trees, tables and choices a structure needs."""
     n_free = len(measured) - (target is not None)
@@ -316,6 +325,7 @@ def _shape(
         "regions": len(places),
         "places": len(places),
         "workload": len(stated),
+        "analyses": int(has_analyses),
         "prior": min(_PRIOR_CHOICES * len(measured), math.comb(len(measured), 2)) if has_prior else 0,
         "selection": n_choices(len(axes), n_free, [*joined, *pairs_of(required, target)]) if has_tree else n_rounds,
         "pairs": n_free if target is not None and structure in ("rounds", "tree", "target") else 0,
@@ -331,6 +341,8 @@ def _shape(
     used += shares["workload"]
     shares["prior"] = used * _PRIOR_SHARE / (1 - _PRIOR_SHARE)
     used += shares["prior"] * bool(numbers["prior"])
+    shares["analyses"] = used * _ANALYSES_SHARE / (1 - _ANALYSES_SHARE)
+    used += shares["analyses"] * has_analyses
     return Shape(
         n_trees=numbers["trees"],
         levels=max(trees, default=0),

@@ -11,6 +11,7 @@
     pairs        every column with the target, where one is named
     cliques      the chosen pairs, or triples with the target
     prior        where tables of a prior are used, one exponential mechanism a choice
+    analyses     sums over rows that named regressions follow from, one vector; with a delta only
     products     sums over rows of products of functions of pairs of columns, one vector; with a delta only
 
 With a delta, noise is discrete Gaussian and a stage's share is of mu^2 = sensitivity^2 / variance, which adds up where
@@ -104,6 +105,7 @@ class Shape:
     """What there is to measure, and the parts of the budget that go to it. Public.
 
     A share of "products" asks for a vector of sums; without a delta there is none, and the others have its share.
+    So does one of "analyses", which there never is without a delta.
     `n_places` and `region_levels` are of the trees of places, and of their regions' counts;
     `n_stated` tables are measured as the call states them; `n_prior` choices decide where a prior is used.
     """
@@ -138,6 +140,7 @@ class ForestPlan:
     regions: TreeNoise | None = None
     products: VectorNoise | None = None
     prior: Choices | None = None
+    analyses: VectorNoise | None = None
 
     def noise_std(self, stage: str) -> float:
         """Standard deviation of a count in a stage."""
@@ -151,6 +154,12 @@ class ForestPlan:
         assert noise.variance is not None
         return NoiseLaw("discrete gaussian", noise.variance)
 
+    @property
+    def vectors(self) -> dict[str, VectorNoise]:
+        """The noise of every vector of sums that there is."""
+        given = {"analyses": self.analyses, "products": self.products}
+        return {stage: noise for stage, noise in given.items() if noise is not None}
+
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON-ready data, for the card."""
         described: dict[str, Any] = {"rule": "forest", "unit": self.unit.value}
@@ -163,8 +172,8 @@ class ForestPlan:
             described["epsilon of a choice"] = round(float(self.choices.epsilon), 6)
         if self.prior is not None:
             described["epsilon of a choice for the prior"] = round(float(self.prior.epsilon), 6)
-        if self.products is not None:
-            described["products mean squared"] = float(f"{float(self.products.mean_squared):.9g}")
+        for stage, vector in self.vectors.items():
+            described[f"{stage} mean squared"] = float(f"{float(vector.mean_squared):.9g}")
         return described
 
 
@@ -195,7 +204,7 @@ def class_sizes_plan(name: str, *, epsilon: Fraction, unit: Unit) -> ForestPlan:
 
 def _gaussian_plan(shape: Shape, epsilon: Fraction, delta: Fraction, unit: Unit) -> ForestPlan:
     parts = least_noise(lambda budget: _parts(shape, budget, unit), epsilon, delta, unit)
-    products = None
+    vectors: dict[str | None, VectorNoise] = {}
     choices: dict[str | None, Choices] = {}
     trees: dict[str | None, TreeNoise] = {}
     tables: dict[str, TableNoise] = {}
@@ -205,7 +214,7 @@ def _gaussian_plan(shape: Shape, epsilon: Fraction, delta: Fraction, unit: Unit)
         elif isinstance(part, Selections):
             choices[part.stage] = Choices(part.epsilon, part.times)
         elif isinstance(part, GaussianVector):
-            products = VectorNoise(part.mean_squared)
+            vectors[part.stage] = VectorNoise(part.mean_squared)
         else:
             assert part.stage is not None
             tables[part.stage] = TableNoise(part.variance, None, part.times)
@@ -219,8 +228,9 @@ def _gaussian_plan(shape: Shape, epsilon: Fraction, delta: Fraction, unit: Unit)
         choices.get("selection"),
         (charge,),
         trees.get("regions"),
-        products,
+        vectors.get("products"),
         choices.get("prior"),
+        vectors.get("analyses"),
     )
 
 
@@ -241,11 +251,11 @@ def _parts(shape: Shape, budget: Fraction, unit: Unit) -> tuple[Part, ...]:
         each = budget * shape.shares[stage] / times
         choice = min(_below(math.sqrt(float(each) / _CHOICE_COST)), _LARGEST_RATE)
         parts.append(Selections(choice, times, note=stage, stage=stage))
-    if shape.shares.get("products"):
-        mean_squared = Fraction(math.floor(budget * shape.shares["products"] * _FINER), _FINER)
+    for vector in _vectors(shape):
+        mean_squared = Fraction(math.floor(budget * shape.shares[vector] * _FINER), _FINER)
         if mean_squared < SMALLEST_MEAN_SQUARED:
             raise BudgetError("the noise of a vector of sums would be too wide to account for; give a larger epsilon")
-        parts.append(GaussianVector(min(mean_squared, LARGEST_MEAN_SQUARED), note="products", stage="products"))
+        parts.append(GaussianVector(min(mean_squared, LARGEST_MEAN_SQUARED), note=vector, stage=vector))
     return tuple(parts)
 
 
@@ -309,6 +319,12 @@ def _choices(shape: Shape) -> dict[StageName, int]:
     """How many choices each stage makes; stages without any left out."""
     numbers: dict[StageName, int] = {"selection": shape.n_choices, "prior": shape.n_prior}
     return {stage: times for stage, times in numbers.items() if times}
+
+
+def _vectors(shape: Shape) -> list[StageName]:
+    """The vectors of sums that have a share."""
+    stages: tuple[StageName, ...] = ("analyses", "products")
+    return [stage for stage in stages if shape.shares.get(stage)]
 
 
 def _tables(shape: Shape) -> dict[StageName, int]:

@@ -48,8 +48,7 @@ class PrepaidMechanisms:
         self._left["selection"] = 0 if plan.choices is None else plan.choices.times
         if plan.prior is not None:
             self._left["prior"] = plan.prior.times
-        if plan.products is not None:
-            self._left["products"] = 1
+        self._left |= dict.fromkeys(plan.vectors, 1)
 
     def noisy_counts(self, true_counts: Counts, stage: str) -> Counts:
         """One table with noise. The counts are of cells that share no row: every row is in one of them at most."""
@@ -119,13 +118,12 @@ class PrepaidMechanisms:
         """How often a stage can still be used."""
         return self._left.get(stage, 0)
 
-    def noisy_sums(self, true_sums: Counts, sensitivity_squared: int) -> Counts:
-        """The vector with noise: one person moves it by the square root of this at most; up to 2^20 sums."""
+    def noisy_sums(self, true_sums: Counts, sensitivity_squared: int, stage: str = "products") -> Counts:
+        """A vector with noise: one person moves it by the square root of this at most; up to 2^20 sums."""
         if true_sums.dtype != np.int64 or true_sums.ndim != 1 or true_sums.size > LARGEST_VECTOR:
             raise ParameterError("true_sums is not one vector of up to 2^20 of int64: only those can take exact noise")
-        self._take("products")
-        assert self.plan.products is not None
-        variance = self.plan.products.variance(sensitivity_squared)
+        self._take(stage)
+        variance = self.plan.vectors[stage].variance(sensitivity_squared)
         return within_range(true_sums + discrete_gaussian(variance).draw(true_sums.size, self._entropy))
 
     def _take(self, stage: str) -> None:

@@ -154,7 +154,7 @@ class GaussianVector(_Checked):
 
     times: ClassVar[int] = 1
     what: ClassVar[str] = "vector of sums"
-    stages: ClassVar[tuple[StageName, ...]] = ("products",)
+    stages: ClassVar[tuple[StageName, ...]] = ("analyses", "products")
 
     @property
     def law(self) -> str:

@@ -14,6 +14,7 @@
     pairs       every column with the target
     cliques     the columns that were chosen, together
     prior       where tables of a prior are used in place of what was not counted
+    analyses    sums over rows that the linear regressions named in the call follow from, one vector
     products    sums over rows of products of functions of two columns, one vector
     splits      which nodes of one joint tree split
     leaves      what is released of the leaves of a joint tree or a grid
@@ -42,6 +43,7 @@ StageName = Literal[
     "pairs",
     "cliques",
     "prior",
+    "analyses",
     "products",
     "splits",
     "leaves",

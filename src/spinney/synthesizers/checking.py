@@ -38,6 +38,7 @@ def check(
     *,
     target: str | None = None,
     workload: Sequence[Sequence[str]] | None = None,
+    analyses: Sequence[str] | None = None,
     method: str = AUTOMATIC,
     engine: str | None = None,
 ) -> Findings:
@@ -57,6 +58,7 @@ def check(
             faults are listed.
         target: the column that the others are about, as for `synthesize`.
         workload: tables that are measured as stated, as for `synthesize`.
+        analyses: linear regressions whose sums are measured, as for `synthesize`.
         method: "tree", "forest" or "grid", instead of what the schema suggests.
         engine: what reads the table, where there is a choice; see `fit`.
 
@@ -64,7 +66,8 @@ def check(
         ParameterError: `method` or `engine` is unknown.
         FileError: there is no such file, or it may not be read.
     """
-    return _Check(frame, _described(schema), engine).findings(target, workload, method)
+    given = {"target": target, "workload": workload, "analyses": analyses}
+    return _Check(frame, _described(schema), engine).findings(method, given)
 
 
 def _described(schema: Any) -> SchemaReading:
@@ -87,12 +90,12 @@ class _Check:
         self._computed: set[str] = set()
         self._n_rows: int | None = None
 
-    def findings(self, target: str | None, workload: Any, method: str) -> Findings:
+    def findings(self, method: str, given: dict[str, Any]) -> Findings:
         schema = self._described.schema
         choice, notes = None, []
         if schema is not None:
             self._computed = {rule.column for rule in schema.derivations}
-            choice = self._choose(schema.without_ignored(), target, workload, method)
+            choice = self._choose(schema.without_ignored(), method, given)
             notes = _notes(schema)
             for source in self._open(schema):
                 self._read(source, schema.rules)
@@ -114,13 +117,13 @@ class _Check:
     def _warn(self, message: str, column: str | None = None, n_rows: int | None = None) -> None:
         self._warnings.append(Finding(message, column, n_rows))
 
-    def _choose(self, schema: Schema, target: str | None, workload: Any, method: str) -> Choice | None:
+    def _choose(self, schema: Schema, method: str, given: dict[str, Any]) -> Choice | None:
         """The method that `fit` would take, unless the target or the schema is not for it."""
+        target = given["target"]
         if target is not None and (not isinstance(target, str) or target not in schema):
             if not isinstance(target, str) or target not in self._described.unread:
                 self._fault(f"target={as_given(target)} is not a column of the schema{did_you_mean(target, schema)}")
-            target = None
-        given = {"target": target, "workload": workload}
+            given = {**given, "target": None}
         options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         choice = choose(schema, options, method=method)
         try:

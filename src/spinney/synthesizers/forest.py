@@ -11,6 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from spinney.errors import ParameterError, SchemaError
+from spinney.forest.analyses import release_analyses
 from spinney.forest.columns import release_classes
 from spinney.forest.design import EFFORTS, AnyAxis, Design, design
 from spinney.forest.grow import Model, grow
@@ -18,12 +19,15 @@ from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.forest.release.column_model import ColumnModel
 from spinney.forest.release.explain import Explanation
 from spinney.forest.release.forest_file import released
+from spinney.forest.release.formula import parse_formulas
 from spinney.forest.release.model import ForestRelease
 from spinney.forest.release.place_model import PlaceModel
+from spinney.forest.release.regressors import Block, blocks_of
 from spinney.forest.release.rules import Zeros, possible_states
 from spinney.forest.rule_tables import RuleTables
 from spinney.forest.structure import Clique
 from spinney.forest.workload import check_cells, n_stated_states
+from spinney.privacy.budget import Unit
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger
 from spinney.release.options import explains_options
@@ -75,6 +79,8 @@ class ForestSynthesizer(Synthesizer[Design]):
             model several times as large and slow.
         workload: tables that are measured as stated, each a list of 1 to 5 columns: [("age", "sex", "region")]. They
             take a fourth of the budget if there is one of them, half if there are three or more.
+        analyses: linear regressions whose sums are measured, as formulas: ["hours ~ age + sex + education"]. They are
+            answered by `release_.regression(...)` with intervals that hold, and take a fourth of the budget.
         prior: public rows of the same columns, which are used where private choices say that they help: any table that
             `fit` takes, a fitted model, a release, or the path of one. It must be public, or a release: the guarantee
             does not cover it. What an earlier release of the same people cost adds to the cost of this one.
@@ -99,6 +105,7 @@ class ForestSynthesizer(Synthesizer[Design]):
         target: str | None = None,
         quality: str = "fast",
         workload: Sequence[Sequence[str]] | None = None,
+        analyses: Sequence[str] | None = None,
         prior: Any = None,
         unit: str = "replace-one",
         bounds_share: Any = "0.1",
@@ -110,6 +117,7 @@ class ForestSynthesizer(Synthesizer[Design]):
         self.target = target
         self.quality = quality
         self.workload = workload
+        self.analyses = analyses
         self.prior = prior
         self.unit = unit
         self.bounds_share = bounds_share
@@ -161,6 +169,8 @@ class ForestSynthesizer(Synthesizer[Design]):
     def _on_card(self, name: str, value: Any) -> Any:
         if name == "workload" and value is not None:
             return [list(table) for table in value]
+        if name == "analyses" and value is not None:
+            return list(value)
         if name == "prior" and self._prior is not None:
             return self._prior.described
         return super()._on_card(name, value)
@@ -173,6 +183,7 @@ class ForestSynthesizer(Synthesizer[Design]):
         RuleTables.of(with_widest_bounds(with_few_values(schema))).check()
         self._check_target(schema)
         self._check_workload(schema)
+        self._blocks(with_widest_bounds(schema), Unit.parse(self.unit))
 
     def _settle(self) -> None:
         self.workload = read_once(self.workload)
@@ -213,6 +224,10 @@ class ForestSynthesizer(Synthesizer[Design]):
             target = None if self.target is None else names.index(self.target)
             variables.stated_cells(tables, [_FEWEST_STATES] * len(names), required=required, target=target)
 
+    def _blocks(self, schema: Schema, unit: Unit) -> tuple[Block, ...]:
+        """The sums of the named regressions, or a ParameterError where there can be none."""
+        return blocks_of(parse_formulas(self.analyses, schema), schema, unit)
+
     def _rehearse(self, facts: PublicFacts) -> Design:
         """The design, as if no class of the target were rare: its plan is then the one that is taken most often."""
         if not self._counts_classes(facts.schema):
@@ -238,6 +253,7 @@ class ForestSynthesizer(Synthesizer[Design]):
             effort=EFFORTS[self.quality],
             class_size=class_size,
             has_prior=self.prior is not None,
+            has_analyses=bool(self.analyses),
             stated=[tuple(names.index(name) for name in table) for table in stated],
         )
         target = None if plan.target is None else modelled.index(names[plan.target])
@@ -280,11 +296,12 @@ class ForestSynthesizer(Synthesizer[Design]):
             facts = replace(facts, epsilon=facts.epsilon - epsilon)
             rehearsed = self._design(facts, class_size=float(np.sort(classes.noisy_counts)[-2]))
         plan = self._design(facts) if rehearsed is None else rehearsed
+        prepaid = PrepaidMechanisms(plan.plan, ledger, entropy)
         forest = grow(
             table,
             axes,
             plan,
-            PrepaidMechanisms(plan.plan, ledger, entropy),
+            prepaid,
             total=table.n_rows if ledger.unit.n_is_public else None,
             partings={variables.numbers[column]: it for column, it in variables.rules.told_partings().items()},
             zeros=variables.zeros,
@@ -293,11 +310,14 @@ class ForestSynthesizer(Synthesizer[Design]):
             row_count=facts.row_count,
             prior=None if self._prior is None else self._prior.with_schema(schema.as_read),
         )
+        analyses = None
+        if plan.plan.analyses is not None:
+            analyses = release_analyses(table, self._blocks(schema, ledger.unit), prepaid)
         models = dict(zip(names, forest.columns, strict=True))
         columns = {name: model for name, model in models.items() if isinstance(model, ColumnModel)}
         places = {name: model for name, model in models.items() if isinstance(model, PlaceModel)}
         described = {"structure": plan.structure, **plan.plan.to_dict(), **noisy_rows_entry(facts.row_count)}
-        contents = released(columns, forest.model, places, forest.products)
+        contents = released(columns, forest.model, places, forest.products, analyses)
         card = self._card(table, ledger, plan=described, released=contents, schema=schema)
         looked_at = tuple(tuple(names[column] for column in clique) for clique in forest.cliques)
         self.design_ = plan
@@ -312,6 +332,7 @@ class ForestSynthesizer(Synthesizer[Design]):
             products=forest.products,
             from_prior=tuple(tuple(names[column] for column in clique) for clique in forest.from_prior),
             measured=forest.measured,
+            analyses=analyses,
         )
 
 

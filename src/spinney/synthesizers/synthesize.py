@@ -51,7 +51,7 @@ def synthesize(
         method: "tree", "forest" or "grid", instead of what the schema suggests.
         engine: what reads the table, where there is a choice; see `fit`.
         options: parameters of the synthesizer. Those that only the forest knows (target, delta, quality, workload,
-            prior) or only the tree (rule, moments, threshold, ...) choose it. rule="paper" makes the tree a
+            analyses, prior) or only the tree (rule, moments, threshold, ...) choose it. rule="paper" makes the tree a
             `PaperTreeSynthesizer`, whose h, h', s1, s2, tau and t are fixed_depth, max_depth, largest_edge,
             smallest_edge, cutoff and threshold here.
     """

@@ -308,6 +308,10 @@ def _meaning(
     if n_stated:
         tables = "table" if n_stated == 1 else f"{n_stated} tables"
         sentences.append(f"The {tables} of the workload {'was' if n_stated == 1 else 'were'} counted as stated.")
+    if any(stage.name == "analyses" for stage in spent):
+        n_named = len(card.parameters.get("analyses") or ())
+        regressions = "regression" if n_named == 1 else f"{n_named} regressions"
+        sentences.append(f"The sums of the {regressions} that the call names were measured: ask for `regression(...)`.")
     if card.parameters.get("prior") is not None and structure != "uniform":
         sentences.append("A prior was used where released counts or private choices spoke for it.")
     if card.schema.rules:

@@ -26,6 +26,7 @@ _MEASURED = {
     "regions": "tree",
     "selection": "choice",
     "prior": "choice",
+    "analyses": "vector",
     "products": "vector",
     "bounds": "column",
     "values": "column",

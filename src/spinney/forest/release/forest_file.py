@@ -14,6 +14,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from spinney.columns import Column, whole_range
+from spinney.forest.release.analyses import ReleasedAnalyses, analyses_from_members
 from spinney.forest.release.column_model import ColumnModel, Floats
 from spinney.forest.release.measured_file import measured_entries, measured_from_members, measured_members
 from spinney.forest.release.place_file import place_entries, places_from_members, regions_table
@@ -71,6 +72,9 @@ def forest_members(release: ForestRelease) -> tuple[dict[str, Any], dict[str, by
     if release.products is not None:
         entries["products"] = release.products.entries()
         members |= release.products.members()
+    if release.analyses is not None:
+        entries["analyses"] = release.analyses.entries()
+        members |= release.analyses.members()
     if not release.places:
         return entries, members
     entries["places"] = place_entries(release.places)
@@ -105,7 +109,8 @@ def forest_from_members(card: Card, described: Mapping[str, Any], members: Mappi
     if "products" in described and described["format_version"] < 3:
         raise ValueError("products in a file of a version that had none")
     products = products_from_members(described, members, sizes)
-    if card.released != released(columns, model, places, products):
+    analyses = analyses_from_members(card, described, members)
+    if card.released != released(columns, model, places, products, analyses):
         raise ValueError("the card describes another forest")
     # Files of the first version say nothing of it.
     within = described["within_leaves"] if described["format_version"] > 1 else _WITHIN_LEAVES[False]
@@ -121,6 +126,7 @@ def forest_from_members(card: Card, described: Mapping[str, Any], members: Mappi
         "places": places,
         "products": products,
         "from_prior": _looked_at(described.get("from_prior", []), models),
+        "analyses": analyses,
         "measured": measured_from_members(card, described, members, models, model),
     }
 
@@ -130,12 +136,14 @@ def released(
     model: GraphModel,
     places: Mapping[str, PlaceModel] | None = None,
     products: ReleasedProducts | None = None,
+    analyses: ReleasedAnalyses | None = None,
 ) -> dict[str, int]:
     """How much was released, as a card says it."""
     n_leaves = sum(len(column.states) for column in columns.values())
     regions = {"regions": sum(len(place.states) for place in places.values())} if places else {}
     sums = {} if products is None else {"sums": products.n_sums}
-    return {"leaves": n_leaves, **regions, "cliques": len(model.tree.cliques), **sums}
+    named = {} if analyses is None else {"sums of analyses": analyses.n_sums}
+    return {"leaves": n_leaves, **regions, "cliques": len(model.tree.cliques), **sums, **named}
 
 
 def _joined(columns: Sequence[ColumnModel], field: str) -> pa.Array:

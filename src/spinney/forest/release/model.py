@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from spinney.columns import Column, whole_range
 from spinney.errors import ParameterError, raise_alone
+from spinney.forest.release.analyses import MEMBER, ReleasedAnalyses
 from spinney.forest.release.asked import plain
 from spinney.forest.release.balance import balanced, grouped
 from spinney.forest.release.column_model import ColumnModel, Floats
@@ -48,6 +49,7 @@ from spinney.suggest import did_you_mean
 if TYPE_CHECKING:
     from spinney.forest.release.answers.answering import Answering
     from spinney.forest.release.explain import Explanation
+    from spinney.forest.release.regression import Regression
     from spinney.release.answers.answer import Answer
     from spinney.release.answers.question import Question
     from spinney.release.answers.trust import Trust
@@ -71,7 +73,7 @@ class ForestRelease(Release):
     """Columns and places, a model over their states, and the card. Identifiers are not in it: they are generated."""
 
     kind = "forest"
-    member_names = ("leaves.arrow", "model.arrow", "places.arrow", *MEMBERS, *MEASURED_MEMBERS)
+    member_names = ("leaves.arrow", "model.arrow", "places.arrow", *MEMBERS, *MEASURED_MEMBERS, MEMBER)
 
     def __init__(
         self,
@@ -86,6 +88,7 @@ class ForestRelease(Release):
         products: ReleasedProducts | None = None,
         from_prior: tuple[tuple[str, ...], ...] = (),
         measured: Measured | None = None,
+        analyses: ReleasedAnalyses | None = None,
     ) -> None:
         super().__init__(card)
         self.columns = dict(columns)
@@ -97,6 +100,7 @@ class ForestRelease(Release):
         self.from_prior = from_prior  # whose tables a prior gave, counted or not
         self.measured = measured  # all counts as they left the mechanisms; None in files from before
         self._redrawn: dict[str, tuple[int, tuple[Redrawn, ...]]] = {}
+        self.analyses = analyses  # the sums of regressions that were named before the fit
         self.is_graded = is_graded  # whether long leaves are drawn from by size, as of late, or evenly
 
     @cached_property
@@ -315,6 +319,24 @@ class ForestRelease(Release):
         from spinney.forest.release.explain import explain
 
         return explain(self)
+
+    def regression(self, formula: str, *, level: float = 0.95, of: str = "table") -> Regression:
+        """The coefficients of a linear regression that was named before the fit, with intervals. Costs no epsilon.
+
+        So are all regressions among the columns of named ones that leave out the same rows.
+
+        Args:
+            formula: what is explained and by what, such as "hours ~ age + sex + education".
+            level: the probability that each interval holds with.
+            of: "table" for what least squares gives on the private table, "population" for what its rows were sampled
+                from.
+
+        Raises:
+            ParameterError: the formula is wrong, or its columns were not named before the fit.
+        """
+        from spinney.forest.release.named import named_regression
+
+        return named_regression(self, formula, level=level, of=of)
 
     def _draw(self, n_rows: int, rng: np.random.Generator, *, prepared: Prepared | None = None) -> Floats:
         schema, columns, regions, model, held = prepared or self._prepared(self._drawn_from, {}, {})

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from spinney.columns import Category
 from spinney.forest.release.measured_verification import check_measured
+from spinney.forest.release.named import verify_analyses
 from spinney.forest.release.plausible import check_structure, check_sums, check_totals
 from spinney.forest.release.unmeasured import check_dependence, check_uniform
 from spinney.privacy.budget import Unit, parse_epsilon, parse_share
@@ -91,7 +92,8 @@ def verify_forest(release: ForestRelease) -> list[str]:
     _prior(release, times["prior"])
     n_counted = len(release.looked_at)
     counted = f"{n_counted} tables of several columns were counted, {n_paid} paid for, each with the noise stated"
-    return [counted, *check_measured(release), *_products(release, unit), *_found_values(card)]
+    measured, named = check_measured(release), verify_analyses(release, unit)
+    return [counted, *measured, *_products(release, unit), *named, *_found_values(card)]
 
 
 def _only_what_was_counted(release: ForestRelease) -> None:
@@ -138,7 +140,8 @@ def _products(release: ForestRelease, unit: Unit) -> list[str]:
     check(bool(products.pairs), "a tilt was fitted, and no sums of products were released")
     charged = [part for event in release.card.events for part in getattr(event, "parts", ())]
     vectors = [part for part in charged if isinstance(part, GaussianVector)]
-    is_paid = len(vectors) == 1 and vectors[0].stage == "products"
+    vectors = [part for part in vectors if part.stage == "products"]
+    is_paid = len(vectors) == 1
     check(is_paid, "sums of products were released, and no charge pays for them")
     counted = set(release.counted_pairs)
     check(not counted.intersection(products.pairs), "products were summed of a pair whose table was counted")
@@ -172,7 +175,7 @@ def _part(part: Part, plan: Any) -> None:
         _choices(part.epsilon, part.stage, plan)
     if isinstance(part, GaussianVector) and part.stage is not None:
         mean_squared = float(part.mean_squared)
-        stated = plan.get("products mean squared")
+        stated = plan.get(f"{part.stage} mean squared")
         near(mean_squared, stated, "the squared mean of the sums", slack=_VECTOR_ROUNDED * mean_squared)
 
 
@@ -222,8 +225,9 @@ def _all_paid_for(release: ForestRelease, times: Counter[str | None]) -> None:
     check(times["workload"] == len(stated), "the tables of the workload were not paid for, each once")
     is_counted = all(names in release.looked_at for names in stated if len(names) > 1)
     check(is_counted, "a table of the workload was not counted")
-    n_vectors = int("products mean squared" in card.plan)
-    check(times["products"] == n_vectors, "the vector of sums that the plan has was not paid for, or more than once")
+    for stage in ("analyses", "products"):
+        n_vectors = int(f"{stage} mean squared" in card.plan)
+        check(times[stage] == n_vectors, f"the vector of {stage} that the plan has was not paid for, or more than once")
     modelled = card.schema.modelled
     alone = [name for name, place in card.schema.variables.items() if place is None]
     axes = [tree_lattice(Schema({name: modelled[name]})).axes[0] for name in alone]

@@ -87,8 +87,19 @@ def staircase(value: nw.Expr, edges: Sequence[float | int], steps: Sequence[int]
 
 def state(cut: Cut, cell_number: nw.Expr) -> nw.Expr:
     """The state of a cell under a public cut; neighbours of equal state are one stair."""
+    if is_every_cell(cut):
+        return cell_number.clip(0, len(cut.first) - 1)
     is_new = np.append(True, np.diff(cut.states) != 0)
     return staircase(cell_number, cut.first[is_new][1:].tolist(), cut.states[is_new].tolist())
+
+
+def is_every_cell(cut: Cut) -> bool:
+    """Whether every cell is its own state, null's the last: a grid of many cells needs no search then."""
+    n_stairs, n_cells = len(cut.first), cut.axis.last + 1
+    every = np.arange(n_stairs)
+    if n_stairs != n_cells + cut.axis.nullable or not np.array_equal(cut.states, every):
+        return False
+    return np.array_equal(cut.first[:n_cells], every[:n_cells]) and cut.first[-1] in (n_cells - 1, cut.axis.null_cell)
 
 
 def region(cut: RegionCut, cells: Sequence[nw.Expr]) -> nw.Expr:

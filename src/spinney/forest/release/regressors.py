@@ -1,0 +1,167 @@
+"""Regressors: columns as whole numbers, and the sums of their products that linear regressions follow from. Public.
+
+A number is laid on an even grid over its bounds and counts from -w to w; a boolean or a category is one of its values,
+and counts SCALE there. With a constant SCALE, the sums over rows of all products of two of these, and of squares of
+numbers, are what least squares needs. Which sums there are and how far one row can move them follows from the schema
+and the names of the columns: proof in `forest/analyses.proof.md`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.columns import Column
+from spinney.errors import ParameterError
+from spinney.forest.release.formula import Formula
+from spinney.privacy.budget import Unit
+from spinney.schema.lattice import Axis, halving_axis
+from spinney.schema.table import Schema
+
+Whole = NDArray[np.int64]
+
+# What the constant and the value of a row's category count, and what numbers count at most.
+SCALE = 1 << 10
+_GRID_BITS = 10
+# Numbers and values of all columns of the analyses together: their sums are solved for as one system.
+MOST_SLOTS = 80
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Regressor:
+    """One column: a number on its grid, or one of several values."""
+
+    name: str
+    axis: Axis
+    labels: tuple[Any, ...]  # the values of a boolean or a category; empty for a number
+
+    @property
+    def is_number(self) -> bool:
+        return not self.labels
+
+    @property
+    def n_cells(self) -> int:
+        return self.axis.last + 1
+
+    @property
+    def n_slots(self) -> int:
+        return len(self.labels) or 1
+
+    @property
+    def _step(self) -> int:
+        return max(1, SCALE // max(self.n_cells - 1, 1))
+
+    @property
+    def weight(self) -> int:
+        """The most that it counts, in absolute value."""
+        return self._step * (self.n_cells - 1) if self.is_number else SCALE
+
+    @property
+    def counted(self) -> Whole:
+        """What a number counts in each cell of its grid."""
+        return self._step * (2 * np.arange(self.n_cells, dtype=np.int64) - (self.n_cells - 1))
+
+    @property
+    def line(self) -> tuple[float, float]:
+        """Offset and unit: a number is offset + unit times what it counts."""
+        axis = self.axis
+        if axis.kind == "real":
+            first, length = axis.origin + 0.5 / axis.scale, 1 / axis.scale
+        else:
+            first, length = float(axis.low) + (axis.step - 1) / 2, float(axis.step)
+        return first + length * (self.n_cells - 1) / 2, length / (2 * self._step)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A sum over rows: of the product of two slots, each a column's number or one of its values; 0 is the constant."""
+
+    first: int
+    second: int
+
+
+class Block:
+    """The columns of analyses that leave out the same rows: those where one of their columns that may be null is."""
+
+    def __init__(self, columns: Sequence[Regressor], *, counts_rows: bool) -> None:
+        self.columns = tuple(columns)
+        self.counts_rows = counts_rows  # whether the number of rows is one of the sums, being private
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(column.name for column in self.columns)
+
+    @cached_property
+    def starts(self) -> tuple[int, ...]:
+        """The first slot of each column; the constant has slot 0."""
+        return tuple(int(start) for start in np.cumsum([1, *(column.n_slots for column in self.columns)])[:-1])
+
+    @property
+    def n_slots(self) -> int:
+        return 1 + sum(column.n_slots for column in self.columns)
+
+    @cached_property
+    def owner(self) -> Whole:
+        """The column of every slot; -1 for the constant."""
+        return np.repeat(np.arange(-1, len(self.columns)), [1, *(column.n_slots for column in self.columns)])
+
+    @cached_property
+    def entries(self) -> tuple[Entry, ...]:
+        """All sums, in order: products of two columns, squares of numbers, and the rows where they are counted.
+
+        Two values of one column never meet, and the square of a value is the value.
+        """
+        found = [Entry(0, 0)] if self.counts_rows else []
+        for first in range(self.n_slots):
+            for second in range(first, self.n_slots):
+                owner = self.owner[second]
+                is_square = first == second and first > 0 and self.columns[owner].is_number
+                if is_square or self.owner[first] != owner:
+                    found.append(Entry(first, second))
+        return tuple(found)
+
+    def sensitivity_squared(self, unit: Unit) -> int:
+        """How far one row can move all sums of the block, squared: the claim of analyses.proof.md."""
+        weights = [column.weight for column in self.columns]
+        numbers = sum(column.weight**4 for column in self.columns if column.is_number)
+        values = sum(SCALE**4 for column in self.columns if not column.is_number)
+        reach = (SCALE**2 + sum(weight**2 for weight in weights)) ** 2
+        if unit is Unit.ADD_REMOVE:
+            return (reach + numbers + SCALE**4 - values) // 2
+        return reach + numbers
+
+
+def blocks_of(formulas: Sequence[Formula], schema: Schema, unit: Unit) -> tuple[Block, ...]:
+    """The sums that the analyses follow from: one block for all that leave out the same rows.
+
+    Raises:
+        ParameterError: a column has one value only, or there are too many values in all.
+    """
+    groups: dict[frozenset[str], set[str]] = {}
+    for formula in formulas:
+        nullable = frozenset(name for name in formula.columns if schema[name].nullable)
+        groups.setdefault(nullable, set()).update(formula.columns)
+    blocks = []
+    for nullable, names in groups.items():
+        columns = [_regressor(name, schema[name]) for name in schema if name in names]
+        blocks.append(Block(columns, counts_rows=bool(nullable) or not unit.n_is_public))
+    n_slots = sum(block.n_slots for block in blocks)
+    if n_slots > MOST_SLOTS:
+        widest = max((column for block in blocks for column in block.columns), key=lambda column: column.n_slots)
+        raise ParameterError(
+            f"analyses: their columns have {n_slots} numbers and values in all, and {MOST_SLOTS} can be measured; "
+            f"column {widest.name!r} alone has {widest.n_slots}: leave it out, or list fewer values and an `other`"
+        )
+    return tuple(blocks)
+
+
+def _regressor(name: str, column: Column) -> Regressor:
+    found = Regressor(name, halving_axis(name, column, bits=_GRID_BITS), tuple(column.listed))
+    if found.n_cells < 2:
+        raise ParameterError(f"analyses: column {name!r} has one value only, which explains nothing; leave it out")
+    return found
