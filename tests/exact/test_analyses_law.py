@@ -134,13 +134,13 @@ def engines(folder):
 
 @pytest.mark.parametrize("engine", ["polars", "pandas", "parquet", "csv", "duckdb", "lazy"])
 def test_sums_are_those_of_a_loop_over_rows(engine, tmp_path):
-    """Whatever holds the rows; a real number lies in one of 1,024 cells, everything else counts exactly."""
+    """Whatever holds the rows; a real number lies in one of 4,096 cells, everything else counts exactly."""
     some = blocks(["n ~ m + b + c", "x ~ n", "n ~ d + k"], Unit.REPLACE_ONE)
     source = open_source(engines(tmp_path)[engine], sp.Schema(COLUMNS), engine=None)
     for block in some:
         rows = source.state_rows([under_test._cut(column) for column in block.columns])
         found = under_test.true_sums_of(rows, block)
-        places = table().with_columns(((pl.col("x") * 1024).floor().clip(0, 1023) + 0.5) / 1024)
+        places = table().with_columns(((pl.col("x") * 4096).floor().clip(0, 4095) + 0.5) / 4096)
         expected = sum(sums_of_row((block,), row) for row in places.iter_rows(named=True))
         assert np.array_equal(found, expected)
 

@@ -32,9 +32,12 @@ from spinney.release.frames import check_frame_kind
 Floats = NDArray[np.float64]
 
 # A direction of the predictors stands out of the noise from this many times its size on.
-_STANDS_OUT = 3.0
-# What is not known of such a direction: its part of the response has up to this many of its standard deviations.
-_OPEN = 2.0
+_STANDS_OUT = 1.0
+# Rows of one value that does not stand out have a mean about so many standard deviations of the response away, squared.
+_VALUE_OPEN = 4.0
+# A coefficient whose variance is open by more than these parts, by numbers and by values that do not stand out, hangs
+# on them: a number that is lifted leaves the others what it explains.
+_MOST_OPEN = (0.3, 0.5)
 # An interval that is this many times as wide as it seemed to be at first, or more, has no end.
 _ENDLESS = 8.0
 _TURNS = 40
@@ -94,7 +97,7 @@ def regress(
 ) -> Regression:
     """The regression with all its intervals."""
     places, response, coefficients = _slots(formula, block, moments)
-    fit = _Fit(moments, places, response, n_rows=n_rows, is_sample=of == "population")
+    fit = _Fit(block, moments, places, response, n_rows=n_rows, is_sample=of == "population")
     quantile = NormalDist().inv_cdf((1 + level) / 2)
     answers = {}
     for coefficient in coefficients:
@@ -110,7 +113,7 @@ def _says(*, has_interval: bool, of: Truth) -> tuple[Statement, str]:
     if not has_interval:
         return "not supported", (
             "the sums that this coefficient follows from do not stand out of their noise: few rows have this value, or "
-            "the predictors tell nearly the same; take a larger epsilon, or fewer values"
+            "a number is narrow in its bounds; take a larger epsilon, narrower bounds or fewer values"
         )
     sampling = "" if of == "table" else ", and as least squares states the error of sampling"
     return (
@@ -123,27 +126,36 @@ class _Fit:
     """Least squares on noisy sums, and intervals of what follows from its coefficients."""
 
     def __init__(
-        self, moments: NoisyMoments, places: list[int], response: int, *, n_rows: int, is_sample: bool
+        self,
+        block: Block,
+        moments: NoisyMoments,
+        places: list[int],
+        response: int,
+        *,
+        n_rows: int,
+        is_sample: bool,
     ) -> None:
         self._moments, self._places, self._response = moments, np.array(places), response
         matrix = moments.matrix
         products, cross = matrix[np.ix_(places, places)], matrix[places, response]
-        self._lift, open_part = self._lifted(products)
+        spread = matrix[response, response] - matrix[0, response] ** 2 / matrix[0, 0]
+        spread = max(spread, math.sqrt(moments.noise))  # of what the response counts, around its mean
+        numbers = [start for start, column in zip(block.starts, block.columns, strict=True) if column.is_number]
+        is_number = np.isin(moments.kept[places], numbers)
+        self._lift, self._of_numbers, self._of_values = self._lifted(
+            products, spread, _VALUE_OPEN * spread / matrix[0, 0], is_number
+        )
         self._inverse = np.linalg.inv(products + self._lift)
         self._estimate = self._inverse @ cross
-        spread = matrix[response, response] - matrix[0, response] ** 2 / matrix[0, 0]
-        spread = max(spread, math.sqrt(moments.noise)) / max(n_rows, 1)  # the variance of what the response counts
-        # Coefficients of what does not stand out are taken to be no larger than would explain all of the response.
-        self._open = _OPEN**2 * spread / SCALE**2 * open_part
         left = matrix[response, response] - 2 * self._estimate @ cross + self._estimate @ products @ self._estimate
-        residual = max(left / max(n_rows - len(places), 1), 1e-6 * spread)
+        residual = max(left / max(n_rows - len(places), 1), 1e-6 * spread / n_rows)
         self._sampling = residual * (products + self._lift) if is_sample else None
 
     def interval(self, weights: Floats, quantile: float) -> tuple[float, tuple[float, float] | None]:
         """An estimate with its two ends; None where there are none."""
         direction = self._inverse @ weights
-        estimate, (first, of_lift, along) = float(weights @ self._estimate), self._spread(self._estimate, direction)
-        if of_lift > first / 2:
+        estimate, (first, hangs, along) = float(weights @ self._estimate), self._spread(self._estimate, direction)
+        if hangs > first:
             return estimate, None
         ends = []
         for sign in (-1.0, 1.0):
@@ -160,22 +172,33 @@ class _Fit:
             ends.append(estimate + sign * half)
         return estimate, (ends[0], ends[1])
 
-    def _lifted(self, products: Floats) -> tuple[Floats, Floats]:
-        """What is added to products so that every direction stands out of its noise, and where it is added."""
+    def _lifted(
+        self, products: Floats, spread: float, of_values: float, is_number: NDArray[np.bool_]
+    ) -> tuple[Floats, Floats, Floats]:
+        """What is added to products so that every direction stands out of its noise, and what numbers and values leave
+        open there.
+
+        A direction whose sum of squares is l explains l times its squared coefficient, which is at most the spread of
+        the response; an l that is smaller than its own noise is not told from it. That bounds coefficients of numbers;
+        those of values are as open as `of_values` says.
+        """
         values, vectors = np.linalg.eigh(products)
-        least = np.zeros(len(values))
+        noise = np.zeros(len(values))
         for place, vector in enumerate(vectors.T):
             whole = np.zeros(len(self._moments.kept))
             whole[self._places] = vector
             gradient = self._moments.through(whole, whole)
-            least[place] = _STANDS_OUT * math.sqrt(gradient @ self._moments.law @ gradient)
-        added = np.maximum(least - values, 0.0)
-        lifted = vectors[:, added > 0]
-        return (vectors * added) @ vectors.T, lifted @ lifted.T
+            noise[place] = math.sqrt(gradient @ self._moments.law @ gradient)
+        added = np.maximum(_STANDS_OUT * noise - values, 0.0)
+        by_numbers = (vectors[is_number] ** 2).sum(axis=0)
+        numbers_open = (added > 0) * by_numbers * spread / np.maximum(values, noise + 1e-300)
+        values_open = (added > 0) * (1 - by_numbers) * of_values
+        lift, *left_open = ((vectors * parts) @ vectors.T for parts in (added, numbers_open, values_open))
+        return lift, left_open[0], left_open[1]
 
     def _spread(self, coefficients: Floats, direction: Floats) -> tuple[float, float, Floats]:
-        """The variance of an estimate at these coefficients, the part of it that lifting adds, and how all
-        coefficients move when it moves by one.
+        """The variance of an estimate at these coefficients, how large it must be for what lifting leaves open to be a
+        small part of it, and how all coefficients move when it moves by one.
         """
         moments = self._moments
         columns, rows = np.zeros(len(moments.kept)), np.zeros(len(moments.kept))
@@ -183,12 +206,14 @@ class _Fit:
         rows[self._places] = direction
         free = moments.law @ moments.through(rows, columns)
         noise = moments.moved(free, columns)[self._places]
-        lifted = self._lift @ (self._open @ (self._lift @ direction))
-        total = noise + lifted
+        lifted = self._lift @ direction
+        hidden = [self._lift @ (left_open @ lifted) for left_open in (self._of_numbers, self._of_values)]
+        total = noise + hidden[0] + hidden[1]
         if self._sampling is not None:
             total = total + self._sampling @ direction
         variance = float(direction @ total)
-        return variance, float(direction @ lifted), self._inverse @ total / max(variance, 1e-300)
+        hangs = max(float(direction @ part) / share for part, share in zip(hidden, _MOST_OPEN, strict=True))
+        return variance, hangs, self._inverse @ total / max(variance, 1e-300)
 
 
 def _slots(formula: Formula, block: Block, moments: NoisyMoments) -> tuple[list[int], int, list[Coefficient]]:

@@ -26,8 +26,8 @@ from spinney.schema.table import Schema
 Whole = NDArray[np.int64]
 
 # What the constant and the value of a row's category count, and what numbers count at most.
-SCALE = 1 << 10
-_GRID_BITS = 10
+SCALE = 1 << 12
+_GRID_BITS = 12
 # Numbers and values of all columns of the analyses together: their sums are solved for as one system.
 MOST_SLOTS = 80
 
