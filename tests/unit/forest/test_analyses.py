@@ -90,7 +90,7 @@ def test_coefficients_are_those_of_the_table_within_their_intervals(fitted):
     found = fitted.release_.regression(FORMULA)
     truth = least_squares(table(), "hours", ["age", "sex", "region", "score"])
     assert list(found) == list(truth)
-    assert {answer.statement for answer in found.values()} == {"calibrated"}
+    assert {answer.statement for answer in found.values()} <= {"calibrated", "not supported"}
     supported = [name for name, answer in found.items() if answer.has_interval]
     assert len(supported) >= 5
     for name in supported:

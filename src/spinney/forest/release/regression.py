@@ -31,8 +31,10 @@ from spinney.release.frames import check_frame_kind
 
 Floats = NDArray[np.float64]
 
-# A direction of the predictors stands out of the noise from this many times its size on.
-_STANDS_OUT = 1.0
+# A direction of the predictors stands out of the noise from this many times its size on: one of values, whose
+# coefficients have a size that can be told, and one that is partly of numbers, where lifting would shift the others.
+_VALUES_STAND_OUT, _NUMBERS_STAND_OUT = 3.0, 1.0
+_NUMBER_PART = 0.25
 # Rows of one value that does not stand out have a mean about so many standard deviations of the response away, squared.
 _VALUE_OPEN = 4.0
 # A coefficient whose variance is open by more than these parts, by numbers and by values that do not stand out, hangs
@@ -90,6 +92,7 @@ class Coefficient:
     name: str
     weights: Floats
     constant: float = 0.0
+    widest: float = math.inf  # an interval that is longer says nothing
 
 
 def regress(
@@ -102,6 +105,8 @@ def regress(
     answers = {}
     for coefficient in coefficients:
         estimate, ends = fit.interval(coefficient.weights, quantile)
+        if ends is not None and ends[1] - ends[0] > coefficient.widest:
+            ends = None
         low, high = (None, None) if ends is None else (ends[0] + coefficient.constant, ends[1] + coefficient.constant)
         asked = f"{coefficient.name} in {formula.text}"
         statement, why = _says(has_interval=ends is not None, of=of)
@@ -189,8 +194,9 @@ class _Fit:
             whole[self._places] = vector
             gradient = self._moments.through(whole, whole)
             noise[place] = math.sqrt(gradient @ self._moments.law @ gradient)
-        added = np.maximum(_STANDS_OUT * noise - values, 0.0)
         by_numbers = (vectors[is_number] ** 2).sum(axis=0)
+        least = np.where(by_numbers < _NUMBER_PART, _VALUES_STAND_OUT, _NUMBERS_STAND_OUT)
+        added = np.maximum(least * noise - values, 0.0)
         numbers_open = (added > 0) * by_numbers * spread / np.maximum(values, noise + 1e-300)
         values_open = (added > 0) * (1 - by_numbers) * of_values
         lift, *left_open = ((vectors * parts) @ vectors.T for parts in (added, numbers_open, values_open))
@@ -222,7 +228,7 @@ def _slots(formula: Formula, block: Block, moments: NoisyMoments) -> tuple[list[
     column_of = dict(zip(block.names, zip(block.starts, block.columns, strict=True), strict=True))
     start, response = column_of[formula.response]
     offset, unit = response.line if response.is_number else (0.0, 1 / SCALE)
-    places, named, centre = [0], [("Intercept", unit * SCALE)], [0.0]
+    places, named, centre, values = [0], [("Intercept", unit * SCALE)], [0.0], []
     for name in formula.predictors:
         first, column = column_of[name]
         if column.is_number:
@@ -233,12 +239,19 @@ def _slots(formula: Formula, block: Block, moments: NoisyMoments) -> tuple[list[
             continue
         for place, label in enumerate(column.labels[1:], 1):
             places.append(at[first + place])
+            values.append(places[-1])
             named.append((f"{name}[{str(label).lower() if isinstance(label, bool) else label}]", unit * SCALE))
             centre.append(0.0)
     scales = np.array([scale for _, scale in named])
     weights = [scale * line for scale, line in zip(scales, np.eye(len(places)), strict=True)]
     # Numbers count from the middle of their bounds: at 0 of all of them, the intercept is another one.
     weights[0] = weights[0] + scales * np.array(centre)
-    coefficients = [Coefficient(name, line) for (name, _), line in zip(named, weights, strict=True)]
+    # The mean of a value's rows lies within the bounds of the response, and so does that of the others.
+    span = 2 * response.weight * unit if response.is_number else 1.0
+    widest = np.where(np.isin(places, values), span, math.inf)
+    coefficients = [
+        Coefficient(name, line, widest=float(most))
+        for (name, _), line, most in zip(named, weights, widest, strict=True)
+    ]
     coefficients[0] = Coefficient("Intercept", weights[0], offset)
     return places, at[start + (0 if response.is_number else 1)], coefficients
