@@ -6,6 +6,7 @@ import math
 from datetime import date, datetime
 from typing import Any
 
+import numpy as np
 import pytest
 
 import spinney as sp
@@ -194,3 +195,22 @@ def test_control_characters_are_shown_as_escapes_and_marked() -> None:
     with pytest.raises(ParameterError) as caught:
         parse_question("count where\x1b[2Jx = 3", SCHEMA)
     assert "\x1b" not in str(caught.value)
+
+
+def test_whatever_is_typed_is_read_or_refused_with_a_pointer() -> None:
+    """Words of the grammar, names, values and signs in any order: an error is always one that points."""
+    words = ["count", "mean(", "age", ")", "by", "where", "and", "or", "given", "in", "is", "not", "null", "..", "3"]
+    words += ["=", "==", "<", ">=", "!=", "(", ",", '"', "'", "sex", "Male", "hours per week", "\n", "", "é", "region"]
+    rng = np.random.default_rng(0)
+    n_read = 0
+    problems = []
+    for _ in range(4000):
+        text = " ".join(rng.choice(words, rng.integers(1, 9)))
+        for start in ("", "count where ", "mean(age) by "):
+            try:
+                parse_question(start + text, SCHEMA)
+                n_read += 1
+            except ParameterError as err:
+                problems.append(str(err))
+    assert n_read > 50
+    assert all("^" in problem.rsplit("\n", 1)[-1] for problem in problems)
