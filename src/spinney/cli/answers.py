@@ -24,14 +24,17 @@ if TYPE_CHECKING:
 
 
 class Asked(NamedTuple):
-    """A question, and what a release says: one answer, or those of a table's cells."""
+    """A question, and what a release says: one answer, those of a table's cells, or None where it gives none."""
 
     question: ParsedQuestion
-    answers: Answer | Answers
+    answers: Answer | Answers | None
+    refusal: str = ""  # why there is none
 
     @property
     def cells(self) -> list[tuple[tuple[str, ...], Answer]]:
         """Every answer with the values that its cell stands for."""
+        if self.answers is None:
+            return []
         if isinstance(self.answers, Answer):
             return [((), self.answers)]
         labels = [tuple(map(shown_label, label)) for label in self.answers.labels]
@@ -45,7 +48,7 @@ def shown(asked: Sequence[Asked], bought: Answer | None = None) -> str:
 
 def described(asked: Sequence[Asked], bought: Answer | None = None) -> dict[str, Any]:
     """All answers as plain data for JSON."""
-    answers = [{"question": one.question.text} | _described(one.answers) for one in asked]
+    answers = [{"question": one.question.text} | _described(one) for one in asked]
     return {"answers": answers} | ({} if bought is None else {"bought": bought.to_dict()})
 
 
@@ -75,7 +78,10 @@ def _fields(answer: Answer) -> dict[str, Any]:
     return {name: value for name, value in answer.to_dict().items() if name != "asked"}
 
 
-def _described(answers: Answer | Answers) -> dict[str, Any]:
+def _described(one: Asked) -> dict[str, Any]:
+    answers = one.answers
+    if answers is None:
+        return {"answer": None, "refusal": one.refusal}
     if isinstance(answers, Answer):
         return {"answer": answers.to_dict()}
     return {"by": list(answers.by), "simultaneous": answers.simultaneous, "cells": answers.to_dict()}
@@ -89,7 +95,7 @@ def _block(one: Asked, bought: Answer | None) -> str:
     heads = list(one.question.by)
     if bought is not None:
         heads = ["source"]
-        cells = [(("release",), cells[0][1]), (("bought",), bought)]
+        cells = [*((("release",), answer) for _, answer in cells), (("bought",), bought)]
     notes: dict[str, int] = {}
     whose = " of the population" if cells[0][1].of == "population" else ""
     held = " at once" if isinstance(one.answers, Answers) and one.answers.simultaneous else ""
@@ -99,6 +105,7 @@ def _block(one: Asked, bought: Answer | None) -> str:
         rows.append([*label, *_numbers(answer), f"{answer.statement} [{number}]"])
     lines = _aligned(rows, n_left=len(heads))
     lines += ["", *(f"[{number}] {why}" for why, number in notes.items())]
+    lines += [f"the release gives no answer: {one.refusal}"] if one.refusal else []
     return "\n".join([one.question.text, *(f"  {line}".rstrip() for line in lines)])
 
 

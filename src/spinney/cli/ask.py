@@ -12,7 +12,7 @@ from spinney.shown import json_text, printable
 
 if TYPE_CHECKING:
     from spinney.cli.answers import Asked
-    from spinney.release.answers.answer import Answer
+    from spinney.release.answers.answer import Answer, Answers
     from spinney.release.answers.grammar import ParsedQuestion
     from spinney.release.model import Release
 
@@ -108,6 +108,8 @@ def ask(
 
     check_level(level)
     _check_purchase(questions, buy, table, ledger_path)
+    if buy is not None and population:
+        raise click.UsageError("an answer that is bought is about the table; leave --population out")
     if as_json and out == "-":
         raise click.UsageError("--json and --out - both write to standard output; leave one out")
     _check_files(release, out, picture, overwrite=overwrite)
@@ -120,7 +122,9 @@ def ask(
         "statement": "certified" if certified else "auto",
         "force": force,
     }
-    asked = [_asked(loaded, question, options, simultaneous=simultaneous) for question in parsed]
+    asked = [
+        _asked(loaded, question, options, simultaneous=simultaneous, may_refuse=buy is not None) for question in parsed
+    ]
     bought = None
     if buy is not None:
         assert table is not None
@@ -176,25 +180,40 @@ def _check_files(release: str, out: str | None, picture: str | None, *, overwrit
         check_output(picture, force=overwrite, inputs=[release])
 
 
-def _asked(release: Release, question: ParsedQuestion, options: dict[str, Any], *, simultaneous: bool) -> Asked:
-    """What the release says, as one answer or as those of a table."""
+def _asked(
+    release: Release, question: ParsedQuestion, options: dict[str, Any], *, simultaneous: bool, may_refuse: bool
+) -> Asked:
+    """What the release says; where an answer is bought beside it, it may also refuse to answer."""
     from spinney.cli.answers import Asked
+    from spinney.errors import ParameterError
 
+    try:
+        return Asked(question, _answers(release, question, options, simultaneous=simultaneous))
+    except ParameterError as err:
+        if not may_refuse:
+            raise
+        return Asked(question, None, str(err))
+
+
+def _answers(
+    release: Release, question: ParsedQuestion, options: dict[str, Any], *, simultaneous: bool
+) -> Answer | Answers:
+    """One answer, or those of a table."""
     where = question.where or None
     if question.by:
         options = options | {"simultaneous": simultaneous}
     if question.kind == "table":
-        return Asked(question, release.table(dict(question.by), where=where, **options))
+        return release.table(dict(question.by), where=where, **options)
     if question.kind == "count":
-        return Asked(question, release.count(where, **options))
+        return release.count(where, **options)
     if question.kind == "proportion":
-        return Asked(question, release.proportion(question.where, given=question.given, **options))
+        return release.proportion(question.where, given=question.given, **options)
     assert question.column is not None
     by = dict(question.by) or None
     if question.kind == "mean":
-        return Asked(question, release.mean(question.column, where=where, by=by, **options))
+        return release.mean(question.column, where=where, by=by, **options)
     assert question.at is not None
-    return Asked(question, release.quantile(question.column, question.at, where=where, by=by, **options))
+    return release.quantile(question.column, question.at, where=where, by=by, **options)
 
 
 def _bought(

@@ -25,12 +25,12 @@ _LINES = {"certified": "-", "calibrated": (0, (4, 1.5)), "indicative": (0, (1, 1
 
 
 def answers_figure(
-    release: Release, asked: Sequence[tuple[str, Answer | Answers]], bought: Answer | None = None
+    release: Release, asked: Sequence[tuple[str, Answer | Answers | None]], bought: Answer | None = None
 ) -> Figure:
     """Estimates and intervals, cells from top to bottom, and what was bought below what the release says."""
     panels = [(text, _cells(answers)) for text, answers in asked]
     if bought is not None:
-        panels = [(text, [("release", cells[0][1]), ("bought", bought)]) for text, cells in panels]
+        panels = [(text, [*(("release", answer) for _, answer in cells), ("bought", bought)]) for text, cells in panels]
     n_cells = sum(len(cells) for _, cells in panels)
     if n_cells > _MOST_CELLS:
         raise ParameterError(f"a picture shows up to {_MOST_CELLS} answers, and there are {n_cells}; ask for fewer")
@@ -43,7 +43,9 @@ def answers_figure(
     return figure
 
 
-def _cells(answers: Answer | Answers) -> list[tuple[str, Answer]]:
+def _cells(answers: Answer | Answers | None) -> list[tuple[str, Answer]]:
+    if answers is None:
+        return []
     if isinstance(answers, Answer):
         return [("", answers)]
     labels = [", ".join(map(shown_label, label)) for label in answers.labels]

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pyarrow.csv as pacsv
+import pyarrow.parquet as pq
 import pytest
 
 import spinney as sp
@@ -118,6 +119,17 @@ def test_one_answer_is_printed_with_what_it_rests_on(release: Path, questions: l
         "",
         "  [1] whole leaves",
     ]
+
+
+def test_a_forest_answers_for_itself(release: Path) -> None:
+    """Nothing is made up here: an estimate near the truth, inside an interval that has a statement."""
+    told = spinney("ask", release, "count where age < 50", "count by sex", "--json").json["answers"]
+    answer = told[0]["answer"]
+    true = int(np.sum(table()["age"].to_numpy() < 50))
+    assert answer["low"] <= answer["estimate"] <= answer["high"]
+    assert abs(answer["estimate"] - true) < 60
+    assert answer["statement"] in ("certified", "calibrated")
+    assert [cell["sex"] for cell in told[1]["cells"]] == ["Male", "Female"]
 
 
 def test_a_table_has_a_line_for_each_cell(release: Path, questions: list[Question]) -> None:
@@ -248,6 +260,7 @@ def test_what_was_bought_is_printed_beside_what_the_release_says(
         ["count where age < 50", "count where age < 9", "--buy", "0.5"],
         ["count where age < 50", "--buy", "0.5", "--picture", "a.txt"],
         ["count where age < 50", "--buy", "0.5", "--delimiter", ";"],
+        ["count where age < 50", "--buy", "0.5", "--population"],
         ["mean(age) where sex = Male", "--buy", "0.5", "--level", "0.999999"],
     ],
 )
@@ -259,6 +272,26 @@ def test_a_purchase_that_is_refused_is_not_charged(
     run = spinney("ask", release, *arguments, "--table", rows, "--ledger", ledger)
     assert run.status in (1, 2)
     assert not sp.Ledger.open(ledger).events
+
+
+def test_an_answer_can_be_bought_where_the_release_gives_none(tmp_path: Path) -> None:
+    """A release of bins has no intervals; what was bought is shown with the reason."""
+    rows = np.random.default_rng(0).random((300, 2))
+    path, ledger, private = tmp_path / "grid.spinney", tmp_path / "a.ledger", tmp_path / "rows.parquet"
+    schema = sp.Schema({"x": sp.Real(0, 1), "y": sp.Real(0, 1)})
+    sp.GridSynthesizer(1, bins=4).fit(rows, schema).save(path)
+    sp.Ledger.create(ledger, limit=2)
+    pq.write_table(pa.table({"x": rows[:, 0], "y": rows[:, 1]}), private)
+    call = ["ask", path, "count where x < 0.5", "--buy", "1", "--table", private, "--ledger", ledger]
+    run = spinney(*call, "--picture", tmp_path / "a.svg")
+    assert run.status == 0, run.err
+    assert "bought for epsilon=1" in run.out
+    assert "the release gives no answer" in run.out
+    told = spinney(*call, "--json").json
+    assert told["answers"][0]["answer"] is None
+    assert abs(told["bought"]["estimate"] - np.sum(rows[:, 0] < 0.5)) < 20
+    assert spinney(*call).status == 1
+    assert sp.Ledger.open(ledger).spent == 2
 
 
 @pytest.mark.usefixtures("questions")
