@@ -122,7 +122,9 @@ def _checked_question(question: Any, schema: Schema) -> ParsedQuestion:
 
 def _open(frame: Any, schema: Schema, asked: ParsedQuestion, engine: str | None) -> Source:
     """The table, of which only the question's columns are read."""
-    names = list(schema) if isinstance(frame, np.ndarray) else (names_of(parts_of(frame)[0]) or list(schema))
+    names = None if isinstance(frame, np.ndarray) else names_of(parts_of(frame)[0])
+    if names is None or set(schema).isdisjoint(names):  # names that may be somebody's values are for others to refuse
+        names = list(schema)
     wanted: dict[str, Column] = {name: Identifier() for name in names}
     wanted |= {name: replace(schema[name], bits=None) for name in asked.columns}
     table = open_source(frame, Schema(wanted), engine=engine)

@@ -119,6 +119,15 @@ def test_tables_that_do_not_fit_cost_nothing(release: Release) -> None:
         assert not ledger.events
 
 
+def test_a_table_without_a_header_does_not_show_its_first_row(release: Release, tmp_path: Path) -> None:
+    ledger = sp.Ledger(1)
+    (tmp_path / "a.csv").write_text("zqxj,qxjz\na,b\n")
+    with pytest.raises(InputError, match="none of the schema's columns") as caught:
+        sp.buy_answer(release, "count where age = 3", tmp_path / "a.csv", epsilon=1, ledger=ledger)
+    assert "zqxj" not in str(caught.value)
+    assert not ledger.events
+
+
 def test_a_ledger_is_needed_and_has_to_have_enough_left(release: Release) -> None:
     with pytest.raises(ParameterError, match="ledger is missing"):
         bought(release, "count where age = 3", ledger=None)
