@@ -39,9 +39,6 @@ def test_every_pair_is_counted_or_summed(unit, quality, target):
     """None twice; the noise is that of the sensitivity of these pairs, and the card says how many sums there are."""
     release = one_factor.fitted("6", unit=unit, quality=quality, target=target).release_
     products = release.products
-    if (quality, target) == ("high", "flag"):  # as many tables as there are pairs
-        assert products is None
-        return
     assert products is not None
     summed, counted = set(products.pairs), set(release.counted_pairs)
     assert not summed & counted
@@ -53,6 +50,13 @@ def test_every_pair_is_counted_or_summed(unit, quality, target):
     mean_squared = next(part for part in parts if part.stage == "products").mean_squared
     assert 0 <= products.variance - (needed / mean_squared + 4) < 1e-6
     assert release.card.released["sums"] == products.n_sums == sum(table.size for table in products.sums)
+
+
+def test_there_is_no_vector_where_there_are_as_many_tables_as_pairs():
+    """With rows enough for three rounds a column, and a table of every column with the target."""
+    release = one_factor.fitted("20", quality="high", target="flag").release_
+    assert release.products is None
+    assert not any(part.stage == "products" for event in release.card.events for part in getattr(event, "parts", ()))
 
 
 def test_the_sums_are_the_tables_with_noise_of_that_size():
