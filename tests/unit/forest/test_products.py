@@ -54,7 +54,7 @@ def test_every_pair_is_counted_or_summed(unit, quality, target):
 
 def test_there_is_no_vector_where_there_are_as_many_tables_as_pairs():
     """With rows enough for three rounds a column, and a table of every column with the target."""
-    release = one_factor.fitted("20", quality="high", target="flag").release_
+    release = one_factor.fitted("10", 60_000, quality="high", target="flag").release_
     assert release.products is None
     assert not any(part.stage == "products" for event in release.card.events for part in getattr(event, "parts", ()))
 

@@ -135,7 +135,8 @@ def test_the_cards_of_forests_hide_a_private_number_of_rows(model):
     del described["released"]
     del described["plan"]["noisy_rows"]  # which may be the true number, as any other
     assert str(n) not in json.dumps(described)
-    assert set(entries) - {"products"} == {"looked_at", "noisy_total", "within_leaves"}
+    assert set(entries) - {"products"} == {"looked_at", "measured", "noisy_total", "within_leaves"}
+    assert entries["measured"]["total"] != n
     assert private.release_.noisy_total != n or private.fit(table(n), SCHEMA).release_.noisy_total != n
     assert str(n) in fitted(model, n).card_.to_json()
 
