@@ -33,6 +33,7 @@ from spinney.release.answers.answer import Answer, Statement
 from spinney.release.answers.question import Question
 from spinney.release.answers.students import t_quantile
 from spinney.release.answers.trust import Trust
+from spinney.suggest import listed
 
 if TYPE_CHECKING:
     from spinney.forest.release.model import ForestRelease
@@ -148,7 +149,7 @@ class Answering:
             if found is not None:
                 return self._said(question, found.estimate, found.low, found.high, "certified", _why_certified(found))
         if question.statement == "certified":
-            raise self._no_certificate(question, standing, counted)
+            raise self._no_certificate(question, variables, standing, counted)
         return self._modelled(question, parts, given, counted, standing, level)
 
     def _all_rows(self, question: Question, level: float) -> Answer:
@@ -218,16 +219,20 @@ class Answering:
         noise = counted.noise.std * math.sqrt(n_inside * free)
         return noise <= _WIDEST * math.sqrt(max(self.laws.total * share * (1 - share), 1.0))
 
-    def _no_certificate(self, question: Question, standing: Standing, counted: Counted | None) -> ParameterError:
+    def _no_certificate(
+        self, question: Question, variables: Sequence[int], standing: Standing, counted: Counted | None
+    ) -> ParameterError:
         if counted is not None:
             return ParameterError(
                 f"{question.asked}: noise leaves no certified interval that says anything; ask for "
                 "statement='calibrated'"
             )
-        names = [self._release.variables[number] for number in sorted(parts_of(self._release, question.where))]
+        if len(variables) < 2 or self._release.measured is None:
+            return ParameterError(f"{question.asked}: nothing can be certified, because {standing.why}")
+        names = listed([self._release.variables[number] for number in variables])
+        remedy = standing.instead or "leave out statement=, or name the columns in workload= of the next fit"
         return ParameterError(
-            f"{question.asked}: no counted table holds {', '.join(names)} together, so nothing about them can be "
-            f"certified; {standing.instead or 'leave out statement=, or name them in workload='}"
+            f"{question.asked}: no counted table holds {names} together, so nothing can be certified; {remedy}"
         )
 
     # ---------------------------------------------------------------------------------------------- the model
@@ -313,6 +318,7 @@ def _within(share: float, reach: float) -> tuple[float, float]:
 
 
 def _why_certified(found: Bounded) -> str:
+    """What a certified interval rests on."""
     return (
         f"{CERTIFIED}, with conditions that cut leaves, whose rows may lie anywhere inside"
         if found.is_cut

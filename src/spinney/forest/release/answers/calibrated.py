@@ -11,14 +11,14 @@ Whether a pair can be answered for at all is decided here too: by what was count
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from spinney.forest.release.answers.counted import Counted
-from spinney.forest.release.answers.factors import Ratio
+from spinney.forest.release.answers.factors import Factor, Ratio
 from spinney.forest.release.answers.influence import Influence, Term, luck, placement, resolution
 from spinney.forest.release.answers.laws import Laws, states_of
 from spinney.forest.release.answers.misfit import Misfit
@@ -29,6 +29,10 @@ if TYPE_CHECKING:
 
 _NOTHING = 1e-12
 _MOST_FREEDOM = 1e6
+# How far mean products of a pair are taken to be off where no sum of products says it, and an interval is forced.
+_ASSUMED = 0.1
+# The variance of three columns' products beyond those of their pairs, as a share of that of pairs.
+_TRIPLES = 0.04
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,7 +83,7 @@ def calibrated(
     }
     if counted is not None and not counted.by_leaf:
         variances["resolution"] = resolution(laws, influence, counted.variables)
-    if counted is None and misfit is not None:
+    if counted is None:
         variances["misfit"] = _misfit(laws, misfit, influence)
     if of_population:
         variances["sampling"] = _sampling(laws, ratio, influence, estimate)
@@ -90,8 +94,6 @@ def influence_of(ratio: Ratio, estimate: float, bottom: float) -> Influence:
     """What one row adds to the ratio, whose value and denominator are these."""
     valued = [variable for variable, factor in ratio.above.items() if factor.shift is not None]
     if valued:
-        from dataclasses import replace
-
         above = {
             variable: replace(factor, shift=estimate + (factor.shift or 0.0)) if variable in valued else factor
             for variable, factor in ratio.above.items()
@@ -103,21 +105,31 @@ def influence_of(ratio: Ratio, estimate: float, bottom: float) -> Influence:
     return Influence(tuple(terms))
 
 
-def _misfit(laws: Laws, misfit: Misfit, influence: Influence) -> float:
+def _misfit(laws: Laws, misfit: Misfit | None, influence: Influence) -> float:
+    """The price of pairs that were not counted together, and of what three columns do beyond their pairs."""
     factors = influence.factors
+    spreads = {variable: _variance(laws, variable, factor) for variable, factor in factors.items()}
     found = 0.0
     for pair in combinations(sorted(factors), 2):
-        if pair in misfit:
-            weight = influence.weight(laws, pair)
-            found += weight**2 * misfit.variance(pair, factors[pair[0]], factors[pair[1]])
+        if laws.are_together(*pair):
+            continue
+        if misfit is not None and pair in misfit:
+            variance = misfit.variance(pair, factors[pair[0]], factors[pair[1]])
+        else:
+            variance = _ASSUMED**2 * spreads[pair[0]] * spreads[pair[1]]
+        found += influence.weight(laws, pair) ** 2 * variance
+    off = _ASSUMED if misfit is None else misfit.spread
     for three in combinations(sorted(factors), 3):
-        spreads = []
-        for variable in three:
-            mean, inside = states_of(factors[variable], laws.leaves[variable])
-            law = laws.law((variable,))
-            spreads.append(float(law @ (mean**2 + inside)) - float(law @ mean) ** 2)
-        found += influence.weight(laws, three) ** 2 * misfit.of_three(np.array(spreads))
+        variance = _TRIPLES * off**2 * math.prod(spreads[variable] for variable in three)
+        found += influence.weight(laws, three) ** 2 * variance
     return found
+
+
+def _variance(laws: Laws, variable: int, factor: Factor) -> float:
+    """The variance of a factor over rows."""
+    mean, inside = states_of(factor, laws.leaves[variable])
+    law = laws.law((variable,))
+    return max(float(law @ (mean**2 + inside)) - float(law @ mean) ** 2, 0.0)
 
 
 def _sampling(laws: Laws, ratio: Ratio, influence: Influence, estimate: float) -> float:

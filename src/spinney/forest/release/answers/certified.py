@@ -25,9 +25,9 @@ from spinney.release.answers.ranks import rank_half_width, simultaneous_half_wid
 
 # What rounding of floats may take from a sum of whole numbers.
 _ROUNDING = 1e-6
-# Halvings of the range in which an end is looked for, and places at which a range is looked at first.
-_HALVINGS = 40
-_N_PLACES = 65
+# Places at which a range of candidates is looked at first, and those at which an end is looked for, a few times.
+_N_PLACES = 33
+_N_INSIDE, _TURNS = 12, 4
 # Quantiles are looked for between this many edges of leaves.
 _MOST_EDGES = 256
 
@@ -53,8 +53,14 @@ class Lines:
     is_cut: bool
 
     @property
-    def may_be_zero(self) -> bool:
-        return self.low - self.below <= 0.0 <= self.high + self.above
+    def is_not_above(self) -> bool:
+        """Whether noise allows the sum to be 0 or less."""
+        return self.low - self.below <= 0.0
+
+    @property
+    def is_not_below(self) -> bool:
+        """Whether noise allows it to be 0 or more."""
+        return self.high + self.above >= 0.0
 
 
 def lines(counted: Counted, least: Floats, most: Floats, level: float) -> Lines:
@@ -104,14 +110,15 @@ def certified_ratio(
     least, most = counted.bounds(above)
     fewest, largest = counted.bounds(below)
 
-    def test(ratio: float) -> Lines:
+    def bounds(ratio: float) -> tuple[Floats, Floats]:
         # A row is in both, in the rows below alone, or in neither: where that is sure, so is what it adds.
-        in_both, in_none = (1 - ratio), -ratio
-        low = np.where(least > 0, in_both, np.where(largest > 0, in_none, 0.0))
-        high = np.where(most > 0, in_both, np.where(fewest > 0, in_none, 0.0))
-        return lines(counted, low, high, level)
+        in_both, in_one = 1 - ratio, -ratio
+        low = np.where(least > 0, in_both, np.where(largest > 0, in_one, 0.0))
+        high = np.where(most > 0, in_both, np.where(fewest > 0, in_one, 0.0))
+        return low, high
 
-    return _inverted(test, 0.0, 1.0, is_cut=bool((least < most).any() or (fewest < largest).any()))
+    is_cut = bool((least < most).any() or (fewest < largest).any())
+    return _inverted(counted, bounds, 0.0, 1.0, level, is_cut=is_cut)
 
 
 def certified_mean(counted: Counted, parts: Mapping[int, Part], level: float) -> Bounded | None:
@@ -121,45 +128,49 @@ def certified_mean(counted: Counted, parts: Mapping[int, Part], level: float) ->
     assert values is not None
     low, high = float(values.low[part.touches].min()), float(values.high[part.touches].max())
 
-    def test(mean: float) -> Lines:
-        return lines(counted, *counted.bounds(parts, shift=mean), level)
-
-    return _inverted(test, low, high, is_cut=True)
+    return _inverted(counted, lambda mean: counted.bounds(parts, shift=mean), low, high, level, is_cut=True)
 
 
-def _inverted(test: Callable[[float], Lines], low: float, high: float, *, is_cut: bool) -> Bounded | None:
-    """All that is not rejected between two ends: a sum that falls with the candidate, to within noise."""
+def _inverted(
+    counted: Counted,
+    bounds: Callable[[float], tuple[Floats, Floats]],
+    low: float,
+    high: float,
+    level: float,
+    *,
+    is_cut: bool,
+) -> Bounded | None:
+    """All candidates between two ends that are not rejected, and what lies between them."""
+
+    def tests(places: Floats) -> list[Lines]:
+        return _many(counted, [bounds(float(place)) for place in places], level)
+
     places = np.linspace(low, high, _N_PLACES)
-    found = [test(float(place)) for place in places]
-    is_low = [line.high + line.above >= 0 for line in found]  # not rejected for being too large
-    is_high = [line.low - line.below <= 0 for line in found]  # not rejected for being too small
-    first = next((at for at, fine in enumerate(is_high) if fine), None)
-    last = next((at for at in range(len(found) - 1, -1, -1) if is_low[at]), None)
+    found = tests(places)
+    first = next((at for at, one in enumerate(found) if one.is_not_above), None)
+    last = next((at for at in range(len(found) - 1, -1, -1) if found[at].is_not_below), None)
     if first is None or last is None:
         return None
-    begin = low if first == 0 else _edge(test, places[first - 1], places[first], side="high")
-    end = high if last == len(places) - 1 else _edge(test, places[last + 1], places[last], side="low")
-    middle = _zero(test, low, high)
-    return Bounded(float(np.clip(middle, min(begin, end), max(begin, end))), min(begin, end), max(begin, end), is_cut)
+    begin, end = low, high
+    if first > 0:
+        begin = _edge(tests, places[first - 1], places[first], lambda one: one.is_not_above)
+    if last < len(places) - 1:
+        end = _edge(tests, places[last + 1], places[last], lambda one: one.is_not_below)
+    begin, end = min(begin, end), max(begin, end)
+    middles = np.array([one.low + one.high for one in found])  # falls as candidates grow
+    estimate = float(np.interp(0.0, np.maximum.accumulate(middles[::-1]), places[::-1]))
+    return Bounded(min(max(estimate, begin), end), begin, end, is_cut)
 
 
-def _edge(test: Callable[[float], Lines], outside: float, inside: float, *, side: str) -> float:
+def _edge(
+    tests: Callable[[Floats], list[Lines]], outside: float, inside: float, is_fine: Callable[[Lines], bool]
+) -> float:
     """Where candidates begin not to be rejected; outside of that by less than can be seen."""
-    for _ in range(_HALVINGS // 2):
-        middle = (outside + inside) / 2
-        line = test(float(middle))
-        is_fine = line.low - line.below <= 0 if side == "high" else line.high + line.above >= 0
-        outside, inside = (outside, middle) if is_fine else (middle, inside)
+    for _ in range(_TURNS):
+        places = np.linspace(outside, inside, _N_INSIDE)
+        at = next(k for k, one in enumerate(tests(places)) if k == len(places) - 1 or (k > 0 and is_fine(one)))
+        outside, inside = places[at - 1], places[at]
     return float(outside)
-
-
-def _zero(test: Callable[[float], Lines], low: float, high: float) -> float:
-    """The candidate at which the middle of both sums is 0."""
-    for _ in range(_HALVINGS // 2):
-        middle = (low + high) / 2
-        line = test(middle)
-        low, high = (middle, high) if line.low + line.high > 0 else (low, middle)
-    return (low + high) / 2
 
 
 def certified_quantile(counted: Counted, parts: Mapping[int, Part], at: float, level: float) -> Bounded | None:
@@ -173,7 +184,7 @@ def certified_quantile(counted: Counted, parts: Mapping[int, Part], at: float, l
     # If the value lies between two edges, at most `at` of the rows lie below the first, at least `at` up to the second.
     before = _many(counted, [_sides(counted, parts, variable, edge, at, is_open=True) for edge in edges], level)
     until = _many(counted, [_sides(counted, parts, variable, end, at, is_open=False) for end in ends], level)
-    is_fine = [one.low - one.below <= 0 <= two.high + two.above for one, two in zip(before, until, strict=True)]
+    is_fine = [one.is_not_above and two.is_not_below for one, two in zip(before, until, strict=True)]
     if not any(is_fine):
         return None
     first, last = is_fine.index(True), len(is_fine) - 1 - is_fine[::-1].index(True)

@@ -39,8 +39,6 @@ _N_DRAWN = 100_000
 _LEAST = 1e-6
 # Where products are off by more than this before they are corrected, intervals of pairs apart cover by luck alone.
 MOST_SPREAD = 0.08
-# The variance of three columns' products beyond those of their pairs, as a share of that of pairs.
-_TRIPLES = 0.04
 
 
 @dataclass(frozen=True, slots=True)
@@ -127,10 +125,6 @@ class Misfit:
         price = self.price(pair)
         finer = inside * (other_between + other_inside) + between * other_inside
         return price.measured * between * other_between + price.finer * finer
-
-    def of_three(self, variances: Floats) -> float:
-        """The variance of what three columns do together beyond their pairs, by the variances of their factors."""
-        return _TRIPLES * self.spread**2 * float(np.prod(variances))
 
     def _split(self, variable: int, factor: Factor) -> tuple[float, float]:
         """The variance of a factor between the groups of a variable, and inside them."""

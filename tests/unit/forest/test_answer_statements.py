@@ -1,0 +1,199 @@
+"""What forests say of their answers: which statement, why, and what to do where there is none."""
+
+from __future__ import annotations
+
+import math
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+import spinney as sp
+from spinney.errors import ParameterError
+from spinney.forest.release.model import ForestRelease
+from support import one_factor, small_forests
+
+GOLDEN = Path(__file__).parents[2] / "golden"
+
+
+@cache
+def factors(**parameters: Any) -> ForestRelease:
+    model = sp.ForestSynthesizer("3", **{"delta": "1e-6", **parameters})
+    model.fit(one_factor.table(10_000), one_factor.SCHEMA, entropy=sp.UnsafeSeededEntropy(2))
+    return model.release_
+
+
+def pair(release: ForestRelease, *, together: bool) -> tuple[str, str]:
+    """Two columns of values that were counted together, or were not."""
+    names = ["flag", "mark", "band", "colour"]
+    counted = [set(group) for group in release.looked_at]
+    return next(
+        (one, other)
+        for at, one in enumerate(names)
+        for other in names[at + 1 :]
+        if any({one, other} <= group for group in counted) is together
+    )
+
+
+VALUES = {"flag": True, "mark": True, "band": "b", "colour": "red"}
+
+
+def asked(names: tuple[str, ...]) -> dict[str, Any]:
+    return {name: VALUES[name] for name in names}
+
+
+def test_one_column_is_certified_where_conditions_hold_whole_leaves() -> None:
+    """Values of a category are leaves; a range that cuts a leaf is calibrated unless the certificate is asked for."""
+    release = factors()
+    whole = release.count({"band": ["a", "b"]})
+    assert whole.statement == "certified"
+    assert "whatever the rows are" in whole.why
+    cut = release.count({"x": (-0.123, 0.4567)})
+    assert cut.statement == "calibrated"
+    certain = release.count({"x": (-0.123, 0.4567)}, statement="certified")
+    assert certain.low is not None
+    assert certain.low <= cut.estimate <= certain.high
+
+
+def test_the_number_of_all_rows_is_public_or_an_estimate() -> None:
+    """Under replace-one there is no interval to speak of; under add-remove there is."""
+    assert factors().count().low == factors().count().high == 10_000
+    private = factors(unit="add-remove", assumed_rows=10_000).count()
+    assert private.low < 10_000 < private.high
+    assert private.statement == "calibrated"
+
+
+def test_columns_that_were_counted_together_and_apart_say_so() -> None:
+    """Apart, sums of products correct the model and price what is left; the sentence says how well they are known."""
+    release = factors()
+    together, apart = pair(release, together=True), pair(release, together=False)
+    assert release.count(asked(together), statement="calibrated").why.startswith("the columns were counted together")
+    found = release.count(asked(apart))
+    assert found.statement == "calibrated"
+    assert "were not counted together" in found.why
+    assert "±" in found.why
+
+
+def test_without_sums_of_products_pairs_apart_have_no_interval_unless_forced() -> None:
+    """Pure epsilon releases none: the estimate stands alone, and the sentence names what to measure."""
+    release = factors(delta=0)
+    apart = pair(release, together=False)
+    found = release.count(asked(apart))
+    assert found.statement == "not supported"
+    assert found.low is None
+    assert found.high is None
+    assert any(f"workload=[({one!r}, {other!r})]" in found.why for one, other in (apart, apart[::-1]))
+    forced = release.count(asked(apart), force=True)
+    assert forced.statement == "not supported"
+    assert forced.low < forced.estimate < forced.high
+    assert forced.half_width > 50  # assumed to be off by as much as strongly dependent columns are
+    assert forced.why.startswith("forced: ")
+
+
+def test_three_columns_in_no_one_table_are_indicative() -> None:
+    """However small the interval, it is not to be tested with."""
+    release = factors()
+    apart = pair(release, together=False)
+    third = next(name for name in VALUES if name not in apart)
+    found = release.count(asked((*apart, third)))
+    assert found.statement == "indicative"
+    assert "workload=" in found.why
+
+
+def test_a_population_is_less_certain_than_its_table() -> None:
+    """Shares and means, of one column and of rows that meet a condition."""
+    release = factors()
+    for ask in (
+        lambda of: release.count({"band": "b"}, of=of, statement="calibrated"),
+        lambda of: release.proportion({"flag": True}, given={"band": "b"}, of=of),
+        lambda of: release.mean("n", of=of),
+        lambda of: release.mean("n", where={"flag": True}, of=of),
+        lambda of: release.quantile("x", 0.3, of=of),
+    ):
+        table, population = ask("table"), ask("population")
+        assert table.estimate == population.estimate
+        assert population.half_width > table.half_width
+
+
+def test_a_table_at_once_is_wider_and_adds_up() -> None:
+    """The cells of a column, certified; and those of a pair."""
+    release = factors()
+    single, joint = release.table("band"), release.table("band", simultaneous=True)
+    assert all(one.half_width < other.half_width for one, other in zip(single, joint, strict=True))
+    assert {answer.statement for answer in joint} == {"certified"}
+    apart = pair(release, together=False)
+    cells = release.table(list(apart), simultaneous=True)
+    assert math.isclose(sum(answer.estimate for answer in cells), 10_000, rel_tol=0.03)
+
+
+def test_estimates_are_those_of_the_rows() -> None:
+    """Counts, shares, means and quantiles lie near those of the table, and inside their intervals' reach."""
+    release, rows = factors(), one_factor.table(10_000)
+    flags = rows.filter(pl.col("flag"))
+    for found, truth in (
+        (release.count({"n": (0, 8)}), rows.filter(pl.col("n") <= 8).height),
+        (release.count({"colour": None}), rows["colour"].null_count()),
+        (
+            release.proportion({"band": "b"}, given={"flag": True}),
+            flags.filter(pl.col("band") == "b").height / flags.height,
+        ),
+        (release.mean("n"), rows["n"].mean()),
+        (release.mean("n", where={"flag": True}), flags["n"].mean()),
+        (release.mean("flag"), rows["flag"].mean()),
+        (release.mean("n", statement="certified"), rows["n"].mean()),
+        (release.quantile("x", 0.25), rows["x"].quantile(0.25)),
+        (release.quantile("n", 0.5, statement="certified"), rows["n"].median()),
+    ):
+        reach = 2 * found.half_width + 1e-9
+        assert abs(found.estimate - truth) <= reach, found
+
+
+def test_trust_says_beforehand_what_answers_will_say() -> None:
+    """Columns, pairs and all together, with the numbers behind the verdicts."""
+    release = factors()
+    together, apart = pair(release, together=True), pair(release, together=False)
+    trust = release.trust(list(dict.fromkeys([*together, *apart])))
+    assert trust.of(together[0]).statement == "certified"
+    assert trust.of(*apart).statement == release.count(asked(apart)).statement
+    assert trust.together.statement == "indicative"
+    assert 0 < trust.measures["noise of a mean product"] < 0.05
+    assert "counted together" in str(trust)
+    assert factors(delta=0).trust(list(pair(factors(delta=0), together=False))).together.instead.startswith("name them")
+
+
+@pytest.mark.parametrize("name", ["v1-forest-mixed", "v3-forest-products"])
+def test_files_from_before_answer_without_intervals_and_say_why(name: str) -> None:
+    """They hold no noisy counts; the estimate is the model's."""
+    release = sp.load(GOLDEN / f"{name}.spinney")
+    found = release.count({"eggs": (1, 3)})
+    assert found.statement == "not supported"
+    assert "earlier version" in found.why
+    assert found.low is None
+    rows = release.sample(20_000, seed=1, frame="polars")
+    share = rows.filter(pl.col("eggs").is_between(1, 3)).height / rows.height
+    assert math.isclose(found.estimate / release._answering.laws.total, share, abs_tol=0.02)
+    with pytest.raises(ParameterError, match="earlier version"):
+        release.count({"eggs": (1, 3)}, statement="certified")
+
+
+def test_what_has_no_mean_is_refused() -> None:
+    """Categories have shares, not means."""
+    release = small_forests.fitted().release_
+    with pytest.raises(ParameterError, match="column 'kind' is of type category"):
+        release.mean("kind")
+    with pytest.raises(ParameterError, match="never"):
+        release.count({"size": (7, 9)})
+
+
+def test_the_same_question_has_the_same_answer() -> None:
+    """Simulated noise and redrawn models follow from the release, not from chance."""
+    release = factors()
+    again = sp.ForestSynthesizer("3", "1e-6").fit(
+        one_factor.table(10_000), one_factor.SCHEMA, entropy=sp.UnsafeSeededEntropy(2)
+    )
+    for where in ({"band": "b"}, asked(pair(release, together=False)), {"x": (-0.1, 0.3)}):
+        assert release.count(where) == again.release_.count(where)
+    assert np.isfinite(release.count({"x": 0.1}).estimate)

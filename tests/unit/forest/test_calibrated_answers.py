@@ -1,0 +1,222 @@
+"""Calibrated intervals of forests: coverage on tables whose law is known, and of intervals that leave a source out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import replace
+from fractions import Fraction
+from functools import cache
+from typing import Any
+from unittest import mock
+
+import numpy as np
+import polars as pl
+import pytest
+
+import spinney as sp
+from spinney.forest.release.answers import calibrated, influence
+from spinney.forest.release.measured import NoiseLaw
+from spinney.forest.release.model import ForestRelease
+from spinney.forest.release.refit import Refitter
+from support import one_factor
+
+N_ROWS = 8000
+N_RELEASES = 8
+SCHEMA = sp.Schema(
+    {
+        "a": sp.Category([*"uvwxyz"]),
+        "b": sp.Integer(0, 9),
+        "c": sp.Category([*"pqr"]),
+        "d": sp.Integer(0, 9),
+        "lumps": sp.Integer(0, 99_999),
+    }
+)
+
+
+@cache
+def chain() -> pl.DataFrame:
+    """Rows of a chain: each column depends on the one before it alone; and numbers in lumps that leaves cut through."""
+    rng = np.random.default_rng(7)
+    a = rng.choice(6, N_ROWS, p=[0.3, 0.25, 0.2, 0.12, 0.08, 0.05])
+    b = rng.binomial(9, 0.15 + 0.12 * a)
+    c = (rng.random(N_ROWS) < 0.2 + 0.06 * b).astype(int) + (rng.random(N_ROWS) < 0.3)
+    d = rng.binomial(9, 0.2 + 0.25 * c)
+    places = rng.integers(0, 100_000, 60)
+    return pl.DataFrame(
+        {
+            "a": np.array([*"uvwxyz"])[a],
+            "b": b,
+            "c": np.array([*"pqr"])[c],
+            "d": d,
+            "lumps": places[rng.choice(60, N_ROWS, p=rng.dirichlet(np.full(60, 0.7)))],
+        }
+    )
+
+
+def releases(epsilon: str, rows: pl.DataFrame, schema: sp.Schema, n: int = N_RELEASES) -> Iterator[ForestRelease]:
+    for seed in range(n):
+        model = sp.ForestSynthesizer(epsilon, "1e-6")
+        model.fit(rows, schema, entropy=sp.UnsafeSeededEntropy(seed))
+        yield model.release_
+
+
+@cache
+def of_chain(seed: int) -> bytes:
+    """What a release of the chain measured, as a file, so that every test may answer from it anew."""
+    import tempfile
+    from pathlib import Path
+
+    model = sp.ForestSynthesizer("1", "1e-6")
+    model.fit(chain(), SCHEMA, entropy=sp.UnsafeSeededEntropy(seed))
+    with tempfile.TemporaryDirectory() as folder:
+        model.release_.save(Path(folder) / "x.spinney")
+        return (Path(folder) / "x.spinney").read_bytes()
+
+
+def loaded(seed: int) -> ForestRelease:
+    import tempfile
+    from pathlib import Path
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "x.spinney"
+        path.write_bytes(of_chain(seed))
+        return sp.load(path)
+
+
+def held(rows: pl.DataFrame, where: dict[str, Any]) -> int:
+    found = rows
+    for name, wanted in where.items():
+        is_range = isinstance(wanted, tuple)
+        found = found.filter(pl.col(name).is_between(*wanted) if is_range else pl.col(name) == wanted)
+    return found.height
+
+
+def one_column(rng: np.random.Generator) -> dict[str, Any]:
+    return [{"a": str(rng.choice([*"uvwxyz"]))}, {"b": _range(rng, 9)}, {"d": _range(rng, 9)}][rng.integers(3)]
+
+
+def neighbours(rng: np.random.Generator) -> dict[str, Any]:
+    pairs = [
+        {"a": str(rng.choice([*"uvwxy"])), "b": _range(rng, 9)},
+        {"b": _range(rng, 9), "c": str(rng.choice([*"pqr"]))},
+    ]
+    return pairs[rng.integers(2)]
+
+
+def lumps(rng: np.random.Generator) -> dict[str, Any]:
+    return {"lumps": _range(rng, 99_999)}
+
+
+def _range(rng: np.random.Generator, most: int) -> tuple[int, int]:
+    low, high = sorted(rng.integers(0, most + 1, 2).tolist())
+    return low, high
+
+
+def coverage(
+    questions: Callable[[np.random.Generator], dict[str, Any]], sabotage: Callable[[], Any] = nullcontext
+) -> float:
+    hits = []
+    for seed in range(N_RELEASES):
+        release, rng = loaded(seed), np.random.default_rng(seed)
+        with sabotage():
+            for _ in range(25):
+                where = questions(rng)
+                answer = release.count(where, statement="calibrated", force=True)
+                assert answer.low is not None
+                assert answer.high is not None
+                hits.append(answer.low - 0.5 <= held(chain(), where) <= answer.high + 0.5)
+    return float(np.mean(hits))
+
+
+@contextmanager
+def noise(part: Fraction, only: str | None = None) -> Iterator[None]:
+    """Redrawn noise of another size: all of it, or that on single columns alone."""
+    real = Refitter.with_noise
+
+    def weaker(self: Refitter, numbers: Any, rng: np.random.Generator) -> Any:
+        measured = self.measured
+        columns = tuple(
+            None if one is None else replace(one, noise=_weaker(one.noise, part)) for one in measured.columns
+        )
+        tables = measured.tables
+        if only is None:
+            tables = tuple(replace(one, noise=_weaker(one.noise, part)) for one in measured.tables)
+        return real(replace(self, measured=replace(measured, columns=columns, tables=tables)), numbers, rng)
+
+    with mock.patch.object(Refitter, "with_noise", weaker):
+        yield
+
+
+def _weaker(law: NoiseLaw, part: Fraction) -> NoiseLaw:
+    return NoiseLaw(law.law, law.scale * part**2 if law.law == "discrete gaussian" else law.scale / part)
+
+
+def without(name: str) -> AbstractContextManager[Any]:
+    """One source of variance left out."""
+    return mock.patch.object(calibrated, name, return_value=0.0)
+
+
+def test_intervals_of_what_was_counted_hold_about_as_often_as_they_say() -> None:
+    """On rows of a law that the forest can hold: single columns and pairs that were counted together."""
+    assert 0.9 <= coverage(one_column) <= 1.0
+    assert 0.9 <= coverage(neighbours) <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("questions", "sabotage"),
+    [
+        pytest.param(one_column, lambda: noise(Fraction(1, 100)), id="noise forgotten"),
+        pytest.param(neighbours, lambda: noise(Fraction(1, 3)), id="noise of a third"),
+        pytest.param(one_column, lambda: noise(Fraction(1, 100), only="columns"), id="one-way noise forgotten"),
+        pytest.param(lumps, lambda: without("placement"), id="placement left out"),
+    ],
+)
+def test_intervals_that_leave_a_source_out_hold_less_often(questions: Any, sabotage: Any) -> None:
+    """Each falls below what the whole interval reaches on the same questions, clearly."""
+    assert coverage(questions, sabotage) < min(0.87, coverage(questions) - 0.05)
+
+
+def test_pairs_apart_are_priced_by_their_products() -> None:
+    """Columns depend on one factor, and a tree of pairs misses most of it: products correct that and price the rest."""
+    rows = one_factor.table(20_000)
+    hits, bare = [], []
+    for release in releases("5", rows, one_factor.SCHEMA, n=3):
+        rng = np.random.default_rng(3)
+        counted = {frozenset(pair) for pair in release.counted_pairs}
+        names = ["x", "y", "n", "z"]
+        for _ in range(40):
+            one, other = rng.choice(names, 2, replace=False).tolist()
+            if frozenset((release.variables.index(one), release.variables.index(other))) in counted:
+                continue
+            where = {
+                name: tuple(sorted(rows[name].sample(2, seed=int(rng.integers(2**31))).to_list()))
+                for name in (one, other)
+            }
+            answer = release.count(where)
+            assert answer.statement == "calibrated"
+            truth = held(rows, where)
+            hits.append(answer.low <= truth <= answer.high)
+            with without("_misfit"):
+                plain = release.count(where)
+            bare.append(plain.low <= truth <= plain.high)
+    assert np.mean(hits) >= 0.88
+    assert np.mean(bare) < min(0.85, np.mean(hits) - 0.08)
+
+
+def test_the_shares_of_cut_leaves_are_uncertain_by_how_far_they_are_cut() -> None:
+    """A condition that ends where leaves end has no placement; one that ends inside has."""
+    release = loaded(0)
+    column = release.columns["lumps"]
+    leaf = int(np.argmax(column.weights * (column.length > 1000)))
+    low, high = int(column.low[leaf]), int(column.low[leaf] + column.length[leaf]) - 1
+    laws = release._answering.laws
+    from spinney.forest.release.answers.factors import Factor
+    from spinney.forest.release.answers.parts import parts_of
+
+    variances = []
+    for end in (high, (low + high) // 2):
+        (part,) = parts_of(release, {"lumps": (low, end)}).values()
+        factors = {release.variables.index("lumps"): Factor(part)}
+        variances.append(influence.placement(laws, influence.Influence((influence.Term(1.0, factors),))))
+    assert variances[0] < 1e-12 < variances[1]
