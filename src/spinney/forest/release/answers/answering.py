@@ -142,12 +142,12 @@ class Answering:
         variables = tuple(sorted(parts))
         if not variables:
             return self._all_rows(question, level)
-        standing = self.verdicts.of(variables)
         counted = self.counted(variables)
         if question.statement != "calibrated" and question.of == "table":
             found = self._certified(question, counted, level, is_asked=question.statement == "certified")
             if found is not None:
                 return self._said(question, found.estimate, found.low, found.high, "certified", _why_certified(found))
+        standing = self.verdicts.of(variables)  # models are redrawn for it, which a certified answer does not need
         if question.statement == "certified":
             raise self._no_certificate(question, variables, standing, counted)
         return self._modelled(question, parts, given, counted, standing, level)
@@ -162,6 +162,12 @@ class Answering:
         total = float(self._release.noisy_total)
         why = "the number of rows is private and was estimated from noisy counts"
         return self._said(question, total, max(0.0, total - reach), total + reach, "calibrated", why)
+
+    @property
+    def _total(self) -> float:
+        """The number of rows, or a noisy one."""
+        n_rows = self._release.card.n_rows
+        return float(n_rows if n_rows is not None else max(self._release.noisy_total, 1))
 
     @cached_property
     def _total_variance(self) -> float:
@@ -217,7 +223,7 @@ class Answering:
             weights = [(part.leaves.weights, part.share) for part in parts.values()]
             share = math.prod(float(line @ left) / max(float(line.sum()), 1e-300) for line, left in weights)
         noise = counted.noise.std * math.sqrt(n_inside * free)
-        return noise <= _WIDEST * math.sqrt(max(self.laws.total * share * (1 - share), 1.0))
+        return noise <= _WIDEST * math.sqrt(max(self._total * share * (1 - share), 1.0))
 
     def _no_certificate(
         self, question: Question, variables: Sequence[int], standing: Standing, counted: Counted | None
