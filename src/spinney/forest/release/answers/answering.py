@@ -28,6 +28,7 @@ from spinney.forest.release.answers.laws import N_REDRAWN, Laws
 from spinney.forest.release.answers.misfit import Misfit
 from spinney.forest.release.answers.parts import Part, parts_of
 from spinney.forest.release.answers.quantiles import calibrated_quantile
+from spinney.forest.release.answers.tails import LOST, MOST_LOST, REMEDY, hidden_share
 from spinney.forest.release.answers.verdicts import CERTIFIED, Standing, Verdicts
 from spinney.release.answers.answer import Answer, Statement
 from spinney.release.answers.question import Question
@@ -254,6 +255,8 @@ class Answering:
     ) -> Answer:
         """An answer of the released model, with an interval where the release supports one, or one was forced."""
         is_population = question.of == "population"
+        if question.kind == "mean" and standing.statement == "calibrated":
+            standing = self._of_mean(parts, standing)
         if question.kind == "quantile":
             assert question.at is not None
             found, low, high = calibrated_quantile(
@@ -267,6 +270,14 @@ class Answering:
             return self._said(question, found, None, None, standing.statement, standing.reason)
         why = f"forced: {standing.reason}" if standing.statement == "not supported" else standing.reason
         return self._said(question, found, low, high, standing.statement, why)
+
+    def _of_mean(self, parts: Mapping[int, Part], standing: Standing) -> Standing:
+        """The standing of a mean: of columns whose tails the noise hides, it is weaker."""
+        variable, part = next((variable, part) for variable, part in parts.items() if part.values is not None)
+        column = None if self._release.measured is None else self._release.measured.columns[variable]
+        if column is None or hidden_share(part, column) <= MOST_LOST:
+            return standing
+        return Standing("indicative", LOST, REMEDY)
 
     def _ends(self, question: Question, found: Calibrated, level: float) -> tuple[float, float, float]:
         """The estimate and the ends of its interval, in rows for counts."""
