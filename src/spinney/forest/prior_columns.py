@@ -6,8 +6,10 @@ With y the noisy count of a leaf, s the standard deviation of its noise and m wh
 
 where c m is what two samples of one law differ by and w says by how much the prior's law is another one. The likelihood
 of all leaves gives w, so each column says for itself how much its prior is worth (empirical Bayes). Nothing private is
-asked for. Where the prior tells more of a column than the counts do, counts are drawn towards it, never by more than
-two standard deviations of their noise, and long leaves are cut as it suggests; other columns stay as they are.
+asked for. Where the prior has the law of a column, or tells more of it than the counts do, counts are drawn towards it,
+by no more than two standard deviations of their noise, and long leaves are cut as it suggests: piles of rows at single
+values first, then along the ruler. Far out, counts are drawn towards it all the way unless they stand out of their
+noise: rows of noise there would change what the column is like. Other columns stay as they are.
 """
 
 from __future__ import annotations
@@ -20,8 +22,11 @@ from numpy.typing import NDArray
 
 from spinney.counting.counts import CellCounts
 from spinney.forest.columns import NoisyColumn
+from spinney.forest.far_out import is_far_out
 from spinney.forest.spikes import part_spikes
+from spinney.schema.lattice import Axis
 from spinney.schema.ruler import Ruler
+from spinney.tree.release.geometry import extent
 
 Floats = NDArray[np.float64]
 
@@ -32,11 +37,19 @@ _FLOOR = 0.3
 # Small w are likelier beforehand, by 1 / (1 + w / this): few noisy counts hardly tell w.
 _LIKELY = 0.01
 _FARTHEST = 2.0
+# A prior has the law of a column if w is no larger, whatever noise the counts have.
+_SAME_LAW = 0.2
 # A prior tells more than the counts where no more than this part of a difference to it is believed.
 _MOST_MOVED = 0.5
+# Far out, a count that differs from the prior's by fewer standard deviations is taken for noise.
+_STANDS_OUT_FAR_OUT = 4.0
+# Turns of adding up to the total.
+_TURNS = 5
 # Leaves are cut while the prior has this part of its rows in them, into so many at the most.
 _FEWEST_PART = 1 / 400
 _FEWEST_ROWS = 25
+# They are cut, too, while what is not known of where their rows lie is this part of the variance.
+_LONG = 0.02
 _MOST_LEAVES = 1_000
 
 
@@ -78,11 +91,10 @@ def with_prior(
     found = trust(noisy, column.noise_std, expected, 1 + total / n_prior)
     variances = found.variances(expected)
     moved = variances / (variances + column.noise_std**2)
-    if np.average(moved, weights=expected + 1e-9) > _MOST_MOVED:
+    if found.ratio > _SAME_LAW and np.average(moved, weights=expected + 1e-9) > _MOST_MOVED:
         return whole
-    reach = _FARTHEST * column.noise_std
-    counts = np.clip(expected + moved * (noisy - expected), noisy - reach, noisy + reach)
-    deviations = column.noise_std * np.sqrt(moved)
+    counts, deviations = _drawn(column, noisy, expected, variances)
+    counts = _adding_up(counts, deviations**2, total)
     first, stop, leaf = column.first, column.stop, np.arange(len(column.first))
     if ruler is not None:
         first, stop, leaf = _cut_further(column, prior_counts, n_prior, ruler)
@@ -95,6 +107,48 @@ def with_prior(
     return replace(column, first=first, stop=stop, noisy_counts=noisy_counts, noise_std=noise_std, is_told=True)
 
 
+def _drawn(column: NoisyColumn, noisy: Floats, expected: Floats, variances: Floats) -> tuple[Floats, Floats]:
+    """Counts drawn towards the prior's, and their standard deviations.
+
+    Far out they are the prior's own, but for those that stand out.
+    """
+    moved = variances / (variances + column.noise_std**2)
+    reach = _FARTHEST * column.noise_std
+    counts = np.clip(expected + moved * (noisy - expected), noisy - reach, noisy + reach)
+    deviations = column.noise_std * np.sqrt(moved)
+    known = np.where(column.is_null, 0.0, expected)
+    if not column.is_ordered or not known.any():
+        return counts, deviations
+    low, length = extent(column.axis, column.first, np.maximum(column.stop, column.first))
+    far_out = is_far_out(low, length, known, column.noise_std) & ~column.is_null
+    is_noise = np.abs(noisy - expected) < _STANDS_OUT_FAR_OUT * column.noise_std
+    is_told = far_out & is_noise
+    return np.where(is_told, expected, counts), np.where(is_told, np.sqrt(expected), deviations)
+
+
+def _adding_up(counts: Floats, variances: Floats, total: float) -> Floats:
+    """Counts that are not negative and add up to the total: what is amiss goes where they are least certain.
+
+    Evenly shared out it would take away what the prior knows of the tails, leaf by leaf.
+    """
+    counts = np.maximum(counts, 0.0)
+    for _ in range(_TURNS):
+        open_ = np.where(counts > 0, variances, 0.0)
+        counts = np.maximum(counts + (total - counts.sum()) * open_ / max(float(open_.sum()), 1e-300), 0.0)
+    return counts
+
+
+def _is_long(axis: Axis, first: NDArray[np.int64], stop: NDArray[np.int64], rows: Floats) -> NDArray[np.bool_]:
+    """Which leaves have rows, and are so long that where these lie tells much of the variance of the column."""
+    if not rows.any():
+        return np.zeros(len(rows), dtype=np.bool_)
+    low, length = extent(axis, first, np.maximum(stop, first))
+    middle = low + length / 2
+    inside = rows * length**2 / 12
+    variance = rows * (middle - np.average(middle, weights=rows)) ** 2 + inside
+    return np.asarray(inside > _LONG * variance.sum())
+
+
 def _rows_of_leaves(counts: CellCounts, first: NDArray[np.int64], n_rows: int) -> Floats:
     """How many rows of a public table lie in each of the leaves that cover an axis."""
     return np.diff(np.append(counts.rows_below(first), n_rows)).astype(np.float64)
@@ -103,18 +157,21 @@ def _rows_of_leaves(counts: CellCounts, first: NDArray[np.int64], n_rows: int) -
 def _cut_further(
     column: NoisyColumn, counts: CellCounts, n_prior: int, ruler: Ruler
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """Leaves cut along the ruler while a public table has many rows in them, and the leaf that each was part of."""
+    """Leaves cut while a public table has many rows in them, at piles or along the ruler, and what each was part of."""
     first, stop, leaf = column.first, column.stop, np.arange(len(column.first))
     fewest = max(_FEWEST_ROWS, n_prior * _FEWEST_PART)
     while len(first) < _MOST_LEAVES:
-        is_cut = (stop - first > 1) & (_rows_of_leaves(counts, first, n_prior) >= fewest) & ~column.is_null[leaf]
+        ends = ruler.pile_stops(first, stop)  # a leaf no longer than a pile lies at one value
+        rows = np.where(column.is_null[leaf], 0.0, _rows_of_leaves(counts, first, n_prior))
+        is_cut = (stop > ends) & ((rows >= fewest) | _is_long(column.axis, first, stop, rows))
         if not is_cut.any():
             break
-        cuts = ruler.cuts(first[is_cut], stop[is_cut])
-        first = np.concatenate([first, cuts])
-        stop = np.concatenate([np.where(is_cut, 0, stop), stop[is_cut]])
+        begin, end, cuts = first[is_cut], stop[is_cut], ends[is_cut]
+        is_piled = counts.rows_below(cuts) - counts.rows_below(begin) >= fewest
+        cuts = np.where(is_piled, cuts, ruler.cuts(begin, end))
+        stop = np.concatenate([stop, end])
         stop[: len(is_cut)][is_cut] = cuts
-        leaf = np.concatenate([leaf, leaf[is_cut]])
+        first, leaf = np.concatenate([first, cuts]), np.concatenate([leaf, leaf[is_cut]])
         order = np.argsort(first)
         first, stop, leaf = first[order], stop[order], leaf[order]
     return first, stop, leaf

@@ -74,6 +74,10 @@ def leaf_weights(column: NoisyColumn, low: Floats, length: Floats, total: float)
     noisy = column.noisy_counts.astype(np.float64)
     if column.noise_std == 0:  # shares that are known, not counts
         return np.asarray(total * noisy / noisy.sum())
+    if column.is_told and column.is_ordered and (noisy > 0).any():  # where a prior leaves nothing, nothing is added
+        weights = np.zeros_like(noisy)
+        weights[noisy > 0] = project_to_total(noisy[noisy > 0], total)
+        return weights
     if not column.is_ordered or column.is_told:
         return project_to_total(noisy, total)
     is_whole = column.axis.kind == "integer"

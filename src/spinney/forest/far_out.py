@@ -1,0 +1,31 @@
+"""Leaves so far from the rows of a column that a few rows of noise in them would change what the column is like.
+
+Distances of distribution functions do not see how far away a wrong row lies. So a leaf is far out where as many rows as
+one standard deviation of its noise would raise the variance of the column by three tenths, and has to stand out of its
+noise by more than others to be believed.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+
+# By what part of the variance rows of noise may raise it.
+_FAR_OUT = 0.3
+
+
+def is_far_out(low: Floats, length: Floats, sure: Floats, noise_std: float) -> NDArray[np.bool_]:
+    """Which leaves are far out.
+
+    Args:
+        low: where leaves begin.
+        length: how long they are.
+        sure: how many rows they hold for certain, of which the variance is taken; together more than none.
+        noise_std: of the noise on a count.
+    """
+    middle = low + length / 2
+    spread = (middle - np.average(middle, weights=sure)) ** 2 + length**2 / 12  # of rows in a leaf about the mean
+    variance = np.average(spread, weights=sure)
+    return np.asarray(noise_std * spread > _FAR_OUT * float(sure.sum()) * variance)
