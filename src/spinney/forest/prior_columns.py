@@ -10,6 +10,8 @@ asked for. Where the prior has the law of a column, or tells more of it than the
 by no more than two standard deviations of their noise, and long leaves are cut as it suggests: piles of rows at single
 values first, then along the ruler. Far out, counts are drawn towards it all the way unless they stand out of their
 noise: rows of noise there would change what the column is like. Other columns stay as they are.
+
+Leaves that single precision does not tell apart are added up first: of two tables, one may be stored in it.
 """
 
 from __future__ import annotations
@@ -23,7 +25,7 @@ from numpy.typing import NDArray
 from spinney.counting.counts import CellCounts
 from spinney.forest.columns import NoisyColumn
 from spinney.forest.far_out import is_far_out
-from spinney.forest.spikes import part_spikes
+from spinney.forest.spikes import STANDS_OUT, part_spikes
 from spinney.schema.lattice import Axis
 from spinney.schema.ruler import Ruler
 from spinney.tree.release.geometry import extent
@@ -66,7 +68,7 @@ class Trust:
         return np.asarray(self.sampling * np.maximum(expected, 1.0) + (self.ratio * (expected + floor)) ** 2)
 
 
-def trust(noisy: Floats, noise_std: float, expected: Floats, sampling: float) -> Trust:
+def trust(noisy: Floats, noise_std: float | Floats, expected: Floats, sampling: float) -> Trust:
     """The trust that noisy counts make likeliest."""
     best, found = -np.inf, Trust(_RATIOS[-1], sampling)
     for ratio in _RATIOS:
@@ -85,15 +87,16 @@ def with_prior(
     """The column with its counts drawn towards those of a public table, and cut further where that tells more."""
     if column.noise_std == 0 or column.levels is not None or n_prior == 0:
         return column
-    whole, column = column, part_spikes(column)
+    whole, column = column, _with_new_piles(column, prior_counts, total / n_prior)
+    column, noise_std = _in_single_precision(column, ruler)
     expected = _rows_of_leaves(prior_counts, column.first, n_prior) * (total / n_prior)
     noisy = column.noisy_counts.astype(np.float64)
-    found = trust(noisy, column.noise_std, expected, 1 + total / n_prior)
+    found = trust(noisy, noise_std, expected, 1 + total / n_prior)
     variances = found.variances(expected)
-    moved = variances / (variances + column.noise_std**2)
+    moved = variances / (variances + noise_std**2)
     if found.ratio > _SAME_LAW and np.average(moved, weights=expected + 1e-9) > _MOST_MOVED:
         return whole
-    counts, deviations = _drawn(column, noisy, expected, variances)
+    counts, deviations = _drawn(column, noise_std, expected, variances)
     counts = _adding_up(counts, deviations**2, total)
     first, stop, leaf = column.first, column.stop, np.arange(len(column.first))
     if ruler is not None:
@@ -102,26 +105,59 @@ def with_prior(
     held = np.bincount(leaf, weights=inside, minlength=len(counts))
     even = (stop - first) / np.bincount(leaf, weights=stop - first, minlength=len(counts))[leaf]
     share = np.where(held[leaf] > 0, inside / np.maximum(held[leaf], 1.0), even)
-    noise_std = float(np.sqrt(np.mean((deviations[leaf] * share) ** 2)))
+    typical = float(np.sqrt(np.mean((deviations[leaf] * share) ** 2)))
     noisy_counts = np.rint(counts[leaf] * share).astype(np.int64)
-    return replace(column, first=first, stop=stop, noisy_counts=noisy_counts, noise_std=noise_std, is_told=True)
+    return replace(column, first=first, stop=stop, noisy_counts=noisy_counts, noise_std=typical, is_told=True)
 
 
-def _drawn(column: NoisyColumn, noisy: Floats, expected: Floats, variances: Floats) -> tuple[Floats, Floats]:
+def _with_new_piles(column: NoisyColumn, prior_counts: CellCounts, scale: float) -> NoisyColumn:
+    """The column with those piles as leaves that the prior does not have; its own are cut out as it has them.
+
+    How many rows a pile holds is known from its leaf and the prior, and less well from its own count.
+    """
+    if column.spikes is None or column.noisy_spikes is None:
+        return column
+    expected = scale * (prior_counts.rows_below(column.spikes[1]) - prior_counts.rows_below(column.spikes[0]))
+    is_new = column.noisy_spikes - expected > STANDS_OUT * column.spike_std
+    return part_spikes(replace(column, noisy_spikes=np.where(is_new, column.noisy_spikes, 0)))
+
+
+def _in_single_precision(column: NoisyColumn, ruler: Ruler | None) -> tuple[NoisyColumn, Floats]:
+    """The column with leaves added up that begin inside one pile, and the noise of the sums.
+
+    The last of them may be long: the prior says where in their sum rows lie.
+    """
+    first, stop = column.first, column.stop
+    begins = [0]
+    if ruler is None or not ruler.is_single:
+        begins = list(range(len(first)))
+    else:
+        ends = ruler.pile_stops(first, np.full_like(stop, stop[-1]))
+        for leaf in range(1, len(first)):
+            if column.is_null[leaf] or first[leaf] >= ends[begins[-1]]:
+                begins.append(leaf)
+    n_leaves = np.diff(np.append(begins, len(first)))
+    last = np.append(begins[1:], len(first)) - 1
+    noisy_counts = np.add.reduceat(column.noisy_counts, begins)
+    joined = replace(column, first=first[begins], stop=stop[last], noisy_counts=noisy_counts)
+    return joined, column.noise_std * np.sqrt(n_leaves)
+
+
+def _drawn(column: NoisyColumn, noise_std: Floats, expected: Floats, variances: Floats) -> tuple[Floats, Floats]:
     """Counts drawn towards the prior's, and their standard deviations.
 
     Far out they are the prior's own, but for those that stand out.
     """
-    moved = variances / (variances + column.noise_std**2)
-    reach = _FARTHEST * column.noise_std
+    noisy = column.noisy_counts.astype(np.float64)
+    moved, reach = variances / (variances + noise_std**2), _FARTHEST * noise_std
     counts = np.clip(expected + moved * (noisy - expected), noisy - reach, noisy + reach)
-    deviations = column.noise_std * np.sqrt(moved)
+    deviations = noise_std * np.sqrt(moved)
     known = np.where(column.is_null, 0.0, expected)
     if not column.is_ordered or not known.any():
         return counts, deviations
     low, length = extent(column.axis, column.first, np.maximum(column.stop, column.first))
     far_out = is_far_out(low, length, known, column.noise_std) & ~column.is_null
-    is_noise = np.abs(noisy - expected) < _STANDS_OUT_FAR_OUT * column.noise_std
+    is_noise = np.abs(noisy - expected) < _STANDS_OUT_FAR_OUT * noise_std
     is_told = far_out & is_noise
     return np.where(is_told, expected, counts), np.where(is_told, np.sqrt(expected), deviations)
 

@@ -17,14 +17,14 @@ from spinney.forest.columns import NoisyColumn
 Counts = NDArray[np.int64]
 
 # A pile is believed above this many standard deviations of its noise.
-_STANDS_OUT = 3.5
+STANDS_OUT = 3.5
 
 
 def part_spikes(column: NoisyColumn) -> NoisyColumn:
     """The column with its piles as leaves of their own."""
     if column.spikes is None or column.noisy_spikes is None:
         return column
-    is_out = column.noisy_spikes > _STANDS_OUT * column.spike_std
+    is_out = column.noisy_spikes > STANDS_OUT * column.spike_std
     is_first = np.arange(len(is_out)) < len(column.first)  # beyond them is the end of the axis
     spikes, noisy_spikes = column.spikes, column.noisy_spikes
     column = replace(column, pile=np.full(len(column.first), -1, dtype=np.int32))
