@@ -472,3 +472,27 @@ def test_conditions_leave_the_release_alone(forest):
     before = forest.sample(50, seed=1)
     forest.sample(50, seed=1, where={"kind": "a"}, balance={"flag": 0.5})
     assert forest.sample(50, seed=1).equals(before)
+
+
+def test_a_value_is_found_where_a_table_in_single_precision_has_it():
+    """1.4 is met by the pile at the float32 nearest to it, and comes out as 1.4."""
+    pile = float(np.float32(1.4))
+    model = ColumnModel(
+        np.array([0.0, pile, 1.5]),
+        np.array([1.0, 0.0, 18.5]),
+        np.zeros(3, dtype=np.bool_),
+        np.array([1.0, 5.0, 3.0]),
+        np.arange(3, dtype=np.int32),
+        3,
+    )
+    _, cut, left = condition("v", sp.Real(0, 20), model, 1.4)
+    assert left.tolist() == [0, 1, 0]
+    assert (cut.draw(np.full(5, 1, dtype=np.int32), np.random.default_rng(1)) == 1.4).all()
+
+
+@pytest.mark.parametrize("place", [1e300, -1e300, 1e-300])
+def test_numbers_beyond_single_precision_are_told_apart(place):
+    """Numbers that single precision calls infinite, or 0, are not the same."""
+    point, left = model_of([0], [1], [0], low=2 * place).restrict_to_point(place)
+    assert left.tolist() == [0]
+    assert point.weights.tolist() == [0]

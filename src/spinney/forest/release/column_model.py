@@ -18,6 +18,8 @@ from spinney.compiled import compiled
 Floats = NDArray[np.float64]
 
 _NOWHERE = np.empty(0)
+# By what part of itself a number is missed at most where it is stored in single precision.
+_SINGLE_PRECISION = 2.0**-24
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -109,10 +111,17 @@ class ColumnModel:
         return replace(self, **parts), np.sum([left for _, left in pieces], axis=0)
 
     def restrict_to_point(self, place: float) -> tuple[ColumnModel, Floats]:
-        """The column cut to one real number: all weight at the leaf that holds it; before others, one of it alone."""
-        is_point = self._is_point() & (self.low == place)
+        """The column cut to one real number: all weight at the leaf that holds it; before others, one of it alone.
+
+        A leaf of one number that it may be in single precision holds it too: tables may be stored so, 1.4 as
+        1.39999998.
+        """
+        away = np.abs(self.low - place)
+        is_point = self._is_point() & (away <= abs(place) * _SINGLE_PRECISION)
         if is_point.any():
-            return self._keeping(is_point.astype(np.float64), self.low, self.length)
+            away = np.where(is_point, away, np.inf)
+            share = (away == away.min()).astype(np.float64)
+            return self._keeping(share, np.where(is_point, place, self.low), self.length)
         stop = self.low + self.length
         is_value = ~self.is_null & (self.length > 0)
         end = stop[is_value].max(initial=-np.inf)  # which is held by the last leaf, though no other holds its end

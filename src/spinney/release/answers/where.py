@@ -227,10 +227,10 @@ def _read(line: Line, part: _Part, column: Column, text: str, start: int, stop: 
 def _range(line: Line, part: _Part, column: Bounded, start: int, stop: int) -> tuple[Any, Any]:
     middle = line.text.index(_RANGE, start)
     ends = []
-    for first, last, own in ((start, middle, column.low), (middle + len(_RANGE), stop, column.high)):
+    for first, last in ((start, middle), (middle + len(_RANGE), stop)):
         text = line.text[first:last].strip()
-        ends.append(_read(line, part, column, text, line.skip(first), last) if text else own)
-    return ends[0], ends[1]
+        ends.append(_read(line, part, column, text, line.skip(first), last) if text else None)
+    return (column.low, column.high) if ends == [None, None] else (ends[0], ends[1])
 
 
 def _compared(line: Line, part: _Part, column: Column, start: int, stop: int) -> tuple[Any, Any]:
