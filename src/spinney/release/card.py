@@ -146,7 +146,7 @@ class Card:
             *(_wrapped("groups", f"the guarantee for a person with several rows: {groups}") if groups else []),
             *(line for caution in self.cautions for line in _wrapped("caution", caution)),
             *(line for remark in self.remarks for line in _wrapped("remark", remark)),
-            f"  rows        {self._rows_in_words()}",
+            *_wrapped("rows", self._rows_in_words()),
             *(_wrapped("prior", prior) if (prior := self._prior_in_words()) else []),
             *(line for what, count in self.released.items() for line in _released_in_words(what, count)),
             *([f"  structure   {structure_in_words(str(structure))}"] if structure else []),
@@ -159,7 +159,10 @@ class Card:
         if self.row_count is not None:
             count = self.row_count
             number = f"{count.noisy:,}" if count.noisy >= 0 else f"about 0 ({count.noisy:,})"
-            return f"private; {number} by a noisy count, of standard deviation {count.noise_std:,.1f}"
+            return (
+                f"private; {number} by a noisy count, of standard deviation {count.noise_std:,.1f}; by default, as many "
+                "rows are drawn as all noisy counts together say"
+            )
         return "private" if self.assumed_rows is None else f"private; {self.assumed_rows:,} assumed, not counted"
 
     def _prior_in_words(self) -> str | None:
@@ -168,9 +171,10 @@ class Card:
         if not isinstance(prior, Mapping):
             return None
         if prior.get("kind") == "release":
+            of_rows = f" of about {prior['rows']:,} rows" if "drawn" in prior else ""
             return (
-                f"an earlier release, {prior['guarantee']}; if it is of the same people, what it cost adds to the "
-                "cost of this one"
+                f"an earlier release{of_rows}, {prior['guarantee']}; if it is of the same people, what it cost adds "
+                "to the cost of this one"
             )
         return f"a table of {prior['rows']:,} rows that was stated to be public; the guarantee does not cover them"
 

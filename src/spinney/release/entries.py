@@ -71,10 +71,13 @@ def _parameters(described: Any) -> dict[str, Any]:
     entries = {"kind": _name(_table(prior, "prior").get("kind"), "prior"), "rows": prior.get("rows")}
     if entries["kind"] == "release":
         entries["guarantee"] = _name(prior.get("guarantee"), "the prior's guarantee", longest=_LONGEST_REMARK)
+        if "drawn" in prior:  # files from before state it as the number of rows
+            entries["drawn"] = prior["drawn"]
     elif entries["kind"] != "table":
         raise ValueError(f"a prior of kind {brief(entries['kind'])} is neither a table nor a release")
-    if type(entries["rows"]) is not int or not 1 <= entries["rows"] <= MOST_ROWS:
-        raise ValueError(f"{brief(entries['rows'])} is not the number of rows of a prior")
+    for n_rows in (entries["rows"], entries.get("drawn", 1)):
+        if type(n_rows) is not int or not 1 <= n_rows <= MOST_ROWS:
+            raise ValueError(f"{brief(n_rows)} is not the number of rows of a prior")
     if prior.keys() != entries.keys():
         raise ValueError("a prior has entries that no fit writes")
     return parameters

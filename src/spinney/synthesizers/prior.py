@@ -65,7 +65,10 @@ def opened_prior(prior: Any, stated: Schema) -> Prior | None:
         raise_alone(ParameterError(f"prior: {err}. A prior has the columns and values of the schema."))
     if n_rows == 0:
         raise ParameterError("prior: the table has no rows; leave the prior out")
-    return Prior(source, described | {"rows": n_rows})
+    if release is None:
+        return Prior(source, described | {"rows": n_rows})
+    total = release.card.n_rows if release.card.n_rows is not None else release._noisy_total()
+    return Prior(source, described | {"rows": max(1, total), "drawn": n_rows})
 
 
 def check_is_another(prior: Any, frame: Any) -> None:

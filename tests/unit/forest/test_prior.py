@@ -15,6 +15,7 @@ from spinney.errors import InputError, ParameterError
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.forest.prior_columns import trust
 from spinney.release.contradictions import ContradictionError
+from spinney.release.verification import verification
 
 N = 6_000
 SCHEMA = sp.Schema(
@@ -115,6 +116,9 @@ def test_what_a_file_says_of_its_prior_is_checked():
     release = fit(PUBLIC, epsilon="2").release_
     alone = [names for names in release.from_prior if names not in release.looked_at]
     assert alone
+    n_counted = len(set(release.looked_at))
+    assert f"{n_counted} sets counted, {len(alone)} from the prior" in " ".join(str(release.explain()).split())
+    assert any("came from the prior" in line for line in verification(release).checks)
     assert {c.reason for c in release.explain().cliques if c.columns in alone} == {"prior"}
     kept, release.from_prior = release.from_prior, ()
     with pytest.raises(ContradictionError, match="not counted together"):
@@ -132,7 +136,7 @@ def test_a_release_and_a_file_are_priors(tmp_path):
     PUBLIC.write_csv(tmp_path / "last.csv")
     for prior in (last_year, last_year.release_, tmp_path / "last.spinney"):
         described = fit(prior).card_.parameters["prior"]
-        assert described == {"kind": "release", "guarantee": last_year.card_.guarantee, "rows": 100_000}
+        assert described == {"kind": "release", "guarantee": last_year.card_.guarantee, "rows": N, "drawn": 100_000}
     fit(last_year).save(tmp_path / "now.spinney")
     assert "adds to the cost" in " ".join(str(sp.load(tmp_path / "now.spinney").card).split())
     assert fit(str(tmp_path / "last.csv")).card_.parameters["prior"] == {"kind": "table", "rows": N}

@@ -75,6 +75,12 @@ def test_a_stated_table_is_nearer_than_one_that_is_not(quality, delta):
     assert stated.release_.verify_contents()
 
 
+def test_stated_tables_of_one_column_are_in_the_explanation():
+    """Every stated table is in the list, also one of a single column."""
+    explained = fit([STATED, ("age",)]).explain()
+    assert {clique.columns for clique in explained.cliques if clique.reason == "stated"} == {STATED, ("age",)}
+
+
 def test_the_stage_is_paid_for_and_told():
     """Card, plan and explanation say what stated tables took, and that they were stated."""
     model = fit([STATED, ("age",)], target="label")

@@ -123,6 +123,7 @@ def test_a_count_that_shows_no_rows_is_no_empty_table(monkeypatch, noisy):
     assert len(model.sample()) > 0
     shown = f"{noisy:,}" if noisy >= 0 else f"about 0 ({noisy:,})"
     assert f"private; {shown} by a noisy count" in model.card_.essentials
+    assert "as many rows are drawn as all noisy counts together say" in " ".join(model.card_.essentials.split())
 
 
 def _stub(noisy):

@@ -262,6 +262,9 @@ def _cliques(release: ForestRelease, structure: str, target: str | None) -> list
         else:
             reason = "rule" if any(set(free) <= columns for columns in ruled) else "chosen"
         found.append(ExplainedClique(free, given, how.distance, how.bits, reason))
+    if structure != "uniform":  # of which nothing was counted
+        alone = sorted(names for names in stated if len(names) == 1 and names not in looked_at)
+        found += [ExplainedClique(names, None, 0.0, 0.0, "stated") for names in alone]
     return sorted(found, key=lambda clique: -clique.distance)
 
 

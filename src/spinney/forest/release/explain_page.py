@@ -95,7 +95,8 @@ def _cliques(cliques: Sequence[ExplainedClique]) -> list[str]:
     last = max(len(REASONS[clique.reason]) for clique in shown)
     width = min(WIDTH - 4 - 2 * 3 - 8 - 5 - last, max(31, *(len(clique.label) for clique in shown)))
     n_counted = sum(clique.reason != "prior" for clique in cliques)
-    head = f"{n_counted:,} {'set' if n_counted == 1 else 'sets'} counted, strongest first"
+    from_prior = f", {len(cliques) - n_counted:,} from the prior" if n_counted < len(cliques) else ""
+    head = f"{n_counted:,} {'set' if n_counted == 1 else 'sets'} counted{from_prior}, strongest first"
     return [
         f"  {head:<{width + 2}}  {'distance':>8}  {'bits':>5}  why",
         *(

@@ -89,11 +89,11 @@ def verify_forest(release: ForestRelease) -> list[str]:
     _only_what_was_counted(release)
     check_structure(release)
     check_sums(release, times["products"])
-    _prior(release, times["prior"])
+    from_prior = _prior(release, times["prior"])
     n_counted = len(release.looked_at)
     counted = f"{n_counted} tables of several columns were counted, {n_paid} paid for, each with the noise stated"
     measured, named = check_measured(release), verify_analyses(release, unit)
-    return [counted, *measured, *_products(release, unit), *named, *_found_values(card)]
+    return [counted, *from_prior, *measured, *_products(release, unit), *named, *_found_values(card)]
 
 
 def _only_what_was_counted(release: ForestRelease) -> None:
@@ -155,7 +155,7 @@ def _products(release: ForestRelease, unit: Unit) -> list[str]:
     return [f"{n_sums} sums of products of {n_pairs} pairs were released as one vector, with the noise it was paid for"]
 
 
-def _prior(release: ForestRelease, n_paid: int) -> None:
+def _prior(release: ForestRelease, n_paid: int) -> list[str]:
     """Tables of a prior are there where the call gave one; what was not counted was decided by choices paid for."""
     described = release.card.parameters.get("prior")
     is_told = isinstance(described, dict) and described.get("kind") in ("table", "release")
@@ -164,6 +164,10 @@ def _prior(release: ForestRelease, n_paid: int) -> None:
     chosen = set(release.from_prior).difference(release.looked_at)
     check(len(chosen) <= n_paid, "more tables come from the prior than choices were paid for")
     check(all(len(names) == 2 for names in chosen), "a table that is not of a pair comes from the prior alone")
+    if described is None:
+        return []
+    n_chosen = f"{len(chosen)} {'pair' if len(chosen) == 1 else 'pairs'}"
+    return [f"{n_chosen} that no table counts came from the prior, and {n_paid} private choices of them were paid for"]
 
 
 def _part(part: Part, plan: Any) -> None:
