@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 
 from spinney.counting.counts import CellCounts
 from spinney.forest.columns import NoisyColumn
-from spinney.forest.far_out import is_far_out
+from spinney.forest.release.far_out import is_far_out
 from spinney.forest.spikes import STANDS_OUT, part_spikes
 from spinney.schema.lattice import Axis
 from spinney.schema.ruler import Ruler

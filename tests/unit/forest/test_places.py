@@ -494,3 +494,25 @@ def test_places_stand_beside_rules(tmp_path):
     assert ((rows.age < 50) == (rows.decade == "young")).all()
     assert rows.x.between(4, 9).all()
     assert ((rows.x > 5) == (rows.side == "east")).mean() > 0.9
+
+
+def test_few_points_lie_far_from_all_rows_and_a_far_town_is_kept():
+    """Under generous bounds the columns keep their spread and correlation, and a hundredth of the rows far away."""
+    rng = np.random.default_rng(0)
+    n, n_town = 20_000, 200
+    x = rng.normal(20, 1, n)
+    y = 10 + x + rng.normal(0, 0.5, n)
+    schema = sp.Schema({"x": sp.Real(0, 100), "y": sp.Real(0, 100)}, places=[sp.Place("x", "y")])
+    for has_town in (False, True):
+        if has_town:
+            x[:n_town], y[:n_town] = rng.normal(80, 1, n_town), rng.normal(70, 1, n_town)
+        stray = []
+        for seed in range(4):
+            model = sp.ForestSynthesizer("1", "1e-6").fit(
+                np.stack([x, y], 1), schema, entropy=sp.UnsafeSeededEntropy(seed)
+            )
+            rows = model.sample(n, seed=seed)
+            in_town = (np.abs(rows[:, 0] - 80) < 5) & (np.abs(rows[:, 1] - 70) < 5)
+            assert not has_town or 0.006 < in_town.mean() < 0.014
+            stray.append(float(((np.abs(rows - [20, 30]) > 8).any(axis=1) & ~in_town).mean()))
+        assert np.mean(stray) < 0.005, has_town

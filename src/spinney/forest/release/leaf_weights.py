@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.forest.release.column_model import Floats
+from spinney.forest.release.far_out import is_far_out
 from spinney.forest.release.measured import MeasuredPiles
 from spinney.forest.release.place_model import PlaceModel
 from spinney.tree.release.reconstruct import project_to_total
@@ -19,12 +20,9 @@ Flags = NDArray[np.bool_]
 # A number's leaf below this many standard deviations of its noise is treated as empty: wide empty tails would collect
 # rows.
 _EMPTY_BELOW = 1.0
-# Far out, where as many rows as one standard deviation of the noise would raise the variance of the column by this
-# part, a leaf has to stand out more: a few rows that are not there would change what the column is like.
-_FAR_OUT = 0.3
-# The variance is that of leaves above so many standard deviations, and far out no leaf below that is believed: the
-# larger one of these numbers with which such leaves hold most of the rows. Of a few hundred leaves of noise one or two
-# are above the smaller, and where the larger will do they need not be.
+# Which leaves are far out (`far_out`) is told by those above so many standard deviations, and far out none below that
+# is believed: the larger one of these numbers with which such leaves hold most of the rows. Of a few hundred leaves of
+# noise one or two are above the smaller, and where the larger will do they need not be.
 _SURE_ABOVE = (4.0, 2.5)
 _MOST_ROWS = 0.5
 _EMPTY_BELOW_FAR_OUT = 3.5
@@ -34,6 +32,10 @@ _EMPTY_BELOW_FAR_OUT = 3.5
 _REGION_EMPTY_BELOW, _LONELY_BELOW = 1.5, 3.0
 # So is one of which the border of the shape leaves a strip: all its rows, of noise too, would be drawn in that strip.
 _STRIP, _STRIP_BELOW = 0.1, 4.0
+# And one that is far out along a column, by what regions above so many deviations say: more easily than a leaf of a
+# column by itself, because far more regions lie around the rows of a place.
+_FAR_OUT_BELOW = 4.0
+_FAR_OUT_PART = 0.01
 
 
 def number_weights(
@@ -65,19 +67,15 @@ def number_weights(
 
 def _least_believed(counts: Floats, noise_std: float, low: Floats, length: Floats, is_null: Flags) -> Floats:
     """For each leaf of a number, the noisy count below which it is treated as empty."""
-    middle = low + length / 2
     values = np.where(is_null, 0.0, counts)
     for above in _SURE_ABOVE:
         sure = np.where(values < above * noise_std, 0.0, values)
         if sure.sum() >= _MOST_ROWS * values.sum():
             break
-    n_sure = float(sure.sum())
-    if not n_sure:
-        return np.full(len(middle), _EMPTY_BELOW * noise_std)
-    spread = (middle - np.average(middle, weights=sure)) ** 2 + length**2 / 12  # of rows in a leaf about the mean
-    variance = np.average(spread, weights=sure)
-    is_far_out = ~is_null & (noise_std * spread > _FAR_OUT * n_sure * variance)
-    return np.where(is_far_out, max(above, _EMPTY_BELOW_FAR_OUT), _EMPTY_BELOW) * noise_std
+    if not sure.any():
+        return np.full(len(values), _EMPTY_BELOW * noise_std)
+    far_out = is_far_out(low, length, sure, noise_std) & ~is_null
+    return np.where(far_out, max(above, _EMPTY_BELOW_FAR_OUT), _EMPTY_BELOW) * noise_std
 
 
 def possible_weights(weights: Floats, possible: Flags, length: Floats) -> Floats:
@@ -114,8 +112,9 @@ def parted_counts(counts: Floats, leaf: NDArray[np.int32], piles: MeasuredPiles 
 def region_weights(place: PlaceModel, counts: Floats, noise_std: float, given_depth: int, total: float) -> Floats:
     """Weights of regions, not negative, adding up to the total; even over the place where no count stands out."""
     is_strip = place.is_bordered & (place.parts_inside(place.axis.columns) < _STRIP)
+    is_doubtful = is_strip | _is_lost(place, counts, noise_std)
     deviations = np.where(place.depths <= given_depth, _LONELY_BELOW, _REGION_EMPTY_BELOW)
-    least = np.where(is_strip, _STRIP_BELOW, deviations) * noise_std
+    least = np.where(is_doubtful, _STRIP_BELOW, deviations) * noise_std
     believed = np.where(counts < least, 0.0, counts)
     is_kept = believed > 0
     if not is_kept.any():
@@ -124,3 +123,30 @@ def region_weights(place: PlaceModel, counts: Floats, noise_std: float, given_de
     weights = np.zeros(len(believed))
     weights[is_kept] = project_to_total(believed[is_kept], total)
     return weights
+
+
+def _is_lost(place: PlaceModel, counts: Floats, noise_std: float) -> Flags:
+    """The regions that are far from all rows along some column, and in no cluster that stands out."""
+    found = np.zeros(len(counts), dtype=np.bool_)
+    is_sure = counts >= _FAR_OUT_BELOW * noise_std
+    for index in range(place.low.shape[1]):
+        is_value = ~place.is_null[:, index]
+        sure = np.where(is_sure & is_value, np.maximum(counts, 0.0), 0.0)
+        if sure.any():
+            low, length = place.low[:, index], place.length[:, index]
+            found |= is_far_out(low, length, sure, noise_std, part=_FAR_OUT_PART) & is_value
+    return found & ~_in_clusters(place, counts, noise_std, found)
+
+
+def _in_clusters(place: PlaceModel, counts: Floats, noise_std: float, is_far: Flags) -> Flags:
+    """The regions that lie, with others that are far out, in a node of the tree that stands out as a whole: a town."""
+    found = np.zeros(len(is_far), dtype=np.bool_)
+    codes = place.codes[:, 0]
+    for depth in range(1, int(place.depths.max(initial=0))):
+        nodes = codes >> np.uint64(64 - depth)
+        begins = np.flatnonzero(np.append(True, nodes[1:] != nodes[:-1]))
+        n_regions = np.diff(np.append(begins, len(codes)))
+        least = _FAR_OUT_BELOW * noise_std * np.sqrt(n_regions)
+        is_cluster = (np.add.reduceat(counts, begins) >= least) & np.logical_and.reduceat(is_far, begins)
+        found |= np.repeat(is_cluster, n_regions)
+    return found

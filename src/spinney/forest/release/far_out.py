@@ -16,7 +16,9 @@ Floats = NDArray[np.float64]
 _FAR_OUT = 0.3
 
 
-def is_far_out(low: Floats, length: Floats, sure: Floats, noise_std: float) -> NDArray[np.bool_]:
+def is_far_out(
+    low: Floats, length: Floats, sure: Floats, noise_std: float, *, part: float = _FAR_OUT
+) -> NDArray[np.bool_]:
     """Which leaves are far out.
 
     Args:
@@ -24,8 +26,9 @@ def is_far_out(low: Floats, length: Floats, sure: Floats, noise_std: float) -> N
         length: how long they are.
         sure: how many rows they hold for certain, of which the variance is taken; together more than none.
         noise_std: of the noise on a count.
+        part: by what part of it rows of noise may raise the variance.
     """
     middle = low + length / 2
     spread = (middle - np.average(middle, weights=sure)) ** 2 + length**2 / 12  # of rows in a leaf about the mean
     variance = np.average(spread, weights=sure)
-    return np.asarray(noise_std * spread > _FAR_OUT * float(sure.sum()) * variance)
+    return np.asarray(noise_std * spread > part * float(sure.sum()) * variance)
