@@ -11,7 +11,8 @@ by no more than two standard deviations of their noise, and long leaves are cut 
 values first, then along the ruler. Far out, counts are drawn towards it all the way unless they stand out of their
 noise: rows of noise there would change what the column is like. Other columns stay as they are.
 
-Leaves that single precision does not tell apart are added up first: of two tables, one may be stored in it.
+Of leaves that single precision does not tell apart, the one in which most rows were counted has the prior's rows: of
+two tables, one may be stored in it.
 """
 
 from __future__ import annotations
@@ -68,7 +69,7 @@ class Trust:
         return np.asarray(self.sampling * np.maximum(expected, 1.0) + (self.ratio * (expected + floor)) ** 2)
 
 
-def trust(noisy: Floats, noise_std: float | Floats, expected: Floats, sampling: float) -> Trust:
+def trust(noisy: Floats, noise_std: float, expected: Floats, sampling: float) -> Trust:
     """The trust that noisy counts make likeliest."""
     best, found = -np.inf, Trust(_RATIOS[-1], sampling)
     for ratio in _RATIOS:
@@ -88,15 +89,14 @@ def with_prior(
     if column.noise_std == 0 or column.levels is not None or n_prior == 0:
         return column
     whole, column = column, _with_new_piles(column, prior_counts, total / n_prior)
-    column, noise_std = _in_single_precision(column, ruler)
-    expected = _rows_of_leaves(prior_counts, column.first, n_prior) * (total / n_prior)
-    noisy = column.noisy_counts.astype(np.float64)
+    expected = _expected(column, prior_counts, n_prior, ruler) * (total / n_prior)
+    noisy, noise_std = column.noisy_counts.astype(np.float64), column.noise_std
     found = trust(noisy, noise_std, expected, 1 + total / n_prior)
     variances = found.variances(expected)
     moved = variances / (variances + noise_std**2)
     if found.ratio > _SAME_LAW and np.average(moved, weights=expected + 1e-9) > _MOST_MOVED:
         return whole
-    counts, deviations = _drawn(column, noise_std, expected, variances)
+    counts, deviations = _drawn(column, expected, variances)
     counts = _adding_up(counts, deviations**2, total)
     first, stop, leaf = column.first, column.stop, np.arange(len(column.first))
     if ruler is not None:
@@ -122,33 +122,37 @@ def _with_new_piles(column: NoisyColumn, prior_counts: CellCounts, scale: float)
     return part_spikes(replace(column, noisy_spikes=np.where(is_new, column.noisy_spikes, 0)))
 
 
-def _in_single_precision(column: NoisyColumn, ruler: Ruler | None) -> tuple[NoisyColumn, Floats]:
-    """The column with leaves added up that begin inside one pile, and the noise of the sums.
+def _expected(column: NoisyColumn, counts: CellCounts, n_prior: int, ruler: Ruler | None) -> Floats:
+    """How many of the prior's rows belong to each leaf.
 
-    The last of them may be long: the prior says where in their sum rows lie.
+    Of leaves that begin inside one pile in single precision, the one with most rows has those of the pile.
     """
-    first, stop = column.first, column.stop
-    begins = [0]
+    rows, first = _rows_of_leaves(counts, column.first, n_prior), column.first
     if ruler is None or not ruler.is_single:
-        begins = list(range(len(first)))
-    else:
-        ends = ruler.pile_stops(first, np.full_like(stop, stop[-1]))
-        for leaf in range(1, len(first)):
-            if column.is_null[leaf] or first[leaf] >= ends[begins[-1]]:
-                begins.append(leaf)
-    n_leaves = np.diff(np.append(begins, len(first)))
-    last = np.append(begins[1:], len(first)) - 1
-    noisy_counts = np.add.reduceat(column.noisy_counts, begins)
-    joined = replace(column, first=first[begins], stop=stop[last], noisy_counts=noisy_counts)
-    return joined, column.noise_std * np.sqrt(n_leaves)
+        return rows
+    ends = ruler.pile_stops(first, np.full_like(first, column.axis.last + 1))
+    begin = 0
+    while begin < len(first):
+        stop = begin + 1
+        while stop < len(first) and not column.is_null[stop] and first[stop] < ends[begin]:
+            stop += 1
+        if stop - begin > 1:
+            at = np.array([ends[begin], column.stop[stop - 1]])
+            beyond = float(np.diff(counts.rows_below(at))[0]) if at[1] > at[0] else 0.0
+            piled = rows[begin:stop].sum() - beyond
+            rows[begin:stop] = 0.0
+            rows[stop - 1] = beyond
+            rows[begin + int(np.argmax(column.noisy_counts[begin:stop]))] += piled
+        begin = stop
+    return rows
 
 
-def _drawn(column: NoisyColumn, noise_std: Floats, expected: Floats, variances: Floats) -> tuple[Floats, Floats]:
+def _drawn(column: NoisyColumn, expected: Floats, variances: Floats) -> tuple[Floats, Floats]:
     """Counts drawn towards the prior's, and their standard deviations.
 
     Far out they are the prior's own, but for those that stand out.
     """
-    noisy = column.noisy_counts.astype(np.float64)
+    noisy, noise_std = column.noisy_counts.astype(np.float64), column.noise_std
     moved, reach = variances / (variances + noise_std**2), _FARTHEST * noise_std
     counts = np.clip(expected + moved * (noisy - expected), noisy - reach, noisy + reach)
     deviations = noise_std * np.sqrt(moved)

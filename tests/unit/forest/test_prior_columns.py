@@ -11,6 +11,7 @@ from spinney.forest.prior_columns import with_prior
 from spinney.forest.states import leaf_weights
 from spinney.schema.column_axis import column_axis
 from spinney.tables.opening import open_source
+from spinney.tree.release.geometry import extent
 from support.small_forests import noisy_column
 
 N = 8_000
@@ -70,5 +71,6 @@ def test_rows_far_out_that_a_prior_does_not_have_need_to_stand_out(deviations, i
     noisy = noisy_column(column, [2_000, *[0] * 8, int(deviations * noise_std)], noise_std=noise_std)
     made = with_prior(noisy, counts, 2_000, 2_000.0, cells.ruler)
     assert made.is_told
-    far = leaf_weights(made, 2_000.0)[made.first >= noisy.first[-1]].sum()
+    low, length = extent(made.axis, made.first, made.stop)
+    far = leaf_weights(made, low, length, 2_000.0)[made.first >= noisy.first[-1]].sum()
     assert far > 60 if is_kept else far == 0
