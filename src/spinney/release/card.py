@@ -160,8 +160,8 @@ class Card:
             count = self.row_count
             number = f"{count.noisy:,}" if count.noisy >= 0 else f"about 0 ({count.noisy:,})"
             return (
-                f"private; {number} by a noisy count, of standard deviation {count.noise_std:,.1f}; by default, as many "
-                "rows are drawn as all noisy counts together say"
+                f"private; {number} by a noisy count, of standard deviation {count.noise_std:,.1f}; by default, as "
+                "many rows are drawn as all noisy counts together say"
             )
         return "private" if self.assumed_rows is None else f"private; {self.assumed_rows:,} assumed, not counted"
 
