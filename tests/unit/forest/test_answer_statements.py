@@ -212,3 +212,14 @@ def test_the_same_question_has_the_same_answer() -> None:
     for where in ({"band": "b"}, asked(pair(release, together=False)), {"x": (-0.1, 0.3)}):
         assert release.count(where) == again.release_.count(where)
     assert np.isfinite(release.count({"x": 0.1}).estimate)
+
+
+def test_a_number_stored_in_single_precision_is_found():
+    """1.4 is 1.39999998 in such a table, and a pile of it is what is asked for."""
+    rng = np.random.default_rng(4)
+    values = np.where(rng.random(4000) < 0.4, 1.4, rng.normal(0, 1, 4000)).astype(np.float32)
+    schema = sp.Schema({"x": sp.Real(-10, 10), "kind": sp.Category(["a", "b"])})
+    table = pl.DataFrame({"x": values, "kind": rng.choice(["a", "b"], 4000)})
+    release = sp.ForestSynthesizer("5", "1e-6").fit(table, schema, entropy=sp.UnsafeSeededEntropy(1)).release_
+    for wanted in (1.4, (1.4, 1.4)):
+        assert abs(release.count({"x": wanted}).estimate - (values == np.float32(1.4)).sum()) < 100

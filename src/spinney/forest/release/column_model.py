@@ -116,12 +116,9 @@ class ColumnModel:
         A leaf of one number that it may be in single precision holds it too: tables may be stored so, 1.4 as
         1.39999998.
         """
-        away = np.abs(self.low - place)
-        is_point = self._is_point() & (away <= abs(place) * _SINGLE_PRECISION)
+        is_point = self.points_at(place) & (self.weights > 0)
         if is_point.any():
-            away = np.where(is_point, away, np.inf)
-            share = (away == away.min()).astype(np.float64)
-            return self._keeping(share, np.where(is_point, place, self.low), self.length)
+            return self._keeping(is_point.astype(np.float64), np.where(is_point, place, self.low), self.length)
         stop = self.low + self.length
         is_value = ~self.is_null & (self.length > 0)
         end = stop[is_value].max(initial=-np.inf)  # which is held by the last leaf, though no other holds its end
@@ -129,6 +126,11 @@ class ColumnModel:
         share = is_here / np.where(is_here, self.length, 1.0)
         model, left = self._keeping(share, np.where(is_here, place, self.low), np.zeros_like(self.low))
         return model, left / max(float(left.max()), 1e-300)
+
+    def points_at(self, place: float) -> NDArray[np.bool_]:
+        """The leaves of one real number that is this one, or which single precision cannot tell from it."""
+        is_near = np.abs(self.low - place) <= abs(place) * _SINGLE_PRECISION
+        return np.asarray((self.length == 0) & ~self.is_null & is_near)
 
     def _is_point(self) -> NDArray[np.bool_]:
         """The leaves of one real number."""

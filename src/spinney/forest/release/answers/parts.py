@@ -163,10 +163,11 @@ def _cut(name: str, drawn: _Drawn, wanted: Any, starts: Sequence[RuleNumber]) ->
     leaves, column = drawn.leaves, drawn.column
     unit = _cells(_unit(leaves), column)
     cut = condition(name, column, unit, wanted, starts=starts)
-    if _is_one_real(column, wanted):
+    if isinstance(column, Real) and _is_one_real(column, wanted):
         # One number of a range without steps: only a leaf of that number alone says how many rows have it, about.
-        is_point = (leaves.length == 0) & ~leaves.is_null & (cut.left > 0)
-        return Part(leaves, is_point.astype(np.float64), cut.left > 0, np.zeros_like(is_point))
+        one = plain(wanted)
+        is_point = leaves.points_at(float(column.physical(one[0] if isinstance(one, tuple) else one)))
+        return Part(leaves, is_point.astype(np.float64), (cut.left > 0) | is_point, np.zeros_like(is_point))
     touches, is_whole = cut.left > 0, cut.left >= 1.0
     finer = condition(name, column, _cells(_unit(drawn.finer), column), wanted, starts=starts).left
     share = drawn.averaged(np.clip(finer, 0.0, 1.0))
@@ -195,8 +196,8 @@ def _cells(leaves: ColumnModel, column: Column) -> ColumnModel:
     return leaves.filling_gaps(shortest=0.0) if isinstance(column, Real) else leaves
 
 
-def _is_one_real(column: Column, wanted: Any) -> bool:
-    if not isinstance(column, Real) or column.multiple_of is not None or isinstance(wanted, Asked):
+def _is_one_real(column: Real, wanted: Any) -> bool:
+    if column.multiple_of is not None or isinstance(wanted, Asked):
         return False
     wanted = plain(wanted)
     return wanted is not None and (not isinstance(wanted, tuple) or wanted[0] == wanted[1])
