@@ -218,7 +218,7 @@ def test_intervals_hold_as_often_as_they_say():
         ("sex ~ age", "logistic regressions"),
         ("hours ~ id", "is an identifier"),
         ("hours ~ start", "of type date"),
-        (7, "is not a formula"),
+        (7, "entry 1 is no formula"),
     ],
 )
 def test_wrong_formulas_are_refused_before_anything_is_spent(formula, says):
@@ -227,7 +227,7 @@ def test_wrong_formulas_are_refused_before_anything_is_spent(formula, says):
     with pytest.raises(ParameterError, match=says) as caught:
         sp.ForestSynthesizer(analyses=[formula]).fit(table(100), SCHEMA, ledger=ledger)
     assert not ledger.events
-    if isinstance(formula, str):
+    if isinstance(formula, str) and "~" in formula:  # anything else may be a cell of the table, and is not shown
         assert "^" in str(caught.value)
 
 

@@ -109,10 +109,13 @@ def check_forest_file(release, path):
     """Leaves of all columns in one table, cliques with their potentials in the other."""
     with zipfile.ZipFile(path) as archive:
         names = archive.namelist()
-        assert names == ["card.json", "leaves.arrow", "model.arrow", "groups.arrow", "products.arrow"]
+        measured = ["counts.arrow", "tables.arrow"]
+        assert names == ["card.json", "leaves.arrow", "model.arrow", *measured, "groups.arrow", "products.arrow"]
         assert archive.testzip() is None
         card = json.loads(archive.read("card.json"))
-        leaves, model, _, products = (pa.ipc.open_file(io.BytesIO(archive.read(name))).read_all() for name in names[1:])
+        leaves, model, *_, products = (
+            pa.ipc.open_file(io.BytesIO(archive.read(name))).read_all() for name in names[1:]
+        )
     assert (card["format"], card["format_version"], card["kind"]) == ("spinney-release", 3, "forest")
     assert leaves.column_names == ["column", "low", "length", "is_null", "weights", "states"]
     assert model.column_names == ["clique", "potentials"]

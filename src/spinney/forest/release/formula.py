@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 from spinney.columns import Boolean, Category, Integer, Real
 from spinney.errors import ParameterError
 from spinney.schema.table import Schema
-from spinney.shown import brief, printable
+from spinney.shown import as_given, brief, printable
 from spinney.suggest import did_you_mean
 
 _OPERATORS = "*:^()/%|"
@@ -39,7 +39,13 @@ def parse_formulas(analyses: Any, schema: Schema) -> tuple[Formula, ...]:
     if analyses is None:
         return ()
     if isinstance(analyses, str) or not isinstance(analyses, Sequence):
-        raise ParameterError(f"analyses={brief(analyses)} is not a list of formulas such as [{_EXAMPLE}]")
+        raise ParameterError(f"analyses={as_given(analyses)} is not a list of formulas such as [{_EXAMPLE}]")
+    for number, text in enumerate(analyses, start=1):
+        if not isinstance(text, str) or "~" not in text:  # which may be anything, cells of a table too
+            raise ParameterError(
+                f"analyses: entry {number} is no formula: there is no ~ between what is explained and what explains "
+                f"it, as in {_EXAMPLE}"
+            )
     found = tuple(parse_formula(text, schema, argument="analyses") for text in analyses)
     for place, formula in enumerate(found):
         if (formula.response, {*formula.predictors}) in [(one.response, {*one.predictors}) for one in found[:place]]:
@@ -50,7 +56,7 @@ def parse_formulas(analyses: Any, schema: Schema) -> tuple[Formula, ...]:
 def parse_formula(text: Any, schema: Schema, *, argument: str) -> Formula:
     """The regression that a formula describes; a ParameterError that points at what is wrong in it."""
     if not isinstance(text, str):
-        raise ParameterError(f"{argument}: {brief(text)} is not a formula such as {_EXAMPLE}")
+        raise ParameterError(f"{argument}: {as_given(text)} is not a formula such as {_EXAMPLE}")
     terms = _Terms(text, schema, argument)
     at = _outside_backticks(text, "~")
     if not at:
