@@ -183,7 +183,6 @@ DESCRIPTIONS = {
             **dict.fromkeys(("x", "y", "z"), sp.Real(0, 100)),
             "price": sp.Integer(0, 50_000),
         },
-        is_held_out=True,
     ),
     "nyc_taxi": Description(
         "payment_type",
@@ -213,7 +212,6 @@ DESCRIPTIONS = {
             "median_income": sp.Real(0, 100),
             "median_house_value": sp.Integer(0, 1_000_000),
         },
-        is_held_out=True,
     ),
     "skin": Description("label", (1,), dict.fromkeys("BGR", sp.Integer(0, 255)), is_held_out=True),
     "world_cities": Description(
