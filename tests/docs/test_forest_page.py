@@ -41,7 +41,7 @@ RECORD = {
     "trials": [
         a_trial("adult", tv2=0.04),
         a_trial("adult", repetition=1, tv2=0.06),
-        a_trial("diamonds", delta="0"),
+        a_trial("covtype", delta="0"),
         a_trial("adult", tv2=0.9),  # the one beside others' systems, of the same repetition
     ],
     "table": [
@@ -87,7 +87,7 @@ def test_means_deviations_and_held_out_tables():
     adult = next(line for line in tuned.splitlines() if line.startswith("| adult | epsilon 1, fast | 2 |"))
     assert "| 0.0300 ± 0.0000 | 0.0200 ± 0.0000 | 0.0100 ± 0.0000 | 0.0500 ± 0.0141 |" in adult
     assert adult.endswith("| 0.900 ± 0.000 | 0.50 ± 0.00 | 0.917 |")
-    expected = "| diamonds | pure epsilon 1, fast | 1 | 0.0300 | 0.0200 | 0.0100 | 0.0400 |  |  | 0.900 | 0.50 |  |"
+    expected = "| covtype | pure epsilon 1, fast | 1 | 0.0300 | 0.0200 | 0.0100 | 0.0400 |  |  | 0.900 | 0.50 |  |"
     assert expected in held_out
     heads = next(line for line in tuned.splitlines() if line.startswith("| table"))
     assert heads.count("|") == expected.count("|")

@@ -289,19 +289,19 @@ def test_more_parts_than_a_fit_makes(files, tmp_path):
         composed = event(card, "ComposedRelease")
         composed["parts"] *= 10
 
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(FileError, match="more parts than a fit makes"):
         sp.load(forged(files["forest"], apply, tmp_path / "forged"))
-    assert time.perf_counter() - start < 3
+    assert time.process_time() - start < 3
 
 
 def test_loading_again_costs_nothing(files):
     """The sum of a composed release is done once in a process."""
     sp.load(files["forest"])
-    start = time.perf_counter()
+    start = time.process_time()
     for _ in range(5):
         sp.load(files["forest"])
-    assert time.perf_counter() - start < 1
+    assert time.process_time() - start < 1
 
 
 # ------------------------------------------------------------------------------------------- charges that are gone
