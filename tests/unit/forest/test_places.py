@@ -2,61 +2,18 @@
 
 from __future__ import annotations
 
-import json
-import zipfile
-from functools import cache
-
 import numpy as np
 import pyarrow as pa
 import pytest
 
 import spinney as sp
-from spinney.errors import FileError, ParameterError, SchemaError
+from spinney.errors import ParameterError, SchemaError
 from spinney.forest.place_states import place_model
 from spinney.forest.places import NoisyPlace, unmeasured_place
-from spinney.release.arrow import to_arrow
 from spinney.release.verification import verification
 from spinney.schema.place_axis import place_axis
 from support.command_line import spinney
-
-N = 6000
-RING = [(0, 0), (8, 0), (8, 8), (0, 8)]
-LAKE = [(2, 2), (5, 2), (5, 6), (2, 6)]
-
-
-def table(n=N, seed=0):
-    """Points on a ring road of a town, and columns that depend on where they are."""
-    rng = np.random.default_rng(seed)
-    angle = rng.uniform(0, 2 * np.pi, n)
-    x, y = 5 + 3 * np.cos(angle) + rng.normal(0, 0.1, n), 5 + 3 * np.sin(angle) + rng.normal(0, 0.1, n)
-    return pa.table(
-        {
-            "age": rng.integers(0, 90, n),
-            "x": x,
-            "side": pa.array(np.where(x > 5, "east", "west")),
-            "y": y,
-            "high": pa.array(y > 5),
-        }
-    )
-
-
-COLUMNS = {
-    "age": sp.Integer(0, 120),
-    "x": sp.Real(0, 10),
-    "side": sp.Category(["east", "west"]),
-    "y": sp.Real(0, 10),
-    "high": sp.Boolean(),
-}
-PLACED = sp.Schema(COLUMNS, places=[sp.Place("x", "y")])
-
-
-def fit(data, schema, epsilon="4", **options):
-    return sp.ForestSynthesizer(epsilon, **options).fit(data, schema, entropy=sp.UnsafeSeededEntropy(1))
-
-
-@cache
-def fitted(**options):
-    return fit(table(), PLACED, **options)
+from support.ring_road import COLUMNS, LAKE, PLACED, RING, N, fit, fitted, table, within
 
 
 def distance(rows):
@@ -228,12 +185,6 @@ def test_conditions_that_cannot_be_met_are_refused(options, words):
 # ---------------------------------------------------------------------------------------------------------- shapes
 
 
-@cache
-def within():
-    schema = sp.Schema(COLUMNS, places=[sp.Place("x", "y", within=[RING, LAKE])])
-    return fit(table(), schema)
-
-
 def is_inside(rows):
     x, y = rows["x"].to_numpy(), rows["y"].to_numpy()
     return (x >= 0) & (x <= 8) & (y >= 0) & (y <= 8) & ~((x > 2) & (x < 5) & (y > 2) & (y < 6))
@@ -370,106 +321,7 @@ def test_regions_tile_what_is_possible():
     assert place_model(noisy, total=10.0, most_states=4)[0].weights.sum() == pytest.approx(10)
 
 
-# -------------------------------------------------------------------------------------------------------- forgeries
-
-
-def forged(path, out, change):
-    """The file with its regions changed, and whatever the card says of them."""
-    with zipfile.ZipFile(path) as archive:
-        members = {name: archive.read(name) for name in archive.namelist()}
-    described = json.loads(members["card.json"])
-    regions = pa.ipc.open_file(pa.BufferReader(members["places.arrow"])).read_all().to_pydict()
-    change(described, regions)
-    table = pa.table(
-        {
-            "place": pa.array(regions["place"], pa.string()),
-            "code": pa.array(regions["code"], pa.uint64()),
-            "depth": pa.array(regions["depth"], pa.int32()),
-            "weights": pa.array(regions["weights"], pa.float64()),
-            "states": pa.array(regions["states"], pa.int32()),
-        }
-    )
-    members |= {"card.json": json.dumps(described).encode(), "places.arrow": to_arrow(table)}
-    with zipfile.ZipFile(out, "w") as archive:
-        for name, data in members.items():
-            archive.writestr(name, data)
-    return out
-
-
-def drop_last(described, regions):
-    for values in regions.values():
-        values.pop()
-    described["card"]["released"]["regions"] -= 1
-
-
-def without_part(stage):
-    def change(described, regions):
-        del regions
-        (event,) = (event for event in described["card"]["events"] if event["event"] == "ComposedRelease")
-        event["parts"] = [part for part in event["parts"] if part["stage"] != stage]
-
-    return change
-
-
-def fewer_levels(described, regions):
-    del regions
-    (event,) = (event for event in described["card"]["events"] if event["event"] == "ComposedRelease")
-    for part in event["parts"]:
-        if part["stage"] == "regions":
-            part["levels"] = 3
-
-
-def other_axis(described, regions):
-    del regions
-    described["places"][0]["axes"][0]["high"] = 12.0
-
-
-def set_at(field, place, value):
-    return lambda _, regions: regions[field].__setitem__(place, value)
-
-
-FORGERIES = {
-    "no regions left out": (drop_last, "leave out a part|inconsistent"),
-    "one moved": (lambda _, regions: regions["code"].__setitem__(3, regions["code"][2]), "nodes out of order"),
-    "one deeper": (set_at("depth", 2, 60), "deeper than the lattice"),
-    "a negative weight": (set_at("weights", 0, -1.0), "out of range"),
-    "weights of another total": (set_at("weights", 0, 10.0**6), "do not add up to noisy_total"),
-    "states out of order": (set_at("states", -1, 0), "out of order"),
-    "a state more": (lambda _, regions: regions["states"].__setitem__(-1, regions["states"][-1] + 1), "inconsistent"),
-    "another place": (set_at("place", 0, "a, b"), "leave out a part|not in the schema"),
-    "other columns": (lambda d, _: d["places"][0].__setitem__("columns", ["y", "x"]), "not those of the card"),
-    "another axis": (other_axis, "does not fit the column"),
-    "no places": (lambda d, _: d.pop("places"), "not those of the card"),
-    "unpaid shape": (without_part("regions"), "fewer places were paid for"),
-    "unpaid counts": (without_part("places"), "pays for places|fewer places"),
-    "fewer levels": (fewer_levels, "fewer levels"),
-}
-
-
-@pytest.mark.parametrize("name", FORGERIES)
-def test_forged_places_are_refused(name, tmp_path):
-    """Regions that no tree could have made, weights and states that do not fit, what was never paid for."""
-    change, words = FORGERIES[name]
-    fitted().save(tmp_path / "true.spinney")
-    forged(tmp_path / "true.spinney", tmp_path / "same.spinney", lambda *_: None)
-    assert sp.load(tmp_path / "same.spinney").sample(5, seed=1).equals(fitted().sample(5, seed=1))
-    with pytest.raises(FileError, match=words):
-        sp.load(forged(tmp_path / "true.spinney", tmp_path / "forged.spinney", change))
-
-
-def test_regions_in_the_lake_are_refused(tmp_path):
-    """A file cannot put a region where its own schema says that there is none."""
-    within().save(tmp_path / "lake.spinney")
-    axis = within().release_.places["x, y"].axis
-
-    def move(described, regions):
-        del described
-        codes = np.arange(1 << 12, dtype=np.uint64)[:, None] << np.uint64(52)
-        outside = codes[~axis.is_possible(codes, np.full(len(codes), 12))]
-        regions["code"][0], regions["depth"][0] = int(outside[0, 0]), 12
-
-    with pytest.raises(FileError, match=r"where no row can be|out of order"):
-        sp.load(forged(tmp_path / "lake.spinney", tmp_path / "forged.spinney", move))
+# ------------------------------------------------------------------------------------------- beside other columns
 
 
 def test_places_stand_beside_rules(tmp_path):
