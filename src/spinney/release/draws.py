@@ -13,6 +13,7 @@ import numpy as np
 
 from spinney.errors import ParameterError
 from spinney.release.seeds import checked_seed
+from spinney.shown import as_given
 
 # Analyses of one table are wrong about their own error, and very many models take very long.
 _MOST_DRAWS = 1_000
@@ -24,7 +25,7 @@ _N_WORDS = 4
 def checked_draws(draws: Any) -> int:
     """How many tables to draw, at least two; a ParameterError otherwise."""
     if isinstance(draws, bool) or not isinstance(draws, (int, np.integer)) or draws < 1:
-        raise ParameterError(f"draws={draws!r} is not a whole number of tables; 20 are enough for most analyses")
+        raise ParameterError(f"draws={as_given(draws)} is not a whole number of tables; 20 are enough for most")
     if draws == 1:
         raise ParameterError(
             "draws=1 is one table, which has no spread to read an error from; leave draws out for the best single "

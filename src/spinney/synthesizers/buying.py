@@ -25,7 +25,7 @@ from spinney.release.answers.grammar import ParsedQuestion, parse_question
 from spinney.release.answers.question import check_level
 from spinney.release.model import Release
 from spinney.schema.table import Schema
-from spinney.shown import brief, printable
+from spinney.shown import as_given, printable
 from spinney.synthesizers.asked_states import AskedColumn, asked_columns, true_sums
 from spinney.synthesizers.validation import checked_entropy, checked_ledger, warn_of_weak_promise
 from spinney.tables.opening import open_source
@@ -106,7 +106,7 @@ def buy_answer(
 
 def _checked_question(question: Any, schema: Schema) -> ParsedQuestion:
     if not isinstance(question, str):
-        raise ParameterError(f"question={brief(question)} is not a string such as 'count where age in 30..40'")
+        raise ParameterError(f"question={as_given(question)} is not a string such as 'count where age in 30..40'")
     asked = parse_question(question, schema)
     if asked.kind not in ("count", "proportion", "mean") or asked.by:
         raise ParameterError(

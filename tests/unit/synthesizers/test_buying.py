@@ -402,3 +402,11 @@ def test_states_are_sensitive_and_sums_come_from_public_steps() -> None:
 def replace_bits(schema: sp.Schema) -> sp.Schema:
     """The same schema with coarse cells for trees, which do not make answers coarse."""
     return sp.Schema({name: replace(column, bits=3) if name == "pay" else column for name, column in schema.items()})
+
+
+def test_a_table_in_the_place_of_the_question_is_not_shown(release: Release) -> None:
+    """Arguments are easily swapped, and the table is private."""
+    private = pa.table({"age": [4711]}).to_pandas()
+    with pytest.raises(ParameterError, match="<a DataFrame>") as caught:
+        sp.buy_answer(release, private, "count", epsilon="0.1", ledger=sp.Ledger(limit=1))
+    assert "4711" not in str(caught.value)

@@ -18,7 +18,7 @@ from spinney.release.answers.combine import Combined, check_draws, combine
 from spinney.release.answers.question import check_level
 from spinney.release.answers.standing import checked_columns
 from spinney.release.model import Release
-from spinney.shown import brief
+from spinney.shown import as_given, brief
 
 DRAWS = 20
 
@@ -64,7 +64,7 @@ def analyse(
     """
     release = _release(release)
     if isinstance(draws, bool) or not isinstance(draws, (int, np.integer)):
-        raise ParameterError(f"draws={brief(draws)} is not a number of draws")
+        raise ParameterError(f"draws={as_given(draws)} is not a number of draws")
     check_draws(int(draws), "the analysis would run on")
     check_level(level)
     names = checked_columns(release, columns)

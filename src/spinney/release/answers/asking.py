@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 from spinney.errors import ParameterError
 from spinney.release.answers.question import Question, cells, check_column, checked
 from spinney.schema.table import Schema
-from spinney.shown import brief
+from spinney.shown import as_given
 
 if TYPE_CHECKING:
     from spinney.release.answers.answer import Answer, Answers
@@ -229,7 +229,7 @@ class Asking(ABC):
         from spinney.release.answers.answer import Answers
 
         if not isinstance(simultaneous, bool):
-            raise ParameterError(f"simultaneous={brief(simultaneous)} is not True or False")
+            raise ParameterError(f"simultaneous={as_given(simultaneous)} is not True or False")
         question = checked(question, self.schema)
         names, labels = cells(by, self.schema, where=question.where)
         questions = [

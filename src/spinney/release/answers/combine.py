@@ -24,7 +24,7 @@ from spinney.release.answers.question import check_level
 from spinney.release.answers.standing import UNTOLD, Standing, standing_of
 from spinney.release.answers.students import t_quantile
 from spinney.release.frames import check_frame_kind
-from spinney.shown import brief
+from spinney.shown import as_given
 
 if TYPE_CHECKING:
     from spinney.release.model import Release
@@ -142,7 +142,7 @@ def combine(
     """
     level = check_level(level)
     if of not in TRUTHS:
-        raise ParameterError(f"of={brief(of)} is not 'table' or 'population'")
+        raise ParameterError(f"of={as_given(of)} is not 'table' or 'population'")
     if columns is not None and release is None:
         raise ParameterError("columns says what an analysis of a release looks at; give release=... too")
     found = gather(estimates, "estimates")
@@ -207,7 +207,7 @@ def _share_drawn(n_rows: Any, n_drawn: Any, release: Release | None) -> float:
     """n_drawn / n_rows: naive variances are those of a table of n_drawn rows, and the private one has n_rows."""
     for name, value in (("n_rows", n_rows), ("n_drawn", n_drawn)):
         if value is not None and (isinstance(value, bool) or not isinstance(value, (int, np.integer)) or value < 1):
-            raise ParameterError(f"{name}={brief(value)} is not a number of rows")
+            raise ParameterError(f"{name}={as_given(value)} is not a number of rows")
     if n_rows is None and release is not None:
         n_rows = release._default_rows()
     if n_rows is None and n_drawn is not None:
@@ -227,7 +227,7 @@ def _scale(scale: str) -> tuple[Callable[[Floats], Floats], Callable[[Floats], F
         return (lambda x: x), (lambda x: x), np.ones_like
     if scale == "logit":
         return _logit, (lambda x: 1 / (1 + np.exp(-x))), (lambda x: 1 / (x * (1 - x)))
-    raise ParameterError(f"scale={brief(scale)} is not 'identity' or 'logit'")
+    raise ParameterError(f"scale={as_given(scale)} is not 'identity' or 'logit'")
 
 
 def _logit(numbers: Floats) -> Floats:

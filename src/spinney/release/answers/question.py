@@ -18,7 +18,7 @@ from spinney.columns.conditions import shown
 from spinney.errors import ParameterError
 from spinney.release.answers.answer import TRUTHS, Truth, shown_label, shown_level
 from spinney.schema.table import Schema
-from spinney.shown import brief
+from spinney.shown import as_given, brief
 from spinney.suggest import did_you_mean
 
 Kind = Literal["count", "proportion", "mean", "quantile"]
@@ -78,9 +78,9 @@ def checked(question: Question, schema: Schema) -> Question:
     check_level(question.level)
     for argument, value, known in (("of", question.of, TRUTHS), ("statement", question.statement, WANTED)):
         if value not in known:
-            raise ParameterError(f"{argument}={brief(value)} is not one of {', '.join(map(repr, known))}")
+            raise ParameterError(f"{argument}={as_given(value)} is not one of {', '.join(map(repr, known))}")
     if not isinstance(question.force, bool):
-        raise ParameterError(f"force={brief(question.force)} is not True or False")
+        raise ParameterError(f"force={as_given(question.force)} is not True or False")
     if question.column is not None:
         check_column(question.column, schema, "column")
     for argument, conditions in (("where", question.where), ("given", question.given)):
@@ -95,7 +95,7 @@ def checked(question: Question, schema: Schema) -> Question:
     if question.kind == "quantile" and (
         isinstance(at, bool) or not isinstance(at, (int, float)) or not 0 < at < 1 or math.isnan(at)
     ):
-        raise ParameterError(f"at={brief(at)} is not a number between 0 and 1; 0.5 is the median")
+        raise ParameterError(f"at={as_given(at)} is not a number between 0 and 1; 0.5 is the median")
     return question
 
 
@@ -104,7 +104,7 @@ def check_level(level: Any) -> float:
     is_number = isinstance(level, (int, float)) and not isinstance(level, bool)
     if not is_number or not 0 < level < 1:
         percent = f"; {shown_level(level / 100)} is {level / 100:g}" if is_number and 1 < level < 100 else ""
-        raise ParameterError(f"level={brief(level)} is not a number between 0 and 1, such as 0.95{percent}")
+        raise ParameterError(f"level={as_given(level)} is not a number between 0 and 1, such as 0.95{percent}")
     return float(level)
 
 
