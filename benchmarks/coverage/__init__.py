@@ -9,11 +9,14 @@ the population and there are two truths: that of the sample and that of the file
     pairs together      count of two conditions on columns that were counted together
     pairs apart         the same of columns that were not
     means together      mean of a number where a column counted with it meets a condition; means apart
-    boxes, medians      of trees: counts in boxes of all columns, and medians of single ones
+    boxes, quantiles    of trees: counts in boxes of all columns, and quantiles of single ones
+    whole leaves        counts of single leaves of a tree, and of values of a forest's categories
     regressions         coefficients of regressions that were named before the fit                    truths.py
+    other regressions   the same of others with five to eight predictors, from 20 draws
 
 Of every kind, statement and level: the share of intervals that hold, the share of those narrowed to 0.7 that still do
 (which has to be less where a statement is tight), and the median width in units of the interval that the private table
-itself would give without noise. Noise comes from the system: these are fits as a user makes them. One line a release in
+itself would give without noise. *Naive* intervals are those that one drawn table gives when it is taken for the real
+one. Noise comes from the system: these are fits as a user makes them. One line a release in
 FOLDER/results.jsonl; a run goes on where another stopped. FOLDER/coverage.json holds the means.
 """

@@ -14,20 +14,24 @@ import numpy as np
 import polars as pl
 
 from benchmarks.coverage.tables import Population
-from spinney.columns import Bounded, Column
+from spinney.columns import Bounded, Category, Column, Real
 from spinney.columns.number import Number
+from spinney.tree.release.moments import MomentsRelease
+from spinney.tree.release.piece_values import to_values
 
 Where = dict[str, Any]
+Leaves = list[Where]
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One question of a kind: a count, a mean or a median."""
+    """One question of a kind: a count, a mean or a quantile."""
 
     kind: str
-    statistic: str  # "count", "mean" or "median"
+    statistic: str  # "count", "mean" or "quantile"
     column: str | None = None
     where: Where = field(default_factory=dict)
+    at: float = 0.5  # of quantiles
 
 
 class Questions:
@@ -47,6 +51,8 @@ class Questions:
         known = [tuple(sorted(pair)) for pair in pairs if pair <= set(names)]
         apart = [(a, b) for place, a in enumerate(names) for b in names[place + 1 :] if frozenset((a, b)) not in pairs]
         asked = [Asked("one column", "count", where=self._conditions([name])) for name in self._some(names, n)]
+        values = [name for name in names if isinstance(self._columns[name], Category)]
+        asked += [Asked("whole leaves", "count", where=self._conditions([name])) for name in self._some(values, n)]
         for word, found in (("together", sorted(known)), ("apart", apart)):
             chosen = self._some(found, n)
             asked += [Asked(f"pairs {word}", "count", where=self._conditions(pair)) for pair in chosen]
@@ -54,11 +60,14 @@ class Questions:
             asked += [Asked(f"means {word}", "mean", a, self._conditions([b])) for a, b in self._some(of_numbers, n)]
         return asked
 
-    def of_tree(self, n: int) -> list[Asked]:
-        """Counts in boxes of all columns, and medians and means of single ones."""
+    def of_tree(self, n: int, leaves: Leaves) -> list[Asked]:
+        """Counts in boxes of all columns and in single leaves, and quantiles and means of single columns."""
         names = list(self._columns)
         asked = [Asked("boxes", "count", where=self._conditions(names, least=0.3, most=0.9)) for _ in range(n)]
-        asked += [Asked("medians", "median", name) for name in names]
+        asked += [Asked("whole leaves", "count", where=where) for where in self._some(leaves, n)]
+        levels = self._rng.uniform(0.1, 0.9, n)
+        of_columns = zip(self._some(names, n), levels, strict=True)
+        asked += [Asked("quantiles", "quantile", name, at=round(float(at), 3)) for name, at in of_columns]
         return asked + [Asked("means", "mean", name) for name in names]
 
     # ------------------------------------------------------------------------------------------------ drawing
@@ -91,6 +100,24 @@ class Questions:
 
     def _has_values(self, name: str) -> bool:
         return self._population.frame[name].drop_nulls().n_unique() > 1
+
+
+def leaves_of(release: MomentsRelease) -> Leaves:
+    """The leaves of a tree of reals as conditions; the upper end of a leaf belongs to the next, but for the last."""
+    if any(not isinstance(column, Real) or column.multiple_of is not None for column in release.schema.values()):
+        return []
+    boxes, moments = release.density.boxes, release.moments
+    low, high = (
+        to_values(np.ascontiguousarray(ends.T), moments.lattice, release.density.piles)
+        for ends in (boxes.low, boxes.low + boxes.length)
+    )
+    tops = [np.max(column) for column in high]
+    found: Leaves = []
+    for leaf in np.flatnonzero(~np.any(boxes.null_share > 0, axis=1)):
+        ends = [(low[axis][leaf], high[axis][leaf], top) for axis, top in enumerate(tops)]
+        values = [(float(a), float(b if b == top else np.nextafter(b, a))) for a, b, top in ends]
+        found.append(dict(zip((axis.name for axis in moments.lattice.axes), values, strict=True)))
+    return found
 
 
 def _plain(value: Any) -> Any:

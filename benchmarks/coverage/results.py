@@ -70,7 +70,7 @@ def to_json(outcomes: Sequence[Outcome]) -> str:
 def shown(cells: Sequence[dict[str, Any]], *, level: float = 0.95) -> str:
     """A table for people, of one level."""
     lines = [
-        f"{'table':<22}{'eps':>5}  {'kind':<15}{'of':<11}{'statement':<24}{'n':>6}{'held':>7}{'0.7x':>7}{'width':>7}"
+        f"{'table':<22}{'eps':>5}  {'kind':<18}{'of':<11}{'statement':<24}{'n':>6}{'held':>7}{'0.7x':>7}{'width':>7}"
     ]
     for cell in cells:
         if cell["level"] != level:
@@ -79,7 +79,7 @@ def shown(cells: Sequence[dict[str, Any]], *, level: float = 0.95) -> str:
         figures = [cell["coverage"], cell["narrow_coverage"], cell["width"]]
         numbers = "".join(f"{'-' if figure is None else f'{figure:.3f}':>7}" for figure in figures)
         lines.append(
-            f"{cell['table']:<22}{cell['epsilon']:>5}  {cell['kind']:<15}{cell['of']:<11}{said:<24}"
+            f"{cell['table']:<22}{cell['epsilon']:>5}  {cell['kind']:<18}{cell['of']:<11}{said:<24}"
             f"{cell['n_answers']:>6}{numbers}"
         )
     return "\n".join(lines)

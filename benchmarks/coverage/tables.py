@@ -1,4 +1,4 @@
-"""The tables whose intervals are tested: forests of whole tables, trees of two to four numbers, named regressions.
+"""The tables whose intervals are tested: forests of whole tables, trees of two to eight numbers, named regressions.
 
 Constants of the intervals were set with adult and credit_default_uci in view; `HELD_OUT` were not looked at.
 """
@@ -12,7 +12,7 @@ import numpy as np
 import polars as pl
 
 import spinney as sp
-from benchmarks.forest.tables import DESCRIPTIONS, generated, load
+from benchmarks.forest.tables import generated, load
 
 MADE_UP = "made up"
 MADE_UP_TREE = "made up numbers"
@@ -27,20 +27,44 @@ FORESTS = (
     "nyc_taxi",
     "covtype",
 )
+_CALIFORNIA: dict[str, sp.Real | sp.Integer] = {
+    "longitude": sp.Real(-125, -114, multiple_of=0.01),
+    "latitude": sp.Real(32, 42, multiple_of=0.01),
+    "housing_median_age": sp.Integer(0, 100),
+    "total_rooms": sp.Integer(0, 40_000),
+    "population": sp.Integer(0, 40_000),
+    "households": sp.Integer(0, 10_000),
+    "median_income": sp.Real(0, 16, multiple_of=0.0001),
+    "median_house_value": sp.Integer(0, 510_000),
+}
 TREES: dict[str, tuple[str, dict[str, sp.Real | sp.Integer]]] = {
     "uk_accidents 2": ("uk_accidents", {"lng": sp.Real(-9, 3), "lat": sp.Real(49, 61)}),
     "nyc_taxi 2": (
         "nyc_taxi",
         {"pickup_x": sp.Real(-8_260_000, -8_210_000), "pickup_y": sp.Real(4_950_000, 5_000_000)},
     ),
-    "diamonds 3": ("diamonds", {"carat": sp.Real(0, 6), "depth": sp.Real(40, 80), "price": sp.Real(0, 20_000)}),
+    "diamonds 3": (
+        "diamonds",
+        {
+            "carat": sp.Real(0, 6, multiple_of=0.01),
+            "depth": sp.Real(40, 80, multiple_of=0.1),
+            "price": sp.Integer(0, 20_000),
+        },
+    ),
     "california_housing 4": (
         "california_housing",
+        {name: _CALIFORNIA[name] for name in ("longitude", "latitude", "median_income", "median_house_value")},
+    ),
+    "california_housing 8": ("california_housing", _CALIFORNIA),
+    "skin 4": ("skin", {**dict.fromkeys("BGR", sp.Integer(0, 255)), "label": sp.Integer(1, 2)}),
+    "world_cities 2": ("world_cities", {"lon": sp.Real(-180, 180), "lat": sp.Real(-90, 90)}),
+    "covtype 6": (
+        "covtype",
         {
-            "longitude": sp.Real(-125, -114),
-            "latitude": sp.Real(32, 42),
-            "median_income": sp.Real(0, 16),
-            "median_house_value": sp.Real(0, 510_000),
+            "Elevation": sp.Integer(0, 9_000),
+            "Aspect": sp.Integer(0, 360),
+            "Slope": sp.Integer(0, 90),
+            **dict.fromkeys(("Hillshade_9am", "Hillshade_Noon", "Hillshade_3pm"), sp.Integer(0, 255)),
         },
     ),
 }
@@ -52,22 +76,29 @@ FORMULAS = {
     "california_housing": ["median_house_value ~ median_income + housing_median_age + ocean_proximity"],
     "census_income": ["age ~ education + sex + race"],
 }
-HELD_OUT = tuple(
-    name
-    for name in (*FORESTS, *TREES)
-    if DESCRIPTIONS.get(name.split(" ")[0]) is not None and DESCRIPTIONS[name.split(" ")[0]].is_held_out
-)
+OTHER_FORMULAS = {
+    "adult": ["hours-per-week ~ age + education-num + sex + race + marital-status + income"],
+    "bank_additional": ["duration ~ age + campaign + previous + marital + housing + loan + y"],
+    "credit_default_uci": ["LIMIT_BAL ~ AGE + BILL_AMT1 + PAY_AMT1 + SEX + EDUCATION + MARRIAGE"],
+    "diamonds": ["price ~ carat + depth + table + cut + color + clarity"],
+    "california_housing": [
+        "median_house_value ~ median_income + housing_median_age + total_rooms + population + households"
+    ],
+    "census_income": ["weeks worked in year ~ age + sex + race + wage per hour + num persons worked for employer"],
+}
+HELD_OUT = ("census_income", "covtype", "world_cities 2", "covtype 6")
 NAMES = (*FORESTS, *TREES)
 
 
 @dataclass(frozen=True, slots=True)
 class Population:
-    """A file's rows, what is public about them, and the regressions that are named before a fit."""
+    """A file's rows, what is public about them, and regressions, named before a fit and not."""
 
     name: str
     frame: pl.DataFrame
     schema: sp.Schema
     formulas: tuple[str, ...]
+    other_formulas: tuple[str, ...] = ()
 
     @property
     def is_tree(self) -> bool:
@@ -92,9 +123,21 @@ def population(name: str, folder: Path | None, *, most_rows: int) -> Population:
     if name in TREES:
         file, columns = TREES[name]
         frame = pl.read_parquet(folder / f"{file}.parquet", columns=list(columns)).drop_nulls()
-        return Population(name, _part(frame.cast(pl.Float64), most_rows), sp.Schema(dict(columns)), ())
+        schema = sp.Schema(dict(columns))
+        return Population(name, _part(in_steps(frame.cast(pl.Float64), schema), most_rows), schema, ())
     table = load(name, folder)
-    return Population(name, _part(table.frame, most_rows), table.schema, tuple(FORMULAS.get(name, ())))
+    frame = _part(in_steps(table.frame, table.schema), most_rows)
+    formulas = (tuple(held.get(name, ())) for held in (FORMULAS, OTHER_FORMULAS))
+    return Population(name, frame, table.schema, *formulas)
+
+
+def in_steps(frame: pl.DataFrame, schema: sp.Schema) -> pl.DataFrame:
+    """Numbers as the decimals that the schema says they are; in single precision there is no 93.918."""
+    return frame.with_columns(
+        (pl.col(name).cast(pl.Float64) / column.multiple_of).round().mul(column.multiple_of).round(9)
+        for name, column in schema.items()
+        if isinstance(column, sp.Real) and column.multiple_of is not None
+    )
 
 
 def _part(frame: pl.DataFrame, most_rows: int) -> pl.DataFrame:

@@ -2,31 +2,50 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
+from itertools import product
 from pathlib import Path
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
 import polars as pl
 
 import spinney as sp
-from benchmarks.coverage.questions import Asked, Questions
+from benchmarks.coverage.questions import Asked, Questions, leaves_of
 from benchmarks.coverage.tables import Population, population
-from benchmarks.coverage.truths import MEDIAN, Truth, interval_width, least_squares, truth
+from benchmarks.coverage.truths import Truth, columns_of, interval_width, least_squares, truth
 from spinney.errors import ParameterError
 from spinney.forest.release.model import ForestRelease
 from spinney.release.answers.answer import Answer
 from spinney.release.model import Release
+from spinney.tree.release.moments import MomentsRelease
 
 LEVELS = (0.8, 0.95, 0.99)
 TRUTHS = ("table", "population")
 STATEMENTS = ("auto", "certified")
-REGRESSIONS = "regressions"
+REGRESSIONS, OTHER_REGRESSIONS = "regressions", "other regressions"
+NAIVE = "naive"
 NARROW = 0.7
+DRAWS = 20
+
+
+Truths = Mapping[str, Truth]  # by what they are of: the table or the population
+Fits = Mapping[str, Mapping[str, Mapping[str, Truth]]]  # by formula, truth and coefficient
+Key = tuple[str, str, str]  # kind of question, truth, what was wanted
+
+
+class Bars(NamedTuple):
+    """An interval, what it calls itself and its level: the part of an answer that is judged."""
+
+    low: float
+    high: float
+    statement: str
+    level: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,12 +100,23 @@ def run(trial: Trial, folder: Path | None, *, most_rows: int) -> Outcome:
     start = time.perf_counter()
     release = _fitted(trial, here, private)
     fit_seconds = time.perf_counter() - start
-    asked = _questions(trial, here, release)
-    held: dict[tuple[Any, ...], list[tuple[Answer, Truth]]] = defaultdict(list)
+    frames = {"table": private, "population": here.frame}
+    asked = [(one, _truths(one, frames, here.schema)) for one in _questions(trial, here, release)]
+    held: dict[tuple[Any, ...], list[tuple[Answer | Bars, Truth]]] = defaultdict(list)
     times = []
-    for key, answer, seconds, true in _answers(asked, here, private, release):
+    for key, answer, seconds, true in _answers(asked, release):
         held[(*key, answer.statement, answer.level)].append((answer, true))
         times.append(seconds)
+    fits = {
+        formula: {of: least_squares(formula, frame, here.schema) for of, frame in frames.items()}
+        for formula in (*here.formulas, *here.other_formulas)
+    }
+    for key, answer, true in (
+        *_named_regressions(here.formulas, fits, release),
+        *_other_regressions(here.other_formulas, fits, release, private.height, trial.repetition),
+        *_naive(asked, fits, here, release, trial.repetition),
+    ):
+        held[(*key, answer.statement, answer.level)].append((answer, true))
     figures = tuple(figure_of(key, answers) for key, answers in held.items())
     return Outcome(trial, figures, fit_seconds, times[0], median(times[1:] or times), sp.__version__)
 
@@ -107,36 +137,70 @@ def _fitted(trial: Trial, here: Population, private: pl.DataFrame) -> Release:
 def _questions(trial: Trial, here: Population, release: Release) -> list[Asked]:
     questions = Questions(here, trial.repetition)
     if here.is_tree:
-        return questions.of_tree(trial.n_questions)
+        assert isinstance(release, MomentsRelease)
+        return questions.of_tree(trial.n_questions, leaves_of(release))
     assert isinstance(release, ForestRelease)
     together = [clique.columns for clique in release.explain().cliques]
     return questions.of_forest(together, trial.n_questions)
 
 
-def _answers(
-    asked: list[Asked], here: Population, private: pl.DataFrame, release: Release
-) -> Iterator[tuple[tuple[str, str, str], Answer, float, Truth]]:
+def _truths(one: Asked, frames: Mapping[str, pl.DataFrame], schema: sp.Schema) -> Truths:
+    return {of: truth(one, frame, schema, n_rows=frames["table"].height) for of, frame in frames.items()}
+
+
+def _answers(asked: list[tuple[Asked, Truths]], release: Release) -> Iterator[tuple[Key, Answer, float, Truth]]:
     """Every answer with its kind, the truth that it is about, what was wanted, and the seconds that it took."""
-    frames = {"table": private, "population": here.frame}
-    for one in asked:
-        truths = {of: truth(one, frame, here.schema, n_rows=private.height) for of, frame in frames.items()}
+    for one, truths in asked:
+        for of, wanted, level in product(TRUTHS, STATEMENTS, LEVELS):
+            start = time.perf_counter()
+            answer = _answer(release, one, level=level, of=of, statement=wanted)
+            if answer is not None:
+                yield (one.kind, of, wanted), answer, time.perf_counter() - start, truths[of]
+
+
+def _named_regressions(formulas: Iterable[str], fits: Fits, release: Release) -> Iterator[tuple[Key, Answer, Truth]]:
+    for formula, of, level in product(formulas, TRUTHS, LEVELS):
+        found = release.regression(formula, of=of, level=level)  # type: ignore[attr-defined]  # of forests
+        for name in found.keys() & fits[formula][of].keys():
+            yield (REGRESSIONS, of, "auto"), found[name], fits[formula][of][name]
+
+
+def _other_regressions(
+    formulas: Sequence[str], fits: Fits, release: Release, n_rows: int, seed: int
+) -> Iterator[tuple[Key, Bars, Truth]]:
+    """Coefficients from draws, combined as `sp.analyse` combines them."""
+    tables = release.sample(n_rows, draws=DRAWS, seed=seed, frame="polars") if formulas else []
+    for formula in formulas:
+        drawn = [least_squares(formula, table, release.schema) for table in tables]
+        values, variances = (
+            [{name: part(found[name]) for name in sorted(found)} for found in drawn]
+            for part in (lambda found: found.value, lambda found: found.error**2)
+        )
+        options: dict[str, Any] = {"release": release, "columns": columns_of(formula), "level": LEVELS[1]}
         for of in TRUTHS:
-            for wanted in STATEMENTS:
-                for level in LEVELS:
-                    start = time.perf_counter()
-                    answer = _answer(release, one, level=level, of=of, statement=wanted)
-                    if answer is not None:
-                        yield (one.kind, of, wanted), answer, time.perf_counter() - start, truths[of]
-    for formula in here.formulas:
-        fits = {of: least_squares(formula, frame, here.schema) for of, frame in frames.items()}
-        for of in TRUTHS:
-            for level in LEVELS:
-                start = time.perf_counter()
-                found = release.regression(formula, of=of, level=level)  # type: ignore[attr-defined]  # of forests
-                passed = time.perf_counter() - start
-                for name, answer in found.items():
-                    if name in fits[of]:
-                        yield (REGRESSIONS, of, "auto"), answer, passed / len(found), fits[of][name]
+            found = sp.combine(values, variances, of=of, n_drawn=n_rows, **options)
+            for name in found.low.keys() & fits[formula][of].keys():
+                bars = Bars(found.low[name], found.high[name], found.statement, found.level)
+                yield (OTHER_REGRESSIONS, of, "auto"), bars, fits[formula][of][name]
+
+
+def _naive(
+    asked: list[tuple[Asked, Truths]], fits: Fits, here: Population, release: Release, seed: int
+) -> Iterator[tuple[Key, Bars, Truth]]:
+    """Intervals of one drawn table that is taken for the real one."""
+    n_rows = here.frame.height
+    drawn = release.sample(n_rows, seed=seed, frame="polars")
+    found = [(one.kind, truth(one, drawn, here.schema, n_rows=n_rows), truths) for one, truths in asked]
+    for formula, of_formula in fits.items():
+        kind = REGRESSIONS if formula in here.formulas else OTHER_REGRESSIONS
+        drawn_fit = least_squares(formula, drawn, here.schema)
+        names = drawn_fit.keys() & of_formula["table"].keys() & of_formula["population"].keys()
+        found += [(kind, drawn_fit[name], {of: of_formula[of][name] for of in TRUTHS}) for name in names]
+    for (kind, estimate, truths), of, level in product(found, TRUTHS, LEVELS):
+        if not math.isnan(estimate.value):
+            half = interval_width(estimate.error, level) / 2
+            bars = Bars(estimate.value - half, estimate.value + half, NAIVE, level)
+            yield (kind, of, NAIVE), bars, truths[of]
 
 
 def _answer(release: Release, asked: Asked, **options: Any) -> Answer | None:
@@ -148,7 +212,7 @@ def _answer(release: Release, asked: Asked, **options: Any) -> Answer | None:
         elif asked.statistic == "mean":
             found = release.mean(str(asked.column), where=asked.where or None, **options)
         else:
-            found = release.quantile(str(asked.column), MEDIAN, where=asked.where or None, **options)
+            found = release.quantile(str(asked.column), asked.at, where=asked.where or None, **options)
     except ParameterError:
         if options["statement"] == "certified":
             return None
@@ -157,7 +221,7 @@ def _answer(release: Release, asked: Asked, **options: Any) -> Answer | None:
     return found
 
 
-def figure_of(key: tuple[Any, ...], answers: list[tuple[Answer, Truth]]) -> Figure:
+def figure_of(key: tuple[Any, ...], answers: Sequence[tuple[Answer | Bars, Truth]]) -> Figure:
     kind, of, wanted, statement, level = key
     bars = [(answer.low, answer.high, true) for answer, true in answers if answer.low is not None]
     if not bars:

@@ -14,8 +14,6 @@ from benchmarks.coverage.questions import Asked, Where
 from spinney.columns import Bounded, Category, Column
 from spinney.columns.number import Number
 
-MEDIAN = 0.5
-
 
 class Truth(NamedTuple):
     """A true answer, and the standard error of one that samples the population as the table does."""
@@ -35,8 +33,9 @@ def truth(asked: Asked, frame: pl.DataFrame, schema: sp.Schema, *, n_rows: int) 
     n_values = max(1.0, len(values) * n_rows / frame.height)
     if asked.statistic == "mean":
         return Truth(float(values.mean()), float(values.std()) / math.sqrt(n_values))
-    low, high = np.quantile(values, np.clip(MEDIAN + np.array([-0.5, 0.5]) / math.sqrt(n_values), 0, 1))
-    return Truth(float(np.quantile(values, MEDIAN)), float(high - low) / 2)
+    spread = math.sqrt(asked.at * (1 - asked.at) / n_values)
+    found = np.quantile(values, np.clip(asked.at + np.array([-spread, 0, spread]), 0, 1), method="inverted_cdf")
+    return Truth(float(found[1]), float(found[2] - found[0]) / 2)
 
 
 def interval_width(error: float, level: float) -> float:
@@ -44,10 +43,15 @@ def interval_width(error: float, level: float) -> float:
     return 2 * NormalDist().inv_cdf((1 + level) / 2) * error
 
 
+def columns_of(formula: str) -> list[str]:
+    """The response and then the predictors."""
+    response, _, terms = formula.partition("~")
+    return [response.strip(), *(term.strip() for term in terms.split("+"))]
+
+
 def least_squares(formula: str, frame: pl.DataFrame, schema: sp.Schema) -> dict[str, Truth]:
     """Coefficients by name, and the standard errors that least squares states; rows with nulls are left out."""
-    response, _, rest = (part.strip() for part in formula.partition("~"))
-    terms = [term.strip() for term in rest.split("+")]
+    response, *terms = columns_of(formula)
     rows = frame.drop_nulls([response, *terms])
     lines, names = [np.ones(rows.height)], ["Intercept"]
     for name in terms:
@@ -81,7 +85,7 @@ def _meets(where: Where, schema: sp.Schema) -> pl.Expr:
 
 
 def _clipped(name: str, column: Column) -> pl.Expr:
-    return pl.col(name).clip(column.low, column.high) if isinstance(column, Number) else pl.col(name)
+    return pl.col(name).cast(pl.Float64).clip(column.low, column.high) if isinstance(column, Number) else pl.col(name)
 
 
 def _numbers(values: pl.Series, column: Column) -> np.ndarray[tuple[int], np.dtype[np.float64]]:
