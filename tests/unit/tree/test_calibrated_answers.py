@@ -117,3 +117,20 @@ def test_a_population_needs_the_sample_too() -> None:
             hits[of] += answer.low <= truth <= answer.high
     assert hits["population"] >= 34
     assert hits["table"] < 30
+
+
+@pytest.mark.parametrize("step", [0.01, 0.5])
+def test_the_quantile_of_a_column_in_steps_is_the_step_that_holds_it(step: float) -> None:
+    """Two fifths of the rows have one value: quantiles in their midst are that value, not the step below it."""
+    rng = np.random.default_rng(2)
+    spike = 0.7 if step == 0.01 else 1.5
+    spread = np.round(np.round(rng.uniform(0.4, 2.5, 20_000) / step) * step, 9)
+    values = np.where(rng.random(20_000) < 0.4, spike, spread)
+    schema = sp.Schema({"carat": sp.Real(0, 3, multiple_of=step), "x": sp.Real(0, 1)})
+    frame = pd.DataFrame({"carat": values, "x": rng.random(20_000)})
+    model = sp.KDTreeSynthesizer(50).fit(frame, schema, entropy=sp.UnsafeSeededEntropy(1))
+    below = float((values < spike - step / 2).mean())
+    for share in (0.15, 0.25):
+        answer = model.release_.quantile("carat", round(below + share, 3), statement="calibrated")
+        assert answer.estimate == spike
+        assert answer.low == spike == answer.high

@@ -242,37 +242,44 @@ class Calibrator:
         return at, inside
 
     def _inverse(self, axis: int, shares: list[float], part: Part, grid: Floats) -> list[float]:
-        """Where the distribution of a column over a region reaches shares, by looking twice."""
-        column = self._schema[self._moments.lattice.axes[axis].name]
-        found = [self._reaches(axis, share * part.rows, part, grid) for share in shares]
-        return found if column.spacing is None else [float(at_or_below(column, value + _NEAR)) for value in found]
+        """Where the distribution of a column over a region reaches shares: of columns in steps, the first step."""
+        grid = self._in_steps(axis, grid)
+        return [self._reaches(axis, share * part.rows, part, grid) for share in shares]
 
     def _reaches(self, axis: int, wanted: float, part: Part, grid: Floats) -> float:
-        is_whole = self._schema[self._moments.lattice.axes[axis].name].is_whole
-        for look in range(2):
-            if len(grid) > _POINTS + 1:
-                picks = np.unique(np.linspace(0, len(grid) - 1, _POINTS).astype(np.int64))
-            else:
-                picks = np.arange(len(grid))
+        """The first value with so many rows at or below it, by looking ever closer between two values of a grid."""
+        is_finest = False
+        while True:
+            picks = np.unique(np.linspace(0, len(grid) - 1, min(len(grid), _POINTS)).astype(np.int64))
             rows = self._rows_below(axis, grid[picks], part)
             place = int(np.searchsorted(rows, wanted - 1e-9))
-            if place >= len(picks):
-                return float(grid[-1])
-            if place == 0:
-                return float(grid[0])
+            if place in (0, len(picks)):
+                return float(grid[0 if place == 0 else -1])
             first, last = picks[place - 1], picks[place]
             if last - first > 1:
                 grid = grid[first : last + 1]
-            elif look == 0:
-                low, high = float(grid[first]), float(grid[last])
-                fine = np.linspace(low, high, _POINTS // 2)
-                grid = np.unique(np.floor(fine)) if is_whole else fine
-            else:
+                continue
+            low, high = float(grid[first]), float(grid[last])
+            if is_finest:
                 before, after = float(rows[place - 1]), float(rows[place])
-                if is_whole or after <= before:
-                    return float(grid[last])
-                return float(grid[first] + (grid[last] - grid[first]) * (wanted - before) / (after - before))
-        return float(grid[min(place, len(grid) - 1)])
+                return low + (high - low) * (wanted - before) / (after - before)
+            grid = self._in_steps(axis, np.linspace(low, high, _POINTS // 2))
+            if self._is_stepped(axis):
+                if len(grid) <= 2:
+                    return high
+            else:
+                is_finest = True
+
+    def _is_stepped(self, axis: int) -> bool:
+        column = self._schema[self._moments.lattice.axes[axis].name]
+        return column.is_whole or column.spacing is not None
+
+    def _in_steps(self, axis: int, values: Floats) -> Floats:
+        """Values as the column has them, each once; leaf edges of a column in steps are a rounding error off."""
+        if not self._is_stepped(axis):
+            return values
+        column = self._schema[self._moments.lattice.axes[axis].name]
+        return np.unique([float(at_or_below(column, value + _NEAR)) for value in values])
 
     def _rows_below(self, axis: int, values: Floats, part: Part) -> Floats:
         """How many rows of a region have at most these values of a column (n_values,)."""
