@@ -31,8 +31,8 @@ KINDS = {
     "regressions": ("Forests: regressions that were named before the fit", (0.93, 0.97)),
     "other regressions": ("Forests: other regressions with five to eight predictors, from 20 draws", None),
     "boxes": ("Trees: counts in boxes of all columns", (0.93, 0.97)),
-    "quantiles": ("Trees: quantiles of a column", (0.93, 0.97)),
-    "means": ("Trees: means of a column", (0.93, 0.97)),
+    "quantiles": ("Quantiles of a column", (0.93, 0.97)),
+    "means": ("Means of a column", (0.93, 0.97)),
 }
 INTERVALS = ("certified", "calibrated")
 _CLEARLY = 2.0  # standard errors by which a share is said to be off

@@ -9,7 +9,8 @@ the population and there are two truths: that of the sample and that of the file
     pairs together      count of two conditions on columns that were counted together
     pairs apart         the same of columns that were not
     means together      mean of a number where a column counted with it meets a condition; means apart
-    boxes, quantiles    of trees: counts in boxes of all columns, and quantiles of single ones
+    boxes               of trees: counts in boxes of all columns
+    quantiles, means    of single columns, over all rows
     whole leaves        counts of single leaves of a tree, and of values of a forest's categories
     regressions         coefficients of regressions that were named before the fit                    truths.py
     other regressions   the same of others with five to eight predictors, from 20 draws

@@ -53,6 +53,7 @@ class Questions:
         asked = [Asked("one column", "count", where=self._conditions([name])) for name in self._some(names, n)]
         values = [name for name in names if isinstance(self._columns[name], Category)]
         asked += [Asked("whole leaves", "count", where=self._conditions([name])) for name in self._some(values, n)]
+        asked += self._of_columns([name for name in names if self._is_number(name)], n)
         for word, found in (("together", sorted(known)), ("apart", apart)):
             chosen = self._some(found, n)
             asked += [Asked(f"pairs {word}", "count", where=self._conditions(pair)) for pair in chosen]
@@ -65,9 +66,13 @@ class Questions:
         names = list(self._columns)
         asked = [Asked("boxes", "count", where=self._conditions(names, least=0.3, most=0.9)) for _ in range(n)]
         asked += [Asked("whole leaves", "count", where=where) for where in self._some(leaves, n)]
+        return asked + self._of_columns(names, n)
+
+    def _of_columns(self, names: list[str], n: int) -> list[Asked]:
+        """Quantiles and means of single columns, over all rows."""
         levels = self._rng.uniform(0.1, 0.9, n)
-        of_columns = zip(self._some(names, n), levels, strict=True)
-        asked += [Asked("quantiles", "quantile", name, at=round(float(at), 3)) for name, at in of_columns]
+        of_columns = zip(self._some(names, n), levels, strict=False)
+        asked = [Asked("quantiles", "quantile", name, at=round(float(at), 3)) for name, at in of_columns]
         return asked + [Asked("means", "mean", name) for name in names]
 
     # ------------------------------------------------------------------------------------------------ drawing

@@ -220,3 +220,28 @@ def test_the_shares_of_cut_leaves_are_uncertain_by_how_far_they_are_cut() -> Non
         factors = {release.variables.index("lumps"): Factor(part)}
         variances.append(influence.placement(laws, influence.Influence((influence.Term(1.0, factors),))))
     assert variances[0] < 1e-12 < variances[1]
+
+
+@pytest.mark.parametrize(
+    ("column", "spike"),
+    [(sp.Real(0, 3, multiple_of=0.01), 0.7), (sp.Real(0, 3, multiple_of=0.5), 1.5), (sp.Integer(0, 3000), 700)],
+)
+def test_the_quantile_of_a_column_in_steps_is_a_step(column: sp.Real | sp.Integer, spike: float) -> None:
+    """Two fifths of the rows have one value: quantiles in their midst are that value, and all others are steps too."""
+    rng = np.random.default_rng(2)
+    step = float(column.spacing)
+    spread = np.round(np.round(rng.uniform(0.13, 0.83, 20_000) * column.high / step) * step, 9)
+    values = np.where(rng.random(20_000) < 0.4, spike, spread)
+    frame = pl.DataFrame({"x": values, "kind": rng.choice(list("abc"), 20_000)})
+    schema = sp.Schema({"x": column, "kind": sp.Category(list("abc"))})
+    model = sp.ForestSynthesizer(5, delta="1e-5").fit(frame, schema, entropy=sp.UnsafeSeededEntropy(1))
+    below = float((values < spike - step / 2).mean())
+    for share in (0.15, 0.25):
+        answer = model.release_.quantile("x", round(below + share, 3))
+        assert (answer.low, answer.estimate, answer.high) == (spike, spike, spike)
+    for at in (0.05, 0.8, 0.97):
+        answer = model.release_.quantile("x", at)
+        for value in (answer.low, answer.estimate, answer.high):
+            assert value == pytest.approx(round(value / step) * step, abs=1e-12)
+        true = float(np.quantile(values, at, method="inverted_cdf"))
+        assert answer.low - 2 * step <= true <= answer.high + 2 * step

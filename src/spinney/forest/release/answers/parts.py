@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -32,6 +33,8 @@ if TYPE_CHECKING:
 
 # A leaf that is no wider than this part of its numbers may hold one number alone, in single precision.
 _NARROW = 2.0**-20
+# Of a step: edges of leaves are decimals in floats.
+_NEAR = 1e-6
 
 Leaves = ColumnModel | PlaceModel
 Flags = NDArray[np.bool_]
@@ -45,6 +48,11 @@ class Values:
     high: Floats  # the largest
     mean: Floats  # of rows as they are drawn
     square: Floats  # mean of squares
+    spacing: Fraction | None = None  # how far values are apart; None where they are dense
+
+    @property
+    def step(self) -> float:
+        return float(self.spacing or 0)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -257,7 +265,8 @@ def _with_values(part: Part, drawn: _Drawn, conditions: Sequence[Any]) -> Part:
     mean, square = (np.divide(sums, rows, out=np.zeros_like(sums), where=rows > 0) for sums in (mean, square))
     is_value = ~leaves.is_null
     mean = np.where(is_value, np.clip(mean, low, high), 0.0)
-    values = Values(low, high, mean, np.where(is_value, np.maximum(square, mean**2), 0.0))
+    square = np.where(is_value, np.maximum(square, mean**2), 0.0)
+    values = Values(low, high, mean, square, column.spacing)
     share, touches = np.where(is_value, part.share, 0.0), part.touches & is_value
     return Part(leaves, share, touches, part.is_whole & is_value, values, part.is_pile)
 
@@ -266,5 +275,18 @@ def _ends(leaves: ColumnModel, column: Column) -> tuple[Floats, Floats]:
     """The least and the largest value of each leaf, as a table shows them."""
     if not isinstance(column, Bounded):
         return leaves.low, leaves.low
+    if isinstance(column, Real) and column.spacing is not None:
+        return _ends_in_steps(leaves, column, float(column.spacing))
     last = np.maximum(leaves.length - 1.0, 0.0) if column.is_whole else leaves.length
     return column.to_floats(leaves.low), column.to_floats(leaves.low + last)
+
+
+def _ends_in_steps(leaves: ColumnModel, column: Real, step: float) -> tuple[Floats, Floats]:
+    """The first and the last step inside each leaf, or the nearest one where a leaf lies between two."""
+    top = float(column.physical(column.high))
+    end = leaves.low + leaves.length
+    first = np.ceil(leaves.low / step - _NEAR)
+    last = np.floor(np.where(end >= top, top / step + _NEAR, end / step - _NEAR))
+    nearest = np.rint((leaves.low + leaves.length / 2) / step)
+    first, last = (np.where(first > last, nearest, at) for at in (first, last))
+    return column.to_floats(first * step), column.to_floats(last * step)

@@ -6,6 +6,7 @@ distribution of the column, are the ends of the interval.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 
@@ -18,6 +19,9 @@ from spinney.forest.release.answers.laws import Laws
 from spinney.forest.release.answers.misfit import Misfit
 from spinney.forest.release.answers.parts import Part
 from spinney.forest.release.column_model import Floats
+
+# Of a step: shares of leaves are rounded.
+_NEAR = 1e-9
 
 
 def calibrated_quantile(
@@ -34,6 +38,7 @@ def calibrated_quantile(
     variable, part = next((variable, part) for variable, part in parts.items() if part.values is not None)
     values = part.values
     assert values is not None
+    spacing = values.spacing
     weights = part.share * _rows(laws, parts, variable)
     order = np.argsort(values.mean, kind="stable")
     order = order[part.touches[order]]
@@ -44,12 +49,18 @@ def calibrated_quantile(
 
     def value(share: float) -> float:
         place = int(np.clip(np.searchsorted(below, share, side="left") - 1, 0, len(low) - 1))
-        inside = (share - below[place]) / max(below[place + 1] - below[place], 1e-300)
-        return float(low[place] + min(max(inside, 0.0), 1.0) * (high[place] - low[place]))
+        inside = min(max((share - below[place]) / max(below[place + 1] - below[place], 1e-300), 0.0), 1.0)
+        if spacing is None:
+            return float(low[place] + inside * (high[place] - low[place]))
+        first, last = (round(float(ends[place]) / values.step) for ends in (low, high))
+        n_passed = math.ceil(inside * (last - first + 1) - _NEAR)
+        return float((first + max(n_passed - 1, 0)) * spacing)
 
     estimate = value(at)
     plain = {number: Factor(replace(one, values=None)) for number, one in parts.items()}
-    is_below = np.clip((estimate - values.low) / np.maximum(values.high - values.low, 1e-300), 0.0, 1.0)
+    # Of a leaf in steps, those up to the estimate are below it, the estimate's own included.
+    reach_of_leaves = values.high - values.low + values.step
+    is_below = np.clip((estimate - values.low + values.step) / np.maximum(reach_of_leaves, 1e-300), 0.0, 1.0)
     is_below = np.where(values.high <= estimate, 1.0, np.where(values.low > estimate, 0.0, is_below))
     beneath = Part(part.leaves, part.share * is_below, part.touches & (is_below > 0), part.is_whole & (is_below >= 1))
     ratio = Ratio({**plain, variable: Factor(beneath)}, plain)
