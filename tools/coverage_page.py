@@ -88,18 +88,18 @@ def _certified(cells: Sequence[Cell]) -> str:
 
 
 def _levels(cells: Sequence[Cell]) -> str:
-    """All tables together, at every level and for both truths."""
-    levels = sorted({cell["level"] for cell in cells})
+    """All tables together, at every level, and the population at one."""
+    columns = [("table", level) for level in sorted({cell["level"] for cell in cells})] + [("population", LEVEL)]
     lines = ""
     for kind, (head, _) in KINDS.items():
         shown = []
-        for of in ("table", "population"):
-            for level in levels:
-                held = [cell for cell in _given(cells, kind, of) if cell["level"] == level and _has_bars(cell)]
-                shown.append(f"{_pooled(held):.3f}" if held else "–")
+        for of, level in columns:
+            found = [cell for cell in _given(cells, kind, of) if cell["statement"] in INTERVALS]
+            held = [cell for cell in found if cell["level"] == level and _has_bars(cell)]
+            shown.append(f"{_pooled(held):.3f}" if held else "–")
         if any(text != "–" for text in shown):
             lines += f"| {head} | {' | '.join(shown)} |\n"
-    heads = [f"{of}, {level:.0%}" for of in ("table", "population") for level in levels]
+    heads = [f"{of}, {level:.0%}" for of, level in columns]
     head = f"| | {' | '.join(heads)} |\n|---|{'---:|' * len(heads)}\n"
     return f"**Certified and calibrated answers, all tables and budgets together**\n\n{head}{lines}"
 

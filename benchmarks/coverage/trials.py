@@ -25,9 +25,14 @@ from spinney.release.answers.answer import Answer
 from spinney.release.model import Release
 from spinney.tree.release.moments import MomentsRelease
 
-LEVELS = (0.8, 0.95, 0.99)
+LEVEL = 0.95
 TRUTHS = ("table", "population")
-STATEMENTS = ("auto", "certified")
+# Every question is asked of a truth, for a statement, at a level.
+ASKED = (
+    *(("table", "auto", level) for level in (0.8, LEVEL, 0.99)),
+    ("table", "certified", LEVEL),
+    ("population", "auto", LEVEL),
+)
 REGRESSIONS, OTHER_REGRESSIONS = "regressions", "other regressions"
 NAIVE = "naive"
 NARROW = 0.7
@@ -151,7 +156,7 @@ def _truths(one: Asked, frames: Mapping[str, pl.DataFrame], schema: sp.Schema) -
 def _answers(asked: list[tuple[Asked, Truths]], release: Release) -> Iterator[tuple[Key, Answer, float, Truth]]:
     """Every answer with its kind, the truth that it is about, what was wanted, and the seconds that it took."""
     for one, truths in asked:
-        for of, wanted, level in product(TRUTHS, STATEMENTS, LEVELS):
+        for of, wanted, level in ASKED:
             start = time.perf_counter()
             answer = _answer(release, one, level=level, of=of, statement=wanted)
             if answer is not None:
@@ -159,7 +164,9 @@ def _answers(asked: list[tuple[Asked, Truths]], release: Release) -> Iterator[tu
 
 
 def _named_regressions(formulas: Iterable[str], fits: Fits, release: Release) -> Iterator[tuple[Key, Answer, Truth]]:
-    for formula, of, level in product(formulas, TRUTHS, LEVELS):
+    for formula, (of, wanted, level) in product(formulas, ASKED):
+        if wanted == "certified":
+            continue
         found = release.regression(formula, of=of, level=level)  # type: ignore[attr-defined]  # of forests
         for name in found.keys() & fits[formula][of].keys():
             yield (REGRESSIONS, of, "auto"), found[name], fits[formula][of][name]
@@ -176,7 +183,7 @@ def _other_regressions(
             [{name: part(found[name]) for name in sorted(found)} for found in drawn]
             for part in (lambda found: found.value, lambda found: found.error**2)
         )
-        options: dict[str, Any] = {"release": release, "columns": columns_of(formula), "level": LEVELS[1]}
+        options: dict[str, Any] = {"release": release, "columns": columns_of(formula), "level": LEVEL}
         for of in TRUTHS:
             found = sp.combine(values, variances, of=of, n_drawn=n_rows, **options)
             for name in found.low.keys() & fits[formula][of].keys():
@@ -196,10 +203,10 @@ def _naive(
         drawn_fit = least_squares(formula, drawn, here.schema)
         names = drawn_fit.keys() & of_formula["table"].keys() & of_formula["population"].keys()
         found += [(kind, drawn_fit[name], {of: of_formula[of][name] for of in TRUTHS}) for name in names]
-    for (kind, estimate, truths), of, level in product(found, TRUTHS, LEVELS):
+    for (kind, estimate, truths), of in product(found, TRUTHS):
         if not math.isnan(estimate.value):
-            half = interval_width(estimate.error, level) / 2
-            bars = Bars(estimate.value - half, estimate.value + half, NAIVE, level)
+            half = interval_width(estimate.error, LEVEL) / 2
+            bars = Bars(estimate.value - half, estimate.value + half, NAIVE, LEVEL)
             yield (kind, of, NAIVE), bars, truths[of]
 
 
