@@ -63,9 +63,13 @@ def least_squares(formula: str, frame: pl.DataFrame, schema: sp.Schema) -> dict[
             lines.append(_numbers(rows[name], column))
             names.append(name)
     predictors, explained = np.stack(lines, axis=1), _numbers(rows[response], schema[response])
-    coefficients = np.linalg.lstsq(predictors, explained, rcond=None)[0]
+    scale = np.sqrt((predictors**2).mean(axis=0)) + (predictors == 0).all(axis=0)
+    predictors = predictors / scale
+    inverse = np.linalg.pinv(predictors.T @ predictors, hermitian=True)
+    coefficients = inverse @ (predictors.T @ explained)
     residual = explained - predictors @ coefficients
-    spread = np.linalg.pinv(predictors.T @ predictors) * (residual @ residual / (rows.height - len(lines)))
+    spread = inverse * (residual @ residual / (rows.height - len(lines))) / np.outer(scale, scale)
+    coefficients = coefficients / scale
     return {
         name: Truth(float(value), math.sqrt(max(0.0, float(spread[place, place]))))
         for place, (name, value) in enumerate(zip(names, coefficients, strict=True))
