@@ -8,7 +8,7 @@ import time
 from pathlib import Path
 
 from benchmarks.coverage.results import Results, shown, summary, to_json
-from benchmarks.coverage.tables import MADE_UP, MADE_UP_TREE, NAMES, TREES
+from benchmarks.coverage.tables import MADE_UP, MADE_UP_TREE, NAMES, file_of
 from benchmarks.coverage.trials import Trial, run
 
 EPSILONS = ("0.3", "1", "5")
@@ -19,7 +19,7 @@ def main(arguments: list[str]) -> int:
     options = _parser().parse_args(arguments)
     tables = options.only or ((MADE_UP, MADE_UP_TREE) if options.data is None else NAMES)
     for name in tables:
-        if options.data is not None and not (options.data / f"{TREES.get(name, (name,))[0]}.parquet").is_file():
+        if options.data is not None and not (options.data / f"{file_of(name)}.parquet").is_file():
             print(f"there is no table {name!r} in {options.data}; leave it out with --only", file=sys.stderr)
             return 2
     wanted = [

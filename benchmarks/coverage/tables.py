@@ -5,7 +5,7 @@ Constants of the intervals were set with adult and credit_default_uci in view; `
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -16,12 +16,14 @@ from benchmarks.forest.tables import generated, load
 
 MADE_UP = "made up"
 MADE_UP_TREE = "made up numbers"
+WITHOUT_STEPS = "diamonds without steps"
 
 FORESTS = (
     "adult",
     "bank_additional",
     "credit_default_uci",
     "diamonds",
+    WITHOUT_STEPS,
     "california_housing",
     "census_income",
     "nyc_taxi",
@@ -67,6 +69,11 @@ TREES: dict[str, tuple[str, dict[str, sp.Real | sp.Integer]]] = {
             **dict.fromkeys(("Hillshade_9am", "Hillshade_Noon", "Hillshade_3pm"), sp.Integer(0, 255)),
         },
     ),
+}
+# Steps that values of these tables come in, which a schema should state; the benchmark of fidelity does without.
+STEPS: dict[str, dict[str, float]] = {
+    "diamonds": {**dict.fromkeys(("carat", "x", "y", "z"), 0.01), **dict.fromkeys(("depth", "table"), 0.1)},
+    "california_housing": {**dict.fromkeys(("longitude", "latitude"), 0.01), "median_income": 0.0001},
 }
 FORMULAS = {
     "adult": ["hours-per-week ~ age + sex + education"],
@@ -125,10 +132,18 @@ def population(name: str, folder: Path | None, *, most_rows: int) -> Population:
         frame = pl.read_parquet(folder / f"{file}.parquet", columns=list(columns)).drop_nulls()
         schema = sp.Schema(dict(columns))
         return Population(name, _part(in_steps(frame.cast(pl.Float64), schema), most_rows), schema, ())
-    table = load(name, folder)
-    frame = _part(in_steps(table.frame, table.schema), most_rows)
+    table = load(file_of(name), folder)
+    steps = STEPS.get(name, {})
+    stepped = {column: replace(table.schema[column], multiple_of=step) for column, step in steps.items()}
+    schema = sp.Schema({**table.schema, **stepped}, rules=table.schema.rules, places=table.schema.places)
+    frame = _part(in_steps(table.frame, schema), most_rows)
     formulas = (tuple(held.get(name, ())) for held in (FORMULAS, OTHER_FORMULAS))
-    return Population(name, frame, table.schema, *formulas)
+    return Population(name, frame, schema, *formulas)
+
+
+def file_of(name: str) -> str:
+    """The file that a table is read from."""
+    return TREES[name][0] if name in TREES else name.removesuffix(" without steps")
 
 
 def in_steps(frame: pl.DataFrame, schema: sp.Schema) -> pl.DataFrame:
