@@ -14,13 +14,20 @@ from spinney.shown import json_text
         "spinney explain people.spinney",
         "spinney explain people.spinney --picture graph.svg",
         "spinney explain people.spinney --json | jq '.cliques[0]'",
+        "spinney explain people.spinney --error-bars",
     ),
 )
 @click.argument("release", type=FILE)
 @json_option
 @click.option("--picture", metavar="FILE", help="Draw the columns and their dependences into an .svg or .png file.")
+@click.option(
+    "--error-bars",
+    is_flag=True,
+    help="Also show how far columns and pairs may be off; `spinney card` does so for every kind of release, and "
+    "`spinney picture` draws it.",
+)
 @force_option
-def explain(release: str, as_json: bool, picture: str | None, force: bool) -> None:
+def explain(release: str, as_json: bool, picture: str | None, error_bars: bool, force: bool) -> None:
     """Explain RELEASE, a forest of many columns.
 
     The page shows which structure was chosen and why no richer one, how the budget was spent, how each column was
@@ -36,7 +43,7 @@ def explain(release: str, as_json: bool, picture: str | None, force: bool) -> No
         check_picture_name(picture)
         check_output(picture, force=force, inputs=[release])
     loaded = load(release)
-    explanation = explain_release(loaded)
+    explanation = explain_release(loaded, error_bars=error_bars)
     if picture is not None:
         from spinney.report.graph import graph_figure
         from spinney.report.picture import save_figure

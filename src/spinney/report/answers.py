@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 # Answers that one picture can show.
 _MOST_CELLS = 200
-_LINES = {"certified": "-", "calibrated": (0, (4, 1.5)), "indicative": (0, (1, 1.5)), "not supported": (0, (1, 4))}
+LINES = {"certified": "-", "calibrated": (0, (4, 1.5)), "indicative": (0, (1, 1.5)), "not supported": (0, (1, 4))}
 
 
 def answers_figure(
@@ -60,13 +60,13 @@ def _draw(axes: Axes, text: str, cells: list[tuple[str, Answer]]) -> None:
         seen[answer.statement] = True
         is_supported = answer.statement != "not supported"
         if answer.low is not None and answer.high is not None:
-            line = _LINES[answer.statement]
+            line = LINES[answer.statement]
             axes.plot([answer.low, answer.high], [place, place], linestyle=line, color=GREEN, linewidth=1.6)
             axes.plot([answer.low, answer.high], [place, place], linestyle="none", marker="|", color=GREEN)
         axes.plot(
             [answer.estimate],
             [place],
-            linestyle=_LINES[answer.statement],
+            linestyle=LINES[answer.statement],
             color=GREEN,
             marker="o",
             markersize=4.5,

@@ -161,10 +161,14 @@ class ForestSynthesizer(Synthesizer[Design]):
         asked: dict[str, Any] = {"where": where, "balance": balance, "draws": draws}
         return self.release_.sample(n_rows, seed=seed, frame=frame, like=like, **asked)
 
-    def explain(self) -> Explanation:
-        """What was looked at together and why, the columns' bins, and the shares of the budget."""
+    def explain(self, *, error_bars: bool = False) -> Explanation:
+        """What was looked at together and why, the columns' bins, and the shares of the budget.
+
+        Args:
+            error_bars: whether it also says how far columns and pairs may be off, which takes a few seconds.
+        """
         self._fitted()
-        return self.release_.explain()
+        return self.release_.explain(error_bars=error_bars)
 
     def _on_card(self, name: str, value: Any) -> Any:
         if name == "workload" and value is not None:

@@ -21,6 +21,7 @@ from spinney.forest.release.place_model import PlaceModel
 from spinney.forest.release.strength import strength
 from spinney.forest.release.verification import stated_tables
 from spinney.privacy.budget import Unit
+from spinney.release.answers.bars import ErrorBars
 from spinney.release.card import Card
 from spinney.release.model import Release
 from spinney.schema.rules import AtMost, clauses_of
@@ -96,6 +97,7 @@ class Explanation:
     rules: tuple[str, ...]  # that every row obeys, at no cost
     _leaves: Leaves = field(repr=False)
     products: ExplainedProducts | None = None  # of all other pairs, where they were summed
+    error_bars: ErrorBars | None = None  # of columns and pairs, where they were asked for
 
     def bins(self, name: str) -> list[dict[str, Any]]:
         """The leaves of a column, null last: `low`, `high`, `is_null`, `state` and the `rows` expected there.
@@ -138,7 +140,7 @@ class Explanation:
             "columns": [asdict(column) for column in self.columns],
             "cliques": [asdict(clique) | {"columns": list(clique.columns)} for clique in self.cliques],
             "products": None if self.products is None else asdict(self.products),
-        }
+        } | ({} if self.error_bars is None else {"error_bars": self.error_bars.to_dict()})
 
     def __str__(self) -> str:
         from spinney.forest.release.explain_page import page
@@ -146,8 +148,8 @@ class Explanation:
         return page(self)
 
 
-def explain(release: Release) -> Explanation:
-    """Explain a forest; a ParameterError for a release of any other kind."""
+def explain(release: Release, *, error_bars: bool = False) -> Explanation:
+    """Explain a forest, on request with error bars; a ParameterError for a release of any other kind."""
     if not isinstance(release, ForestRelease):
         raise ParameterError(
             f"the release holds {release.card.contents}, not a forest; its card says all there is to explain"
@@ -170,6 +172,7 @@ def explain(release: Release) -> Explanation:
         rules=tuple(map(repr, card.schema.rules)),
         _leaves=leaves,
         products=_products(release, total),
+        error_bars=release.error_bars() if error_bars else None,
     )
 
 

@@ -53,6 +53,8 @@ def page(explanation: Explanation) -> str:
         lines += ["", *_products(explanation.products)]
     if explanation.rules:
         lines += ["", *_rules(explanation.rules)]
+    if explanation.error_bars is not None:
+        lines += ["", *str(explanation.error_bars).splitlines()]
     return "\n".join(printable(line).rstrip() for line in lines)
 
 

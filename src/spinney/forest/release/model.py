@@ -223,6 +223,21 @@ class ForestRelease(Release):
     def _trust(self, columns: tuple[str, ...]) -> Trust:
         return self._answering.trust(columns)
 
+    def _bar_starts(self, name: str, most: int, *, together: bool) -> list[Any] | None:
+        from spinney.forest.release.answers.bars import bar_starts
+
+        return bar_starts(self, name, most, together=together)
+
+    def _value_groups(self, name: str) -> list[list[Any]] | None:
+        from spinney.forest.release.answers.bars import value_groups
+
+        return value_groups(self, name)
+
+    def _counts_whole(self, by: Mapping[str, list[Any]]) -> bool:
+        from spinney.forest.release.answers.bars import counts_whole
+
+        return self._counts_together(by) and counts_whole(self, self._answering, by)
+
     @cached_property
     def _redrawing(self) -> Redrawing:
         return Redrawing(self)
@@ -314,11 +329,15 @@ class ForestRelease(Release):
                 columns[name] = replace(columns[name], low=columns[name].low + shift * ~columns[name].is_null)
         return columns, model
 
-    def explain(self) -> Explanation:
-        """What the forest knows of the table, and what it paid for that. Costs nothing."""
+    def explain(self, *, error_bars: bool = False) -> Explanation:
+        """What the forest knows of the table, and what it paid for that. Costs nothing.
+
+        Args:
+            error_bars: whether it also says how far columns and pairs may be off, which takes a few seconds.
+        """
         from spinney.forest.release.explain import explain
 
-        return explain(self)
+        return explain(self, error_bars=error_bars)
 
     def regression(self, formula: str, *, level: float = 0.95, of: str = "table") -> Regression:
         """The coefficients of a linear regression that was named before the fit, with intervals. Costs no epsilon.

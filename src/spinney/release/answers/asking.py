@@ -9,7 +9,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from spinney.errors import ParameterError
 from spinney.release.answers.question import Question, cells, check_column, checked
@@ -18,8 +18,10 @@ from spinney.shown import as_given
 
 if TYPE_CHECKING:
     from spinney.release.answers.answer import Answer, Answers
+    from spinney.release.answers.bars import ErrorBars
     from spinney.release.answers.trust import Trust
     from spinney.release.card import Card
+    from spinney.release.model import Release
 
 _NO_ROWS: Mapping[str, Any] = {}
 
@@ -202,7 +204,51 @@ class Asking(ABC):
             check_column(name, self.schema, "columns")
         return self._trust(tuple(dict.fromkeys(wanted)))
 
+    def error_bars(self, columns: Sequence[str] | None = None, *, level: float = 0.95, pairs: bool = True) -> ErrorBars:
+        """How far every released column may be off, bar by bar, and every pair. Costs no epsilon.
+
+        A column's bars are its values, or ranges that were cut as the column was counted; where they are certified, all
+        of them hold at once. Of a pair it says how far a cell of a table of three by three parts may be off. A release
+        that gives no answers says so in `refusal`.
+
+        Args:
+            columns: the columns, and the pairs among them; by default all columns, and figures of up to 120 pairs,
+                those that were counted together first.
+            level: the probability that an interval holds with.
+            pairs: whether pairs are looked at too; a forest fits 20 models for those that were not counted together.
+
+        Raises:
+            ParameterError: a column is unknown, or the level is not between 0 and 1.
+        """
+        from spinney.release.answers.bars import error_bars
+
+        if not isinstance(pairs, bool):
+            raise ParameterError(f"pairs={as_given(pairs)} is not True or False")
+        return error_bars(cast("Release", self), columns, level=level, pairs=pairs)
+
     # ------------------------------------------------------------------------------- what a kind says of itself
+
+    def _bar_starts(self, name: str, most: int, *, together: bool) -> list[Any] | None:
+        """Physical numbers at which counting cut a column, at most so many; with `together`, in tables of several.
+
+        None where a kind knows no better than ranges of equal length.
+        """
+        del name, most, together
+        return None
+
+    def _value_groups(self, name: str) -> list[list[Any]] | None:
+        """Values of a list by what they were counted as in tables of several columns; None where each is by itself."""
+        del name
+        return None
+
+    def _holds_pair(self, pair: tuple[str, str]) -> bool:
+        """Whether two columns were counted together."""
+        return cast("Release", self)._counts_together(pair)
+
+    def _counts_whole(self, by: Mapping[str, list[Any]]) -> bool:
+        """Whether all cells of a table of several columns are made of whole boxes that were counted."""
+        del by
+        return False
 
     def _answer(self, questions: Sequence[Question], *, simultaneous: bool = False) -> list[Answer]:
         """Answers to checked questions, in their order; a ParameterError where this kind of release gives none."""

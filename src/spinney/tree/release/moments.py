@@ -181,6 +181,14 @@ class MomentsRelease(Release):
     def _trust(self, columns: tuple[str, ...]) -> Trust:
         return self._asked.trust(columns)
 
+    def _bar_starts(self, name: str, most: int, *, together: bool) -> list[Any] | None:
+        del together
+        return self._asked.bar_starts(name, most)
+
+    def _holds_pair(self, pair: tuple[str, str]) -> bool:
+        del pair  # leaves are of all columns
+        return True
+
     def _draw(self, n_rows: int, rng: np.random.Generator, *, placement: MomentPlacement | None = None) -> Floats:
         where = placement or self.placement
         if where not in self._samplers:

@@ -22,6 +22,7 @@ from spinney.schema.rules.values import ValueSet, universe
 from spinney.schema.table import Schema
 from spinney.tree.bins import NoisyMoments
 from spinney.tree.release.answers import certified
+from spinney.tree.release.answers.bars import spread_starts
 from spinney.tree.release.answers.binomial import population_counts
 from spinney.tree.release.answers.bounds import Bracket, bracket
 from spinney.tree.release.answers.calibrated import Calibrator, Estimate, refits_of
@@ -122,6 +123,11 @@ class TreeAnswers:
         )
         measures = {f"scatter of rows along {name}": float((together + alone)[self._places[name]]) for name in columns}
         return Trust(columns, tuple(verdicts), regression, measures)
+
+    def bar_starts(self, name: str, most: int) -> list[float]:
+        """Where at most so many ranges of a column begin that cut as few leaves as can be, as physical numbers."""
+        axis = axis_of(name, self._schema, self._places, "columns")
+        return spread_starts(self._leaf_values(axis).least, most)
 
     # ---------------------------------------------------------------------------------------------- one answer
 

@@ -1,0 +1,282 @@
+"""Error bars: the released distribution of every column, and of pairs how far a cell of their table may be off.
+
+    column    a bar for each value or range, with its interval; where all are certified, they hold at once
+    pair      a table of at most three by three parts: the widest interval among its cells, as a share of the rows
+
+Bars are cut where counting cut the column, never where the noisy counts look good: intervals that were chosen by the
+noise that they bound would hold less often than they say. All numbers come from `table` and `trust`.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from spinney.columns import Bounded, Column, Listed, exact
+from spinney.errors import ParameterError
+from spinney.release.answers.answer import STATEMENTS, Answer, Answers, Statement
+from spinney.release.answers.question import check_column, check_level
+
+if TYPE_CHECKING:
+    from spinney.release.model import Release
+
+# Bars of a column of numbers, values above which a list gets none, and parts of a column in the table of a pair.
+MOST_BARS = 12
+MOST_VALUES = 300
+MOST_PARTS = 3
+# More pairs than this are not looked at unasked, those that were counted together first.
+MOST_PAIRS = 120
+
+T = TypeVar("T")
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnBars:
+    """The distribution of a column: an answer for each value or range; None, and why, where there is none."""
+
+    name: str
+    answers: Answers | None
+    refusal: str = ""
+
+    @property
+    def statement(self) -> Statement:
+        """The weakest statement among the bars."""
+        return "not supported" if self.answers is None else weakest(self.answers)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The bars as plain data for JSON."""
+        found: dict[str, Any] = {"name": self.name, "statement": self.statement}
+        if self.answers is None:
+            return found | {"refusal": self.refusal}
+        return found | {"simultaneous": self.answers.simultaneous, "bars": self.answers.to_dict()}
+
+
+@dataclass(frozen=True, slots=True)
+class PairBars:
+    """How far a cell of a pair's table may be off: the widest half of an interval, in rows and as a share of them."""
+
+    columns: tuple[str, str]
+    is_counted: bool  # whether one counted table holds both
+    n_cells: int
+    half_width: float | None  # None where nothing is claimed
+    share: float | None
+    simultaneous: bool  # whether no cell is further off, with the stated probability
+    statement: Statement
+    why: str
+
+    def to_dict(self) -> dict[str, Any]:
+        """The pair as plain data for JSON."""
+        return {name: getattr(self, name) for name in self.__slots__} | {"columns": list(self.columns)}
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorBars:
+    """How far the released columns and pairs may be off. `print` is meant to be read, `to_dict` to be parsed."""
+
+    level: float
+    n_rows: float  # the public number of rows, or a noisy one
+    columns: tuple[ColumnBars, ...]
+    pairs: tuple[PairBars, ...]  # those that were counted together first, those without a figure last; widest first
+    n_left_out: int = 0  # pairs that were not looked at
+    refusal: str = ""  # why there are none at all
+
+    def of(self, *columns: str) -> ColumnBars | PairBars:
+        """The bars of one column, or the figure of a pair, in any order.
+
+        Args:
+            columns: one column or two.
+
+        Raises:
+            ParameterError: there are no bars of them.
+        """
+        every: tuple[ColumnBars | PairBars, ...] = (*self.columns, *self.pairs)
+        for one in every:
+            names = (one.name,) if isinstance(one, ColumnBars) else one.columns
+            if set(names) == set(columns):
+                return one
+        raise ParameterError(
+            f"there are no error bars of {' and '.join(map(repr, columns))}; ask for these columns: "
+            f"error_bars({list(columns)!r})"
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """All bars as plain data for JSON."""
+        return {
+            "level": self.level,
+            "n_rows": self.n_rows,
+            "refusal": self.refusal or None,
+            "columns": [column.to_dict() for column in self.columns],
+            "pairs": [pair.to_dict() for pair in self.pairs],
+            "pairs_left_out": self.n_left_out,
+        }
+
+    def __str__(self) -> str:
+        from spinney.release.answers.bars_page import page
+
+        return page(self)
+
+
+def error_bars(release: Release, columns: Sequence[str] | None, *, level: float, pairs: bool) -> ErrorBars:
+    """The error bars of some columns and of their pairs, by default of all; a release without answers says so."""
+    level = check_level(level)
+    names = _checked(release, columns)
+    try:
+        total = max(release.count(level=level).estimate, 1.0)
+    except ParameterError as problem:
+        return ErrorBars(level, 0.0, (), (), refusal=str(problem))
+    of_columns = tuple(_column(release, name, level) for name in names)
+    if not pairs:
+        return ErrorBars(level, total, of_columns, ())
+    wanted = list(combinations([one.name for one in of_columns if one.answers is not None], 2))
+    wanted.sort(key=lambda pair: not release._holds_pair(pair))  # stable: in the order of the schema
+    most = MOST_PAIRS if columns is None else len(wanted)
+    found: list[PairBars] = []
+    n_figures = n_left_out = 0
+    for pair in wanted:
+        one = _unsupported(release, pair)  # which takes next to no time
+        if one is None and n_figures < most:
+            one, n_figures = _pair(release, pair, level, total), n_figures + 1
+        if one is None:
+            n_left_out += 1
+        else:
+            found.append(one)
+    found.sort(key=lambda pair: (pair.share is None, not pair.is_counted, -(pair.share or 0.0)))
+    return ErrorBars(level, total, of_columns, tuple(found), n_left_out)
+
+
+def _checked(release: Release, columns: Sequence[str] | None) -> list[str]:
+    if columns is None:
+        return list(release.schema)
+    wanted = [columns] if isinstance(columns, str) else list(columns)
+    if not wanted:
+        raise ParameterError("columns is empty; name those whose error bars you want, or leave it out")
+    for name in wanted:
+        check_column(name, release.schema, "columns")
+    return list(dict.fromkeys(wanted))
+
+
+# ---------------------------------------------------------------------------------------------- columns, pairs
+
+
+def _column(release: Release, name: str, level: float) -> ColumnBars:
+    try:
+        return ColumnBars(name, _table(release, {name: _bars(release, name)}, level))
+    except ParameterError as problem:
+        return ColumnBars(name, None, str(problem))
+
+
+def _unsupported(release: Release, pair: tuple[str, str]) -> PairBars | None:
+    """A pair that the release says nothing about; None of others."""
+    try:
+        verdict = release.trust(pair).of(*pair)
+    except ParameterError as problem:
+        return _without(release, pair, str(problem))
+    return _without(release, pair, verdict.why) if verdict.statement == "not supported" else None
+
+
+def _pair(release: Release, pair: tuple[str, str], level: float, total: float) -> PairBars:
+    """The widest interval among the cells of two columns."""
+    try:
+        answers = _table(release, {name: _parts(release, name) for name in pair}, level)
+    except ParameterError as problem:
+        return _without(release, pair, str(problem))
+    widest = max(answers, key=lambda answer: -math.inf if answer.half_width is None else answer.half_width)
+    half = widest.half_width
+    if half is None:
+        return _without(release, pair, widest.why)
+    is_counted, statement = release._holds_pair(pair), weakest(answers)
+    return PairBars(pair, is_counted, len(answers), half, half / total, answers.simultaneous, statement, widest.why)
+
+
+def _without(release: Release, pair: tuple[str, str], why: str) -> PairBars:
+    return PairBars(pair, release._holds_pair(pair), 0, None, None, False, "not supported", why)
+
+
+def _table(release: Release, by: dict[str, list[Any]], level: float) -> Answers:
+    """Counts of all cells: certified ones at once, others each by itself. Which of the two is decided by geometry."""
+    if len(by) > 1 and release._counts_whole(by):
+        return release.table(by, level=level, statement="certified", simultaneous=True)
+    if len(by) == 1 or release._counts_together(list(by)):
+        answers = release.table(by, level=level, simultaneous=True)
+        if weakest(answers) == "certified" or len(answers) < 2:
+            return answers
+    return release.table(by, level=level)
+
+
+def weakest(answers: Sequence[Answer]) -> Statement:
+    """The weakest statement among answers."""
+    return max((answer.statement for answer in answers), key=STATEMENTS.index)
+
+
+# -------------------------------------------------------------------------------------------------------- cells
+
+
+def _bars(release: Release, name: str) -> list[Any]:
+    """The values and ranges that a column gets a bar for."""
+    column = release.schema[name]
+    null = [None] if column.nullable else []
+    if isinstance(column, Listed):
+        if len(column.listed) > MOST_VALUES:
+            raise ParameterError(
+                f"column {name!r} has {len(column.listed):,} values, more than bars are drawn of; ask for some of "
+                f"them: table({{{name!r}: [value, ...]}})"
+            )
+        return [*column.listed, *null]
+    return [*_ranges(release, name, column, MOST_BARS), *null]
+
+
+def _parts(release: Release, name: str) -> list[Any]:
+    """A column in a few parts; lists of several values are one part."""
+    column = release.schema[name]
+    null = [None] if column.nullable else []
+    if isinstance(column, Listed):
+        values = release._value_groups(name) or [[value] for value in column.listed]
+        return [[value for group in part for value in group] for part in split(values, MOST_PARTS)] + null
+    return [*_ranges(release, name, column, MOST_PARTS), *null]
+
+
+def _ranges(release: Release, name: str, column: Column, most: int) -> list[Any]:
+    """Ranges of a column of numbers, dates or times: as counting cut it, or else of equal length."""
+    if not isinstance(column, Bounded) or not column.has_bounds:
+        raise ParameterError(f"column {name!r} is of type {column.type_name}, and was not counted")
+    starts = release._bar_starts(name, most, together=most == MOST_PARTS)
+    if starts is None:
+        starts = list(_even(column, most))
+    return list(ranges_from(column, starts))
+
+
+def ranges_from(column: Bounded, starts: Sequence[Any]) -> Iterator[Any]:
+    """Ranges that begin at physical numbers and end before the next; what holds one value alone is that value."""
+    first, last = column.first_and_last()
+    inner: list[Any]
+    if column.is_whole:
+        inner = [int(column.aligned(math.ceil(start), up=True)) for start in starts]
+    elif column.spacing is not None:
+        inner = [float(column.aligned(exact(float(start)), up=True)) for start in starts]
+    else:
+        inner = [float(start) for start in starts]
+    cuts = sorted({cut for cut in inner if first < cut <= last})
+    for low, after in zip([first, *cuts], [*cuts, None], strict=True):
+        high = last
+        if after is not None and column.is_whole:
+            high = after - column.step
+        elif after is not None and column.spacing is not None:
+            high = float(exact(after) - column.spacing)
+        elif after is not None:
+            high = math.nextafter(after, -math.inf)
+        yield column.logical(low) if low == high else (column.logical(low), column.logical(high))
+
+
+def _even(column: Bounded, most: int) -> Iterator[Any]:
+    first, last = column.first_and_last()
+    for place in range(1, most):
+        yield first + (last - first) * place / most
+
+
+def split(values: Sequence[T], most: int) -> list[Sequence[T]]:
+    """So many runs of about equal length, none empty."""
+    n = min(most, len(values))
+    return [values[len(values) * k // n : len(values) * (k + 1) // n] for k in range(n)]
