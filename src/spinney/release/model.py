@@ -200,6 +200,11 @@ class Release(Asking):
         del names
         return False
 
+    @property
+    def _misfit_factor(self) -> float | None:
+        """How far the model is from what was measured of pairs apart, in units of the noise; None where unknown."""
+        return None
+
     @abstractmethod
     def _noisy_total(self) -> int:
         """How many rows to draw where the true number is private."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 
 import spinney as sp
 from spinney.errors import ParameterError
+from spinney.release.answers.standing import standing_of
 
 SCHEMA = {
     "x": sp.Integer(0, 9),
@@ -54,6 +56,34 @@ def test_columns_that_were_counted_together_are_calibrated_and_others_indicative
     assert untold.statement == "indicative"
     assert "counted together" in untold.why
     assert untold.high - untold.low == pytest.approx(1.5 * (alone.high - alone.low))
+
+
+def test_intervals_of_columns_apart_are_widened_by_the_measured_misfit():
+    """A release whose sums of products are six noises off its model widens by about six times 1.5, one without by 1.5.
+
+    What the sums agree with the model on is 1.5 too: the factor is never below 1.
+    """
+    rng = np.random.default_rng(1)
+    table = pd.DataFrame({name: rng.integers(0, 4, 4000) for name in "abcdef"})
+    schema = sp.Schema({name: sp.Integer(0, 3) for name in table})
+    release = sp.ForestSynthesizer(epsilon=2).fit(table, schema, entropy=sp.UnsafeSeededEntropy(2)).release_
+    products = release.products
+    assert products is not None
+    assert 1 <= release._misfit_factor < 1.3
+    assert standing_of(release, None).widening == pytest.approx(1.5 * release._misfit_factor)
+    off = 6 * np.sqrt(float(products.variance))
+    moved = replace(
+        products, sums=tuple(sums + np.where(rng.random(sums.shape) < 0.5, off, -off) for sums in products.sums)
+    )
+    for given, low, high in ((moved, 1.5 * 5, 1.5 * 7.5), (None, 1.5, 1.5)):
+        release.__dict__.pop("_misfit_factor", None)
+        release.products = given
+        standing = standing_of(release, None)
+        assert low <= standing.widening <= high
+        assert f"{standing.widening:.3g} times as wide" in standing.why
+        found = sp.combine([1.0, 2.0, 3.0, 4.0, 5.0], release=release)
+        plain = sp.combine([1.0, 2.0, 3.0, 4.0, 5.0])
+        assert found.high - found.low == pytest.approx(standing.widening * (plain.high - plain.low))
 
 
 def test_a_function_sees_only_the_columns_that_were_named(fitted):

@@ -411,6 +411,13 @@ class ForestRelease(Release):
         read = {name for name in asked if name not in self.schema or self.schema[name].is_read}
         return len(read) <= 1 or any(read <= {*table} for table in self.looked_at)
 
+    @cached_property
+    def _misfit_factor(self) -> float | None:
+        from spinney.forest.release.answers.laws import Laws
+        from spinney.forest.release.answers.misfit import Misfit
+
+        return None if self.products is None else Misfit(self, Laws(self, n_redrawn=0)).factor
+
     def _remarks(self) -> list[str]:
         return forest_remarks(self.columns, self.schema.modelled, str(self._card.plan.get("structure")))
 

@@ -2,7 +2,9 @@
 
 Draws carry the noise of the release. What they cannot carry is how far the model is from the rows where columns were
 not counted together: that error does not shrink with epsilon, and intervals of regressions have missed by it. So an
-analysis of rows is *indicative* unless one counted table holds all of its columns.
+analysis of rows is *indicative* unless one counted table holds all of its columns, and its intervals are widened by
+1.5 c: c is how far the model still is from the sums of products that a forest measured of all other pairs, in units of
+their noise, and 1 at least. Where no such sums were measured, c is not known, and 1.5 is what is left.
 """
 
 from __future__ import annotations
@@ -18,8 +20,10 @@ from spinney.suggest import did_you_mean
 if TYPE_CHECKING:
     from spinney.release.model import Release
 
-# How much wider than the spread of draws intervals are where columns were not counted together.
+# How much wider than the spread of draws intervals are at least where columns were not counted together.
 _SAFETY = 1.5
+# A measured factor that is below this is no more than the noise of measuring it.
+_NOTABLE = 1.05
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,12 +36,6 @@ class Standing:
 
 
 TOGETHER = Standing("calibrated", "all columns of the analysis were counted together, and draws carry the noise")
-APART = Standing(
-    "indicative",
-    "columns of the analysis were not all counted together, so that draws may agree and be wrong; intervals are "
-    f"{_SAFETY:g} times as wide as the draws say; read signs and sizes, do not test hypotheses",
-    _SAFETY,
-)
 UNTOLD = Standing(
     "indicative",
     "the intervals carry the noise of the release, not how far its model is from the rows; give release= and columns= "
@@ -47,7 +45,23 @@ UNTOLD = Standing(
 
 def standing_of(release: Release, columns: Sequence[str] | None) -> Standing:
     """The standing of an analysis of these columns, by default of all; a ParameterError where one is no column."""
-    return TOGETHER if release._counts_together(checked_columns(release, columns)) else APART
+    return TOGETHER if release._counts_together(checked_columns(release, columns)) else apart(release._misfit_factor)
+
+
+def apart(factor: float | None) -> Standing:
+    """The standing of columns that were not all counted together, by how far the model is off there; None: unknown."""
+    widening = _SAFETY * max(factor or 1.0, 1.0)
+    found = "nothing measured how wrong"
+    if factor is not None:
+        found = f"by the release's own sums of products the model is off {factor:.2g} times as far as their noise"
+        if factor < _NOTABLE:
+            found = "by the release's own sums of products the model is no further off than their noise"
+    return Standing(
+        "indicative",
+        f"columns of the analysis were not all counted together, so that draws may agree and be wrong; {found}; "
+        f"intervals are {widening:.3g} times as wide as the draws say; read signs and sizes, do not test hypotheses",
+        widening,
+    )
 
 
 def checked_columns(release: Release, columns: Sequence[str] | None) -> list[str]:

@@ -94,6 +94,14 @@ class Misfit:
         return math.sqrt(max(self._stein(_mean_square(self._gaps[1])), _LEAST))
 
     @cached_property
+    def factor(self) -> float:
+        """How far the tilted model is from measured products, in units of the noise on these; 1 where it is no further.
+
+        Draws of the release scatter by noise, so that this is how much of the error of pairs apart they do not show.
+        """
+        return max(1.0, math.sqrt(_mean_square(self._gaps[1]) / (self.error**2 + 1 / _N_DRAWN)))
+
+    @cached_property
     def followed(self) -> float:
         """How much of a change in a product the tilt takes up, between 0 and 1."""
         return 1 / (1 + (self.error**2 + 1 / _N_DRAWN) / self.spread**2)
