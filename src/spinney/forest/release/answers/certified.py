@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -70,13 +70,23 @@ def lines(counted: Counted, least: Floats, most: Floats, level: float) -> Lines:
 
 def _many(counted: Counted, bounds: Sequence[tuple[Floats, Floats]], level: float) -> list[Lines]:
     """The sums of many functions."""
-    every, added = counted.centred(np.concatenate([np.stack(both) for both in bounds]))
-    sums = every @ counted.noisy + added
-    reach = np.asarray(rank_half_width(counted.simulated(every, level), level), dtype=np.float64)
+    sums, reach = _reached(counted, np.concatenate([np.stack(both) for both in bounds]), level)
     return [
         Lines(float(sums[k]), float(sums[k + 1]), float(reach[k]), float(reach[k + 1]), bool((least < most).any()))
         for k, (least, most) in zip(range(0, len(sums), 2), bounds, strict=True)
     ]
+
+
+def _sums(counted: Counted, lines_of: Floats) -> tuple[Floats, Floats]:
+    """Sums of lines of coefficients over noisy counts, and the lines by which their noise goes."""
+    centred, added = counted.centred(lines_of)
+    return centred @ counted.noisy + added, centred
+
+
+def _reached(counted: Counted, lines_of: Floats, level: float) -> tuple[Floats, Floats]:
+    """Sums of lines of coefficients over noisy counts, and how far the noise of each may reach."""
+    sums, centred = _sums(counted, lines_of)
+    return sums, np.asarray(rank_half_width(counted.simulated(centred, level), level), dtype=np.float64)
 
 
 def certified_count(counted: Counted, parts: Mapping[int, Part], level: float) -> Bounded:
@@ -182,31 +192,43 @@ def certified_quantile(counted: Counted, parts: Mapping[int, Part], at: float, l
     edges = starts[:: -(-len(starts) // _MOST_EDGES)]
     ends = np.append(edges[1:], values.high[part.touches].max())
     # If the value lies between two edges, at most `at` of the rows lie below the first, at least `at` up to the second.
-    before = _many(counted, [_sides(counted, parts, variable, edge, at, is_open=True) for edge in edges], level)
-    until = _many(counted, [_sides(counted, parts, variable, end, at, is_open=False) for end in ends], level)
-    is_fine = [one.is_not_above and two.is_not_below for one, two in zip(before, until, strict=True)]
+    every = counted.bounds({**parts, variable: replace(part, values=None)})
+    before = [_sides(counted, parts, variable, edge, at, every, is_open=True)[0] for edge in edges]
+    until = [_sides(counted, parts, variable, end, at, every, is_open=False) for end in ends]
+    at_least, below = _reached(counted, np.stack(before), level)
+    at_most, above = _reached(counted, np.stack([high for _, high in until]), level)
+    is_fine = ((at_least - below <= 0.0) & (at_most + above >= 0.0)).tolist()
     if not any(is_fine):
         return None
     first, last = is_fine.index(True), len(is_fine) - 1 - is_fine[::-1].index(True)
     low, high = float(edges[first]), float(ends[last])
-    passed = [one.low + one.high >= 0 for one in until]
+    passed = (_sums(counted, np.stack([low for low, _ in until]))[0] + at_most >= 0).tolist()
     middle = float(ends[passed.index(True)]) if any(passed) else high
     return Bounded(float(np.clip(middle, low, high)), low, high, True)
 
 
 def _sides(
-    counted: Counted, parts: Mapping[int, Part], variable: int, at_value: float, share: float, *, is_open: bool
+    counted: Counted,
+    parts: Mapping[int, Part],
+    variable: int,
+    at_value: float,
+    share: float,
+    every: tuple[Floats, Floats],
+    *,
+    is_open: bool,
 ) -> tuple[Floats, Floats]:
-    """Bounds of (1 where a value is below another, 0 where not) less a share, over the rows asked for, in each box."""
+    """Bounds of (1 where a value is below another, 0 where not) less a share, over the rows asked for, in each box.
+
+    `every` are the bounds of being asked for at all.
+    """
     part = parts[variable]
     values = part.values
     assert values is not None
     sure = values.high < at_value if is_open else values.high <= at_value
     maybe = values.low < at_value if is_open else values.low <= at_value
     within = {**parts, variable: Part(part.leaves, part.share, part.touches & maybe, part.is_whole & sure)}
-    all_of = {**parts, variable: Part(part.leaves, part.share, part.touches, part.is_whole)}
     least, most = counted.bounds(within)
-    fewest, largest = counted.bounds(all_of)
+    fewest, largest = every
     low = np.where(least > 0, 1 - share, np.where(largest > 0, -share, 0.0))
     high = np.where(most > 0, 1 - share, np.where(fewest > 0, -share, 0.0))
     return low, high

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from spinney.forest.release.answers.parts import Part
 from spinney.forest.release.column_model import ColumnModel, Floats
 from spinney.forest.release.measured import Counts, NoiseLaw
+from spinney.release.answers.products import product
 from spinney.release.answers.ranks import USUAL_DRAWS, generator_of, least_draws
 
 if TYPE_CHECKING:
@@ -50,12 +51,12 @@ class Counted:
         """Sums of simulated noise for lines of coefficients (n_lines, n_boxes): (n_draws, n_lines)."""
         n_draws = max(USUAL_DRAWS, _SPARE * least_draws(level))
         if n_draws == USUAL_DRAWS and n_draws * self.n_boxes <= _MOST_KEPT:
-            return np.asarray(self._kept @ coefficients.T)
+            return np.asarray(product(self._kept, coefficients.T), dtype=np.float64)
         rng, found = self._generator("many"), np.zeros((n_draws, len(coefficients)))
         width = max(1, _MOST_KEPT // n_draws)
         for start in range(0, self.n_boxes, width):
             lines = coefficients[:, start : start + width]
-            found += self.noise.draw(rng, (n_draws, lines.shape[1])) @ lines.T
+            found += product(self.noise.draw(rng, (n_draws, lines.shape[1])).astype(np.float64), lines.T)
         return found
 
     @cached_property

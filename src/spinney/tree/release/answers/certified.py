@@ -15,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney.release.answers.products import product
 from spinney.release.answers.ranks import least_draws, rank_half_width, simultaneous_half_widths
 from spinney.tree.bins import NoisyMoments
 from spinney.tree.release.answers.bounds import Bracket, Linear
@@ -206,7 +207,7 @@ def mean(certifier: Certifier, found: Bracket, lines: ValueLines, axis: int, lev
             weights = sign * np.maximum(sign * (corner[:, None] - m), 0.0)  # (n_cut, n)
             value = whole - m * count + cut_value @ weights
             noise = whole_noise - count_noise * m[:, None]
-            return value, noise + weights.T.astype(np.float32) @ cut_noise
+            return value, noise + product(weights.T.astype(np.float32), cut_noise)
 
         return at
 

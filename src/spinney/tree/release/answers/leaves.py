@@ -37,6 +37,19 @@ class Leaves:
     def __len__(self) -> int:
         return len(self.first)
 
+    def some(self, chosen: Integers) -> Leaves:
+        """These leaves only, in this order."""
+        return Leaves(
+            first=self.first[chosen],
+            last=self.last[chosen],
+            has_values=self.has_values[chosen],
+            has_null=self.has_null[chosen],
+            place=self.place[chosen],
+            size=self.size[chosen],
+            is_measured=self.is_measured[chosen],
+            quantum=self.quantum,
+        )
+
     def offset(self, leaves: Integers, axis: int, places: Integers) -> Floats:
         """The offset from the leaf's centre, in half-edges, that a row at a place was counted with."""
         scale = self.quantum / self.size[leaves, axis]

@@ -35,14 +35,14 @@ def quantile_tests(
     certifier = certifier.with_fewer_draws(level)
     column = schema[moments.lattice.axes[axis].name]
     least = universe(column)[0]
+    asked = leaves.some(found.upper.leaves)
 
     @cache
     def cuts(t: float) -> tuple[NDArray[np.int8], Bracket]:
         below = {axis: ValueSet(((least, at_or_below(column, t)),))}
-        parts = parts_of(leaves, below, schema, moments)
-        is_below = np.zeros(len(leaves), dtype=np.int8)
-        is_below[parts.inside], is_below[parts.cut] = 2, 1
-        state = is_below[found.upper.leaves]
+        parts = parts_of(asked, below, schema, moments)
+        state = np.zeros(len(asked), dtype=np.int8)
+        state[parts.inside], state[parts.cut] = 2, 1
         chosen = found.upper.leaves[state == 1]
         both = parts_of_some(leaves, joined(region, below), schema, moments, chosen)
         return state, bracket(leaves, both)
@@ -73,12 +73,5 @@ def quantile_tests(
 
 def parts_of_some(leaves: Leaves, region: Region, schema: Schema, moments: NoisyMoments, chosen: Integers) -> Parts:
     """How a region lies in some leaves only."""
-    parts = parts_of(leaves, region, schema, moments)
-    is_chosen = np.zeros(len(leaves), dtype=np.bool_)
-    is_chosen[chosen] = True
-    keep = is_chosen[parts.cut]
-    along = {
-        index: type(part)(*(getattr(part, name)[keep] for name in type(part).__slots__))
-        for index, part in parts.along.items()
-    }
-    return Parts(parts.inside[is_chosen[parts.inside]], parts.cut[keep], along)
+    parts = parts_of(leaves.some(chosen), region, schema, moments)
+    return Parts(chosen[parts.inside], chosen[parts.cut], parts.along)
