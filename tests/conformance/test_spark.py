@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+from fractions import Fraction
 from pathlib import Path
 
 import narwhals as nw
@@ -262,3 +263,24 @@ def test_nothing_is_shown(square_frame):
     source = SparkSource(square_frame, SQUARE)
     assert repr(source) == "SparkSource(sensitive)"
     assert repr(source._rows) == "Rows(sensitive)"
+
+
+@pytest.mark.parametrize(
+    "question", ["count where y in 2..5 and x > 0.25", "mean(x) where y < 4", "proportion where y = 3"]
+)
+def test_an_answer_is_bought_from_a_spark_frame_as_from_memory(square_frame, question):
+    """The same noise on the same sums, one charge, and a value that cannot be read costs nothing."""
+    rows = in_memory(square_frame)
+    release = sp.KDTreeSynthesizer(1).fit(rows, SQUARE, entropy=sp.UnsafeSeededEntropy(1)).release_
+    answers = []
+    for table in (rows, square_frame):
+        ledger = sp.Ledger(1)
+        entropy = sp.UnsafeSeededEntropy(4)
+        answers.append(sp.buy_answer(release, question, table, epsilon="0.5", ledger=ledger, entropy=entropy))
+        assert ledger.remaining == Fraction(1, 2)
+    assert answers[0] == answers[1]
+    ledger = sp.Ledger(1)
+    broken = square_frame.selectExpr("CAST(NULL AS DOUBLE) AS x", "CAST(NULL AS BIGINT) AS y")
+    with pytest.raises(InputError):
+        sp.buy_answer(release, question, broken, epsilon="0.5", ledger=ledger)
+    assert not ledger.events

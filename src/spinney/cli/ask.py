@@ -108,17 +108,16 @@ def ask(
 
     check_level(level)
     _check_purchase(questions, buy, table, ledger_path)
-    if buy is not None and population:
-        raise click.UsageError("an answer that is bought is about the table; leave --population out")
     if as_json and out == "-":
         raise click.UsageError("--json and --out - both write to standard output; leave one out")
     _check_files(release, out, picture, overwrite=overwrite)
     loaded = load(release)
     parsed = [parse_question(text, loaded.schema) for text in questions]
     warn_of_brands(loaded.card)
+    truth = "population" if population else "table"
     options = {
         "level": level,
-        "of": "population" if population else "table",
+        "of": truth,
         "statement": "certified" if certified else "auto",
         "force": force,
     }
@@ -128,7 +127,7 @@ def ask(
     bought = None
     if buy is not None:
         assert table is not None
-        bought = _bought(loaded, parsed[0], buy, table, ledger_path, level, engine, parameters)
+        bought = _bought(loaded, parsed[0], buy, table, ledger_path, level, truth, engine, parameters)
     # What was paid for is shown before a file can fail to be written.
     if as_json:
         files = {name: path for name, path in (("out", out), ("picture", picture)) if path is not None}
@@ -223,6 +222,7 @@ def _bought(
     table: str,
     ledger: str | None,
     level: float,
+    of: str,
     engine: str | None,
     parameters: dict[str, Any],
 ) -> Answer:
@@ -234,4 +234,4 @@ def _bought(
     frame = given_table(table, take_csv(table, parameters))
     if engine == "spark":
         start_spark()
-    return buy_answer(release, question.text, frame, epsilon=epsilon, ledger=ledger, level=level, engine=engine)
+    return buy_answer(release, question.text, frame, epsilon=epsilon, ledger=ledger, level=level, of=of, engine=engine)

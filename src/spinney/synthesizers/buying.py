@@ -20,7 +20,7 @@ from spinney.privacy.budget import Unit, parse_epsilon
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger, decimal
 from spinney.progress import waiting
-from spinney.release.answers.answer import Answer
+from spinney.release.answers.answer import TRUTHS, Answer, Truth
 from spinney.release.answers.grammar import ParsedQuestion, parse_question
 from spinney.release.answers.question import check_level
 from spinney.release.model import Release
@@ -32,6 +32,8 @@ from spinney.tables.opening import open_source
 from spinney.tables.outline import names_of, parts_of
 from spinney.tables.source import Source
 from spinney.tree.direct import Direct, NoisySums, check_direct, release_sums
+from spinney.tree.release.answers.binomial import population_counts
+from spinney.tree.release.answers.certified import Interval
 
 _LONGEST_NOTE = 500
 
@@ -45,13 +47,14 @@ def buy_answer(
     epsilon: Any,
     ledger: Ledger | Any,
     level: float = 0.95,
+    of: str = "table",
     engine: str | None = None,
     entropy: Entropy | None = None,
 ) -> Answer:
     """An answer to one question from the private table itself, with exact noise, paid for out of a ledger.
 
-    The answer is certified: over the noise, its interval holds with probability `level`, whatever the rows are. It is
-    about the table, not a population. Every call pays anew.
+    The answer is certified: over the noise, its interval holds with probability `level`, whatever the rows are. Every
+    call pays anew.
 
     Args:
         release: the release that the question was put to; its schema says what is public about the table.
@@ -60,6 +63,8 @@ def buy_answer(
         epsilon: what to pay, exact: a number or a string such as "0.05".
         ledger: the account of the people in the table, or the path of its file; there has to be one.
         level: the probability that the interval holds with.
+        of: "table", or "population" where the rows are a sample of one: of counts, and of shares of all rows, where the
+            number of rows is public (replace-one). The interval then also holds over the luck of sampling.
         engine: what reads the table, where there is a choice; see `fit`.
         entropy: leave it out. Tests and figures may pass `UnsafeSeededEntropy`, which brands the ledger.
 
@@ -77,11 +82,13 @@ def buy_answer(
     price, level = parse_epsilon(epsilon), check_level(level)
     unit = Unit.parse(release.card.unit)
     asked = _checked_question(question, release.schema)
+    truth = _checked_truth(of, asked, unit)
     columns = asked_columns(asked, release.schema)
     table = _open(frame, release.schema, asked, engine)
     n_rows = table.n_rows if unit.n_is_public else None
     direct = _direct(asked, columns, unit, has_public_total=_has_public_total(asked, release.schema, n_rows))
-    check_direct(direct, price, level)
+    noise_level = level if truth == "table" else 1 - (1 - level) / 2  # the other half is the sample's
+    check_direct(direct, price, noise_level)
     account.require(price, unit=unit)
     if n_rows is not None and release.card.n_rows not in (None, n_rows):
         raise InputError(
@@ -98,7 +105,11 @@ def buy_answer(
         ledger=books,
         entropy=source,
     )
-    return _answer(asked, columns, sums, unit, n_rows, level, price)
+    answer = _answer(asked, columns, sums, unit, n_rows, noise_level, price)
+    if truth == "table":
+        return answer
+    assert n_rows is not None
+    return _of_population(answer, asked, n_rows, level)
 
 
 # ---------------------------------------------------------------------------------------------- before the charge
@@ -108,9 +119,15 @@ def _checked_question(question: Any, schema: Schema) -> ParsedQuestion:
     if not isinstance(question, str):
         raise ParameterError(f"question={as_given(question)} is not a string such as 'count where age in 30..40'")
     asked = parse_question(question, schema)
-    if asked.kind not in ("count", "proportion", "mean") or asked.by:
+    if asked.by:
         raise ParameterError(
-            f"{asked.text!r} cannot be bought; one count, proportion or mean can, of rows that `where` chooses"
+            f"{asked.text!r} cannot be bought; one number is bought at a time, so leave `by` out and say in `where` "
+            "which cell you want"
+        )
+    if asked.kind not in ("count", "proportion", "mean"):
+        raise ParameterError(
+            f"{asked.text!r} cannot be bought; a count, a proportion or a mean can. Of a quantile, buy the share of "
+            f"rows on one side of a value: proportion where {asked.column} <= VALUE"
         )
     if asked.kind == "count" and not asked.where:
         raise ParameterError("a count of all rows cannot be bought; say which rows: count where NAME = VALUE")
@@ -118,6 +135,24 @@ def _checked_question(question: Any, schema: Schema) -> ParsedQuestion:
     if both:
         raise ParameterError(f"column {both[0]!r} is in `where` and in `given`; leave it out of one of the two")
     return asked
+
+
+def _checked_truth(of: Any, asked: ParsedQuestion, unit: Unit) -> Truth:
+    """What the answer is about; a ParameterError where sampling cannot be accounted for by what is bought."""
+    if of not in TRUTHS:
+        raise ParameterError(f"of={as_given(of)} is not one of {', '.join(map(repr, TRUTHS))}")
+    if of == "table":
+        return "table"
+    if asked.kind == "mean" or asked.given:
+        raise ParameterError(
+            "of='population' is for counts, and for proportions of all rows; what else is bought says nothing of how "
+            "values vary from row to row. Leave it out, and add the error of sampling yourself"
+        )
+    if not unit.n_is_public:
+        raise ParameterError(
+            f"of='population' needs a public number of rows, and under {unit.value} it is private; leave it out"
+        )
+    return "population"
 
 
 def _open(frame: Any, schema: Schema, asked: ParsedQuestion, engine: str | None) -> Source:
@@ -197,3 +232,14 @@ def _answer(
         middle, low, high = sums.ratio(level, low=0.0, high=1.0)
     why = f"bought for epsilon={decimal(price)}, exact noise on this answer alone"
     return Answer(float(middle), float(low), float(high), level, "certified", why, "table", asked.text)
+
+
+def _of_population(answer: Answer, asked: ParsedQuestion, n_rows: int, level: float) -> Answer:
+    """The answer of a population of which the rows are independent draws: a miss is shared by noise and sampling."""
+    assert answer.low is not None
+    assert answer.high is not None
+    scale = max(n_rows, 1) if asked.kind == "proportion" else 1
+    counted = Interval(answer.low * scale, answer.high * scale)
+    low, high = population_counts(counted, max(n_rows, 1), (1 - level) / 2)
+    why = f"{answer.why}, and the sample, its rows being independent"
+    return replace(answer, low=low / scale, high=high / scale, level=level, of="population", why=why)

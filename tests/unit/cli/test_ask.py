@@ -260,7 +260,8 @@ def test_what_was_bought_is_printed_beside_what_the_release_says(
         ["count where age < 50", "count where age < 9", "--buy", "0.5"],
         ["count where age < 50", "--buy", "0.5", "--picture", "a.txt"],
         ["count where age < 50", "--buy", "0.5", "--delimiter", ";"],
-        ["count where age < 50", "--buy", "0.5", "--population"],
+        ["mean(age) where age < 50", "--buy", "0.5", "--population"],
+        ["median(age)", "--buy", "0.5"],
         ["mean(age) where sex = Male", "--buy", "0.5", "--level", "0.999999"],
     ],
 )

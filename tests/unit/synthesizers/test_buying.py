@@ -83,9 +83,9 @@ def bought(release: Release, question: str, *, epsilon: Any = 1, **more: Any) ->
     ("question", "phrase"),
     [
         ("count", "say which rows"),
-        ("table by sex", "cannot be bought"),
-        ("mean(age) by sex", "cannot be bought"),
-        ("median(age)", "cannot be bought"),
+        ("table by sex", "say in `where` which cell"),
+        ("mean(age) by sex", "say in `where` which cell"),
+        ("median(age)", "proportion where age <= VALUE"),
         ("count where ages = 3", "did you mean 'age'?"),
         ("count where age = null", "never null"),
         ("count where age in 200..300", "is never"),
@@ -101,6 +101,57 @@ def test_what_cannot_be_bought_costs_nothing(release: Release, question: str, ph
     with pytest.raises(ParameterError, match=phrase):
         bought(release, question, ledger=ledger)
     assert not ledger.events
+
+
+@pytest.mark.parametrize(
+    ("question", "of", "phrase"),
+    [
+        ("mean(age)", "population", "for counts, and for proportions of all rows"),
+        ("proportion where sex = Male given age > 50", "population", "for counts, and for proportions of all rows"),
+        ("count where age > 50", "people", "of='people' is not one of"),
+    ],
+)
+def test_populations_that_cannot_be_bought_cost_nothing(release: Release, question: str, of: str, phrase: str) -> None:
+    ledger = sp.Ledger(1)
+    with pytest.raises(ParameterError, match=phrase):
+        bought(release, question, ledger=ledger, of=of)
+    assert not ledger.events
+
+
+def test_a_population_needs_a_public_number_of_rows(adding: Release) -> None:
+    ledger = sp.Ledger(1, unit="add-remove")
+    with pytest.raises(ParameterError, match="under add-remove it is private"):
+        bought(adding, "count where age > 50", ledger=ledger, of="population")
+    assert not ledger.events
+
+
+def test_answers_of_a_population_hold_over_noise_and_samples() -> None:
+    """Of samples with replacement nine tenths and more hold the population's share; intervals of the table do not."""
+    schema = sp.Schema({"x": sp.Integer(0, 9)})
+    rng, held, plain = np.random.default_rng(0), [], []
+    for trial in range(150):
+        table = pa.table({"x": rng.integers(0, 10, 400)})
+        options: dict[str, Any] = {"entropy": sp.UnsafeSeededEntropy(trial), "level": 0.9, "epsilon": 1}
+        release = sp.KDTreeSynthesizer(1).fit(table, schema, entropy=sp.UnsafeSeededEntropy(trial)).release_
+        for of, hits in (("population", held), ("table", plain)):
+            ledger = sp.Ledger(9)
+            found = sp.buy_answer(release, "proportion where x < 3", table, ledger=ledger, of=of, **options)
+            assert (found.of, found.level, found.statement) == (of, 0.9, "certified")
+            assert found.low is not None
+            assert found.high is not None
+            hits.append(found.low <= 0.3 <= found.high)
+    count, share = (
+        sp.buy_answer(
+            release,
+            question,
+            table,
+            **options | {"entropy": sp.UnsafeSeededEntropy(7), "ledger": sp.Ledger(9), "of": "population"},
+        )
+        for question in ("count where x < 3", "proportion where x < 3")
+    )
+    assert (count.low, count.high) == pytest.approx((400 * (share.low or 0), 400 * (share.high or 0)))
+    assert np.mean(held) > 0.9
+    assert np.mean(plain) < 0.6
 
 
 def test_tables_that_do_not_fit_cost_nothing(release: Release) -> None:
