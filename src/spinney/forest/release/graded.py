@@ -24,13 +24,11 @@ _EVEN_WITHIN = 2.0
 _ROUND = (1, 2, 5)
 
 
-def graded(model: ColumnModel, column: Column) -> ColumnModel:
-    """The column with long leaves divided; states, and what they weigh, are as before."""
-    return graded_leaves(model, column)[0]
-
-
 def graded_leaves(model: ColumnModel, column: Column) -> tuple[ColumnModel, NDArray[np.int64]]:
-    """The column with long leaves divided, and which leaf each of the new ones is a part of."""
+    """The column with long leaves divided, and which leaf each of the new ones is a part of.
+
+    States, and what they weigh, are as before.
+    """
     same = np.arange(len(model.weights))
     if not isinstance(column, Bounded) or not column.spans_decades:
         return model, same

@@ -24,7 +24,7 @@ from spinney.forest.release.column_model import ColumnModel, Floats
 from spinney.forest.release.conditions import condition
 from spinney.forest.release.derived import asked_of_modelled, part_starts
 from spinney.forest.release.forest_file import forest_from_members, forest_members
-from spinney.forest.release.graded import graded
+from spinney.forest.release.graded import graded_leaves
 from spinney.forest.release.measured import Measured
 from spinney.forest.release.measured_file import MEASURED_MEMBERS
 from spinney.forest.release.measured_verification import check_model
@@ -108,8 +108,15 @@ class ForestRelease(Release):
         """The columns as rows are drawn from them."""
         if not self.is_graded:
             return self.columns
+        return {name: finer for name, (finer, _) in self.finer_leaves.items()}
+
+    @cached_property
+    def finer_leaves(self) -> dict[str, tuple[ColumnModel, NDArray[np.int64]]]:
+        """Of each column, the leaves that rows are drawn from, and which leaf each of them is a part of."""
         drawn = self.schema.as_drawn
-        return {name: graded(model, drawn[name]) for name, model in self.columns.items()}
+        if not self.is_graded:
+            return {name: (model, np.arange(len(model.low))) for name, model in self.columns.items()}
+        return {name: graded_leaves(model, drawn[name]) for name, model in self.columns.items()}
 
     @property
     def drawn_columns(self) -> Mapping[str, ColumnModel]:

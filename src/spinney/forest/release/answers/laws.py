@@ -13,6 +13,7 @@ from itertools import combinations
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spinney.forest.release.answers.factors import Factor, Factors
 from spinney.forest.release.answers.parts import Leaves
@@ -42,6 +43,7 @@ class Laws:
         self._n_redrawn = n_redrawn
         self._tables: dict[tuple[int, ...], Floats] = {}
         self._n_kept = 0
+        self._inside: dict[int, tuple[Floats, NDArray[np.int64]]] = {}
         self.names = release.variables
         self.total = float(release.card.n_rows if release.card.n_rows is not None else max(release.noisy_total, 1))
 
@@ -97,15 +99,26 @@ class Laws:
         if not factors:
             return np.ones(len(self._models))
         variables = tuple(sorted(factors))
-        lines = [
-            np.stack([factors[variable].of(leaves[variable]) for _, leaves in self._models]) for variable in variables
-        ]
+        lines = [self._per_state(variable, factors[variable].leaf_mean()) for variable in variables]
         if not self.is_small(variables):
             return self._by_evidence(variables, lines)
         found = self._tables_of(variables)
         for line in reversed(lines):
             found = np.einsum("m...i,mi->m...", found, line)
         return found
+
+    def _per_state(self, variable: int, numbers: Floats) -> Floats:
+        """The mean of a number of each leaf in each state under every model, by its weights (n_models, n_states)."""
+        found = self._inside.get(variable)
+        if found is None:
+            every = [leaves[variable] for _, leaves in self._models]
+            n_states = every[0].n_states
+            states = np.concatenate([leaves.states + n_states * place for place, leaves in enumerate(every)])
+            found = self._inside[variable] = np.stack([leaves.inside() for leaves in every]), states
+        inside, states = found
+        n_cells = len(self._models) * self.leaves[variable].n_states
+        sums = np.bincount(states, weights=(inside * numbers).ravel(), minlength=n_cells)
+        return np.asarray(sums, dtype=np.float64).reshape(len(self._models), -1)
 
     def _by_evidence(self, variables: tuple[int, ...], lines: Sequence[Floats]) -> Floats:
         """The same without a table, by what is left of a model under evidence that is not negative."""

@@ -151,7 +151,9 @@ def _check_has_values(name: str, release: ForestRelease) -> None:
 
 
 def _drawn(release: ForestRelease, name: str, column: Column, others: Mapping[str, ColumnModel]) -> _Drawn:
-    leaves = others.get(name, release.columns[name])
+    if name not in others:
+        return _Drawn(release.columns[name], *release.finer_leaves[name], column)
+    leaves = others[name]
     finer, leaf = graded_leaves(leaves, column) if release.is_graded else (leaves, np.arange(len(leaves.low)))
     return _Drawn(leaves, finer, leaf, column)
 
