@@ -28,7 +28,7 @@ from spinney.forest.release.answers.laws import N_REDRAWN, Laws
 from spinney.forest.release.answers.misfit import Misfit
 from spinney.forest.release.answers.parts import Part, parts_of
 from spinney.forest.release.answers.quantiles import calibrated_quantile
-from spinney.forest.release.answers.tails import LOST, MOST_LOST, REMEDY, hidden_share
+from spinney.forest.release.answers.tails import LOST, MOST_PRECISE, REMEDY, raw_error
 from spinney.forest.release.answers.verdicts import CERTIFIED, Standing, Verdicts
 from spinney.release.answers.answer import Answer, Statement
 from spinney.release.answers.question import Question
@@ -275,7 +275,11 @@ class Answering:
         """The standing of a mean: of columns whose tails the noise hides, it is weaker."""
         variable, part = next((variable, part) for variable, part in parts.items() if part.values is not None)
         column = None if self._release.measured is None else self._release.measured.columns[variable]
-        if column is None or hidden_share(part, column) <= MOST_LOST:
+        if column is None:
+            return standing
+        alone = Ratio({variable: Factor(part, shift=0.0)}, {variable: Factor(replace(part, values=None))})
+        claimed = calibrated(self.laws, self.misfit, alone, None, of_population=False).variance
+        if raw_error(part, column) <= MOST_PRECISE * math.sqrt(claimed):
             return standing
         return Standing("indicative", LOST, REMEDY)
 

@@ -1,6 +1,7 @@
 """Influence: what one row adds to an answer, and the variances that follow from what the model cannot know of rows.
 
-placement     rows of a leaf that a condition cuts, or whose values are asked for, lie in it as they like
+placement     rows of a leaf that a condition cuts, or whose values are asked for, lie in it as they like; values that
+              come in steps which nobody stated lie on the same side of all leaves
 luck          the rows of a box are so many; which of them meet a condition inside of it is chance
 resolution    columns that were counted together are independent inside a state: how far they are not is taken from
               neighbouring states, which the model can tell apart
@@ -20,6 +21,8 @@ from spinney.forest.release.column_model import ColumnModel, Floats
 
 # Rows of a leaf follow a law of its own whose share in a part has this times the variance of a row's being there.
 PLACEMENT = 0.2
+# Rows lie on the same side of all leaves, by this many standard deviations of a value inside a leaf.
+LEANING = 0.7
 # The squared correlation inside a state, as a share of that between neighbouring states.
 INSIDE = 0.5
 
@@ -93,7 +96,10 @@ def placement(laws: Laws, influence: Influence) -> float:
         weight = influence.weight(laws, (variable,))
         share = laws.law((variable,))[leaves.states] * leaves.inside()
         part = PLACEMENT if factor.part.is_pile is None else np.where(factor.part.is_pile, 1.0, PLACEMENT)
-        found += weight**2 * float((part * share**2) @ np.maximum(inside, 0.0))
+        inside = np.maximum(inside, 0.0)
+        found += weight**2 * float((part * share**2) @ inside)
+        if factor.shift is not None:
+            found += weight**2 * (LEANING * float(share @ np.sqrt(inside))) ** 2
     return found
 
 
