@@ -12,6 +12,8 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from spinney.errors import ParameterError
 from spinney.forest.release.answers.calibrated import Calibrated, calibrated
 from spinney.forest.release.answers.certified import (
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 
 # A certified interval of several columns is preferred while it is no wider than this many times that of a sample.
 _WIDEST = 1.7
+_NOTHING = 1e-12
 
 
 class Answering:
@@ -255,8 +258,6 @@ class Answering:
     ) -> Answer:
         """An answer of the released model, with an interval where the release supports one, or one was forced."""
         is_population = question.of == "population"
-        if question.kind == "mean" and standing.statement == "calibrated":
-            standing = self._of_mean(parts, standing)
         if question.kind == "quantile":
             assert question.at is not None
             found, low, high = calibrated_quantile(
@@ -265,29 +266,41 @@ class Answering:
         else:
             ratio = ratio_of(question, parts, given)
             one = calibrated(self.laws, self.misfit, ratio, counted, of_population=is_population)
-            found, low, high = self._ends(question, one, level)
+            if question.kind == "mean" and (lost := self._lost(parts, ratio)):
+                one = replace(one, variances={**one.variances, "tails": lost})
+                if standing.statement == "calibrated":
+                    standing = Standing("indicative", LOST, REMEDY)
+            found, low, high = self._ends(question, one, parts, level)
         if standing.statement == "not supported" and not question.force:
             return self._said(question, found, None, None, standing.statement, standing.reason)
         why = f"forced: {standing.reason}" if standing.statement == "not supported" else standing.reason
         return self._said(question, found, low, high, standing.statement, why)
 
-    def _of_mean(self, parts: Mapping[int, Part], standing: Standing) -> Standing:
-        """The standing of a mean: of columns whose tails the noise hides, it is weaker."""
+    def _lost(self, parts: Mapping[int, Part], ratio: Ratio) -> float:
+        """The variance of a mean that rests on leaves far out being empty, should they not be; 0 for all others."""
         variable, part = next((variable, part) for variable, part in parts.items() if part.values is not None)
         column = None if self._release.measured is None else self._release.measured.columns[variable]
         if column is None:
-            return standing
+            return 0.0
         alone = Ratio({variable: Factor(part, shift=0.0)}, {variable: Factor(replace(part, values=None))})
         claimed = calibrated(self.laws, self.misfit, alone, None, of_population=False).variance
-        if raw_error(part, column) <= MOST_PRECISE * math.sqrt(claimed):
-            return standing
-        return Standing("indicative", LOST, REMEDY)
+        error = raw_error(part, column)
+        if error <= MOST_PRECISE * math.sqrt(claimed):
+            return 0.0
+        whole, asked = (float(self.laws.means(one.below)[0]) for one in (alone, ratio))
+        return (error * whole / max(asked, _NOTHING)) ** 2
 
-    def _ends(self, question: Question, found: Calibrated, level: float) -> tuple[float, float, float]:
-        """The estimate and the ends of its interval, in rows for counts."""
+    def _ends(
+        self, question: Question, found: Calibrated, parts: Mapping[int, Part], level: float
+    ) -> tuple[float, float, float]:
+        """The estimate and the ends of its interval, in rows for counts; of means, within the values asked about."""
         if question.kind == "mean":
             reach = found.half_width(level)
-            return found.estimate, found.estimate - reach, found.estimate + reach
+            part = next(part for part in parts.values() if part.values is not None)
+            assert part.values is not None
+            least, most = part.values.low[part.touches].min(), part.values.high[part.touches].max()
+            ends = np.clip([found.estimate - reach, found.estimate + reach], least, most)
+            return found.estimate, min(float(ends[0]), found.estimate), max(float(ends[1]), found.estimate)
         share = min(max(found.estimate, 0.0), 1.0)
         if question.kind == "proportion":
             low, high = _within(share, found.half_width(level))
@@ -296,7 +309,16 @@ class Answering:
         noise = {"total": share**2 * self._total_variance / total**2} if self._total_variance else {}
         whole = replace(found, variances={**found.variances, **noise})
         low, high = _within(share, whole.half_width(level))
-        return share * total, low * total, high * total
+        return share * total, low * total, min(max(high * total, self._hidden(share * total, parts, level)), total)
+
+    def _hidden(self, rows: float, parts: Mapping[int, Part], level: float) -> float:
+        """So many rows may be where a model has none: leaves with hardly more than noise are taken for empty."""
+        measured = self._release.measured
+        columns = [] if measured is None else [measured.columns[variable] for variable in parts]
+        stds = [column.noise.std for column in columns if column is not None]
+        if not stds or rows > 2 * min(stds):
+            return rows
+        return rows + t_quantile(level, math.inf) * min(stds)
 
     def _said(
         self, question: Question, estimate: float, low: float | None, high: float | None, statement: Statement, why: str

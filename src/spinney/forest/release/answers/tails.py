@@ -20,8 +20,8 @@ from spinney.forest.release.measured import MeasuredColumn
 MOST_PRECISE = 6.0
 
 LOST = (
-    "the interval rests on leaves far out being empty, which hold no more than noise: rows there may have been lost, "
-    "and the mean come out too near to the others"
+    "the mean rests on leaves far out being empty, which hold no more than noise: rows there may have been lost, and "
+    "the interval is widened by what noise could hide"
 )
 REMEDY = "ask for statement='certified', state nearer bounds, or fit with a larger epsilon"
 
