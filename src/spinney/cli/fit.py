@@ -73,7 +73,12 @@ _PARAMETERS: tuple[Callable[[Any], Any], ...] = (
         multiple=True,
         metavar="FORMULA",
         help='Forest: a linear regression such as "hours ~ age + sex", whose sums are measured so that its '
-        "coefficients have intervals that hold. May be repeated.",
+        "coefficients have intervals that hold. May be repeated. `spinney ask` prints them.",
+    ),
+    click.option(
+        "--analyses-share",
+        metavar="SHARE",
+        help="Forest: the part of the budget that the sums of --analysis get, if there are any. Default: 0.25.",
     ),
     click.option(
         "--prior",

@@ -2,12 +2,14 @@
 
 Every row counts in sums of products of two columns (`release.regressors`), whole numbers all of them, read from the
 table by the cuts that every engine knows. All sums together are one vector with one part of the account
-(`prepaid.noisy_sums`, analyses.proof.md).
+(`prepaid.noisy_sums`, analyses.proof.md). Where the noise of the vector goes is decided by the columns that were
+released before (`release.regressor_weights`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +17,26 @@ from numpy.typing import NDArray
 from spinney.counting.states import Cut, StateRows
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.forest.release.analyses import ReleasedAnalyses
-from spinney.forest.release.regressors import SCALE, Block, Regressor
+from spinney.forest.release.column_model import ColumnModel
+from spinney.forest.release.formula import Formula
+from spinney.forest.release.regressor_weights import balanced, spreads_of
+from spinney.forest.release.regressors import Block, Regressor
 from spinney.tables.source import Source
 
 Whole = NDArray[np.int64]
+
+
+def weighted_blocks(
+    blocks: Sequence[Block],
+    formulas: Sequence[Formula],
+    columns: Mapping[str, ColumnModel],
+    prepaid: PrepaidMechanisms,
+    *,
+    n_rows: float,
+) -> tuple[Block, ...]:
+    """The blocks with the weights that suit what was released of their columns, and of the number of rows."""
+    precision = max(n_rows, 1.0) * math.sqrt(prepaid.plan.vectors["analyses"].mean_squared)
+    return tuple(balanced(block, formulas, spreads_of(block, columns), precision=precision) for block in blocks)
 
 
 def release_analyses(table: Source, blocks: Sequence[Block], prepaid: PrepaidMechanisms) -> ReleasedAnalyses:
@@ -38,10 +56,10 @@ def true_sums_of(rows: StateRows, block: Block) -> Whole:
         is_whole &= states < column.n_cells
     states = [line[is_whole].astype(np.int64) for line in rows.true_states]
     n_rows, moments = int(is_whole.sum()), np.zeros((block.n_slots, block.n_slots), dtype=np.int64)
-    moments[0, 0] = n_rows * SCALE**2
+    moments[0, 0] = n_rows * block.constant**2
     for place, (start, column) in enumerate(zip(block.starts, block.columns, strict=True)):
         here = slice(start, start + column.n_slots)
-        moments[0, here] = SCALE * _alone(column, states[place])
+        moments[0, here] = block.constant * _alone(column, states[place])
         if column.is_number:
             moments[start, start] = (column.counted[states[place]] ** 2).sum()
         for other in range(place + 1, len(block.columns)):
@@ -54,7 +72,7 @@ def _alone(column: Regressor, states: Whole) -> Whole:
     """The sum of what a column counts, for each of its slots."""
     if column.is_number:
         return np.array([column.counted[states].sum()])
-    return SCALE * np.bincount(states, minlength=column.n_slots)
+    return column.unit * np.bincount(states, minlength=column.n_slots)
 
 
 def _together(columns: tuple[Regressor, Regressor], states: tuple[Whole, Whole]) -> Whole:
@@ -64,12 +82,12 @@ def _together(columns: tuple[Regressor, Regressor], states: tuple[Whole, Whole])
         return np.array([[(first.counted[i] * second.counted[j]).sum()]])
     if not first.is_number and not second.is_number:
         table = np.bincount(i * second.n_slots + j, minlength=first.n_slots * second.n_slots)
-        return SCALE**2 * table.reshape(first.n_slots, second.n_slots)
+        return first.unit * second.unit * table.reshape(first.n_slots, second.n_slots)
     if second.is_number:
         return _together((second, first), (j, i)).T
     sums = np.zeros(second.n_slots, dtype=np.int64)
     np.add.at(sums, j, first.counted[i])
-    return SCALE * sums[None, :]
+    return second.unit * sums[None, :]
 
 
 def _cut(column: Regressor) -> Cut:

@@ -78,9 +78,6 @@ _PRIOR_CHOICES = 3
 # Columns have at least so many states then: a prior that fits fills their tables without noise.
 _PRIOR_STATES = 16
 
-# The sums of all named regressions together are given this much of the budget.
-_ANALYSES_SHARE = Fraction(1, 4)
-
 # One vector of products over all pairs is given this much of the budget, out of what choices and cliques have.
 _PRODUCTS_SHARE = Fraction(15, 100)
 # Never more than this part of what they have.
@@ -166,15 +163,15 @@ def design(
     class_size: float | None = None,
     stated: Sequence[Clique] = (),
     has_prior: bool = False,
-    has_analyses: bool = False,
+    analyses_share: Fraction | None = None,
 ) -> Design:
     """The richest design whose noise leaves something to see in about `n_rows` rows.
 
     `class_size` is the released size of the target's second largest class, where the classes were counted before.
     `stated` are columns that the call wants counted together, `has_prior` says whether it gives public rows,
-    `has_analyses` whether it names regressions.
+    `analyses_share` which part of the budget the sums of named regressions get, if there are any.
     """
-    if has_analyses and not delta:
+    if analyses_share is not None and not delta:
         raise ParameterError("analyses need a delta, and delta=0; leave delta out, or leave analyses out")
     measured = tuple(column for column, axis in enumerate(axes) if not axis.is_known)
     places = tuple(column for column in measured if isinstance(axes[column], PlaceAxis))
@@ -194,7 +191,7 @@ def design(
             rounds_per_column,
             n_counted=len(looked_at),
             has_prior=has_prior,
-            has_analyses=has_analyses,
+            analyses_share=analyses_share,
         )
         if structure == "tree" and not shape.n_cliques:  # stated tables join all columns
             continue
@@ -307,7 +304,7 @@ def _shape(
     *,
     n_counted: int,
     has_prior: bool = False,
-    has_analyses: bool = False,
+    analyses_share: Fraction | None = None,
 ) -> Shape:
     """How many trees, tables and choices a structure needs."""
     n_free = len(measured) - (target is not None)
@@ -325,7 +322,7 @@ def _shape(
         "regions": len(places),
         "places": len(places),
         "workload": len(stated),
-        "analyses": int(has_analyses),
+        "analyses": int(analyses_share is not None),
         "prior": min(_PRIOR_CHOICES * len(measured), math.comb(len(measured), 2)) if has_prior else 0,
         "selection": n_choices(len(axes), n_free, [*joined, *pairs_of(required, target)]) if has_tree else n_rounds,
         "pairs": n_free if target is not None and structure in ("rounds", "tree", "target") else 0,
@@ -341,8 +338,9 @@ def _shape(
     used += shares["workload"]
     shares["prior"] = used * _PRIOR_SHARE / (1 - _PRIOR_SHARE)
     used += shares["prior"] * bool(numbers["prior"])
-    shares["analyses"] = used * _ANALYSES_SHARE / (1 - _ANALYSES_SHARE)
-    used += shares["analyses"] * has_analyses
+    if analyses_share is not None:
+        shares["analyses"] = used * analyses_share / (1 - analyses_share)
+        used += shares["analyses"]
     return Shape(
         n_trees=numbers["trees"],
         levels=max(trees, default=0),

@@ -11,7 +11,7 @@ from typing import Any, Literal
 import numpy as np
 
 from spinney.errors import ParameterError, SchemaError
-from spinney.forest.analyses import release_analyses
+from spinney.forest.analyses import release_analyses, weighted_blocks
 from spinney.forest.columns import release_classes
 from spinney.forest.design import EFFORTS, AnyAxis, Design, design
 from spinney.forest.grow import Model, grow
@@ -27,7 +27,7 @@ from spinney.forest.release.rules import Zeros, possible_states
 from spinney.forest.rule_tables import RuleTables
 from spinney.forest.structure import Clique
 from spinney.forest.workload import check_cells, n_stated_states
-from spinney.privacy.budget import Unit
+from spinney.privacy.budget import Unit, parse_share
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger
 from spinney.release.options import explains_options
@@ -80,7 +80,9 @@ class ForestSynthesizer(Synthesizer[Design]):
         workload: tables that are measured as stated, each a list of 1 to 5 columns: [("age", "sex", "region")]. They
             take a fourth of the budget if there is one of them, half if there are three or more.
         analyses: linear regressions whose sums are measured, as formulas: ["hours ~ age + sex + education"]. They are
-            answered by `release_.regression(...)` with intervals that hold, and take a fourth of the budget.
+            answered by `release_.regression(...)` with intervals that hold, and take `analyses_share` of the budget.
+        analyses_share: the part of the budget that the sums of `analyses` get, if there are any: twice the share makes
+            the noise of coefficients smaller by a factor of about 1.4, and that of everything else larger.
         prior: public rows of the same columns, which are used where private choices say that they help: any table that
             `fit` takes, a fitted model, a release, or the path of one. It must be public, or a release: the guarantee
             does not cover it. What an earlier release of the same people cost adds to the cost of this one.
@@ -106,6 +108,7 @@ class ForestSynthesizer(Synthesizer[Design]):
         quality: str = "fast",
         workload: Sequence[Sequence[str]] | None = None,
         analyses: Sequence[str] | None = None,
+        analyses_share: Any = "0.25",
         prior: Any = None,
         unit: str = "replace-one",
         bounds_share: Any = "0.1",
@@ -118,6 +121,7 @@ class ForestSynthesizer(Synthesizer[Design]):
         self.quality = quality
         self.workload = workload
         self.analyses = analyses
+        self.analyses_share = analyses_share
         self.prior = prior
         self.unit = unit
         self.bounds_share = bounds_share
@@ -185,6 +189,7 @@ class ForestSynthesizer(Synthesizer[Design]):
         if not any(column.is_read for column in schema.values()):
             raise SchemaError("all columns are identifiers, which are generated; there is nothing to learn")
         RuleTables.of(with_widest_bounds(with_few_values(schema))).check()
+        parse_share(self.analyses_share, "analyses_share")
         self._check_target(schema)
         self._check_workload(schema)
         self._blocks(with_widest_bounds(schema), Unit.parse(self.unit))
@@ -257,7 +262,7 @@ class ForestSynthesizer(Synthesizer[Design]):
             effort=EFFORTS[self.quality],
             class_size=class_size,
             has_prior=self.prior is not None,
-            has_analyses=bool(self.analyses),
+            analyses_share=parse_share(self.analyses_share, "analyses_share") if self.analyses else None,
             stated=[tuple(names.index(name) for name in table) for table in stated],
         )
         target = None if plan.target is None else modelled.index(names[plan.target])
@@ -314,11 +319,15 @@ class ForestSynthesizer(Synthesizer[Design]):
             row_count=facts.row_count,
             prior=None if self._prior is None else self._prior.with_schema(schema.as_read),
         )
-        analyses = None
-        if plan.plan.analyses is not None:
-            analyses = release_analyses(table, self._blocks(schema, ledger.unit), prepaid)
         models = dict(zip(names, forest.columns, strict=True))
         columns = {name: model for name, model in models.items() if isinstance(model, ColumnModel)}
+        analyses = None
+        if plan.plan.analyses is not None:
+            formulas, n_rows = parse_formulas(self.analyses, schema), forest.noisy_total
+            blocks = blocks_of(formulas, schema, ledger.unit)
+            analyses = release_analyses(
+                table, weighted_blocks(blocks, formulas, columns, prepaid, n_rows=n_rows), prepaid
+            )
         places = {name: model for name, model in models.items() if isinstance(model, PlaceModel)}
         described = {"structure": plan.structure, **plan.plan.to_dict(), **noisy_rows_entry(facts.row_count)}
         contents = released(columns, forest.model, places, forest.products, analyses)

@@ -16,6 +16,7 @@ from spinney.forest.analyses import true_sums_of
 from spinney.forest.release.formula import parse_formula
 from spinney.forest.release.moments_fit import fit_moments
 from spinney.forest.release.regression import regress
+from spinney.forest.release.regressor_weights import Spread, balanced
 from spinney.forest.release.regressors import blocks_of
 from spinney.privacy.budget import Unit
 from spinney.release.contradictions import ContradictionError
@@ -187,16 +188,18 @@ def test_intervals_hold_as_often_as_they_say():
     source = open_source(frame, SCHEMA, engine=None)
     from spinney.forest.analyses import _cut
 
-    true_sums = true_sums_of(source.state_rows([_cut(column) for column in block.columns]), block)
     # The regression of the grid's numbers is the same to four digits.
     truth = least_squares(frame, "hours", ["age", "sex", "region", "score"])
+    spreads = {name: Spread(0.0, 0.4) for name in ("hours", "age", "score")}
+    block = balanced(block, [formula], spreads, precision=N * 0.1)
+    true_sums = true_sums_of(source.state_rows([_cut(column) for column in block.columns]), block)
     rng, variance = np.random.default_rng(5), block.sensitivity_squared(Unit.REPLACE_ONE) / 0.02
     held: dict[float, list[bool]] = {1.0: [], 0.25: []}
     for _ in range(150):
         noisy = true_sums + np.rint(rng.normal(0, np.sqrt(variance), len(true_sums))).astype(np.int64)
         for part, found in held.items():
             moments = fit_moments(block, noisy, variance=part * variance, n_rows=N)
-            answers = regress(formula, block, moments, level=0.95, of="table", n_rows=N, frame="polars")
+            answers = regress(formula, block, moments, spreads, level=0.95, of="table", n_rows=N, frame="polars")
             found += [one.low <= truth[name] <= one.high for name, one in answers.items() if one.has_interval]
     assert 0.93 <= np.mean(held[1.0]) <= 0.98
     assert np.mean(held[0.25]) < 0.8

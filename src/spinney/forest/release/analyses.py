@@ -1,7 +1,7 @@
 """What was released of named regressions: noisy sums of products, as data and in a file.
 
-Which sums there are follows from the schema and the formulas of the call, so a file holds the sums alone, and what it
-says of them is checked against what was charged.
+Which sums there are follows from the schema and the formulas of the call, so a file holds the sums and the weights of
+their columns alone, and what it says of them is checked against what was charged.
 """
 
 from __future__ import annotations
@@ -53,7 +53,7 @@ class ReleasedAnalyses:
 
     def entries(self) -> dict[str, Any]:
         """What stands beside the card."""
-        return {"variance": str(self.variance)}
+        return {"variance": str(self.variance), "weights": [list(block.units) for block in self.blocks]}
 
     def members(self) -> dict[str, bytes]:
         """One table: the sums of every block."""
@@ -70,7 +70,8 @@ def analyses_from_members(
     formulas = parse_formulas(card.parameters.get("analyses"), card.schema)
     if not formulas:
         raise ValueError("sums of analyses that the call does not name")
-    blocks = blocks_of(formulas, card.schema, Unit.parse(card.unit))
+    plain, weights = blocks_of(formulas, card.schema, Unit.parse(card.unit)), described["analyses"]["weights"]
+    blocks = tuple(block.weighing(units) for block, units in zip(plain, weights, strict=True))
     variance = parse_fraction(described["analyses"]["variance"], "variance")
     sums = tuple(lists(from_arrow(members[MEMBER], _SUMS), "sums", np.int64))
     if [len(block.entries) for block in blocks] != [len(part) for part in sums]:

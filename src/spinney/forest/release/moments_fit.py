@@ -1,8 +1,9 @@
 """Moments of a block from its noisy sums: one consistent matrix of products, and the law of the noise in it.
 
-Sums repeat each other: the values of a category add up to the constant. Least squares under that makes one matrix of
-them, over the constant, the numbers and all values but the first, and takes noise out. Its entries q have the noise
-sigma^2 (B'B)^-1 where the measured sums are B q and a known part.
+Numbers count from -1 to 1 here, values and the constant 1. Sums repeat each other: the values of a category add up to
+the constant. Weighted least squares under that makes one matrix of them, over the constant, the numbers and all values
+but the first, and takes noise out. Its entries q have the noise (B'PB)^-1 where the measured sums are B q and a known
+part, and P has the inverse variances of their noise.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.forest.release.regressors import SCALE, Block
+from spinney.forest.release.regressors import Block
 
 Floats = NDArray[np.float64]
 Whole = NDArray[np.int64]
@@ -31,19 +32,16 @@ class NoisyMoments:
     row: Whole
     column: Whole
     law: Floats  # (n_free, n_free): the covariance of the free numbers
-    noise: float  # the variance of the noise on one sum
 
     @property
     def n_free(self) -> int:
         return len(self.law)
 
-    def through(self, rows: Floats, columns: Floats) -> Floats:
-        """The gradient in all free numbers of rows' M columns, M the matrix (n_free,)."""
-        return _added(self.number, rows[self.row] * columns[self.column], self.n_free)
-
-    def moved(self, free: Floats, columns: Floats) -> Floats:
-        """How the product of the matrix with a vector moves, when free numbers move by this."""
-        return _added(self.row, free[self.number] * columns[self.column], len(self.kept))
+    def gradients(self, columns: Floats) -> Floats:
+        """The gradients in all free numbers of the product of the matrix with a vector (n_kept, n_free)."""
+        places = self.row * self.n_free + self.number
+        found = np.bincount(places, weights=columns[self.column], minlength=len(self.kept) * self.n_free)
+        return np.asarray(found, dtype=np.float64).reshape(len(self.kept), self.n_free)
 
 
 def fit_moments(block: Block, sums: Whole, *, variance: float, n_rows: int | None) -> NoisyMoments:
@@ -62,20 +60,17 @@ def fit_moments(block: Block, sums: Whole, *, variance: float, n_rows: int | Non
                 if pair in free:
                     counted[place, free[pair]] += sign_i * sign_j
                 else:  # the number of rows, which is public
-                    known[place] += sign_i * sign_j * (n_rows or 0) * SCALE**2
-    law = np.asarray(np.linalg.inv(counted.T @ counted), dtype=np.float64)
-    found = law @ (counted.T @ (sums.astype(np.float64) - known))
+                    known[place] += sign_i * sign_j * (n_rows or 0)
+    units = np.array([float(block.weights[entry.first] * block.weights[entry.second]) for entry in block.entries])
+    precise = counted * (units**2 / variance)[:, None]
+    law = np.asarray(np.linalg.inv(counted.T @ precise), dtype=np.float64)
+    found = law @ (precise.T @ (sums.astype(np.float64) / units - known))
     numbers, rows, columns = _places(block, free, kept)
     matrix = np.zeros((len(kept), len(kept)))
     np.add.at(matrix, (rows, columns), found[numbers])
     if (0, 0) not in free:
-        matrix[0, 0] = float(n_rows or 0) * SCALE**2
-    law = np.asarray(variance * law)
-    return NoisyMoments(np.array(kept), matrix, numbers, rows, columns, law, variance)
-
-
-def _added(places: Whole, values: Floats, n_places: int) -> Floats:
-    return np.asarray(np.bincount(places, weights=values, minlength=n_places), dtype=np.float64)
+        matrix[0, 0] = float(n_rows or 0)
+    return NoisyMoments(np.array(kept), matrix, numbers, rows, columns, law)
 
 
 def _spelt(slot: int, firsts: set[int], block: Block) -> list[tuple[int, int]]:

@@ -8,7 +8,7 @@ from spinney.errors import ParameterError
 from spinney.forest.release.formula import parse_formula
 from spinney.forest.release.moments_fit import fit_moments
 from spinney.forest.release.regression import Regression, regress
-from spinney.forest.release.regressors import SCALE
+from spinney.forest.release.regressor_weights import spreads_of
 from spinney.privacy.budget import Unit
 from spinney.privacy.parts import LARGEST_VECTOR, GaussianVector, vector_variance
 from spinney.release.answers.answer import TRUTHS
@@ -44,9 +44,10 @@ def named_regression(release: ForestRelease, text: str, *, level: float, of: str
         )
     block, n_public = named.blocks[place], release.card.n_rows
     moments = fit_moments(block, named.sums[place], variance=float(named.variance), n_rows=n_public)
-    n_rows = max(1, round(float(moments.matrix[0, 0]) / SCALE**2))
+    n_rows = max(1, round(float(moments.matrix[0, 0])))
     truth = next(one for one in TRUTHS if one == of)
-    return regress(formula, block, moments, level=level, of=truth, n_rows=n_rows, frame=release.card.frame)
+    spreads = spreads_of(block, release.columns)
+    return regress(formula, block, moments, spreads, level=level, of=truth, n_rows=n_rows, frame=release.card.frame)
 
 
 def verify_analyses(release: ForestRelease, unit: Unit) -> list[str]:

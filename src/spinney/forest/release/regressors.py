@@ -1,15 +1,16 @@
 """Regressors: columns as whole numbers, and the sums of their products that linear regressions follow from. Public.
 
 A number is laid on an even grid over its bounds and counts from -w to w; a boolean or a category is one of its values,
-and counts SCALE there. With a constant SCALE, the sums over rows of all products of two of these, and of squares of
-numbers, are what least squares needs. Which sums there are and how far one row can move them follows from the schema
-and the names of the columns: proof in `forest/analyses.proof.md`.
+and counts w there, as the constant does everywhere. The sums over rows of all products of two of these, and of squares
+of numbers, are what least squares needs. Which sums there are follows from the schema and the names of the columns; how
+far one row can move them, from the weights w as well: proof in `forest/analyses.proof.md`. A product of two columns has
+noise in inverse proportion to their weights, so weights say where the noise goes (`regressor_weights`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -25,8 +26,10 @@ from spinney.schema.table import Schema
 
 Whole = NDArray[np.int64]
 
-# What the constant and the value of a row's category count, and what numbers count at most.
+# What the constant and the value of a row's category count, and numbers about at most, unless weights are stated.
 SCALE = 1 << 12
+# Nothing counts more than this: sums of 2^32 rows stay below 2^62.
+MOST_WEIGHT = 1 << 15
 _GRID_BITS = 12
 # Numbers and values of all columns of the analyses together: their sums are solved for as one system.
 MOST_SLOTS = 80
@@ -39,6 +42,7 @@ class Regressor:
     name: str
     axis: Axis
     labels: tuple[Any, ...]  # the values of a boolean or a category; empty for a number
+    unit: int  # what half a cell of a number, or a value, counts
 
     @property
     def is_number(self) -> bool:
@@ -53,28 +57,29 @@ class Regressor:
         return len(self.labels) or 1
 
     @property
-    def _step(self) -> int:
-        return max(1, SCALE // max(self.n_cells - 1, 1))
+    def n_steps(self) -> int:
+        """How many steps a weight has: a number counts so many times its unit at most, and a value once."""
+        return self.n_cells - 1 if self.is_number else 1
 
     @property
     def weight(self) -> int:
         """The most that it counts, in absolute value."""
-        return self._step * (self.n_cells - 1) if self.is_number else SCALE
+        return self.unit * self.n_steps
 
     @property
     def counted(self) -> Whole:
         """What a number counts in each cell of its grid."""
-        return self._step * (2 * np.arange(self.n_cells, dtype=np.int64) - (self.n_cells - 1))
+        return self.unit * (2 * np.arange(self.n_cells, dtype=np.int64) - (self.n_cells - 1))
 
     @property
     def line(self) -> tuple[float, float]:
-        """Offset and unit: a number is offset + unit times what it counts."""
+        """Offset and reach: a number is offset + reach times the part of its weight that it counts."""
         axis = self.axis
         if axis.kind == "real":
             first, length = axis.origin + 0.5 / axis.scale, 1 / axis.scale
         else:
             first, length = float(axis.low) + (axis.step - 1) / 2, float(axis.step)
-        return first + length * (self.n_cells - 1) / 2, length / (2 * self._step)
+        return first + length * (self.n_cells - 1) / 2, length * (self.n_cells - 1) / 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,9 +93,34 @@ class Entry:
 class Block:
     """The columns of analyses that leave out the same rows: those where one of their columns that may be null is."""
 
-    def __init__(self, columns: Sequence[Regressor], *, counts_rows: bool) -> None:
+    def __init__(self, columns: Sequence[Regressor], *, counts_rows: bool, constant: int = SCALE) -> None:
         self.columns = tuple(columns)
         self.counts_rows = counts_rows  # whether the number of rows is one of the sums, being private
+        self.constant = constant  # what the constant counts
+
+    def weighing(self, units: Sequence[int]) -> Block:
+        """The same block with other weights: of the constant, and the unit of every column.
+
+        Raises:
+            ValueError: there are more or fewer of them than columns, or one is out of range.
+        """
+        if len(units) != len(self.columns) + 1 or not all(type(unit) is int and unit > 0 for unit in units):
+            raise ValueError("weights of a block that are not one whole number for each of its columns")
+        columns = [replace(column, unit=unit) for column, unit in zip(self.columns, units[1:], strict=True)]
+        if max(units[0], *(column.weight for column in columns)) > MOST_WEIGHT:
+            raise ValueError("weights of a block that are out of range")
+        return Block(columns, counts_rows=self.counts_rows, constant=units[0])
+
+    @property
+    def units(self) -> tuple[int, ...]:
+        """What the constant counts, and the unit of every column."""
+        return (self.constant, *(column.unit for column in self.columns))
+
+    @cached_property
+    def weights(self) -> Whole:
+        """The most that every slot counts (n_slots,)."""
+        each = [self.constant, *(column.weight for column in self.columns)]
+        return np.repeat(np.array(each, dtype=np.int64), [1, *(column.n_slots for column in self.columns)])
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -127,13 +157,12 @@ class Block:
 
     def sensitivity_squared(self, unit: Unit) -> int:
         """How far one row can move all sums of the block, squared: the claim of analyses.proof.md."""
-        weights = [column.weight for column in self.columns]
+        reach = (self.constant**2 + sum(column.weight**2 for column in self.columns)) ** 2
+        if unit is Unit.REPLACE_ONE:
+            return reach
         numbers = sum(column.weight**4 for column in self.columns if column.is_number)
-        values = sum(SCALE**4 for column in self.columns if not column.is_number)
-        reach = (SCALE**2 + sum(weight**2 for weight in weights)) ** 2
-        if unit is Unit.ADD_REMOVE:
-            return (reach + numbers + SCALE**4 - values) // 2
-        return reach + numbers
+        values = sum(column.weight**4 for column in self.columns if not column.is_number)
+        return (reach + numbers + self.constant**4 - values) // 2
 
 
 def blocks_of(formulas: Sequence[Formula], schema: Schema, unit: Unit) -> tuple[Block, ...]:
@@ -161,7 +190,7 @@ def blocks_of(formulas: Sequence[Formula], schema: Schema, unit: Unit) -> tuple[
 
 
 def _regressor(name: str, column: Column) -> Regressor:
-    found = Regressor(name, halving_axis(name, column, bits=_GRID_BITS), tuple(column.listed))
+    found = Regressor(name, halving_axis(name, column, bits=_GRID_BITS), tuple(column.listed), SCALE)
     if found.n_cells < 2:
         raise ParameterError(f"analyses: column {name!r} has one value only, which explains nothing; leave it out")
-    return found
+    return replace(found, unit=max(1, SCALE // found.n_steps))
