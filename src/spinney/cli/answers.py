@@ -31,6 +31,11 @@ class Asked(NamedTuple):
     refusal: str = ""  # why there is none
 
     @property
+    def by(self) -> list[str]:
+        """What the cells of a table stand for: columns, or the coefficients of a regression."""
+        return list(self.answers.by if isinstance(self.answers, Answers) else self.question.by)
+
+    @property
     def cells(self) -> list[tuple[tuple[str, ...], Answer]]:
         """Every answer with the values that its cell stands for."""
         if self.answers is None:
@@ -56,11 +61,9 @@ def answer_table(asked: Sequence[Asked], bought: Answer | None = None) -> pa.Tab
     """All answers as a table, a line each: question, source, the columns of `by`, then the fields of the answer."""
     import pyarrow as pa
 
-    groups = list(dict.fromkeys(name for one in asked for name in one.question.by))
+    groups = list(dict.fromkeys(name for one in asked for name in one.by))
     lines = [
-        {"question": one.question.text, "source": "release"}
-        | dict(zip(one.question.by, label, strict=True))
-        | _fields(answer)
+        {"question": one.question.text, "source": "release"} | dict(zip(one.by, label, strict=True)) | _fields(answer)
         for one in asked
         for label, answer in one.cells
     ]
@@ -92,7 +95,7 @@ def _described(one: Asked) -> dict[str, Any]:
 
 def _block(one: Asked, bought: Answer | None) -> str:
     cells = one.cells
-    heads = list(one.question.by)
+    heads = one.by
     if bought is not None:
         heads = ["source"]
         cells = [*((("release",), answer) for _, answer in cells), (("bought",), bought)]

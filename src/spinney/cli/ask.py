@@ -27,6 +27,7 @@ if TYPE_CHECKING:
         'spinney ask people.spinney "median(age)" "quantile(income, 0.9) where region in (North, South)" --json',
         'spinney ask people.spinney "proportion where income > 50000 given sex = Female" --level 0.99 --population',
         'spinney ask people.spinney "count by region" --certified --out counts.csv',
+        'spinney ask people.spinney "regression hours ~ age + sex" --population --picture coefficients.svg',
         'spinney ask people.spinney "mean(income) where age < 30" --buy 0.05 --table people.csv --ledger people.ledger',
     ),
 )
@@ -91,7 +92,8 @@ def ask(
     columns, then `where` and conditions: age in 30..40, sex = Male, region in (North, South), income > 1000, end =
     null, joined by `and`. A column after `by` may list its cells in brackets: age (0..17, 18..64). A proportion may go
     on with `given` and conditions. Names and values that hold commas or brackets are put in quotes; dates and times are
-    in ISO format.
+    in ISO format. `regression` and a formula, hours ~ age + sex, prints the coefficients of a linear regression that
+    `spinney fit --analysis` measured.
 
     Every answer says what kind of statement it is. Certified: the interval holds with the stated probability over the
     noise, whatever the rows are. Calibrated: noise, placement of rows and misfit were measured. Indicative: read signs
@@ -197,7 +199,9 @@ def _asked(
 def _answers(
     release: Release, question: ParsedQuestion, options: dict[str, Any], *, simultaneous: bool
 ) -> Answer | Answers:
-    """One answer, or those of a table."""
+    """One answer, or those of a table or of a regression."""
+    if question.formula is not None:
+        return _coefficients(release, question.formula, options, simultaneous=simultaneous)
     where = question.where or None
     if question.by:
         options = options | {"simultaneous": simultaneous}
@@ -213,6 +217,26 @@ def _answers(
         return release.mean(question.column, where=where, by=by, **options)
     assert question.at is not None
     return release.quantile(question.column, question.at, where=where, by=by, **options)
+
+
+def _coefficients(release: Release, formula: str, options: dict[str, Any], *, simultaneous: bool) -> Answers:
+    """The coefficients of a regression that was named before the fit."""
+    from spinney.errors import ParameterError
+    from spinney.release.answers.answer import Answers
+
+    if options["statement"] == "certified" or options["force"] or simultaneous:
+        raise ParameterError(
+            "a regression takes no --certified, --force or --simultaneous: its intervals are calibrated, one by one; "
+            "leave them out, or raise --level"
+        )
+    ask = getattr(release, "regression", None)
+    if ask is None:
+        raise ParameterError(
+            "a tree or a grid measures no regressions; fit a forest with --analysis and the formula, or run the "
+            "analysis on draws"
+        )
+    found = ask(formula, level=options["level"], of=options["of"])
+    return Answers(["coefficient"], [(name,) for name in found], list(found.values()))
 
 
 def _bought(

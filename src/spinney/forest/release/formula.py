@@ -71,7 +71,8 @@ def parse_formula(text: Any, schema: Schema, *, argument: str) -> Formula:
             0,
             at[0],
             f"{response!r} is a category; only numbers and booleans can be explained: make a boolean of the value that "
-            "matters (logistic regressions have no sums that could be measured beforehand)",
+            "matters, of which least squares gives a linear probability model (logistic regressions have no sums that "
+            "could be measured beforehand)",
         )
     predictors: list[str] = []
     ends = [at[0], *(place for place in _outside_backticks(text, "+") if place > at[0]), len(text)]

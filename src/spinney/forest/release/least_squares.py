@@ -8,9 +8,10 @@ b. The coefficients b and their covariance C settle at
 
 V_kl the part of V that goes with b_k b_l: the mean law of the noise over coefficients as uncertain as they are, and not
 the law at the estimate alone. With little noise that gives the usual interval. P holds what is known of coefficients
-before: a predictor explains no more than a few times the spread of the response. Where noise hides a predictor, W grows
-until P ends it, so that the others can be told; a coefficient that hangs on P, or on a sum of squares that does not
-stand out of its own noise, has no interval.
+before: a predictor explains no more than a few times the spread of the response. Where the sum of squares of a number
+does not stand out of its noise, its equation and those of values that do not are left out, since noise would answer
+them, and P alone speaks of its coefficient, so that the others can be told. A coefficient that hangs on P, or on a
+value or a number that does not stand out, has no interval.
 """
 
 from __future__ import annotations
@@ -24,12 +25,12 @@ from spinney.forest.release.moments_fit import NoisyMoments
 
 Floats = NDArray[np.float64]
 
-# The sum of squares that a coefficient is told by stands out of its noise from this many standard deviations on.
+# The sum of squares of a predictor around its mean stands out of its noise from this many standard deviations on.
 _STANDS_OUT = 4.0
 # A coefficient of which more than this part of the variance is due to what is known before hangs on that.
 _MOST_KNOWN = 0.25
-# One that goes together with the coefficient of a predictor that does not stand out, by a squared correlation of more
-# than this, hangs on that: it is told only where noise makes that predictor seem to stand out.
+# So does one that goes together with the coefficient of a predictor that does not stand out, by a squared correlation
+# of more than this.
 _MOST_HIDDEN = 0.25
 _TURNS, _SETTLED = 200, 1e-4
 
@@ -38,8 +39,8 @@ class LeastSquares:
     """A regression: `places` of the predictors and of the response in the matrix of moments.
 
     `open_to` says how large each coefficient may well be, and `squares` what the sum of squares of its predictor around
-    the mean is by what was released before, both infinite where nothing is known; `quantile` is that of the normal law
-    for the level of the intervals; `n_sampled` is the number of rows where they are a sample of a
+    the mean is by what was released before, infinite where nothing is known, as of values; `quantile` is that of the
+    normal law for the level of the intervals; `n_sampled` is the number of rows where they are a sample of a
     population, and None where they are all that is asked about.
     """
 
@@ -58,9 +59,10 @@ class LeastSquares:
         self._known, self._quantile = np.diag(open_to**-2), quantile
         matrix = moments.matrix
         self._products, self._cross = matrix[np.ix_(places, places)], matrix[places, response]
-        self._hidden = np.array(
-            [place > 0 and self._hides(place, most) for place, most in zip(places, squares, strict=True)]
-        )
+        hides = [place > 0 and self._hides(place, most) for place, most in zip(places, squares, strict=True)]
+        self._hidden = np.flatnonzero(hides)
+        has_hidden_number = bool((hides & np.isfinite(squares)).any())
+        self._told = np.flatnonzero(~(np.array(hides) & has_hidden_number))
         self._laws = self._laws_of_products()
         self._estimate, self._covariance = self._settled(np.zeros_like(self._products))
         if n_sampled is not None:
@@ -109,7 +111,7 @@ class LeastSquares:
 
     def _settled(self, sampling: Floats) -> tuple[Floats, Floats]:
         """Coefficients and their covariance, from one to the other."""
-        n = len(self._places)
+        n, products = len(self._places), self._products[self._told]
         b: Floats = np.zeros(n)
         covariance: Floats = np.zeros((n, n))
         for _ in range(_TURNS):
@@ -117,9 +119,9 @@ class LeastSquares:
             together = np.outer(columns, columns)
             together[:n, :n] += covariance
             law = np.einsum("kl,rksl->rs", together, self._laws) + sampling
-            informed = self._products.T @ np.linalg.inv(law)
-            moved = np.asarray(np.linalg.inv(informed @ self._products + self._known), dtype=np.float64)
-            b = moved @ (informed @ self._cross)
+            informed = products.T @ np.linalg.inv(law[np.ix_(self._told, self._told)])
+            moved = np.asarray(np.linalg.inv(informed @ products + self._known), dtype=np.float64)
+            b = moved @ (informed @ self._cross[self._told])
             before, covariance = np.diag(covariance), moved
             if np.abs(np.diag(moved) - before).max(initial=0.0) <= _SETTLED * np.diag(moved).max():
                 break

@@ -5,6 +5,7 @@
     mean(COLUMN) [by COLUMN, ...] [where CONDITIONS]
     quantile(COLUMN, SHARE) [by COLUMN, ...] [where CONDITIONS]         median(COLUMN) is quantile(COLUMN, 0.5)
     table by COLUMN, ... [where CONDITIONS]
+    regression RESPONSE ~ PREDICTOR + ...                               one that was named before the fit
 
 After `by`, a column may list its cells in brackets: by age (0..17, 18..64, 65..99), sex. Numbers of many values need
 that. Conditions are those of `--where` (`where.py`). Words of the grammar may be written in capitals, names of columns
@@ -24,9 +25,9 @@ from spinney.release.answers.where import read_cells, read_conditions
 from spinney.schema.table import Schema
 from spinney.suggest import did_you_mean
 
-QuestionKind = Literal["count", "proportion", "mean", "quantile", "table"]
+QuestionKind = Literal["count", "proportion", "mean", "quantile", "table", "regression"]
 
-_KINDS = ("count", "proportion", "mean", "median", "quantile", "table")
+_KINDS = ("count", "proportion", "mean", "median", "quantile", "table", "regression")
 _OF_COLUMN = ("mean", "median", "quantile")
 _AFTER_NAME = r"\s*[,)]"
 _AFTER_GROUP = r"\s*([,(]|$)|\s+(?i:where)\s"
@@ -43,6 +44,7 @@ class ParsedQuestion:
     by: Mapping[str, list[Any] | None] = field(default_factory=dict)  # None: a cell for each value
     where: Mapping[str, Any] = field(default_factory=dict)
     given: Mapping[str, Any] | None = None
+    formula: str | None = None  # of a regression, whose columns the release reads
 
     @property
     def columns(self) -> tuple[str, ...]:
@@ -61,6 +63,8 @@ def parse_question(text: str, schema: Schema) -> ParsedQuestion:
     line = Line(text, what="question")
     at = line.skip(0)
     kind, at = _kind(line, at)
+    if kind == "regression":
+        return ParsedQuestion(text.strip(), "regression", formula=_formula(line, at))
     column, share = None, None
     if kind in _OF_COLUMN:
         column, share, at = _column(line, at, kind, schema)
@@ -91,7 +95,22 @@ def _kind(line: Line, at: int) -> tuple[str, int]:
 
 
 def _listed() -> str:
-    return "count, proportion, mean(COLUMN), median(COLUMN), quantile(COLUMN, SHARE) or table by COLUMN"
+    return (
+        "count, proportion, mean(COLUMN), median(COLUMN), quantile(COLUMN, SHARE), table by COLUMN or regression "
+        "RESPONSE ~ PREDICTOR + PREDICTOR"
+    )
+
+
+def _formula(line: Line, at: int) -> str:
+    """What follows the word regression, with a ~ in it."""
+    if "~" not in line.text[at:]:
+        line.refuse(
+            "question: a regression needs a formula that was named before the fit; write regression RESPONSE ~ "
+            "PREDICTOR + PREDICTOR",
+            at,
+            max(at + 1, len(line.text)),
+        )
+    return line.text[at:].strip()
 
 
 def _column(line: Line, at: int, kind: str, schema: Schema) -> tuple[str, float | None, int]:
