@@ -24,9 +24,9 @@ def main(arguments: list[str]) -> int:
             return 2
     wanted = [
         Trial(table, epsilon, repetition, options.quality, options.unit, options.questions)
+        for repetition in range(options.runs)
         for table in tables
         for epsilon in options.epsilon
-        for repetition in range(options.runs)
     ]
     results = Results(options.out)
     missing = results.missing(wanted)

@@ -129,7 +129,7 @@ def run(trial: Trial, folder: Path | None, *, most_rows: int) -> Outcome:
     return Outcome(trial, figures, fit_seconds, times[0], median(times[1:] or times), sp.__version__)
 
 
-@lru_cache(maxsize=1)
+@lru_cache(maxsize=32)
 def _population(name: str, folder: Path | None, most_rows: int) -> Population:
     return population(name, folder, most_rows=most_rows)
 
