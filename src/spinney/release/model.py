@@ -200,6 +200,11 @@ class Release(Asking):
         del names
         return False
 
+    def _is_coarse(self, names: Collection[str]) -> bool:
+        """Whether what was counted of columns together knows ranges of their values only."""
+        del names
+        return False
+
     @property
     def _misfit_factor(self) -> float | None:
         """How far the model is from what was measured of pairs apart, in units of the noise; None where unknown."""

@@ -239,3 +239,58 @@ def test_where_the_model_has_no_rows_there_may_be_some() -> None:
     assert found.estimate < 1
     assert found.low == 0
     assert 5 < found.high < 100
+
+
+def test_a_mean_of_no_rows_is_not_supported() -> None:
+    """Conditions that no row of the model meets have no mean: no number, and null in JSON."""
+    rng = np.random.default_rng(0)
+    bmi = [
+        None if is_null else float(value)
+        for is_null, value in zip(rng.random(2000) < 0.2, rng.normal(28, 5, 2000), strict=True)
+    ]
+    rows = pl.DataFrame({"bmi": bmi, "g": rng.choice(["a", "b"], 2000)})
+    schema = {"bmi": sp.Real(0, 300, nullable=True), "g": sp.Category(["a", "b"])}
+    release = sp.ForestSynthesizer("1", "1e-5").fit(rows, schema, entropy=sp.UnsafeSeededEntropy(0)).release_
+    for where in ({"bmi": None}, {"bmi": (250, None)}):
+        for found in (release.mean("bmi", where=where), release.quantile("bmi", 0.5, where=where)):
+            assert (found.statement, found.low) == ("not supported", None)
+            assert found.to_dict()["estimate"] is None
+
+
+def test_values_of_columns_apart_and_of_few_rows_are_indicative() -> None:
+    """Sums of products tell counts of pairs apart, not means; states do not tell where few rows lie inside of them."""
+    release = factors()
+    name, rest = next(
+        (name, rest)
+        for name in ("x", "y", "z", "n")
+        for rest in VALUES
+        if not any({name, rest} <= set(group) for group in release.looked_at)
+    )
+    assert release.count({name: (None, 0), **asked((rest,))}).statement == "calibrated"
+    assert release.mean(name, where=asked((rest,))).statement == "indicative"
+    assert release.quantile(name, 0.5, where=asked((rest,))).statement == "indicative"
+    assert release.quantile(name, 0.5).statement == "calibrated"
+    assert release.quantile(name, 0.0005).statement == "indicative"
+
+
+def test_hours_in_a_column_of_real_numbers_pile_up_at_the_ends_of_ranges() -> None:
+    """Whole numbers that nobody stated: the interval of a count reaches over the pile at its end."""
+    rng = np.random.default_rng(3)
+    hours = np.round(rng.normal(40, 10, 20_000)).clip(0, 80)
+    rows = pl.DataFrame({"hours": hours, "g": rng.choice(["a", "b"], 20_000)})
+    schema = {"hours": sp.Real(0, 80), "g": sp.Category(["a", "b"])}
+    hits = []
+    for seed in range(4):
+        release = sp.ForestSynthesizer("1", "1e-5").fit(rows, schema, entropy=sp.UnsafeSeededEntropy(seed)).release_
+        for end in (20, 25, 30, 35, 40, 45, 50, 60):
+            found = release.count({"hours": (None, end)}, statement="calibrated")
+            hits.append(found.low <= (hours <= end).sum() <= found.high)
+    assert np.mean(hits) >= 0.7
+
+
+def test_rules_are_part_of_what_is_certified() -> None:
+    """Rows that break a rule are counted as if they did not, and the answer says so."""
+    rows = pl.DataFrame({"a": [1, 2, 3] * 100, "b": [2, 3, 4] * 100})
+    schema = sp.Schema({"a": sp.Integer(0, 9), "b": sp.Integer(0, 9)}, rules=[sp.AtMost("a", "b")])
+    release = sp.ForestSynthesizer("1", "1e-5").fit(rows, schema, entropy=sp.UnsafeSeededEntropy(0)).release_
+    assert "obey the schema's rules" in release.count({"a": 1}, statement="certified").why

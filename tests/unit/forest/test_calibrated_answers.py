@@ -174,7 +174,7 @@ def test_intervals_of_what_was_counted_hold_about_as_often_as_they_say() -> None
 )
 def test_intervals_that_leave_a_source_out_hold_less_often(questions: Any, sabotage: Any) -> None:
     """Each falls below what the whole interval reaches on the same questions, clearly."""
-    assert coverage(questions, sabotage) < min(0.87, coverage(questions) - 0.05)
+    assert coverage(questions, sabotage) < min(0.9, coverage(questions) - 0.05)
 
 
 def test_pairs_apart_are_priced_by_their_products() -> None:

@@ -7,8 +7,10 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
+import polars as pl
 import pytest
 
+import spinney as sp
 from spinney.errors import ParameterError
 from spinney.forest.release.answers.certified import (
     certified_count,
@@ -174,3 +176,21 @@ def test_a_certified_answer_that_cannot_be_given_is_refused_with_a_remedy() -> N
         release.count({one: wanted[one], other: wanted[other]}, statement="certified")
     with pytest.raises(ParameterError, match="population"):
         release.count({"kind": "a"}, statement="certified", of="population")
+
+
+@pytest.mark.parametrize("epsilon", ["1", "20"])
+def test_rows_at_the_upper_bound_are_not_below_it(epsilon: str) -> None:
+    """Two fifths of the rows are cut off at the bound: whoever asks for less gets the others only."""
+    rng = np.random.default_rng(0)
+    x = np.where(rng.random(1000) < 0.4, 100.0, rng.uniform(0, 100, 1000))
+    frame = pl.DataFrame({"x": x, "g": rng.choice(["a", "b"], 1000)})
+    schema = sp.Schema({"x": sp.Real(0, 100), "g": sp.Category(["a", "b"])})
+    release = sp.ForestSynthesizer(epsilon).fit(frame, schema, entropy=sp.UnsafeSeededEntropy(4)).release_
+    below = {"x": (None, float(np.nextafter(100, 0)))}
+    for statement in ("auto", "certified"):
+        found = release.count(below, statement=statement)
+        assert found.low <= (x < 100).sum() <= found.high
+    assert release.count(below).estimate + release.count({"x": (100, 100)}).estimate == pytest.approx(1000, abs=60)
+    assert release.count({"x": (None, 100)}).estimate == 1000
+    mean = release.mean("x", where=below)
+    assert mean.low <= x[x < 100].mean() <= mean.high

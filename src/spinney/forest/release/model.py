@@ -418,6 +418,17 @@ class ForestRelease(Release):
         read = {name for name in asked if name not in self.schema or self.schema[name].is_read}
         return len(read) <= 1 or any(read <= {*table} for table in self.looked_at)
 
+    def _is_coarse(self, names: Collection[str]) -> bool:
+        """Whether states of one of the columns are ranges: two values of it, or a leaf that has several."""
+        for name in names:
+            model = self.columns.get(name)
+            if model is None:
+                return True
+            is_wide = (model.length > 1) if self.schema.as_drawn[name].is_whole else (model.length > 0)
+            if model.n_states < len(model.low) or bool((is_wide & ~model.is_null).any()):
+                return True
+        return False
+
     @cached_property
     def _misfit_factor(self) -> float | None:
         from spinney.forest.release.answers.laws import Laws

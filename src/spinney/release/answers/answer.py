@@ -59,8 +59,8 @@ class Answer:
         return f"{estimate}   {low} to {high} ({shown_level(self.level)}{whose}, {self.statement}: {self.why})"
 
     def to_dict(self) -> dict[str, Any]:
-        """The answer as plain data for JSON."""
-        return asdict(self)
+        """The answer as plain data for JSON, in which a mean of no rows is null."""
+        return asdict(self) | {"estimate": None if math.isnan(self.estimate) else self.estimate}
 
 
 class Answers(Sequence[Answer]):

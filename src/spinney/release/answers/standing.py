@@ -36,6 +36,12 @@ class Standing:
 
 
 TOGETHER = Standing("calibrated", "all columns of the analysis were counted together, and draws carry the noise")
+COARSE = Standing(
+    "indicative",
+    "the columns were counted together, in states that are ranges of values: what they do inside of these is the "
+    f"model's guess, and intervals are {_SAFETY} times as wide as the draws say; read signs and sizes",
+    _SAFETY,
+)
 UNTOLD = Standing(
     "indicative",
     "the intervals carry the noise of the release, not how far its model is from the rows; give release= and columns= "
@@ -45,7 +51,10 @@ UNTOLD = Standing(
 
 def standing_of(release: Release, columns: Sequence[str] | None) -> Standing:
     """The standing of an analysis of these columns, by default of all; a ParameterError where one is no column."""
-    return TOGETHER if release._counts_together(checked_columns(release, columns)) else apart(release._misfit_factor)
+    names = checked_columns(release, columns)
+    if not release._counts_together(names):
+        return apart(release._misfit_factor)
+    return TOGETHER if len(names) < 2 or not release._is_coarse(names) else COARSE
 
 
 def apart(factor: float | None) -> Standing:

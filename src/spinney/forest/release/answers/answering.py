@@ -44,6 +44,18 @@ if TYPE_CHECKING:
 # A certified interval of several columns is preferred while it is no wider than this many times that of a sample.
 _WIDEST = 1.7
 _NOTHING = 1e-12
+# Means of fewer than this share of the rows hang on where in states they lie.
+_FEW = 0.05
+# Quantiles with fewer rows beyond them than this many standard deviations of noise hang on leaves that noise made.
+_HIDDEN = 5.0
+CUT = ", with conditions that cut leaves, whose rows may lie anywhere inside"
+NO_ROWS = "the model has no rows with a value that meet the conditions; ask for a count"
+INSIDE = (
+    "the columns were counted together in states that are ranges of values, and where in these rows with such "
+    "conditions lie is the model's guess"
+)
+REMEDY_INSIDE = "ask for counts, or for statement='certified'"
+BEYOND = "hardly more rows lie beyond the quantile than noise"
 
 
 class Answering:
@@ -128,7 +140,7 @@ class Answering:
             return None
         (counted,) = tables
         found = certified_counts(counted, every, questions[0].level)
-        why = f"{CERTIFIED}, in all cells at once"
+        why = f"{self._certified_words}, in all cells at once"
         scales = [1 if question.kind == "count" else max(counted.total or 1, 1) for question in questions]
         return [
             self._said(question, one.estimate / scale, one.low / scale, one.high / scale, "certified", why)
@@ -150,11 +162,17 @@ class Answering:
         if question.statement != "calibrated" and question.of == "table":
             found = self._certified(question, counted, level, is_asked=question.statement == "certified")
             if found is not None:
-                return self._said(question, found.estimate, found.low, found.high, "certified", _why_certified(found))
+                why = f"{self._certified_words}{CUT if found.is_cut else ''}"
+                return self._said(question, found.estimate, found.low, found.high, "certified", why)
         standing = self.verdicts.of(variables)  # models are redrawn for it, which a certified answer does not need
         if question.statement == "certified":
             raise self._no_certificate(question, variables, standing, counted)
         return self._modelled(question, parts, given, counted, standing, level)
+
+    @property
+    def _certified_words(self) -> str:
+        """What certified intervals hold for: rows that break a rule were counted as if they did not."""
+        return CERTIFIED if not self._release.schema.rules else f"{CERTIFIED}, as long as they obey the schema's rules"
 
     def _all_rows(self, question: Question, level: float) -> Answer:
         """The number of all rows."""
@@ -258,6 +276,10 @@ class Answering:
     ) -> Answer:
         """An answer of the released model, with an interval where the release supports one, or one was forced."""
         is_population = question.of == "population"
+        if question.kind in ("mean", "quantile"):
+            if not any((part.touches & (part.leaves.weights > 0)).any() for part in parts.values() if part.values):
+                return self._said(question, math.nan, None, None, "not supported", NO_ROWS)
+            standing = self._of_values(question, parts, counted, standing)
         if question.kind == "quantile":
             assert question.at is not None
             found, low, high = calibrated_quantile(
@@ -275,6 +297,25 @@ class Answering:
             return self._said(question, found, None, None, standing.statement, standing.reason)
         why = f"forced: {standing.reason}" if standing.statement == "not supported" else standing.reason
         return self._said(question, found, low, high, standing.statement, why)
+
+    def _of_values(
+        self, question: Question, parts: Mapping[int, Part], counted: Counted | None, standing: Standing
+    ) -> Standing:
+        """The standing of a mean or a quantile: weaker than that of counts where it hangs on places inside states."""
+        if standing.statement != "calibrated":
+            return standing
+        if len(parts) > 1 and counted is None:
+            return Standing("indicative", f"{standing.why}; values hang on more than such sums see", standing.instead)
+        plain = {variable: Factor(replace(part, values=None)) for variable, part in parts.items()}
+        share = float(self.laws.means(plain)[0])
+        if len(parts) > 1 and (question.kind == "quantile" or share < _FEW):
+            return Standing("indicative", INSIDE, REMEDY_INSIDE)
+        if question.kind == "quantile" and question.at is not None and self._release.measured is not None:
+            column = self._release.measured.columns[next(iter(parts))]
+            beyond = min(question.at, 1 - question.at) * share * self.laws.total
+            if column is not None and beyond < _HIDDEN * column.noise.std:
+                return Standing("indicative", BEYOND, REMEDY)
+        return standing
 
     def _lost(self, parts: Mapping[int, Part], ratio: Ratio) -> float:
         """The variance of a mean that rests on leaves far out being empty, should they not be; 0 for all others."""
@@ -358,12 +399,3 @@ def variable_of(release: ForestRelease, name: str) -> int:
 
 def _within(share: float, reach: float) -> tuple[float, float]:
     return max(0.0, share - reach), min(1.0, share + reach)
-
-
-def _why_certified(found: Bounded) -> str:
-    """What a certified interval rests on."""
-    return (
-        f"{CERTIFIED}, with conditions that cut leaves, whose rows may lie anywhere inside"
-        if found.is_cut
-        else CERTIFIED
-    )

@@ -98,6 +98,8 @@ def placement(laws: Laws, influence: Influence) -> float:
         part = PLACEMENT if factor.part.is_pile is None else np.where(factor.part.is_pile, 1.0, PLACEMENT)
         inside = np.maximum(inside, 0.0)
         found += weight**2 * float((part * share**2) @ inside)
+        if factor.part.at_edge is not None and factor.shift is None:
+            found += weight**2 * float(factor.part.at_edge @ share**2)
         if factor.shift is not None:
             found += weight**2 * (LEANING * float(share @ np.sqrt(inside))) ** 2
     return found

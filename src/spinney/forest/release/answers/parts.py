@@ -35,6 +35,13 @@ if TYPE_CHECKING:
 _NARROW = 2.0**-20
 # Of a step: edges of leaves are decimals in floats.
 _NEAR = 1e-6
+# Leaves begin where their cells do, just below round numbers.
+_AT_THE_EDGE = 1e-4
+# Leaves side by side that are less alike than this hold piles, and one of them may be all that a leaf has: the interval
+# reaches over it.
+_UNEVEN, _PILED = 0.03, 0.35
+# A leaf of more values than this may hold them at some of them only, such as full hours.
+_LONG = 100
 
 Leaves = ColumnModel | PlaceModel
 Flags = NDArray[np.bool_]
@@ -65,6 +72,7 @@ class Part:
     is_whole: Flags  # (n_leaves,): whether all values of a leaf do, to the resolution of the column's cells
     values: Values | None = None
     is_pile: Flags | None = None  # (n_leaves,): cut leaves whose rows may all be one value, and on one side
+    at_edge: Floats | None = None  # (n_leaves,): of leaves at whose lower edge a range ends, how far rows may be there
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -113,9 +121,9 @@ def parts_of(
             of_places.setdefault(labels[name], {})[name] = several
             continue
         drawn = _drawn(release, name, schema[name], leaves or {})
+        number = numbers[name]
         for wanted in several:
-            cut = _cut(name, drawn, wanted, starts.get(name, ()))
-            number = numbers[name]
+            cut = _with_edges(_cut(name, drawn, wanted, starts.get(name, ())), drawn.column, wanted, release, number)
             parts[number] = cut if number not in parts else _both(parts[number], cut)
     for label, conditions in of_places.items():
         parts[numbers[label]] = _cut_place(release.places[label], schema, conditions)
@@ -185,12 +193,18 @@ def _cut(name: str, drawn: _Drawn, wanted: Any, starts: Sequence[RuleNumber]) ->
         return Part(leaves, np.where(is_whole, 1.0, share), touches, is_whole)
     # Shares of real ranges are rounded: a leaf is whole if both its ends are, to the float.
     is_whole = np.where(leaves.is_null, is_whole, _keeps_ends(unit, cut))
+    # The last leaf holds its upper end, which ranges leave out that end just before it.
+    top = np.nextafter(float(column.physical(column.high)), -np.inf)
+    is_lost = ~leaves.is_null & (leaves.low + leaves.length >= top) & (not _has_top(column, wanted))
+    is_whole = is_whole & ~is_lost
     # A leaf of one number is a cell around it. Where a condition ends at the number itself, so does the cell.
     is_end = (leaves.length == 0) & ~leaves.is_null & np.isin(leaves.low, _ends_asked(column, wanted))
     touches, is_whole = touches | is_end, is_whole | is_end
     is_pile = (leaves.length <= _NARROW * np.abs(leaves.low)) & touches & ~is_whole & ~leaves.is_null
     share = np.where(is_whole, 1.0, np.where(is_pile, 0.5, share))
-    return Part(leaves, share, touches, is_whole, is_pile=is_pile)
+    is_decided, holds = _decided(leaves, column, wanted)
+    is_decided &= touches & ~is_whole
+    return Part(leaves, np.where(is_decided, holds, share), touches, is_whole, is_pile=is_pile & ~is_decided)
 
 
 def _ends_asked(column: Real, wanted: Any) -> list[float]:
@@ -199,6 +213,72 @@ def _ends_asked(column: Real, wanted: Any) -> list[float]:
     if isinstance(wanted, tuple):
         return [float(column.physical(end)) for end in wanted if end is not None]
     return []
+
+
+def _with_edges(part: Part, column: Column, wanted: Any, release: ForestRelease, number: int) -> Part:
+    """The part with leaves at whose lower edge a range ends: of a column in steps that nobody stated, all may be there.
+
+    How much of them is told by leaves that lie side by side and are as long: where values are dense they hold much the
+    same, where they come in steps one may hold all and the other nothing.
+    """
+    leaves = part.leaves
+    measured = None if release.measured is None else release.measured.columns[number]
+    if measured is None or not isinstance(column, Bounded) or not isinstance(leaves, ColumnModel):
+        return part
+    if isinstance(column, Real) and column.spacing is None:
+        is_cut = part.touches & ((part.share < _AT_THE_EDGE) | (part.share > 1 - _AT_THE_EDGE))
+        is_edge = (is_cut | np.isin(leaves.low, _last_values(column, wanted))) & (leaves.length > 0)
+    else:
+        is_edge = (
+            part.touches & (part.share * leaves.length < 1.5 * column.step) & (leaves.length > _LONG * column.step)
+        )
+    is_edge &= ~part.is_whole & ~leaves.is_null
+    if not is_edge.any():
+        return part
+    weights, length = leaves.weights, leaves.length
+    alike = np.flatnonzero((np.abs(length[1:] - length[:-1]) <= _NEAR * length[1:]) & (length[1:] > 0))
+    both, gap = weights[alike] + weights[alike + 1], weights[alike] - weights[alike + 1]
+    explained = 2 * measured.noise.std**2 + both  # noise, and the luck of rows
+    uneven = float((gap**2 - explained).sum()) / max(float((both**2 - explained).sum()), 1e-9) if len(alike) else 1.0
+    doubt = min(max(uneven, 0.0), 1.0) if uneven < _UNEVEN else max(min(uneven, 1.0), _PILED)
+    return replace(part, at_edge=np.where(is_edge, doubt, 0.0))
+
+
+def _decided(leaves: ColumnModel, column: Real, wanted: Any) -> tuple[Flags, Flags]:
+    """Which leaves of one number a range takes or leaves as a whole, and which of them it takes.
+
+    An end beside the number, by more than one float and less than single precision tells apart, decides nothing.
+    """
+    is_one = (leaves.length == 0) & ~leaves.is_null
+    wanted = None if isinstance(wanted, Asked) else plain(wanted)
+    if not isinstance(wanted, tuple):
+        return np.zeros_like(is_one), np.zeros_like(is_one)
+    number = leaves.low
+    low, high = (None if end is None else float(column.physical(end)) for end in wanted)
+    holds = np.ones_like(is_one)
+    for end, is_met in ((low, low is None or number >= low), (high, high is None or number <= high)):
+        if end is not None:
+            away = np.abs(number - end)
+            is_one = is_one & ((away <= np.spacing(np.abs(number))) | (away > _NARROW * np.abs(number)))
+            holds = holds & is_met
+    return is_one, holds
+
+
+def _last_values(column: Real, wanted: Any) -> list[float]:
+    """The largest value that a range takes, and the largest below it that it leaves."""
+    wanted = None if isinstance(wanted, Asked) else plain(wanted)
+    if not isinstance(wanted, tuple):
+        return []
+    low, high = (None if end is None else float(column.physical(end)) for end in wanted)
+    return [*([] if high is None else [high]), *([] if low is None else [float(np.nextafter(low, -np.inf))])]
+
+
+def _has_top(column: Real, wanted: Any) -> bool:
+    """Whether a condition holds for the upper bound itself."""
+    wanted = None if isinstance(wanted, Asked) else plain(wanted)
+    if not isinstance(wanted, tuple):
+        return True
+    return wanted[1] is None or float(column.physical(wanted[1])) >= float(column.physical(column.high))
 
 
 def _cells(leaves: ColumnModel, column: Column) -> ColumnModel:
@@ -229,7 +309,10 @@ def _both(one: Part, other: Part) -> Part:
     share = np.where(one.is_whole, other.share, np.where(other.is_whole, one.share, overlap))
     piles = [part.is_pile for part in (one, other) if part.is_pile is not None]
     is_pile = np.logical_or.reduce(piles) if piles else None
-    return Part(one.leaves, share, one.touches & other.touches, one.is_whole & other.is_whole, is_pile=is_pile)
+    edges = [part.at_edge for part in (one, other) if part.at_edge is not None]
+    at_edge = np.maximum.reduce(edges) if edges else None
+    touches, is_whole = one.touches & other.touches, one.is_whole & other.is_whole
+    return Part(one.leaves, share, touches, is_whole, is_pile=is_pile, at_edge=at_edge)
 
 
 def _cut_place(place: PlaceModel, schema: Mapping[str, Column], conditions: Mapping[str, list[Any]]) -> Part:
@@ -270,7 +353,7 @@ def _with_values(part: Part, drawn: _Drawn, conditions: Sequence[Any]) -> Part:
     square = np.where(is_value, np.maximum(square, mean**2), 0.0)
     values = Values(low, high, mean, square, column.spacing)
     share, touches = np.where(is_value, part.share, 0.0), part.touches & is_value
-    return Part(leaves, share, touches, part.is_whole & is_value, values, part.is_pile)
+    return Part(leaves, share, touches, part.is_whole & is_value, values, part.is_pile, part.at_edge)
 
 
 def _ends(leaves: ColumnModel, column: Column) -> tuple[Floats, Floats]:
