@@ -18,11 +18,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spinney as sp
-from spinney.counting.states import GAP_STEPS, true_distances
+from spinney.counting.state_tables import GAP_STEPS, true_distances
 from spinney.forest.columns import release_column
 from spinney.forest.plan import Shape, forest_plan
 from spinney.forest.prepaid import PrepaidMechanisms
-from spinney.forest.rounds import model_table
+from spinney.forest.rounds import model_tables
 from spinney.forest.structure import Parts, choose_tree, n_choices
 from spinney.privacy.budget import Unit
 from spinney.privacy.composition import TreeShapes, composed_delta
@@ -213,7 +213,7 @@ def state_tables(draw, *, with_drawn=False):
 
 def tables_of(drawn, cliques, sizes, total):
     """What a model expects, by rows drawn from it."""
-    return [model_table(drawn, clique, sizes, total) for clique in cliques]
+    return model_tables(drawn, cliques, sizes, total)
 
 
 def some_shares(sizes, n_classes, seed):

@@ -15,7 +15,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.compiled import compiled
-from spinney.counting.states import Clique, StateRows
+from spinney.counting.joint import Clique
+from spinney.counting.state_tables import StateTables
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.forest.release.measured import MeasuredTable
 from spinney.graph.estimate import Measurement
@@ -31,7 +32,7 @@ class CountedBoxes(Measurement):
 
 
 def measure(
-    rows: StateRows,
+    rows: StateTables,
     clique: Clique,
     expected: Floats,
     prepaid: PrepaidMechanisms,

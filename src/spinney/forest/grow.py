@@ -12,7 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.counting.states import AnyCut, Clique, StateRows
+from spinney.counting.joint import Clique
+from spinney.counting.state_tables import StateTables
+from spinney.counting.states import AnyCut
 from spinney.forest.cliques import measure, outer
 from spinney.forest.columns import NoisyColumn, release_column, unmeasured
 from spinney.forest.design import BOX_DEVIATIONS, PAIR_DEVIATIONS, AnyAxis, Design
@@ -272,7 +274,7 @@ def _one_way(index: int, model: Model, column: NoisyColumn | NoisyPlace) -> Meas
 
 
 def _measure_cliques(
-    rows: StateRows,
+    rows: StateTables,
     shares: list[Floats],
     design: Design,
     prepaid: PrepaidMechanisms,

@@ -12,7 +12,7 @@ from itertools import combinations
 
 import numpy as np
 
-from spinney.counting.states import Clique
+from spinney.counting.joint import Clique
 from spinney.forest.design import Design
 from spinney.graph.elimination import TreewidthBudget
 from spinney.graph.junction import JunctionTree

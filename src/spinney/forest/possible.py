@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.counting.states import Clique
+from spinney.counting.joint import Clique
 
 Floats = NDArray[np.float64]
 Mask = NDArray[np.bool_]

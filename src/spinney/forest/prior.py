@@ -19,7 +19,8 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.counting.states import GAP_STEPS, Clique, StateRows, true_distances
+from spinney.counting.joint import Clique
+from spinney.counting.state_tables import GAP_STEPS, StateTables, true_distances
 from spinney.errors import SpinneyError, raise_alone
 from spinney.forest.cliques import outer
 from spinney.forest.possible import Possible
@@ -56,7 +57,7 @@ def reading_prior() -> Iterator[None]:
 class PriorRows:
     """The rows of a public table, as states of this fit's columns."""
 
-    rows: StateRows
+    rows: StateTables
     shares: Sequence[Floats]  # of the states of every column, as released
     possible: Possible
     total: float
@@ -89,7 +90,7 @@ class PriorRows:
 
 
 def use_prior(
-    rows: StateRows,
+    rows: StateTables,
     prior: PriorRows,
     columns: Sequence[int],
     measured: Sequence[Measurement],

@@ -16,7 +16,8 @@ from itertools import combinations, repeat
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.counting.states import Clique, StateRows
+from spinney.counting.joint import Clique
+from spinney.counting.state_tables import StateTables
 from spinney.forest.coarse import even_groups
 from spinney.forest.design import Effort
 from spinney.forest.plan import VectorNoise
@@ -36,7 +37,7 @@ _NUMBERS_OF_GROUPS = (16, 8, 4, 2)
 
 
 def release_products(
-    rows: StateRows,
+    rows: StateTables,
     columns: Sequence[ColumnModel | PlaceModel],
     is_ordered: Sequence[bool],
     model: GraphModel,
@@ -89,11 +90,11 @@ def release_products(
     return ReleasedProducts(pairs, sums, variance, tilt)
 
 
-def _true_sums(rows: StateRows, groups: Sequence[Groups], pairs: Sequence[Pair]) -> list[NDArray[np.int64]]:
+def _true_sums(rows: StateTables, groups: Sequence[Groups], pairs: Sequence[Pair]) -> list[NDArray[np.int64]]:
     """For every pair the exact sums of products of its functions. SENSITIVE."""
     n_groups = [int(group.max()) + 1 for group in groups]
     return [
-        signs(n_groups[i]) @ true_table[: n_groups[i], : n_groups[j]] @ signs(n_groups[j]).T
+        signs(n_groups[i]) @ true_table @ signs(n_groups[j]).T
         for (i, j), true_table in zip(pairs, rows.true_group_tables(groups, pairs), strict=True)
     ]
 

@@ -18,15 +18,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.counting.states import (
-    GAP_STEPS,
-    Clique,
-    StateRows,
-    count_states,
-    group_rows,
-    true_distances,
-    true_interactions,
-)
+from spinney.counting.joint import Clique, TableRequest
+from spinney.counting.state_tables import GAP_STEPS, StateTables, true_distances, true_interactions
 from spinney.forest.cliques import measure
 from spinney.forest.coarse import centred_signs, group_states, n_groups
 from spinney.forest.design import Design
@@ -37,6 +30,7 @@ from spinney.forest.structure import Parts
 from spinney.graph.draw import draw_states
 from spinney.graph.estimate import Measurement
 from spinney.graph.model import GraphModel
+from spinney.parallel import each
 from spinney.progress import progress_bar
 
 Floats = NDArray[np.float64]
@@ -50,6 +44,8 @@ _ROOM_PRICE = 0.1
 # A table of three columns and more is cut into more boxes than its groups make, each with noise: to be worth that, its
 # columns have to act together by so many times the noise of the groups' sums.
 _INTERACTION_NOISE = 3.0
+# Tables of drawn rows that a thread counts at a time.
+_AT_ONCE = 256
 # Of the columns, so many parts are rounds of the first turn, and of each later one.
 _FIRST_TURN, _LATER_TURNS = 2, 4
 
@@ -61,7 +57,7 @@ class Refit(Protocol):
 
 
 def measure_rounds(
-    rows: StateRows,
+    rows: StateTables,
     measured: Sequence[Measurement],
     design: Design,
     prepaid: PrepaidMechanisms,
@@ -91,22 +87,21 @@ def measure_rounds(
             prices = np.rint(GAP_STEPS * _ROOM_PRICE * total * room).astype(np.int64)
             true_scores = compared.true_scores(cliques) - prices
             turn = _Turn(cliques, len(rows.sizes), opening)
-            for _ in range(n_now):
-                places = turn.places()
-                if places is None:
-                    break
+            chosen: list[Clique] = []
+            while len(chosen) < n_now and (places := turn.places()) is not None:
                 fits = partial(turn.fits_of, places)
                 pick = prepaid.choice(true_scores[places], sensitivity=sensitivity, accepts=fits)
-                clique = turn.take(int(places[pick]))
-                by = design.target if design.target in clique else None
-                table, mask = model_table(drawn, clique, rows.sizes, total), possible.table(clique)
+                chosen.append(turn.take(int(places[pick])))
+            if not chosen:  # nothing fits any more, not even what was measured before
+                break
+            rows.prepare(chosen)  # all tables of a turn in one pass, where rows are not at hand
+            for clique, table in zip(chosen, model_tables(drawn, chosen, rows.sizes, total), strict=True):
+                by, mask = design.target if design.target in clique else None, possible.table(clique)
                 measurements.append(
                     measure(rows, clique, table, prepaid, stage="cliques", least=least, by=by, possible=mask)
                 )
-                n_left -= 1
-                bar.update()
-            if turn.is_untouched:  # nothing fits any more, not even what was measured before
-                break
+            n_left -= len(chosen)
+            bar.update(len(chosen))
     return measurements
 
 
@@ -122,11 +117,6 @@ class _Turn:
         self._cliques, self._opening = cliques, opening
         self._parts = Parts(n_columns)
         self._is_left = np.ones(len(cliques), dtype=np.bool_)
-
-    @property
-    def is_untouched(self) -> bool:
-        """Whether no clique was taken."""
-        return bool(self._is_left.all())
 
     def places(self) -> NDArray[np.int64] | None:
         """Places of cliques that join parts, or else of all that are left, some of which fit; None where none does."""
@@ -169,7 +159,7 @@ class _Compared:
 
     def __init__(
         self,
-        rows: StateRows,
+        rows: StateTables,
         drawn: NDArray[np.int32],
         design: Design,
         *,
@@ -193,7 +183,7 @@ class _Compared:
 
     def _true_gaps(self, pairs: Sequence[Clique]) -> NDArray[np.int64]:
         """How far the tables of pairs are off. SENSITIVE."""
-        expected = [model_table(self._drawn, pair, self._rows.sizes, self._total) for pair in pairs]
+        expected = model_tables(self._drawn, pairs, self._rows.sizes, self._total)
         public = [self._noise(table) + self._chance(table) for table in expected]
         return true_distances(self._rows, pairs, expected) - _steps(public)
 
@@ -203,21 +193,20 @@ class _Compared:
             group_states(weight, n_groups(n_columns), is_ordered=ordered)
             for weight, ordered in zip(self._weights, self._is_ordered, strict=True)
         ]
-        rows, drawn = self._rows.grouped(groups), group_rows(self._drawn, groups)
         shares = [
             np.bincount(group, weight) / self._drawn.shape[1]
             for group, weight in zip(groups, self._weights, strict=True)
         ]
         functions = [centred_signs(share) for share in shares]
         spreads = [float((function**2 @ share).max()) for function, share in zip(functions, shares, strict=True)]
-        expected = [model_table(drawn, clique, rows.sizes, self._total) for clique in cliques]
+        expected = model_tables(self._drawn, cliques, self._rows.sizes, self._total, groups=groups)
         public = []
         for clique, table in zip(cliques, expected, strict=True):
             chance = math.sqrt(math.prod(spreads[column] for column in clique) * self._chance_variance(self._total))
             noise = _INTERACTION_NOISE * self._noise_std * math.sqrt(table.size)
             n_ways = math.prod(len(functions[column]) for column in clique)
             public.append(math.sqrt(2 * math.log(max(n_ways, 2))) * (chance + noise))  # about the most of so many
-        return true_interactions(rows, cliques, expected, functions) - _steps(public)
+        return true_interactions(self._rows, cliques, expected, functions, groups) - _steps(public)
 
     def _noise(self, expected: Floats) -> float:
         """About how large the noise of a clique's boxes would be, all together: E|noise| for each."""
@@ -239,10 +228,22 @@ def _steps(rows: Sequence[float]) -> NDArray[np.int64]:
     return np.rint(GAP_STEPS * np.asarray(rows, dtype=np.float64)).astype(np.int64)
 
 
-def model_table(
-    drawn: NDArray[np.int32] | NDArray[np.uint8], clique: Clique, sizes: Sequence[int], total: float
-) -> Floats:
-    """The table that the model expects, by rows drawn from it."""
-    shape = tuple(sizes[column] for column in clique)
-    counts = count_states(drawn, clique, sizes).reshape(shape)
-    return np.asarray(counts * (total / drawn.shape[1]))
+def model_tables(
+    drawn: NDArray[np.int32],
+    cliques: Sequence[Clique],
+    sizes: Sequence[int],
+    total: float,
+    *,
+    groups: Sequence[NDArray[np.uint8]] | None = None,
+) -> list[Floats]:
+    """The tables that the model expects, of states or of groups of them, by rows drawn from it."""
+    scale = total / drawn.shape[1]
+
+    def counted(part: Sequence[Clique]) -> list[Floats]:
+        request = TableRequest(sizes, part, groups)
+        sums = np.zeros(request.n_numbers, dtype=np.int64)
+        request.add(drawn, sums)
+        return [np.asarray(table * scale) for table in request.tables(sums)]
+
+    starts = range(0, len(cliques), _AT_ONCE)
+    return [table for part in each(counted, [cliques[at : at + _AT_ONCE] for at in starts]) for table in part]

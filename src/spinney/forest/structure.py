@@ -13,7 +13,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.counting.states import GAP_STEPS, StateRows
+from spinney.counting.state_tables import GAP_STEPS, StateTables
 from spinney.forest.prepaid import PrepaidMechanisms
 
 Pair = tuple[int, int]
@@ -34,7 +34,7 @@ class Parts:
 
 
 def choose_tree(
-    rows: StateRows,
+    rows: StateTables,
     columns: Sequence[int],
     shares: Sequence[NDArray[np.float64]],
     prepaid: PrepaidMechanisms,
@@ -45,7 +45,7 @@ def choose_tree(
 ) -> list[Pair]:
     """Pairs that join all columns into a tree: the required ones, then one choice after the other.
 
-    `shares` predicts pairs as `StateRows.true_gaps` says. Pairs that rules require come first and cost nothing.
+    `shares` predicts pairs as `StateTables.true_gaps` says. Pairs that rules require come first and cost nothing.
     What is `joined` was counted together before, and is not among the pairs that are returned.
     """
     parts = Parts(len(rows.sizes))

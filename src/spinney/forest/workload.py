@@ -14,7 +14,8 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.counting.states import Clique, StateRows
+from spinney.counting.joint import Clique
+from spinney.counting.state_tables import StateTables
 from spinney.errors import ParameterError
 from spinney.forest.cliques import measure, outer
 from spinney.forest.possible import Possible
@@ -64,7 +65,7 @@ def check_cells(names: Sequence[str], sizes: Sequence[int], cliques: Sequence[Cl
 
 
 def measure_stated(
-    rows: StateRows,
+    rows: StateTables,
     stated: Sequence[Clique],
     shares: Sequence[Floats],
     prepaid: PrepaidMechanisms,

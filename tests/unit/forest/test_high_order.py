@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
 import spinney as sp
-from spinney.counting.states import GAP_STEPS, true_interactions
+from spinney.counting.state_tables import GAP_STEPS, true_interactions
 from spinney.forest.coarse import centred_signs, even_groups, group_states
 from spinney.privacy.entropy import UnsafeSeededEntropy
 from support.slow_forests import rows_of
@@ -97,6 +99,11 @@ def test_functions_of_groups_have_no_mean_and_lie_between_minus_one_and_one() ->
     assert centred_signs(np.array([3.0])).tolist() == [[0.0]]
 
 
+def alone(sizes: Sequence[int]) -> list[np.ndarray]:
+    """Every state a group by itself."""
+    return [np.arange(size, dtype=np.uint8) for size in sizes]
+
+
 def test_interactions_are_those_of_all_columns_together() -> None:
     """What is off in a pair is not seen in the triple that holds it; what three columns decide is seen in full."""
     rng = np.random.default_rng(0)
@@ -106,7 +113,7 @@ def test_interactions_are_those_of_all_columns_together() -> None:
 
     def interaction(table: np.ndarray) -> float:
         found = true_interactions(
-            rows_of([tuple(row) for row in table.tolist()], (2, 2, 2)), [(0, 1, 2)], even, functions
+            rows_of([tuple(row) for row in table.tolist()], (2, 2, 2)), [(0, 1, 2)], even, functions, alone((2, 2, 2))
         )
         return float(found[0]) / GAP_STEPS
 
@@ -120,9 +127,9 @@ def test_an_interaction_changes_by_one_row_by_no_more_than_choices_are_charged_f
     rows = [tuple(int(rng.integers(0, size)) for size in sizes) for _ in range(30)]
     cliques, expected = [tuple(range(len(sizes)))], [rng.random(sizes) * 5]
     functions = [centred_signs(rng.random(size)) for size in sizes]
-    here = true_interactions(rows_of(rows, sizes), cliques, expected, functions)
+    here = true_interactions(rows_of(rows, sizes), cliques, expected, functions, alone(sizes))
     changes = []
     for row in np.ndindex(*sizes):
-        there = true_interactions(rows_of([*rows, row], sizes), cliques, expected, functions)
+        there = true_interactions(rows_of([*rows, row], sizes), cliques, expected, functions, alone(sizes))
         changes.append(abs(int(there[0] - here[0])))
     assert 0 < max(changes) <= GAP_STEPS

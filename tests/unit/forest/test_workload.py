@@ -45,9 +45,9 @@ def table(n: int = N) -> pl.DataFrame:
     )
 
 
-def fit(workload, **options):
+def fit(workload, *, seed=3, **options):
     options = {"epsilon": 2, "delta": "1e-6"} | options
-    entropy = sp.UnsafeSeededEntropy(3)
+    entropy = sp.UnsafeSeededEntropy(seed)
     return sp.ForestSynthesizer(workload=workload, **options).fit(table(), SCHEMA, entropy=entropy)
 
 
@@ -69,8 +69,11 @@ STATED = ("region", "size", "label")
 @pytest.mark.parametrize("delta", ["1e-6", 0])
 def test_a_stated_table_is_nearer_than_one_that_is_not(quality, delta):
     """What pairs cannot show is shown where its table is stated, rare categories too."""
-    stated = fit([STATED], quality=quality, delta=delta)
-    assert error(stated, STATED) < 0.5 * error(fit(None, quality=quality, delta=delta), STATED)
+    stated, other = (
+        [fit(workload, seed=seed, quality=quality, delta=delta) for seed in (3, 4, 5)] for workload in ([STATED], None)
+    )
+    assert sum(error(model, STATED) for model in stated) < 0.6 * sum(error(model, STATED) for model in other)
+    stated = stated[0]
     assert stated.release_.columns["region"].n_states == len(REGIONS)
     assert stated.release_.verify_contents()
 
