@@ -58,8 +58,11 @@ class StateTables(ABC):
         """
 
     @abstractmethod
-    def prepare(self, cliques: Sequence[Clique]) -> None:
-        """Have tables counted together that are going to be asked for one by one."""
+    def prepare(self, cliques: Sequence[Clique], *, keeps: bool = False) -> None:
+        """Have tables counted together that are going to be asked for one by one.
+
+        They stay until others are prepared, or, with `keeps`, for good.
+        """
 
     @abstractmethod
     def close(self) -> None:

@@ -89,7 +89,7 @@ class StateRows(StateTables):
         n_cells = sum(first * second for first, second in combinations(sizes, 2))
         self._kept = KeptTables(n_cells if n_cells <= _MOST_KEPT else 0)
 
-    def prepare(self, cliques: Sequence[Clique]) -> None:
+    def prepare(self, cliques: Sequence[Clique], *, keeps: bool = False) -> None:
         """Rows are at hand: there is nothing to prepare."""
 
     def close(self) -> None:
@@ -148,37 +148,58 @@ def states_array(cuts: Sequence[AnyCut], n_rows: int) -> StateRows:
 
 def fill_states(values: Sequence[Physical], cut: AnyCut, row: States) -> None:
     """Write the states of one column or place of a table (n_rows,), or an InputError where a row has none."""
-    if isinstance(cut, RegionCut):
-        _fill_regions(values, cut, row)
-        return
-    column = AxisCells(values[0], cut.axis)
-    cells = np.empty(_BLOCK, dtype=np.int64)
-    lookup = None
-    if 1 << cut.axis.bits <= _LOOKUP_CELLS:
-        ends = np.append(cut.first[1:], 1 << cut.axis.bits)
-        lookup = np.repeat(cut.states, ends - cut.first).astype(row.dtype)
-    is_new = np.append(True, np.diff(cut.states) != 0)  # neighbours of equal state are one stair
-    stairs, states = cut.first[is_new], cut.states[is_new].astype(row.dtype)
-    for start in range(0, len(row), _BLOCK):
-        stop = min(start + _BLOCK, len(row))
-        here = cells[: stop - start]
-        if column.fill(start, stop, here):
-            raise InputError(f"column {cut.axis.name!r} holds a missing or non-finite value")
-        if lookup is not None:
-            row[start:stop] = lookup[here]
-        else:
-            _find_states(here, stairs, states, row[start:stop])
+    StateFinder(cut, row.dtype).fill(values, row)
 
 
-def _fill_regions(values: Sequence[Physical], cut: RegionCut, row: States) -> None:
-    columns = [AxisCells(column, axis) for column, axis in zip(values, cut.lattice.axes, strict=True)]
-    codes = np.empty((_BLOCK, 1), dtype=np.uint64)
-    states: Any = cut.states.astype(row.dtype)
-    shift = np.uint64(64 - cut.lattice.depth)
-    for start in range(0, len(row), _BLOCK):
-        here = codes[: min(_BLOCK, len(row) - start)]
-        encode_rows(columns, cut.lattice, start, here)
-        _find_states((here[:, 0] >> shift).astype(np.int64), cut.first, states, row[start : start + len(here)])
+class StateFinder:
+    """Finds states under a public cut, of one part of a table after the other.
+
+    Args:
+        cut: how a column or a place is cut.
+        dtype: of what is written.
+    """
+
+    def __init__(self, cut: AnyCut, dtype: np.dtype[Any]) -> None:
+        self._cut, self._lookup = cut, None
+        is_new = np.append(True, np.diff(cut.states) != 0)  # neighbours of equal state are one stair
+        self._stairs, self._states = cut.first[is_new], cut.states[is_new].astype(dtype)
+        if isinstance(cut, Cut) and 1 << cut.axis.bits <= _LOOKUP_CELLS:
+            ends = np.append(cut.first[1:], 1 << cut.axis.bits)
+            self._lookup = np.repeat(cut.states, ends - cut.first).astype(dtype)
+
+    def fill(self, values: Sequence[Physical], row: States) -> None:
+        """Write the states of some rows (n_rows,), or an InputError where a row has none. Threads may do so at once."""
+        cut = self._cut
+        if isinstance(cut, RegionCut):
+            self._fill_regions(values, cut, row)
+            return
+        column = AxisCells(values[0], cut.axis)
+        cells = np.empty(_BLOCK, dtype=np.int64)
+        for start in range(0, len(row), _BLOCK):
+            stop = min(start + _BLOCK, len(row))
+            here = cells[: stop - start]
+            if column.fill(start, stop, here):
+                raise InputError(f"column {cut.axis.name!r} holds a missing or non-finite value")
+            if self._lookup is not None:
+                _look_up(here, self._lookup, row[start:stop])
+            else:
+                _find_states(here, self._stairs, self._states, row[start:stop])
+
+    def _fill_regions(self, values: Sequence[Physical], cut: RegionCut, row: States) -> None:
+        columns = [AxisCells(column, axis) for column, axis in zip(values, cut.lattice.axes, strict=True)]
+        codes = np.empty((_BLOCK, 1), dtype=np.uint64)
+        shift = np.uint64(64 - cut.lattice.depth)
+        for start in range(0, len(row), _BLOCK):
+            here = codes[: min(_BLOCK, len(row) - start)]
+            encode_rows(columns, cut.lattice, start, here)
+            cells = (here[:, 0] >> shift).astype(np.int64)
+            _find_states(cells, self._stairs, self._states, row[start : start + len(here)])
+
+
+@compiled
+def _look_up(cells: NDArray[np.int64], lookup: States, row: States) -> None:
+    for i in range(cells.size):
+        row[i] = lookup[cells[i]]
 
 
 @compiled

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,7 +43,10 @@ def weighted_blocks(
 def release_analyses(table: Source, blocks: Sequence[Block], prepaid: PrepaidMechanisms) -> ReleasedAnalyses:
     """The noisy sums of all blocks. `prepaid` has charged for the vector."""
     unit = prepaid.plan.unit
-    true_sums = [true_sums_of(table.state_rows([_cut(column) for column in block.columns]), block) for block in blocks]
+    true_sums = [
+        table.sum_states([_cut(column) for column in block.columns], partial(true_sums_of, block=block))
+        for block in blocks
+    ]
     sensitivity = sum(block.sensitivity_squared(unit) for block in blocks)
     noisy = prepaid.noisy_sums(np.concatenate(true_sums), sensitivity, "analyses")
     sums = tuple(np.split(noisy, np.cumsum([len(part) for part in true_sums])[:-1]))

@@ -58,7 +58,7 @@ PAIR_DEVIATIONS = 0.25
 # There are as many states as leave this many standard deviations of the noise to a cell of a pair's table, were all
 # cells alike.
 _STATE_DEVIATIONS = 8.0
-_FEWEST_STATES, _MOST_STATES = 8, 32
+_FEWEST_STATES, MOST_STATES = 8, 32
 
 # Of what a column with a tree is given for its counts, this much goes to the rows at round numbers.
 _SPIKES_SHARE = Fraction(1, 8)
@@ -250,7 +250,7 @@ def _most_states(plan: ForestPlan, n_rows: int) -> int:
     if stage is None:
         return _FEWEST_STATES
     resolution = math.sqrt(n_rows / (_STATE_DEVIATIONS * plan.noise_std(stage)))
-    return min(max(1 << math.ceil(math.log2(max(resolution, 1))), _FEWEST_STATES), _MOST_STATES)
+    return min(max(1 << math.ceil(math.log2(max(resolution, 1))), _FEWEST_STATES), MOST_STATES)
 
 
 def _n_fixed(plan: ForestPlan, n_rows: int) -> int:

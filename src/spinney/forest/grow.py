@@ -7,7 +7,9 @@ released.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
+from itertools import combinations
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +19,8 @@ from spinney.counting.state_tables import StateTables
 from spinney.counting.states import AnyCut
 from spinney.forest.cliques import measure, outer
 from spinney.forest.columns import NoisyColumn, release_column, unmeasured
-from spinney.forest.design import BOX_DEVIATIONS, PAIR_DEVIATIONS, AnyAxis, Design
+from spinney.forest.design import BOX_DEVIATIONS, MOST_STATES, PAIR_DEVIATIONS, AnyAxis, Design
+from spinney.forest.first_tables import first_tables, is_asked_again
 from spinney.forest.kept import kept_columns, kept_tables
 from spinney.forest.place_states import place_model
 from spinney.forest.places import NoisyPlace, release_place, unmeasured_place
@@ -54,6 +57,8 @@ _PLACE_STATES = 2
 # So has a list of categories: those of one state share all that the model says of them, which neighbours may and
 # strangers should not. Not where rules join columns, whose tables are sized beforehand.
 _CATEGORY_STATES = 2
+# The most states that columns and places get, besides those that rules tell apart and null.
+MOST_COLUMN_STATES, MOST_PLACE_STATES = _CATEGORY_STATES * MOST_STATES, _PLACE_STATES * MOST_STATES
 # Steps of the estimate.
 _STEPS = 100
 # How far the model keeps to independent columns where counts are noisy. With the target alone, each column tells of a
@@ -98,6 +103,95 @@ def grow(
     rows_total = float(total) if total is not None else _noisy_total(noisy.values(), row_count)
     prior = prior if design.has_prior else None
     raw, noisy = noisy, _with_prior(noisy, axes, prior, rows_total)
+    columns, models, cuts = _column_states(axes, noisy, design, partings, rows_total)
+    sizes = tuple(cut.n_states for cut in cuts)
+    one_ways = [_one_way(index, models[index], column) for index, column in enumerate(columns)]
+    masks = zeros(models)
+    possible = Possible(sizes, masks)
+
+    def fit(measurements: Sequence[Measurement], *, steps: int = _STEPS) -> GraphModel:
+        return estimate(
+            sizes,
+            [*one_ways, *measurements],
+            rows_total,
+            cliques=design.required,
+            zeros=masks,
+            steps=steps,
+            regularization=_CAUTION[design.structure],
+        )
+
+    with ExitStack() as stack:
+        measurements: list[Measurement] = []
+        if design.stated or design.has_prior or design.structure not in ("independent", "uniform"):
+            rows = stack.enter_context(table.state_tables(cuts, is_asked_again=is_asked_again(design)))
+            rows.prepare(first_tables(design), keeps=True)
+            shares = [column.state_weights() / max(float(column.weights.sum()), 1e-300) for column in models]
+            measurements = measure_stated(rows, design.stated, shares, prepaid, possible, total=rows_total)
+        if design.structure not in ("independent", "uniform"):
+            measurements += _measure_cliques(rows, shares, design, prepaid, rows_total, possible)
+            if design.structure == "rounds":
+                least = BOX_DEVIATIONS * design.plan.noise_std("cliques")
+                measurements = measure_rounds(
+                    rows,
+                    measurements,
+                    design,
+                    prepaid,
+                    fit,
+                    possible,
+                    total=rows_total,
+                    least=least,
+                    is_ordered=[isinstance(column, NoisyPlace) or column.is_ordered for column in columns],
+                    rng=rng,
+                )
+        cliques = tuple(m.columns for m in measurements if len(m.columns) > 1)
+        from_prior = (
+            []
+            if prior is None
+            else use_prior(
+                rows,
+                PriorRows(_prior_tables(prior, cuts, design, cliques, stack), shares, possible, rows_total),
+                design.measured,
+                measurements,
+                design.required,
+                fit,
+                prepaid,
+                most_cells=design.stated_cells + design.effort.most_cells,
+            )
+        )
+        model = fit([*measurements, *from_prior])
+        products = None
+        if design.plan.products is not None:
+            products = release_products(
+                rows,
+                models,
+                [isinstance(column, NoisyColumn) and column.is_ordered for column in columns],
+                model,
+                cliques,
+                prepaid,
+                total=rows_total,
+                effort=design.effort,
+                rng=rng,
+            )
+    measured = Measured(
+        kept_columns(raw, cuts, partings),
+        kept_tables(measurements),
+        rows_total,
+        row_count,
+        _CAUTION[design.structure],
+        _STEPS,
+        None if products is None else _tilt_fit(design, products),
+    )
+    return Forest(tuple(models), model, cliques, rows_total, products, tuple(m.columns for m in from_prior), measured)
+
+
+def _column_states(
+    axes: Sequence[AnyAxis],
+    noisy: Mapping[int, NoisyColumn | NoisyPlace],
+    design: Design,
+    partings: Mapping[int, Parting],
+    rows_total: float,
+) -> tuple[list[NoisyColumn | NoisyPlace], list[Model], list[AnyCut]]:
+    """All columns and places, the models of them, and how they are cut into states."""
     most_states = design.states_of_columns(len(axes))
     joined = {column for clique in design.required for column in clique}
     columns: list[NoisyColumn | NoisyPlace] = []
@@ -129,82 +223,7 @@ def grow(
         )
         models.append(column_states)
         cuts.append(cut)
-    sizes = tuple(cut.n_states for cut in cuts)
-    one_ways = [_one_way(index, models[index], column) for index, column in enumerate(columns)]
-    masks = zeros(models)
-    possible = Possible(sizes, masks)
-
-    def fit(measurements: Sequence[Measurement], *, steps: int = _STEPS) -> GraphModel:
-        return estimate(
-            sizes,
-            [*one_ways, *measurements],
-            rows_total,
-            cliques=design.required,
-            zeros=masks,
-            steps=steps,
-            regularization=_CAUTION[design.structure],
-        )
-
-    measurements: list[Measurement] = []
-    if design.stated or design.has_prior or design.structure not in ("independent", "uniform"):
-        rows = table.state_rows(cuts)
-        shares = [column.state_weights() / max(float(column.weights.sum()), 1e-300) for column in models]
-        measurements = measure_stated(rows, design.stated, shares, prepaid, possible, total=rows_total)
-    if design.structure not in ("independent", "uniform"):
-        measurements += _measure_cliques(rows, shares, design, prepaid, rows_total, possible)
-        if design.structure == "rounds":
-            least = BOX_DEVIATIONS * design.plan.noise_std("cliques")
-            measurements = measure_rounds(
-                rows,
-                measurements,
-                design,
-                prepaid,
-                fit,
-                possible,
-                total=rows_total,
-                least=least,
-                is_ordered=[isinstance(column, NoisyPlace) or column.is_ordered for column in columns],
-                rng=rng,
-            )
-    cliques = tuple(m.columns for m in measurements if len(m.columns) > 1)
-    from_prior = (
-        []
-        if prior is None
-        else use_prior(
-            rows,
-            _prior_rows(prior, cuts, shares, possible, rows_total),
-            design.measured,
-            measurements,
-            design.required,
-            fit,
-            prepaid,
-            most_cells=design.stated_cells + design.effort.most_cells,
-        )
-    )
-    model = fit([*measurements, *from_prior])
-    products = None
-    if design.plan.products is not None:
-        products = release_products(
-            rows,
-            models,
-            [isinstance(column, NoisyColumn) and column.is_ordered for column in columns],
-            model,
-            cliques,
-            prepaid,
-            total=rows_total,
-            effort=design.effort,
-            rng=rng,
-        )
-    measured = Measured(
-        kept_columns(raw, cuts, partings),
-        kept_tables(measurements),
-        rows_total,
-        row_count,
-        _CAUTION[design.structure],
-        _STEPS,
-        None if products is None else _tilt_fit(design, products),
-    )
-    return Forest(tuple(models), model, cliques, rows_total, products, tuple(m.columns for m in from_prior), measured)
+    return columns, models, cuts
 
 
 def _tilt_fit(design: Design, products: ReleasedProducts) -> TiltFit:
@@ -254,11 +273,14 @@ def _with_prior(
     return told
 
 
-def _prior_rows(
-    prior: Source, cuts: Sequence[AnyCut], shares: Sequence[Floats], possible: Possible, total: float
-) -> PriorRows:
+def _prior_tables(
+    prior: Source, cuts: Sequence[AnyCut], design: Design, cliques: Sequence[Clique], stack: ExitStack
+) -> StateTables:
+    """Tables of public rows, of all pairs and of what was counted together, for as long as the stack lasts."""
     with reading_prior():
-        return PriorRows(prior.state_rows(cuts), shares, possible, total)
+        rows = stack.enter_context(prior.state_tables(cuts, is_asked_again=True))
+        rows.prepare([*combinations(sorted(design.measured), 2), *cliques], keeps=True)
+        return rows
 
 
 def _noisy_total(columns: Iterable[NoisyColumn | NoisyPlace], row_count: RowCount | None) -> float:

@@ -82,8 +82,8 @@ def asked_columns(question: ParsedQuestion, schema: Schema) -> list[AskedColumn]
     return columns
 
 
-def true_sums(rows: StateRows, columns: list[AskedColumn]) -> tuple[int, int, int]:
-    """Rows that meet `given`, rows that meet `where` as well, and what those add up to in steps. SENSITIVE."""
+def true_sums(rows: StateRows, columns: list[AskedColumn]) -> NDArray[np.int64]:
+    """Rows that meet `given`, rows that meet `where` as well, and what those add up to in steps (3,). SENSITIVE."""
     n_given = n_where = total = 0
     for start in range(0, rows.n_rows, _AT_ONCE):
         states = rows.true_states[:, start : start + _AT_ONCE]
@@ -99,7 +99,7 @@ def true_sums(rows: StateRows, columns: list[AskedColumn]) -> tuple[int, int, in
         n_given += int(np.count_nonzero(is_given))
         n_where += int(np.count_nonzero(is_here))
         total += int(steps[is_here].sum())
-    return n_given, n_where, total
+    return np.array([n_given, n_where, total], dtype=np.int64)
 
 
 # --------------------------------------------------------------------------------------------------- cells

@@ -104,6 +104,9 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
     def _rehearse(self, facts: PublicFacts) -> PlanT:
         """The plan that follows from public facts; raise where none can work. No row has been read."""
 
+    def _check_room(self, table: Source, facts: PublicFacts, rehearsed: PlanT) -> None:
+        """Raise where the limit of memory leaves no room for what will be counted."""
+
     @abstractmethod
     def _release(
         self, table: Source, facts: PublicFacts, books: Ledger, entropy: Entropy, rehearsed: PlanT | None
@@ -188,11 +191,9 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
             n_rows or 1,
             rows_epsilon=shares.rows,
         )
-        rehearsed: PlanT | None
-        if n_rows is None:
-            rehearsed = first_that_works(lambda size: self._rehearse(replace(facts, n_rows=size)))
-        else:
-            rehearsed = self._rehearse(facts)
+        first = self._rehearse_any(facts) if n_rows is None else self._rehearse(facts)
+        self._check_room(table, facts, first)
+        rehearsed: PlanT | None = first
         # Of a residual that is missing, counting could not tell which part is.
         has_residuals = any(rule.modelled is not None for rule in schema.derivations)
         pays_first = schema.awaits_bounds or self._pays_before_counting or has_residuals
@@ -217,6 +218,10 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
             facts, rehearsed = replace(facts, schema=schema, found_bounds=True), None
         self.release_ = self._release(table, facts, books, source, rehearsed)
         self.ledger_ = books if ledger is None else ledger
+
+    def _rehearse_any(self, facts: PublicFacts) -> PlanT:
+        """The plan for some number of rows, where it is not known; raise where none works for any."""
+        return first_that_works(lambda size: self._rehearse(replace(facts, n_rows=size)))
 
     def _count_rows(
         self, true_rows: int, facts: PublicFacts, books: Ledger, entropy: Entropy

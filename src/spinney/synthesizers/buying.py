@@ -193,8 +193,8 @@ def _counted(
     table: Source, asked: ParsedQuestion, columns: list[AskedColumn], direct: Direct, unit: Unit
 ) -> tuple[int, ...]:
     """The sums that were paid for. SENSITIVE."""
-    rows = table.state_rows([column.cut for column in columns])
-    n_given, n_where, total = true_sums(rows, columns)
+    sums = table.sum_states([column.cut for column in columns], lambda rows: true_sums(rows, columns))
+    n_given, n_where, total = sums.tolist()
     if asked.kind == "mean":
         return (total,) if direct.n_sums == 1 else (unit.factor * _grid_of(columns).reach * n_where, total)
     return (n_where,) if direct.n_sums == 1 else (n_given, n_where)

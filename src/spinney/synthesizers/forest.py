@@ -14,7 +14,7 @@ from spinney.errors import ParameterError, SchemaError
 from spinney.forest.analyses import release_analyses, weighted_blocks
 from spinney.forest.columns import release_classes
 from spinney.forest.design import EFFORTS, AnyAxis, Design, design
-from spinney.forest.grow import Model, grow
+from spinney.forest.grow import MOST_COLUMN_STATES, MOST_PLACE_STATES, Model, grow
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.forest.release.column_model import ColumnModel
 from spinney.forest.release.explain import Explanation
@@ -243,6 +243,12 @@ class ForestSynthesizer(Synthesizer[Design]):
             return self._design(facts)
         return self._design(replace(facts, epsilon=facts.epsilon * (1 - _CLASSES_SHARE)), class_size=math.inf)
 
+    def _check_room(self, table: Source, facts: PublicFacts, rehearsed: Design) -> None:
+        variables, effort = _Variables.of(facts.schema), EFFORTS[self.quality]
+        of_two = variables.most_pair_cells(rehearsed.in_stated, self.target)
+        of_more = rehearsed.stated_cells + (effort.most_cells if effort.rounds_per_column else 0)
+        table.check_tables(len(variables.names), max(of_two, of_more))
+
     def _counts_classes(self, schema: Schema) -> bool:
         """Whether the sizes of the target's classes are counted before all else."""
         return self.target is not None and column_axis(self.target, schema[self.target]).has_classes
@@ -371,6 +377,17 @@ class _Variables:
             else:
                 axes.append(place_axis(place, schema))
         return cls(schema, list(variables), axes, rules, numbers)
+
+    def most_pair_cells(self, in_stated: frozenset[int], target: str | None) -> int:
+        """The most cells that a table of two columns has, or of two and the target, however many rows there are."""
+        sizes, most_states = [MOST_PLACE_STATES] * len(self.names), self.rules.sizes(MOST_COLUMN_STATES)
+        for column, number in self.numbers.items():
+            is_stated = number in in_stated
+            sizes[number] = (
+                n_stated_states(self.names[number], self.rules.axes[column]) if is_stated else most_states[column]
+            )
+        with_target = 1 if target is None else sizes[self.names.index(target)]
+        return math.prod(sorted(sizes)[-2:]) * with_target
 
     def stated_cells(
         self, stated: Sequence[Clique], states: Sequence[int], *, required: Sequence[Clique] = (), target: int | None

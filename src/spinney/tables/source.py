@@ -7,12 +7,16 @@ to the last bit: cells follow from the lattice's formulas alone. Nothing here kn
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from typing import Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from spinney.counting.counts import CellCounts
 from spinney.counting.spill import default_memory_limit
+from spinney.counting.state_tables import StateTables
 from spinney.counting.states import AnyCut, StateRows
 from spinney.counting.values import ValueCounts
 from spinney.errors import InputError
@@ -87,6 +91,20 @@ class Source(ABC):
     @abstractmethod
     def state_rows(self, cuts: Sequence[AnyCut]) -> StateRows:
         """The states of all rows under public cuts. SENSITIVE."""
+
+    def state_tables(self, cuts: Sequence[AnyCut], *, is_asked_again: bool = False) -> StateTables:  # noqa: ARG002
+        """Tables of the states of all rows under public cuts, counted where the rows are. SENSITIVE.
+
+        `is_asked_again`: whether more is going to be asked than is prepared at first. Whoever asks closes them.
+        """
+        return self.state_rows(cuts)
+
+    def sum_states(self, cuts: Sequence[AnyCut], sums: Callable[[StateRows], NDArray[np.int64]]) -> NDArray[np.int64]:
+        """What `sums` gives for the states of all rows, where it adds up over parts of them. SENSITIVE."""
+        return sums(self.state_rows(cuts))
+
+    def check_tables(self, n_columns: int, n_cells: int) -> None:  # noqa: B027  # held rows need no room for tables
+        """Raise a ParameterError where tables of so many cells, of a table of so many columns, cannot be counted."""
 
     @abstractmethod
     def true_extremes(self, name: str) -> tuple[float, float]:

@@ -3,7 +3,7 @@
 Files, lazy frames, query results: whatever can hand out its rows batch by batch, as often as asked. Threads read
 batches and work on them. Batches are read by the same code as any other table, so cells agree to the last bit, and
 errors speak the same way. What is held is a batch for each thread, the counts of all cells so far, and, for a forest,
-one small number for each row and column.
+tables of states, or one small number for each row and column where that is little.
 """
 
 from __future__ import annotations
@@ -15,9 +15,14 @@ from contextlib import closing
 from copy import copy
 from threading import Lock
 
+import numpy as np
+from numpy.typing import NDArray
+
 from spinney.counting.cell_counter import CellCounter
 from spinney.counting.counts import CellCounts
-from spinney.counting.states import AnyCut, StateRows, fill_states, states_array
+from spinney.counting.level_file import level_file
+from spinney.counting.state_tables import StateTables
+from spinney.counting.states import AnyCut, StateFinder, StateRows, states_array
 from spinney.counting.values import ValueCounter, ValueCounts
 from spinney.parallel import n_threads, threads
 from spinney.progress import progress_bar, waiting
@@ -25,8 +30,10 @@ from spinney.schema.lattice import Lattice
 from spinney.schema.rules import Rule
 from spinney.schema.table import Schema
 from spinney.tables.batches import Batch, Batches, ready
+from spinney.tables.engines.batch_passes import BatchPasses, found_states
 from spinney.tables.engines.memory import axis_columns, check_values, merged_extremes, part_extremes
 from spinney.tables.frames import FrameKind, Table
+from spinney.tables.passes import CountedStates, check_room, is_held
 from spinney.tables.source import Source, table_changed
 from spinney.tables.tally import Tallies, tally_table
 
@@ -143,14 +150,48 @@ class StreamSource(Source):
 
     def state_rows(self, cuts: Sequence[AnyCut]) -> StateRows:
         rows = states_array(cuts, self.n_rows)
+        finders = [StateFinder(cut, rows.true_states.dtype) for cut in cuts]
 
         def fill(start: int, table: Table) -> None:
-            for cut, row in zip(cuts, rows.true_states, strict=True):
-                values = [table.physical(name) for name in cut.names]
-                fill_states(values, cut, row[start : start + table.n_rows])
+            for cut, finder, row in zip(cuts, finders, rows.true_states, strict=True):
+                finder.fill([table.physical(name) for name in cut.names], row[start : start + table.n_rows])
 
         self._each([name for cut in cuts for name in cut.names], "reading columns", fill)
         return rows
+
+    def state_tables(self, cuts: Sequence[AnyCut], *, is_asked_again: bool = False) -> StateTables:
+        """Held where levels are small, else counted in passes; with levels on disk where more than one is to come."""
+        sizes = tuple(cut.n_states for cut in cuts)
+        if is_held(self.n_rows, len(cuts), max(sizes), self.memory_limit):
+            return self.state_rows(cuts)
+        dtype, levels = states_array(cuts, 0).true_states.dtype, None
+        if is_asked_again:
+            levels = level_file(self.n_rows, len(cuts), dtype, folder=self.spill_folder)
+        passes = BatchPasses(
+            self._each,
+            cuts,
+            n_rows=self.n_rows,
+            n_workers=self._n_workers(),
+            sums_bytes=self.memory_limit // 4,
+            levels=levels,
+        )
+        return CountedStates(sizes, self.n_rows, passes.count, memory_limit=self.memory_limit, close=passes.close)
+
+    def sum_states(self, cuts: Sequence[AnyCut], sums: Callable[[StateRows], NDArray[np.int64]]) -> NDArray[np.int64]:
+        finders = [StateFinder(cut, states_array(cuts, 0).true_states.dtype) for cut in cuts]
+        total, lock = sums(states_array(cuts, 0)), Lock()
+
+        def add(_: int, table: Table) -> None:
+            found = sums(found_states(table, cuts, finders))
+            with lock:
+                total[:] += found
+
+        self._each([name for cut in cuts for name in cut.names], "adding up columns", add)
+        return total
+
+    def check_tables(self, n_columns: int, n_cells: int) -> None:
+        if not is_held(self.n_rows, n_columns, 1, self.memory_limit):
+            check_room(n_cells, self.memory_limit)
 
     def true_extremes(self, name: str) -> tuple[float, float]:
         """Over all batches; those that hold no finite value say nothing."""
