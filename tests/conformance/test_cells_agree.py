@@ -108,7 +108,7 @@ def test_rows_have_the_same_states(rows, wide):
     expected = state_rows(open_table(TABLE, SCHEMA), cuts)
     assert expected.true_states.dtype == (np.uint16 if wide else np.uint8)
     got = states_array(cuts, len(TABLE))
-    rows.read_states(got, collect(rows.states(cuts, got)))
+    rows.read_states(got, collect(rows.states(cuts, got.true_states.dtype)))
     in_order = got.true_states[:, np.lexsort(got.true_states[::-1])]
     np.testing.assert_array_equal(in_order, expected.true_states[:, np.lexsort(expected.true_states[::-1])])
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
+from contextlib import suppress
 from pathlib import Path
 
 import duckdb
@@ -14,7 +17,9 @@ import pyarrow.parquet as pq
 import pytest
 
 import spinney as sp
+from spinney.counting.joint import TableRequest
 from spinney.counting.level_file import LevelFile
+from spinney.errors import InputError, ParameterError
 from spinney.tables.engines import batch_passes, stream
 from spinney.tables.passes import CountedStates
 from support import forest_tables
@@ -157,8 +162,6 @@ def test_a_disk_that_fills_up_while_levels_are_written_is_no_error(tmp_path, cou
             raise OSError(28, "No space left on device")
         return pwrite(descriptor, data, start)
 
-    import os
-
     pwrite = os.pwrite
     monkeypatch.setattr(LevelFile, "__init__", watched)
     monkeypatch.setattr("spinney.counting.level_file.os.pwrite", full)
@@ -191,3 +194,106 @@ def test_tables_that_do_not_fit_are_counted_in_portions(n_columns):
     assert all(np.array_equal(table, held.true_table(pair)) for pair, table in zip(pairs, found, strict=True))
     assert max(passes) * 8 <= limit // 4
     assert len(passes) > 1
+
+
+# --------------------------------------------------------------------------------------------------- faults
+
+
+def other_value(states: np.ndarray) -> np.ndarray:
+    changed = states.copy()
+    changed[0, 0] = (changed[0, 0] + 1) % 3
+    return changed
+
+
+def exchanged(states: np.ndarray) -> np.ndarray:
+    """Two rows exchange a value: every column by itself is as before."""
+    changed = states.copy()
+    other = int(np.flatnonzero(states[0] != states[0, 0])[0])
+    changed[0, [0, other]] = changed[0, [other, 0]]
+    return changed
+
+
+@pytest.mark.parametrize("change", [other_value, exchanged, lambda states: states[:, 1:]])
+@pytest.mark.parametrize("groups", [None, 4])
+def test_passes_that_saw_other_rows_are_refused(change, groups):
+    """Sums of later tables are compared with those of the first pass: one row of many is enough."""
+    rng, sizes = np.random.default_rng(2), (3, 40, 50, 60)
+    tables = [np.array([rng.integers(0, size, 300) for size in sizes], dtype=np.uint8)]
+
+    def count(request):
+        sums = np.zeros(request.n_numbers, dtype=np.int64)
+        request.add(np.ascontiguousarray(tables[-1]), sums)
+        return sums
+
+    cut = None if groups is None else [(np.arange(size) % min(size, groups)).astype(np.uint8) for size in sizes]
+    counted = CountedStates(sizes, 300, count, memory_limit=1 << 24, close=lambda: None)
+    counted.prepare([(0, 1), (0, 2), (0, 3), (1, 2)], keeps=True)
+    counted.true_each([(0, 1, 2)], lambda _, table: table, groups=cut)
+    tables.append(change(tables[0]))
+    with pytest.raises(InputError, match="table changed while it was read"):
+        counted.true_each([(0, 1, 3)], lambda _, table: table, groups=cut)
+
+
+def test_a_file_that_changes_between_passes_is_refused(tmp_path, counted, monkeypatch):
+    """Once the forest has paid, the charge stays in the books, and there is no release."""
+    path = parquet(tmp_path)
+    monkeypatch.setattr(stream, "level_file", lambda *_, **__: None)  # so that later passes read the table
+    count = batch_passes.BatchPasses.count
+
+    def count_and_change(self, request):
+        sums = count(self, request)
+        parquet(tmp_path, forest_tables.rows(seed=1))
+        return sums
+
+    monkeypatch.setattr(batch_passes.BatchPasses, "count", count_and_change)
+    ledger = sp.Ledger(limit=2, delta="1e-5")
+    model = sp.ForestSynthesizer(epsilon=2, quality="high")
+    with pytest.raises(InputError, match="table changed while it was read"):
+        model.fit(path, SCHEMA, ledger=ledger)
+    assert ledger.events
+    assert not hasattr(model, "release_")
+
+
+def test_a_limit_that_is_too_small_is_told_before_anything_is_spent(tmp_path, counted, monkeypatch):
+    """With the number of bytes that are needed, and what to write."""
+    monkeypatch.setenv("SPINNEY_MEMORY_LIMIT", "2MiB")
+    ledger = sp.Ledger(limit=2, delta="1e-5")
+    with pytest.raises(ParameterError, match=r"2,097,152 bytes.* needs 9,600,000 to be counted.*LIMIT=10MiB"):
+        sp.ForestSynthesizer(epsilon=2, quality="high").fit(parquet(tmp_path), SCHEMA, ledger=ledger)
+    assert not ledger.events
+    assert members(fit(parquet(tmp_path))) == members(fit(ROWS))
+    monkeypatch.setenv("SPINNEY_MEMORY_LIMIT", "10MiB")
+    assert members(fit(parquet(tmp_path), quality="high")) == members(fit(ROWS, quality="high"))
+
+
+def open_files(folder: Path) -> list[str]:
+    """Files in a folder that this process has open, without a name too."""
+    links = []
+    for name in os.listdir("/proc/self/fd"):
+        with suppress(OSError):  # the one of the listing itself
+            links.append(os.readlink(f"/proc/self/fd/{name}"))
+    return [link for link in links if str(folder) in link]
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
+@pytest.mark.parametrize("in_pass", [1, 2])
+def test_an_interruption_leaves_nothing_behind(tmp_path, counted, monkeypatch, in_pass):
+    """Neither a file nor an open one without a name, in the first pass and in a later one."""
+    folder = tmp_path / "spill"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    path, seen = parquet(tmp_path), []
+    add = TableRequest.add
+
+    def interrupted(self, states, sums):
+        if len(counted) == in_pass:
+            seen.append(open_files(folder))
+            raise KeyboardInterrupt
+        add(self, states, sums)
+
+    monkeypatch.setattr(TableRequest, "add", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        fit(path, quality="high")
+    assert any(seen)
+    assert open_files(folder) == []
+    assert list(folder.iterdir()) == []

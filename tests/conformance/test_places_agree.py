@@ -82,7 +82,7 @@ def test_states_of_places_are_found_by_comparisons(rows):
     expected = state_rows(open_table(table(), SCHEMA), CUTS)
     assert len(np.unique(expected.true_states[0])) > 8
     got = states_array(CUTS, N)
-    rows.read_states(got, collect(rows.states(CUTS, got)))
+    rows.read_states(got, collect(rows.states(CUTS, got.true_states.dtype)))
     in_order = got.true_states[:, np.lexsort(got.true_states[::-1])]
     np.testing.assert_array_equal(in_order, expected.true_states[:, np.lexsort(expected.true_states[::-1])])
 

@@ -66,6 +66,11 @@ class CoarseTerms:
         """How many numbers are counted."""
         return len(self._terms)
 
+    @property
+    def plain(self) -> tuple[list[list[int]], list[int]]:
+        """The words that each term asks for, and where those of every column begin, as plain numbers."""
+        return self._terms.tolist(), self._starts.tolist()
+
     def add(self, states: NDArray[Any], groups: Sequence[NDArray[np.uint8]], sums: NDArray[np.int64]) -> None:
         """Add what some rows (n_columns, n_rows) count in every term. SENSITIVE."""
         n_rows = states.shape[1]

@@ -22,6 +22,8 @@ Clique = tuple[int, ...]
 Table = NDArray[np.int64]
 Groups = Sequence[NDArray[np.uint8]]
 
+# The number of what vectors hold, and in which order: another version of Spinney may have another.
+LAYOUT = 1
 # Rows that are counted into one table after the other.
 _BLOCK = 1 << 13
 
@@ -64,6 +66,11 @@ class TableRequest:
     def n_numbers(self) -> int:
         """The length of the vector."""
         return int(self._offsets[-1]) if self._terms is None else self._terms.n_terms
+
+    @property
+    def plain_terms(self) -> tuple[list[list[int]] | None, list[int]]:
+        """The terms of tables of few groups as plain numbers, None for others, and where columns' words begin."""
+        return (None, []) if self._terms is None else self._terms.plain
 
     def add(self, states: NDArray[Any], sums: NDArray[np.int64]) -> None:
         """Add the counts of some rows (n_columns, n_rows) to a vector. SENSITIVE."""

@@ -149,9 +149,9 @@ class Rows:
         present = nw.when(~is_missing).then(value)
         return self._numbers([name]).select(low=present.min(), high=present.max())
 
-    def states(self, cuts: Sequence[AnyCut], rows: StateRows) -> Frame:
-        """The states of all rows, to be read into `rows`: columns s0, s1, ..., moved down to fit into signed bytes."""
-        kind, half = _SMALLEST[rows.true_states.dtype]
+    def states(self, cuts: Sequence[AnyCut], dtype: np.dtype[Any]) -> Frame:
+        """The states of all rows, to be read into `dtype`: columns s0, s1, ..., moved down to fit into signed bytes."""
+        kind, half = _SMALLEST[dtype]
         numbers = self._numbers((name for cut in cuts for name in cut.names), cuts=cuts)
         places: dict[str, nw.Expr] = {}
         chosen: dict[str, nw.Expr] = {}
@@ -174,6 +174,11 @@ class Rows:
                 places[f"a{which}"], found = cell(cut.axis, value, is_missing), state(cut, nw.col(f"a{which}"))
             chosen[f"s{which}"] = (found.cast(nw.Int64) - half).cast(kind)
         return numbers.select(**places).select(**chosen)
+
+    @staticmethod
+    def moved_down(dtype: np.dtype[Any]) -> int:
+        """By how much states of a type are moved down."""
+        return _SMALLEST[dtype][1]
 
     # ------------------------------------------------------------------------------------------------- answers
 

@@ -11,18 +11,22 @@ from __future__ import annotations
 
 import math
 from abc import abstractmethod
-from collections.abc import Generator, Iterator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import closing
 from copy import copy
-from typing import Any, Self
+from typing import Any, Protocol, Self
 
 import narwhals as nw
+import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
+from numpy.typing import NDArray
 
 from spinney.counting.counts import CellCounts
+from spinney.counting.joint import TableRequest
 from spinney.counting.merging import counts_type
 from spinney.counting.spill import SpilledRuns, merge_runs
+from spinney.counting.state_tables import StateTables
 from spinney.counting.states import AnyCut, StateRows, states_array
 from spinney.counting.values import ValueCounter, ValueCounts, too_many_values
 from spinney.progress import progress
@@ -33,6 +37,7 @@ from spinney.tables.engines.expressions import key_layout
 from spinney.tables.engines.persisted import BucketChecksums, KeptCells
 from spinney.tables.engines.queries import Frame, Rows, bytes_of_cell
 from spinney.tables.frames import FrameKind
+from spinney.tables.passes import CountedStates
 from spinney.tables.source import Source, no_bounds, table_changed
 from spinney.tables.tally import Tallies, rules_among
 
@@ -42,6 +47,19 @@ _LARGEST_PART = 1 << 29
 _BYTES_OF_VALUE = 128
 # Buckets for each part that may be needed: so few cells more or less are in a bucket that parts come out full.
 _BUCKETS_A_PART = 4
+
+
+class TablePasses(Protocol):
+    """Passes over the states of all rows, which stay with an engine. SENSITIVE."""
+
+    def count(self, request: TableRequest) -> NDArray[np.int64]:
+        """The vector of what is asked for, of all rows."""
+
+    def parts(self) -> Iterator[NDArray[Any]]:
+        """The states of all rows (n_columns, n_rows), some rows at a time."""
+
+    def close(self) -> None:
+        """Have the engine forget what it keeps."""
 
 
 class QuerySource(Source):
@@ -83,6 +101,13 @@ class QuerySource(Source):
 
     def kept_cells(self, query: Frame, n_buckets: int) -> KeptCells | None:  # noqa: ARG002  # for engines that keep
         """Counted cells that the engine keeps, to come over in parts; None where they come over all at once."""
+        return None
+
+    def table_passes(self, states: Frame, dtype: np.dtype[Any], *, keeps: bool) -> TablePasses | None:  # noqa: ARG002
+        """Counts tables over a query of states, next to the rows; None where the engine cannot.
+
+        `keeps`: whether there will be several passes, for which states are worth keeping.
+        """
         return None
 
     # ------------------------------------------------------------------------------------------------------- the walk
@@ -148,11 +173,38 @@ class QuerySource(Source):
         if not self._is_checked:
             self.check_values()
         rows = states_array(cuts, self.n_rows)
-        answer = self.run(self._rows.states(cuts, rows), "reading states of rows")
+        answer = self.run(self._rows.states(cuts, rows.true_states.dtype), "reading states of rows")
         if answer.num_rows != self.n_rows:
             raise table_changed()
         self._rows.read_states(rows, answer)
         return rows
+
+    def state_tables(self, cuts: Sequence[AnyCut], *, is_asked_again: bool = False) -> StateTables:
+        """Counted by the engine where it can; otherwise held here."""
+        if not self._is_checked:
+            self.check_values()
+        dtype = states_array(cuts, 0).true_states.dtype
+        passes = self.table_passes(self._rows.states(cuts, dtype), dtype, keeps=is_asked_again)
+        if passes is None:
+            return self.state_rows(cuts)
+        sizes = tuple(cut.n_states for cut in cuts)
+        return CountedStates(sizes, self.n_rows, passes.count, memory_limit=self.memory_limit, close=passes.close)
+
+    def sum_states(self, cuts: Sequence[AnyCut], sums: Callable[[StateRows], NDArray[np.int64]]) -> NDArray[np.int64]:
+        """Of states that come over some rows at a time, where the engine can hand them out so."""
+        if not self._is_checked:
+            self.check_values()
+        none = states_array(cuts, 0)
+        passes = self.table_passes(self._rows.states(cuts, none.true_states.dtype), none.true_states.dtype, keeps=False)
+        if passes is None:
+            return sums(self.state_rows(cuts))
+        total, n_rows = sums(none), 0
+        for states in passes.parts():
+            total += sums(StateRows(states, none.sizes))
+            n_rows += states.shape[1]
+        if n_rows != self.n_rows:
+            raise table_changed()
+        return total
 
     def true_extremes(self, name: str) -> tuple[float, float]:
         answer = self.run(self._rows.extremes(name), "finding bounds")

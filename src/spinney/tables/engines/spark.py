@@ -2,8 +2,8 @@
 
 A PySpark data frame, classic or Connect, is asked by expressions (`query_source.py`). Names and types are compared with
 the schema before any job runs. Every question is one job, which Spark retries where a worker is lost; its answer is
-counts of cells, or, for a forest, one byte for each row and column. Cells that may outgrow the limit of memory stay
-with Spark and come over in parts (`persisted.py`), which wait on disk.
+counts of cells, or, for a forest, of tables (`spark_tables.py`). Cells that may outgrow the limit of memory stay with
+Spark and come over in parts (`persisted.py`), which wait on disk.
 
 Spark's own errors are not passed on, because they quote values; the name of their condition is.
 """
@@ -11,16 +11,20 @@ Spark's own errors are not passed on, because they quote values; the name of the
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from functools import cached_property
 from importlib.util import find_spec
 from typing import Any
 
 import narwhals as nw
+import numpy as np
 import pyarrow as pa
+from numpy.typing import NDArray
 
 from spinney.columns import Column
 from spinney.columns.spark import functions_of
+from spinney.counting.states import AnyCut, StateRows
 from spinney.errors import InputError, ParameterError
 from spinney.extras import load_optional
 from spinney.progress import waiting
@@ -29,8 +33,10 @@ from spinney.schema.table import Schema
 from spinney.tables.described import check_names, fits, misfit, type_error
 from spinney.tables.engines.lazy import redacted_query
 from spinney.tables.engines.persisted import PersistedCells
-from spinney.tables.engines.queries import Frame, plain
+from spinney.tables.engines.queries import Frame, Rows, plain
 from spinney.tables.engines.query_source import QuerySource
+from spinney.tables.engines.spark_tables import SparkPasses, packing_worker
+from spinney.tables.passes import check_room, is_held
 from spinney.tables.paths.named import refuse_repeated_reads, spark_reads
 
 _DEEPEST_CAUSE = 8
@@ -77,6 +83,45 @@ class SparkSource(QuerySource):
                 functions=functions_of(native),
                 run=lambda query, what: self.run(nw.from_native(query), what),
             )
+
+    def table_passes(self, states: Frame, dtype: np.dtype[Any], *, keeps: bool) -> SparkPasses | None:
+        """Jobs in which Spark's Python workers count; None where it has none that can."""
+        if not self._has_workers:
+            return None
+        native = states.to_native()
+        with redacted_job("counting tables"):
+            return SparkPasses(
+                native,
+                dtype,
+                Rows.moved_down(dtype),
+                keeps=keeps,
+                run=lambda query, what: self.run(nw.from_native(query), what),
+            )
+
+    def sum_states(self, cuts: Sequence[AnyCut], sums: Callable[[StateRows], NDArray[np.int64]]) -> NDArray[np.int64]:
+        with redacted_job("adding up columns"):
+            return super().sum_states(cuts, sums)
+
+    def check_tables(self, n_columns: int, n_cells: int) -> None:
+        if self._has_workers:
+            check_room(n_cells, self.memory_limit)
+        elif not is_held(self.n_rows, n_columns, 1, self.memory_limit):
+            raise InputError(
+                "Spark's workers cannot run Python functions on Arrow batches (DataFrame.mapInArrow), and without them "
+                f"a forest of this table would need {2 * self.n_rows * n_columns:,} bytes on the driver; install "
+                "pyarrow and numpy for the workers, or raise SPINNEY_MEMORY_LIMIT"
+            )
+
+    @cached_property
+    def _has_workers(self) -> bool:
+        """Whether Spark has Python workers that can be handed Arrow batches: a tiny job tells."""
+        try:
+            one = self._session.range(1, numPartitions=1).mapInArrow(
+                packing_worker("uint8", 0), "n bigint, states binary"
+            )
+            return len(one.collect()) == 1
+        except Exception:  # whatever Spark says: there is another way
+            return False
 
 
 # ---------------------------------------------------------------------------------------------------------- opening
