@@ -18,6 +18,8 @@ from spinney.errors import InputError
 
 # Whole numbers beyond this are moved to it, which is outside all bounds that a schema may state.
 LARGEST_INTEGER = 2**62
+# What stands for values of a stored list that are missing, or that the schema does not list.
+MISSING_CODE, UNLISTED_CODE = -1, -2
 NOT_WHOLE = "some value is not a whole number; use Real for this column"
 
 _COARSE = {"s": 10**6, "ms": 1000}  # microseconds of the units that reach further than microseconds do
@@ -87,6 +89,29 @@ def with_mask(array: Any) -> Physical:
         is_null = np.asarray(array.is_null().to_numpy(zero_copy_only=False), dtype=np.bool_)
         array = array.fill_null(0)
     return Physical(np.asarray(array.to_numpy(zero_copy_only=False)).astype(np.int64, copy=False), is_null)
+
+
+def looked_up(indices: Any, numbers: Any) -> Physical | None:
+    """Places in a stored list as what its values mean; None where a place of a value without a meaning occurs.
+
+    Args:
+        indices: of all rows, an arrow array of whole numbers; null where a row is missing.
+        numbers: for every value of the list what it means, MISSING_CODE or UNLISTED_CODE.
+    """
+    places = indices.fill_null(0) if indices.null_count else indices
+    is_null = np.asarray(indices.is_null().to_numpy(zero_copy_only=False)) if indices.null_count else None
+    meaning = np.asarray(numbers.to_numpy(zero_copy_only=False))
+    if not len(meaning):  # all rows are missing, and place 0 stands for them
+        meaning = np.array([MISSING_CODE], dtype=np.int64)
+    raw = np.asarray(places.to_numpy(zero_copy_only=False))
+    found = meaning[raw.view(f"u{raw.itemsize}")]  # a place below 0 is one beyond the end
+    if meaning.min() < 0:
+        is_missing = found == MISSING_CODE
+        is_null = is_missing if is_null is None else is_null | is_missing
+        if (~is_null & (found == UNLISTED_CODE)).any():
+            return None
+        found = np.maximum(found, 0)
+    return Physical(found, is_null if is_null is None or is_null.any() else None)
 
 
 def whole_numbers(series: Any) -> Any:

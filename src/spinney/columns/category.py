@@ -217,7 +217,7 @@ class Category(Listed):
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        from spinney.columns.arrow import one_array, with_mask
+        from spinney.columns.arrow import MISSING_CODE, UNLISTED_CODE, looked_up, one_array, with_mask
 
         stored = one_array(values, decode=False)
         is_coded = self.is_text and pa.types.is_dictionary(stored.type)
@@ -226,8 +226,11 @@ class Category(Listed):
         if self.other is not None:
             found = pc.if_else(is_missing, found, pc.fill_null(found, self._places[self.other]))
         if is_coded:
-            found = found.take(stored.indices)
-            is_missing = pc.fill_null(is_missing.take(stored.indices), True)
+            numbers = pc.fill_null(pc.if_else(is_missing, MISSING_CODE, found.cast(pa.int64())), UNLISTED_CODE)
+            physical = looked_up(stored.indices, numbers)
+            if physical is None:
+                raise InputError(_NOT_LISTED)
+            return physical
         if found.null_count > (pc.sum(is_missing).as_py() or 0):
             raise InputError(_NOT_LISTED)
         return with_mask(found)

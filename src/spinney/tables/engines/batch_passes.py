@@ -7,10 +7,7 @@ may leave the states in a temporary file; later ones then read a byte for each r
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from queue import LifoQueue
-from threading import Lock
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +15,7 @@ from numpy.typing import NDArray
 
 from spinney.counting.joint import TableRequest
 from spinney.counting.level_file import LevelFile
+from spinney.counting.partial_sums import PartialSums
 from spinney.counting.states import AnyCut, StateFinder, StateRows, states_array
 from spinney.errors import FileError, raise_alone
 from spinney.parallel import threads
@@ -65,7 +63,7 @@ class BatchPasses:
         self._n_passes += 1
         title = f"counting tables, pass {self._n_passes}"
         n_copies = min(self._n_workers, self._sums_bytes // (8 * max(request.n_numbers, 1)))
-        sums = _Sums(request.n_numbers, max(1, n_copies))
+        sums = PartialSums(request.n_numbers, n_copies)
 
         def add(states: NDArray[Any]) -> None:
             with sums.one() as mine:
@@ -124,35 +122,3 @@ def found_states(table: Table, cuts: Sequence[AnyCut], finders: Sequence[StateFi
     for cut, finder, row in zip(cuts, finders, rows.true_states, strict=True):
         finder.fill([table.physical(name) for name in cut.names], row)
     return rows
-
-
-class _Sums:
-    """Vectors that threads add to, each to one that no other has at the time. SENSITIVE."""
-
-    def __init__(self, length: int, most: int) -> None:
-        self._free: LifoQueue[NDArray[np.int64]] = LifoQueue()
-        self._length, self._n_more, self._lock = length, most, Lock()
-        self._all: list[NDArray[np.int64]] = []
-
-    @contextmanager
-    def one(self) -> Iterator[NDArray[np.int64]]:
-        """A vector of one's own, for as long as the block lasts."""
-        with self._lock:
-            if self._free.empty() and self._n_more:
-                self._n_more -= 1
-                self._all.append(np.zeros(self._length, dtype=np.int64))
-                self._free.put(self._all[-1])
-        mine = self._free.get()
-        try:
-            yield mine
-        finally:
-            self._free.put(mine)
-
-    def total(self) -> NDArray[np.int64]:
-        """The sum of all."""
-        if not self._all:
-            return np.zeros(self._length, dtype=np.int64)
-        total = self._all[0]
-        for other in self._all[1:]:
-            total += other
-        return total

@@ -18,8 +18,8 @@ from threading import Lock
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.counting.cell_counter import CellCounter
 from spinney.counting.counts import CellCounts
+from spinney.counting.dense_counter import AnyCounter, cell_counters
 from spinney.counting.level_file import level_file
 from spinney.counting.state_tables import StateTables
 from spinney.counting.states import AnyCut, StateFinder, StateRows, states_array
@@ -126,11 +126,13 @@ class StreamSource(Source):
         if not lattices:
             return iter(())
         names = dict.fromkeys(axis.name for lattice in lattices for axis in lattice.axes)
-        limit = self.memory_limit // len(lattices)
-        runs = [
-            CellCounter(lattice, n_rows=self.n_rows, memory_limit=limit, spill_folder=self.spill_folder)
-            for lattice in lattices
-        ]
+        runs = cell_counters(
+            lattices,
+            n_rows=self.n_rows,
+            n_workers=self._n_workers(),
+            memory_limit=self.memory_limit,
+            spill_folder=self.spill_folder,
+        )
 
         def count(_: int, table: Table) -> None:
             for run in runs:
@@ -241,7 +243,7 @@ def _work_on(batch: Batch, start: int, work: Callable[[int, Table], None]) -> No
     work(start, table)
 
 
-def _merged(runs: list[CellCounter]) -> Iterator[CellCounts]:
+def _merged(runs: list[AnyCounter]) -> Iterator[CellCounts]:
     try:
         for run in runs:
             yield run.merged()
@@ -250,6 +252,6 @@ def _merged(runs: list[CellCounter]) -> Iterator[CellCounts]:
         _close(runs)
 
 
-def _close(runs: list[CellCounter]) -> None:
+def _close(runs: list[AnyCounter]) -> None:
     for run in runs:
         run.close()
