@@ -129,9 +129,9 @@ def _add_tables(
             counts = sums[offsets[place] : offsets[place + 1]]
             if members.shape[1] == 2 or (members.shape[1] > 2 and members[place, 1] >= 0 and members[place, 2] < 0):
                 first, second = states[members[place, 0]], states[members[place, 1]]
-                step = sizes[members[place, 1]]
-                for row in range(start, stop):
-                    counts[np.int64(first[row]) * step + np.int64(second[row])] += 1
+                step = np.uint64(sizes[members[place, 1]])
+                for row in range(start, stop):  # numbers without a sign need no look whether they count from the end
+                    counts[np.uint64(first[row]) * step + np.uint64(second[row])] += 1
                 continue
             line = states[members[place, 0]]
             for row in range(start, stop):
@@ -144,4 +144,4 @@ def _add_tables(
                 for row in range(start, stop):
                     cells[row - start] = cells[row - start] * step + line[row]
             for row in range(stop - start):
-                counts[cells[row]] += 1
+                counts[np.uint64(cells[row])] += 1

@@ -30,8 +30,10 @@ States = NDArray[np.uint8] | NDArray[np.uint16]
 _BLOCK = 1 << 15
 # Up to this many cells, a table from cell to state is looked up; beyond, the leaf is searched for.
 _LOOKUP_CELLS = 1 << 21
+# Stairs are searched for from the last one that begins before a range of cells, of which there are so many.
+_RANGE_BITS = 12
 # Up to this many stairs are compared one and all.
-_FEW_STAIRS = 64
+_FEW_STAIRS = 8
 # Tables of pairs are kept where all of them together have no more cells than this: 64 MiB.
 _MOST_KEPT = 1 << 23
 # Cells of tables that are counted together: 1 MiB.
@@ -163,6 +165,8 @@ class StateFinder:
         self._cut, self._lookup = cut, None
         is_new = np.append(True, np.diff(cut.states) != 0)  # neighbours of equal state are one stair
         self._stairs, self._states = cut.first[is_new], cut.states[is_new].astype(dtype)
+        n_bits = cut.axis.bits if isinstance(cut, Cut) else cut.lattice.depth
+        self._before, self._shift = stairs_before(self._stairs, n_bits)
         if isinstance(cut, Cut) and 1 << cut.axis.bits <= _LOOKUP_CELLS:
             ends = np.append(cut.first[1:], 1 << cut.axis.bits)
             self._lookup = np.repeat(cut.states, ends - cut.first).astype(dtype)
@@ -183,7 +187,7 @@ class StateFinder:
             if self._lookup is not None:
                 _look_up(here, self._lookup, row[start:stop])
             else:
-                _find_states(here, self._stairs, self._states, row[start:stop])
+                self._search(here, row[start:stop])
 
     def _fill_regions(self, values: Sequence[Physical], cut: RegionCut, row: States) -> None:
         columns = [AxisCells(column, axis) for column, axis in zip(values, cut.lattice.axes, strict=True)]
@@ -193,7 +197,20 @@ class StateFinder:
             here = codes[: min(_BLOCK, len(row) - start)]
             encode_rows(columns, cut.lattice, start, here)
             cells = (here[:, 0] >> shift).astype(np.int64)
-            _find_states(cells, self._stairs, self._states, row[start : start + len(here)])
+            self._search(cells, row[start : start + len(here)])
+
+    def _search(self, cells: NDArray[np.int64], row: States) -> None:
+        _find_states(cells, self._stairs, self._states, self._before, self._shift, row)
+
+
+def stairs_before(first: NDArray[np.int64], n_bits: int) -> tuple[NDArray[np.int64], int]:
+    """For ranges of cells of so many bits the last stair that begins at or before each, and one more at the end.
+
+    A cell's range is the cell without as many bits as the second number says.
+    """
+    shift = max(0, n_bits - _RANGE_BITS)
+    starts = np.arange(1 << (n_bits - shift), dtype=np.int64) << shift
+    return np.append(np.searchsorted(first, starts, side="right") - 1, len(first) - 1), shift
 
 
 @compiled
@@ -203,13 +220,20 @@ def _look_up(cells: NDArray[np.int64], lookup: States, row: States) -> None:
 
 
 @compiled
-def _find_states(cells: NDArray[np.int64], first: NDArray[np.int64], states: States, row: States) -> None:
-    """The state of the last stair that does not begin after each cell.
+def _find_states(
+    cells: NDArray[np.int64],
+    first: NDArray[np.int64],
+    states: States,
+    before: NDArray[np.int64],
+    shift: int,
+    row: States,
+) -> None:
+    """The state of the last stair that does not begin after each cell, between the first and the last of its range.
 
-    Stairs are found by halving, down to a few that are all compared: that takes no branches, and vectors of them.
+    They are found by halving, down to a few that are all compared: that takes no branches, and vectors of them.
     """
     for i in range(cells.size):
-        stair, stop = 0, first.size
+        stair, stop = before[cells[i] >> shift], before[(cells[i] >> shift) + 1] + 1
         while stop - stair > _FEW_STAIRS:
             half = (stair + stop) // 2
             if first[half] <= cells[i]:
@@ -217,6 +241,6 @@ def _find_states(cells: NDArray[np.int64], first: NDArray[np.int64], states: Sta
             else:
                 stop = half
         n_passed = 0
-        for k in range(stair, stop):
+        for k in range(stair + 1, stop):
             n_passed += first[k] <= cells[i]
-        row[i] = states[stair + n_passed - 1]
+        row[i] = states[stair + n_passed]

@@ -341,16 +341,18 @@ def test_states_found_by_search_are_those_looked_up(monkeypatch):
 
 
 @pytest.mark.parametrize("n_stairs", [1, 2, 63, 64, 65, 300])
-def test_stairs_are_found_however_many(n_stairs):
-    """Against numpy's search, in one byte and in two, at the edges of stairs and beside them."""
-    from spinney.counting.states import _find_states
+@pytest.mark.parametrize("most", [1_000, 10**12])
+def test_stairs_are_found_however_many(n_stairs, most):
+    """Against numpy's search, in one byte and in two, at the edges of stairs and beside them, close or far apart."""
+    from spinney.counting.states import _find_states, stairs_before
 
     rng = np.random.default_rng(n_stairs)
-    first = np.concatenate([[0], np.sort(rng.choice(10**12, n_stairs - 1, replace=False)) + 1]).astype(np.int64)
+    first = np.concatenate([[0], np.sort(rng.choice(most, n_stairs - 1, replace=False)) + 1]).astype(np.int64)
     cells = np.maximum(np.concatenate([first - 1, first, first + 1, rng.integers(0, 10**12, 500)]), 0)
+    before, shift = stairs_before(first, 40)
     for dtype in (np.uint8, np.uint16):
         states, row = rng.integers(0, 250, n_stairs).astype(dtype), np.empty(len(cells), dtype=dtype)
-        _find_states(cells, first, states, row)
+        _find_states(cells, first, states, before, shift, row)
         assert (row == states[np.searchsorted(first, cells, side="right") - 1]).all()
 
 
