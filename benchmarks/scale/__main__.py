@@ -17,6 +17,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from benchmarks.harness import Result
+from benchmarks.scale import mixed
 from benchmarks.scale.child import measured
 from benchmarks.scale.data import clusters, repeated, scattered, write
 
@@ -25,6 +26,7 @@ N_FILES = 20
 ROUNDS = 3
 DUCKDB_MEMORY = "2500MiB"
 SPILL_LIMIT = "256MiB"
+FOREST_LIMIT = "512MiB"
 PEER_ROWS, PEER_LIMIT = 1_000_000, 600.0
 
 
@@ -103,6 +105,44 @@ class Benchmark:
         self._judge(f"Spark local[2], {n_rows / 1e6:g}M rows, against groupBy().count()", ratio, 2.5, "x")
         shutil.rmtree(rows)
 
+    def forest(self) -> None:
+        rows = self._folder / "mixed"
+        print(f"  writing {self._n_rows:,} rows", flush=True)
+        mixed.write(rows, self._n_rows, n_files=N_FILES)
+        query = self._run("counts", rows, rounds=2)
+        fast = self._run("forest", rows, n_rows=self._n_rows, quality="fast", limit=FOREST_LIMIT)
+        high = self._run("forest", rows, n_rows=self._n_rows, quality="high", limit=FOREST_LIMIT)
+        self.figures["forest"] = {
+            "rows": self._n_rows,
+            "limit": FOREST_LIMIT,
+            "query": query,
+            "fast": fast,
+            "high": high,
+        }
+        millions = f"{self._n_rows / 1e6:g}M x 20 mixed columns in Parquet"
+        self._judge(f"forest of {millions}: peak memory", fast["peak"], 1.5, "GiB")
+        ratio = fast["seconds"] / query["seconds"]
+        self._judge(f"forest of {millions}, against polars' counts and extremes", ratio, 3, "x")
+        rounds = high["small"] - fast["small"]  # whatever the number of rows
+        self._judge(
+            "the same, high less its rounds, against fast", (high["seconds"] - rounds) / fast["seconds"], 2, "x"
+        )
+        self._judge("the same, high: peak memory", high["peak"], 1.5, "GiB")
+        shutil.rmtree(rows)
+
+    def forest_spark(self) -> None:
+        if find_spec("pyspark") is None or shutil.which("java") is None:
+            print("  skipped, for it needs pyspark and Java")
+            return
+        n_rows = self._n_rows // 2
+        rows = mixed.write(self._folder / "mixed_spark", n_rows, n_files=N_FILES)
+        found = self._run("forest_spark", rows, n_rows=n_rows, limit=FOREST_LIMIT)
+        self.figures["forest_spark"] = found | {"rows": n_rows, "limit": FOREST_LIMIT}
+        what = f"forest by Spark local[2], {n_rows / 1e6:g}M x 20"
+        self._judge(f"{what}: peak memory of the driver's Python", found["peak"], 1, "GiB")
+        self._judge(f"{what}, against groupBy().count() of each column", found["seconds"] / found["query"], 3, "x")
+        shutil.rmtree(rows)
+
     def peers(self) -> None:
         if find_spec("mbi") is None:
             print("  skipped, for mbi is not installed; pip install mbi==2.0.0 (it brings JAX)")
@@ -148,7 +188,7 @@ def model_of(points: list[dict[str, Any]]) -> dict[str, Any]:
     return {"points": points, "fitted": fitted.tolist(), "worst": worst}
 
 
-PARTS = ("files", "duckdb", "cells", "model", "spark", "peers")
+PARTS = ("files", "duckdb", "cells", "model", "spark", "forest", "forest_spark", "peers")
 
 
 def main(arguments: list[str]) -> int:

@@ -10,9 +10,11 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
+
+from benchmarks.scale.forest_child import counts, forest, forest_spark
+from benchmarks.scale.timing import best, own_peak, seconds, times
 
 ROOT = Path(__file__).resolve().parents[2]
 WARM_UP_ROWS = 300_000  # past every switch between small and large
@@ -28,30 +30,6 @@ def measured(task: str, folder: Path, *, limit: str | None = None, timeout: floa
     if done.returncode:
         raise RuntimeError(f"{task} failed:\n{done.stderr[-2000:]}")
     return json.loads(done.stdout.splitlines()[-1])
-
-
-def own_peak() -> float:
-    """The most memory that this process has held, in GiB."""
-    status = Path("/proc/self/status").read_text()
-    return int(status.partition("VmHWM:")[2].split()[0]) / 2**20
-
-
-def _seconds(action: Callable[[], Any]) -> float:
-    start = time.perf_counter()
-    action()
-    return time.perf_counter() - start
-
-
-def _times(action: Callable[[], Any]) -> tuple[float, float]:
-    """Seconds on the wall and on the processors. The latter hardly notice who else is at work on the machine."""
-    start, cpu_start = time.perf_counter(), time.process_time()
-    action()
-    return time.perf_counter() - start, time.process_time() - cpu_start
-
-
-def _best(times: list[tuple[float, float]]) -> dict[str, float]:
-    """The best of all rounds, and the first: a system may take long to hand out memory that nobody has used lately."""
-    return {"seconds": min(wall for wall, _ in times), "cpu": min(cpu for _, cpu in times), "first": times[0][0]}
 
 
 def _warm_up() -> None:
@@ -83,9 +61,9 @@ def fit(
     """Fits of the files in a folder whose names fit a pattern."""
     _warm_up()
     models = []
-    times = [_times(lambda: models.append(_fit(str(folder / pattern), engine=engine))) for _ in range(rounds)]
+    times = [times(lambda: models.append(_fit(str(folder / pattern), engine=engine))) for _ in range(rounds)]
     _check(models[-1], n_rows)
-    return _best(times) | {"peak": own_peak(), "leaves": models[-1].card_.released["leaves"]}
+    return best(times) | {"peak": own_peak(), "leaves": models[-1].card_.released["leaves"]}
 
 
 def extremes(folder: Path, rounds: int = 1) -> dict[str, float]:
@@ -94,7 +72,7 @@ def extremes(folder: Path, rounds: int = 1) -> dict[str, float]:
 
     rows = pl.scan_parquet(folder / "*.parquet")
     query = rows.select(pl.all().min().name.suffix("_low"), pl.all().max().name.suffix("_high"))
-    return _best([_times(lambda: query.collect(engine="streaming")) for _ in range(rounds)]) | {"peak": own_peak()}
+    return best([times(lambda: query.collect(engine="streaming")) for _ in range(rounds)]) | {"peak": own_peak()}
 
 
 def duckdb(folder: Path, n_rows: int, memory: str, rounds: int = 1) -> dict[str, float]:
@@ -109,7 +87,7 @@ def duckdb(folder: Path, n_rows: int, memory: str, rounds: int = 1) -> dict[str,
         both = ", ".join(f"min({name}), max({name})" for name in NAMES)
         query, fitting = [], []
         for _ in range(rounds):
-            query.append(_seconds(lambda: relation.aggregate(both).fetchall()))
+            query.append(seconds(lambda: relation.aggregate(both).fetchall()))
             start = time.perf_counter()
             model = _fit(relation)
             fitting.append(time.perf_counter() - start)
@@ -160,7 +138,7 @@ def spark(folder: Path, n_rows: int) -> dict[str, float]:
         own, fitting = [], []
         for _ in range(2):
             frame = session.read.parquet(str(coded)).groupBy("code").count()
-            own.append(_seconds(lambda: frame.write.format("noop").mode("overwrite").save()))  # noqa: B023
+            own.append(seconds(lambda: frame.write.format("noop").mode("overwrite").save()))  # noqa: B023
             start = time.perf_counter()
             model = _fit(session.read.parquet(str(folder)))
             fitting.append(time.perf_counter() - start)
@@ -180,12 +158,13 @@ def peer(folder: Path, most_seconds: float) -> dict[str, Any]:
 
     rows = pq.read_table(folder)
     _warm_up()
-    ours = _seconds(lambda: _fit(rows))
+    ours = seconds(lambda: _fit(rows))
     found = peers.run("MST", Marginals(rows, SCHEMA), epsilon=1.0, delta=1e-5, seed=0, limit=most_seconds)
     return {"seconds": found.seconds, "note": found.note, "ours": ours}
 
 
 TASKS = {"fit": fit, "extremes": extremes, "duckdb": duckdb, "cells": cells, "spark": spark, "peer": peer}
+TASKS |= {"forest": forest, "counts": counts, "forest_spark": forest_spark}
 
 if __name__ == "__main__":
     print(json.dumps(TASKS[sys.argv[1]](Path(sys.argv[2]), **json.loads(sys.argv[3]))))
