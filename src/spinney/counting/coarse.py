@@ -129,23 +129,53 @@ def _fill_words(line: NDArray[Any], group: NDArray[np.uint8], words: Words) -> N
 
 @compiled
 def _add_terms(words: Words, terms: NDArray[np.int64], sums: NDArray[np.int64]) -> None:
-    n_columns = terms.shape[1]
+    """Terms are in order, so that many neighbours share all their words but the last."""
+    n_columns, n_terms = terms.shape[1], len(terms)
     both = np.empty(_BLOCK, dtype=np.uint64)
     for start in range(0, words.shape[1], _BLOCK):
-        stop = min(start + _BLOCK, words.shape[1])
-        for place in range(len(terms)):
-            total = np.uint64(0)
-            last = words[terms[place, n_columns - 1], start:stop]
-            if n_columns == 3:
-                first, second = words[terms[place, 0], start:stop], words[terms[place, 1], start:stop]
-                for k in range(stop - start):
-                    total += _n_bits(first[k] & second[k] & last[k])
-            else:
-                both[: stop - start] = last
-                for column in range(n_columns - 1):
-                    line = words[terms[place, column], start:stop]
-                    for k in range(stop - start):
-                        both[k] &= line[k]
-                for k in range(stop - start):
-                    total += _n_bits(both[k])
-            sums[place] += np.int64(total)
+        n = min(_BLOCK, words.shape[1] - start)
+        stop, place = start + n, 0
+        while place < n_terms:
+            both[:n] = words[terms[place, 0], start:stop]
+            for column in range(1, n_columns - 1):
+                line = words[terms[place, column], start:stop]
+                for k in range(n):
+                    both[k] &= line[k]
+            after = place + 1
+            while after < n_terms and _have_same_head(terms, place, after):
+                after += 1
+            while place + 4 <= after:
+                _add_four(both[:n], words, terms[place : place + 4, n_columns - 1], start, sums[place : place + 4])
+                place += 4
+            while place < after:
+                line, total = words[terms[place, n_columns - 1], start:stop], np.uint64(0)
+                for k in range(n):
+                    total += _n_bits(both[k] & line[k])
+                sums[place] += np.int64(total)
+                place += 1
+
+
+@compiled
+def _have_same_head(terms: NDArray[np.int64], one: int, other: int) -> bool:
+    n_same = 0
+    for column in range(terms.shape[1] - 1):
+        n_same += terms[one, column] == terms[other, column]
+    return bool(n_same == terms.shape[1] - 1)
+
+
+@compiled
+def _add_four(both: Words, words: Words, last: NDArray[np.int64], start: int, sums: NDArray[np.int64]) -> None:
+    """The bits that words share with each of four others, which are looked at together: words are read once."""
+    n = both.size
+    first, second = words[last[0], start : start + n], words[last[1], start : start + n]
+    third, fourth = words[last[2], start : start + n], words[last[3], start : start + n]
+    n_first, n_second, n_third, n_fourth = np.uint64(0), np.uint64(0), np.uint64(0), np.uint64(0)
+    for k in range(n):
+        n_first += _n_bits(both[k] & first[k])
+        n_second += _n_bits(both[k] & second[k])
+        n_third += _n_bits(both[k] & third[k])
+        n_fourth += _n_bits(both[k] & fourth[k])
+    sums[0] += np.int64(n_first)
+    sums[1] += np.int64(n_second)
+    sums[2] += np.int64(n_third)
+    sums[3] += np.int64(n_fourth)

@@ -54,7 +54,8 @@ class StateTables(ABC):
         Args:
             cliques: the columns of each table, all of them in ascending order.
             use: called by any thread; what it is given is not to be changed.
-            groups: for every column the group of each state, where tables are to be of groups; None: of states.
+            groups: for every column the group of each state, where tables are to be of groups; None: of states. Tables
+                of the same object of groups, of three columns and more, are counted once.
         """
 
     @abstractmethod
@@ -145,6 +146,35 @@ class KeptTables:
         """Forget all of them."""
         self._tables.clear()
         self._within.clear()
+
+
+class KeptGroupTables:
+    """Tables of groups of states that were counted, by the groups, up to a number of cells. SENSITIVE."""
+
+    def __init__(self, most_cells: int) -> None:
+        self._tables: dict[tuple[int, Clique], Table] = {}
+        self._groups: dict[int, Groups] = {}  # held, so that no other object gets their number
+        self._n_left = most_cells
+
+    def __repr__(self) -> str:
+        return "KeptGroupTables(sensitive)"
+
+    def keep(self, clique: Clique, groups: Groups, table: Table) -> None:
+        """Keep a copy of a table, if there is room."""
+        if table.size <= self._n_left and (id(groups), clique) not in self._tables:
+            self._n_left -= table.size
+            self._groups[id(groups)] = groups
+            kept = self._tables[id(groups), clique] = table.copy()
+            kept.setflags(write=False)
+
+    def get(self, clique: Clique, groups: Groups) -> Table | None:
+        """The table of these very groups, where it was kept."""
+        return self._tables.get((id(groups), clique))
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        self._tables.clear()
+        self._groups.clear()
 
 
 def true_distances(

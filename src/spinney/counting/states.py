@@ -19,7 +19,7 @@ from spinney.columns.physical import Physical
 from spinney.compiled import compiled
 from spinney.counting.cells import AxisCells, encode_rows
 from spinney.counting.joint import Clique, Groups, Table, TableRequest
-from spinney.counting.state_tables import KeptTables, StateTables
+from spinney.counting.state_tables import KeptGroupTables, KeptTables, StateTables
 from spinney.errors import InputError
 from spinney.parallel import each, n_threads
 from spinney.schema.lattice import Axis, Lattice
@@ -90,18 +90,20 @@ class StateRows(StateTables):
         self.true_states = true_states
         n_cells = sum(first * second for first, second in combinations(sizes, 2))
         self._kept = KeptTables(n_cells if n_cells <= _MOST_KEPT else 0)
+        self._coarse = KeptGroupTables(_MOST_KEPT)
 
     def prepare(self, cliques: Sequence[Clique], *, keeps: bool = False) -> None:
         """Rows are at hand: there is nothing to prepare."""
 
     def close(self) -> None:
         self._kept.clear()
+        self._coarse.clear()
 
     def true_each(
         self, cliques: Sequence[Clique], use: Callable[[int, Table], T], *, groups: Groups | None = None
     ) -> list[T]:
         def work(part: NDArray[np.int64]) -> list[tuple[int, T]]:
-            known = {int(place): self._kept.get(cliques[place], groups) for place in part}
+            known = {int(place): self._known(cliques[place], groups) for place in part}
             done = [(place, use(place, table)) for place, table in known.items() if table is not None]
             missing = [place for place, table in known.items() if table is None]
             for some in self._portions(missing, cliques, groups):
@@ -109,7 +111,9 @@ class StateRows(StateTables):
                 sums = np.zeros(request.n_numbers, dtype=np.int64)
                 request.add(self.true_states, sums)
                 for place, table in zip(some, request.tables(sums), strict=True):
-                    if groups is None and len(cliques[place]) == 2:
+                    if groups is not None:
+                        self._coarse.keep(cliques[place], groups, table)
+                    elif len(cliques[place]) == 2:
                         self._kept.keep(cliques[place], table)
                     done.append((place, use(place, table)))
             return done
@@ -119,6 +123,10 @@ class StateRows(StateTables):
         title = "comparing columns" if len(cliques) > 1 else None
         found = dict(pair for some in each(work, parts, title=title) for pair in some)
         return [found[place] for place in range(len(cliques))]
+
+    def _known(self, clique: Clique, groups: Groups | None) -> Table | None:
+        table = None if groups is None else self._coarse.get(clique, groups)
+        return self._kept.get(clique, groups) if table is None else table
 
     def _portions(self, places: list[int], cliques: Sequence[Clique], groups: Groups | None) -> list[list[int]]:
         """Tables to count at once: all of groups, which are small, or of states as many as stay in cache."""

@@ -140,6 +140,7 @@ def grow(
                     possible,
                     total=rows_total,
                     least=least,
+                    shares=shares,
                     is_ordered=[isinstance(column, NoisyPlace) or column.is_ordered for column in columns],
                     rng=rng,
                 )

@@ -66,15 +66,20 @@ def measure_rounds(
     *,
     total: float,
     least: float,
+    shares: Sequence[Floats],
     is_ordered: Sequence[bool],
     rng: np.random.Generator,
 ) -> list[Measurement]:
-    """The measurements and those of all rounds. `rng` draws from the model between rounds, which is no noise."""
+    """The measurements and those of all rounds. `shares` are the released shares of every column's states.
+
+    `rng` draws from the model between rounds, which is no noise.
+    """
     measurements = list(measured)
     sensitivity = GAP_STEPS * prepaid.plan.unit.factor
     assert design.plan.choices is not None
     n_rounds = design.plan.choices.times
     opening = Opening(rows.sizes, design, [m.columns for m in measurements])
+    coarse = _Coarse(shares, is_ordered)
     with progress_bar(n_rounds, "growing the forest", unit="round") as bar:
         n_left = n_rounds
         while n_left:
@@ -83,7 +88,7 @@ def measure_rounds(
             drawn = draw_states(model, _N_DRAWN, rng)
             cliques = opening.cliques(rng, share=1 - (n_left - n_now) / n_rounds)
             room = np.array([opening.growth(clique) for clique in cliques])
-            compared = _Compared(rows, drawn, design, total=total, least=least, is_ordered=is_ordered)
+            compared = _Compared(rows, drawn, design, coarse, total=total, least=least)
             prices = np.rint(GAP_STEPS * _ROOM_PRICE * total * room).astype(np.int64)
             true_scores = compared.true_scores(cliques) - prices
             turn = _Turn(cliques, len(rows.sizes), opening)
@@ -150,6 +155,22 @@ class _Turn:
         return clique
 
 
+class _Coarse:
+    """Groups of states, by released shares: the same in all turns, so that no table of them is counted twice."""
+
+    def __init__(self, shares: Sequence[Floats], is_ordered: Sequence[bool]) -> None:
+        self._shares, self._is_ordered = shares, is_ordered
+        self._found: dict[int, list[NDArray[np.uint8]]] = {}
+
+    def groups(self, n_columns: int) -> list[NDArray[np.uint8]]:
+        """The group of every state of each column, where so many are looked at together."""
+        most = n_groups(n_columns)
+        if most not in self._found:
+            states = zip(self._shares, self._is_ordered, strict=True)
+            self._found[most] = [group_states(share, most, is_ordered=ordered) for share, ordered in states]
+        return self._found[most]
+
+
 class _Compared:
     """The model's rows beside the private ones.
 
@@ -162,15 +183,15 @@ class _Compared:
         rows: StateTables,
         drawn: NDArray[np.int32],
         design: Design,
+        coarse: _Coarse,
         *,
         total: float,
         least: float,
-        is_ordered: Sequence[bool],
     ) -> None:
-        self._rows, self._drawn, self._target = rows, drawn, design.target
+        self._rows, self._drawn, self._coarse = rows, drawn, coarse
         self._total, self._least, self._noise_std = total, least, design.plan.noise_std("cliques")
         weights = [np.bincount(states, minlength=size) for states, size in zip(drawn, rows.sizes, strict=True)]
-        self._weights, self._is_ordered = [np.asarray(weight, dtype=np.float64) for weight in weights], is_ordered
+        self._weights = [np.asarray(weight, dtype=np.float64) for weight in weights]
 
     def true_scores(self, cliques: Sequence[Clique]) -> NDArray[np.int64]:
         """For every clique how far the model is off, less what chance and noise would show. SENSITIVE."""
@@ -189,10 +210,7 @@ class _Compared:
 
     def _true_interactions(self, cliques: Sequence[Clique], n_columns: int) -> NDArray[np.int64]:
         """How far the model is off in what only all columns of a clique together show. SENSITIVE."""
-        groups = [
-            group_states(weight, n_groups(n_columns), is_ordered=ordered)
-            for weight, ordered in zip(self._weights, self._is_ordered, strict=True)
-        ]
+        groups = self._coarse.groups(n_columns)
         shares = [
             np.bincount(group, weight) / self._drawn.shape[1]
             for group, weight in zip(groups, self._weights, strict=True)

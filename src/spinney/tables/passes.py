@@ -24,7 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.counting.joint import Clique, Groups, Table, TableRequest, group_table
-from spinney.counting.state_tables import KeptTables, StateTables
+from spinney.counting.state_tables import KeptGroupTables, KeptTables, StateTables
 from spinney.errors import ParameterError
 from spinney.tables.source import table_changed
 
@@ -77,6 +77,7 @@ class CountedStates(StateTables):
         self._count, self._close = count, close
         self._most_kept = memory_limit // _TABLE_PART // _NUMBER_BYTES
         self._kept, self._ready = KeptTables(self._most_kept), KeptTables(0)
+        self._coarse = KeptGroupTables(self._most_kept // 2)
         self._ones: dict[int, Table] = {}  # how many rows each state of a column has
 
     def prepare(self, cliques: Sequence[Clique], *, keeps: bool = False) -> None:
@@ -108,26 +109,32 @@ class CountedStates(StateTables):
                 found[clique] = use(place, table)
         for some, tables in self._passes(missing, groups):
             for clique, table in zip(some, tables, strict=True):
+                if groups is not None:
+                    self._coarse.keep(clique, groups, table)
                 found[clique] = use(places[clique], table)
         return [found[clique] for clique in cliques]
 
     def close(self) -> None:
         self._kept.clear()
         self._ready.clear()
+        self._coarse.clear()
         self._ones.clear()
         self._close()
 
     def _known(self, clique: Clique, groups: Groups | None = None) -> Table | None:
-        table = self._kept.get(clique, groups)
-        return self._ready.get(clique, groups) if table is None else table
+        table = None if groups is None else self._coarse.get(clique, groups)
+        for kept in (self._kept, self._ready):
+            table = kept.get(clique, groups) if table is None else table
+        return table
 
     def _passes(self, cliques: Sequence[Clique], groups: Groups | None) -> Iterator[tuple[list[Clique], list[Table]]]:
         """Tables of cliques, as many in one pass as there is room for, once they agree with those before."""
         for some in self._portions(cliques, groups):
             request = TableRequest(self.sizes, some, groups)
             tables = list(request.tables(self._count(request)))
+            seen: dict[Clique, Table | None] = {}  # what earlier passes say of columns and pairs
             for clique, table in zip(some, tables, strict=True):
-                self._compare(clique, table, groups)
+                self._compare(clique, table, groups, seen)
             yield some, tables
 
     def _portions(self, cliques: Sequence[Clique], groups: Groups | None) -> Iterator[list[Clique]]:
@@ -145,24 +152,29 @@ class CountedStates(StateTables):
         if some:
             yield some
 
-    def _compare(self, clique: Clique, table: Table, groups: Groups | None) -> None:
+    def _compare(self, clique: Clique, table: Table, groups: Groups | None, seen: dict[Clique, Table | None]) -> None:
         """Raise if a table is not of the rows that earlier passes saw."""
         if int(table.sum()) != self.n_rows:
             raise table_changed()
-        for axis, column in enumerate(clique):
-            seen = table.sum(axis=tuple(other for other in range(table.ndim) if other != axis))
-            if groups is None:
-                self._ones.setdefault(column, seen)
-            known = self._ones.get(column)
-            if known is not None and not np.array_equal(seen, _grouped(known, (column,), groups)):
-                raise table_changed()
-        for pair in combinations(range(len(clique)), 2) if len(clique) > 2 else ():
-            known = self._kept.get((clique[pair[0]], clique[pair[1]]), groups)
+        within: list[Clique] = [(axis,) for axis in range(len(clique))]
+        if len(clique) > 2:
+            within += combinations(range(len(clique)), 2)
+        for axes in within:
+            part = tuple(clique[axis] for axis in axes)
+            sums = table.sum(axis=tuple(axis for axis in range(table.ndim) if axis not in axes))
+            if part not in seen:
+                seen[part] = self._seen_before(part, groups)
+            known = seen[part]
             if known is None:
-                continue
-            if not np.array_equal(table.sum(axis=tuple(k for k in range(table.ndim) if k not in pair)), known):
+                seen[part] = sums
+                if groups is None and len(part) == 1:
+                    self._ones[part[0]] = sums
+            elif not np.array_equal(sums, known):
                 raise table_changed()
 
-
-def _grouped(table: Table, clique: Clique, groups: Groups | None) -> Table:
-    return table if groups is None else group_table(table, clique, groups)
+    def _seen_before(self, part: Clique, groups: Groups | None) -> Table | None:
+        """What earlier passes say of a column or a pair."""
+        if len(part) > 1:
+            return self._kept.get(part, groups)
+        known = self._ones.get(part[0])
+        return known if known is None or groups is None else group_table(known, part, groups)
