@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import sys
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -45,6 +47,7 @@ def counts(folder: Path, rounds: int = 1) -> dict[str, float]:
 
 def forest_spark(folder: Path, n_rows: int, quality: str = "fast") -> dict[str, float]:
     """A fit by Spark on two cores of this machine, against its own groupBy().count() of every column."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # or workers would be of another Python
     from pyspark.sql import SparkSession
 
     session = (

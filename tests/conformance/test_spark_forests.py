@@ -15,9 +15,17 @@ import pytest
 
 import spinney as sp
 from spinney.counting.joint import TableRequest
+from spinney.counting.states import Cut
 from spinney.errors import InputError, ParameterError
+from spinney.schema.column_axis import column_axis
 from spinney.tables.engines.spark import SparkSource
-from spinney.tables.engines.spark_tables import SparkPasses, _plain_adding, packing_worker, table_worker
+from spinney.tables.engines.spark_tables import (
+    SparkPasses,
+    _plain_adding,
+    packing_worker,
+    state_worker,
+    table_worker,
+)
 from support import forest_tables
 from support.forest_tables import SCHEMA, members
 from support.hard_values import spark_frame
@@ -83,8 +91,8 @@ def test_a_lost_worker_changes_nothing(frame, passes, tmp_path, monkeypatch, fau
     """In the middle of the pass that counts tables: Spark runs the task again, and takes one attempt's output."""
     marker, expected = str(tmp_path / "fault"), members(fit(ROWS.to_pandas()))
 
-    def disturbed(request, dtype, half):
-        count = table_worker(request, dtype, half)
+    def disturbed(request, dtype):
+        count = table_worker(request, dtype)
 
         def once(batches):
             counted = list(count(batches))
@@ -183,24 +191,35 @@ def test_what_workers_run_needs_no_spinney(tmp_path):
     cloudpickle = pytest.importorskip("pyspark.cloudpickle")
     sizes = (3, 4)
     request = TableRequest(sizes, [(0, 1)])
+    few, many = (column_axis("x", column).axis for column in (sp.Integer(0, 120), sp.Real(0, 1)))
+    cuts = [
+        Cut(few, np.array([0, 50, 80]), np.arange(3)),
+        Cut(many, np.array([0, 5, 1 << 20, 1 << 30]), np.arange(4)),
+    ]
     (tmp_path / "worker.pickle").write_bytes(
-        cloudpickle.dumps((table_worker(request, "uint8", 128), packing_worker("uint8", 128)))
+        cloudpickle.dumps(
+            (table_worker(request, "uint8"), packing_worker("uint8"), state_worker(cuts, np.dtype(np.uint8)))
+        )
     )
     script = """
 import pickle, sys
 sys.modules["spinney"] = None
 import pyarrow as pa
-count, pack = pickle.load(open(sys.argv[1], "rb"))
-batch = pa.RecordBatch.from_pydict({"s0": pa.array([0, 2, 2], pa.int8()), "s1": pa.array([1, 3, 3], pa.int8())})
-batch = pa.RecordBatch.from_arrays([pa.array([v - 128 for v in c.to_pylist()], pa.int8()) for c in batch.columns],
-                                   names=["s0", "s1"])
+count, pack, find = pickle.load(open(sys.argv[1], "rb"))
+cells = pa.RecordBatch.from_pydict({"a0": pa.array([3, 99, 80], pa.int32()), "a1": pa.array([9, 3 << 30, 3 << 30])})
+(batch,) = find(iter([cells]))
+print(batch.to_pydict())
 print([found.to_pydict() for found in count(iter([batch, batch.slice(0, 0)]))])
 print([len(found["states"][0].as_py()) for found in pack(iter([batch]))])
 """
     done = subprocess.run(
         [sys.executable, "-c", script, str(tmp_path / "worker.pickle")], capture_output=True, text=True, check=True
     )
-    assert done.stdout.splitlines() == ["[{'cell': [1, 11], 'n': [1, 2]}]", "[6]"]
+    assert done.stdout.splitlines() == [
+        "{'s0': [0, 2, 2], 's1': [1, 3, 3]}",
+        "[{'cell': [1, 11], 'n': [1, 2]}]",
+        "[6]",
+    ]
 
 
 def test_a_worker_of_an_empty_partition_hands_over_nothing():
@@ -208,5 +227,5 @@ def test_a_worker_of_an_empty_partition_hands_over_nothing():
     request = TableRequest((3, 4), [(0, 1)])
     empty = pa.RecordBatch.from_pydict({"s0": pa.array([], pa.int8()), "s1": pa.array([], pa.int8())})
     for batches in ([], [empty]):
-        (found,) = table_worker(request, "uint8", 128)(iter(batches))
+        (found,) = table_worker(request, "uint8")(iter(batches))
         assert found.num_rows == 0

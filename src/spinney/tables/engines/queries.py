@@ -47,6 +47,8 @@ SmallFrame = Callable[[dict[str, list[Any]]], Frame]
 
 # Cells that are taken apart at once: they take a word for each axis.
 _AT_ONCE = 1 << 18
+# Cells of fewer bits fit into 32 with a sign.
+_INT32_BITS = 31
 _SMALLEST = {np.dtype(np.uint8): (nw.Int8, 1 << 7), np.dtype(np.uint16): (nw.Int16, 1 << 15)}
 
 
@@ -175,10 +177,20 @@ class Rows:
             chosen[f"s{which}"] = (found.cast(nw.Int64) - half).cast(kind)
         return numbers.select(**places).select(**chosen)
 
-    @staticmethod
-    def moved_down(dtype: np.dtype[Any]) -> int:
-        """By how much states of a type are moved down."""
-        return _SMALLEST[dtype][1]
+    def cut_cells(self, cuts: Sequence[AnyCut]) -> Frame:
+        """For every cut a column a0, a1, ...: of a column its cell, which is quick to compute, of a place its state."""
+        numbers = self._numbers(name for cut in cuts for name in cut.names)
+        cells: dict[str, nw.Expr] = {}
+        chosen: dict[str, nw.Expr] = {}
+        for which, cut in enumerate(cuts):
+            if isinstance(cut, Cut):
+                cells[f"a{which}"] = cell(cut.axis, *self._column(cut.axis.name))
+                chosen[f"a{which}"] = nw.col(f"a{which}").cast(nw.Int32 if cut.axis.bits < _INT32_BITS else nw.Int64)
+                continue
+            names = {f"a{which}_{index}": axis for index, axis in enumerate(cut.lattice.axes)}
+            cells |= {name: cell(axis, *self._column(axis.name)) for name, axis in names.items()}
+            chosen[f"a{which}"] = region(cut, [nw.col(name) for name in names]).cast(nw.Int32)
+        return numbers.select(**cells).select(**chosen)
 
     # ------------------------------------------------------------------------------------------------- answers
 

@@ -103,8 +103,8 @@ class QuerySource(Source):
         """Counted cells that the engine keeps, to come over in parts; None where they come over all at once."""
         return None
 
-    def table_passes(self, states: Frame, dtype: np.dtype[Any], *, keeps: bool) -> TablePasses | None:  # noqa: ARG002
-        """Counts tables over a query of states, next to the rows; None where the engine cannot.
+    def table_passes(self, cuts: Sequence[AnyCut], *, keeps: bool) -> TablePasses | None:  # noqa: ARG002
+        """Counts tables of states, next to the rows; None where the engine cannot.
 
         `keeps`: whether there will be several passes, for which states are worth keeping.
         """
@@ -183,8 +183,7 @@ class QuerySource(Source):
         """Counted by the engine where it can; otherwise held here."""
         if not self._is_checked:
             self.check_values()
-        dtype = states_array(cuts, 0).true_states.dtype
-        passes = self.table_passes(self._rows.states(cuts, dtype), dtype, keeps=is_asked_again)
+        passes = self.table_passes(cuts, keeps=is_asked_again)
         if passes is None:
             return self.state_rows(cuts)
         sizes = tuple(cut.n_states for cut in cuts)
@@ -195,7 +194,7 @@ class QuerySource(Source):
         if not self._is_checked:
             self.check_values()
         none = states_array(cuts, 0)
-        passes = self.table_passes(self._rows.states(cuts, none.true_states.dtype), none.true_states.dtype, keeps=False)
+        passes = self.table_passes(cuts, keeps=False)
         if passes is None:
             return sums(self.state_rows(cuts))
         total, n_rows = sums(none), 0

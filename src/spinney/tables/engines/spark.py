@@ -33,7 +33,7 @@ from spinney.schema.table import Schema
 from spinney.tables.described import check_names, fits, misfit, type_error
 from spinney.tables.engines.lazy import redacted_query
 from spinney.tables.engines.persisted import PersistedCells
-from spinney.tables.engines.queries import Frame, Rows, plain
+from spinney.tables.engines.queries import Frame, plain
 from spinney.tables.engines.query_source import QuerySource
 from spinney.tables.engines.spark_tables import SparkPasses, packing_worker
 from spinney.tables.passes import check_room, is_held
@@ -84,16 +84,14 @@ class SparkSource(QuerySource):
                 run=lambda query, what: self.run(nw.from_native(query), what),
             )
 
-    def table_passes(self, states: Frame, dtype: np.dtype[Any], *, keeps: bool) -> SparkPasses | None:
+    def table_passes(self, cuts: Sequence[AnyCut], *, keeps: bool) -> SparkPasses | None:
         """Jobs in which Spark's Python workers count; None where it has none that can."""
         if not self._has_workers:
             return None
-        native = states.to_native()
         with redacted_job("counting tables"):
             return SparkPasses(
-                native,
-                dtype,
-                Rows.moved_down(dtype),
+                self._rows.cut_cells(cuts).to_native(),
+                cuts,
                 keeps=keeps,
                 run=lambda query, what: self.run(nw.from_native(query), what),
             )
@@ -116,9 +114,7 @@ class SparkSource(QuerySource):
     def _has_workers(self) -> bool:
         """Whether Spark has Python workers that can be handed Arrow batches: a tiny job tells."""
         try:
-            one = self._session.range(1, numPartitions=1).mapInArrow(
-                packing_worker("uint8", 0), "n bigint, states binary"
-            )
+            one = self._session.range(1, numPartitions=1).mapInArrow(packing_worker("uint8"), "n bigint, states binary")
             return len(one.collect()) == 1
         except Exception:  # whatever Spark says: there is another way
             return False

@@ -1,14 +1,14 @@
 """Tables of a forest, counted by Spark's executors: batches of states in, a vector of counts out, summed by Spark.
 
-The states of rows are expressions, like cells, and are computed in the JVM. A function in Spark's own Python workers
-counts those of its partition and hands over the numbers that are not 0; a group-by adds them up, and the driver gets
-the sums. The function carries all that it needs. Where a worker has Spinney too, its compiled loops count;
-elsewhere numpy does, and the numbers are the same. Workers need pyarrow and numpy, which Spark itself asks for.
+The cells of rows are expressions, computed in the JVM. Functions in Spark's own Python workers look up their states
+under public cuts, count those of a partition, and hand over the numbers that are not 0; a group-by adds them up, and
+the driver gets the sums. The functions carry all that they need. Where a worker has Spinney too, its compiled loops
+count; elsewhere numpy does, and the numbers are the same. Workers need pyarrow and numpy, which Spark itself asks for.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -17,6 +17,7 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from spinney.counting.joint import LAYOUT, TableRequest
+from spinney.counting.states import AnyCut, Cut, states_array
 
 # Runs a query of Spark's, and says what for if it fails.
 Run = Callable[[Any, str], pa.Table]
@@ -24,22 +25,27 @@ Batches = Iterator[Any]
 Worker = Callable[[Batches], Batches]
 # Rows that a worker counts, or packs, at once.
 _AT_ONCE = 1 << 16
+# Up to this many cells of a column, a table from cell to state travels to the workers.
+_LOOKUP_CELLS = 1 << 16
 
 
 class SparkPasses:
     """Counts tables over a frame of states, a job for each pass. SENSITIVE.
 
     Args:
-        states: a Spark data frame with a column for each column of the table, states moved down by `half`.
-        dtype: of states.
-        half: by how much they were moved.
+        cells: a Spark data frame with a column for each cut: the cell of a column, or the state of a place.
+        cuts: how columns are cut into states.
         keeps: whether Spark keeps the states for later passes; they are computed again where it cannot.
         run: runs a job and gives its answer.
     """
 
-    def __init__(self, states: Any, dtype: np.dtype[Any], half: int, *, keeps: bool, run: Run) -> None:
+    def __init__(self, cells: Any, cuts: Sequence[AnyCut], *, keeps: bool, run: Run) -> None:
+        dtype = states_array(cuts, 0).true_states.dtype
+        kind = "tinyint" if dtype == np.uint8 else "smallint"
+        types = ", ".join(f"s{which} {kind}" for which in range(len(cuts)))
+        states = cells.mapInArrow(state_worker(cuts, dtype), types)
         self._states = states.persist() if keeps else states
-        self._dtype, self._half, self._keeps, self._run = dtype.name, half, keeps, run
+        self._dtype, self._keeps, self._run = dtype.name, keeps, run
         self._n_passes = 0
 
     def __repr__(self) -> str:
@@ -48,7 +54,7 @@ class SparkPasses:
     def count(self, request: TableRequest) -> NDArray[np.int64]:
         """The vector of what is asked for, of all rows."""
         self._n_passes += 1
-        counted = self._states.mapInArrow(table_worker(request, self._dtype, self._half), "cell bigint, n bigint")
+        counted = self._states.mapInArrow(table_worker(request, self._dtype), "cell bigint, n bigint")
         answer = self._run(
             counted.groupBy("cell").sum("n").toDF("cell", "n"), f"counting tables, pass {self._n_passes}"
         )
@@ -59,7 +65,7 @@ class SparkPasses:
     def parts(self) -> Iterator[NDArray[Any]]:
         """The states of all rows (n_columns, n_rows), some rows at a time."""
         n_columns, dtype = len(self._states.columns), self._dtype
-        packed = self._states.mapInArrow(packing_worker(dtype, self._half), "n bigint, states binary")
+        packed = self._states.mapInArrow(packing_worker(dtype), "n bigint, states binary")
         for row in packed.toLocalIterator():
             yield np.frombuffer(row["states"], dtype=dtype).reshape(n_columns, row["n"])
 
@@ -70,11 +76,44 @@ class SparkPasses:
                 self._states.unpersist()
 
 
-def table_worker(request: TableRequest, dtype: str, half: int) -> Worker:
+def state_worker(cuts: Sequence[AnyCut], dtype: np.dtype[Any]) -> Worker:
+    """What a Spark worker runs to find states of cells; those of places are there already. States get a sign."""
+    finders = [_plain_finder(cut, dtype) for cut in cuts]
+    signed = f"i{dtype.itemsize}"
+
+    def find(batches: Batches) -> Batches:
+        import numpy as np
+        import pyarrow as pa
+
+        for batch in batches:
+            found = []
+            for column, (first, states, lookup) in zip(batch.columns, finders, strict=True):
+                cells = column.to_numpy(zero_copy_only=False)
+                if lookup is not None:
+                    cells = lookup[cells]
+                elif states is not None:
+                    cells = states[np.searchsorted(first, cells, side="right") - 1]
+                found.append(pa.array(cells.astype(signed)))
+            yield pa.RecordBatch.from_arrays(found, names=[f"s{which}" for which in range(len(found))])
+
+    return find
+
+
+def _plain_finder(cut: AnyCut, dtype: np.dtype[Any]) -> tuple[Any, Any, Any]:
+    """Stairs and their states, and a table from cells to states where there are few; of a place, nothing."""
+    if not isinstance(cut, Cut):
+        return None, None, None
+    if 1 << cut.axis.bits > _LOOKUP_CELLS:
+        return cut.first, cut.states.astype(dtype), None
+    ends = np.append(cut.first[1:], 1 << cut.axis.bits)
+    return None, None, np.repeat(cut.states, ends - cut.first).astype(dtype)
+
+
+def table_worker(request: TableRequest, dtype: str) -> Worker:
     """What a Spark worker runs over the states of its partition: the numbers of its vector that are not 0."""
     # Plain values only, and functions within this one: they travel by value, to workers that may not know Spinney.
     layout, sizes, cliques, groups = LAYOUT, request.sizes, request.cliques, request.groups
-    n_numbers, gathered, plain = request.n_numbers, _gathering(dtype, half, _AT_ONCE), _plain_adding(request)
+    n_numbers, gathered, plain = request.n_numbers, _gathering(dtype, _AT_ONCE), _plain_adding(request)
 
     def count(batches: Batches) -> Batches:
         import numpy as np
@@ -97,9 +136,9 @@ def table_worker(request: TableRequest, dtype: str, half: int) -> Worker:
     return count
 
 
-def packing_worker(dtype: str, half: int) -> Worker:
+def packing_worker(dtype: str) -> Worker:
     """What a Spark worker runs to hand over the states of its partition, as bytes."""
-    gathered = _gathering(dtype, half, _AT_ONCE)
+    gathered = _gathering(dtype, _AT_ONCE)
 
     def pack(batches: Batches) -> Batches:
         import pyarrow as pa
@@ -113,7 +152,7 @@ def packing_worker(dtype: str, half: int) -> Worker:
     return pack
 
 
-def _gathering(dtype: str, half: int, at_once: int) -> Callable[[Batches], Iterator[NDArray[Any]]]:
+def _gathering(dtype: str, at_once: int) -> Callable[[Batches], Iterator[NDArray[Any]]]:
     """Batches as states (n_columns, n_rows), gathered into larger ones."""
 
     def gathered(batches: Batches) -> Iterator[NDArray[Any]]:
@@ -124,8 +163,8 @@ def _gathering(dtype: str, half: int, at_once: int) -> Callable[[Batches], Itera
             states, start = np.empty((n_columns, n_rows), dtype=dtype), 0
             for batch in some:
                 for line, column in zip(states, batch.columns, strict=True):
-                    shifted = column.to_numpy(zero_copy_only=False)
-                    np.add(shifted, half, out=line[start : start + batch.num_rows], dtype=dtype, casting="unsafe")
+                    stored = column.to_numpy(zero_copy_only=False)  # with a sign, for Spark has no others
+                    line[start : start + batch.num_rows] = stored.astype(dtype)
                 start += batch.num_rows
             return states
 
