@@ -148,6 +148,14 @@ def test_states_that_spark_keeps_are_forgotten(spark, frame):
     assert len(java.getPersistentRDDs()) == before
 
 
+def test_the_session_keeps_its_settings(spark, frame):
+    """One is changed while a job runs, and put back."""
+    name = "spark.sql.codegen.hugeMethodLimit"
+    before = spark.conf.get(name)
+    SparkSource(frame, SCHEMA.as_read).check_values()
+    assert spark.conf.get(name) == before
+
+
 def test_without_python_workers_states_are_held_where_they_fit(frame, monkeypatch):
     """And the release is the same; where they do not fit, this is told before anything is spent."""
     expected = members(fit(ROWS.to_pandas()))

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import AbstractContextManager, contextmanager, suppress
 from functools import cached_property
 from importlib.util import find_spec
 from typing import Any
@@ -40,6 +40,8 @@ from spinney.tables.passes import check_room, is_held
 from spinney.tables.paths.named import refuse_repeated_reads, spark_reads
 
 _DEEPEST_CAUSE = 8
+# Bytes of a method that Java's compiler still looks at.
+_METHOD_SETTING, _LARGEST_METHOD = "spark.sql.codegen.hugeMethodLimit", 8_000
 
 
 class SparkSource(QuerySource):
@@ -61,7 +63,12 @@ class SparkSource(QuerySource):
 
     def run(self, query: Frame, what: str) -> pa.Table:
         """The answer to a query: one job, which Spark shows under our description."""
-        with waiting(f"Spark is {what}"), redacted_job(what), _described(self._session, f"Spinney: {what}"):
+        with (
+            waiting(f"Spark is {what}"),
+            redacted_job(what),
+            _described(self._session, f"Spinney: {what}"),
+            _small_methods(self._session),
+        ):
             return query.collect(backend="pyarrow").to_native()
 
     def small_frame(self, columns: dict[str, list[Any]]) -> Frame:
@@ -260,3 +267,21 @@ def _described(session: Any, text: str) -> Iterator[None]:
         yield
     finally:
         context.setLocalProperty("spark.job.description", before)
+
+
+@contextmanager
+def _small_methods(session: Any) -> Iterator[None]:
+    """Queries that would become one huge method are made of small ones: Java compiles no method beyond 8,000 bytes.
+
+    The setting is that of the session, and is put back; a session that does not let itself be set stays as it is.
+    """
+    before = None
+    with suppress(Exception):
+        before = session.conf.get(_METHOD_SETTING)
+        session.conf.set(_METHOD_SETTING, str(min(int(before), _LARGEST_METHOD)))
+    try:
+        yield
+    finally:
+        if before is not None:
+            with suppress(Exception):
+                session.conf.set(_METHOD_SETTING, before)
