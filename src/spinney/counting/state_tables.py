@@ -71,9 +71,9 @@ class StateTables(ABC):
 
     def true_table(self, clique: Clique) -> Table:
         """How many rows have each combination of states of a few columns, in any order."""
-        ascending = tuple(sorted(clique))
-        table = self.true_each([ascending], lambda _, found: found)[0]
-        return table.transpose([ascending.index(column) for column in clique])
+        order = sorted(range(len(clique)), key=lambda place: clique[place])
+        table = self.true_each([tuple(clique[place] for place in order)], lambda _, found: found)[0]
+        return table.transpose([order.index(place) for place in range(len(clique))])
 
     def true_gaps(
         self, pairs: NDArray[np.int64], shares: Sequence[NDArray[np.float64]], by: int | None = None
