@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from spinney.cli.command import FILE, TABLE, Verb, check_output, json_option, warn_of_brands
 from spinney.cli.csv_options import csv_options, take_csv
+from spinney.cli.exit import message
 from spinney.shown import json_text, printable
 
 if TYPE_CHECKING:
@@ -112,7 +116,8 @@ def ask(
     _check_purchase(questions, buy, table, ledger_path)
     if as_json and out == "-":
         raise click.UsageError("--json and --out - both write to standard output; leave one out")
-    _check_files(release, out, picture, overwrite=overwrite)
+    inputs = [release, *(path for path in (table, ledger_path) if path is not None and os.path.exists(path))]
+    _check_files(inputs, out, picture, overwrite=overwrite)
     loaded = load(release)
     parsed = [parse_question(text, loaded.schema) for text in questions]
     warn_of_brands(loaded.card)
@@ -130,26 +135,42 @@ def ask(
     if buy is not None:
         assert table is not None
         bought = _bought(loaded, parsed[0], buy, table, ledger_path, level, truth, engine, parameters)
-    # What was paid for is shown before a file can fail to be written.
-    if as_json:
-        files = {name: path for name, path in (("out", out), ("picture", picture)) if path is not None}
-        click.echo(json_text(described(asked, bought) | files))
-    elif out != "-":
-        click.echo(printable(shown(asked, bought), keep="\n"))
-    if out is not None:
-        from spinney.cli.tables import write_table
+    with _keeping(bought, buy, ledger_path):
+        # What was paid for is shown before a file can fail to be written.
+        if as_json:
+            files = {name: path for name, path in (("out", out), ("picture", picture)) if path is not None}
+            click.echo(json_text(described(asked, bought) | files))
+        elif out != "-":
+            click.echo(printable(shown(asked, bought), keep="\n"))
+        if out is not None:
+            from spinney.cli.tables import write_table
 
-        write_table(answer_table(asked, bought), out, overwrite=overwrite)
-    if picture is not None:
-        from spinney.report.answers import answers_figure
-        from spinney.report.picture import save_figure
+            write_table(answer_table(asked, bought), out, overwrite=overwrite)
+        if picture is not None:
+            from spinney.report.answers import answers_figure
+            from spinney.report.picture import save_figure
 
-        figure = answers_figure(loaded, [(one.question.text, one.answers) for one in asked], bought)
-        save_figure(figure, picture, overwrite=overwrite)
-    if not as_json and out != "-":
-        for path in (out, picture):
-            if path is not None:
-                click.echo(f"wrote {path}")
+            figure = answers_figure(loaded, [(one.question.text, one.answers) for one in asked], bought)
+            save_figure(figure, picture, overwrite=overwrite)
+        if not as_json and out != "-":
+            for path in (out, picture):
+                if path is not None:
+                    click.echo(f"wrote {path}")
+
+
+@contextmanager
+def _keeping(bought: Answer | None, epsilon: str | None, ledger: str | None) -> Iterator[None]:
+    """Where an answer that was paid for cannot be written, the error holds it, and says what it cost."""
+    from spinney.errors import FileError
+
+    try:
+        yield
+    except Exception as err:
+        if bought is None:
+            raise
+        raise FileError(
+            f"{message(err)}; epsilon={epsilon} was charged to {ledger!r}, and the answer that it bought is: {bought}"
+        ) from err
 
 
 def _check_purchase(questions: tuple[str, ...], buy: str | None, table: str | None, ledger: str | None) -> None:
@@ -168,17 +189,20 @@ def _check_purchase(questions: tuple[str, ...], buy: str | None, table: str | No
         raise click.UsageError("--buy pays for one question at a time; ask one, and the others by themselves")
 
 
-def _check_files(release: str, out: str | None, picture: str | None, *, overwrite: bool) -> None:
+def _check_files(inputs: list[str], out: str | None, picture: str | None, *, overwrite: bool) -> None:
+    """Raise, before anything is read or charged, where a file cannot be written, or is one that is read."""
     if out is not None and out != "-":
         from spinney.cli.tables import check_table_name
 
         check_table_name(out, "--out")
-        check_output(out, force=overwrite, inputs=[release])
+        check_output(out, force=overwrite, inputs=inputs)
     if picture is not None:
+        from spinney.extras import load_optional
         from spinney.report.picture import check_picture_name
 
         check_picture_name(picture)
-        check_output(picture, force=overwrite, inputs=[release])
+        load_optional("matplotlib.figure", "a picture")
+        check_output(picture, force=overwrite, inputs=inputs)
 
 
 def _asked(

@@ -27,6 +27,7 @@ from spinney.release.model import Release
 from spinney.schema.table import Schema
 from spinney.shown import as_given, printable
 from spinney.synthesizers.asked_states import AskedColumn, asked_columns, true_sums
+from spinney.synthesizers.charged import told_of_charge
 from spinney.synthesizers.validation import checked_entropy, checked_ledger, warn_of_weak_promise
 from spinney.tables.opening import open_source
 from spinney.tables.outline import names_of, parts_of
@@ -72,7 +73,11 @@ def buy_answer(
         ParameterError: the question cannot be bought, or does not fit the release.
         SchemaError: the table does not have the question's columns, or they are of other types.
         InputError: a value cannot be read, or the table is another than the one released.
-        BudgetError: the ledger has too little left. Nothing is charged in any of these cases.
+        BudgetError: the ledger has too little left.
+
+    Everything is checked before the charge, and values are read once to find those that cannot be counted: what these
+    checks refuse costs nothing. A table that cannot be read a second time, after the charge, is an InputError that says
+    what was charged and to which account; an error that does not say so came before the charge.
     """
     if not isinstance(release, Release):
         raise ParameterError(f"release is a {type(release).__name__}, not a release; load one: sp.load(path)")
@@ -98,18 +103,19 @@ def buy_answer(
     warn_of_weak_promise(price, Fraction(0), n_rows)
     table.check_values()
     books = Ledger(limit=price, unit=unit, parent=account)
-    sums = release_sums(
-        lambda: _counted(table, asked, columns, direct, unit),
-        direct=direct,
-        epsilon=price,
-        ledger=books,
-        entropy=source,
-    )
-    answer = _answer(asked, columns, sums, unit, n_rows, noise_level, price)
-    if truth == "table":
-        return answer
-    assert n_rows is not None
-    return _of_population(answer, asked, n_rows, level)
+    with told_of_charge(books, account, price):
+        sums = release_sums(
+            lambda: _counted(table, asked, columns, direct, unit),
+            direct=direct,
+            epsilon=price,
+            ledger=books,
+            entropy=source,
+        )
+        answer = _answer(asked, columns, sums, unit, n_rows, noise_level, price)
+        if truth == "table":
+            return answer
+        assert n_rows is not None
+        return _of_population(answer, asked, n_rows, level)
 
 
 # ---------------------------------------------------------------------------------------------- before the charge

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -273,6 +275,67 @@ def test_a_purchase_that_is_refused_is_not_charged(
     run = spinney("ask", release, *arguments, "--table", rows, "--ledger", ledger)
     assert run.status in (1, 2)
     assert not sp.Ledger.open(ledger).events
+
+
+@pytest.mark.parametrize("options", [[], ["--json"], ["--out", "-"]])
+def test_an_answer_that_cannot_be_written_is_in_the_error(
+    release: Path, private: tuple[Path, Path], options: list[str]
+) -> None:
+    """Standard output is full: standard error holds what was charged, and the answer that was paid for."""
+    if not Path("/dev/full").exists():
+        pytest.skip("there is no device that is always full")
+    rows, ledger = private
+    call = ["ask", release, "count where age < 50", "--buy", "0.5", "--table", rows, "--ledger", ledger, *options]
+    with open("/dev/full", "wb") as full:
+        run = subprocess.run(
+            [sys.executable, "-m", "spinney", *map(str, call)], stdout=full, stderr=subprocess.PIPE, check=False
+        )
+    told = run.stderr.decode()
+    assert run.returncode == 1
+    assert "No space left" in told
+    assert f"epsilon=0.5 was charged to '{ledger}'" in told
+    assert "95 %, certified: bought for epsilon=0.5" in told
+    assert sp.Ledger.open(ledger).spent == Fraction(1, 2)
+
+
+@pytest.mark.usefixtures("questions")
+def test_a_file_that_fails_after_the_purchase_does_not_lose_the_answer(
+    release: Path, private: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any, **__: Any) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr("spinney.cli.tables.write_table", fail)
+    rows, ledger = private
+    call = ["ask", release, "count where age < 50", "--buy", "0.5", "--table", rows, "--ledger", ledger]
+    run = spinney(*call, "--out", tmp_path / "a.csv")
+    assert run.status == 1
+    assert "No space left on device; epsilon=0.5 was charged to" in run.err
+    assert "bought for epsilon=0.5" in run.out
+    assert "bought for epsilon=0.5" in run.err
+    free = spinney("ask", release, "count where age < 50", "--out", tmp_path / "a.csv")
+    assert "charged" not in free.err
+
+
+@pytest.mark.usefixtures("questions")
+def test_files_are_checked_before_the_purchase(
+    release: Path, private: tuple[Path, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A folder that is not there, a file that is read, a picture that cannot be drawn: nothing is charged."""
+    rows, ledger = private
+    call = ["ask", release, "count where age < 50", "--buy", "0.5", "--table", rows, "--ledger", ledger, "--overwrite"]
+    before = rows.read_bytes()
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    for options, phrase in [
+        (["--out", tmp_path / "none" / "a.csv"], "does not exist"),
+        (["--out", rows], "is also an input"),
+        (["--picture", tmp_path / "a.svg"], "pip install matplotlib"),
+    ]:
+        run = spinney(*call, *options)
+        assert run.status in (1, 2)
+        assert phrase in run.err
+    assert not sp.Ledger.open(ledger).events
+    assert rows.read_bytes() == before
 
 
 def test_an_answer_can_be_bought_where_the_release_gives_none(tmp_path: Path) -> None:

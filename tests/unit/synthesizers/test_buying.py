@@ -200,6 +200,72 @@ def test_a_ledger_is_needed_and_has_to_have_enough_left(release: Release) -> Non
 # --------------------------------------------------------------------------------------------------- charges
 
 
+class _Reads:
+    """A lazy column that can be read so many times, and then raises an error that quotes a value."""
+
+    def __init__(self, n_reads: int) -> None:
+        self.left = n_reads
+
+    def __call__(self, values: pl.Series) -> pl.Series:
+        self.left -= 1
+        if self.left < 0:
+            raise ValueError(f"zqxj {values[0]}")
+        return values
+
+
+@pytest.mark.parametrize("is_file", [False, True])
+def test_an_error_after_the_charge_says_what_was_charged_and_where(
+    release: Release, tmp_path: Path, is_file: bool
+) -> None:
+    """A table that can be read once and not twice fails after the charge; the error quotes nothing of the rows."""
+    failed: list[tuple[InputError, Any]] = []
+    for n_reads in range(6):
+        ledger = sp.Ledger.create(tmp_path / f"{n_reads}.ledger", limit=9) if is_file else sp.Ledger(9)
+        wanted = pl.col("half").map_batches(_Reads(n_reads), return_dtype=pl.Float64)
+        lazy = pl.from_arrow(TABLE).lazy().with_columns(wanted)  # type: ignore[union-attr]
+        try:
+            sp.buy_answer(release, "mean(half)", lazy, epsilon="0.5", ledger=ledger)
+        except InputError as err:
+            failed.append((err, ledger))
+    assert {bool(ledger.events) for _, ledger in failed} == {False, True}
+    for problem, ledger in failed:
+        where = repr(str(ledger.path)) if is_file else "the ledger"
+        assert (f"epsilon=0.5 was charged to {where}" in str(problem)) == bool(ledger.events)
+        assert "zqxj" not in str(problem)
+        assert problem.__cause__ is None
+        assert problem.__context__ is None
+
+
+@pytest.mark.parametrize(
+    ("problem", "phrase"),
+    [(MemoryError("zqxj"), "out of memory"), (RuntimeError("zqxj"), "unexpected RuntimeError")],
+)
+def test_errors_of_others_after_the_charge_are_told_without_their_words(
+    release: Release, monkeypatch: pytest.MonkeyPatch, problem: Exception, phrase: str
+) -> None:
+    def fail(*_: Any) -> None:
+        raise problem
+
+    monkeypatch.setattr(buying, "true_sums", fail)
+    with pytest.raises(InputError, match=f"{phrase}.*epsilon=1 was charged to the ledger") as caught:
+        bought(release, "count where age = 3", ledger=sp.Ledger(9))
+    assert "zqxj" not in str(caught.value)
+    assert caught.value.__cause__ is None
+    assert caught.value.__context__ is None
+
+
+def test_an_interruption_after_the_charge_stays_one_and_says_what_was_charged(
+    release: Release, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(buying, "true_sums", fail)
+    with pytest.raises(KeyboardInterrupt) as caught:
+        bought(release, "count where age = 3", ledger=sp.Ledger(9))
+    assert "epsilon=1 was charged to the ledger" in caught.value.__notes__[0]
+
+
 def test_the_charge_is_on_the_ledger_before_the_table_is_counted(release: Release, monkeypatch: Any) -> None:
     ledger = sp.Ledger(1)
     seen = []
