@@ -38,6 +38,7 @@ from spinney.privacy.parts import (
     SMALLEST_COMPOSED_VARIANCE,
     SMALLEST_MEAN_SQUARED,
     TREE_COST,
+    VARIANCE_STEP,
     vector_variance,
 )
 from spinney.privacy.stages import StageName
@@ -347,4 +348,4 @@ def _below(value: float) -> Fraction:
 
 def _above(value: Fraction) -> Fraction:
     """A fraction at or a little above a positive number, of a short denominator."""
-    return Fraction(math.ceil(value * _FINE), _FINE)
+    return math.ceil(value / VARIANCE_STEP) * VARIANCE_STEP

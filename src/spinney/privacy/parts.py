@@ -33,6 +33,8 @@ LARGEST_MEAN_SQUARED = 1 / SMALLEST_COMPOSED_VARIANCE
 # 1 + 2^-90 for as many sums (composition.proof.md, vectors).
 ROUNDING_VARIANCE = Fraction(4)
 LARGEST_VECTOR = 2**20
+# Variances are rounded up to whole multiples of this.
+VARIANCE_STEP = Fraction(1, 1 << 24)
 # Shapes of a tree lose about as much as a Gaussian of this squared mean, times rate^2, for each row that changes. It
 # steers how a budget is shared and certifies nothing.
 TREE_COST = 1.65

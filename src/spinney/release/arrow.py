@@ -69,6 +69,15 @@ def _read(stream: pa.Buffer, columns: Mapping[str, Types]) -> pa.Table:
     return table
 
 
+def is_arrow(data: bytes) -> bool:
+    """Whether bytes are an Arrow file that can be read, whatever its columns are."""
+    try:
+        from_arrow(data, {})
+    except ValueError:
+        return False
+    return True
+
+
 def allowed_size(stored: int) -> int:
     """How large something may become that is stored in so many bytes."""
     return _SMALL + _BEST_RATIO * stored

@@ -21,7 +21,7 @@ import pyarrow as pa
 from spinney.errors import FileError, SpinneyError
 from spinney.files import read_json, write_json, write_whole
 from spinney.progress import waiting
-from spinney.release.arrow import allowed_size
+from spinney.release.arrow import allowed_size, is_arrow
 from spinney.release.card import Card
 from spinney.release.kinds import KINDS, OLDEST, release_class
 from spinney.release.model import Members, Release
@@ -117,8 +117,7 @@ def _release(path: Path, kind: type[Release], described: dict[str, Any], members
         MemoryError,
         pa.ArrowException,
     ) as err:
-        why = f"there is no {brief(err.args[0])}" if isinstance(err, KeyError) and err.args else _in_short(err)
-        raise FileError(f"{str(path)!r} is a Spinney release with inconsistent contents: {why}") from err
+        raise FileError(f"{str(path)!r} is a Spinney release with inconsistent contents: {_why(err, members)}") from err
     return release
 
 
@@ -127,6 +126,22 @@ def _stream(value: Any) -> Stream:
         if value == known:
             return known
     raise ValueError(f"stream is none of {', '.join(STREAMS)}")
+
+
+def _why(err: Exception, members: Members) -> str:
+    """What is wrong with the contents; errors of Python's own, which speak of our code, are told as what they mean."""
+    if isinstance(err, KeyError) and err.args:
+        return f"there is no {brief(err.args[0])}"
+    damaged = next((name for name, content in members.items() if not is_arrow(content)), None)
+    if damaged is not None:
+        return f"the member {damaged!r} is damaged: {_in_short(err)}; fetch or save the file again"
+    is_pythons = type(err) in (TypeError, AttributeError, IndexError) or str(err).startswith("zip()")
+    if is_pythons:
+        return (
+            f"the member {_CARD!r} is damaged: an entry is of another type or length than a release has; fetch or save "
+            "the file again"
+        )
+    return _in_short(err)
 
 
 def _in_short(err: Exception) -> str:

@@ -178,6 +178,8 @@ def _column(
     if "noise of piles" in entry:
         law = _law(entry["noise of piles"])
         piles = MeasuredPiles(noisy_piles, law, _piles(name, pile, leaf, n_counted, len(noisy_piles)))
+    elif len(noisy_piles) or len(pile):
+        raise ValueError(f"piles of {name!r} were counted, and no noise is stated for them")
     return MeasuredColumn(
         kind, noisy, _law(entry["noise"]), leaf.astype(np.int32), possible, piles, groups, given_depth=depth
     )
@@ -227,7 +229,7 @@ def _tilt_fit(fit: Mapping[str, Any], described: Mapping[str, Any]) -> TiltFit |
     tilt = fit["tilt"]
     n_drawn, steps, held = tilt["n_drawn"], tilt["steps"], tilt["held_std"]
     is_whole = type(n_drawn) is int and type(steps) is int
-    if not is_whole or not (1 <= n_drawn <= _MOST_DRAWN and 0 <= steps <= _MOST_STEPS and _is_number(held, 2.0**61)):
+    if not is_whole or not (1 <= n_drawn <= _MOST_DRAWN and 1 <= steps <= _MOST_STEPS and _is_number(held, 2.0**61)):
         raise ValueError("what the tilt was fitted with is out of range")
     return TiltFit(n_drawn, steps, held)
 

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 # on its way, and where it stops hangs on the last digits of sums.
 _WEIGHTS_SLACK = 1e-6
 _SHARES_SLACK = 1e-4
+_STD_SLACK = 1e-9
 
 
 def check_measured(release: ForestRelease) -> list[str]:
@@ -81,6 +82,13 @@ def _check_noise(release: ForestRelease) -> None:
     for (stage, law), times in used.items():
         check((stage, law) in paid, f"counts of {stage} have other noise than was paid for")
         check(times <= paid[stage, law], f"more counts of {stage} are in the file than were paid for")
+    n_piles, n_paid = (sum(counts[key] for key in counts if key[0] == "spikes") for counts in (used, paid))
+    check(n_piles == n_paid, "piles were paid for whose counts are not in the file")
+    tilt = release.measured.tilt
+    if tilt is not None:
+        held = [law.std for stage, law in paid if stage == "cliques"]
+        is_held = any(abs(tilt.held_std - std) <= _STD_SLACK * std for std in held)
+        check(is_held, "the tilt was fitted with other noise of tables than was paid for")
 
 
 def _paid(release: ForestRelease) -> Counter[tuple[str, NoiseLaw]]:

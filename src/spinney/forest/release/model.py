@@ -29,6 +29,7 @@ from spinney.forest.release.measured import Measured
 from spinney.forest.release.measured_file import MEASURED_MEMBERS
 from spinney.forest.release.measured_verification import check_model
 from spinney.forest.release.place_model import PlaceModel
+from spinney.forest.release.plausible_analyses import check_analyses_weights
 from spinney.forest.release.products import MEMBERS, ReleasedProducts
 from spinney.forest.release.redraw import Around, Redrawing, Redrawn
 from spinney.forest.release.remarks import forest_remarks
@@ -451,7 +452,7 @@ class ForestRelease(Release):
         return verify_forest(self)
 
     def verify_model(self) -> list[str]:
-        return check_model(self)
+        return [*check_model(self), *check_analyses_weights(self)]
 
     def to_members(self) -> tuple[dict[str, Any], Members]:
         return forest_members(self)

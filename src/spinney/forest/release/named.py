@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 from spinney.errors import ParameterError
 from spinney.forest.release.formula import parse_formula
 from spinney.forest.release.moments_fit import fit_moments
+from spinney.forest.release.plausible_analyses import check_analyses_sums
 from spinney.forest.release.regression import Regression, regress
 from spinney.forest.release.regressor_weights import spreads_of
 from spinney.privacy.budget import Unit
-from spinney.privacy.parts import LARGEST_VECTOR, GaussianVector, vector_variance
+from spinney.privacy.parts import LARGEST_VECTOR, VARIANCE_STEP, GaussianVector, vector_variance
 from spinney.release.answers.answer import TRUTHS
 from spinney.release.answers.question import check_level
 from spinney.release.contradictions import check
@@ -64,5 +65,7 @@ def verify_analyses(release: ForestRelease, unit: Unit) -> list[str]:
     check(analyses.n_sums <= LARGEST_VECTOR, "more sums of analyses were released than a vector can have")
     needed = vector_variance(vectors[0].mean_squared, analyses.sensitivity_squared(unit))
     check(analyses.variance >= needed, "the sums of analyses have less noise than what was charged for them needs")
-    check(analyses.variance <= 2 * needed, "the sums of analyses have more noise than what was charged for them needs")
+    is_rounded = analyses.variance - needed < VARIANCE_STEP
+    check(is_rounded, "the sums of analyses have more noise than what was charged for them needs")
+    check_analyses_sums(release)
     return [f"{analyses.n_sums} sums of named analyses were released as one vector, with the noise it was paid for"]

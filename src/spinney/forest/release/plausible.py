@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 _STRUCTURES = ("rounds", "tree", "target", "independent", "uniform")
 # Noise beyond so many standard deviations is drawn once in 10^15 times or more rarely, be it Laplace or Gaussian.
-_MOST_DEVIATIONS = 25.0
+MOST_DEVIATIONS = 25.0
 # Leaves that were counted, beside those in the file: some are joined before they are written.
 _MORE_LEAVES = 4096
 
@@ -52,7 +52,7 @@ def check_totals(release: ForestRelease) -> None:
         is_told = any(abs(total - number) <= 1 + 1e-6 * number for number in (count.drawn, count.expected))
         check(is_told, f"noisy_total is {total}, and the noisy count of rows gives {count.drawn}")
         return
-    slack = _MOST_DEVIATIONS * count.noise_std + _slack_of_total(release)
+    slack = MOST_DEVIATIONS * count.noise_std + slack_of_total(release)
     check(abs(total - count.noisy) <= slack, f"noisy_total is {total}, and the noisy count of rows is {count.noisy}")
 
 
@@ -65,12 +65,12 @@ def check_sums(release: ForestRelease, n_charged: int) -> None:
         missing = set(combinations(several, 2)).difference(release.counted_pairs)
         check(not (n_charged and missing), "a vector of sums was charged for, and the file holds none")
         return
-    slack = _MOST_DEVIATIONS * math.sqrt(products.variance) + _slack_of_total(release)
+    slack = MOST_DEVIATIONS * math.sqrt(products.variance) + slack_of_total(release)
     largest = max((int(np.abs(sums).max()) for sums in products.sums if sums.size), default=0)
     check(largest <= release.noisy_total + slack, "a sum of signs is larger than the number of rows and noise allow")
 
 
-def _slack_of_total(release: ForestRelease) -> float:
+def slack_of_total(release: ForestRelease) -> float:
     """By how much the columns' sums may be off: nothing where the number of rows is public."""
     if release.card.n_rows is not None:
         return 0.0
@@ -80,7 +80,7 @@ def _slack_of_total(release: ForestRelease) -> float:
     n_regions = max(len(place.states) for place in release.places.values()) if release.places else 0
     count = release.card.row_count
     bought = 0.0 if count is None else count.noise_std
-    return _MOST_DEVIATIONS * (max(deviations) * math.sqrt(n_leaves + n_regions + _MORE_LEAVES) + bought) + 1.0
+    return MOST_DEVIATIONS * (max(deviations) * math.sqrt(n_leaves + n_regions + _MORE_LEAVES) + bought) + 1.0
 
 
 def _classes(release: ForestRelease) -> list[float]:

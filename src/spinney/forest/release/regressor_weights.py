@@ -78,6 +78,13 @@ def balanced(block: Block, formulas: Sequence[Formula], spreads: Mapping[str, Sp
     return block.weighing([max(1, int(weight / n_steps)) for weight, n_steps in zip(scaled, steps, strict=True)])
 
 
+def cost_of(block: Block, formulas: Sequence[Formula], spreads: Mapping[str, Spread], *, precision: float) -> float:
+    """How badly a block's own weights suit its regressions: what `balanced` makes small."""
+    own = [formula for formula in formulas if {*formula.columns} <= {*block.names}]
+    weights = np.array([block.constant, *(column.weight for column in block.columns)], dtype=np.float64)
+    return _Cost(block, own, spreads, precision).of(np.log2(weights / weights.max()))
+
+
 def _spread(column: ColumnModel) -> Spread:
     """The leaves of a column reach from one of its bounds to the other; rows lie evenly in each."""
     is_value = ~column.is_null

@@ -24,6 +24,7 @@ from spinney.privacy.events import (
 )
 from spinney.privacy.parts import (
     LARGEST_VECTOR,
+    VARIANCE_STEP,
     GaussianTables,
     GaussianVector,
     Part,
@@ -150,7 +151,8 @@ def _products(release: ForestRelease, unit: Unit) -> list[str]:
     check(products.n_sums <= LARGEST_VECTOR, "more sums of products were released than a vector can have")
     needed = vector_variance(vectors[0].mean_squared, products.sensitivity_squared(unit))
     check(products.variance >= needed, "the sums of products have less noise than what was charged for them needs")
-    check(products.variance <= 2 * needed, "the sums of products have more noise than what was charged for them needs")
+    is_rounded = products.variance - needed < VARIANCE_STEP
+    check(is_rounded, "the sums of products have more noise than what was charged for them needs")
     n_sums, n_pairs = products.n_sums, len(products.pairs)
     return [f"{n_sums} sums of products of {n_pairs} pairs were released as one vector, with the noise it was paid for"]
 
