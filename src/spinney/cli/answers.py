@@ -16,6 +16,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from spinney.release.answers.answer import Answer, Answers, decimals, shown_label, shown_level, shown_number
+from spinney.shown import printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -57,8 +58,11 @@ def described(asked: Sequence[Asked], bought: Answer | None = None) -> dict[str,
     return {"answers": answers} | ({} if bought is None else {"bought": bought.to_dict()})
 
 
-def answer_table(asked: Sequence[Asked], bought: Answer | None = None) -> pa.Table:
-    """All answers as a table, a line each: question, source, the columns of `by`, then the fields of the answer."""
+def answer_table(asked: Sequence[Asked], bought: Answer | None = None, *, is_text: bool = False) -> pa.Table:
+    """All answers as a table, a line each: question, source, the columns of `by`, then the fields of the answer.
+
+    With `is_text` what is not printable is escaped, since text may end on a terminal.
+    """
     import pyarrow as pa
 
     groups = list(dict.fromkeys(name for one in asked for name in one.by))
@@ -74,7 +78,13 @@ def answer_table(asked: Sequence[Asked], bought: Answer | None = None) -> pa.Tab
     kinds |= dict.fromkeys(("estimate", "low", "high", "level"), number) | dict.fromkeys(
         ("of", "statement", "why"), text
     )
-    return pa.table({name: pa.array([line.get(name) for line in lines], kind) for name, kind in kinds.items()})
+    if is_text:
+        lines = [
+            {name: printable(value) if isinstance(value, str) else value for name, value in line.items()}
+            for line in lines
+        ]
+    columns = {name: pa.array([line.get(name) for line in lines], kind) for name, kind in kinds.items()}
+    return pa.table({printable(name) if is_text else name: column for name, column in columns.items()})
 
 
 def _fields(answer: Answer) -> dict[str, Any]:
@@ -121,7 +131,8 @@ def _numbers(answer: Answer) -> list[str]:
 
 
 def _aligned(rows: list[list[str]], *, n_left: int) -> list[str]:
-    """Columns of equal width, those of labels and the last to the left, numbers to the right."""
+    """Columns of equal width, those of labels and the last to the left, numbers to the right; all of it printable."""
+    rows = [[printable(cell) for cell in row] for row in rows]
     widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
     last = len(widths) - 1
     return [

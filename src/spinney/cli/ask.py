@@ -144,8 +144,10 @@ def ask(
             click.echo(printable(shown(asked, bought), keep="\n"))
         if out is not None:
             from spinney.cli.tables import write_table
+            from spinney.tables.paths.expanding import is_parquet
 
-            write_table(answer_table(asked, bought), out, overwrite=overwrite)
+            is_text = not is_parquet(out)
+            write_table(answer_table(asked, bought, is_text=is_text), out, overwrite=overwrite)
         if picture is not None:
             from spinney.report.answers import answers_figure
             from spinney.report.picture import save_figure

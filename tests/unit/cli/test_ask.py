@@ -358,6 +358,27 @@ def test_an_answer_can_be_bought_where_the_release_gives_none(tmp_path: Path) ->
     assert sp.Ledger.open(ledger).spent == 2
 
 
+def test_labels_that_are_not_printable_keep_columns_in_line_and_terminals_safe(tmp_path: Path) -> None:
+    """Control characters are shown as escapes of their own width, on the terminal and in CSV; Parquet holds them."""
+    odd = "\x1b[31mred"
+    schema = sp.Schema({"k": sp.Category([odd, "plain"]), "n": sp.Integer(0, 3)})
+    rows = pa.table({"k": [odd, "plain"] * 100, "n": [0, 1, 2, 3] * 50})
+    path = tmp_path / "odd.spinney"
+    sp.ForestSynthesizer(5).fit(rows, schema).save(path)
+    run = spinney("ask", path, "count by k")
+    assert "\x1b" not in run.out
+    head, first, second = run.out.splitlines()[1:4]
+    assert "\\x1b[31mred" in first
+    ends = [line.index(word) for line, word in ((head, "statement"), (first, "cert"), (second, "cert"))]
+    assert ends[0] == ends[1] == ends[2]
+    for out in ("-", tmp_path / "a.csv", tmp_path / "a.parquet"):
+        run = spinney("ask", path, "count by k", "--out", out)
+        assert run.status == 0
+        assert "\x1b" not in run.out
+    assert "\x1b" not in (tmp_path / "a.csv").read_text()
+    assert odd in pq.read_table(tmp_path / "a.parquet")["k"].to_pylist()
+
+
 @pytest.mark.usefixtures("questions")
 def test_errors_as_json(release: Path) -> None:
     run = spinney("ask", release, "count where age", "--json")

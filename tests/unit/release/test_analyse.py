@@ -162,12 +162,24 @@ def test_results_of_regressions_are_understood(fitted):
         (mean_of_x, {"of": "population"}, "needs variances"),
         (3, {}, "analysis is a int"),
         (lambda _: "much", {}, "draw 1 has is not a number"),
+        (lambda _: {}, {}, "draw 1 has no numbers"),
+        (lambda _: [], {}, "draw 1 has no numbers"),
+        (lambda _: 10**400, {}, "draw 1 has a number that is larger than a float can be"),
     ],
 )
 def test_what_cannot_be_analysed_is_refused(fitted, analysis, options, says):
     """The error says which argument, and what to give."""
     with pytest.raises(ParameterError, match=says):
         sp.analyse(fitted, analysis, **{"draws": 5, "n_rows": 50, "seed": 1, **options})
+
+
+def test_an_analysis_that_never_varies_says_so(fitted):
+    """A spread of zero between draws is an interval without width, and no sign of certainty."""
+    options = {"draws": 5, "n_rows": 50, "seed": 1, "columns": ["x"]}
+    assert "same on every draw" not in sp.analyse(fitted, mean_of_x, **options).why
+    assert "the estimate is the same on every draw" in sp.analyse(fitted, lambda _: 1.0, **options).why
+    found = sp.analyse(fitted, lambda rows: {"one": 1.0, "mean": mean_of_x(rows)}, **options)
+    assert "the estimate of one is the same on every draw" in found.why
 
 
 def test_only_releases_are_analysed():

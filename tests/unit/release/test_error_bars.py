@@ -12,6 +12,7 @@ import pytest
 
 import spinney as sp
 from spinney.errors import ParameterError
+from spinney.release.answers.answer import shown_level
 from spinney.release.answers.bars import MOST_BARS, ErrorBars, PairBars
 from spinney.report.bars import bars_figure
 from support.command_line import spinney
@@ -239,3 +240,12 @@ def test_commands_show_and_draw_them(tmp_path: Path) -> None:
 def test_pairs_are_plain_values() -> None:
     pair = PairBars(("a", "b"), True, 9, 12.0, 0.1, True, "certified", "why")
     assert pair.to_dict()["columns"] == ["a", "b"]
+
+
+@pytest.mark.parametrize(
+    ("level", "told"),
+    [(0.95, "95 %"), (0.999, "99.9 %"), (0.9999999, "99.99999 %"), (0.99999994, "99.999994 %"), (1 / 3, "33.3333 %")],
+)
+def test_levels_are_told_with_the_digits_that_they_take(level: float, told: str) -> None:
+    """One that is near 1 is not shown as 100 %."""
+    assert shown_level(level) == told

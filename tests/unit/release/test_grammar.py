@@ -166,6 +166,16 @@ def test_a_proportion_may_be_of_some_rows_only() -> None:
         ("proportion by sex", "takes no `by`", "by"),
         ("proportion where sex = Male given", "'Male given' is not a value", "Male given"),
         ("count(age)", "count takes no column", "(age)"),
+        ("count where age in 40..30", "40 is above 30; swap the two", "age in 40..30"),
+        (
+            "count where hours > 24",
+            "is never > 24 in this release; ask for values within its bounds",
+            "hours > 24",
+        ),
+        ("count where income > 5 and income < 3", "is never > 5 and < 3 in", "income > 5 and income < 3"),
+        ("count where x, y > 1", "is never > 1 in this release", "x, y > 1"),
+        ("mean(sex)", "means and quantiles are those of numbers; ask for count by sex", "sex"),
+        ("median(born)", "is of type date", "born"),
         ("count of age", "this was not understood", "of age"),
     ],
 )

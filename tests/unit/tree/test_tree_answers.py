@@ -288,6 +288,9 @@ REFUSED = [
     (lambda r: r.table("g", simultaneous="yes"), "simultaneous"),
     (lambda r: r.trust(["zz"]), "no column"),
     (lambda r: r.trust([]), "name the columns"),
+    (lambda r: r.trust(5), "columns is a int; name the columns of the analysis in a list"),
+    (lambda r: r.table({"g": ["a", "a"]}), "column 'g' has the cell 'a' twice"),
+    (lambda r: r.table({"x": [(0, 0.5), (0, 0.5)]}), "twice; list it once"),
 ]
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from decimal import Decimal
 from typing import Any, Literal, get_args, overload
 
 from spinney.errors import ParameterError
@@ -26,6 +27,7 @@ TRUTHS: tuple[Truth, ...] = get_args(Truth)
 
 # Digits of an end that are shown where an interval says how far they can be trusted.
 _DIGITS = 3
+_MOST_DIGITS = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -188,5 +190,10 @@ def shown_number(number: float, digits: int | None = None) -> str:
 
 
 def shown_level(level: float) -> str:
-    """A probability in per cent: 95 %, 99.9 %."""
-    return f"{100 * level:.6g} %"
+    """A probability in per cent, with as many digits as it takes to tell it from 100 %: 95 %, 99.9 %, 99.99999 %."""
+    percent = 100 * Decimal(repr(float(level)))
+    for digits in range(6, _MOST_DIGITS):
+        text = f"{percent:.{digits}g}"
+        if abs(Decimal(text) - percent) <= abs(100 - percent) / 100:
+            break
+    return f"{Decimal(text).normalize():f} %"

@@ -197,6 +197,10 @@ class Asking(ABC):
         Raises:
             ParameterError: a column is unknown, or this kind of release gives no verdicts.
         """
+        if not isinstance(columns, (str, list, tuple, set, frozenset)):
+            raise ParameterError(
+                f"columns is a {type(columns).__name__}; name the columns of the analysis in a list: ['age', 'sex']"
+            )
         wanted = [columns] if isinstance(columns, str) else list(columns)
         if not wanted:
             raise ParameterError("columns is empty; name the columns of the analysis")

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 FEWEST_DRAWS = 5
+# Names that a message lists.
+_MOST_NAMED = 5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -186,12 +188,22 @@ def combined(
         **in_form,
         level=level,
         statement=standing.statement,
-        why=standing.why,
+        why=standing.why + _without_spread(found, moved),
         of=of,
         n_draws=n_draws,
         names=_names(found),
         _numbers=numbers,
     )
+
+
+def _without_spread(found: Gathered, moved: Floats) -> str:
+    """What to say of estimates that are the same on every draw, whose intervals say nothing of noise."""
+    is_constant = (moved == moved[0]).all(axis=0)
+    if not is_constant.any():
+        return ""
+    names = [name for name, same in zip(_names(found), is_constant, strict=False) if same][:_MOST_NAMED]
+    of = f"the estimate of {', '.join(names)}" if names else "the estimate"
+    return f"; {of} is the same on every draw, a spread of zero that says nothing of how far it may be off"
 
 
 def check_draws(n_draws: int, what: str) -> None:

@@ -110,10 +110,17 @@ def _of_frame(given: Any, library: Literal["pandas", "polars"], argument: str) -
 def _lines(given: Any, argument: str) -> Floats:
     """Rows of equal length, finite everywhere."""
     n_first = len(given[0])
+    if not n_first:
+        raise ParameterError(f"{argument}: draw 1 has no numbers; an analysis gives at least one, such as a mean")
     lines = []
     for draw, one in enumerate(given, 1):
         try:
             line = np.asarray(one, dtype=np.float64)
+        except OverflowError as err:
+            raise ParameterError(
+                f"{argument}: draw {draw} has a number that is larger than a float can be; give it in other units, or "
+                "its logarithm"
+            ) from err
         except (TypeError, ValueError) as err:
             raise ParameterError(f"{argument}: what draw {draw} has is not a number") from err
         if line.ndim != 1 or len(line) != n_first:

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
+from spinney.columns import Boolean, Number
 from spinney.columns.conditions import number_of_text
 from spinney.release.answers.text import Line
 from spinney.release.answers.where import read_cells, read_conditions
@@ -122,6 +123,13 @@ def _column(line: Line, at: int, kind: str, schema: Schema) -> tuple[str, float 
     name, at = line.name(start, schema, before=_AFTER_NAME)
     if not schema[name].is_read:
         line.refuse(f"question: column {name!r} is an identifier, of which nothing was released", start, at)
+    if not isinstance(schema[name], (Number, Boolean)):
+        line.refuse(
+            f"question: column {name!r} is of type {schema[name].type_name}, and means and quantiles are those of "
+            f"numbers; ask for count by {name}, or proportion where {name} = VALUE",
+            start,
+            at,
+        )
     at = line.skip(at)
     share = None
     if line.text[at] == ",":

@@ -17,6 +17,7 @@ from spinney.columns import Bounded, Column, Listed
 from spinney.columns.conditions import shown
 from spinney.errors import ParameterError
 from spinney.release.answers.answer import TRUTHS, Truth, shown_label, shown_level
+from spinney.release.answers.conditions import plain
 from spinney.schema.table import Schema
 from spinney.shown import as_given, brief
 from spinney.suggest import did_you_mean
@@ -182,6 +183,11 @@ def _stated(name: str, wanted: Any) -> Sequence[Any]:
         raise ParameterError(
             f"by: column {name!r} takes a list of values and ranges, [value, (low, high)], or None for all its values"
         )
+    found: list[Any] = []
+    for value in map(plain, wanted):
+        if any(value == other and type(value) is type(other) for other in found):
+            raise ParameterError(f"by: column {name!r} has the cell {shown(value)} twice; list it once")
+        found.append(value)
     return list(wanted)
 
 

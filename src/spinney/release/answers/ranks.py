@@ -39,7 +39,7 @@ def least_draws(level: float) -> int:
     """The fewest draws with which a level can be reached at all; a ParameterError where that is too many."""
     if level > HIGHEST_LEVEL:
         raise ParameterError(
-            f"level={level:g} is above {HIGHEST_LEVEL}, the highest for which noise is redrawn; ask for a lower level"
+            f"level={level!r} is above {HIGHEST_LEVEL}, the highest for which noise is redrawn; ask for a lower level"
         )
     return math.ceil(round(level / (1 - level), 6))
 

@@ -21,6 +21,7 @@ from typing import Any
 
 from spinney.columns import Bounded, Column
 from spinney.errors import ParameterError
+from spinney.release.answers.conditions import allowed
 from spinney.release.answers.text import QUOTES, Line
 from spinney.schema.table import Schema
 
@@ -29,6 +30,7 @@ _RANGE = ".."
 _COMPARISON = re.compile(r"\s*(<=|>=|==|!=|<>|=|<|>)|\s+(in|is|not)(?=[\s('\"]|$)", re.IGNORECASE)
 _JOINT = re.compile(r"\s(and|or|given)\s+", re.IGNORECASE)
 _SPELT = {"==": "=", "is": "=", "in": "="}
+_MOST_SHOWN = 80  # characters of a condition, in a message
 _REFUSED = ("!=", "<>", "not")
 
 
@@ -61,14 +63,46 @@ def parse_conditions(text: str, schema: Schema, *, what: str = "where") -> dict[
 def read_conditions(line: Line, at: int, schema: Schema) -> tuple[dict[str, Any], int]:
     """The conditions from a place on, and where they end: at the end of the line, or at the word `given`."""
     wanted: dict[str, Any] = {}
+    parts: dict[str, list[_Part]] = {}
     end = at
     for part in _parts(line, at, schema):
         value = _wanted(line, part, schema[part.name])
+        parts.setdefault(part.name, []).append(part)
         if part.name in wanted:
             value = _both(line, part, wanted[part.name], value)
         wanted[part.name] = value
         end = part.value_stop
+    for name, asked in parts.items():
+        _check_possible(line, asked, schema[name], wanted[name])
     return wanted, line.skip(end)
+
+
+def _check_possible(line: Line, asked: list[_Part], column: Column, wanted: Any) -> None:
+    """Point at conditions that no value of a column meets, in the words that they were written in."""
+    if not isinstance(column, Bounded) or not column.has_bounds or wanted is None:
+        return
+    name, problem = asked[0].name, None
+    try:
+        allowed(name, column, wanted)
+    except ParameterError as err:
+        problem = str(err)
+    if problem is None:
+        return
+    texts = [line.text[part.value_start : part.value_stop].strip() for part in asked]
+    told = [text if part.sign == "=" else f"{part.sign} {text}" for text, part in zip(texts, asked, strict=True)]
+    if " is never " in problem or len(asked) > 1:
+        problem = (
+            f"{line.what}: column {name!r} is never {_short(' and '.join(told))} in this release; ask for values "
+            f"within its bounds, {column.low} to {column.high}, and in its steps, or for more values"
+        )
+    elif _RANGE in texts[0]:
+        low, high = texts[0].split(_RANGE, 1)
+        problem = f"{line.what}: column {name!r}: {low.strip()} is above {high.strip()}; swap the two"
+    line.refuse(problem, asked[0].start, max(asked[-1].value_stop, asked[0].start + 1))
+
+
+def _short(text: str) -> str:
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
 
 
 def _parts(line: Line, at: int, schema: Schema) -> Iterator[_Part]:
