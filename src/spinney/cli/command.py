@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import suppress
+from decimal import Decimal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +17,13 @@ if TYPE_CHECKING:
     from spinney.release.card import Card
 
     _Text = click.ParamType[str]
+    _Whole = click.ParamType[int]
 else:
-    _Text = click.ParamType  # which takes no parameter in older versions of click
+    _Text = _Whole = click.ParamType  # which takes no parameter in older versions of click
+
+
+# Of a number of rows: more than any sample has, and few enough to be written out.
+_MOST_DIGITS = 30
 
 
 class TablePath(_Text):
@@ -50,7 +57,21 @@ def is_piped(table: str) -> bool:
     return table == "-" or (place.exists() and not place.is_file() and not place.is_dir())
 
 
+class RowCount(_Whole):
+    """A whole number as people write large ones: 10000, 1_000_000, 1e9."""
+
+    name = "integer"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        with suppress(ArithmeticError):
+            number = Decimal(str(value).strip())
+            if number == number.to_integral_value() and number.adjusted() < _MOST_DIGITS:
+                return int(number)
+        raise click.BadParameter(f"{value!r} is not a whole number, such as 10000, 1_000_000 or 1e9", ctx, param)
+
+
 TABLE = TablePath()
+ROWS = RowCount()
 FILE = click.Path(exists=True, dir_okay=False)
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from spinney.cli.command import FILE, Verb, check_output, force_option, json_option, warn_of_brands
+from spinney.cli.command import FILE, ROWS, Verb, check_output, force_option, json_option, warn_of_brands
 
 if TYPE_CHECKING:
     from spinney.release.model import Release
@@ -31,21 +32,23 @@ PLACEMENTS = ("tilted", "fitted", "uniform", "centre")
         'spinney sample cards.spinney --balance "Class=0.5" --out balanced.parquet',
         'spinney sample people.spinney --balance "kind=a:0.2,b:0.8" --out -',
         'spinney sample adult.spinney --draws 20 --out "rows-{draw}.parquet"',
+        "spinney sample people.spinney --rows 1e9 --seed 7 --out people/",
     ),
 )
 @click.argument("release", type=FILE)
 @click.option(
     "--rows",
-    type=int,
+    type=ROWS,
     metavar="N",
-    help="The number of rows. Default: that of the private table if it is public, otherwise the noisy total.",
+    help="The number of rows, such as 10000, 1_000_000 or 1e9. Default: that of the private table if it is public, "
+    "otherwise the noisy total.",
 )
 @click.option(
     "--out",
     required=True,
     metavar="FILE",
-    help="A .csv or .parquet file, or - for CSV on standard output. With --draws, {draw} in the name is the number of "
-    "the table.",
+    help="A .csv or .parquet file, - for CSV on standard output, or a folder (its name ends in /) for Parquet files "
+    "that are written one after the other. With --draws, {draw} in the name is the number of the table.",
 )
 @click.option(
     "--seed",
@@ -78,6 +81,12 @@ PLACEMENTS = ("tilted", "fitted", "uniform", "centre")
     metavar="N",
     help="Forest, tree with moments: draw this many tables, one file each, whose spread carries the noise.",
 )
+@click.option(
+    "--parts",
+    type=int,
+    metavar="N",
+    help="How many files a folder gets. Default: as many as keep memory below 1 GiB. The rows depend on it.",
+)
 @force_option
 @json_option
 def sample(
@@ -89,6 +98,7 @@ def sample(
     where: tuple[str, ...],
     balance: tuple[str, ...],
     draws: int | None,
+    parts: int | None,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -105,8 +115,20 @@ def sample(
     An analysis of one table does not know of the noise, and its standard errors are too small. --draws 20 draws twenty
     tables, each from the released counts with fresh noise: run the analysis on each, and combine the results with
     sp.combine.
+
+    Rows are drawn in memory. For more than fit there, let --out be a folder, as in --out people/: it gets one Parquet
+    file after the other, each whole or not at all, and an empty file _SUCCESS at the end. All of them together are as
+    good as one sample. If the command is stopped, run it again: it keeps the files that are there and goes on. A folder
+    that holds another sample is refused; --force replaces it.
     """
     asked: dict[str, Any] = {"placement": placement, "where": where, "balance": balance}
+    if is_folder(out, parts):
+        if draws is not None:
+            raise click.UsageError("--draws writes one file for each table, and --out is a folder; leave out one")
+        n_rows, n_files = sample_folder(release, out, parts=parts, n_rows=rows, seed=seed, force=force, **asked)
+        wrote = f"wrote {n_rows:,} synthetic rows to {n_files:,} files in {out}"
+        click.echo(json.dumps({"out": out, "rows": n_rows, "parts": n_files}) if as_json else wrote)
+        return
     if draws is not None:
         files, n_rows = sample_files(release, out, draws, n_rows=rows, seed=seed, force=force, **asked)
         described = {"out": files, "rows": n_rows, "draws": draws}
@@ -143,6 +165,48 @@ def sample_file(
     table = loaded.sample(n_rows, seed=seed, frame="pyarrow", **options)
     write_table(table, out, overwrite=force)
     return int(table.num_rows)
+
+
+def is_folder(out: str, parts: int | None) -> bool:
+    """Whether rows go to a folder of files; a usage error where parts are asked for and they do not."""
+    if out.endswith(("/", os.sep)) or (out != "-" and Path(out).is_dir()):
+        return True
+    if parts is not None:
+        raise click.UsageError(
+            f"--parts writes Parquet files to a folder, and --out {out!r} names none; let its name end in a slash"
+        )
+    return False
+
+
+def sample_folder(
+    release: str,
+    out: str,
+    *,
+    parts: int | None = None,
+    n_rows: int | None = None,
+    seed: int | None = None,
+    placement: str | None = None,
+    where: Sequence[str] = (),
+    balance: Sequence[str] = (),
+    force: bool = False,
+) -> tuple[int, int]:
+    """Draw rows into files of a folder, or those of them that are missing; returns how many rows and files it has."""
+    from spinney.errors import FileError
+    from spinney.release.part_files import check_folder, seed_of
+    from spinney.release.storage import load
+
+    try:
+        check_folder(out, overwrite=force)
+    except FileError as err:
+        raise click.UsageError(str(err)) from err
+    loaded = load(release)
+    options = _drawing(loaded, placement, where, balance)
+    warn_of_brands(loaded.card)
+    if seed is None:  # a sample whose seed nobody chose can go on too
+        seed = seed_of(out)
+    drawn = loaded.sample(n_rows, seed=seed, frame="pyarrow", parts="auto" if parts is None else parts, **options)
+    drawn.to_parquet(out, overwrite=force)
+    return drawn.n_rows, len(drawn)
 
 
 def sample_files(

@@ -190,6 +190,22 @@ class Column(ABC):
     def to_arrow(self, positions: NDArray[np.float64]) -> Any:
         """Values at positions along the axis, as an Arrow array; NaN is null."""
 
+    def part_to_arrow(self, positions: NDArray[np.float64], *, first: int, n_rows: int) -> Any:
+        """The same of some of `n_rows` rows, from number `first` on, for columns to which the number of a row matters.
+
+        Args:
+            positions: of these rows.
+            first: how many rows come before them.
+            n_rows: how many there are in all.
+        """
+        del first, n_rows
+        return self.to_arrow(positions)
+
+    @property
+    def longest_text(self) -> int:
+        """How many characters a value has at most, where values are strings."""
+        return 0
+
     def to_floats(self, positions: NDArray[np.float64]) -> NDArray[np.float64]:
         """The same as floats, NaN for null, of a column that an array can hold."""
         import pyarrow as pa

@@ -141,6 +141,10 @@ class Category(Listed):
         return isinstance(self.listed[0], str)
 
     @property
+    def longest_text(self) -> int:
+        return max(map(len, self.listed)) if self.is_text else 0
+
+    @property
     def listed(self) -> tuple[Any, ...]:
         return (self.other,) if isinstance(self.values, str) else self.values
 

@@ -78,13 +78,20 @@ class Identifier(Unread):
         return numbers
 
     def to_arrow(self, positions: NDArray[np.float64]) -> Any:
+        return self.part_to_arrow(positions, first=0, n_rows=len(positions))
+
+    @property
+    def longest_text(self) -> int:
+        return 0 if self.prefix is None else len(self.prefix) + _MOST_DIGITS
+
+    def part_to_arrow(self, positions: NDArray[np.float64], *, first: int, n_rows: int) -> Any:
         import numpy as np
         import pyarrow as pa
 
-        numbers = np.arange(1, len(positions) + 1)
+        numbers = np.arange(first + 1, first + len(positions) + 1)
         if self.prefix is None:
             return pa.array(numbers)
-        digits = max(self.digits, len(str(len(positions))))
+        digits = max(self.digits, len(str(n_rows)))
         return pa.array([f"{self.prefix}{number:0{digits}}" for number in numbers.tolist()], pa.string())
 
     @classmethod

@@ -8,6 +8,8 @@ Which row is row k is decided anew for every column by a random order, so rows a
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -19,8 +21,20 @@ Floats = NDArray[np.float64]
 States = NDArray[np.int32]
 
 
-def draw_states(model: GraphModel, n_rows: int, rng: np.random.Generator) -> States:
-    """States of `n_rows` rows under the model, one line per column (n_columns, n_rows)."""
+# So many numbers in [0, 1), from which systematic draws start.
+Offsets = Callable[[int], Floats]
+
+
+def draw_states(model: GraphModel, n_rows: int, rng: np.random.Generator, offsets: Offsets | None = None) -> States:
+    """States of `n_rows` rows under the model, one line per column (n_columns, n_rows).
+
+    Args:
+        model: the law of the rows.
+        n_rows: how many rows.
+        rng: draws them.
+        offsets: gives u for each group of rows that agree, by default random numbers.
+    """
+    offsets = offsets or rng.random
     if n_rows < 0:
         raise ParameterError(f"n_rows={n_rows} must not be negative")
     tree = model.tree
@@ -42,7 +56,7 @@ def draw_states(model: GraphModel, n_rows: int, rng: np.random.Generator) -> Sta
                 parents = parents * np.int32(tree.sizes[other]) + states[other]
             table = table.reshape(-1, tree.sizes[column])
             order = rng.permutation(n_rows)
-            _share_out(table, parents, order, rng.random(len(table)), states[column])
+            _share_out(table, parents, order, offsets(len(table)), states[column])
             drawn.append(column)
     return states
 

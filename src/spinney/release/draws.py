@@ -36,6 +36,12 @@ def checked_draws(draws: Any) -> int:
     return int(draws)
 
 
+def refuse_parts_of_draws(parts: Any) -> None:
+    """Raise a ParameterError where several tables are asked for, and parts of each."""
+    if parts is not None:
+        raise ParameterError("draws and parts are both given; draw several tables, or one table in parts")
+
+
 def draw_generators(seed: Any, n_draws: int) -> list[np.random.Generator]:
     """A stream of random numbers for each draw; of a generator a few words are drawn."""
     words = checked_seed(seed).bit_generator.random_raw(_N_WORDS).tolist()

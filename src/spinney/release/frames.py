@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from spinney.columns import Column
 from spinney.errors import ParameterError
 from spinney.extras import load_optional
+from spinney.release.parts import Part
 from spinney.schema.table import Schema
 from spinney.shown import brief
 
@@ -28,7 +29,14 @@ def check_frame_kind(kind: str) -> str:
     return kind
 
 
-def to_frame(positions: NDArray[np.float64], schema: Schema, kind: str, *, drawn: Columns | None = None) -> Any:
+def to_frame(
+    positions: NDArray[np.float64],
+    schema: Schema,
+    kind: str,
+    *,
+    drawn: Columns | None = None,
+    part: Part | None = None,
+) -> Any:
     """Rows given by positions as a table of the given kind; NaN is null.
 
     Columns with `multiple_of` move to the nearest multiple. Identifiers are numbered, whatever their positions. Columns
@@ -39,14 +47,15 @@ def to_frame(positions: NDArray[np.float64], schema: Schema, kind: str, *, drawn
         schema: the columns of the table.
         kind: one of `FRAME_KINDS`.
         drawn: the columns that positions count from, by name, where these are not the schema's own.
+        part: which rows of a larger sample these are, where they are not all.
     """
     columns = schema.as_drawn if drawn is None else drawn
-    if kind == "numpy" and not schema.derivations:
+    if kind == "numpy" and not schema.derivations and (part is None or not schema.identifiers):
         return _to_array(positions, columns)
     library = None
     if kind not in ("pyarrow", "numpy"):
         library = load_optional(kind, f"frame={kind!r}", otherwise="ask for frame='pyarrow'")
-    table = pa.table(_arrays(positions, schema, columns))
+    table = pa.table(_arrays(positions, schema, columns, part))
     if kind == "numpy":
         return _computed_array(table, schema)
     if library is None:
@@ -63,13 +72,14 @@ def to_frame(positions: NDArray[np.float64], schema: Schema, kind: str, *, drawn
     )
 
 
-def _arrays(positions: NDArray[np.float64], schema: Schema, columns: Columns) -> dict[str, pa.Array]:
+def _arrays(positions: NDArray[np.float64], schema: Schema, columns: Columns, part: Part | None) -> dict[str, pa.Array]:
     """The values of all columns, those that are computed after those that they follow from."""
     rules = {rule.column: rule for rule in schema.derivations}
     is_whole = len(positions) == len(schema)
     given = list(schema) if is_whole else list(schema.modelled)
+    first, n_rows = (0, positions.shape[1]) if part is None else (part.first, part.n_rows)
     drawn = {
-        name: columns[name].to_arrow(positions[place])
+        name: columns[name].part_to_arrow(positions[place], first=first, n_rows=n_rows)
         for place, name in enumerate(given)
         if name not in rules or rules[name].modelled is not None
     }

@@ -21,6 +21,7 @@ from spinney.release.card import Card
 from spinney.release.entries import MOST_ROWS
 from spinney.release.frames import positions_of
 from spinney.release.model import Members, Release
+from spinney.release.parts import Part
 from spinney.schema.table import Schema
 
 Floats = NDArray[np.float64]
@@ -79,7 +80,7 @@ class GeneratorRelease(Release):
         self.target = target
         self.noisy_total = noisy_total
 
-    def _draw(self, n_rows: int, rng: np.random.Generator) -> Floats:
+    def _draw(self, n_rows: int, rng: np.random.Generator, *, part: Part | None = None) -> Floats:  # noqa: ARG002
         place = list(self.schema).index(self.target)
         values = np.empty((len(self.schema), n_rows))
         for start in range(0, n_rows, _BLOCK):

@@ -51,6 +51,11 @@ class Like:
     schema: Schema
     types: Mapping[str, ColumnType]
 
+    def in_words(self) -> dict[str, Any]:
+        """Kind and types, without the categories of any."""
+        types = {name: [type_name(of.arrow), of.holds_nulls, of.is_object] for name, of in self.types.items()}
+        return {"kind": self.kind, "types": types}
+
     def check(self, n_rows: int) -> None:
         """Raise a ParameterError that names the first column of which a type cannot hold what the schema allows."""
         empty = to_frame(np.empty((len(self.schema), 0)), self.schema, "pyarrow")

@@ -6,6 +6,7 @@ rows and go into a file in the same way; a kind says what a draw is and which me
 
 from __future__ import annotations
 
+import secrets
 from abc import abstractmethod
 from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
@@ -27,6 +28,7 @@ from spinney.release.contradictions import check
 from spinney.release.entries import MOST_ROWS
 from spinney.release.frames import check_frame_kind, to_frame
 from spinney.release.options import explains_options
+from spinney.release.parts import Part, SampleParts, checked_parts, hashed
 from spinney.release.remarks import of_assumed_rows, of_counted_rows
 from spinney.release.seeds import Stream, row_generator
 from spinney.schema.table import Schema
@@ -78,6 +80,7 @@ class Release(Asking):
         seed: int | np.random.Generator | None = None,
         frame: str | None = None,
         like: Any = None,
+        parts: int | str | None = None,
     ) -> Any:
         """Synthetic rows, in the kind of table that was fitted. Costs no epsilon, however often.
 
@@ -91,12 +94,15 @@ class Release(Asking):
                 fitted.
             like: a pandas, polars or pyarrow table or a numpy array, or its `dtypes` or `schema`: the rows come back in
                 the same kind of table, with the same column types. Only types are looked at, never values.
+            parts: for more rows than fit into memory: in how many parts to draw them, or "auto". Gives a `SampleParts`
+                in place of a table: iterate over it for one table after another, ask it for `[3]`, or write all parts
+                to files with `to_parquet(folder)`. Together they are as good as one sample.
 
         Raises:
             ParameterError: an option is unknown or out of range, or a type in `like` cannot hold what the schema
                 allows.
         """
-        return self._sample(self._draw, n_rows, seed=seed, frame=frame, like=like)
+        return self._sample(self._draw, n_rows, seed=seed, frame=frame, like=like, parts=parts)
 
     @explains_options
     def weighted_points(self, *, frame: str | None = None) -> tuple[Any, NDArray[np.float64]]:
@@ -131,28 +137,58 @@ class Release(Asking):
 
     def _sample(
         self,
-        draw: Callable[[int, np.random.Generator], NDArray[np.float64]],
+        draw: Callable[..., NDArray[np.float64]],
         n_rows: int | None,
         *,
         seed: int | np.random.Generator | None,
         frame: str | None,
         like: Any,
+        parts: int | str | None,
         drawn: Mapping[str, Column] | None = None,
+        asked: Mapping[str, Any] | None = None,
     ) -> Any:
-        """Rows whose positions `draw` gives, which count from the low bounds of `drawn`, by default the schema's."""
+        """Rows whose positions `draw` gives, which count from the low bounds of `drawn`, by default the schema's.
+
+        What was `asked` of the draw tells samples in parts from each other.
+        """
         types = None if like is None else self._types(like, frame)
         kind = "pyarrow" if types is not None else check_frame_kind(self.card.frame if frame is None else frame)
         if n_rows is None:
             n_rows = self._default_rows()
-        n_rows, rng = checked_number_of_rows(n_rows, n_columns=len(self.schema)), row_generator(seed, self.stream)
+        if parts is None:
+            n_rows, n_parts = checked_number_of_rows(n_rows, n_columns=len(self.schema)), 1
+        else:
+            n_rows = _checked_whole(n_rows)
+            n_parts = checked_parts(parts, n_rows, self.schema)
+            checked_number_of_rows(-(-n_rows // n_parts), n_columns=len(self.schema), of_part=True)
+            seed = secrets.randbits(63) if seed is None else seed  # so that it can be noted
+        rng = row_generator(seed, self.stream)
         if types is not None:
             types.check(n_rows)
-        if n_rows == 0:
-            rows = to_frame(np.empty((len(self.schema), 0)), self.schema, kind)
-        else:
+        if n_rows:
             self._require_contents()
-            rows = to_frame(draw(n_rows, rng), self.schema, kind, drawn=drawn)
-        return rows if types is None else types.convert(rows)
+
+        def rows(size: int, rng: np.random.Generator, kind: str, part: Part | None) -> Any:
+            if size == 0:
+                table = to_frame(np.empty((len(self.schema), 0)), self.schema, kind)
+            else:
+                table = to_frame(draw(size, rng, part=part), self.schema, kind, drawn=drawn, part=part)
+            return table if types is None else types.convert(table)
+
+        if parts is None:
+            return rows(n_rows, rng, kind, None)
+
+        def part_rows(part: Part, for_file: bool) -> Any:
+            return rows(part.size, part.own(), "pyarrow" if for_file else kind, part)
+
+        def described() -> dict[str, Any]:
+            from spinney.release.storage import digest
+
+            noted = int(seed) if isinstance(seed, (int, np.integer)) else None
+            wanted = hashed(asked), None if types is None else hashed(types.in_words())
+            return {"release": digest(self), "seed": noted, "asked": wanted[0], "types": wanted[1]}
+
+        return SampleParts(part_rows, n_rows, n_parts, rng, described=described)
 
     def _types(self, like: Any, frame: str | None) -> Like:
         """The column types that `like` asks for."""
@@ -188,8 +224,12 @@ class Release(Asking):
     # ------------------------------------------------------------------------------- what a kind says of itself
 
     @abstractmethod
-    def _draw(self, n_rows: int, rng: np.random.Generator) -> NDArray[np.float64]:
-        """Positions of `n_rows` rows along the columns (n_columns, n_rows), as `to_frame` takes them."""
+    def _draw(self, n_rows: int, rng: np.random.Generator, *, part: Part | None = None) -> NDArray[np.float64]:
+        """Positions of `n_rows` rows along the columns (n_columns, n_rows), as `to_frame` takes them.
+
+        They may be a part of a larger sample, of which `rng` is the part's own; rows that are independent of each other
+        need to know no more of it.
+        """
 
     def _remarks(self) -> list[str]:
         """What the released numbers say about the schema; nothing, unless a kind looks at them."""
@@ -246,20 +286,29 @@ class Release(Asking):
         """
 
 
-def checked_number_of_rows(n_rows: Any, *, n_columns: int) -> int:
-    """How many rows to draw, or a ParameterError, where the memory of this machine would not hold them too."""
+def checked_number_of_rows(n_rows: Any, *, n_columns: int, of_part: bool = False) -> int:
+    """How many rows to draw at once, or a ParameterError, where the memory of this machine would not hold them too."""
+    rows = _checked_whole(n_rows)
+    memory, needed = total_memory(), _BYTES * rows * n_columns
+    if memory is not None and needed > memory:
+        fitting = max(1, memory // (_BYTES_OF_PARTS * n_columns))
+        size = 10 ** (len(str(fitting)) - 1)  # a round number below it
+        what = f"n_rows={rows:,}: rows are drawn in memory, and so many"
+        if of_part:
+            what = f"parts: a part of {rows:,} rows is drawn in memory, and so many"
+        raise ParameterError(
+            f"{what} of {n_columns} columns take about {needed / 2**30:,.1f} GiB, of which this machine or container "
+            f"has {memory / 2**30:,.1f}; draw them in parts of {fitting // size * size:,} rows or fewer: "
+            "sample(n_rows, parts=...), or spinney sample --out FOLDER/"
+        )
+    return rows
+
+
+def _checked_whole(n_rows: Any) -> int:
+    """A number of rows, or a ParameterError."""
     if isinstance(n_rows, bool) or not isinstance(n_rows, (int, np.integer)) or n_rows < 0:
         raise ParameterError(f"n_rows={as_given(n_rows)} is not a whole number of rows")
     if n_rows > MOST_ROWS:
         size = int(n_rows).bit_length() - 1  # not its digits, which may be thousands
         raise ParameterError(f"n_rows is 2^{size} or more, and above 2^40 nothing is drawn at once; ask for fewer rows")
-    memory, needed = total_memory(), _BYTES * int(n_rows) * n_columns
-    if memory is not None and needed > memory:
-        fitting = max(1, memory // (_BYTES_OF_PARTS * n_columns))
-        size = 10 ** (len(str(fitting)) - 1)  # a round number below it
-        raise ParameterError(
-            f"n_rows={n_rows:,}: rows are drawn in memory, and so many of {n_columns} columns take about "
-            f"{needed / 2**30:,.1f} GiB, of which this machine or container has {memory / 2**30:,.1f}; draw them in "
-            f"parts of {fitting // size * size:,} rows or fewer, each with a seed of its own, and write each to a file"
-        )
     return int(n_rows)

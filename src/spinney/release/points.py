@@ -19,6 +19,7 @@ from spinney.release.card import Card
 from spinney.release.frames import positions_of
 from spinney.release.model import Members, Release
 from spinney.release.options import explains_options
+from spinney.release.parts import Part
 
 Floats = NDArray[np.float64]
 
@@ -43,7 +44,7 @@ class PointsRelease(Release):
         """
         return self._points_frame((positions_of(self.points.T, self.schema), self.weights.copy()), frame)
 
-    def _draw(self, n_rows: int, rng: np.random.Generator) -> Floats:
+    def _draw(self, n_rows: int, rng: np.random.Generator, *, part: Part | None = None) -> Floats:  # noqa: ARG002
         positive = np.maximum(self.weights, 0.0)
         chosen = rng.choice(len(positive), size=n_rows, p=positive / positive.sum())
         return positions_of(self.points[chosen].T, self.schema)

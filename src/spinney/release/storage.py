@@ -13,6 +13,7 @@ from __future__ import annotations
 import struct
 import zipfile
 import zlib
+from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any
 
@@ -45,6 +46,27 @@ _PACKED = 1 << 0  # the flag of an encrypted member
 
 def save(release: Release, path: str | Path, *, overwrite: bool = False) -> None:
     """Write a release to one file, whole or not at all."""
+    members = _members(release)
+
+    def write(file: IO[bytes]) -> None:
+        with zipfile.ZipFile(file, "w") as archive:
+            for name, data in members.items():
+                archive.writestr(zipfile.ZipInfo(name, _EPOCH), data)
+
+    write_whole(path, write, overwrite=overwrite)
+
+
+def digest(release: Release) -> str:
+    """What tells a release from others: SHA-256 of all that its file holds."""
+    found = sha256()
+    for name, data in _members(release).items():
+        found.update(f"{name} {len(data)} ".encode())
+        found.update(data)
+    return found.hexdigest()
+
+
+def _members(release: Release) -> Members:
+    """All that a file holds, the card first."""
     entries, members = release.to_members()
     described = {
         "format": FORMAT,
@@ -54,14 +76,7 @@ def save(release: Release, path: str | Path, *, overwrite: bool = False) -> None
         "card": release.card.to_dict(),
         **entries,
     }
-
-    def write(file: IO[bytes]) -> None:
-        with zipfile.ZipFile(file, "w") as archive:
-            archive.writestr(zipfile.ZipInfo(_CARD, _EPOCH), write_json(described))
-            for name, data in members.items():
-                archive.writestr(zipfile.ZipInfo(name, _EPOCH), data)
-
-    write_whole(path, write, overwrite=overwrite)
+    return {_CARD: write_json(described), **members}
 
 
 @waiting("loading the release")

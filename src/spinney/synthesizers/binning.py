@@ -43,6 +43,7 @@ class PartitionSynthesizer(Synthesizer[tuple[Lattice, SplitPlan]]):
         seed: int | np.random.Generator | None = None,
         frame: str | None = None,
         like: Any = None,
+        parts: int | str | None = None,
         placement: str | None = None,
         draws: int | None = None,
     ) -> Any:
@@ -55,6 +56,8 @@ class PartitionSynthesizer(Synthesizer[tuple[Lattice, SplitPlan]]):
             frame: "pandas", "polars", "pyarrow" or "numpy"; by default the kind of `like`, else the kind that was
                 fitted.
             like: a table, or its `dtypes` or `schema`, whose column types the rows get; see `Release.sample`.
+            parts: in how many parts to draw rows that memory does not hold, or "auto"; gives a `SampleParts`, see
+                `Release.sample`.
             placement: where rows lie in their leaf or bin: "uniform" or "centre", "fitted" to the moments of a leaf,
                 "tilted" in a bin; by default as it was fitted.
             draws: how many tables to draw from leaf moments, each with fresh noise, so that their spread carries the
@@ -65,8 +68,9 @@ class PartitionSynthesizer(Synthesizer[tuple[Lattice, SplitPlan]]):
                 allows.
         """
         self._fitted()
-        options = {} if draws is None else {"draws": draws}  # which bins do not have
-        return self.release_.sample(n_rows, seed=seed, frame=frame, like=like, placement=placement, **options)
+        options: dict[str, Any] = {} if draws is None else {"draws": draws}  # which bins do not have
+        options |= {"parts": parts, "placement": placement}
+        return self.release_.sample(n_rows, seed=seed, frame=frame, like=like, **options)
 
     @explains_options
     def weighted_points(

@@ -50,6 +50,7 @@ class FrontDoor(Parameters):
         seed: int | np.random.Generator | None = None,
         frame: str | None = None,
         like: Any = None,
+        parts: int | str | None = None,
     ) -> Any:
         """Synthetic rows, in the kind of table that was fitted. Costs no epsilon, however often.
 
@@ -60,8 +61,10 @@ class FrontDoor(Parameters):
             frame: "pandas", "polars", "pyarrow" or "numpy"; by default the kind of `like`, else the kind that was
                 fitted.
             like: a table, or its `dtypes` or `schema`, whose column types the rows get; see `Release.sample`.
+            parts: in how many parts to draw rows that memory does not hold, or "auto"; gives a `SampleParts`, see
+                `Release.sample`.
         """
-        return self._fitted().sample(n_rows, seed=seed, frame=frame, like=like)
+        return self._fitted().sample(n_rows, seed=seed, frame=frame, like=like, parts=parts)
 
     @explains_options
     def weighted_points(self, *, frame: str | None = None) -> tuple[Any, NDArray[np.float64]]:

@@ -136,6 +136,7 @@ class ForestSynthesizer(Synthesizer[Design]):
         seed: int | np.random.Generator | None = None,
         frame: str | None = None,
         like: Any = None,
+        parts: int | str | None = None,
         where: Mapping[str, Any] | None = None,
         balance: Mapping[str, Any] | None = None,
         draws: int | None = None,
@@ -149,6 +150,8 @@ class ForestSynthesizer(Synthesizer[Design]):
             frame: "pandas", "polars", "pyarrow" or "numpy"; by default the kind of `like`, else the kind that was
                 fitted.
             like: a table, or its `dtypes` or `schema`, whose column types the rows get; see `Release.sample`.
+            parts: in how many parts to draw rows that memory does not hold, or "auto"; gives a `SampleParts`, see
+                `Release.sample`.
             where: conditions that every row meets, by column: a value, a range `(low, high)` with both ends (None:
                 no end), a list of values, or None for null.
             balance: shares of the values of a category or a boolean, by column: a mapping from values to shares that
@@ -162,7 +165,7 @@ class ForestSynthesizer(Synthesizer[Design]):
                 cannot hold what the schema allows.
         """
         self._fitted()
-        asked: dict[str, Any] = {"where": where, "balance": balance, "draws": draws}
+        asked: dict[str, Any] = {"where": where, "balance": balance, "draws": draws, "parts": parts}
         return self.release_.sample(n_rows, seed=seed, frame=frame, like=like, **asked)
 
     def explain(self, *, error_bars: bool = False) -> Explanation:

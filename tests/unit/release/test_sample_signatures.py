@@ -15,7 +15,7 @@ from spinney.release.points import PointsRelease
 from spinney.tree.release.binned import BinnedRelease
 from spinney.tree.release.moments import MomentsRelease
 
-COMMON = ["n_rows", "seed", "frame", "like"]
+COMMON = ["n_rows", "seed", "frame", "like", "parts"]
 OPTIONS = {
     Release: COMMON,
     PointsRelease: COMMON,

@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.compiled import compiled
+from spinney.graph.draw import Offsets
 
 Floats = NDArray[np.float64]
 
@@ -196,9 +197,9 @@ class ColumnModel:
         weights = np.where(self.state_weights()[self.states] > 0, self.weights, inside * 1e-9) * share
         return replace(self, low=low, length=np.where(share > 0, length, 0.0), weights=weights), left
 
-    def draw(self, states: NDArray[np.int32], rng: np.random.Generator) -> Floats:
+    def draw(self, states: NDArray[np.int32], rng: np.random.Generator, offsets: Offsets | None = None) -> Floats:
         """Places of rows that have these states: leaves in proportion to within a row, even inside a leaf."""
-        leaf = pick_leaves(self.states, self.n_states, self.inside(), states, rng)
+        leaf = pick_leaves(self.states, self.n_states, self.inside(), states, rng, offsets)
         places = self.low[leaf] + rng.random(len(states)) * self.length[leaf]
         # The high end of a leaf is the low end of the next; rounding must not reach it.
         stop = self.low[leaf] + self.length[leaf]
@@ -218,6 +219,7 @@ def pick_leaves(
     inside: Floats,
     states: NDArray[np.int32],
     rng: np.random.Generator,
+    offsets: Offsets | None = None,
 ) -> NDArray[np.int64]:
     """A leaf for each row that has one of these states, in proportion to within a row.
 
@@ -227,13 +229,14 @@ def pick_leaves(
         inside: the share of each leaf among those of its state.
         states: those of the rows.
         rng: draws the order.
+        offsets: where the systematic draw of each state starts, by default at random numbers.
     """
     order = np.argsort(leaf_states, kind="stable")
     cumulative = np.cumsum(inside[order])
     ends = np.searchsorted(leaf_states[order], np.arange(n_states + 1))
     leaves = np.empty(len(states), dtype=np.int64)
     mixed = rng.permutation(len(states)).astype(np.int64)
-    _pick_leaves(states, mixed, rng.random(n_states), cumulative, ends, leaves)
+    _pick_leaves(states, mixed, (offsets or rng.random)(n_states), cumulative, ends, leaves)
     return np.asarray(order[np.minimum(leaves, len(order) - 1)])
 
 

@@ -36,14 +36,15 @@ from spinney.forest.release.remarks import forest_remarks
 from spinney.forest.release.restrict import Restriction
 from spinney.forest.release.rules import feasible, resample_above
 from spinney.forest.release.verification import verify_forest
-from spinney.graph.draw import draw_states
+from spinney.graph.draw import Offsets, draw_states
 from spinney.graph.model import GraphModel
 from spinney.graph.tilted_draw import Factors, draw_tilted, draw_tilted_given, fitted_factors
 from spinney.progress import progress, waiting
 from spinney.release.card import Card
-from spinney.release.draws import checked_draws, draw_generators
+from spinney.release.draws import checked_draws, draw_generators, refuse_parts_of_draws
 from spinney.release.model import Members, Release
 from spinney.release.options import explains_options
+from spinney.release.parts import Part, in_chunks
 from spinney.schema.rules import AtMost, in_order
 from spinney.suggest import did_you_mean
 
@@ -140,6 +141,7 @@ class ForestRelease(Release):
         seed: int | np.random.Generator | None = None,
         frame: str | None = None,
         like: Any = None,
+        parts: int | str | None = None,
         where: Mapping[str, Any] | None = None,
         balance: Mapping[str, Any] | None = None,
         draws: int | None = None,
@@ -153,6 +155,8 @@ class ForestRelease(Release):
             frame: "pandas", "polars", "pyarrow" or "numpy"; by default the kind of `like`, else the kind that was
                 fitted.
             like: a table, or its `dtypes` or `schema`, whose column types the rows get; see `Release.sample`.
+            parts: in how many parts to draw rows that memory does not hold, or "auto"; gives a `SampleParts`, see
+                `Release.sample`.
             where: conditions that every row meets, by column: a value, a range `(low, high)` with both ends (None:
                 no end), a list of values, or None for null.
             balance: shares of the values of a category or a boolean, by column: a mapping from values to shares that
@@ -166,12 +170,14 @@ class ForestRelease(Release):
                 cannot hold what the schema allows.
         """
         if draws is not None:
+            refuse_parts_of_draws(parts)
             return self._sample_draws(
                 checked_draws(draws), n_rows, seed=seed, frame=frame, like=like, where=where, balance=balance
             )
         prepared = self._conditioned(where, balance)
-        draw = partial(self._draw, prepared=prepared)
-        return self._sample(draw, n_rows, seed=seed, frame=frame, like=like, drawn=prepared.schema)
+        draw = in_chunks(partial(self._draw, prepared=prepared))
+        asked, drawn = {"where": where, "balance": balance}, prepared.schema
+        return self._sample(draw, n_rows, seed=seed, frame=frame, like=like, parts=parts, drawn=drawn, asked=asked)
 
     def _sample_draws(
         self, n_draws: int, n_rows: int | None, *, seed: Any, frame: str | None, **asked: Any
@@ -365,28 +371,41 @@ class ForestRelease(Release):
 
         return named_regression(self, formula, level=level, of=of)
 
-    def _draw(self, n_rows: int, rng: np.random.Generator, *, prepared: Prepared | None = None) -> Floats:
+    def _draw(
+        self,
+        n_rows: int,
+        rng: np.random.Generator,
+        *,
+        part: Part | None = None,
+        prepared: Prepared | None = None,
+    ) -> Floats:
         schema, columns, regions, model, held = prepared or self._prepared(self._drawn_from, {}, {})
-        drawn = self._draw_states(model, held, n_rows, rng)
+        offsets = rng.random if part is None else part.offsets()
+        drawn = self._draw_states(model, held, n_rows, rng, offsets)
         states = {name: drawn[place] for place, name in enumerate(self.variables)}
         places: dict[str, Floats] = {}
         for name in progress(self.variables, "drawing columns", unit="column"):
             if name in columns:
-                places[name] = columns[name].draw(states[name], rng)
+                places[name] = columns[name].draw(states[name], rng, offsets)
             else:
                 place = regions[name]
-                points = place.draw(states[name], [schema[one] for one in place.names], rng)
+                points = place.draw(states[name], [schema[one] for one in place.names], rng, offsets)
                 places |= dict(zip(place.names, points, strict=True))
         resample_above(places, states, self.schema.rules, schema, columns, rng)
         nothing = np.zeros(n_rows)
         return np.stack([places.get(name, nothing) for name in self.schema])
 
     def _draw_states(
-        self, model: GraphModel, held: tuple[int, ...] | None, n_rows: int, rng: np.random.Generator
+        self,
+        model: GraphModel,
+        held: tuple[int, ...] | None,
+        n_rows: int,
+        rng: np.random.Generator,
+        offsets: Offsets,
     ) -> NDArray[np.int32]:
         """States of rows; without conditions, single columns and counted pairs are as the model has them."""
         if self.products is None:
-            return draw_states(model, n_rows, rng)
+            return draw_states(model, n_rows, rng, offsets)
         tilt = self.products.tilt
         if held is not None:
             return draw_tilted_given(model, tilt, self._factors, n_rows, rng, columns=held)

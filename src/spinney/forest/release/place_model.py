@@ -21,6 +21,7 @@ from spinney.forest.release.asked import plain
 from spinney.forest.release.column_model import ColumnModel, Floats, pick_leaves
 from spinney.forest.release.conditions import condition, never
 from spinney.forest.release.restrict import whole_numbers
+from spinney.graph.draw import Offsets
 from spinney.schema.place_axis import PlaceAxis
 from spinney.schema.raster import Raster
 from spinney.schema.zorder import Codes, Indices, deinterleave
@@ -154,9 +155,15 @@ class PlaceModel:
 
     # ------------------------------------------------------------------------------------------------- drawing
 
-    def draw(self, states: NDArray[np.int32], columns: Sequence[Column], rng: np.random.Generator) -> Floats:
+    def draw(
+        self,
+        states: NDArray[np.int32],
+        columns: Sequence[Column],
+        rng: np.random.Generator,
+        offsets: Offsets | None = None,
+    ) -> Floats:
         """Points of rows that have these states (n_columns, n_rows): regions in proportion to within a row."""
-        region = pick_leaves(self.states, self.n_states, self.inside(), states, rng)
+        region = pick_leaves(self.states, self.n_states, self.inside(), states, rng, offsets)
         low, length = self.low[region], self.length[region]
         points = low + rng.random(low.shape) * length
         # The high end of a region is the low end of the next; rounding must not reach it.

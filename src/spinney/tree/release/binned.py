@@ -17,6 +17,7 @@ from spinney.release.card import Card
 from spinney.release.frames import check_frame_kind
 from spinney.release.model import Members, Release
 from spinney.release.options import explains_options
+from spinney.release.parts import Part
 from spinney.schema.lattice import Lattice
 from spinney.tree.bins import NoisyBins
 from spinney.tree.release.axes import axis_entries, check_nodes, lattice_from_entries
@@ -47,6 +48,7 @@ class BinnedRelease(Release):
         seed: int | np.random.Generator | None = None,
         frame: str | None = None,
         like: Any = None,
+        parts: int | str | None = None,
         placement: str | None = None,
     ) -> Any:
         """Synthetic rows, in the kind of table that was fitted. Costs no epsilon, however often.
@@ -58,10 +60,13 @@ class BinnedRelease(Release):
             frame: "pandas", "polars", "pyarrow" or "numpy"; by default the kind of `like`, else the kind that was
                 fitted.
             like: a table, or its `dtypes` or `schema`, whose column types the rows get; see `Release.sample`.
+            parts: in how many parts to draw rows that memory does not hold, or "auto"; gives a `SampleParts`, see
+                `Release.sample`.
             placement: where rows lie in their bin: "tilted", "uniform" or "centre"; by default as it was fitted.
         """
         where = self.placement if placement is None else check_placement(placement)
-        return self._sample(partial(self._draw, placement=where), n_rows, seed=seed, frame=frame, like=like)
+        draw, asked = partial(self._draw, placement=where), {"placement": where}
+        return self._sample(draw, n_rows, seed=seed, frame=frame, like=like, parts=parts, asked=asked)
 
     @explains_options
     def weighted_points(
@@ -82,7 +87,12 @@ class BinnedRelease(Release):
         return self._points_frame((points, weights), frame)
 
     def _draw(
-        self, n_rows: int, rng: np.random.Generator, *, placement: Placement | None = None
+        self,
+        n_rows: int,
+        rng: np.random.Generator,
+        *,
+        part: Part | None = None,  # noqa: ARG002
+        placement: Placement | None = None,
     ) -> NDArray[np.float64]:
         where = placement or self.placement
         if where not in self._samplers:

@@ -17,10 +17,11 @@ from spinney.privacy.budget import LARGEST_EPSILON, parse_fraction
 from spinney.progress import waiting
 from spinney.release.arrow import LARGEST_COUNT, WHOLE, from_arrow, numbers, to_arrow
 from spinney.release.card import Card
-from spinney.release.draws import checked_draws, draw_generators
+from spinney.release.draws import checked_draws, draw_generators, refuse_parts_of_draws
 from spinney.release.frames import check_frame_kind
 from spinney.release.model import Members, Release
 from spinney.release.options import explains_options
+from spinney.release.parts import Part
 from spinney.shown import as_given
 from spinney.tree.bins import NoisyMoments
 from spinney.tree.release.axes import axis_entries, check_nodes, lattice_from_entries
@@ -78,6 +79,7 @@ class MomentsRelease(Release):
         seed: int | np.random.Generator | None = None,
         frame: str | None = None,
         like: Any = None,
+        parts: int | str | None = None,
         placement: str | None = None,
         draws: int | None = None,
     ) -> Any:
@@ -90,6 +92,8 @@ class MomentsRelease(Release):
             frame: "pandas", "polars", "pyarrow" or "numpy"; by default the kind of `like`, else the kind that was
                 fitted.
             like: a table, or its `dtypes` or `schema`, whose column types the rows get; see `Release.sample`.
+            parts: in how many parts to draw rows that memory does not hold, or "auto"; gives a `SampleParts`, see
+                `Release.sample`.
             placement: where rows lie in their leaf: "fitted" to its moments, "uniform" or "centre"; by default as it
                 was fitted.
             draws: how many tables to draw, each from the released counts and sums with fresh noise, so that their
@@ -102,12 +106,14 @@ class MomentsRelease(Release):
         """
         where = self.placement if placement is None else check_moment_placement(placement)
         if draws is not None:
+            refuse_parts_of_draws(parts)
             n_rows = self._default_rows() if n_rows is None else n_rows
             return [
                 self._redrawn(rng).sample(n_rows, seed=rng, frame=frame, like=like, placement=where)
                 for rng in draw_generators(seed, checked_draws(draws))
             ]
-        return self._sample(partial(self._draw, placement=where), n_rows, seed=seed, frame=frame, like=like)
+        draw, asked = partial(self._draw, placement=where), {"placement": where}
+        return self._sample(draw, n_rows, seed=seed, frame=frame, like=like, parts=parts, asked=asked)
 
     def _redrawn(self, rng: np.random.Generator) -> MomentsRelease:
         """The release that the same counts and sums would be with fresh noise on top."""
@@ -189,11 +195,18 @@ class MomentsRelease(Release):
         del pair  # leaves are of all columns
         return True
 
-    def _draw(self, n_rows: int, rng: np.random.Generator, *, placement: MomentPlacement | None = None) -> Floats:
+    def _draw(
+        self,
+        n_rows: int,
+        rng: np.random.Generator,
+        *,
+        part: Part | None = None,
+        placement: MomentPlacement | None = None,
+    ) -> Floats:
         where = placement or self.placement
         if where not in self._samplers:
             self._samplers[where] = EvenRows(_placed(self.density, where))
-        return to_values(self._samplers[where].draw(n_rows, rng), self.moments.lattice, self.density.piles)
+        return to_values(self._samplers[where].draw(n_rows, rng, part=part), self.moments.lattice, self.density.piles)
 
     def _remarks(self) -> list[str]:
         counts = np.maximum(self.moments.noisy_steps[:, 0], 0).astype(np.float64)

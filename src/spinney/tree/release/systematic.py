@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 
 from spinney.compiled import compiled
 from spinney.parallel import each
+from spinney.release.parts import Part as SamplePart
 from spinney.tree.release.reconstruct import Floats, LeafDensity
 from spinney.tree.release.shuffle import Part, deal
 
@@ -48,19 +49,22 @@ class EvenRows:
         steps = np.arange(2 * len(self._cumulative)) / (2 * len(self._cumulative))
         self._guide = np.searchsorted(self._cumulative, steps, side="right").astype(np.int32)
 
-    def draw(self, n_rows: int, rng: np.random.Generator) -> Floats:
-        """Rows as positions along each axis (n_axes, n_rows), in random order; NaN is null."""
+    def draw(self, n_rows: int, rng: np.random.Generator, *, part: SamplePart | None = None) -> Floats:
+        """Rows as positions along each axis (n_axes, n_rows), in random order; NaN is null.
+
+        Of a sample in parts, all parts together have the rows that it would have as one.
+        """
         n_axes = self._laws.shape[2]
-        starts = rng.random(n_axes + 1)
+        starts = (rng if part is None else part.same_for_all()).random(n_axes + 1)
         strides = kronecker_strides(n_axes)
-        parts = deal(n_rows, rng)
+        hands = deal(n_rows, rng)
         rows = np.empty((n_axes, n_rows))
 
-        def fill(part: Part) -> None:
+        def fill(hand: Part) -> None:
             _fill(
-                part.items,
-                part.places(),
-                n_rows,
+                hand.items if part is None else part.row_numbers(hand.items),
+                hand.places(),
+                n_rows if part is None else part.n_rows,
                 starts,
                 strides,
                 self._cumulative,
@@ -68,13 +72,13 @@ class EvenRows:
                 self._laws,
                 self._null_share,
                 self._has_nulls,
-                rows[:, part.span],
+                rows[:, hand.span],
             )
 
-        if len(parts) == 1:
-            fill(parts[0])
+        if len(hands) == 1:
+            fill(hands[0])
             return rows
-        each(fill, parts, title="drawing rows")
+        each(fill, hands, title="drawing rows")
         return rows
 
 

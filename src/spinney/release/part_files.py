@@ -1,0 +1,254 @@
+"""A folder of Parquet files, one for each part of a sample, written as a stream and gone on with where it stopped.
+
+Every file says which sample it is of, in the notes of its footer: the digest of the release, the seed, the numbers of
+rows and parts, digests of what else was asked for, and versions. So a folder needs no list of its own, a file that is
+there is whole (`files.write_whole`) and is known to be the right one, and what is missing is drawn. Nothing in the
+notes is of the private table. An empty `_SUCCESS`, as other engines write it, is put there last.
+
+While one part is written the next is drawn, so that two are in memory. A folder is locked while it is written to.
+"""
+
+from __future__ import annotations
+
+import errno
+import json
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import IO, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from spinney.errors import FileError, ParameterError
+from spinney.files import read_json, write_whole
+from spinney.parallel import threads
+from spinney.progress import progress_bar
+
+SUCCESS = "_SUCCESS"
+FORMAT, FORMAT_VERSION = "spinney-sample", 1
+_NOTES = b"spinney"
+_AT_ONCE = 1 << 20  # rows of a row group
+_LOOKED_AT = 4096  # values that tell whether others will be equal
+# How notes are called in errors; others are called by their names.
+_IN_WORDS = {
+    "release": "another release",
+    "seed": "another seed",
+    "stream": "another seed",
+    "rows": "another number of rows",
+    "parts": "another number of parts",
+    "asked": "other conditions or another placement",
+    "types": "other column types",
+    "spinney": "another version of Spinney",
+    "numpy": "another version of numpy",
+}
+
+
+def write_parts(
+    folder: str | Path,
+    sizes: Sequence[int],
+    draw: Callable[[int], Any],
+    identity: Mapping[str, Any],
+    *,
+    overwrite: bool = False,
+) -> Path:
+    """Write the parts that are not there yet.
+
+    Args:
+        folder: where to; made where it does not exist.
+        sizes: how many rows each part has.
+        draw: gives the table of a part.
+        identity: what tells the sample from others, as JSON-ready data.
+        overwrite: whether files of another sample may be replaced.
+    """
+    folder, notes = Path(folder).resolve(), {"format": FORMAT, "version": FORMAT_VERSION, **identity, **_versions()}
+    _make(folder)
+    with _locked(folder):
+        for leftover in folder.glob(".part-*.parquet.*.partial"):  # of a process that was killed
+            leftover.unlink(missing_ok=True)
+        if overwrite and _differs(folder, notes, sizes) is not None:
+            _remove(folder)
+        problem = _differs(folder, notes, sizes)
+        if problem is not None:
+            raise FileError(problem)
+        missing = [number for number in range(len(sizes)) if not (folder / part_name(number)).exists()]
+        if missing:
+            (folder / SUCCESS).unlink(missing_ok=True)
+        _write(folder, missing, sizes, draw, notes)
+        write_whole(folder / SUCCESS, lambda file: file.write(b""), overwrite=True)
+    return folder
+
+
+def part_name(number: int) -> str:
+    """The name of a part's file; names are in the order of parts."""
+    return f"part-{number:06d}.parquet"
+
+
+def seed_of(folder: str | Path) -> int | None:
+    """The seed of a sample that lies in a folder, wholly or in part; None where there is none."""
+    for file in _parts_in(Path(folder)):
+        seed = (_notes_of(file) or {}).get("seed")
+        return seed if type(seed) is int else None
+    return None
+
+
+def check_folder(folder: str | Path, *, overwrite: bool) -> None:
+    """Raise a FileError where a folder cannot be one of parts; what it holds is compared only when rows are written."""
+    folder = Path(folder)
+    if folder.exists() and not folder.is_dir():
+        raise FileError(f"{str(folder)!r} is a file; name a folder for the parts")
+    if not folder.exists() and not folder.resolve().parent.is_dir():
+        raise FileError(f"the folder {str(folder.resolve().parent)!r} does not exist; make it first")
+    if folder.is_dir() and not overwrite:
+        _check_strangers(folder)
+
+
+# --------------------------------------------------------------------------------------------------------- writing
+
+
+def _write(
+    folder: Path, missing: Sequence[int], sizes: Sequence[int], draw: Callable[[int], Any], notes: Mapping[str, Any]
+) -> None:
+    """Draw and write, one part each at a time; a part that is being written when something fails is given up."""
+    n_done = sum(sizes) - sum(sizes[number] for number in missing)
+    with progress_bar(sum(sizes), "drawing rows", unit="row") as bar, threads(1) as writer:
+        bar.update(n_done)
+        under_way = None
+        for number in missing:
+            table = _noted(_as_arrow(draw(number)), notes)
+            if under_way is not None:
+                under_way[0].result()
+                bar.update(under_way[1])
+            under_way = writer.submit(_write_part, folder / part_name(number), table), sizes[number]
+            del table
+        if under_way is not None:
+            under_way[0].result()
+
+
+def _write_part(file: Path, table: pa.Table) -> None:
+    # Values that are hardly ever equal would fill a dictionary that is then thrown away, and cannot be compressed.
+    repeated = [name for name in table.column_names if _repeats(table[name])]
+    compression = {name: "snappy" if name in repeated else "none" for name in table.column_names}
+
+    def write(target: IO[bytes]) -> None:
+        pq.write_table(table, target, use_dictionary=repeated, compression=compression, row_group_size=_AT_ONCE)
+
+    write_whole(file, write, overwrite=True)
+
+
+def _repeats(column: pa.ChunkedArray) -> bool:
+    """Whether values of a column are equal so often that its first ones tell."""
+    if not pa.types.is_floating(column.type):
+        return True
+    first = column.slice(0, _LOOKED_AT)
+    return len(first.unique()) <= len(first) / 2
+
+
+def _as_arrow(frame: Any) -> pa.Table:
+    """A part as an Arrow table, whichever types were asked for."""
+    if isinstance(frame, pa.Table):
+        return frame
+    if hasattr(frame, "to_arrow"):
+        return frame.to_arrow()
+    if hasattr(frame, "columns"):
+        return pa.Table.from_pandas(frame, preserve_index=False)
+    raise ParameterError("like is an array, which has no names of columns; leave it out, or pass a table")
+
+
+def _noted(table: pa.Table, notes: Mapping[str, Any]) -> pa.Table:
+    return table.replace_schema_metadata({**(table.schema.metadata or {}), _NOTES: json.dumps(notes).encode()})
+
+
+def _versions() -> dict[str, str]:
+    """What the rows of a seed depend on beside the release."""
+    from importlib.metadata import version
+
+    import spinney
+
+    return {"spinney": spinney.__version__, "numpy": version("numpy")}
+
+
+# ---------------------------------------------------------------------------------------------------- what is there
+
+
+def _make(folder: Path) -> None:
+    try:
+        folder.mkdir(exist_ok=True)
+    except FileExistsError:
+        raise FileError(f"{str(folder)!r} is a file; name a folder for the parts") from None
+    except FileNotFoundError:
+        raise FileError(f"the folder {str(folder.parent)!r} does not exist; make it first") from None
+    except OSError as err:
+        raise FileError(f"cannot make the folder {str(folder)!r}: {err.strerror or err}") from err
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """The folder, for this process alone, where the system can lock folders."""
+    if os.name != "posix":
+        yield
+        return
+    import fcntl
+
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as err:  # some network folders know no locks
+            if err.errno in (errno.EWOULDBLOCK, errno.EACCES):
+                raise FileError(
+                    f"another process is writing parts to {str(folder)!r}; wait for it, or choose another folder"
+                ) from None
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _parts_in(folder: Path) -> list[Path]:
+    return sorted(folder.glob("part-*.parquet")) if folder.is_dir() else []
+
+
+def _check_strangers(folder: Path) -> None:
+    """Raise a FileError where a folder holds anything that is no part of a sample."""
+    for entry in sorted(folder.iterdir()):
+        is_part = entry.name.startswith("part-") and entry.name.endswith(".parquet")
+        if not (is_part or entry.name == SUCCESS or entry.name.endswith(".partial")):
+            raise FileError(f"the folder {str(folder)!r} holds other files, such as {entry.name!r}; name an empty one")
+
+
+def _notes_of(file: Path) -> dict[str, Any] | None:
+    """Which sample a file is of; None where it is of none."""
+    with suppress(OSError, ValueError, pa.ArrowException):
+        notes = read_json((pq.read_schema(file).metadata or {})[_NOTES])
+        if isinstance(notes, dict) and notes.get("format") == FORMAT:
+            return notes
+    return None
+
+
+def _differs(folder: Path, notes: Mapping[str, Any], sizes: Sequence[int]) -> str | None:
+    """Why a sample cannot go on in a folder; None where it can."""
+    instead = "name another folder, or allow it to be overwritten (overwrite=True, or --force)"
+    try:
+        _check_strangers(folder)
+    except FileError as err:
+        return str(err)
+    for file in _parts_in(folder):
+        found = _notes_of(file)
+        if found is None:
+            return f"{str(file)!r} is not a part of a sample, or is damaged; name another folder, or remove it"
+        if found != notes:
+            key = next((key for key in (*_IN_WORDS, *notes) if found.get(key) != notes.get(key)), "format")
+            return f"{str(folder)!r} holds parts of a sample of {_IN_WORDS.get(key, f'another {key}')}; {instead}"
+        number = next((n for n in range(len(sizes)) if part_name(n) == file.name), None)
+        if number is None or pq.read_metadata(file).num_rows != sizes[number]:
+            return f"{str(file)!r} is not the part that its name says; {instead}"
+    return None
+
+
+def _remove(folder: Path) -> None:
+    """Remove the parts of another sample, and nothing else."""
+    for file in _parts_in(folder):
+        if _notes_of(file) is not None:
+            file.unlink(missing_ok=True)
+    (folder / SUCCESS).unlink(missing_ok=True)
