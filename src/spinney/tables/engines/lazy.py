@@ -32,6 +32,7 @@ def open_lazy(
     frames: Callable[[Sequence[str]], Iterator[Any]],
     count: Callable[[], int],
     what: str,
+    make: Callable[..., StreamSource] = StreamSource,
 ) -> StreamSource:
     """A source, once the frame without rows is known to have exactly the schema's columns, with fitting types.
 
@@ -42,6 +43,7 @@ def open_lazy(
         frames: all rows of some columns, in the same order every time.
         count: how many rows there are.
         what: what the table is called in errors.
+        make: the kind of source.
     """
     open_table(empty, schema)
 
@@ -53,7 +55,7 @@ def open_lazy(
         with redacted_query(what):
             return count()
 
-    return StreamSource(kind, schema, batches, count_rows)
+    return make(kind, schema, batches, count_rows)
 
 
 def batch_rows(n_columns: int, batch_bytes: int | None = None) -> int:
