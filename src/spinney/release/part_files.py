@@ -164,9 +164,7 @@ def _versions() -> dict[str, str]:
     """What the rows of a seed depend on beside the release."""
     from importlib.metadata import version
 
-    import spinney
-
-    return {"spinney": spinney.__version__, "numpy": version("numpy")}
+    return {name: version(name) for name in ("spinney", "numpy")}
 
 
 # ---------------------------------------------------------------------------------------------------- what is there
