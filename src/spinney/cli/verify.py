@@ -22,8 +22,8 @@ def verify(release: str, as_json: bool) -> None:
 
     Checks that every number in the file is possible, that its charges cost what the card states, and that numbers which
     occur more than once agree. A forest that holds its noisy counts is fitted to them again, which has to give its
-    model. Prints what was checked and the guarantee that results. Exits with status 1 and a reason
-    if the file contradicts itself.
+    model, and the weights of regressions that were named before the fit are chosen again. Prints what was checked and
+    the guarantee that results. Exits with status 1 and a reason if the file contradicts itself.
 
     No file can prove that the noise was really drawn, or that sensitivities are right: for that you have to trust
     whoever made the release.
