@@ -149,6 +149,7 @@ def _tree(table: tuple[Any, Schema], folder: Path) -> None:
         model.save(folder / "tree.spinney", overwrite=True)
         release = load(folder / "tree.spinney")
         release.sample(100, frame="pyarrow")
+        release.sample(100, frame="pyarrow", parts=2)[1]
         if isinstance(release, MomentsRelease):
             release.range_counts([[0.2] * n_columns], [[0.4] * n_columns])
 
