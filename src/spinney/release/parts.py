@@ -83,13 +83,17 @@ class Part:
     def offsets(self) -> Callable[[int], Floats]:
         """What systematic draws start from: a function that gives so many numbers in [0, 1), other ones at each call.
 
-        At each call, those of the k parts are random numbers moved by 0, 1/k, ..., (k - 1)/k, in random order.
+        At each call, those of k parts of one size are random numbers moved by 0, 1/k, ..., (k - 1)/k, in random order.
         """
+        n_larger = self.n_rows % self.of
+        place, k = (self.number, n_larger) if self.number < n_larger else (self.number - n_larger, self.of - n_larger)
+
         common = np.random.default_rng([_OURS, *self.same_for_all().bit_generator.random_raw(_N_WORDS).tolist()])
 
         def draw(size: int) -> Floats:
-            turn = common.permutation(self.of)[self.number]
-            return np.asarray((common.random(size) + turn / self.of) % 1.0)
+            larger, others = common.permutation(n_larger), common.permutation(self.of - n_larger)
+            turn = (larger if self.number < n_larger else others)[place]
+            return np.asarray((common.random(size) + turn / k) % 1.0)
 
         return draw
 

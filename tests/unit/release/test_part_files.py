@@ -133,7 +133,8 @@ def test_a_folder_of_another_release_or_version_is_refused(release, square, tmp_
     other = sp.KDTreeSynthesizer("2").fit(*square, entropy=sp.UnsafeSeededEntropy(2)).release_
     with pytest.raises(FileError, match="another release"):
         other.sample(100, seed=1, parts=2).to_parquet(folder)
-    monkeypatch.setattr(sp, "__version__", "0.0.0")
+    versions = part_files._versions() | {"spinney": "0.0.0"}
+    monkeypatch.setattr(part_files, "_versions", lambda: versions)
     with pytest.raises(FileError, match="another version of Spinney"):
         release.sample(100, seed=1, parts=2).to_parquet(folder)
 
