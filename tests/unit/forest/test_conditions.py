@@ -450,7 +450,7 @@ def test_balance_and_condition_together(forest):
         ({"where": {"flag": True}, "balance": {"flag": 0.5}}, "'flag' is in where and in balance"),
         (
             {"placement": "centre"},
-            r"sample\(\) has no option 'placement' .* are .*, like, where, balance",
+            r"sample\(\) has no option 'placement' .* are .*, like, .*where, balance",
         ),
         ({"wher": {"kind": "a"}}, "has no option 'wher' .*; did you mean 'where'"),
         ({"where": {"Kind": "a"}}, "where: 'Kind' is not a column that the model knows; did you mean 'kind'"),

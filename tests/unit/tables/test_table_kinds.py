@@ -22,7 +22,18 @@ from spinney.tables.opening import open_source
 
 SCHEMA = sp.Schema({"x": sp.Real(0, 1)})
 # Files of engines/ that no entry names: what several engines share.
-SHARED = {"__init__", "expressions", "lazy", "persisted", "queries", "query_source", "rules", "stream"}
+SHARED = {
+    "__init__",
+    "batch_passes",
+    "expressions",
+    "lazy",
+    "persisted",
+    "queries",
+    "query_source",
+    "rules",
+    "spark_tables",
+    "stream",
+}
 
 
 @pytest.mark.parametrize("kind", TABLE_KINDS, ids=lambda kind: kind.name)

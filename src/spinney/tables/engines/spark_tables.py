@@ -44,8 +44,9 @@ class SparkPasses:
         kind = "tinyint" if dtype == np.uint8 else "smallint"
         types = ", ".join(f"s{which} {kind}" for which in range(len(cuts)))
         states = cells.mapInArrow(state_worker(cuts, dtype), types)
-        self._states = states.persist() if keeps else states
-        self._dtype, self._keeps, self._run = dtype.name, keeps, run
+        self._kept = states.persist() if keeps else None
+        self._states = states if self._kept is None else self._kept
+        self._dtype, self._run = dtype.name, run
         self._n_passes = 0
 
     def __repr__(self) -> str:
@@ -71,9 +72,9 @@ class SparkPasses:
 
     def close(self) -> None:
         """Have Spark forget the states, if it still can."""
-        if self._keeps:
+        if self._kept is not None:
             with suppress(Exception):
-                self._states.unpersist()
+                self._kept.unpersist()
 
 
 def state_worker(cuts: Sequence[AnyCut], dtype: np.dtype[Any]) -> Worker:
