@@ -38,7 +38,7 @@ NAIVE = "naive"
 NARROW = 0.7
 DRAWS = 20
 # Draws take longer than all else: only so many releases of a cell are drawn from.
-MOST_DRAWN_FROM = 5
+MOST_DRAWN_FROM = 3
 
 
 Truths = Mapping[str, Truth]  # by what they are of: the table or the population
