@@ -57,7 +57,7 @@ def test_wrong_worst_cases_differ_from_brute_force() -> None:
     assert abs(float(worst_path_loss(Fraction(1, 4), 4, 3, Unit.ADD_REMOVE)) - gains) > 0.01
 
 
-@pytest.mark.parametrize("unit", list(Unit), ids=str)
+@pytest.mark.parametrize("unit", [Unit.REPLACE_ONE, Unit.ADD_REMOVE], ids=str)
 @pytest.mark.parametrize("levels", [1, 2, 5, 60])
 @pytest.mark.parametrize("epsilon", ["1/100", "2/5", "1", "7"])
 def test_largest_rate_is_within_epsilon_and_not_improvable(epsilon: str, levels: int, unit: Unit) -> None:

@@ -45,7 +45,7 @@ def lemma_cutoff(n_rows: int, delta: float) -> int:
     return math.ceil(2 * levels * math.log((2**1 + n_rows * levels) / delta))
 
 
-@pytest.mark.parametrize("unit", list(Unit), ids=str)
+@pytest.mark.parametrize("unit", [Unit.REPLACE_ONE, Unit.ADD_REMOVE], ids=str)
 @pytest.mark.parametrize("n_rows", [1, 5, 100])
 def test_printed_sampler_has_infinite_loss(unit: Unit, n_rows: int) -> None:
     """With any number of rows, some output is possible from one table and impossible from its neighbour."""
@@ -61,7 +61,7 @@ def test_printed_sampler_has_infinite_loss(unit: Unit, n_rows: int) -> None:
     assert all(any(depth > 1 and prefix >> (depth - 1) for depth, prefix, _ in as_bins(output)) for output in telling)
 
 
-@pytest.mark.parametrize("unit", list(Unit), ids=str)
+@pytest.mark.parametrize("unit", [Unit.REPLACE_ONE, Unit.ADD_REMOVE], ids=str)
 @pytest.mark.parametrize("n_rows", [1, 5, 100])
 def test_exact_branching_repairs_the_same_pair(unit: Unit, n_rows: int) -> None:
     """The law with noise on empty nodes stays within epsilon on the pair that breaks the printed one."""

@@ -29,7 +29,7 @@ from support.goodness_of_fit import ACCEPT, REJECT
 from support.sabotaged_forests import Check, Sabotage
 from support.sabotaged_sums import SUM_CAGES, sums_plan
 
-UNITS = pytest.mark.parametrize("unit", list(Unit), ids=str)
+UNITS = pytest.mark.parametrize("unit", [Unit.REPLACE_ONE, Unit.ADD_REMOVE], ids=str)
 EPSILONS = np.linspace(-6, 8, 113)
 ROUND_OFF = 1e-13
 SHIFTS = [(1,), (2,), (1, 1), (2, 1), (2, 2), (-2, 2), (0, 2), (3, 1)]

@@ -142,7 +142,7 @@ EXACT_ZOO = [
 ]
 
 
-@pytest.mark.parametrize("unit", list(Unit), ids=str)
+@pytest.mark.parametrize("unit", [Unit.REPLACE_ONE, Unit.ADD_REMOVE], ids=str)
 @pytest.mark.parametrize(("make", "law"), EXACT_ZOO, ids=[f"{m.__name__[:-5]} {z.__name__}" for m, z in EXACT_ZOO])
 def test_exact_loss_of_sabotage_exceeds_epsilon(make, law: type[ReleaseLaw], unit: Unit) -> None:
     """The exact loss of the sound mechanism is within epsilon; that of each sabotaged one is over 5 % beyond."""

@@ -141,7 +141,7 @@ def worst_change(release: Mechanism, unit: Unit) -> int:
 
 def within_the_cube(release: Mechanism) -> float:
     """No neighbour moves the steps by more than the unit's factor times one row."""
-    return float(all(worst_change(release, unit) <= unit.factor * Q for unit in Unit))
+    return float(all(worst_change(release, unit) <= unit.factor * Q for unit in (Unit.REPLACE_ONE, Unit.ADD_REMOVE)))
 
 
 # ------------------------------------------------------------------------------------------------ sabotage

@@ -317,7 +317,7 @@ def _open_ledger(path: str, parameters: dict[str, Any]) -> Ledger:
     from spinney.privacy.ledger import Ledger
 
     ledger = Ledger.open(path)
-    parameters["unit"] = parameters["unit"] or ledger.unit.value
+    parameters["unit"] = parameters["unit"] or ledger.unit.of_rows.value
     return ledger
 
 

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 )
 @click.option(
     "--unit",
-    type=click.Choice(["replace-one", "add-remove"]),
-    help="The unit of a new ledger. Default: replace-one.",
+    type=click.Choice(["replace-one", "add-remove", "replace-one-person", "add-remove-person"]),
+    help="The unit of a new ledger: one row, or one person with all their rows. Default: replace-one.",
 )
 @json_option
 def ledger(file: str, limit: str | None, delta: str | None, unit: str | None, as_json: bool) -> None:

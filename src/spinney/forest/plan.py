@@ -216,7 +216,7 @@ def _gaussian_plan(shape: Shape, epsilon: Fraction, delta: Fraction, unit: Unit)
             choices[part.stage] = Choices(part.epsilon, part.times)
         elif isinstance(part, GaussianVector):
             vectors[part.stage] = VectorNoise(part.mean_squared)
-        else:
+        elif isinstance(part, GaussianTables):
             assert part.stage is not None
             tables[part.stage] = TableNoise(part.variance, None, part.times)
     charge = ComposedRelease(epsilon, delta, tuple(parts), note="forest")

@@ -27,20 +27,40 @@ LARGEST_BITS = 2_600
 
 
 class Unit(StrEnum):
-    """Which tables count as neighbours."""
+    """Which tables count as neighbours: they differ in one row, or in one person with all their rows."""
 
     REPLACE_ONE = "replace-one"
     ADD_REMOVE = "add-remove"
+    REPLACE_PERSON = "replace-one-person"
+    ADD_REMOVE_PERSON = "add-remove-person"
 
     @property
     def factor(self) -> int:
-        """How many cell counts one person's row can change, each by one: the L1 sensitivity of all cell counts."""
-        return 2 if self is Unit.REPLACE_ONE else 1
+        """How many cells a row, or a person, leaves or joins: the L1 sensitivity of all cell counts.
+
+        Of a person who counts as one in all cells together, in shares or in whole.
+        """
+        return 2 if self.n_is_public else 1
 
     @property
     def n_is_public(self) -> bool:
-        """Replacing a row keeps the number of rows, so neighbours agree on it."""
-        return self is Unit.REPLACE_ONE
+        """Replacing a row keeps the number of rows, and replacing a person that of persons, so neighbours agree."""
+        return self.of_rows is Unit.REPLACE_ONE
+
+    @property
+    def is_person(self) -> bool:
+        """Whether neighbours differ in a person with all their rows, rather than in one row."""
+        return self in (Unit.REPLACE_PERSON, Unit.ADD_REMOVE_PERSON)
+
+    @property
+    def of_rows(self) -> Unit:
+        """The same for one row: replaced, or added or removed."""
+        return {Unit.REPLACE_PERSON: Unit.REPLACE_ONE, Unit.ADD_REMOVE_PERSON: Unit.ADD_REMOVE}.get(self, self)
+
+    @property
+    def of_persons(self) -> Unit:
+        """The same for one person with all their rows."""
+        return {Unit.REPLACE_ONE: Unit.REPLACE_PERSON, Unit.ADD_REMOVE: Unit.ADD_REMOVE_PERSON}.get(self, self)
 
     @classmethod
     def parse(cls, value: Any) -> Unit:
@@ -48,6 +68,21 @@ class Unit(StrEnum):
             if isinstance(value, str) and value == unit.value:
                 return unit
         names = " or ".join(repr(unit.value) for unit in cls)
+        raise ParameterError(f"unit={as_given(value)} is not {names}")
+
+    @classmethod
+    def parse_rows(cls, value: Any) -> Unit:
+        """The unit of what protects single rows."""
+        by_rows = [unit for unit in cls if not unit.is_person]
+        if isinstance(value, str) and value in by_rows:
+            return cls(value)
+        if isinstance(value, str) and value in list(cls):
+            raise ParameterError(
+                f"unit={as_given(value)} protects persons with all their rows, and this model protects single rows; "
+                f"fit sp.LinkedSynthesizer(unit={cls(value).of_rows.value!r}) to a schema that states the person, or "
+                f"give unit={cls(value).of_rows.value!r} for single rows"
+            )
+        names = " or ".join(repr(unit.value) for unit in by_rows)
         raise ParameterError(f"unit={as_given(value)} is not {names}")
 
 

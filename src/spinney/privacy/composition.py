@@ -8,6 +8,7 @@ parts are composed by convolving (`dp-accounting`), and delta at epsilon is read
     TreeShapes       the envelope of all paths of decisions near the cutoff, and coins for those above; under
                      replace-one, the same once more with P and Q exchanged
     GaussianVector   a Gaussian of mean sqrt(mean_squared) against mean 0
+    WeightedTables   a Gaussian of mean sqrt(times mean_squared) against mean 0
     Selections       a Gaussian of mean sqrt(times) mu against mean 0,  mu = 2 Phi^-1(e^(epsilon/2) / (1+e^(epsilon/2)))
 
 Rounding to the grid is a refinement, so it can only overstate the loss: each value is split between its two
@@ -30,7 +31,7 @@ from numpy.typing import NDArray
 from spinney.errors import BudgetError, ParameterError
 from spinney.privacy.budget import Unit
 from spinney.privacy.noise.discrete import arb_fraction
-from spinney.privacy.parts import GaussianTables, GaussianVector, Part, Selections, TreeShapes
+from spinney.privacy.parts import GaussianTables, GaussianVector, Part, Selections, TreeShapes, WeightedTables
 
 __all__ = [
     "GaussianTables",
@@ -38,6 +39,7 @@ __all__ = [
     "Part",
     "Selections",
     "TreeShapes",
+    "WeightedTables",
     "check_claim",
     "composed_delta",
     "composed_deltas",
@@ -114,8 +116,8 @@ def least_noise(
     """The parts of the largest budget, within about half a percent, that are certainly within (epsilon, delta).
 
     `plan(budget)` gives the parts for a budget in squared Gaussian means: `times * factor / variance` of the tables,
-    `mean_squared` of a vector, and what amounts to it of the rest, add up to about the budget. Whatever is returned has
-    passed `composed_delta`.
+    `mean_squared` of a vector, `times * mean_squared` of weighted tables, and what amounts to it of the rest, add up to
+    about the budget. Whatever is returned has passed `composed_delta`.
     """
     check_claim(epsilon, delta)
     wanted = _gaussian_mean(float(epsilon), float(delta)) ** 2
@@ -157,11 +159,13 @@ def _composed(part: Part, step: float, unit: Unit) -> Any:
         return _gaussian(math.sqrt(part.times) * selection_mean(part.epsilon), step)
     if isinstance(part, GaussianVector):
         return _gaussian(math.sqrt(part.mean_squared), step)
+    if isinstance(part, WeightedTables):
+        return _gaussian(math.sqrt(part.times * part.mean_squared), step)
     if isinstance(part, GaussianTables):
         return _distribution(step, _shifted_gaussian(part.variance, step)).self_compose(part.times * unit.factor)
     with_row = _tree_shape(part, step, is_reversed=False)
     without_row = _tree_shape(part, step, is_reversed=True)
-    if unit is Unit.ADD_REMOVE:
+    if unit.of_rows is Unit.ADD_REMOVE:
         return _distribution(step, with_row, without_row).self_compose(part.times)
     return _distribution(step, with_row).compose(_distribution(step, without_row)).self_compose(part.times)
 
@@ -338,6 +342,9 @@ def _grid_step(parts: Sequence[Part], unit: Unit) -> float:
             n += math.ceil(part.times * unit.factor * n_coins)
         elif isinstance(part, GaussianVector):
             variance += float(part.mean_squared)
+            n += 1
+        elif isinstance(part, WeightedTables):
+            variance += part.times * float(part.mean_squared)
             n += 1
         else:
             variance += part.times * selection_mean(part.epsilon) ** 2

@@ -23,6 +23,7 @@ LARGEST_LEVELS = 4096
 LARGEST_DECAY = 2**60
 LARGEST_COUNT = 2**40
 _LONGEST_NOTE = 2**16
+_FEW_WORDS = 8
 
 
 def check_fields(thing: Any, checks: Mapping[str, Check]) -> None:
@@ -107,7 +108,8 @@ def one_of(*known: str) -> Check:
 
     def check(value: Any, name: str) -> str:
         if value not in known:
-            raise ParameterError(f"{name}={brief(value)} is not {' or '.join(map(repr, known))}")
+            names = " or ".join(map(repr, known)) if len(known) < _FEW_WORDS else f"one of {', '.join(known)}"
+            raise ParameterError(f"{name}={brief(value)} is not {names}")
         return str(value)
 
     return check

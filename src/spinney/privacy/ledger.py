@@ -45,6 +45,7 @@ from spinney.privacy.events import (
     total_delta,
     total_epsilon,
 )
+from spinney.privacy.stages import PERSON_STAGES
 from spinney.shown import brief
 
 __all__ = [
@@ -111,7 +112,8 @@ class Ledger:
         limit: the epsilon that all charges together may cost, exact: a number or a string such as "0.5" or "1/3"; by
             default there is none.
         delta: the delta that they may cost; 0 for an account that is pure.
-        unit: "replace-one" or "add-remove", the unit of privacy of all charges.
+        unit: the unit of privacy of all charges: "replace-one" or "add-remove" (one row), "replace-one-person" or
+            "add-remove-person" (one person with all their rows).
         parent: a ledger in which every event is recorded first.
     """
 
@@ -144,7 +146,8 @@ class Ledger:
             path: the file.
             limit: the epsilon that all charges together may cost.
             delta: the delta that they may cost; 0 for an account that is pure.
-            unit: "replace-one" or "add-remove", the unit of privacy of all charges.
+            unit: the unit of privacy of all charges: "replace-one" or "add-remove" (one row), "replace-one-person" or
+                "add-remove-person" (one person with all their rows).
 
         Raises:
             FileError: the file exists, or cannot be written.
@@ -287,8 +290,8 @@ class Ledger:
     def _check_room(self, epsilon: Fraction, delta: Fraction, unit: Unit) -> None:
         if unit is not self.unit:
             raise ParameterError(
-                f"unit={unit.value!r} does not match the ledger's {self.unit.value!r}; "
-                "budgets in different units do not add up"
+                f"unit={unit.value!r} does not match the ledger's {self.unit.value!r}; budgets in different units do "
+                f"not add up{_remedy(unit, self.unit)}"
             )
         if self.limit is not None and self.spent + epsilon > self.limit:
             raise BudgetError(
@@ -310,10 +313,34 @@ class Ledger:
         self._events += events
 
 
-def check_parts(charge: ComposedRelease, unit: Unit) -> None:
-    """Refuse a composed charge whose parts cost more than it says, in a unit."""
-    from spinney.privacy.composition import check_claim, composed_delta
+def _remedy(asked: Unit, kept: Unit) -> str:
+    """What to do where one side protects rows and the other persons; nothing more is to be said of other units."""
+    if asked.is_person == kept.is_person:
+        return ""
+    sides = ("persons with all their rows", "single rows")
+    ours, others = sides if asked.is_person else sides[::-1]
+    return (
+        f": this charge protects {ours} and the ledger {others}; keep a ledger of its own for it, such as "
+        f"sp.Ledger(limit=2, delta='1e-6', unit={asked.value!r}) or `spinney ledger FILE --limit 2 --delta 1e-6 "
+        f"--unit {asked.value}`"
+    )
 
+
+def check_parts(charge: ComposedRelease, unit: Unit) -> None:
+    """Refuse a composed charge whose parts cost more than it says, in a unit, or promise nothing in that unit.
+
+    One row of a person moves weighted tables as far as another person does, also where rows are added or removed.
+    """
+    from spinney.privacy.composition import check_claim, composed_delta
+    from spinney.privacy.parts import WeightedTables
+
+    if not unit.is_person:
+        for part in charge.parts:
+            if isinstance(part, WeightedTables) or part.stage in PERSON_STAGES:
+                raise ParameterError(
+                    f"{charge.note!r} has a part of persons with many rows ({brief(part.note)}), and "
+                    f"unit={unit.value!r} is of single rows; charge it to a ledger of unit={unit.of_persons.value!r}"
+                )
     check_claim(charge.epsilon, charge.delta)
     least = composed_delta(charge.parts, charge.epsilon, unit)
     if least > charge.delta:

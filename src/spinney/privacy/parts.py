@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from spinney.errors import ParameterError
 from spinney.privacy import guard
-from spinney.privacy.budget import parse_fraction
+from spinney.privacy.budget import Unit, parse_fraction
 from spinney.privacy.old_notes import fields_in_old_part
 from spinney.privacy.stages import STAGES, StageName
 from spinney.shown import brief, printable
@@ -33,6 +33,8 @@ LARGEST_MEAN_SQUARED = 1 / SMALLEST_COMPOSED_VARIANCE
 # 1 + 2^-90 for as many sums (composition.proof.md, vectors).
 ROUNDING_VARIANCE = Fraction(4)
 LARGEST_VECTOR = 2**20
+# A person's rows count as so many whole units together, at most: with m rows, floor(UNITS / m) for each.
+UNITS = 2**20
 # Variances are rounded up to whole multiples of this.
 VARIANCE_STEP = Fraction(1, 1 << 24)
 # Shapes of a tree lose about as much as a Gaussian of this squared mean, times rate^2, for each row that changes. It
@@ -115,7 +117,7 @@ class TreeShapes(_Checked):
     stage: StageName | None = field(default=None, kw_only=True)
 
     what: ClassVar[str] = "tree shapes"
-    stages: ClassVar[tuple[StageName, ...]] = ("trees", "regions")
+    stages: ClassVar[tuple[StageName, ...]] = ("trees", "regions", "row trees")
 
     @property
     def law(self) -> str:
@@ -135,7 +137,7 @@ class Selections(_Checked):
     stage: StageName | None = field(default=None, kw_only=True)
 
     what: ClassVar[str] = "selections"
-    stages: ClassVar[tuple[StageName, ...]] = ("selection", "prior")
+    stages: ClassVar[tuple[StageName, ...]] = ("selection", "prior", "row selection")
 
     @property
     def law(self) -> str:
@@ -156,16 +158,38 @@ class GaussianVector(_Checked):
 
     times: ClassVar[int] = 1
     what: ClassVar[str] = "vector of sums"
-    stages: ClassVar[tuple[StageName, ...]] = ("analyses", "products")
+    stages: ClassVar[tuple[StageName, ...]] = ("analyses", "products", "alikeness")
 
     @property
     def law(self) -> str:
         return f"discrete Gaussian, squared mean {float(self.mean_squared):.6g}"
 
 
-Part = GaussianTables | TreeShapes | Selections | GaussianVector
+@dataclass(frozen=True, slots=True)
+class WeightedTables(_Checked):
+    """`times` tables of rows of persons, in whole units, with discrete Gaussian noise on every cell.
+
+    The cells of a table share no row, and there are at most 2^20. A person adds whole units, 0 or more to each cell and
+    at most `UNITS` to all, so neighbours differ by at most sqrt(factor) UNITS in Euclidean norm. The noise has
+    `units_variance` at least, and each table is charged as N(mu, 1) against N(0, 1), mu^2 = mean_squared.
+    """
+
+    mean_squared: Fraction
+    times: int
+    note: str
+    stage: StageName | None = field(default=None, kw_only=True)
+
+    what: ClassVar[str] = "tables of persons' rows"
+    stages: ClassVar[tuple[StageName, ...]] = ("row one-way", "row spikes", "row tables")
+
+    @property
+    def law(self) -> str:
+        return f"discrete Gaussian on units of 2^-20 persons, squared mean {float(self.mean_squared):.6g} each"
+
+
+Part = GaussianTables | TreeShapes | Selections | GaussianVector | WeightedTables
 _PARTS: dict[str, type[Part]] = {
-    kind.__name__: kind for kind in (GaussianTables, TreeShapes, Selections, GaussianVector)
+    kind.__name__: kind for kind in (GaussianTables, TreeShapes, Selections, GaussianVector, WeightedTables)
 }
 _FRACTIONS = ("variance", "mean_squared", "rate", "epsilon")
 
@@ -176,6 +200,14 @@ def vector_variance(mean_squared: Fraction, sensitivity_squared: Fraction | int)
     sensitivity_squared / mean_squared + 4, each of at most 2^20 sums being a whole number.
     """
     return sensitivity_squared / mean_squared + ROUNDING_VARIANCE
+
+
+def units_variance(mean_squared: Fraction, unit: Unit, units: int = UNITS) -> Fraction:
+    """The variance, in squared units, of the noise on each cell of `WeightedTables`: factor units^2 / mean_squared + 4.
+
+    `units` is how many units a person is, at most.
+    """
+    return vector_variance(mean_squared, unit.factor * units**2)
 
 
 def part_line(part: Part) -> str:

@@ -1,8 +1,9 @@
 """What an (epsilon, delta) promise means for people: how small delta has to be, what is too weak to count, and what is
 promised to somebody with several rows.
 
-The unit of a promise is one row. Between tables that differ in k rows lies a chain of k neighbours, and deltas at the
-factors gamma = e^epsilon of its links add up (composition.proof.md, groups):
+The unit of a promise is one row, or one person with all their rows: then read persons for rows here. Between tables
+that differ in k rows lies a chain of k neighbours, and deltas at the factors gamma = e^epsilon of its links add up
+(composition.proof.md, groups):
 
     delta_k(e1 + ... + ek)  =  delta(e1) + exp(e1) delta(e2) + ... + exp(e1 + ... + e(k-1)) delta(ek)
 
@@ -49,8 +50,11 @@ def default_delta(n_rows: int) -> Fraction:
     return max(min(Fraction(digit), LARGEST_DEFAULT_DELTA), _SMALLEST_DEFAULT_DELTA)
 
 
-def cautions(epsilon: Fraction, delta: Fraction, n_rows: int | None) -> list[str]:
-    """What should be told about a promise that is weaker than it looks; `n_rows` is public, or a public guess."""
+def cautions(epsilon: Fraction, delta: Fraction, n_rows: int | None, *, who: str = "rows") -> list[str]:
+    """What should be told about a promise that is weaker than it looks; `n_rows` is public, or a public guess.
+
+    `who` is what they are: rows, or persons where these are protected with all their rows.
+    """
     found = []
     if epsilon > LARGEST_CREDIBLE_EPSILON:
         found.append(
@@ -59,8 +63,8 @@ def cautions(epsilon: Fraction, delta: Fraction, n_rows: int | None) -> list[str
         )
     if n_rows and delta * n_rows > 1:
         found.append(
-            f"delta={float(delta):g} is above one over the number of rows (1/{n_rows:,}): publishing a few whole rows "
-            f"would satisfy such a guarantee; take delta={float(default_delta(n_rows)):g} or less"
+            f"delta={float(delta):g} is above one over the number of {who} (1/{n_rows:,}): publishing a few whole "
+            f"{who} would satisfy such a guarantee; take delta={float(default_delta(n_rows)):g} or less"
         )
     return found
 

@@ -20,6 +20,15 @@
     leaves      what is released of the leaves of a joint tree or a grid
     answer      one answer that was bought beside a release
 
+Of a release of persons with many rows, besides those of its table of one row a person:
+
+    row trees       the shapes of column trees, grown on one random row of each person
+    row one-way     shares of every leaf and category of a column of rows
+    row spikes      shares in the first cells of every leaf of a column tree of rows
+    alikeness       how alike two random rows of a person are, column by column, one vector
+    row selection   which columns of rows to look at, with which others
+    row tables      the columns that were chosen, together
+
 An event names its stage in a field, and so do the parts of a composed release. None claims no stage: a charge of one's
 own, or an event of an old file whose note is not one that a fit wrote. Whoever asks for a stage does not get it then.
 """
@@ -48,6 +57,22 @@ StageName = Literal[
     "splits",
     "leaves",
     "answer",
+    "row trees",
+    "row one-way",
+    "row spikes",
+    "alikeness",
+    "row selection",
+    "row tables",
 ]
 
 STAGES: tuple[StageName, ...] = get_args(StageName)
+
+# Stages of a release of persons with many rows: what they promise, they promise to persons.
+PERSON_STAGES: tuple[StageName, ...] = (
+    "row trees",
+    "row one-way",
+    "row spikes",
+    "alikeness",
+    "row selection",
+    "row tables",
+)

@@ -35,6 +35,8 @@ _WIDTH = 100
 _UNITS = {
     Unit.REPLACE_ONE: "one row, replaced by any other (replace-one)",
     Unit.ADD_REMOVE: "one row, added or removed (add-remove)",
+    Unit.REPLACE_PERSON: "one person with all their rows, replaced by any other (replace-one-person)",
+    Unit.ADD_REMOVE_PERSON: "one person with all their rows, added or removed (add-remove-person)",
 }
 # How a forest's structure is shown. Files hold the short names, of which "tree" would be taken for the method.
 _STRUCTURES = {
@@ -57,7 +59,7 @@ class Card:
     events: tuple[Event, ...]
     schema: Schema
     plan: Mapping[str, Any]
-    n_rows: int | None  # None where the number of rows is private
+    n_rows: int | None  # how many rows, or persons where they are the unit; None where that is private
     released: Mapping[str, int]  # how many of what, such as {"bins": 1234}
     frame: str
     remarks: tuple[str, ...] = ()  # what the released numbers say about the schema; of a file, found anew
@@ -106,14 +108,31 @@ class Card:
 
     @property
     def groups(self) -> tuple[GroupPromise, ...]:
-        """The guarantee for a person with two, five or ten rows; empty if there is no guarantee for anybody."""
+        """The guarantee for a person with two, five or ten rows; empty if there is no guarantee for anybody.
+
+        Where persons with all their rows are the unit, that for two, five or ten persons together.
+        """
         if not self.is_private or not self.epsilon:
             return ()
         return tuple(group_promise(self.events, Unit.parse(self.unit), n_rows) for n_rows in GROUPS)
 
     @property
+    def n_persons(self) -> int | None:
+        """How many persons there are, where they are the unit and their number is public."""
+        return self.n_rows if self._is_of_persons else None
+
+    @property
+    def _is_of_persons(self) -> bool:
+        return Unit.parse(self.unit).is_person
+
+    @property
+    def _who(self) -> str:
+        """What is counted and protected, in the plural."""
+        return "persons" if self._is_of_persons else "rows"
+
+    @property
     def row_count(self) -> RowCount | None:
-        """The noisy number of rows, where one was bought because the number is private."""
+        """The noisy number of rows or persons, where one was bought because the number is private."""
         noisy = self.plan.get(NOISY_ROWS)
         for event in self.events:
             if isinstance(event, DiscreteLaplaceCounts) and event.stage == "rows" and type(noisy) is int:
@@ -122,15 +141,15 @@ class Card:
 
     @property
     def assumed_rows(self) -> int | None:
-        """The guess of the number of rows that automatic values followed from, where it is private and none counted."""
-        assumed = self.parameters.get("assumed_rows")
+        """The guess of that number which automatic values followed from, where it is private and none was counted."""
+        assumed = self.parameters.get(f"assumed_{self._who}")
         return assumed if self.n_rows is None and type(assumed) is int else None
 
     @property
     def cautions(self) -> list[str]:
         """What makes the guarantee weaker than it looks: an epsilon or a delta that is too large."""
         counted = None if self.row_count is None else self.row_count.expected
-        return cautions(self.epsilon, self.delta, self.n_rows or counted or self.assumed_rows)
+        return cautions(self.epsilon, self.delta, self.n_rows or counted or self.assumed_rows, who=self._who)
 
     @property
     def essentials(self) -> str:
@@ -139,14 +158,16 @@ class Card:
 
     def _essential_lines(self) -> list[str]:
         structure = self.plan.get("structure")
-        groups = "; ".join(f"{group.n_rows} rows: {group}" for group in self.groups)
+        groups = "; ".join(f"{group.n_rows} {self._who}: {group}" for group in self.groups)
+        together = "several persons together" if self._is_of_persons else "a person with several rows"
         lines = [
             f"  guarantee   {self.guarantee}",
             f"  unit        {_UNITS[Unit.parse(self.unit)]}",
-            *(_wrapped("groups", f"the guarantee for a person with several rows: {groups}") if groups else []),
+            *(_wrapped("groups", f"the guarantee for {together}: {groups}") if groups else []),
             *(line for caution in self.cautions for line in _wrapped("caution", caution)),
             *(line for remark in self.remarks for line in _wrapped("remark", remark)),
-            *_wrapped("rows", self._rows_in_words()),
+            *_wrapped(self._who, self._rows_in_words()),
+            *(_wrapped("rows", "private, as their number is the persons' own") if self._is_of_persons else []),
             *(_wrapped("prior", prior) if (prior := self._prior_in_words()) else []),
             *(line for what, count in self.released.items() for line in _released_in_words(what, count)),
             *([f"  structure   {structure_in_words(str(structure))}"] if structure else []),
@@ -155,13 +176,13 @@ class Card:
 
     def _rows_in_words(self) -> str:
         if self.n_rows is not None:
-            return f"{self.n_rows:,} (public)"
+            return f"{self.n_rows:,} (public{', under replace-one' if self._is_of_persons else ''})"
         if self.row_count is not None:
             count = self.row_count
             number = f"{count.noisy:,}" if count.noisy >= 0 else f"about 0 ({count.noisy:,})"
             return (
                 f"private; {number} by a noisy count, of standard deviation {count.noise_std:,.1f}; by default, as "
-                "many rows are drawn as all noisy counts together say"
+                f"many {self._who} are drawn as all noisy counts together say"
             )
         return "private" if self.assumed_rows is None else f"private; {self.assumed_rows:,} assumed, not counted"
 
@@ -188,7 +209,7 @@ class Card:
             "delta": str(self.delta),
             "unit": self.unit,
             "groups": [
-                {"rows": group.n_rows, "epsilon": str(group.epsilon), "delta": str(group.delta)}
+                {self._who: group.n_rows, "epsilon": str(group.epsilon), "delta": str(group.delta)}
                 for group in self.groups
             ],
             "cautions": self.cautions,
@@ -197,7 +218,7 @@ class Card:
             "parameters": dict(self.parameters),
             "events": [event_to_dict(event) for event in self.events],
             "plan": dict(self.plan),
-            "n_rows": self.n_rows,
+            f"n_{self._who}": self.n_rows,
             "released": dict(self.released),
             "frame": self.frame,
             "schema": _jsonable(self.schema.to_dict()),

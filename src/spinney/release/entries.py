@@ -32,7 +32,7 @@ def checked_entries(described: Any) -> dict[str, Any]:
         "events": _events(described["events"]),
         "schema": _schema(described["schema"]),
         "plan": _table(described["plan"], "plan"),
-        "n_rows": _rows(described["n_rows"], unit),
+        "n_rows": _rows(described["n_persons" if unit.is_person else "n_rows"], unit),
         "released": _released(described["released"] if "released" in described else {"bins": described["n_bins"]}),
         "frame": check_frame_kind(described["frame"]),
         "remarks": _remarks(described.get("remarks", [])),
@@ -93,11 +93,12 @@ def _events(described: Any) -> tuple[Event, ...]:
 
 
 def _rows(n_rows: Any, unit: Unit) -> int | None:
-    """The number of rows, which a card states exactly where its unit makes it public."""
+    """The number of rows, or of persons, which a card states exactly where its unit makes it public."""
+    who = "persons" if unit.is_person else "rows"
     if unit.n_is_public != (n_rows is not None):
-        raise ValueError(f"n_rows={brief(n_rows)} does not go with unit {unit.value!r}")
+        raise ValueError(f"n_{who}={brief(n_rows)} does not go with unit {unit.value!r}")
     if n_rows is not None and (type(n_rows) is not int or not 0 <= n_rows <= MOST_ROWS):
-        raise ValueError(f"n_rows={brief(n_rows)} is not a number of rows")
+        raise ValueError(f"n_{who}={brief(n_rows)} is not a number of {who}")
     return n_rows
 
 

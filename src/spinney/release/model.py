@@ -52,6 +52,7 @@ class Release(Asking):
 
     kind: ClassVar[str]  # what a file is marked with
     member_names: ClassVar[tuple[str, ...]]  # what it holds besides the card
+    protects_persons: ClassVar[bool] = False  # whether persons with all their rows are its unit, rather than rows
     stream: Stream = "own"  # how seeds become rows; "given" of releases from before there was another
 
     def __init__(self, card: Card) -> None:

@@ -50,6 +50,8 @@ def verification(release: Release, *, refits: bool = False) -> Verification:
         refits: whether to fit the model again to the numbers that the release holds, which may take long.
     """
     card, unit = release.card, Unit.parse(release.card.unit)
+    is_fitting = unit.is_person == release.protects_persons
+    check(is_fitting, f"the unit is {unit.value!r}, and a release of kind {release.kind!r} is of another")
     checks = [_total(card), _call(card), *_rows(card, unit)]
     is_branded = any(isinstance(event, NotPrivate) for event in card.events)
     check(is_branded or not card.schema.has_data_derived_bounds, "bounds were read off the data, and no event says so")
@@ -84,7 +86,8 @@ def _call(card: Card) -> str:
     """No more was spent than the call asked for, as far as the call says numbers."""
     parameters = card.parameters
     if "unit" in parameters:
-        same(parameters["unit"], card.unit, "the unit")
+        unit = Unit.parse(card.unit)  # a call for persons may say it by the name of the same for rows
+        check(parameters["unit"] in (unit.value, unit.of_rows.value), "the unit is not the one that the call asked for")
     asked = {"epsilon": parse_epsilon, "delta": parse_delta}
     for name, parse in asked.items():
         try:
@@ -92,22 +95,27 @@ def _call(card: Card) -> str:
         except (KeyError, ValueError):
             continue
         check(getattr(card, name) <= limit, f"the events cost more {name} than the call asked for")
-    return f"unit {card.unit}, and the number of rows {'stated' if card.n_rows is not None else 'kept private'} with it"
+    who = "persons" if Unit.parse(card.unit).is_person else "rows"
+    return (
+        f"unit {card.unit}, and the number of {who} {'stated' if card.n_rows is not None else 'kept private'} with it"
+    )
 
 
 def _rows(card: Card, unit: Unit) -> list[str]:
     """A noisy number of rows was paid for, once, exactly where the call leaves the number to be counted."""
     counted = [event for event in card.events if isinstance(event, DiscreteLaplaceCounts) and event.stage == "rows"]
+    assumed = "assumed_persons" if unit.is_person else "assumed_rows"
     if not counted:
         check(NOISY_ROWS not in card.plan, "the plan has a noisy number of rows, and no charge pays for it")
-        is_given = unit.n_is_public or card.parameters.get("assumed_rows", 1) is not None
+        is_given = unit.n_is_public or card.parameters.get(assumed, 1) is not None
         check(is_given, "the call leaves the rows to be counted, and no charge pays for that")
         return []
     check(not unit.n_is_public, "rows were counted with noise, and their number is public")
-    check(card.parameters.get("assumed_rows") is None, "rows were counted, and the call says how many to assume")
+    check(card.parameters.get(assumed) is None, "rows were counted, and the call says how many to assume")
     check(len(counted) == 1 and counted[0].times == 1, "rows were counted more than once")
     same(counted[0].sensitivity, unit.factor, "the sensitivity of the number of rows")
     noisy = card.plan.get(NOISY_ROWS)
     check(type(noisy) is int and abs(noisy) <= _LARGEST_NOISY, f"{NOISY_ROWS}={brief(noisy)} is not a noisy count")
     deviation = RowCount(0, counted[0].epsilon).noise_std
-    return [f"the number of rows: counted once, with noise of standard deviation {deviation:,.6g}"]
+    who = "persons" if unit.is_person else "rows"
+    return [f"the number of {who}: counted once, with noise of standard deviation {deviation:,.6g}"]

@@ -152,7 +152,7 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
         self, frame: Any, schema: SchemaLike, ledger: Ledger | None, entropy: Entropy | None, engine: str | None
     ) -> None:
         ledger, source = checked_ledger(ledger), checked_entropy(entropy)
-        epsilon, unit = parse_epsilon(self.epsilon), Unit.parse(self.unit)
+        epsilon, unit = parse_epsilon(self.epsilon), Unit.parse_rows(self.unit)
         stated_delta = None if self.delta is None else parse_delta(self.delta)
         assumed_rows = checked_rows(self.assumed_rows)
         for name in ("bounds_share", "values_share"):

@@ -195,7 +195,7 @@ class ForestSynthesizer(Synthesizer[Design]):
         parse_share(self.analyses_share, "analyses_share")
         self._check_target(schema)
         self._check_workload(schema)
-        self._blocks(with_widest_bounds(schema), Unit.parse(self.unit))
+        self._blocks(with_widest_bounds(schema), Unit.parse_rows(self.unit))
 
     def _settle(self) -> None:
         self.workload = read_once(self.workload)

@@ -45,7 +45,7 @@ def worst_path_loss(rate: Fraction, decay: int, levels: int, unit: Unit) -> flin
     for i in range(1, levels - 1):
         power = (-arb_fraction(rate * (i * decay))).exp() / (1 + a)
         loss += ((1 - a * power) / (1 - power)).log()
-    return loss + arb_fraction(rate) if unit is Unit.REPLACE_ONE else loss
+    return loss + arb_fraction(rate) if unit.of_rows is Unit.REPLACE_ONE else loss
 
 
 def is_within(rate: Fraction, decay: int, levels: int, unit: Unit, epsilon: Fraction) -> bool:

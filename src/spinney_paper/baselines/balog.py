@@ -49,7 +49,7 @@ class _Balog(Baseline):
     _points: Floats  # (n_points, n_columns), all that were found
 
     def _check(self, schema: Schema) -> None:
-        if not Unit.parse(self.unit).n_is_public:
+        if not Unit.parse_rows(self.unit).n_is_public:
             raise ParameterError(f"unit={self.unit!r} is not possible here: the mean embedding divides by the rows")
         check_numeric(schema, type(self).__name__)
         if len(schema) > _MOST_COLUMNS:

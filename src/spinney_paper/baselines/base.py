@@ -73,7 +73,7 @@ class Baseline(FrontDoor, ABC):
             entropy: leave it out. Tests and figures may pass `UnsafeSeededEntropy`, which brands the release.
         """
         ledger, source = checked_ledger(ledger), checked_entropy(entropy)
-        epsilon, delta, unit = parse_epsilon(self.epsilon), parse_delta(self.delta), Unit.parse(self.unit)
+        epsilon, delta, unit = parse_epsilon(self.epsilon), parse_delta(self.delta), Unit.parse_rows(self.unit)
         if delta == 0:
             raise ParameterError("delta=0 is not possible with Gaussian noise; give a small one such as '1e-6'")
         schema = as_schema(schema)

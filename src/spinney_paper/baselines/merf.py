@@ -185,7 +185,7 @@ class FeatureLaw:
         squared_norm = n_frequencies * (2**_BITS + 1) ** 2
         count_unit = math.isqrt(squared_norm)  # [step 2] no row weighs more as a count than by its features
         # [step 3] Replaced within a class: (2 norms)^2. Between classes: two features, two counts, no more than that.
-        n_norms = 4 if unit is Unit.REPLACE_ONE else 2
+        n_norms = 4 if unit.of_rows is Unit.REPLACE_ONE else 2
         return cls(squared_norm, count_unit, Fraction(n_norms * squared_norm))
 
 

@@ -28,7 +28,7 @@ from support.small_forests import exact_prepaid
 
 DELTA = Fraction(1, 10**5)
 RICHEST = ["rounds", "tree", "target", "independent", "uniform"]
-UNITS = pytest.mark.parametrize("unit", list(Unit), ids=str)
+UNITS = pytest.mark.parametrize("unit", [Unit.REPLACE_ONE, Unit.ADD_REMOVE], ids=str)
 
 
 def axes_of(n_columns, kind="mixed"):
@@ -158,7 +158,7 @@ def shapes(draw):
 
 
 @settings(max_examples=25, derandomize=True, deadline=None)
-@given(shapes(), st.sampled_from(["1/10", "1", "20"]), st.sampled_from(list(Unit)))
+@given(shapes(), st.sampled_from(["1/10", "1", "20"]), st.sampled_from([Unit.REPLACE_ONE, Unit.ADD_REMOVE]))
 def test_a_pure_plan_costs_what_it_charges(shape, epsilon, unit):
     """Stage by stage: tables by rate, choices by range, trees by their certified worst case; together, epsilon."""
     plan = forest_plan(shape, epsilon=Fraction(epsilon), delta=Fraction(0), unit=unit)
@@ -179,7 +179,7 @@ def test_a_pure_plan_costs_what_it_charges(shape, epsilon, unit):
 
 
 @settings(max_examples=8, derandomize=True, deadline=None)
-@given(shapes(), st.sampled_from(["1/10", "1", "8"]), st.sampled_from(list(Unit)))
+@given(shapes(), st.sampled_from(["1/10", "1", "8"]), st.sampled_from([Unit.REPLACE_ONE, Unit.ADD_REMOVE]))
 def test_a_composed_plan_is_certified_and_hardly_wastes(shape, epsilon, unit):
     """All parts together are within delta at epsilon; with a tenth less variance in the tables they are not."""
     plan = forest_plan(shape, epsilon=Fraction(epsilon), delta=DELTA, unit=unit)

@@ -5,10 +5,12 @@ their shares are shares of the squared Gaussian means, which add up:
 
     tables        times * factor / variance
     sums          mean_squared
+    rows' tables  times * mean_squared
     choices       times * mu^2,  mu of `composition.selection_mean`
     tree shapes   times * factor * 1.65 rate^2, about what a Gaussian of the same loss has
 
-`factor` is how many counts of a table a person changes: 2 under replace-one, 1 under add-remove.
+`factor` is how many counts of a table a row or a person changes: 2 under replace-one, 1 under add-remove. The noise of
+tables of persons' rows is told in persons, the unit of privacy there.
 """
 
 from __future__ import annotations
@@ -30,7 +32,17 @@ from spinney.privacy.ledger import (
     Selection,
     SplitDecisions,
 )
-from spinney.privacy.parts import TREE_COST, GaussianTables, GaussianVector, Part, Selections, TreeShapes
+from spinney.privacy.parts import (
+    TREE_COST,
+    UNITS,
+    GaussianTables,
+    GaussianVector,
+    Part,
+    Selections,
+    TreeShapes,
+    WeightedTables,
+    units_variance,
+)
 
 _BY_COLUMN = ("bounds", "values")
 _FIRST = "rows"
@@ -61,7 +73,8 @@ def stages(events: Sequence[Event], unit: Unit) -> tuple[Stage, ...]:
         if isinstance(charge, ComposedRelease):
             costs = [_squared_mean(part, unit) for part in charge.parts]
             found += [
-                _stage_of_part(part, share * cost / sum(costs)) for part, cost in zip(charge.parts, costs, strict=True)
+                _stage_of_part(part, share * cost / sum(costs), unit)
+                for part, cost in zip(charge.parts, costs, strict=True)
             ]
         else:
             found.append(_stage_of_charge(charge, share, unit))
@@ -85,10 +98,12 @@ def _squared_mean(part: Part, unit: Unit) -> float:
         return part.times * selection_mean(part.epsilon) ** 2
     if isinstance(part, GaussianVector):
         return float(part.mean_squared)
+    if isinstance(part, WeightedTables):
+        return part.times * float(part.mean_squared)
     return part.times * unit.factor * TREE_COST * float(part.rate) ** 2
 
 
-def _stage_of_part(part: Part, share: float) -> Stage:
+def _stage_of_part(part: Part, share: float, unit: Unit) -> Stage:
     if isinstance(part, GaussianTables):
         noise_std = math.sqrt(part.variance)
         noise = f"discrete Gaussian, standard deviation {noise_std:,.1f}"
@@ -96,8 +111,13 @@ def _stage_of_part(part: Part, share: float) -> Stage:
     if isinstance(part, TreeShapes):
         return Stage(part.stage or _OTHER, part.times, share, None, _decisions(part.rate))
     if isinstance(part, GaussianVector):
-        noise = f"discrete Gaussian, {math.sqrt(1 / part.mean_squared):,.1f} times how far one row moves the sums"
+        who = "person" if unit.is_person else "row"
+        noise = f"discrete Gaussian, {math.sqrt(1 / part.mean_squared):,.1f} times how far one {who} moves the sums"
         return Stage(part.stage or _OTHER, part.times, share, None, noise)
+    if isinstance(part, WeightedTables):
+        noise_std = math.sqrt(units_variance(part.mean_squared, unit)) / UNITS
+        noise = f"discrete Gaussian, standard deviation {noise_std:,.1f} persons"
+        return Stage(part.stage or _OTHER, part.times, share, noise_std, noise)
     return Stage(part.stage or _OTHER, part.times, share, None, _choices(part.epsilon))
 
 

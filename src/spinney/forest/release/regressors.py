@@ -158,7 +158,7 @@ class Block:
     def sensitivity_squared(self, unit: Unit) -> int:
         """How far one row can move all sums of the block, squared: the claim of analyses.proof.md."""
         reach = (self.constant**2 + sum(column.weight**2 for column in self.columns)) ** 2
-        if unit is Unit.REPLACE_ONE:
+        if unit.of_rows is Unit.REPLACE_ONE:
             return reach
         numbers = sum(column.weight**4 for column in self.columns if column.is_number)
         values = sum(column.weight**4 for column in self.columns if not column.is_number)

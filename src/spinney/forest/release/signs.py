@@ -50,7 +50,7 @@ def n_sums(n_groups: Sequence[int], pairs: Sequence[Pair]) -> int:
 
 def sensitivity_squared(n_groups: Sequence[int], pairs: Sequence[Pair], unit: Unit) -> int:
     """The most that one person's row can move all sums of these pairs, as the square of the Euclidean distance."""
-    if unit is Unit.ADD_REMOVE:
+    if unit.of_rows is Unit.ADD_REMOVE:
         return n_sums(n_groups, pairs)
     moves = [_moves(n_groups[i], n_groups[j]) for i, j in pairs]
     n_columns = len({column for pair in pairs for column in pair})

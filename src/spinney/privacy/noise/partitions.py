@@ -91,7 +91,7 @@ def keep_law(epsilon: Fraction, delta: Fraction, unit: Unit) -> KeepLaw:
 
 def _shares(epsilon: Fraction, delta: Fraction, unit: Unit) -> tuple[Fraction, Fraction, Fraction, Fraction]:
     """g, d, delta_g, delta_d."""
-    if unit is Unit.ADD_REMOVE:
+    if unit.of_rows is Unit.ADD_REMOVE:
         return epsilon, epsilon, delta, delta
     growth, growth_delta = epsilon * _GROWTH, delta * _GROWTH_DELTA
     return growth, epsilon - growth, growth_delta, delta - growth_delta
