@@ -17,8 +17,9 @@ if TYPE_CHECKING:
     from spinney.release.answers.combine import combine
     from spinney.release.model import Release
     from spinney.release.storage import load
+    from spinney.schema.people import Link, Tables
     from spinney.schema.places import Place
-    from spinney.schema.rules import AtMost, Derived, EmptyWhen, Implies, Sum
+    from spinney.schema.rules import AtMost, Derived, EmptyWhen, First, Implies, NeverAfter, Sum
     from spinney.schema.table import Schema
     from spinney.synthesizers.buying import buy_answer
     from spinney.synthesizers.checking import check
@@ -45,10 +46,14 @@ _HOME = {
     "AtMost": "spinney.schema.rules",
     "Derived": "spinney.schema.rules",
     "EmptyWhen": "spinney.schema.rules",
+    "First": "spinney.schema.rules",
     "Implies": "spinney.schema.rules",
+    "Link": "spinney.schema.people",
+    "NeverAfter": "spinney.schema.rules",
     "Place": "spinney.schema.places",
     "Sum": "spinney.schema.rules",
     "Schema": "spinney.schema.table",
+    "Tables": "spinney.schema.people",
     "GridSynthesizer": "spinney.synthesizers.grid",
     "ForestSynthesizer": "spinney.synthesizers.forest",
     "KDTreeSynthesizer": "spinney.synthesizers.tree",
@@ -74,6 +79,7 @@ __all__ = [
     "Datetime",
     "Derived",
     "EmptyWhen",
+    "First",
     "ForestSynthesizer",
     "GridSynthesizer",
     "Identifier",
@@ -82,6 +88,8 @@ __all__ = [
     "Integer",
     "KDTreeSynthesizer",
     "Ledger",
+    "Link",
+    "NeverAfter",
     "PaperTreeSynthesizer",
     "Place",
     "Real",
@@ -89,6 +97,7 @@ __all__ = [
     "Schema",
     "SpinneyError",
     "Sum",
+    "Tables",
     "Time",
     "UnsafeSeededEntropy",
     "__version__",

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import date, time
 from fractions import Fraction
 from textwrap import wrap
 from typing import Any
@@ -26,6 +25,7 @@ from spinney.privacy.promise import GROUPS, GroupPromise, cautions, group_promis
 from spinney.release.entries import checked_entries
 from spinney.release.row_count import NOISY_ROWS, RowCount
 from spinney.schema.places import Place
+from spinney.schema.plain import jsonable
 from spinney.schema.table import Schema
 from spinney.shown import brief, json_text, printable
 
@@ -221,7 +221,7 @@ class Card:
             f"n_{self._who}": self.n_rows,
             "released": dict(self.released),
             "frame": self.frame,
-            "schema": _jsonable(self.schema.to_dict()),
+            "schema": jsonable(self.schema.to_dict()),
         }
 
     @classmethod
@@ -287,11 +287,3 @@ def _warning(brand: Brand) -> str:
     if isinstance(brand, NotPrivate):
         return f"{brand.note}: no privacy guarantee holds; for research on data that may be public"
     return f"{brand.note}: whoever knows the seed can remove it; for tests and figures"
-
-
-def _jsonable(value: Any) -> Any:
-    if isinstance(value, dict):
-        return {key: _jsonable(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_jsonable(item) for item in value]
-    return value.isoformat() if isinstance(value, (date, time)) else value

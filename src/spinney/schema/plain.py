@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 import stat
 import tomllib
+from datetime import date, time
 from pathlib import Path
 from typing import Any
 
@@ -89,6 +90,15 @@ def check_plain(described: Any) -> None:
         elif isinstance(value, int) and value.bit_length() > _MOST_BITS:
             place = ".".join(name for name in trail if name)
             raise SchemaError(f"{place or 'the schema'} holds {brief(value)}; numbers of use have a few digits")
+
+
+def jsonable(value: Any) -> Any:
+    """Plain data with dates and times as ISO strings."""
+    if isinstance(value, dict):
+        return {key: jsonable(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [jsonable(item) for item in value]
+    return value.isoformat() if isinstance(value, (date, time)) else value
 
 
 def _check_name(name: Any) -> None:

@@ -1,7 +1,8 @@
 """All faults of a schema file at once, and what is left of the schema without them.
 
 `Schema.from_file` stops at the first fault, which is right for a program. Whoever fills in a template of thirty columns
-wants to hear of all of them. So every column, rule and place is read by itself, by the code that reads them anywhere.
+wants to hear of all of them. So every column, rule and place, and whose rows they are, is read by itself, by the code
+that reads them anywhere.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 from spinney.columns import Column
 from spinney.errors import SchemaError
 from spinney.schema.entries import column_from_dict
+from spinney.schema.persons import options_from_dict
 from spinney.schema.places import Place, check_places, place_from_dict, with_shapes
 from spinney.schema.plain import check_plain, parse_toml, read_schema_text
 from spinney.schema.rules import Rule, check_rules, rule_from_dict
@@ -47,7 +49,8 @@ def read_schema(path: str | Path) -> SchemaReading:
     unread = frozenset(described["columns"]) - set(columns)
     rules = _read_rules(described, columns, unread, faults)
     places = _read_places(described, columns, rules, unread, faults, Path(path).parent)
-    schema = Schema(columns, rules=rules, places=places) if columns else None
+    person = _read_person(described, columns, rules, unread, faults)
+    schema = Schema(columns, rules=rules, places=places, **person) if columns else None
     return SchemaReading(schema, tuple(faults or [first]), unread)
 
 
@@ -113,3 +116,28 @@ def _read_places(
             said = str(err).removeprefix("place 1: ")
             faults.append(said if said.startswith("place ") else f"place {number}: {said}")
     return places
+
+
+def _read_person(
+    described: Mapping[str, Any],
+    columns: dict[str, Column],
+    rules: list[Rule],
+    unread: frozenset[str],
+    faults: list[str],
+) -> dict[str, Any]:
+    """The options of a schema that say whose rows they are, if they are right. Unread columns are passed over."""
+    if "person" not in described:
+        return {}
+    try:
+        options = options_from_dict(described["person"])
+        named = [options["person"], options.get("order"), options.get("role"), *options.get("differences", ())]
+        if not columns or not unread.isdisjoint(named):
+            return {}
+        Schema(columns, rules=rules, **options)
+    except SchemaError as err:
+        faults.append(str(err))
+        return {}
+    except TypeError:  # of a list where a name should be
+        faults.append("[person] takes names of columns: column, order and role are strings, differences is a list")
+        return {}
+    return options

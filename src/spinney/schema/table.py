@@ -8,7 +8,7 @@ A schema file reads
     high = 3.0
 
 and everything Spinney knows without spending epsilon is in it. [[rules]] tables say what holds between columns,
-[[places]] tables which columns are one thing.
+[[places]] tables which columns are one thing, and a [person] table whose rows they are.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from spinney.columns.characters import check_characters
 from spinney.errors import SchemaError
 from spinney.files import write_whole
 from spinney.schema.entries import column_from_dict
+from spinney.schema.persons import PersonRows, options_from_dict, stated_person
 from spinney.schema.places import Place, check_places, place_from_dict, with_shapes
 from spinney.schema.plain import check_plain, parse_toml, read_schema_text
 from spinney.schema.residual import residual_column
@@ -35,7 +36,7 @@ SchemaLike: TypeAlias = "Schema | Mapping[str, Column] | str | os.PathLike[str]"
 
 
 # What a schema file may hold.
-ENTRIES = ("columns", "rules", "places")
+ENTRIES = ("columns", "rules", "places", "person")
 
 
 class Schema(Mapping[str, Column]):
@@ -49,10 +50,29 @@ class Schema(Mapping[str, Column]):
         columns: a column type such as `sp.Integer(0, 120)` for each column name, in the order of the table.
         rules: what holds between columns in every row, such as `sp.AtMost("start", "end")`.
         places: columns that are one thing, such as `sp.Place("lon", "lat")`.
+        person: the `sp.Identifier` column that says whose row it is, where a person may have several rows. The promise
+            is then for a person with all their rows, and `sp.LinkedSynthesizer` makes the model.
+        most_rows: how many rows of one person are kept at most, a round public number in 1..65535. A larger number adds
+            no noise.
+        order: the column by which a person's rows are sorted: numbers, dates or times, never null. By default rows are
+            in no order.
+        steps: whether each row is a step after the one before, as in a panel: `order` is modelled by its steps.
+        role: the category that says what a row is within its person, such as a relation to the head of a household.
+        differences: columns that are modelled by how far they are from the person's first row, such as ages.
     """
 
     def __init__(
-        self, columns: Mapping[str, Column], *, rules: Iterable[Rule] = (), places: Iterable[Place] = ()
+        self,
+        columns: Mapping[str, Column],
+        *,
+        rules: Iterable[Rule] = (),
+        places: Iterable[Place] = (),
+        person: str | None = None,
+        most_rows: int | None = None,
+        order: str | None = None,
+        steps: bool = False,
+        role: str | None = None,
+        differences: Iterable[str] = (),
     ) -> None:
         if not isinstance(columns, Mapping):
             raise SchemaError("Schema takes a mapping from column names to column types")
@@ -69,6 +89,9 @@ class Schema(Mapping[str, Column]):
         check_rules(self._rules, self._columns)
         self._places = _checked_places(places)
         check_places(self._places, self._columns, self._rules)
+        self._person_rows = stated_person(person, most_rows, order, steps, role, differences)
+        if self._person_rows is not None:
+            self._person_rows.check(self._columns, self._rules, f"person={person!r}")
 
     def __getitem__(self, name: str) -> Column:
         return self._columns[name]
@@ -82,13 +105,15 @@ class Schema(Mapping[str, Column]):
     def __repr__(self) -> str:
         rules = f", rules={list(self._rules)!r}" if self._rules else ""
         places = f", places={list(self._places)!r}" if self._places else ""
-        return f"Schema({self._columns!r}{rules}{places})"
+        facts = self._person_rows
+        person = "" if facts is None else f", person={facts.column!r}, {facts.shown()}"
+        return f"Schema({self._columns!r}{rules}{places}{person})"
 
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, Schema):
             return NotImplemented
         is_equal = list(self._columns.items()) == list(other._columns.items()) and self._rules == other._rules
-        return is_equal and self._places == other._places
+        return is_equal and self._places == other._places and self._person_rows == other._person_rows
 
     __hash__ = None  # type: ignore[assignment]  # compares by value and order; not meant as a key
 
@@ -101,6 +126,16 @@ class Schema(Mapping[str, Column]):
     def places(self) -> tuple[Place, ...]:
         """Columns that are one thing, in the order in which they were stated."""
         return self._places
+
+    @property
+    def person_rows(self) -> PersonRows | None:
+        """What is stated about the rows of a person; None where every row is a person of its own."""
+        return self._person_rows
+
+    @property
+    def person(self) -> str | None:
+        """The column that says whose row it is; None where every row is a person of its own."""
+        return None if self._person_rows is None else self._person_rows.column
 
     @property
     def variables(self) -> dict[str, Place | None]:
@@ -127,7 +162,15 @@ class Schema(Mapping[str, Column]):
             return self
         if not kept:
             raise SchemaError("all columns of the schema are ignored; describe at least one")
-        return Schema(kept, rules=self._rules, places=self._places)
+        return self._with_columns(kept)
+
+    def _with_columns(self, columns: Mapping[str, Column]) -> Schema:
+        """Other columns under the same names, or fewer, with all else that was stated."""
+        return Schema(columns, rules=self._rules, places=self._places, **self._person_options)
+
+    @property
+    def _person_options(self) -> dict[str, Any]:
+        return {} if self._person_rows is None else options_from_dict(self._person_rows.to_dict())
 
     # ------------------------------------------------------------------------------- what is modelled, what is read
 
@@ -140,7 +183,7 @@ class Schema(Mapping[str, Column]):
     def modelled(self) -> Schema:
         """The columns of which there is something to learn: no identifiers, and none that are computed.
 
-        A sum with a residual is there as its residual.
+        A sum with a residual is there as its residual. Rules, places and persons are left out.
         """
         computed = {rule.column: rule.modelled for rule in self.derivations}
         columns = {name: computed.get(name, column) for name, column in self._columns.items() if column.is_read}
@@ -157,9 +200,12 @@ class Schema(Mapping[str, Column]):
 
     @property
     def as_read(self) -> Schema:
-        """The same columns as a table is read by: computed ones are passed over, residuals are computed on the way."""
+        """The same columns as a table is read by: computed ones are passed over, residuals are computed on the way.
+
+        Whose rows they are is left out.
+        """
         if not self.derivations:
-            return self
+            return self if self._person_rows is None else Schema(self._columns)
         columns: dict[str, Column] = dict(self._columns)
         for rule in self.derivations:
             if isinstance(rule, Sum) and rule.residual is not None:
@@ -198,7 +244,7 @@ class Schema(Mapping[str, Column]):
             column = columns[name]
             assert isinstance(column, Bounded)
             columns[name] = column.with_bounds(low, high)
-        return Schema(widened(columns, bounds, self._rules), rules=self._rules, places=self._places)
+        return self._with_columns(widened(columns, bounds, self._rules))
 
     @property
     def has_data_derived_bounds(self) -> bool:
@@ -225,7 +271,7 @@ class Schema(Mapping[str, Column]):
             column = columns[name]
             assert isinstance(column, Category)
             columns[name] = column.with_values(tuple(found))
-        return Schema(columns, rules=self._rules, places=self._places)
+        return self._with_columns(columns)
 
     # --------------------------------------------------------------------------------- plain data and files
 
@@ -236,6 +282,8 @@ class Schema(Mapping[str, Column]):
             described["rules"] = [rule.to_dict() for rule in self._rules]
         if self._places:
             described["places"] = [place.to_dict() for place in self._places]
+        if self._person_rows is not None:
+            described["person"] = self._person_rows.to_dict()
         return described
 
     @classmethod
@@ -246,8 +294,8 @@ class Schema(Mapping[str, Column]):
         Schema({'age': Integer(low=0, high=120)})
 
         Args:
-            described: what `to_dict` gives, or what a schema file says: `columns`, with an entry for each column, and
-                `rules` and `places`, lists. Dates may be ISO strings.
+            described: what `to_dict` gives, or what a schema file says: `columns`, with an entry for each column,
+                `rules` and `places`, lists, and `person`, a dictionary. Dates may be ISO strings.
 
         Raises:
             SchemaError: an entry is missing, unknown or out of range; the column or the rule is named. `values_from` is
@@ -367,7 +415,7 @@ class Schema(Mapping[str, Column]):
     def to_sdv(self, table: str = "table") -> dict[str, Any]:
         """The schema as a dictionary of SDV's metadata (version V1), for `Metadata.load_from_dict`.
 
-        Bounds, steps, nulls, time zones, rules and places cannot be stated there and are left out.
+        Bounds, steps, nulls, time zones, rules, places and persons cannot be stated there and are left out.
 
         Args:
             table: what the table is called.
@@ -396,6 +444,7 @@ def schema_from_plain(described: Any, *, folder: str | Path | None) -> Schema:
         {name: column_from_dict(name, entry, folder=folder) for name, entry in described["columns"].items()},
         rules=[rule_from_dict(number, entry) for number, entry in enumerate(rules, start=1)],
         places=[place_from_dict(number, entry) for number, entry in enumerate(places, start=1)],
+        **(options_from_dict(described["person"]) if "person" in described else {}),
     )
 
 
@@ -437,4 +486,6 @@ def _checked_places(places: Any) -> tuple[Place, ...]:
 
 def no_entry(entry: str) -> str:
     """What is said of an entry that no schema has."""
-    return f"a schema has no entry {entry!r}; only [columns.NAME], [[rules]] and [[places]] tables belong in it"
+    return (
+        f"a schema has no entry {entry!r}; only [columns.NAME], [[rules]], [[places]] and [person] tables belong in it"
+    )

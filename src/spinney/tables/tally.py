@@ -22,7 +22,7 @@ from spinney.columns import Bounded, Category, Column, Stepped
 from spinney.columns.arrow import one_array
 from spinney.columns.physical import Physical
 from spinney.errors import InputError
-from spinney.schema.rules import Rule
+from spinney.schema.rules import PositionRule, Rule
 from spinney.schema.table import Schema
 from spinney.tables.frames import Table
 
@@ -86,9 +86,9 @@ class Tallies:
 
 
 def rules_among(rules: Iterable[Rule], names: Iterable[str]) -> list[Rule]:
-    """The rules that are about these columns only."""
+    """The rules that are about these columns only, and about single rows."""
     known = set(names)
-    return [rule for rule in rules if known.issuperset(rule.columns)]
+    return [rule for rule in rules if known.issuperset(rule.columns) and not isinstance(rule, PositionRule)]
 
 
 def tally_table(table: Table, names: Iterable[str], rules: Sequence[Rule]) -> Tallies:

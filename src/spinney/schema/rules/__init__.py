@@ -3,8 +3,8 @@
     sp.Schema({...}, rules=[sp.AtMost("start", "end"), sp.Implies({"age": (0, 14)}, {"marital": ["never", None]})])
 
 A rule is a statement of the holder, like a bound: it costs nothing, and it is never checked against the private table.
-Every synthetic row obeys all rules. `RULES` is the registry: a kind is a file that answers what `base.py` asks, and a
-line there.
+Every synthetic row obeys all rules, and so do the rows of a synthetic person. `RULES` is the registry: a kind is a file
+that answers what `base.py` asks, and a line there.
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from spinney.schema.rules.derived import Derived
 from spinney.schema.rules.empty_when import EmptyWhen
 from spinney.schema.rules.implies import Implies
 from spinney.schema.rules.order import derivations_in_order, in_order, least_values, most_values, widened
+from spinney.schema.rules.positions import First, NeverAfter, PositionRule
 from spinney.schema.rules.sums import Sum
 from spinney.schema.rules.together import check_rules, clauses_of
 from spinney.shown import brief
 from spinney.suggest import did_you_mean
 
-RULES: tuple[type[Rule], ...] = (AtMost, EmptyWhen, Implies, Derived, Sum)
+RULES: tuple[type[Rule], ...] = (AtMost, EmptyWhen, Implies, Derived, Sum, First, NeverAfter)
 RULE_TYPES: dict[str, type[Rule]] = {kind.type_name: kind for kind in RULES}
 
 __all__ = [
@@ -36,7 +37,10 @@ __all__ = [
     "Derivation",
     "Derived",
     "EmptyWhen",
+    "First",
     "Implies",
+    "NeverAfter",
+    "PositionRule",
     "Rule",
     "Sum",
     "check_rules",

@@ -14,6 +14,7 @@ from spinney.schema.rules.at_most import AtMost
 from spinney.schema.rules.base import Clause, Derivation, Rule
 from spinney.schema.rules.empty_when import EmptyWhen
 from spinney.schema.rules.order import in_order, least_values
+from spinney.schema.rules.positions import PositionRule
 from spinney.schema.rules.sums import Sum
 from spinney.schema.rules.values import ValueSet
 from spinney.suggest import did_you_mean
@@ -65,8 +66,8 @@ def _check_derivations(rules: Sequence[Rule], columns: Mapping[str, Column]) -> 
     for rule in rules:
         kind = type(rule).__name__
         for name in rule.columns:
-            if name in derived and isinstance(rule, AtMost):
-                raise SchemaError(f"AtMost: column {name!r} is computed from others; state the rule about these")
+            if name in derived and isinstance(rule, (AtMost, PositionRule)):
+                raise SchemaError(f"{kind}: column {name!r} is computed from others; state the rule about these")
             if name in derived and isinstance(rule, Sum) and rule.residual is not None and name != rule.column:
                 raise SchemaError(
                     f"Sum: part {name!r} of {rule.column!r} is itself computed, so no residual can be measured; list "

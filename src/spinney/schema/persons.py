@@ -1,0 +1,196 @@
+"""Whose rows they are: what a schema, or a link between two tables, states about the rows of one person.
+
+    sp.Schema({...}, person="card", most_rows=200, order="day")
+
+All of it is public and stated by the holder, like a bound. `most_rows` limits memory and synthetic counts; it sets no
+noise, because a person's rows share one weight, so a generous number costs nearly nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from spinney.columns import Category, Column, Identifier
+from spinney.columns.characters import check_characters
+from spinney.errors import SchemaError
+from spinney.schema.rules import Derivation, NeverAfter, PositionRule, Rule
+from spinney.shown import brief
+from spinney.suggest import did_you_mean
+
+# A position within a person's rows takes two bytes.
+MOST_ROWS = 65_535
+_ENTRIES = ("column", "most_rows", "order", "steps", "role", "differences")
+
+
+@dataclass(frozen=True, slots=True)
+class PersonRows:
+    """How the rows of a table belong to persons."""
+
+    column: str  # the key: equal on all rows of a person
+    most_rows: int  # of one person
+    order: str | None = None  # the column by which a person's rows are sorted; None: in no order
+    steps: bool = False  # whether each row is a step after the one before, as in a panel
+    role: str | None = None  # the category that says what a row is within its person, such as a relation
+    differences: tuple[str, ...] = ()  # columns that are modelled by how far they are from the person's first row
+
+    def check(self, columns: Mapping[str, Column], rules: Iterable[Rule], about: str, most: str = "most_rows") -> None:
+        """Raise a SchemaError, which begins with `about`, unless this can be stated about these columns.
+
+        `most` is what the limit of rows is called where it was stated.
+        """
+        key = _found(self.column, columns, about)
+        if not isinstance(key, Identifier):
+            raise SchemaError(
+                f"{about}: column {self.column!r} is of type {key.type_name}; declare the column that says whose row "
+                "it is as sp.Identifier(), whose values are never released"
+            )
+        if self.most_rows is None:
+            raise SchemaError(
+                f"{about}: {most} is missing; state the most rows that are kept of one person, a round public number "
+                f"such as {most}=200; a larger one adds no noise"
+            )
+        if type(self.most_rows) is not int or not 1 <= self.most_rows <= MOST_ROWS:
+            raise SchemaError(f"{about}: {most}={brief(self.most_rows)} is not a whole number in 1..{MOST_ROWS}")
+        if not isinstance(self.steps, bool):
+            raise SchemaError(f"{about}: steps={brief(self.steps)} is not true or false")
+        if self.steps and self.order is None:
+            raise SchemaError(f"{about}: steps=True needs order=..., the column in which each row is a step")
+        computed = {rule.column for rule in rules if isinstance(rule, Derivation)}
+        self._check_order(columns, computed, about)
+        self._check_role(columns, computed, about)
+        self._check_differences(columns, computed, about)
+        for rule in rules:
+            if isinstance(rule, NeverAfter) and self.order is None:
+                raise SchemaError(f"{about}: {rule!r} needs order=..., the column that says which rows come after")
+
+    def _check_order(self, columns: Mapping[str, Column], computed: set[str], about: str) -> None:
+        if self.order is None:
+            return
+        order = _modelled(self.order, columns, computed, about, "order")
+        if order.compared_as is None:
+            raise SchemaError(
+                f"{about}: order={self.order!r} is of type {order.type_name}, whose values have no order; name a "
+                "column of numbers, dates or times"
+            )
+        if order.nullable:
+            raise SchemaError(
+                f"{about}: order={self.order!r} may be null, and rows without a place have no order; name a column "
+                "that is never null, or drop these rows"
+            )
+
+    def _check_role(self, columns: Mapping[str, Column], computed: set[str], about: str) -> None:
+        if self.role is None:
+            return
+        role = _modelled(self.role, columns, computed, about, "role")
+        if not isinstance(role, Category):
+            raise SchemaError(
+                f"{about}: role={self.role!r} is of type {role.type_name}; name a category, such as a person's "
+                "relation to the head of the household"
+            )
+
+    def _check_differences(self, columns: Mapping[str, Column], computed: set[str], about: str) -> None:
+        for name in self.differences:
+            column = _modelled(name, columns, computed, about, "differences")
+            if column.compared_as is None:
+                raise SchemaError(
+                    f"{about}: differences: column {name!r} is of type {column.type_name}, whose values have no "
+                    "difference; name columns of numbers, dates or times"
+                )
+            if self.differences.count(name) > 1:
+                raise SchemaError(f"{about}: differences: column {name!r} is named twice; name it once")
+            if self.steps and name == self.order:
+                raise SchemaError(f"{about}: differences: column {name!r} is in steps already; leave it out")
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data; what is at its default is left out."""
+        described: dict[str, Any] = {"column": self.column, "most_rows": self.most_rows}
+        if self.order is not None:
+            described["order"] = self.order
+        if self.steps:
+            described["steps"] = True
+        if self.role is not None:
+            described["role"] = self.role
+        if self.differences:
+            described["differences"] = list(self.differences)
+        return described
+
+    def shown(self, *, most: str = "most_rows") -> str:
+        """All but the column, as the options of a call."""
+        described = self.to_dict()
+        described[most] = described.pop("most_rows")
+        del described["column"]
+        first = {most: described.pop(most)}
+        return ", ".join(f"{name}={value!r}" for name, value in (first | described).items())
+
+
+def person_rows(
+    person: str, most_rows: Any, order: Any, steps: Any, role: Any, differences: Any, *, about: str
+) -> PersonRows:
+    """What was stated, as far as it can be told without the columns."""
+    for name, value in (("order", order), ("role", role)):
+        if value is not None and (not isinstance(value, str) or not value):
+            raise SchemaError(f"{about}: {name}={brief(value)} is not the name of a column")
+    if isinstance(differences, (str, bytes)) or not isinstance(differences, Iterable):
+        raise SchemaError(f"{about}: differences={brief(differences)} is not a list of columns such as ['age']")
+    named = tuple(differences)
+    for name in named:
+        if not isinstance(name, str) or not name:
+            raise SchemaError(f"{about}: differences: {brief(name)} is not the name of a column")
+    check_characters([person, order, role, *named], f"{about}: ")
+    return PersonRows(person, most_rows, order, steps, role, named)
+
+
+def stated_person(
+    person: Any, most_rows: Any, order: Any, steps: Any, role: Any, differences: Any
+) -> PersonRows | None:
+    """What the options of a schema say; None where its rows belong to nobody."""
+    if person is not None:
+        if not isinstance(person, str) or not person:
+            raise SchemaError(f"person={brief(person)} is not the name of a column")
+        return person_rows(person, most_rows, order, steps, role, differences, about=f"person={person!r}")
+    given = {"most_rows": most_rows, "order": order, "steps": steps or None, "role": role}
+    given["differences"] = differences or None
+    for name, value in given.items():
+        if value is not None:
+            raise SchemaError(
+                f"{name}={brief(value)} is about the rows of a person; name the column of persons too, with person=..."
+            )
+    return None
+
+
+def options_from_dict(entry: Any) -> dict[str, Any]:
+    """The options of a schema that a [person] table states."""
+    if not isinstance(entry, Mapping) or "column" not in entry:
+        raise SchemaError('[person] needs the column that says whose row it is, for example column = "customer"')
+    for name in sorted(set(entry) - set(_ENTRIES)):
+        raise SchemaError(
+            f"[person] has no entry {name!r}; it takes {', '.join(_ENTRIES)}{did_you_mean(name, _ENTRIES)}"
+        )
+    options = dict(entry)
+    return {"person": options.pop("column"), **options}
+
+
+def position_rules(rules: Iterable[Rule]) -> tuple[PositionRule, ...]:
+    """The rules about a row's position among the rows of its person."""
+    return tuple(rule for rule in rules if isinstance(rule, PositionRule))
+
+
+def _found(name: str, columns: Mapping[str, Column], about: str) -> Column:
+    if name not in columns:
+        raise SchemaError(f"{about}: column {name!r} is not in the schema{did_you_mean(name, columns)}")
+    return columns[name]
+
+
+def _modelled(name: str, columns: Mapping[str, Column], computed: set[str], about: str, option: str) -> Column:
+    """A column of which there is something to learn."""
+    column = _found(name, columns, f"{about}: {option}")
+    if not column.is_read:
+        raise SchemaError(
+            f"{about}: {option}: column {name!r} is of type {column.type_name}, whose values are never read; name "
+            "another column"
+        )
+    if name in computed:
+        raise SchemaError(f"{about}: {option}: column {name!r} is computed from others; name one of these")
+    return column
