@@ -24,7 +24,7 @@ from spinney.progress import waiting
 from spinney.release.entries import MOST_ROWS
 from spinney.release.model import Release
 from spinney.release.row_count import RowCount
-from spinney.schema.table import Schema, SchemaLike, as_schema
+from spinney.schema.table import Schema, SchemaLike
 from spinney.synthesizers.bounds import find_bounds, with_widest_bounds
 from spinney.synthesizers.fitted import FrontDoor
 from spinney.synthesizers.rows import after_counting, first_that_works
@@ -33,6 +33,7 @@ from spinney.synthesizers.validation import (
     checked_entropy,
     checked_ledger,
     checked_rows,
+    rows_alone,
     warn_of_privacy,
     warn_of_schema,
     warn_of_weak_promise,
@@ -157,7 +158,7 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
         assumed_rows = checked_rows(self.assumed_rows)
         for name in ("bounds_share", "values_share"):
             parse_share(getattr(self, name), name)
-        stated = as_schema(schema)
+        stated = rows_alone(schema, type(self).__name__)
         table = open_source(frame, stated.as_read, engine=engine)
         schema = stated.without_ignored()
         table = table.with_schema(schema.as_read)

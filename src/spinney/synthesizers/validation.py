@@ -11,12 +11,15 @@ from fractions import Fraction
 from numbers import Integral
 from typing import Any
 
-from spinney.errors import ParameterError, PrivacyWarning, SchemaWarning
+from spinney.errors import ParameterError, PrivacyWarning, SchemaError, SchemaWarning
 from spinney.privacy.budget import parse_fraction
 from spinney.privacy.entropy import Entropy, SystemEntropy
 from spinney.privacy.ledger import Ledger
 from spinney.privacy.promise import cautions
 from spinney.schema.lattice import Lattice
+from spinney.schema.people import Tables
+from spinney.schema.persons import position_rules
+from spinney.schema.table import Schema, as_schema
 from spinney.shown import as_given
 from spinney.tree.plan import LARGEST_SETTING
 
@@ -50,6 +53,24 @@ def _in_range(number: int, stated: Any, name: str) -> int:
     if not 0 <= number < LARGEST_SETTING:
         raise ParameterError(f"{name}={str(stated) if isinstance(stated, str) else as_given(stated)} is not in 0..2^60")
     return number
+
+
+def rows_alone(schema: Any, system: str) -> Schema:
+    """The schema of a table in which each row is a person; a SchemaError where rows belong to persons."""
+    if isinstance(schema, Tables):
+        raise SchemaError(f"{system} takes one table; model linked tables with sp.LinkedSynthesizer")
+    stated = as_schema(schema)
+    if stated.person is not None:
+        raise SchemaError(
+            f"the schema states person={stated.person!r}, and {system} protects rows, not persons; use "
+            "sp.LinkedSynthesizer, or take person out of the schema if every row is another person"
+        )
+    for rule in position_rules(stated.rules):
+        raise SchemaError(
+            f"{rule!r} is about the rows of a person, and the schema does not say whose rows they are; state "
+            "person='...' and use sp.LinkedSynthesizer, or drop the rule"
+        )
+    return stated
 
 
 def checked_rows(n_rows: Any) -> int | None:

@@ -24,9 +24,9 @@ from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger
 from spinney.progress import waiting
 from spinney.release.model import Release
-from spinney.schema.table import Schema, SchemaLike, as_schema
+from spinney.schema.table import Schema, SchemaLike
 from spinney.synthesizers.fitted import FrontDoor
-from spinney.synthesizers.validation import checked_entropy, checked_ledger, warn_of_weak_promise
+from spinney.synthesizers.validation import checked_entropy, checked_ledger, rows_alone, warn_of_weak_promise
 from spinney.tables.engines.memory import check_values
 from spinney.tables.frames import Table, open_table
 
@@ -76,7 +76,7 @@ class Baseline(FrontDoor, ABC):
         epsilon, delta, unit = parse_epsilon(self.epsilon), parse_delta(self.delta), Unit.parse_rows(self.unit)
         if delta == 0:
             raise ParameterError("delta=0 is not possible with Gaussian noise; give a small one such as '1e-6'")
-        schema = as_schema(schema)
+        schema = rows_alone(schema, type(self).__name__)
         table = open_table(frame, schema)
         self._refuse_forest_only(schema)
         if unit.n_is_public and table.n_rows == 0:

@@ -1,0 +1,38 @@
+"""Synthesizers that protect rows refuse schemas whose rows belong to persons, before anything is read or spent."""
+
+from __future__ import annotations
+
+import pytest
+
+import spinney as sp
+from spinney.errors import SchemaError
+
+COLUMNS = {"card": sp.Identifier(), "kind": sp.Category(["a", "b"]), "amount": sp.Real(0, 1)}
+FLAT = sp.Schema(COLUMNS, person="card", most_rows=9)
+LINKED = sp.Tables(
+    {"cards": sp.Schema({"id": sp.Identifier(), "x": sp.Boolean()}), "rows": sp.Schema(COLUMNS)},
+    links=[sp.Link("rows.card", "cards.id", most=9)],
+)
+
+
+@pytest.mark.parametrize(
+    "make", [sp.ForestSynthesizer, sp.KDTreeSynthesizer, sp.GridSynthesizer, sp.PaperTreeSynthesizer]
+)
+@pytest.mark.parametrize(
+    ("schema", "said"),
+    [
+        (FLAT, "the schema states person='card', and {} protects rows, not persons; use sp.LinkedSynthesizer"),
+        (LINKED, "{} takes one table; model linked tables with sp.LinkedSynthesizer"),
+        (
+            sp.Schema(COLUMNS, rules=[sp.First("kind", ["a"])]),
+            r"First\('kind', \['a'\]\) is about the rows of a person, .* use sp.LinkedSynthesizer",
+        ),
+    ],
+    ids=["flat", "linked", "position"],
+)
+def test_rows_of_persons_are_refused(make, schema, said):
+    """The error names the synthesizer of persons; the table, which could not even be opened, was not touched."""
+    ledger = sp.Ledger(limit="1", delta="1e-6")
+    with pytest.raises(SchemaError, match=said.format(make.__name__)):
+        make(epsilon="1").fit(object(), schema, ledger=ledger)
+    assert ledger.spent == 0
