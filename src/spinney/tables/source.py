@@ -24,6 +24,7 @@ from spinney.schema.lattice import Lattice
 from spinney.schema.rules import Rule
 from spinney.schema.table import Schema
 from spinney.tables.frames import FrameKind
+from spinney.tables.held import HeldRows
 from spinney.tables.tally import Tallies
 
 
@@ -91,6 +92,13 @@ class Source(ABC):
     @abstractmethod
     def state_rows(self, cuts: Sequence[AnyCut]) -> StateRows:
         """The states of all rows under public cuts. SENSITIVE."""
+
+    @abstractmethod
+    def held_rows(self) -> HeldRows:
+        """All rows in memory: every column that is read, as numbers, and the keys. SENSITIVE.
+
+        Raises an InputError that names the first column with values that cannot be read.
+        """
 
     def state_tables(self, cuts: Sequence[AnyCut], *, is_asked_again: bool = False) -> StateTables:  # noqa: ARG002
         """Tables of the states of all rows under public cuts, counted where the rows are. SENSITIVE.

@@ -23,6 +23,7 @@ from spinney.schema.residual import parts_first
 from spinney.schema.rules import Rule
 from spinney.schema.table import Schema
 from spinney.tables.frames import Table, open_table
+from spinney.tables.held import HeldRows
 from spinney.tables.source import Source, no_bounds
 from spinney.tables.tally import Tallies, rules_among, tally_table
 
@@ -131,6 +132,11 @@ class MemorySource(Source):
 
     def state_rows(self, cuts: Sequence[AnyCut]) -> StateRows:
         return state_rows(self.table, cuts)
+
+    def held_rows(self) -> HeldRows:
+        rows = HeldRows(self.schema, self.n_rows)
+        rows.fill_from(0, self.table)
+        return rows
 
     def true_extremes(self, name: str) -> tuple[float, float]:
         return true_extremes(self.table, name)

@@ -16,6 +16,8 @@ from numpy.typing import NDArray
 
 from spinney.columns import Category, Column, Stepped
 from spinney.columns.expressions import Reading
+from spinney.columns.key import Key
+from spinney.columns.physical import Physical
 from spinney.counting.cells import missing
 from spinney.counting.counts import CellCounts
 from spinney.counting.states import AnyCut, Cut, StateRows
@@ -39,6 +41,7 @@ from spinney.tables.engines.expressions import (
     state,
 )
 from spinney.tables.engines.rules import breaks
+from spinney.tables.held import HeldRows
 from spinney.tables.tally import FARTHEST_STEP, OFF_STEP, Tallies, Tally, bounds_of, place_of_other
 
 Frame = nw.LazyFrame[Any]
@@ -49,6 +52,8 @@ SmallFrame = Callable[[dict[str, list[Any]]], Frame]
 _AT_ONCE = 1 << 18
 # Cells of fewer bits fit into 32 with a sign.
 _INT32_BITS = 31
+# Places in a list of so many values fit into a byte with a sign.
+_FEW_VALUES = 1 << 7
 _SMALLEST = {np.dtype(np.uint8): (nw.Int8, 1 << 7), np.dtype(np.uint16): (nw.Int16, 1 << 15)}
 
 
@@ -115,7 +120,7 @@ class Rows:
 
     def bad_rows(self) -> Frame:
         """One row: of each column i, how many values are wrong (wi), and how many missing where none may be (mi)."""
-        names = [name for name, column in self._schema.items() if column.is_read]
+        names = [name for name, column in self._schema.items() if column.is_read and not isinstance(column, Key)]
         counts = {}
         for name in names:
             index = self._index[name]
@@ -192,7 +197,40 @@ class Rows:
             chosen[f"a{which}"] = region(cut, [nw.col(name) for name in names]).cast(nw.Int32)
         return numbers.select(**cells).select(**chosen)
 
+    def numbers_and_key(self) -> Frame:
+        """All rows: every column as a number (vi), whether it is missing where it may be (mi), and the key (k)."""
+        names = [name for name in parts_first(self._schema) if not isinstance(self._schema[name], Key)]
+        chosen: dict[str, nw.Expr] = {}
+        for name in names:
+            index, column = self._index[name], self._schema[name]
+            is_listed = 0 < len(column.listed) <= _FEW_VALUES
+            chosen[f"v{index}"] = nw.col(f"v{index}").cast(nw.Int8) if is_listed else nw.col(f"v{index}")
+            if column.nullable:
+                chosen[f"m{index}"] = nw.col(f"m{index}")
+        key = self._key
+        if key is not None:
+            chosen["k"] = nw.col("k")
+        return self._numbers(names, also={} if key is None else {"k": key}).select(**chosen)
+
+    @property
+    def _key(self) -> nw.Expr | None:
+        """What says whose row it is, if anything does."""
+        keys = [self._index[name] for name, column in self._schema.items() if isinstance(column, Key)]
+        return nw.col(plain(keys[0])) if keys else None
+
     # ------------------------------------------------------------------------------------------------- answers
+
+    def read_numbers(self, rows: HeldRows, start: int, answer: pa.Table) -> None:
+        """Fill in rows of what `numbers_and_key` answered, of which there are `start` before."""
+        for name in rows.names:
+            index, column = self._index[name], self._schema[name]
+            values = np.asarray(answer[f"v{index}"].to_numpy())
+            is_null = np.asarray(answer[f"m{index}"].to_numpy()) if column.nullable else None
+            if is_null is not None and not column.is_whole:
+                values, is_null = np.where(is_null, np.nan, values), None
+            rows.fill(name, start, Physical(values, is_null))
+        if "k" in answer.column_names:
+            rows.fill_keys(start, answer["k"].combine_chunks)
 
     def read_cells(self, lattice: Lattice, answer: pa.Table) -> CellCounts:
         """CellCounts of what `cell_counts` answered, or an InputError that names the first unreadable column."""
@@ -260,9 +298,14 @@ class Rows:
 
     # ------------------------------------------------------------------------------------------------ building
 
-    def _numbers(self, names: Iterable[str], *, cuts: Sequence[AnyCut] = ()) -> Frame:
-        """Some columns as numbers: vi, whether each is missing (mi) or wrong (wi), and looked-up states (si)."""
-        frame, chosen = self._frame, {}
+    def _numbers(
+        self, names: Iterable[str], *, cuts: Sequence[AnyCut] = (), also: Mapping[str, nw.Expr] | None = None
+    ) -> Frame:
+        """Some columns as numbers: vi, whether each is missing (mi) or wrong (wi), and looked-up states (si).
+
+        `also` are expressions of the frame itself.
+        """
+        frame, chosen = self._frame, dict(also or {})
         cut_of = {cut.axis.name: cut for cut in cuts if isinstance(cut, Cut)}
         for name in dict.fromkeys(names):
             index, column = self._index[name], self._schema[name]

@@ -37,12 +37,13 @@ from spinney.tables.engines.expressions import key_layout
 from spinney.tables.engines.persisted import BucketChecksums, KeptCells
 from spinney.tables.engines.queries import Frame, Rows, bytes_of_cell
 from spinney.tables.frames import FrameKind
+from spinney.tables.held import HeldRows
 from spinney.tables.passes import CountedStates
 from spinney.tables.source import Source, no_bounds, table_changed
 from spinney.tables.tally import Tallies, rules_among
 
 # What one answer brings over, of cells that come in parts; Spark itself refuses answers of a gigabyte unless told.
-_LARGEST_PART = 1 << 29
+LARGEST_PART = 1 << 29
 # What a value and its count take, about, while values are brought over.
 _BYTES_OF_VALUE = 128
 # Buckets for each part that may be needed: so few cells more or less are in a bucket that parts come out full.
@@ -102,6 +103,10 @@ class QuerySource(Source):
     def kept_cells(self, query: Frame, n_buckets: int) -> KeptCells | None:  # noqa: ARG002  # for engines that keep
         """Counted cells that the engine keeps, to come over in parts; None where they come over all at once."""
         return None
+
+    def run_in_parts(self, query: Frame, what: str) -> Iterator[pa.Table]:
+        """The answer to a query in parts, for answers of many rows; all rows of a key are in one part."""
+        yield self.run(query, what)
 
     def table_passes(self, cuts: Sequence[AnyCut], *, keeps: bool) -> TablePasses | None:  # noqa: ARG002
         """Counts tables of states, next to the rows; None where the engine cannot.
@@ -205,6 +210,20 @@ class QuerySource(Source):
             raise table_changed()
         return total
 
+    def held_rows(self) -> HeldRows:
+        """Rows come over once, in as many answers as the engine makes of them, with all rows of a key in one."""
+        if not self._is_checked:
+            self.check_values()
+        rows, start = HeldRows(self.schema, self.n_rows), 0
+        for answer in self.run_in_parts(self._rows.numbers_and_key(), "reading rows"):
+            if start + answer.num_rows > self.n_rows:
+                raise table_changed()
+            self._rows.read_numbers(rows, start, answer)
+            start += answer.num_rows
+        if start != self.n_rows:
+            raise table_changed()
+        return rows
+
     def true_extremes(self, name: str) -> tuple[float, float]:
         answer = self.run(self._rows.extremes(name), "finding bounds")
         low, high = answer["low"][0].as_py(), answer["high"][0].as_py()
@@ -227,7 +246,7 @@ class QuerySource(Source):
 
     @property
     def _part_bytes(self) -> int:
-        return min(self.memory_limit // 2, _LARGEST_PART)
+        return min(self.memory_limit // 2, LARGEST_PART)
 
     def _in_parts(self, kept: KeptCells, lattices: Sequence[Lattice]) -> Generator[CellCounts]:
         """Counts on one lattice after the other, of cells that the engine keeps meanwhile."""

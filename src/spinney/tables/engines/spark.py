@@ -27,19 +27,21 @@ from spinney.columns.spark import functions_of
 from spinney.counting.states import AnyCut, StateRows
 from spinney.errors import InputError, ParameterError
 from spinney.extras import load_optional
-from spinney.progress import waiting
+from spinney.progress import progress, waiting
 from spinney.redacted import redacted
 from spinney.schema.table import Schema
 from spinney.tables.described import check_names, fits, misfit, type_error
 from spinney.tables.engines.lazy import redacted_query
 from spinney.tables.engines.persisted import PersistedCells
 from spinney.tables.engines.queries import Frame, plain
-from spinney.tables.engines.query_source import QuerySource
+from spinney.tables.engines.query_source import LARGEST_PART, QuerySource
 from spinney.tables.engines.spark_tables import SparkPasses, packing_worker
 from spinney.tables.passes import check_room, is_held
 from spinney.tables.paths.named import refuse_repeated_reads, spark_reads
 
 _DEEPEST_CAUSE = 8
+# What a value takes in an answer, about; keys may be longer.
+_VALUE_BYTES = 10
 # Bytes of a method that Java's compiler still looks at.
 _METHOD_SETTING, _LARGEST_METHOD = "spark.sql.codegen.hugeMethodLimit", 8_000
 
@@ -70,6 +72,22 @@ class SparkSource(QuerySource):
             _small_methods(self._session),
         ):
             return query.collect(backend="pyarrow").to_native()
+
+    def run_in_parts(self, query: Frame, what: str) -> Iterator[pa.Table]:
+        """Several jobs where one answer would be too large; a hash of the key says which job a row comes by."""
+        native = query.to_native()
+        n_parts = -(-self.n_rows * _VALUE_BYTES * len(native.columns) // LARGEST_PART)
+        if n_parts < 2 or "k" not in native.columns:
+            yield self.run(query, what)
+            return
+        with redacted_job(what):
+            kept = native.selectExpr("*", f"pmod(xxhash64(k), {n_parts}) AS b").persist()
+        try:
+            for part in progress(range(n_parts), what, unit="part"):
+                yield self.run(nw.from_native(kept.filter(f"b = {part}").drop("b")), what)
+        finally:
+            with suppress(Exception):
+                kept.unpersist()
 
     def small_frame(self, columns: dict[str, list[Any]]) -> Frame:
         """Public values on every executor."""

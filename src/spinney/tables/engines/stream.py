@@ -33,6 +33,7 @@ from spinney.tables.batches import Batch, Batches, ready
 from spinney.tables.engines.batch_passes import BatchPasses, found_states
 from spinney.tables.engines.memory import axis_columns, check_values, merged_extremes, part_extremes
 from spinney.tables.frames import FrameKind, Table
+from spinney.tables.held import HeldRows
 from spinney.tables.passes import CountedStates, check_room, is_held
 from spinney.tables.source import Source, table_changed
 from spinney.tables.tally import Tallies, tally_table
@@ -178,6 +179,11 @@ class StreamSource(Source):
             levels=levels,
         )
         return CountedStates(sizes, self.n_rows, passes.count, memory_limit=self.memory_limit, close=passes.close)
+
+    def held_rows(self) -> HeldRows:
+        rows = HeldRows(self.schema, self.n_rows)
+        self._each(list(self.schema), "reading rows", rows.fill_from)
+        return rows
 
     def sum_states(self, cuts: Sequence[AnyCut], sums: Callable[[StateRows], NDArray[np.int64]]) -> NDArray[np.int64]:
         finders = [StateFinder(cut, states_array(cuts, 0).true_states.dtype) for cut in cuts]
