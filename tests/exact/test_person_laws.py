@@ -99,7 +99,7 @@ def test_a_person_spread_over_three_cells(unit):
 @BOTH
 @pytest.mark.parametrize("times", [1, 2, 5])
 def test_several_tables_add_up(times, unit):
-    """A person who is all in one cell of each of several tables, and in another when replaced: the worst that there is."""
+    """The worst person: all in one cell of each of several tables, and in another one when replaced."""
     units = 4
     variance = float(units_variance(MEAN / times, unit, units))
     pair = moved_sums(variance, units, unit.factor * times)
