@@ -22,7 +22,8 @@ from numpy.typing import ArrayLike, NDArray
 from spinney.errors import ParameterError
 from spinney.graph.field_draw import draw_rows, limits_of
 from spinney.graph.field_layout import FieldClique, FieldLayout, Floats, Pair, Plan
-from spinney.graph.field_passing import Counted, Masks, States, add_up, factors_of
+from spinney.graph.field_passing import Masks, States, factors_of
+from spinney.graph.field_tables import Counted, add_up
 from spinney.parallel import each
 
 __all__ = ["Field", "FieldClique", "Mask"]
@@ -108,13 +109,9 @@ class Field:
         return self.layout.shape(clique)
 
     def tables(self) -> dict[FieldClique, Floats]:
-        """Potentials of all own columns, pairs and links; all but the role's own with the role where there is one."""
+        """Potentials of all own columns, pairs and links: those of the layout's cliques."""
         found = {}
-        role = () if self.role is None else (self.role,)
-        cliques = [FieldClique((), (*(r for r in role if r != own), own)) for own in range(len(self.sizes))]
-        cliques += [FieldClique((), (*role, *pair)) for pair in self.pairs]
-        cliques += [FieldClique((e,), (*(r for r in role if r != own), own)) for e, own in self.links]
-        for clique in cliques:
+        for clique in self.layout.cliques():
             home = self.layout.home(clique)
             start, n_cells = self.layout.starts[home], math.prod(self.layout.shape_inside(home))
             found[clique] = self.layout.outside(clique, self.potentials[start : start + n_cells])

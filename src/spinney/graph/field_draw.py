@@ -78,13 +78,9 @@ def _draw(
     high: int,
     states: States,  # (n_own, n_rows), written
 ) -> None:
-    n_messages = 0
-    for column in plan.order:
-        if plan.parents[column] >= 0:
-            n_messages += plan.n_roles * plan.sizes[plan.parents[column]]
-    node, message = np.empty((plan.widths.sum(), BLOCK)), np.empty((n_messages, BLOCK))
-    spare, role_law, log_z = np.empty((plan.sizes.max(), BLOCK)), np.empty((plan.n_roles, BLOCK)), np.empty(BLOCK)
-    weights = np.empty(max(plan.sizes.max(), plan.n_roles))
+    node, message = np.empty((plan.n_nodes, BLOCK)), np.empty((plan.n_messages, BLOCK))
+    spare, role_law, log_z = np.empty((plan.largest, BLOCK)), np.empty((plan.n_roles, BLOCK)), np.empty(BLOCK)
+    weights = np.empty(plan.largest)
     for start in range(low, high, BLOCK):
         n = min(BLOCK, high - start)
         upward(plan, masks, limits, factors, evidence, start, n, node, message, role_law, log_z, spare)

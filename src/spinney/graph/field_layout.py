@@ -15,8 +15,10 @@ role alone. Inside, the cells that one row needs lie side by side:
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import NamedTuple, TypeVar
 
 import numpy as np
@@ -63,6 +65,9 @@ class Plan(NamedTuple):
     link_own: Indices
     link_at: Indices
     line_at: Indices  # of each link among all states of all links' evidence
+    n_nodes: int  # cells of a row
+    n_messages: int  # cells of a row's messages
+    largest: int  # of all sizes
     floor: float  # log-factors are cut this far below the largest, so that no product of them vanishes
 
 
@@ -100,7 +105,7 @@ class FieldLayout:
         set_(self, "parents", parents)
         set_(self, "order", order)
         set_(self, "trees", trees)
-        ends = np.cumsum([0, *(math.prod(self.shape_inside(home)) for home in homes)]).tolist()
+        ends = [0, *accumulate(math.prod(self.shape_inside(home)) for home in homes)]
         set_(self, "starts", dict(zip(homes, ends[:-1], strict=True)))
         set_(self, "n_cells", ends[-1])
 
@@ -128,6 +133,14 @@ class FieldLayout:
     @property
     def n_roles(self) -> int:
         return 1 if self.role is None else self.sizes[self.role]
+
+    def cliques(self) -> list[FieldClique]:
+        """Own columns, pairs and links, each with the role where there is one: a clique for each table."""
+        role = () if self.role is None else (self.role,)
+        before = {own: () if own == self.role else role for own in range(len(self.sizes))}
+        found = [FieldClique((), (*front, own)) for own, front in before.items()]
+        found += [FieldClique((), (*role, *pair)) for pair in self.pairs]
+        return found + [FieldClique((evidence,), (*before[own], own)) for evidence, own in self.links]
 
     def keeps_forest(self, pair: Sequence[int]) -> bool:
         """Whether a pair of own columns may join the field's: it closes no circle, and neither is the role."""
@@ -197,7 +210,8 @@ class FieldLayout:
         pairs = [self.starts.get(("pair", parent, c), -1) for c, parent in enumerate(self.parents)]
         links = sorted(self.links)
         # Every factor of a column's weight may be as small as the floor, and doubles go down to exp(-708).
-        n_factors = [1 + sum(own == c for _, own in links) + self.parents.count(c) for c in range(n_own)]
+        factors = Counter([parent for parent in self.parents if parent >= 0] + [own for _, own in links])
+        n_factors = 1 + max(factors.values(), default=0)
         return Plan(
             n_roles=self.n_roles,
             role=-1 if self.role is None else self.role,
@@ -213,7 +227,10 @@ class FieldLayout:
             link_own=np.array([own for _, own in links], dtype=np.int64),
             link_at=np.array([self.starts[("link", *link)] for link in links], dtype=np.int64),
             line_at=np.cumsum([0, *(self.evidence_sizes[evidence] for evidence, _ in links)], dtype=np.int64),
-            floor=-min(100.0, 600.0 / max(n_factors)),
+            n_nodes=int(widths.sum()),
+            n_messages=sum(to_parent),
+            largest=max(self.sizes),
+            floor=-min(100.0, 600.0 / n_factors),
         )
 
     def _axes_inside(self, home: Home) -> list[int]:

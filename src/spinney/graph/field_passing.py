@@ -1,9 +1,7 @@
-"""Exact inference in a field, for blocks of rows at once: compiled loops whose innermost index is the row.
+"""Exact inference in a field, upward: compiled loops over blocks of rows, whose innermost index is the row.
 
-Upward, from the leaves of the forest to its roots, each column's weights are multiplied by its children's messages
-and divided by their sum; the sums multiply to Z. A message is the pair's factors times the child's weights. Downward,
-the parent's law over the message, called its ratio, times factors and weights is the law of the pair. Factors are the
-same for all rows, so the tables of pairs need only the sum over rows of ratio times weights.
+From the leaves of the forest to its roots, each column's weights are multiplied by its children's messages and
+divided by their sum; the sums multiply to Z. A message is the pair's factors times the child's weights.
 
 Everything is in products, not logarithms. Log-factors are cut `floor` below the largest of their line, so that no
 product vanishes; cells that far down have no rows. What masks exclude is exactly zero.
@@ -42,18 +40,6 @@ class Limits(NamedTuple):
     allowed: NDArray[np.bool_]
     allowed_at: Indices  # (n_own,)
     allowed_step: Indices  # (n_own,): from one row to the next
-
-
-class Counted(NamedTuple):
-    """Tables that are added up besides those of own columns and of pairs in the forest, and where."""
-
-    evidence: Indices  # (n_links,)
-    own: Indices
-    at: Indices
-    paths: Indices  # own pairs outside of the forest: columns on the way from one to the other, or only the two
-    path_starts: Indices
-    path_at: Indices
-    is_apart: NDArray[np.bool_]  # no way in the forest: given evidence and role, the two are independent
 
 
 @compiled_loosely
@@ -130,7 +116,7 @@ def _send(
     plan: Plan, column: int, factors: Floats, n: int, node: Floats, message: Floats, logs: Floats, total: Floats
 ) -> None:
     """Divide a column's weights by their sum, for each role, and multiply the parent's by the message."""
-    size, parent = plan.sizes[column], plan.parents[column]
+    size, parent, one = plan.sizes[column], plan.parents[column], np.int64(1)
     for role in range(plan.n_roles):
         at = plan.node_at[column] + role * size
         for k in range(n):
@@ -150,13 +136,9 @@ def _send(
             continue
         n_above = plan.sizes[parent]
         for above in range(n_above):
-            sent, start = message[plan.message_at[column] + role * n_above + above], role * n_above + above
-            for k in range(n):
-                sent[k] = 0.0
-            for state in range(size):
-                line, factor = node[at + state], factors[plan.pair_at[column] + start * size + state]
-                for k in range(n):
-                    sent[k] += factor * line[k]
+            start = role * n_above + above
+            sent = message[plan.message_at[column] + start]
+            combine(node, at, size, factors, plan.pair_at[column] + start * size, one, sent, n)
             onto = node[plan.node_at[parent] + start]
             for k in range(n):
                 onto[k] *= sent[k]
@@ -230,171 +212,20 @@ def _possible(
 
 
 @compiled_loosely
-def _downward(
-    plan: Plan,
-    factors: Floats,
-    n: int,
-    node: Floats,
-    message: Floats,  # in: messages; out: ratios
-    role_law: Floats,  # times the rows' weights
-    law: Floats,  # like node, written: each column's law times the row's weight
+def combine(
+    lines: Floats, first: int, n_lines: int, factors: Floats, at: int, step: int | np.int64, onto: Floats, n: int
 ) -> None:
-    if plan.role >= 0:
-        for role in range(plan.n_roles):
-            line, known = law[plan.node_at[plan.role] + role], role_law[role]
-            for k in range(n):
-                line[k] = known[k]
-    for column in plan.order:
-        size, parent, at = plan.sizes[column], plan.parents[column], plan.node_at[column]
-        for role in range(plan.n_roles):
-            if parent < 0:
-                for state in range(size):
-                    line, weights, known = law[at + role * size + state], node[at + role * size + state], role_law[role]
-                    for k in range(n):
-                        line[k] = weights[k] * known[k]
-                continue
-            n_above = plan.sizes[parent]
-            for above in range(n_above):
-                ratio = message[plan.message_at[column] + role * n_above + above]
-                known = law[plan.node_at[parent] + role * n_above + above]
-                for k in range(n):
-                    ratio[k] = known[k] / ratio[k]
-            for state in range(size):
-                line, weights = law[at + role * size + state], node[at + role * size + state]
-                for k in range(n):
-                    line[k] = 0.0
-                for above in range(n_above):
-                    start = role * n_above + above
-                    ratio, factor = (
-                        message[plan.message_at[column] + start],
-                        factors[plan.pair_at[column] + start * size + state],
-                    )
-                    for k in range(n):
-                        line[k] += factor * ratio[k]
-                for k in range(n):
-                    line[k] *= weights[k]
-
-
-@compiled_loosely
-def add_up(
-    plan: Plan,
-    masks: Masks,
-    limits: Limits,
-    factors: Floats,
-    evidence: States,
-    weights: Floats,
-    low: int,
-    high: int,
-    counted: Counted,
-    sums: Floats,  # (n_cells,), written
-) -> float:
-    """Add expected tables of some rows to sums; returns the sum of weights times log Z, less what factors lack."""
-    n_cells = plan.widths.sum()
-    node, law = np.empty((n_cells, BLOCK)), np.empty((n_cells, BLOCK))
-    n_messages = 0
-    for column in plan.order:
-        if plan.parents[column] >= 0:
-            n_messages += plan.n_roles * plan.sizes[plan.parents[column]]
-    message, spare = np.empty((n_messages, BLOCK)), np.empty((plan.sizes.max(), BLOCK))
-    role_law, log_z, value = np.empty((plan.n_roles, BLOCK)), np.empty(BLOCK), 0.0
-    for start in range(low, high, BLOCK):
-        n = min(BLOCK, high - start)
-        upward(plan, masks, limits, factors, evidence, start, n, node, message, role_law, log_z, spare)
+    """The sum of some lines, each times a factor: four at a time, so that the sum is loaded and stored less often."""
+    for k in range(n):
+        onto[k] = 0.0
+    n_fours = n_lines - n_lines % 4
+    for i in range(0, n_fours, 4):
+        a, b, c, d = lines[first + i], lines[first + i + 1], lines[first + i + 2], lines[first + i + 3]
+        p, q = factors[at + i * step], factors[at + (i + 1) * step]
+        r, s = factors[at + (i + 2) * step], factors[at + (i + 3) * step]
         for k in range(n):
-            value += weights[start + k] * log_z[k]
-            for role in range(plan.n_roles):
-                role_law[role, k] *= weights[start + k]
-        _downward(plan, factors, n, node, message, role_law, law)
-        _add_own(plan, n, node, message, law, sums)
-        for link in range(len(counted.own)):
-            column, states = counted.own[link], evidence[counted.evidence[link]]
-            at, width = plan.node_at[column], plan.widths[column]
-            for cell in range(width):
-                line, onto = law[at + cell], counted.at[link] + cell
-                for k in range(n):
-                    sums[onto + states[start + k] * width] += line[k]
-        for path in range(len(counted.path_at)):
-            columns = counted.paths[counted.path_starts[path] : counted.path_starts[path + 1]]
-            if counted.is_apart[path]:
-                _add_apart(plan, n, columns[0], columns[1], role_law, law, sums[counted.path_at[path] :])
-            else:
-                _add_path(plan, factors, n, columns, node, message, law, sums[counted.path_at[path] :])
-    for column in plan.order:
-        if plan.parents[column] >= 0:
-            at = plan.pair_at[column]
-            for cell in range(at, at + plan.widths[column] * plan.sizes[plan.parents[column]]):
-                sums[cell] *= factors[cell]
-    return value
-
-
-@compiled_loosely
-def _add_own(plan: Plan, n: int, node: Floats, message: Floats, law: Floats, sums: Floats) -> None:
-    """Tables of own columns, and of pairs without their factors."""
-    for column in range(len(plan.sizes)):
-        at, start = plan.node_at[column], plan.own_at[column]
-        for cell in range(plan.widths[column]):
-            line, total = law[at + cell], 0.0
-            for k in range(n):
-                total += line[k]
-            sums[start + cell] += total
-        if plan.parents[column] < 0:
-            continue
-        size, n_above = plan.sizes[column], plan.sizes[plan.parents[column]]
-        for above in range(plan.n_roles * n_above):
-            ratio, below = message[plan.message_at[column] + above], at + above // n_above * size
-            for state in range(size):
-                line, total = node[below + state], 0.0
-                for k in range(n):
-                    total += ratio[k] * line[k]
-                sums[plan.pair_at[column] + above * size + state] += total
-
-
-@compiled_loosely
-def _add_apart(plan: Plan, n: int, first: int, second: int, role_law: Floats, law: Floats, sums: Floats) -> None:
-    """The table (R, first, second) of two columns that are independent given evidence and role."""
-    n_first, n_second, scaled = plan.sizes[first], plan.sizes[second], np.empty(n)
-    for role in range(plan.n_roles):
-        for state in range(n_first):
-            line, known = law[plan.node_at[first] + role * n_first + state], role_law[role]
-            for k in range(n):
-                scaled[k] = line[k] / known[k] if known[k] > 0 else 0.0
-            for other in range(n_second):
-                line, total = law[plan.node_at[second] + role * n_second + other], 0.0
-                for k in range(n):
-                    total += scaled[k] * line[k]
-                sums[(role * n_first + state) * n_second + other] += total
-
-
-@compiled_loosely
-def _add_path(
-    plan: Plan, factors: Floats, n: int, columns: Indices, node: Floats, message: Floats, law: Floats, sums: Floats
-) -> None:
-    """The table (R, first, last) of two columns: laws of the pairs on the way, over those of columns between."""
-    n_first, n_last = plan.sizes[columns[0]], plan.sizes[columns[-1]]
-    for role in range(plan.n_roles):
+            onto[k] += p * a[k] + q * b[k] + r * c[k] + s * d[k]
+    for i in range(n_fours, n_lines):
+        line, factor = lines[first + i], factors[at + i * step]
         for k in range(n):
-            joint = np.eye(n_first)
-            for state in range(n_first):
-                joint[state, state] = law[plan.node_at[columns[0]] + role * n_first + state, k]
-            for step in range(len(columns) - 1):
-                here, there = columns[step], columns[step + 1]
-                n_here, n_there = plan.sizes[here], plan.sizes[there]
-                onward, goes_down = np.zeros((n_first, n_there)), plan.parents[there] == here
-                child = there if goes_down else here
-                size, n_above = plan.sizes[child], plan.sizes[plan.parents[child]]
-                for state in range(n_here):
-                    known = law[plan.node_at[here] + role * n_here + state, k]
-                    if known <= 0:
-                        continue
-                    for other in range(n_there):
-                        above, below = (state, other) if goes_down else (other, state)
-                        start = role * n_above + above
-                        share = message[plan.message_at[child] + start, k] / known
-                        share *= factors[plan.pair_at[child] + start * size + below]
-                        share *= node[plan.node_at[child] + role * size + below, k]
-                        for first in range(n_first):
-                            onward[first, other] += joint[first, state] * share
-                joint = onward
-            for first in range(n_first):
-                for last in range(n_last):
-                    sums[(role * n_first + first) * n_last + last] += joint[first, last]
+            onto[k] += factor * line[k]
