@@ -115,9 +115,14 @@ class Column(ABC):
     def arrow_type(self) -> Any:
         """The Arrow type that objects and strings become when they are read."""
 
+    @property
+    def object_type(self) -> Any:
+        """The same of Python objects; None where Arrow tells it from them."""
+        return self.arrow_type
+
     @abstractmethod
     def converter(self) -> Callable[[Any], Any]:
-        """A function that makes a value of `arrow_type` of a Python object that is not missing."""
+        """A function that makes a value of `object_type` of a Python object that is not missing."""
 
     @abstractmethod
     def from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:

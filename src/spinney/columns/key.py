@@ -22,7 +22,7 @@ _NOT_A_KEY = "keys are strings, whole numbers or bytes; convert the column"
 _WHOLE_TYPES = ("byte", "short", "integer", "long", "decimal")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Key(Identifier):
     """A column whose values say whose row it is."""
 
@@ -36,11 +36,20 @@ class Key(Identifier):
 
     @property
     def accepts(self) -> frozenset[Group]:  # type: ignore[override]  # which an identifier refuses
-        return frozenset({"whole", "other"})  # bytes are among the others, which `key_array` tells apart
+        return frozenset({"whole", "float", "other"})  # some of bytes, or of nulls alone, which `key_array` tells apart
+
+    def remedy(self, group: Group) -> str | None:  # noqa: ARG002
+        return _NOT_A_KEY
 
     @property
     def arrow_type(self) -> Any:  # type: ignore[override]
-        """None: strings, whole numbers and bytes are told apart by Arrow, which refuses a mixture."""
+        import pyarrow as pa
+
+        return pa.string()
+
+    @property
+    def object_type(self) -> Any:
+        """None: Arrow tells strings, whole numbers and bytes apart, and refuses a mixture."""
         return None
 
     def converter(self) -> Callable[[Any], Any]:  # type: ignore[override]
@@ -77,6 +86,9 @@ class Key(Identifier):
             return value.cast("string")  # without a collation, under which different strings are equal
         return value.cast("bigint") if name in _WHOLE_TYPES[:-1] else value
 
+    def __repr__(self) -> str:
+        return "Identifier()"
+
 
 def key_array(values: Any) -> Any:
     """The keys of some rows as one Arrow array: of large strings, whole numbers or large bytes; null where missing."""
@@ -96,7 +108,9 @@ def key_array(values: Any) -> Any:
         return array.cast(pa.int64())  # an error where it is no whole number of 64 bits
     if pa.types.is_binary(kind) or pa.types.is_large_binary(kind) or pa.types.is_fixed_size_binary(kind):
         return array.cast(pa.binary() if pa.types.is_fixed_size_binary(kind) else kind).cast(pa.large_binary())
-    if pa.types.is_null(kind) or array.null_count == len(array):
+    if pa.types.is_floating(kind):  # whole numbers, if some are missing, as pandas has them
+        array = pc.if_else(pc.is_nan(array), pa.scalar(None, kind), array)
+    if pa.types.is_null(kind) or array.null_count or not len(array):
         return pa.nulls(len(array), pa.int64())
     raise InputError(_NOT_A_KEY)
 

@@ -23,7 +23,7 @@ from spinney.errors import InputError
 def convert_objects(values: Iterable[Any], column: Column) -> pa.Array:
     """The values as an arrow array of the column's physical type; missing ones are null."""
     convert = column.converter()
-    return pa.array([None if _is_missing(value) else convert(value) for value in values], type=column.arrow_type)
+    return pa.array([None if _is_missing(value) else convert(value) for value in values], type=column.object_type)
 
 
 def _is_missing(value: Any) -> bool:

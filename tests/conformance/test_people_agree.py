@@ -1,0 +1,81 @@
+"""Every engine gathers the same persons with the same rows, whatever the table and its keys are held in."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+
+import numpy as np
+import pytest
+
+import spinney as sp
+from spinney.columns import Identifier
+from spinney.schema.people import PeopleShape
+from spinney.tables.engines import spark as spark_engine
+from spinney.tables.engines.memory import open_memory
+from spinney.tables.people import gather
+from support.hard_values import spark_frame
+
+KEYS = ("text", "integer", "number")  # strings, whole numbers, and whole numbers of a category
+
+
+def shape_of(schema, key):
+    columns = dict(schema) | {key: Identifier()}
+    return PeopleShape.of(sp.Schema(columns, person=key, most_rows=1000, order="moment"))
+
+
+def physical_rows(table, schema):
+    """Rows as tuples of physical numbers, None for null."""
+    read = open_memory(table, schema).table
+    columns = []
+    for name in schema:
+        physical = read.physical(name)
+        is_null = ~np.isfinite(physical.values) if physical.is_null is None else physical.is_null
+        columns.append([None if null else value for value, null in zip(physical.values.tolist(), is_null, strict=True)])
+    return list(zip(*columns, strict=True))
+
+
+def expected_persons(arrow_table, schema, key):
+    """What plain Python makes of the table: the rows of each person, by the moment."""
+    left = sp.Schema({name: column for name, column in schema.items() if name != key})
+    rows = physical_rows(arrow_table.select(list(left)), left)
+    found = defaultdict(list)
+    for who, row in zip(arrow_table[key].to_pylist(), rows, strict=True):
+        found[who].append(row)
+    place = list(left).index("moment")
+    return sorted((sorted(rows, key=lambda row: row[place]) for rows in found.values()), key=repr)
+
+
+def gathered_persons(frame, shape, **options):
+    gathered = gather(frame, shape, rng=np.random.default_rng(3), **options)
+    (rows,) = gathered.rows
+    modelled = shape.rows[0].modelled
+    flat = physical_rows(rows.table, modelled)
+    assert len(rows.starts) == gathered.n_persons + 1
+    owner = np.searchsorted(rows.starts, rows.one, side="right") - 1
+    assert owner.tolist() == np.flatnonzero(rows.counts).tolist()
+    return sorted((flat[start:stop] for start, stop in zip(rows.starts, rows.starts[1:], strict=False)), key=repr)
+
+
+@pytest.mark.parametrize("key", KEYS)
+def test_all_kinds_of_tables_give_the_same_persons(kind, schema, arrow_table, key):
+    """Strings, numbers, categories and dictionaries of keys part the rows alike, to the last bit of each value."""
+    assert gathered_persons(kind.make(), shape_of(schema, key)) == expected_persons(arrow_table, schema, key)
+
+
+@pytest.mark.parametrize("engine", ["polars", "duckdb", "memory"])
+def test_engines_that_read_files_give_the_same_persons(engine, schema, arrow_table, tmp_path):
+    """Whoever reads the Parquet files."""
+    import pyarrow.parquet as pq
+
+    pq.write_table(arrow_table, tmp_path / "rows.parquet", row_group_size=20)
+    found = gathered_persons(tmp_path / "rows.parquet", shape_of(schema, "text"), engine=engine)
+    assert found == expected_persons(arrow_table, schema, "text")
+
+
+@pytest.mark.parametrize("key", KEYS)
+@pytest.mark.parametrize("n_bytes", [1 << 29, 4000], ids=["one answer", "parts"])
+def test_spark_gives_the_same_persons(spark, schema, arrow_table, key, n_bytes, tmp_path, monkeypatch):
+    """Rows come over as numbers, in one answer or in several; all rows of a person in one of them."""
+    monkeypatch.setattr(spark_engine, "LARGEST_PART", n_bytes)
+    frame = spark_frame(spark, arrow_table, tmp_path)
+    assert gathered_persons(frame, shape_of(schema, key)) == expected_persons(arrow_table, schema, key)
