@@ -24,13 +24,14 @@ def shape_of(schema, key):
 
 
 def physical_rows(table, schema):
-    """Rows as tuples of physical numbers, None for null."""
+    """Rows as tuples of physical numbers, None for null; zoned moments in minutes, as some kinds round them."""
     read = open_memory(table, schema).table
     columns = []
     for name in schema:
         physical = read.physical(name)
         is_null = ~np.isfinite(physical.values) if physical.is_null is None else physical.is_null
-        columns.append([None if null else value for value, null in zip(physical.values.tolist(), is_null, strict=True)])
+        values = (physical.values // 60_000_000 if name == "zoned" else physical.values).tolist()
+        columns.append([None if null else value for value, null in zip(values, is_null, strict=True)])
     return list(zip(*columns, strict=True))
 
 

@@ -35,14 +35,14 @@ class Key(Identifier):
         return True
 
     @property
-    def accepts(self) -> frozenset[Group]:  # type: ignore[override]  # which an identifier refuses
+    def accepts(self) -> frozenset[Group]:
         return frozenset({"whole", "float", "other"})  # some of bytes, or of nulls alone, which `key_array` tells apart
 
     def remedy(self, group: Group) -> str | None:  # noqa: ARG002
         return _NOT_A_KEY
 
     @property
-    def arrow_type(self) -> Any:  # type: ignore[override]
+    def arrow_type(self) -> Any:
         import pyarrow as pa
 
         return pa.string()
@@ -61,7 +61,7 @@ class Key(Identifier):
 
         return pa.string()
 
-    def from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:  # type: ignore[override]  # noqa: ARG002
+    def from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:  # noqa: ARG002
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -70,7 +70,7 @@ class Key(Identifier):
         return pc.if_else(among(strings, list(MISSING)), pa.scalar(None, pa.string()), strings)
 
     @property
-    def spelling_remedy(self) -> str:  # type: ignore[override]
+    def spelling_remedy(self) -> str:
         return "write each key in one way"
 
     def cause(self, text: str, spelling: Spelling) -> str:  # type: ignore[override]  # noqa: ARG002
@@ -80,7 +80,7 @@ class Key(Identifier):
     def spark_types(self) -> frozenset[str]:
         return frozenset({"string", "char", "varchar", "binary", *_WHOLE_TYPES})
 
-    def from_spark(self, value: Any, kind: Any) -> Any:  # type: ignore[override]
+    def from_spark(self, value: Any, kind: Any) -> Any:
         name = kind.typeName()
         if name in ("string", "char", "varchar"):
             return value.cast("string")  # without a collation, under which different strings are equal
