@@ -69,7 +69,7 @@ def measured(release: Release, folder: Path | None, *, python: Path, limit: floa
         "seed": release.repetition,
         "limit": limit,
     }
-    codes, report = _run(python, coding, options, limit)
+    codes, report = run_mechanism(python, coding, options, limit)
     times = report["seconds"], 0.0, report["cpu_seconds"], sp.__version__
     if codes is None:
         return Measured(release, None, *times, note=f"stopped after {report['seconds']:.0f} s: {report['state']}")
@@ -77,7 +77,7 @@ def measured(release: Release, folder: Path | None, *, python: Path, limit: floa
     return Measured(release, yardstick.figures(rows, has_areas=has_areas), *times, note=report["state"])
 
 
-def _run(python: Path, coding: Coding, options: dict[str, Any], limit: float) -> tuple[Any, dict[str, Any]]:
+def run_mechanism(python: Path, coding: Coding, options: dict[str, Any], limit: float) -> tuple[Any, dict[str, Any]]:
     """Codes, or none, and the worker's report."""
     with TemporaryDirectory() as folder:
         given, out = Path(folder) / "given.npz", Path(folder) / "made.npz"
