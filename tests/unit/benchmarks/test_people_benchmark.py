@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
-from benchmarks.people import releases
+from benchmarks.people import releases, scale
 from benchmarks.people.__main__ import expanded, main
 from benchmarks.people.dependence import Breaches, breaches, intraclass, transitions
 from benchmarks.people.figures import Yardstick, numbered, row_counts
@@ -24,6 +24,7 @@ from benchmarks.people.targets import lines
 
 import spinney as sp
 from spinney.errors import FileError, ParameterError
+from spinney.privacy.promise import chain_deltas
 
 COLUMNS = {"day": sp.Integer(0, 9), "kind": sp.Category(("a", "b"))}
 PERSON_COLUMNS = {"sex": sp.Category(("f", "m")), "ill": sp.Category((0, 1))}
@@ -193,6 +194,14 @@ def test_noise_for_k_rows_is_that_of_a_mean_that_is_k_times_smaller() -> None:
         low, high = (low, mean) if gaussian_delta(5.0, mean) > 1e-5 else (mean, high)
     assert gaussian_delta(found, mean / 10) == pytest.approx(1e-5, rel=1e-6)
     assert 5 / 20 < found < 5 / 10
+    # What is proved of a chain of ten neighbours comes to the same.
+    grid = np.linspace(0, 8, 1_500)
+    whole = chain_deltas(links_of(grid, mean / 10), grid, 10)
+    assert np.interp(5.05, grid, whole) < 1e-5 < np.interp(4.9, grid, links_of(grid, mean))
+
+
+def links_of(grid: np.ndarray, mean: float) -> np.ndarray:
+    return np.array([gaussian_delta(epsilon, mean) for epsilon in grid])
 
 
 def test_methods_are_named_and_unknown_ones_are_refused() -> None:
@@ -226,6 +235,48 @@ def test_a_run_goes_on_where_it_stopped(
     assert len(Results(tmp_path).read()) == 2
     releases._table.cache_clear()
     releases.yardstick_of.cache_clear()
+
+
+class Copier:
+    """Stands in for a synthesizer of persons: draws the persons that it was given."""
+
+    def __init__(self, epsilon: str, **options: str | None) -> None:
+        self.options = {"epsilon": epsilon, **options}
+
+    def fit(self, frames: dict[str, pl.DataFrame], tables: object, **_: object) -> Copier:
+        self.frames = frames
+        return self
+
+    def sample(self, *, persons: int | None, seed: int, frame: str) -> dict[str, pl.DataFrame]:
+        assert (persons, seed, frame) == (None, 0, "polars")
+        return self.frames
+
+
+def test_linked_persons_are_fitted_drawn_and_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A synthesizer that copies is right in everything."""
+    monkeypatch.setitem(releases.MADE, "shop", lambda: shop(600))
+    monkeypatch.setattr(sp, "LinkedSynthesizer", Copier, raising=False)
+    monkeypatch.setattr(PeopleTable, "described", lambda _: None)
+    releases._table.cache_clear()
+    releases.yardstick_of.cache_clear()
+    found = releases.measured(releases.Release("shop", "linked", "1", 0), None).figures
+    assert (found.child_tv2, found.parent_child, found.count, found.icc, found.transition) == (0, 0, 0, 0, 0)
+    assert found.broken == Breaches()
+    releases._table.cache_clear()
+    releases.yardstick_of.cache_clear()
+
+
+def test_the_rows_that_are_timed_are_about_ten_a_person_and_lie_in_many_files(tmp_path: Path) -> None:
+    rows = scale.rows_of(2_000)
+    assert 8.5 < rows.height / 2_000 < 11.5
+    assert rows.columns == [KEY, *scale.COLUMNS]
+    scale.write(2_000, tmp_path / "files")
+    files = sorted((tmp_path / "files").glob("*.parquet"))
+    assert len(files) == scale.N_FILES
+    held = [pl.read_parquet(file) for file in files]
+    assert pl.concat(held).sort(pl.all()).equals(rows.sort(pl.all()))
+    busiest = rows.group_by(KEY).len().sort("len")[KEY][-1]
+    assert sum((one[KEY] == busiest).any() for one in held) > 5
 
 
 def test_what_is_worse_than_a_rival_or_broken_is_a_missed_target() -> None:
