@@ -5,6 +5,7 @@
 and measures the synthetic rows against **all** rows of all fitted persons, also those that a limit had cut.
 
     linked         `sp.LinkedSynthesizer`
+    no-levels      the same without hidden levels of persons
     one-row        one random row a person, its person's columns joined, `sp.ForestSynthesizer`       rivals.py
     5-rows ...     at most k random rows a person, the same with noise for k of them
     mst-10-rows    MST of mbi on such a table (`aim-10-rows`: AIM), where --mbi-python names a Python that has mbi

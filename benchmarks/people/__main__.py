@@ -10,7 +10,7 @@ from pathlib import Path
 
 import spinney as sp
 from benchmarks.people import scale
-from benchmarks.people.releases import LINKED, REAL, TABLES, Measured, Release, measured
+from benchmarks.people.releases import LINKED, NO_LEVELS, REAL, TABLES, Measured, Release, measured
 from benchmarks.people.results import Results, cells, shown
 from benchmarks.people.rivals import K_ROWS, KS, MECHANISMS, ONE_ROW, rows_kept
 from benchmarks.people.targets import lines, table
@@ -43,7 +43,7 @@ def expanded(methods: Sequence[str]) -> list[str]:
         head, is_all, _ = name.rpartition(K_ROWS)
         found += [f"{head}{k}-rows" for k in KS] if is_all else [name]
     for name in found:
-        if name not in (LINKED, REAL):
+        if name not in (LINKED, NO_LEVELS, REAL):
             rows_kept(name)
     return list(dict.fromkeys(found))
 
@@ -51,7 +51,13 @@ def expanded(methods: Sequence[str]) -> list[str]:
 def _measure(options: argparse.Namespace, names: Sequence[str], methods: Sequence[str]) -> int:
     methods = [name for name in methods if not _is_left_out(name, options.mbi_python)]
     wanted = [
-        Release(name, method, "" if method == REAL else epsilon, seed, options.quality if method == LINKED else "fast")
+        Release(
+            name,
+            method,
+            "" if method == REAL else epsilon,
+            seed,
+            options.quality if method in (LINKED, NO_LEVELS) else "fast",
+        )
         for name in names
         for seed in range(options.seeds)
         for method in methods
@@ -77,8 +83,8 @@ def _measure(options: argparse.Namespace, names: Sequence[str], methods: Sequenc
 
 def _is_left_out(method: str, mbi_python: Path | None) -> bool:
     """Whether something that the method needs is not at hand, which is said."""
-    if method == LINKED and not hasattr(sp, "LinkedSynthesizer"):
-        print("left out: linked, since this version has no sp.LinkedSynthesizer")
+    if method in (LINKED, NO_LEVELS) and not hasattr(sp, "LinkedSynthesizer"):
+        print(f"left out: {method}, since this version has no sp.LinkedSynthesizer")
         return True
     if method.startswith(MECHANISMS) and mbi_python is None:
         print(f"left out: {method}, which needs --mbi-python PATH, a Python of an environment that has mbi")
@@ -105,7 +111,7 @@ def _parser() -> argparse.ArgumentParser:
         nargs="+",
         default=[LINKED, REAL, ONE_ROW, K_ROWS],
         metavar="METHOD",
-        help="linked, real, one-row, 10-rows (any k), k-rows (k = 5, 10, 20, 50), mst-10-rows, aim-10-rows",
+        help="linked, no-levels, real, one-row, 10-rows (any k), k-rows (k = 5, 10, 20, 50), mst-10-rows, aim-10-rows",
     )
     add("--quality", default="fast", choices=("fast", "high", "best"), help="of linked")
     add("--mbi-python", type=Path, metavar="PATH", help="a Python of an environment that has mbi")

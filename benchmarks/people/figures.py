@@ -6,7 +6,7 @@ columns or pairs is their mean. Rows that a rival drew have no persons, and so n
 
     child_tv1, child_tv2   one column of the rows, and all pairs
     parent_child           a column of persons with one of their rows, all pairs
-    parent_tv2             pairs of columns of persons
+    parent_tv1, parent_most, parent_tv2   one column of persons, the worst of them, and pairs
     parent_count           a column of persons with their number of rows
     count                  the number of rows a person, every number a bin of its own
     icc                    absolute error of the intra-class correlation, over columns of numbers, nulls counted as 0:
@@ -45,6 +45,8 @@ class Figures:
     child_tv1: float
     child_tv2: float
     parent_child: float | None = None
+    parent_tv1: float | None = None
+    parent_most: float | None = None
     parent_tv2: float | None = None
     parent_count: float | None = None
     count: float | None = None
@@ -117,7 +119,10 @@ class Yardstick:
             return {}
         ours, theirs = self._persons.cells, self._persons.cells_of(_counted(people, counts))
         last, sizes = len(self._persons.sizes) - 1, self._persons.sizes
+        ones = [variation(ours, theirs, sizes, (i,)) for i in range(last)]
         return {
+            "parent_tv1": float(np.mean(ones)),
+            "parent_most": max(ones),
             "parent_tv2": mean_variation(ours, theirs, sizes, choices(last, 2)),
             "parent_count": mean_variation(ours, theirs, sizes, [(i, last) for i in range(last)]),
             "parent_child": self._parent_child(theirs[:, person], cells),

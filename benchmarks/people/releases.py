@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import time
 import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import lru_cache
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +24,7 @@ from benchmarks.people.tables import FILES, PERSONS, ROWS, People, PeopleTable, 
 from spinney.errors import FileError, PrivacyWarning, SchemaWarning
 from spinney.privacy.entropy import UnsafeSeededEntropy
 
-LINKED, REAL = "linked", "real"
+LINKED, NO_LEVELS, REAL = "linked", "no-levels", "real"
 MADE = {"shop": shop, "shop-one": shop_one, "shop-ten": shop_ten, "homes": homes}
 TABLES = (*FILES, *MADE)
 
@@ -64,8 +67,9 @@ def measured(release: Release, folder: Path | None, *, mbi_python: Path | None =
         if release.method == REAL:
             return Measured(release, _floor(yardstick, release.seed), 0.0, 0.0, sp.__version__)
         start = time.perf_counter()
-        if release.method == LINKED:
-            model = fitted(release, yardstick.table, yardstick.fitted)
+        if release.method in (LINKED, NO_LEVELS):
+            with _levels(is_wanted=release.method == LINKED):
+                model = fitted(release, yardstick.table, yardstick.fitted)
             between = time.perf_counter()
             people = drawn(model, yardstick.table, release.seed)
             end = time.perf_counter()
@@ -117,6 +121,21 @@ def drawn(model: Any, table: PeopleTable, seed: int) -> People:
     if isinstance(found, pl.DataFrame):
         return People(None, found)
     return People(found[PERSONS], found[ROWS])
+
+
+@contextmanager
+def _levels(*, is_wanted: bool) -> Iterator[None]:
+    """With hidden levels of persons, or without: then as if there were never persons enough for them."""
+    if is_wanted:
+        yield
+        return
+    design: Any = import_module("spinney.people.design")
+    held = design._PERSONS_FOR_LEVELS
+    design._PERSONS_FOR_LEVELS = float("inf")
+    try:
+        yield
+    finally:
+        design._PERSONS_FOR_LEVELS = held
 
 
 def _n_persons(yardstick: Yardstick) -> int:

@@ -16,7 +16,17 @@ from benchmarks.people.households import Households
 from benchmarks.people.releases import Measured, Release
 
 SHOWN = (
-    *("child_tv1", "child_tv2", "parent_child", "parent_tv2", "parent_count", "count", "icc", "icc_values"),
+    *(
+        "child_tv1",
+        "child_tv2",
+        "parent_child",
+        "parent_tv1",
+        "parent_tv2",
+        "parent_count",
+        "count",
+        "icc",
+        "icc_values",
+    ),
     *("transition", "auc", "fit_seconds"),
 )
 MEMBERS = tuple(Households.__dataclass_fields__)

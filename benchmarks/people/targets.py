@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from benchmarks.forest.targets import Line, table
-from benchmarks.people.releases import LINKED, REAL
+from benchmarks.people.releases import LINKED, NO_LEVELS, REAL
 from benchmarks.people.results import Cell
 
 __all__ = ["Line", "lines", "table"]
@@ -31,6 +31,7 @@ _FLOORS = {"other_sex", "schooling", "ages", "one_reference"}
 # The AUC that may be lost against real persons: areas themselves depend on the aggregates that were chosen.
 AREA_LOSSES = {"lahman": 0.02, "nafld": 0.08, "shop": 0.01}
 MANY_ROWS = 1.5
+LEVELS_RATIO = 0.5
 _DISTANCES = {"child_tv1": "TV1 of rows", "child_tv2": "TV2 of rows"}
 
 
@@ -45,10 +46,17 @@ def lines(cells: Sequence[Cell]) -> list[Line]:
         for figure, limit in WANTED.get((name, epsilon), {}).items():
             if figure in cell.means:
                 found.append(Line(f"{head}: {figure}", (cell.means[figure],), limit, is_floor=figure in _FLOORS))
+        if "parent_most" in cell.means:
+            # In as many bins as there are numbers of rows, so the worst column of persons is the one to meet.
+            found.append(Line(f"{head}: count", (cell.means["count"],), round(cell.means["parent_most"], 4)))
         floor = held.get((name, REAL, ""))
         if name in AREA_LOSSES and floor is not None:
             wanted = round(floor.means["auc"] - AREA_LOSSES[name], 4)
             found.append(Line(f"{head}: auc", (cell.means["auc"],), wanted, is_floor=True))
+        without = held.get((name, NO_LEVELS, epsilon))
+        if without is not None and without.means.get("icc"):
+            ratio = cell.means["icc"] / without.means["icc"]
+            found.append(Line(f"{head}: icc over that without levels", (ratio,), LEVELS_RATIO, "x"))
         found.append(Line(f"{head}: broken", (float(sum(cell.n_broken.values())),), 0.0))
         found += _against_rivals(head, cell, cells)
         one = held.get(("shop-one", LINKED, epsilon))
@@ -65,7 +73,7 @@ def _against_rivals(head: str, cell: Cell, cells: Sequence[Cell]) -> list[Line]:
     rivals = [
         other
         for other in cells
-        if (other.table, other.epsilon) == (cell.table, cell.epsilon) and not other.method.startswith(LINKED)
+        if (other.table, other.epsilon) == (cell.table, cell.epsilon) and other.method.endswith(("-row", "-rows"))
     ]
     if not rivals or cell.table == "shop-one":
         return []

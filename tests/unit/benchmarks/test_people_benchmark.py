@@ -73,9 +73,15 @@ def test_figures_of_the_same_people_are_zero_and_those_of_others_are_known() -> 
     found = yardstick.figures_of_people(fewer)
     assert found.child_tv1 == pytest.approx((2 / 5 + 1 / 15) / 2)  # days 3 : 2 against 3 : 0; kinds 3 : 2 against 2 : 1
     assert found.count == pytest.approx(1 / 2)  # 0, 1, 2, 2 rows against 0, 1, 1, 1
-    assert found.parent_tv2 == 0
+    assert (found.parent_tv1, found.parent_most, found.parent_tv2) == (0, 0, 0)
     assert found.parent_count == pytest.approx(1 / 2)
     assert found.transition == 1.0
+    assert REAL.persons is not None
+    all_ill = People(REAL.persons.with_columns(ill=pl.lit(1)), REAL.rows)
+    assert (yardstick.figures_of_people(all_ill).parent_tv1, yardstick.figures_of_people(all_ill).parent_most) == (
+        0.25,
+        0.5,
+    )
     assert found.icc is None
     rows = yardstick.figures_of_rows(joined(REAL))
     assert (rows.child_tv2, rows.parent_child, rows.count, rows.broken) == (0, 0, None, None)
