@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from benchmarks.forest.targets import Line, table
 from benchmarks.people.releases import LINKED, NO_LEVELS, REAL
 from benchmarks.people.results import Cell
+from benchmarks.people.rivals import ONE_ROW
 
 __all__ = ["Line", "lines", "table"]
 
@@ -59,12 +60,20 @@ def lines(cells: Sequence[Cell]) -> list[Line]:
             found.append(Line(f"{head}: icc over that without levels", (ratio,), LEVELS_RATIO, "x"))
         found.append(Line(f"{head}: broken", (float(sum(cell.n_broken.values())),), 0.0))
         found += _against_rivals(head, cell, cells)
-        one = held.get(("shop-one", LINKED, epsilon))
-        if name == "shop-ten" and one is not None:
-            found += [
-                Line(f"{head}: {said} over one row a person", (cell.means[what] / one.means[what],), MANY_ROWS, "x")
-                for what, said in _DISTANCES.items()
-            ]
+        if name == "shop-ten":
+            # A forest of one row a person knows no persons, and is told here for comparison.
+            for other, wanted in ((LINKED, MANY_ROWS), (ONE_ROW, None)):
+                one = held.get(("shop-one", other, epsilon))
+                if one is not None:
+                    found += [
+                        Line(
+                            f"{head}: {said} over {other} of shop-one",
+                            (cell.means[what] / one.means[what],),
+                            wanted,
+                            "x",
+                        )
+                        for what, said in _DISTANCES.items()
+                    ]
     return found
 
 

@@ -120,6 +120,7 @@ def test_labels_are_learnt_from_the_rows_of_persons() -> None:
     table = PeopleTable("t", REAL, COLUMNS, most=3, order="day", person_columns=PERSON_COLUMNS, target="ill")
     train, test = parted(People(persons, rows), 0.5, 0)
     assert area(train, test, table) > 0.8
+    assert area(random_rows(train, 1, 0), test, table) > 0.65
     assert train.persons is not None
     shuffled = train.persons.with_columns(pl.col("ill").shuffle(seed=3))
     assert abs(area(People(shuffled, train.rows), test, table) - 0.5) < 0.12
