@@ -144,14 +144,20 @@ def unmeasured(axis: Axis, parting: Parting | None = None) -> NoisyColumn:
     return NoisyColumn(axis, first, stop, stop - first, 0.0)
 
 
-def _all_cells(counts: CellCounts, axis: Axis) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
-    """All possible cells and their true counts. SENSITIVE."""
+def all_leaves(axis: Axis) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """A leaf for every possible cell, null last: where they begin and end."""
     first = np.arange(axis.first, axis.last + 1)
     if axis.nullable:
         first = np.append(first, axis.null_cell)
+    return first, first + 1
+
+
+def _all_cells(counts: CellCounts, axis: Axis) -> tuple[NDArray[np.int64], NDArray[np.int64], NDArray[np.int64]]:
+    """All possible cells and their true counts. SENSITIVE."""
+    first, stop = all_leaves(axis)
     true_counts = np.zeros(len(first), dtype=np.int64)
     shift = np.uint64(64 - axis.bits) if axis.bits else np.uint64(63)  # without bits all codes are 0
     codes, occupied = counts.distinct()
     cells = (codes[:, 0] >> shift).astype(np.int64)
     true_counts[np.searchsorted(first, cells)] = occupied
-    return first, first + 1, true_counts
+    return first, stop, true_counts

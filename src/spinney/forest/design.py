@@ -14,7 +14,7 @@ The design is the richest of these whose counts stand out from their noise.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from itertools import combinations
@@ -133,6 +133,7 @@ class Design:
     has_prior: bool = False  # whether public rows may stand in for what is not counted
     stated: tuple[Clique, ...] = ()  # columns that the call wants counted together
     stated_cells: int = 0  # of a model of these and of what rules join
+    stars: tuple[int, ...] = ()  # besides the target, columns that all others are counted with
 
     def states_of_columns(self, n_columns: int) -> list[int]:
         """About how many states each column gets; of those in stated tables, as many as there are at the most."""
@@ -164,12 +165,16 @@ def design(
     stated: Sequence[Clique] = (),
     has_prior: bool = False,
     analyses_share: Fraction | None = None,
+    stars: Sequence[int] = (),
+    plan_of: Callable[[Shape], ForestPlan] | None = None,
 ) -> Design:
     """The richest design whose noise leaves something to see in about `n_rows` rows.
 
     `class_size` is the released size of the target's second largest class, where the classes were counted before.
     `stated` are columns that the call wants counted together, `has_prior` says whether it gives public rows,
-    `analyses_share` which part of the budget the sums of named regressions get, if there are any.
+    `analyses_share` which part of the budget the sums of named regressions get, if there are any. `stars` are columns
+    that all others are counted with as with the target; `plan_of` gives the plan of a shape where a forest is not all
+    that the budget pays for.
     """
     if analyses_share is not None and not delta:
         raise ParameterError("analyses need a delta, and delta=0; leave delta out, or leave analyses out")
@@ -178,6 +183,7 @@ def design(
     if target is not None and target not in measured:
         target = None  # known beforehand, so it says nothing about the others
     pairs = tuple(clique for clique in required if len(clique) > 1 and set(clique) <= set(measured))
+    stars = tuple(column for column in stars if column in measured and column != target) if target is not None else ()
     stated = [found for clique in stated if (found := tuple(sorted(set(clique).intersection(measured))))]
     looked_at = (target,) if target is not None and class_size is not None else ()
     for structure, rounds_per_column in _worth_trying(len(measured), target, effort):
@@ -192,12 +198,13 @@ def design(
             n_counted=len(looked_at),
             has_prior=has_prior,
             analyses_share=analyses_share,
+            n_stars=len(stars),
         )
         if structure == "tree" and not shape.n_cliques:  # stated tables join all columns
             continue
         for given in _with_or_without_products(shape, delta):
             try:
-                plan = forest_plan(given, epsilon=epsilon, delta=delta, unit=unit)
+                plan = plan_of(given) if plan_of else forest_plan(given, epsilon=epsilon, delta=delta, unit=unit)
             except BudgetError:  # more noise than can be accounted for, so certainly more than is worth having
                 continue
             if plan.products is not None and not _are_products_worth(plan, n_rows, len(measured)):
@@ -216,6 +223,7 @@ def design(
                     n_fixed=_n_fixed(plan, n_rows),
                     stated=tuple(stated),
                     has_prior=has_prior,
+                    stars=stars,
                 )
     return Design("uniform", nothing(epsilon, delta, unit), looked_at, looked_at, None, pairs, _FEWEST_STATES)
 
@@ -293,6 +301,11 @@ def _is_worth(
     return n_rows >= least * plan.noise_std(stage)
 
 
+def n_star_pairs(n_free: int, n_stars: int) -> int:
+    """How many tables count all columns with the target, and all but the target with each star."""
+    return n_free + n_stars * n_free - n_stars * (n_stars + 1) // 2
+
+
 def _shape(
     structure: Structure,
     axes: Sequence[AnyAxis],
@@ -305,6 +318,7 @@ def _shape(
     n_counted: int,
     has_prior: bool = False,
     analyses_share: Fraction | None = None,
+    n_stars: int = 0,
 ) -> Shape:
     """How many trees, tables and choices a structure needs."""
     n_free = len(measured) - (target is not None)
@@ -325,7 +339,7 @@ def _shape(
         "analyses": int(analyses_share is not None),
         "prior": min(_PRIOR_CHOICES * len(measured), math.comb(len(measured), 2)) if has_prior else 0,
         "selection": n_choices(len(axes), n_free, [*joined, *pairs_of(required, target)]) if has_tree else n_rounds,
-        "pairs": n_free if target is not None and structure in ("rounds", "tree", "target") else 0,
+        "pairs": n_star_pairs(n_free, n_stars) if target is not None and structure != "independent" else 0,
         "cliques": n_choices(len(axes), n_free, joined) if has_tree else n_rounds,
     }
     shares["spikes"] = shares["one-way"] * Fraction(len(trees), max(1, numbers["one-way"])) * _SPIKES_SHARE

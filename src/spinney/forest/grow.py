@@ -77,6 +77,7 @@ class Forest:
     products: ReleasedProducts | None = None  # of all other pairs
     from_prior: tuple[Clique, ...] = ()  # whose tables a prior gave, counted or not
     measured: Measured | None = None  # all counts as they left the mechanisms
+    cuts: tuple[AnyCut, ...] = ()  # how columns and places are cut into states
 
 
 def grow(
@@ -182,7 +183,8 @@ def grow(
         _STEPS,
         None if products is None else _tilt_fit(design, products),
     )
-    return Forest(tuple(models), model, cliques, rows_total, products, tuple(m.columns for m in from_prior), measured)
+    told = tuple(m.columns for m in from_prior)
+    return Forest(tuple(models), model, cliques, rows_total, products, told, measured, tuple(cuts))
 
 
 def _column_states(
@@ -340,6 +342,12 @@ def _measure_cliques(
         measured.append(measurement)
         joint = _spread(measurement, expected)
         given[column] = _rows_of_one(joint if target < column else joint.T, shares[column])
+    for star, column in star_pairs(design.stars, free):
+        pair = (min(star, column), max(star, column))
+        even = {column: (shares[column] + 1 / len(shares[column])) / 2, star: shares[star]}
+        cut_by = total * outer([even[place] for place in pair])
+        mask = possible.table(pair)
+        measured.append(measure(rows, pair, cut_by, prepaid, stage="pairs", least=least, by=star, possible=mask))
     if design.structure == "tree":
         classes = total * shares[target]
         required, joined = pairs_of(design.required, target), pairs_of(design.stated, target)
@@ -354,6 +362,16 @@ def _measure_cliques(
                 measure(rows, clique, turned, prepaid, stage="cliques", least=least, by=target, possible=mask)
             )
     return measured
+
+
+def star_pairs(stars: Sequence[int], columns: Sequence[int]) -> list[tuple[int, int]]:
+    """Each star with every other column, and with those stars that come after it."""
+    return [
+        (star, column)
+        for place, star in enumerate(stars)
+        for column in columns
+        if column != star and column not in stars[:place]
+    ]
 
 
 def _spread(measurement: Measurement, expected: Floats) -> Floats:

@@ -14,6 +14,9 @@
     analyses     sums over rows that named regressions follow from, one vector; with a delta only
     products     sums over rows of products of functions of pairs of columns, one vector; with a delta only
 
+Where persons have many rows (`people`), a forest of persons has company: stages whose names begin with "row", which
+count rows by weights, and "alikeness", all in the same composed charge.
+
 With a delta, noise is discrete Gaussian and a stage's share is of mu^2 = sensitivity^2 / variance, which adds up where
 standard deviations do not; how much there is to share is found by composing everything (`privacy.composition`). Without
 one, noise is discrete Laplace and shares are of epsilon.
@@ -22,8 +25,8 @@ one, noise is discrete Laplace and shares are of epsilon.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any
 
@@ -38,7 +41,9 @@ from spinney.privacy.parts import (
     SMALLEST_COMPOSED_VARIANCE,
     SMALLEST_MEAN_SQUARED,
     TREE_COST,
+    UNITS,
     VARIANCE_STEP,
+    WeightedTables,
     vector_variance,
 )
 from spinney.privacy.stages import StageName
@@ -102,6 +107,25 @@ class VectorNoise:
 
 
 @dataclass(frozen=True, slots=True)
+class WeightedNoise:
+    """Noise on `times` tables of units, of which a person adds `UNITS` at most to each."""
+
+    mean_squared: Fraction
+    times: int
+    unit: Unit
+
+    @property
+    def variance(self) -> Fraction:
+        """Variance of the discrete Gaussian noise, in squared units."""
+        return _above(vector_variance(self.mean_squared, self.unit.factor * UNITS**2))
+
+    @property
+    def noise_std(self) -> float:
+        """Standard deviation of the noise on one number, in persons."""
+        return math.sqrt(self.variance) / UNITS
+
+
+@dataclass(frozen=True, slots=True)
 class Shape:
     """What there is to measure, and the parts of the budget that go to it. Public.
 
@@ -142,13 +166,19 @@ class ForestPlan:
     products: VectorNoise | None = None
     prior: Choices | None = None
     analyses: VectorNoise | None = None
+    alikeness: VectorNoise | None = None
+    row_trees: TreeNoise | None = None
+    row_choices: Choices | None = None
+    weighted: Mapping[str, WeightedNoise] = field(default_factory=dict)  # "row one-way", "row spikes", "row tables"
 
     def noise_std(self, stage: str) -> float:
-        """Standard deviation of a count in a stage."""
-        return self.tables[stage].noise_std
+        """Standard deviation of a count in a stage; of weighted rows, in persons."""
+        return self.weighted[stage].noise_std if stage in self.weighted else self.tables[stage].noise_std
 
     def noise_law(self, stage: str) -> NoiseLaw:
-        """The law of the noise on a count in a stage."""
+        """The law of the noise on a count in a stage; of weighted rows, in units."""
+        if stage in self.weighted:
+            return NoiseLaw("discrete gaussian", self.weighted[stage].variance)
         noise = self.tables[stage]
         if noise.rate is not None:
             return NoiseLaw("discrete laplace", noise.rate)
@@ -158,19 +188,24 @@ class ForestPlan:
     @property
     def vectors(self) -> dict[str, VectorNoise]:
         """The noise of every vector of sums that there is."""
-        given = {"analyses": self.analyses, "products": self.products}
+        given = {"analyses": self.analyses, "products": self.products, "alikeness": self.alikeness}
         return {stage: noise for stage, noise in given.items() if noise is not None}
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON-ready data, for the card."""
         described: dict[str, Any] = {"rule": "forest", "unit": self.unit.value}
-        described |= {f"{stage} noise": round(noise.noise_std, 3) for stage, noise in self.tables.items()}
+        counts: dict[str, TableNoise | WeightedNoise] = {**self.tables, **self.weighted}
+        described |= {f"{stage} noise": round(noise.noise_std, 3) for stage, noise in counts.items()}
         if self.trees is not None:
             described["decision noise scale"] = round(float(1 / self.trees.rate), 3)
         if self.regions is not None:
             described["regions noise scale"] = round(float(1 / self.regions.rate), 3)
         if self.choices is not None:
             described["epsilon of a choice"] = round(float(self.choices.epsilon), 6)
+        if self.row_trees is not None:
+            described["row decision noise scale"] = round(float(1 / self.row_trees.rate), 3)
+        if self.row_choices is not None:
+            described["epsilon of a choice among rows"] = round(float(self.row_choices.epsilon), 6)
         if self.prior is not None:
             described["epsilon of a choice for the prior"] = round(float(self.prior.epsilon), 6)
         for stage, vector in self.vectors.items():
@@ -204,11 +239,17 @@ def class_sizes_plan(name: str, *, epsilon: Fraction, unit: Unit) -> ForestPlan:
 
 
 def _gaussian_plan(shape: Shape, epsilon: Fraction, delta: Fraction, unit: Unit) -> ForestPlan:
-    parts = least_noise(lambda budget: _parts(shape, budget, unit), epsilon, delta, unit)
+    parts = least_noise(lambda budget: forest_parts(shape, budget, unit), epsilon, delta, unit)
+    return plan_of_parts(parts, epsilon=epsilon, delta=delta, unit=unit, note="forest")
+
+
+def plan_of_parts(parts: Sequence[Part], *, epsilon: Fraction, delta: Fraction, unit: Unit, note: str) -> ForestPlan:
+    """The plan whose noise is that of parts which were composed within (epsilon, delta)."""
     vectors: dict[str | None, VectorNoise] = {}
     choices: dict[str | None, Choices] = {}
     trees: dict[str | None, TreeNoise] = {}
     tables: dict[str, TableNoise] = {}
+    weighted: dict[str, WeightedNoise] = {}
     for part in parts:
         if isinstance(part, TreeShapes):
             trees[part.stage] = TreeNoise(part.rate, part.decay, part.levels, part.times)
@@ -216,10 +257,13 @@ def _gaussian_plan(shape: Shape, epsilon: Fraction, delta: Fraction, unit: Unit)
             choices[part.stage] = Choices(part.epsilon, part.times)
         elif isinstance(part, GaussianVector):
             vectors[part.stage] = VectorNoise(part.mean_squared)
+        elif isinstance(part, WeightedTables):
+            assert part.stage is not None
+            weighted[part.stage] = WeightedNoise(part.mean_squared, part.times, unit)
         elif isinstance(part, GaussianTables):
             assert part.stage is not None
             tables[part.stage] = TableNoise(part.variance, None, part.times)
-    charge = ComposedRelease(epsilon, delta, tuple(parts), note="forest")
+    charge = ComposedRelease(epsilon, delta, tuple(parts), note=note)
     return ForestPlan(
         unit,
         epsilon,
@@ -232,16 +276,18 @@ def _gaussian_plan(shape: Shape, epsilon: Fraction, delta: Fraction, unit: Unit)
         vectors.get("products"),
         choices.get("prior"),
         vectors.get("analyses"),
+        vectors.get("alikeness"),
+        trees.get("row trees"),
+        choices.get("row selection"),
+        weighted,
     )
 
 
-def _parts(shape: Shape, budget: Fraction, unit: Unit) -> tuple[Part, ...]:
+def forest_parts(shape: Shape, budget: Fraction, unit: Unit) -> tuple[Part, ...]:
     """Everything that is measured when all of it together has about `budget` of squared mu."""
     parts: list[Part] = []
     for stage, (n_trees, levels) in _trees(shape).items():
-        each = budget * shape.shares[stage] / n_trees
-        rate = min(_below(math.sqrt(float(each) / (TREE_COST * unit.factor))), _LARGEST_RATE)
-        parts.append(TreeShapes(rate, decay_for(rate), levels, n_trees, note=stage, stage=stage))
+        parts.append(trees_part(stage, n_trees, levels, budget * shape.shares[stage], unit))
     for stage, times in _tables(shape).items():
         each = budget * shape.shares[stage] / times
         variance = max(_above(unit.factor / each), SMALLEST_COMPOSED_VARIANCE)
@@ -249,15 +295,31 @@ def _parts(shape: Shape, budget: Fraction, unit: Unit) -> tuple[Part, ...]:
             raise BudgetError(f"the noise of {times} tables would be too wide to account for; give a larger epsilon")
         parts.append(GaussianTables(variance, times, note=stage, stage=stage))
     for stage, times in _choices(shape).items():
-        each = budget * shape.shares[stage] / times
-        choice = min(_below(math.sqrt(float(each) / _CHOICE_COST)), _LARGEST_RATE)
-        parts.append(Selections(choice, times, note=stage, stage=stage))
+        parts.append(choices_part(stage, times, budget * shape.shares[stage]))
     for vector in _vectors(shape):
-        mean_squared = Fraction(math.floor(budget * shape.shares[vector] * _FINER), _FINER)
-        if mean_squared < SMALLEST_MEAN_SQUARED:
-            raise BudgetError("the noise of a vector of sums would be too wide to account for; give a larger epsilon")
-        parts.append(GaussianVector(min(mean_squared, LARGEST_MEAN_SQUARED), note=vector, stage=vector))
+        mean_squared = vector_mean(budget * shape.shares[vector], "a vector of sums")
+        parts.append(GaussianVector(mean_squared, note=vector, stage=vector))
     return tuple(parts)
+
+
+def trees_part(stage: StageName, times: int, levels: int, budget: Fraction, unit: Unit) -> TreeShapes:
+    """Trees that have about `budget` of squared mu together."""
+    rate = min(_below(math.sqrt(float(budget / times) / (TREE_COST * unit.factor))), _LARGEST_RATE)
+    return TreeShapes(rate, decay_for(rate), levels, times, note=stage, stage=stage)
+
+
+def choices_part(stage: StageName, times: int, budget: Fraction) -> Selections:
+    """Choices that have about `budget` of squared mu together."""
+    choice = min(_below(math.sqrt(float(budget / times) / _CHOICE_COST)), _LARGEST_RATE)
+    return Selections(choice, times, note=stage, stage=stage)
+
+
+def vector_mean(budget: Fraction, what: str) -> Fraction:
+    """The squared mean of a vector that has `budget`, or a BudgetError where that is too little to account for."""
+    mean_squared = Fraction(math.floor(budget * _FINER), _FINER)
+    if mean_squared < SMALLEST_MEAN_SQUARED:
+        raise BudgetError(f"the noise of {what} would be too wide to account for; give a larger epsilon")
+    return min(mean_squared, LARGEST_MEAN_SQUARED)
 
 
 # ------------------------------------------------------------------------------------------------------ pure epsilon

@@ -45,7 +45,12 @@ class PrepaidMechanisms:
         self._left["trees"] = 0 if plan.trees is None else plan.trees.times
         if plan.regions is not None:
             self._left["regions"] = plan.regions.times
+        if plan.row_trees is not None:
+            self._left["row trees"] = plan.row_trees.times
         self._left["selection"] = 0 if plan.choices is None else plan.choices.times
+        if plan.row_choices is not None:
+            self._left["row selection"] = plan.row_choices.times
+        self._left |= {stage: noise.times for stage, noise in plan.weighted.items()}
         if plan.prior is not None:
             self._left["prior"] = plan.prior.times
         self._left |= dict.fromkeys(plan.vectors, 1)
@@ -59,13 +64,30 @@ class PrepaidMechanisms:
         assert noise.variance is not None
         return within_range(true_counts + discrete_gaussian(noise.variance).draw(true_counts.size, self._entropy))
 
-    def ranges(self, counts: CellCounts, ruler: Ruler, *, cutoff: int, roots: Counts | None = None) -> Ranges:
+    def noisy_units(self, true_units: Counts, stage: str) -> Counts:
+        """One table of units with noise: a person adds `UNITS` at most to all its cells together, none below 0."""
+        if true_units.dtype != np.int64 or true_units.ndim != 1 or true_units.size > LARGEST_VECTOR:
+            raise ParameterError("true_units is not one vector of up to 2^20 of int64: only those can take exact noise")
+        self._take(stage)
+        variance = self.plan.weighted[stage].variance
+        return within_range(true_units + discrete_gaussian(variance).draw(true_units.size, self._entropy))
+
+    def ranges(
+        self,
+        counts: CellCounts,
+        ruler: Ruler,
+        *,
+        cutoff: int,
+        roots: Counts | None = None,
+        stage: Literal["trees", "row trees"] = "trees",
+    ) -> Ranges:
         """The leaves of one column's tree: the shape is public, their true counts are not.
 
         `roots` are the first cells of public ranges that the tree is cut into from the beginning.
         """
-        self._take("trees")
-        plan = self._decisions(self.plan.trees, ruler.max_levels, cutoff)
+        self._take(stage)
+        noise = self.plan.trees if stage == "trees" else self.plan.row_trees
+        plan = self._decisions(noise, ruler.max_levels, cutoff)
         return grow_ranges(counts, ruler, plan, self._entropy, roots=roots)
 
     def regions(self, counts: CellCounts, axis: PlaceAxis, *, cutoff: int, n_fixed: int) -> Regions:
@@ -97,7 +119,7 @@ class PrepaidMechanisms:
         *,
         sensitivity: int,
         accepts: Callable[[int], bool] | None = None,
-        stage: Literal["selection", "prior"] = "selection",
+        stage: Literal["selection", "prior", "row selection"] = "selection",
     ) -> int:
         """The place of a high score, by the exponential mechanism: scores change by `sensitivity` at most.
 
@@ -105,7 +127,8 @@ class PrepaidMechanisms:
         drawn. So what is costly to find out, and public, need not be asked of all.
         """
         self._take(stage)
-        choices = self.plan.choices if stage == "selection" else self.plan.prior
+        plan = self.plan
+        choices = {"selection": plan.choices, "prior": plan.prior, "row selection": plan.row_choices}[stage]
         assert choices is not None
         places = np.arange(len(true_scores))
         while True:

@@ -43,15 +43,18 @@ class RuleTables:
     cliques: tuple[Clique, ...]  # columns that rules join, those that follow from others first
 
     @classmethod
-    def of(cls, schema: Schema) -> RuleTables:
-        """The tables of a schema; a SchemaError where cells are too coarse for its rules."""
+    def of(cls, schema: Schema, apart: Sequence[Clause] = ()) -> RuleTables:
+        """The tables of a schema; a SchemaError where cells are too coarse for its rules.
+
+        `apart` names further values that no others may share a state with.
+        """
         modelled = schema.modelled
         axes = column_axes(schema)
         clauses = clauses_of(schema.rules, schema)
         places = {name: place for place, name in enumerate(modelled)}
         cliques = [tuple(places[name] for name in rule.columns) for rule in schema.rules if isinstance(rule, AtMost)]
         cliques += [tuple(places[name] for name in reversed(clause)) for clause in clauses if len(clause) > 1]
-        parted = partings(clauses, schema, axes)
+        parted = partings([*clauses, *apart], schema, axes)
         return cls(
             schema,
             tuple(axes.values()),

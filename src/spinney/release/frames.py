@@ -36,6 +36,7 @@ def to_frame(
     *,
     drawn: Columns | None = None,
     part: Part | None = None,
+    given: Mapping[str, pa.Array] | None = None,
 ) -> Any:
     """Rows given by positions as a table of the given kind; NaN is null.
 
@@ -48,14 +49,15 @@ def to_frame(
         kind: one of `FRAME_KINDS`.
         drawn: the columns that positions count from, by name, where these are not the schema's own.
         part: which rows of a larger sample these are, where they are not all.
+        given: the values of some columns, by name, in place of what is drawn.
     """
     columns = schema.as_drawn if drawn is None else drawn
-    if kind == "numpy" and not schema.derivations and (part is None or not schema.identifiers):
+    if kind == "numpy" and not schema.derivations and not given and (part is None or not schema.identifiers):
         return _to_array(positions, columns)
     library = None
     if kind not in ("pyarrow", "numpy"):
         library = load_optional(kind, f"frame={kind!r}", otherwise="ask for frame='pyarrow'")
-    table = pa.table(_arrays(positions, schema, columns, part))
+    table = pa.table({**_arrays(positions, schema, columns, part), **(given or {})})
     if kind == "numpy":
         return _computed_array(table, schema)
     if library is None:

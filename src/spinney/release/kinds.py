@@ -16,6 +16,7 @@ KINDS = {
     "bins": ("spinney.tree.release.binned", "BinnedRelease"),
     "moments": ("spinney.tree.release.moments", "MomentsRelease"),
     "forest": ("spinney.forest.release.model", "ForestRelease"),
+    "people": ("spinney.people.release.model", "PeopleRelease"),
     "points": ("spinney.release.points", "PointsRelease"),
     "generator": ("spinney.release.generator", "GeneratorRelease"),
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from fractions import Fraction
 from typing import Any, Literal
 
@@ -13,8 +13,8 @@ import numpy as np
 from spinney.errors import ParameterError, SchemaError
 from spinney.forest.analyses import release_analyses, weighted_blocks
 from spinney.forest.columns import release_classes
-from spinney.forest.design import EFFORTS, AnyAxis, Design, design
-from spinney.forest.grow import MOST_COLUMN_STATES, MOST_PLACE_STATES, Model, grow
+from spinney.forest.design import EFFORTS, Design, design
+from spinney.forest.grow import grow
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.forest.release.column_model import ColumnModel
 from spinney.forest.release.explain import Explanation
@@ -23,17 +23,14 @@ from spinney.forest.release.formula import parse_formulas
 from spinney.forest.release.model import ForestRelease
 from spinney.forest.release.place_model import PlaceModel
 from spinney.forest.release.regressors import Block, blocks_of
-from spinney.forest.release.rules import Zeros, possible_states
 from spinney.forest.rule_tables import RuleTables
-from spinney.forest.structure import Clique
-from spinney.forest.workload import check_cells, n_stated_states
+from spinney.forest.variables import Variables
 from spinney.privacy.budget import Unit, parse_share
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger
 from spinney.release.options import explains_options
 from spinney.release.row_count import noisy_rows_entry
 from spinney.schema.column_axis import column_axis
-from spinney.schema.place_axis import place_axis
 from spinney.schema.table import Schema
 from spinney.shown import as_given
 from spinney.suggest import did_you_mean
@@ -229,7 +226,7 @@ class ForestSynthesizer(Synthesizer[Design]):
         """Refuse stated tables that cannot be measured, however few states all other columns have."""
         stated = checked_workload(self.workload, schema)
         if stated:
-            variables = _Variables.of(with_widest_bounds(with_few_values(schema)))
+            variables = Variables.of(with_widest_bounds(with_few_values(schema)))
             names = variables.names
             tables = [tuple(names.index(name) for name in table) for table in stated]
             required = [tuple(variables.numbers[column] for column in clique) for clique in variables.rules.cliques]
@@ -247,7 +244,7 @@ class ForestSynthesizer(Synthesizer[Design]):
         return self._design(replace(facts, epsilon=facts.epsilon * (1 - _CLASSES_SHARE)), class_size=math.inf)
 
     def _check_room(self, table: Source, facts: PublicFacts, rehearsed: Design) -> None:
-        variables, effort = _Variables.of(facts.schema), EFFORTS[self.quality]
+        variables, effort = Variables.of(facts.schema), EFFORTS[self.quality]
         of_two = variables.most_pair_cells(rehearsed.in_stated, self.target)
         of_more = rehearsed.stated_cells + (effort.most_cells if effort.rounds_per_column else 0)
         table.check_tables(len(variables.names), max(of_two, of_more))
@@ -257,7 +254,7 @@ class ForestSynthesizer(Synthesizer[Design]):
         return self.target is not None and column_axis(self.target, schema[self.target]).has_classes
 
     def _design(self, facts: PublicFacts, class_size: float | None = None) -> Design:
-        variables = _Variables.of(facts.schema)
+        variables = Variables.of(facts.schema)
         rules, names, modelled = variables.rules, variables.names, list(facts.schema.modelled)
         stated = checked_workload(self.workload, facts.schema)
         plan = design(
@@ -281,7 +278,7 @@ class ForestSynthesizer(Synthesizer[Design]):
             return plan
         return self._with_room(plan, variables)
 
-    def _with_room(self, plan: Design, variables: _Variables) -> Design:
+    def _with_room(self, plan: Design, variables: Variables) -> Design:
         """The design with as many states of the other columns as leave room for stated tables.
 
         That some do was found out before anything was spent.
@@ -304,7 +301,7 @@ class ForestSynthesizer(Synthesizer[Design]):
         self, table: Source, facts: PublicFacts, ledger: Ledger, entropy: Entropy, rehearsed: Design | None
     ) -> ForestRelease:
         schema = facts.schema
-        variables = _Variables.of(schema)
+        variables = Variables.of(schema)
         names, axes = variables.names, variables.axes
         classes = None
         if self.target is not None and self._counts_classes(schema):
@@ -356,63 +353,3 @@ class ForestSynthesizer(Synthesizer[Design]):
             measured=forest.measured,
             analyses=analyses,
         )
-
-
-@dataclass(frozen=True, slots=True, eq=False)
-class _Variables:
-    """What a forest models: columns, places, and rules between columns that are in no place."""
-
-    schema: Schema
-    names: list[str]
-    axes: list[AnyAxis]
-    rules: RuleTables
-    numbers: Mapping[int, int]  # from a modelled column to the variable that it is, where it is one by itself
-
-    @classmethod
-    def of(cls, schema: Schema) -> _Variables:
-        rules, modelled, variables = RuleTables.of(schema), list(schema.modelled), schema.variables
-        axes: list[AnyAxis] = []
-        numbers: dict[int, int] = {}
-        for number, (name, place) in enumerate(variables.items()):
-            if place is None:
-                numbers[modelled.index(name)] = number
-                axes.append(rules.axes[modelled.index(name)])
-            else:
-                axes.append(place_axis(place, schema))
-        return cls(schema, list(variables), axes, rules, numbers)
-
-    def most_pair_cells(self, in_stated: frozenset[int], target: str | None) -> int:
-        """The most cells that a table of two columns has, or of two and the target, however many rows there are."""
-        sizes, most_states = [MOST_PLACE_STATES] * len(self.names), self.rules.sizes(MOST_COLUMN_STATES)
-        for column, number in self.numbers.items():
-            is_stated = number in in_stated
-            sizes[number] = (
-                n_stated_states(self.names[number], self.rules.axes[column]) if is_stated else most_states[column]
-            )
-        with_target = 1 if target is None else sizes[self.names.index(target)]
-        return math.prod(sorted(sizes)[-2:]) * with_target
-
-    def stated_cells(
-        self, stated: Sequence[Clique], states: Sequence[int], *, required: Sequence[Clique] = (), target: int | None
-    ) -> int:
-        """How many cells the model has for stated tables and rules; a ParameterError where they are too many.
-
-        `states` is about how many states other columns have. With a target, all these are counted with it.
-        """
-        sizes, in_stated = list(states), {column for clique in stated for column in clique}
-        for column, number in self.numbers.items():
-            if number in in_stated:
-                sizes[number] = n_stated_states(self.names[number], self.rules.axes[column])
-            else:
-                sizes[number] = self.rules.sizes(sizes[number])[column]
-        with_target = () if target is None else (target,)
-        return check_cells(self.names, sizes, [tuple({*clique, *with_target}) for clique in (*stated, *required)])
-
-    def zeros(self, models: Sequence[Model]) -> Zeros:
-        """The states that the rules allow to meet, with columns numbered among all variables."""
-        named = zip(self.names, models, strict=True)
-        pairs = [(name, model) for name, model in named if isinstance(model, ColumnModel)]
-        modelled, numbers = list(self.schema.modelled), [self.names.index(name) for name, _ in pairs]
-        parted = {modelled[column]: parting for column, parting in self.rules.partings.items()}
-        found = possible_states(self.schema.rules, self.schema, dict(pairs), parted)
-        return [(tuple(numbers[column] for column in clique), possible) for clique, possible in found]

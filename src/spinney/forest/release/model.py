@@ -174,7 +174,7 @@ class ForestRelease(Release):
             return self._sample_draws(
                 checked_draws(draws), n_rows, seed=seed, frame=frame, like=like, where=where, balance=balance
             )
-        prepared = self._conditioned(where, balance)
+        prepared = self.conditioned(where, balance)
         draw = in_chunks(partial(self._draw, prepared=prepared))
         asked, drawn = {"where": where, "balance": balance}, prepared.schema
         return self._sample(draw, n_rows, seed=seed, frame=frame, like=like, parts=parts, drawn=drawn, asked=asked)
@@ -183,14 +183,14 @@ class ForestRelease(Release):
         self, n_draws: int, n_rows: int | None, *, seed: Any, frame: str | None, **asked: Any
     ) -> list[Any]:
         """Tables, each from a model that might have been released."""
-        self._conditioned(asked["where"], asked["balance"])  # what no model allows is refused as for one table
+        self.conditioned(asked["where"], asked["balance"])  # what no model allows is refused as for one table
         n_rows = self._default_rows() if n_rows is None else n_rows
         generators = draw_generators(seed, n_draws)
         tables = []
         for number, (redrawn, rng) in enumerate(self._redrawing.one_by_one(generators, "numbers"), start=1):
             release = self._as_redrawn(redrawn)
             try:
-                release._conditioned(asked["where"], asked["balance"])
+                release.conditioned(asked["where"], asked["balance"])
             except ParameterError as problem:
                 raise_alone(
                     ParameterError(
@@ -271,7 +271,7 @@ class ForestRelease(Release):
         release.stream = self.stream
         return release
 
-    def _conditioned(self, where: Mapping[str, Any] | None, balance: Mapping[str, Any] | None) -> Prepared:
+    def conditioned(self, where: Mapping[str, Any] | None, balance: Mapping[str, Any] | None) -> Prepared:
         """Columns and model under the conditions of a draw, which are checked."""
         for argument, given in (("where", where), ("balance", balance)):
             if given is not None and not isinstance(given, Mapping):
@@ -379,6 +379,17 @@ class ForestRelease(Release):
         part: Part | None = None,
         prepared: Prepared | None = None,
     ) -> Floats:
+        return self.drawn(n_rows, rng, part=part, prepared=prepared)[1]
+
+    def drawn(
+        self,
+        n_rows: int,
+        rng: np.random.Generator,
+        *,
+        part: Part | None = None,
+        prepared: Prepared | None = None,
+    ) -> tuple[NDArray[np.int32], Floats]:
+        """States of the variables (n_variables, n_rows), and positions along all columns (n_columns, n_rows)."""
         schema, columns, regions, model, held = prepared or self._prepared(self._drawn_from, {}, {})
         offsets = rng.random if part is None else part.offsets()
         drawn = self._draw_states(model, held, n_rows, rng, offsets)
@@ -393,7 +404,7 @@ class ForestRelease(Release):
                 places |= dict(zip(place.names, points, strict=True))
         resample_above(places, states, self.schema.rules, schema, columns, rng)
         nothing = np.zeros(n_rows)
-        return np.stack([places.get(name, nothing) for name in self.schema])
+        return drawn, np.stack([places.get(name, nothing) for name in self.schema])
 
     def _draw_states(
         self,

@@ -1,0 +1,194 @@
+"""What is measured of persons and their rows, decided from public quantities before any row is read."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from spinney.columns import Category, Column, Integer
+from spinney.errors import BudgetError
+from spinney.forest.design import EFFORTS, MOST_STATES, Design, Effort, design
+from spinney.forest.plan import ForestPlan, Shape
+from spinney.forest.rule_tables import RuleTables
+from spinney.forest.variables import Variables
+from spinney.people.levels import N_BINS
+from spinney.people.plan import RowsShape as RowsNeed
+from spinney.people.plan import people_plan
+from spinney.people.release.names import count_name, level_name
+from spinney.people.release.relative import learnt_schema, persons_schema
+from spinney.privacy.budget import Unit
+from spinney.schema.people import PeopleShape, RowsShape
+from spinney.schema.table import Schema
+
+# A level is worth its noise if there are so many standard deviations of it in persons; so are tables of rows.
+_PERSONS_FOR_LEVELS = 150.0
+# There are as many states of a row's column as leave so many standard deviations to a cell of a table of two.
+_STATE_DEVIATIONS = 8.0
+_FEWEST_STATES = 8
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RowsDesign:
+    """One table of rows: what it is learnt as, and the levels that persons may get for it."""
+
+    shape: RowsShape
+    schema: Schema  # as rows are learnt
+    rules: RuleTables
+    levels: tuple[str, ...]  # columns that persons may have a hidden level of
+
+    @property
+    def names(self) -> list[str]:
+        """The columns, in order."""
+        return list(self.schema.modelled)
+
+    @property
+    def role(self) -> int | None:
+        """The number of the column that says what a row is."""
+        return None if self.shape.role is None else self.names.index(self.shape.role)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class PeopleDesign:
+    """A plan, the forest of persons that it is a plan of, and the tables of rows."""
+
+    shape: PeopleShape
+    persons: Design  # with all levels that there may be
+    schema: Schema  # of persons, with numbers of rows and first values, without levels
+    rows: tuple[RowsDesign, ...]
+    most_row_states: int
+
+    @property
+    def plan(self) -> ForestPlan:
+        """The noise of everything."""
+        return self.persons.plan
+
+
+def people_design(
+    shape: PeopleShape,
+    *,
+    n_persons: int,
+    epsilon: Fraction,
+    delta: Fraction,
+    unit: Unit,
+    target: str | None = None,
+    quality: str = "fast",
+) -> PeopleDesign:
+    """The richest design whose noise leaves something to see of about so many persons.
+
+    `target` is a column of the persons table that all others are about.
+    """
+    schema = persons_schema(shape)
+    rows = tuple(_rows_design(of_table) for of_table in shape.rows)
+    need = _need(rows)
+    plan_of = people_plan(need, epsilon=epsilon, delta=delta, unit=unit)
+    for with_levels in (True, False):
+        if not with_levels:
+            rows = tuple(replace(of_table, levels=()) for of_table in rows)
+        whole = with_levels_of(schema, rows)
+        persons = persons_design(
+            whole,
+            shape,
+            n_persons=n_persons,
+            epsilon=epsilon,
+            delta=delta,
+            unit=unit,
+            target=target,
+            effort=EFFORTS[quality],
+            plan_of=plan_of,
+        )
+        plan = persons.plan
+        if not plan.weighted:
+            continue
+        stage = "cliques" if "cliques" in plan.tables else "one-way"
+        if not with_levels or n_persons >= _PERSONS_FOR_LEVELS * plan.noise_std(stage):
+            break
+    if not persons.plan.weighted:
+        raise BudgetError(
+            f"epsilon={float(epsilon):g} is too small for {n_persons:,} persons: no count would stand out of its noise; "
+            "give a larger epsilon"
+        )
+    return PeopleDesign(shape, persons, schema, rows, _most_states(persons.plan, n_persons))
+
+
+def with_levels_of(
+    schema: Schema, rows: Sequence[RowsDesign], sizes: Sequence[dict[str, int]] | None = None
+) -> Schema:
+    """The columns of a person with hidden levels. `sizes` says how many states each level of a category has."""
+    columns: dict[str, Column] = dict(schema)
+    for place, of_table in enumerate(rows):
+        for name in of_table.levels:
+            n_states = 2 if sizes is None else sizes[place][name]
+            columns[level_name(of_table.shape.name, name)] = level_column(of_table.schema[name], n_states)
+    return Schema(columns, rules=schema.rules, places=schema.places)
+
+
+def level_column(column: Column, n_states: int) -> Column:
+    """The type of a level: a bin of a number, a state of a category."""
+    if column.axis_kind == "category":
+        return Category(tuple(str(state) for state in range(n_states)))
+    return Integer(0, N_BINS - 1)
+
+
+def persons_design(
+    schema: Schema,
+    shape: PeopleShape,
+    *,
+    n_persons: int,
+    epsilon: Fraction,
+    delta: Fraction,
+    unit: Unit,
+    target: str | None,
+    effort: Effort,
+    plan_of: Callable[[Shape], ForestPlan],
+) -> Design:
+    """The design of the forest of persons. All columns are counted with the number of rows, and with a target."""
+    variables = Variables.of(schema)
+    counts = [count_name(rows.name) for rows in shape.rows]
+    known = [name for name in (*counts, *([target] if target else [])) if not _is_known(variables, name)]
+    first = known[0] if known else None
+    plan = design(
+        variables.axes,
+        n_rows=n_persons,
+        epsilon=epsilon,
+        delta=delta,
+        unit=unit,
+        target=None if first is None else variables.names.index(first),
+        required=[tuple(variables.numbers[column] for column in clique) for clique in variables.rules.cliques],
+        effort=effort,
+        stars=[variables.names.index(name) for name in known[1:]],
+        plan_of=plan_of,
+    )
+    anchor = None if plan.target is None else list(schema.modelled).index(variables.names[plan.target])
+    fewer = variables.rules.most_states(plan.most_states, target=anchor, has_rounds=plan.structure == "rounds")
+    return replace(plan, fewer_states={variables.numbers[column]: states for column, states in fewer.items()})
+
+
+def _is_known(variables: Variables, name: str) -> bool:
+    return variables.axes[variables.names.index(name)].is_known
+
+
+def _rows_design(rows: RowsShape) -> RowsDesign:
+    schema = learnt_schema(rows)
+    apart = [{rule.column: rule.says(schema[rule.column])} for rule in rows.position_rules]
+    return RowsDesign(rows, schema, RuleTables.of(schema, apart), tuple(schema.modelled) if rows.most > 1 else ())
+
+
+def _need(rows: Sequence[RowsDesign]) -> RowsNeed:
+    """How much there is to measure of all tables of rows."""
+    axes = [axis for of_table in rows for axis in of_table.rules.axes]
+    trees = [axis.max_levels for axis in axes if axis.ruler is not None]
+    n_tables = sum(n_row_tables(of_table) for of_table in rows)
+    return RowsNeed(len(trees), max(trees, default=0), sum(axis.n_tables for axis in axes), n_tables, n_tables)
+
+
+def n_row_tables(rows: RowsDesign) -> int:
+    """How many tables of two columns are measured of a table of rows: levels with their columns, rounds, roles."""
+    n_columns = len(rows.names)
+    return 2 * n_columns + 1 + (0 if rows.role is None else n_columns - 1)
+
+
+def _most_states(plan: ForestPlan, n_persons: int) -> int:
+    resolution = math.sqrt(n_persons / (_STATE_DEVIATIONS * plan.noise_std("row tables")))
+    return min(max(1 << math.ceil(math.log2(max(resolution, 1))), _FEWEST_STATES), MOST_STATES)

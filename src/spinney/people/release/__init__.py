@@ -1,0 +1,1 @@
+"""What was released of persons and their rows, and how both are drawn. PUBLIC."""

@@ -1,0 +1,195 @@
+"""A release of persons and their rows: a forest of persons, and for each table of rows a field given persons.
+
+Persons are drawn first, with the number of their rows; then rows, each given its person and the rows before it. Keys are
+made afresh: persons are numbered, and rows bear the number of theirs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NoReturn, Self
+
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from spinney.columns import Identifier, Integer
+from spinney.errors import ParameterError
+from spinney.forest.release.model import ForestRelease
+from spinney.people.release.names import count_name, first_name
+from spinney.people.release.people_file import MEMBERS, people_from_members, people_members
+from spinney.people.release.relative import relative_columns
+from spinney.people.release.rows import ReleasedRows
+from spinney.progress import waiting
+from spinney.release.card import Card
+from spinney.release.frames import check_frame_kind, to_frame
+from spinney.release.model import Members, Release, checked_number_of_rows
+from spinney.release.parts import Part
+from spinney.release.seeds import row_generator
+from spinney.schema.people import PeopleShape
+from spinney.schema.table import Schema
+from spinney.shown import as_given
+from spinney.suggest import did_you_mean
+
+
+class PeopleRelease(Release):
+    """Persons with their rows. `persons` is the forest of persons, which answers questions about them."""
+
+    kind = "people"
+    member_names = (*ForestRelease.member_names, *MEMBERS)
+
+    def __init__(
+        self,
+        card: Card,
+        *,
+        shape: PeopleShape,
+        persons: ForestRelease,
+        rows: tuple[ReleasedRows, ...],
+        frames: Mapping[str, str],
+    ) -> None:
+        super().__init__(card)
+        self.shape, self.persons, self.rows = shape, persons, rows
+        self.frames = dict(frames)  # the kind of frame of every table, by its name
+
+    # ------------------------------------------------------------------------------------------------- drawing
+
+    @waiting("drawing persons")
+    def sample(  # type: ignore[override]  # persons are asked for, not rows
+        self,
+        persons: int | None = None,
+        *,
+        where: Mapping[str, Any] | None = None,
+        seed: int | np.random.Generator | None = None,
+        frame: str | None = None,
+    ) -> Any:
+        """Synthetic persons with all their rows. Costs no epsilon, however often.
+
+        Args:
+            persons: how many; by default as many as the private tables had where that is public, else a noisy number.
+            where: conditions that every person meets, by table and column, such as {"customers.region": "west"}:
+                a value, a range `(low, high)` with both ends (None: no end), a list of values, or None for null. The
+                number of rows of a table is "transactions.#", or "#" where there is one table.
+            seed: repeats the same persons and rows.
+            frame: "pandas", "polars", "pyarrow" or "numpy"; by default the kind that was fitted, table by table.
+
+        Returns:
+            One table where the rows of persons were one table; otherwise a dictionary of tables by name, in which every
+            row has its person.
+
+        Raises:
+            ParameterError: an option is unknown or out of range, or no person can meet the conditions.
+        """
+        if frame is not None:
+            check_frame_kind(frame)
+        n_persons = self._default_rows() if persons is None else persons
+        if isinstance(n_persons, bool) or not isinstance(n_persons, (int, np.integer)) or n_persons < 0:
+            raise ParameterError(f"persons={as_given(persons)} is not a whole number of persons")
+        n_columns = sum(len(schema) for schema in self.shape.tables.values())
+        n_persons = checked_number_of_rows(n_persons, n_columns=n_columns)
+        prepared = self.persons.conditioned(self._asked(where), None)
+        rng = row_generator(seed, self.stream)
+        states, positions = self.persons.drawn(n_persons, rng, prepared=prepared)
+        places = dict(zip(self.persons.schema, positions, strict=True))
+        tables: dict[str, Any] = {}
+        numbers = np.arange(n_persons)
+        if self.shape.persons is not None and self.shape.persons_name is not None:
+            stated = np.stack([places.get(name, np.zeros(n_persons)) for name in self.shape.persons])
+            tables[self.shape.persons_name] = self._frame(
+                stated, self.shape.persons, self.shape.persons_name, frame, key=None, numbers=numbers, drawn=prepared.schema
+            )
+        for rows in self.rows:
+            name = rows.shape.name
+            count = self.persons.schema[count_name(name)]
+            assert isinstance(count, Integer)
+            low = int(prepared.schema[count_name(name)].low)  # type: ignore[attr-defined]
+            n_rows = np.clip(low + np.floor(places[count_name(name)]), 0, rows.shape.most).astype(np.int64)
+            starts = np.concatenate([[0], np.cumsum(n_rows)]).astype(np.int64)
+            firsts = {column: places[first_name(name, column)] for column in relative_columns(rows.shape)}
+            drawn = rows.draw(states, starts, firsts, rng)
+            of_rows = np.repeat(numbers, n_rows)
+            tables[name] = self._frame(drawn, rows.shape.schema, name, frame, key=rows.shape.key, numbers=of_rows)
+        return tables[""] if self.shape.persons is None else tables
+
+    def _frame(
+        self,
+        positions: NDArray[np.float64],
+        schema: Schema,
+        name: str,
+        frame: str | None,
+        *,
+        key: str | None,
+        numbers: NDArray[np.int64],
+        drawn: Mapping[str, Any] | None = None,
+    ) -> Any:
+        """A table of these positions, whose key is that of its persons."""
+        kind = self.frames[name] if frame is None else frame
+        columns = None
+        if drawn is not None:
+            columns = {column: drawn.get(column, of_column) for column, of_column in schema.as_drawn.items()}
+        keys = None if key is None else self._keys(schema, key, numbers)
+        return to_frame(positions, schema, kind, drawn=columns, given={} if key is None else {key: keys})
+
+    def _keys(self, schema: Schema, key: str, numbers: NDArray[np.int64]) -> pa.Array:
+        """The keys of the persons with these numbers, as their own table has them."""
+        owner = schema[key]
+        if self.shape.persons is not None and self.shape.key is not None:
+            owner = self.shape.persons[self.shape.key]
+        assert isinstance(owner, Identifier)
+        n_persons = int(numbers.max(initial=-1)) + 1
+        every = owner.part_to_arrow(np.zeros(n_persons), first=0, n_rows=n_persons)
+        return every.take(pa.array(numbers))
+
+    def _asked(self, where: Mapping[str, Any] | None) -> dict[str, Any]:
+        """Conditions by columns of the forest of persons."""
+        if where is None:
+            return {}
+        if not isinstance(where, Mapping):
+            raise ParameterError("where is not a mapping from columns to what is wanted of them")
+        persons, asked = self.shape.persons_name, {}
+        known = {f"{persons}.{name}" if persons and name in (self.shape.persons or ()) else name: name
+                 for name, column in self.persons.schema.items() if column.is_read and "~" not in name}
+        for name, wanted in where.items():
+            if name not in known:
+                of_rows = any(
+                    name in (f"{rows.shape.name}.{column}" if rows.shape.name else column for column in rows.shape.schema)
+                    for rows in self.rows
+                )
+                if of_rows:
+                    raise ParameterError(
+                        f"where: {name!r} is a column of rows, and conditions are on persons; draw persons and keep those "
+                        "whose rows meet it"
+                    )
+                raise ParameterError(f"where: {name!r} is not a column of persons{did_you_mean(name, known)}")
+            asked[known[name]] = wanted
+        return asked
+
+    def weighted_points(self, *, frame: str | None = None) -> NoReturn:
+        """A release of persons has no points; use `sample`.
+
+        Args:
+            frame: not used.
+        """
+        raise ParameterError("a release of persons has no weighted points; use sample() instead")
+
+    def _draw(self, n_rows: int, rng: np.random.Generator, *, part: Part | None = None) -> NDArray[np.float64]:
+        return self.persons._draw(n_rows, rng, part=part)
+
+    def _noisy_total(self) -> int:
+        return self.persons.noisy_total
+
+    def _require_contents(self) -> None:
+        """Persons can always be drawn."""
+
+    # ------------------------------------------------------------------------------------------------- files
+
+    def verify_contents(self) -> list[str]:
+        from spinney.people.release.verification import verify_people
+
+        return verify_people(self)
+
+    def to_members(self) -> tuple[dict[str, Any], Members]:
+        return people_members(self)
+
+    @classmethod
+    def from_members(cls, card: Card, described: Mapping[str, Any], members: Members) -> Self:
+        return cls(card, **people_from_members(card, described, members))

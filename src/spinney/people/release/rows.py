@@ -1,0 +1,116 @@
+"""What was released of one table of rows: leaves of its columns, a field over their states, and how rows come of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.columns import Bounded, Column, Real, whole_range
+from spinney.forest.release.column_model import ColumnModel, Floats
+from spinney.forest.release.graded import graded_leaves
+from spinney.forest.release.rules import feasible, resample_above
+from spinney.graph.field import Field, FieldClique
+from spinney.people.release.evidence import Layout, person_of_rows
+from spinney.people.release.relative import learnt_schema, relative_columns
+from spinney.people.release.sample_rows import draw_rows
+from spinney.schema.people import RowsShape
+from spinney.schema.table import Schema
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class MeasuredRows:
+    """A table of rows as it left the mechanism."""
+
+    clique: FieldClique
+    labels: NDArray[np.int32] | None  # the box of every cell, in the table's shape; None: every cell is one
+    noisy: NDArray[np.int64]  # in units
+
+
+@dataclass(frozen=True, eq=False)
+class ReleasedRows:
+    """One table of rows. Columns are as they are learnt: relative ones are differences."""
+
+    shape: RowsShape
+    columns: dict[str, ColumnModel]
+    layout: Layout
+    field: Field
+    tables: tuple[MeasuredRows, ...]
+    correlations: Floats  # of two rows of a person, by column
+    total: float  # persons with rows, a noisy number
+
+    @cached_property
+    def schema(self) -> Schema:
+        """The columns as they are learnt."""
+        return learnt_schema(self.shape)
+
+    @cached_property
+    def names(self) -> list[str]:
+        """The columns of the field, in order."""
+        return list(self.schema.modelled)
+
+    @property
+    def sorted_by(self) -> int | None:
+        """The column that ascends within a person, where it is drawn like the others."""
+        order = self.shape.order
+        return None if order is None or self.shape.steps else self.names.index(order)
+
+    @cached_property
+    def _drawn_from(self) -> dict[str, ColumnModel]:
+        drawn = self.schema.as_drawn
+        return {name: graded_leaves(model, drawn[name])[0] for name, model in self.columns.items()}
+
+    def draw(
+        self,
+        persons: NDArray[np.int32],
+        starts: NDArray[np.int64],
+        firsts: dict[str, Floats],
+        rng: np.random.Generator,
+    ) -> Floats:
+        """Positions of all rows (n_columns, n_rows), along the columns of the shape's schema.
+
+        Args:
+            persons: states of the persons' variables.
+            starts: where every person's rows begin, and the number of all rows.
+            firsts: positions of the first values of relative columns, by person.
+            rng: draws the rows.
+        """
+        own = draw_rows(self.field, self.layout, persons, starts, rng, sorted_by=self.sorted_by)
+        states = {name: own[place] for place, name in enumerate(self.names)}
+        schema, columns = self.schema.as_drawn, dict(self._drawn_from)
+        rules = self.schema.rules
+        for name, cut in feasible(rules, schema, columns, asked={}, nulls=[]).items():
+            schema[name], columns[name] = cut.column, cut.model
+        places = {name: columns[name].draw(states[name], rng) for name in self.names}
+        resample_above(places, states, rules, schema, columns, rng)
+        person = person_of_rows(starts)
+        if self.sorted_by is not None:
+            name = self.names[self.sorted_by]
+            places[name] = places[name][np.lexsort([places[name], person])]
+        stated = self.shape.schema
+        for name in relative_columns(self.shape):
+            steps = self.shape.steps and name == self.shape.order
+            places[name] = _absolute(places[name], firsts[name][person], starts, stated[name], schema[name], steps=steps)
+        nothing = np.zeros(int(starts[-1]))
+        return np.stack([places.get(name, nothing) for name in stated])
+
+
+def _absolute(
+    differences: Floats, first: Floats, starts: NDArray[np.int64], column: Column, learnt: Column, *, steps: bool
+) -> Floats:
+    """Positions of values of which the first is given and later ones by differences, within the column's bounds."""
+    n_rows = np.diff(starts)
+    begin = starts[:-1][n_rows > 0]
+    assert isinstance(column, Bounded)
+    offset = 0.0 if isinstance(column, Real) else float(whole_range(learnt)[0])
+    by = np.where(np.isnan(differences), 0.0, differences if isinstance(column, Real) else np.floor(differences) + offset)
+    by[begin] = 0.0
+    if steps:
+        summed = np.cumsum(by)
+        by = summed - np.repeat(summed[begin], n_rows[n_rows > 0])
+    if isinstance(column, Real):
+        return np.clip(first + by, float(column.low), float(column.high))
+    low, high = whole_range(column)
+    return np.clip(np.floor(first) + by, 0, high - low)

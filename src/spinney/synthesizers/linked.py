@@ -1,0 +1,251 @@
+"""LinkedSynthesizer: persons with many rows, in one table or in several that are linked by keys."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any, Self
+
+import numpy as np
+
+import spinney
+from spinney.errors import InputError, ParameterError, SchemaError
+from spinney.forest.prepaid import PrepaidMechanisms
+from spinney.forest.release.forest_file import released
+from spinney.forest.release.column_model import ColumnModel
+from spinney.forest.release.model import ForestRelease
+from spinney.forest.release.place_model import PlaceModel
+from spinney.people.design import PeopleDesign, people_design
+from spinney.people.grow import GrownPeople, grow_people
+from spinney.people.release.model import PeopleRelease
+from spinney.people.release.rows import ReleasedRows
+from spinney.privacy.budget import Unit, parse_delta, parse_epsilon
+from spinney.privacy.entropy import Entropy
+from spinney.privacy.ledger import Ledger
+from spinney.privacy.parts import UNITS
+from spinney.privacy.promise import default_delta
+from spinney.progress import waiting
+from spinney.release.card import Card
+from spinney.release.row_count import RowCount, noisy_rows_entry
+from spinney.schema.people import PeopleShape, Tables
+from spinney.schema.table import Schema, SchemaLike, as_schema
+from spinney.shown import as_given
+from spinney.suggest import did_you_mean
+from spinney.synthesizers.fitted import FrontDoor
+from spinney.synthesizers.forest import QUALITIES
+from spinney.synthesizers.rows import after_counting, first_that_works
+from spinney.synthesizers.shares import ROWS_SHARE
+from spinney.synthesizers.validation import checked_entropy, checked_ledger, checked_rows, warn_of_weak_promise
+from spinney.tables.people import PersonTables, gather
+from spinney.tree.row_count import release_rows
+
+_UNITS = {"replace-one": Unit.REPLACE_PERSON, "add-remove": Unit.ADD_REMOVE_PERSON}
+
+
+class LinkedSynthesizer(FrontDoor):
+    """Synthetic persons with all their rows: customers with transactions, patients with visits, a panel.
+
+    The promise is for a person with all their rows, however many they have: noise is that of one row a person. Rows
+    depend on their person, on their place and on the rows before them; keys are made afresh.
+
+    >>> import numpy as np, pandas as pd, spinney as sp
+    >>> rng = np.random.default_rng(0)
+    >>> table = pd.DataFrame({"card": rng.integers(0, 2000, 9000), "amount": rng.gamma(2, 20, 9000).round(2)})
+    >>> schema = sp.Schema({"card": sp.Identifier(), "amount": sp.Real(0, 1000)}, person="card", most_rows=50)
+    >>> model = sp.LinkedSynthesizer(epsilon="1").fit(table, schema)
+    >>> list(model.sample(persons=10))
+    ['card', 'amount']
+
+    Args:
+        epsilon: the whole budget, exact: a number or text such as "0.1" or "1/3".
+        delta: the failure probability of (epsilon, delta)-differential privacy, above 0. By default a tenth of one over
+            the number of persons, at most 1e-6.
+        target: the column of the persons table that the others are about: "customers.churn".
+        quality: "fast", or "high" or "best" for more dependences between the columns of persons, at more time.
+        unit: "replace-one" (the number of persons is public) or "add-remove" (it is private).
+        assumed_persons: a public guess of the number of persons, for automatic values under "add-remove". By default
+            persons are counted there with noise, for a hundredth of epsilon.
+    """
+
+    release_: PeopleRelease
+    design_: PeopleDesign
+
+    def __init__(
+        self,
+        epsilon: Any = 1,
+        delta: Any = None,
+        *,
+        target: str | None = None,
+        quality: str = "fast",
+        unit: str = "replace-one",
+        assumed_persons: int | None = None,
+    ) -> None:
+        self.epsilon = epsilon
+        self.delta = delta
+        self.target = target
+        self.quality = quality
+        self.unit = unit
+        self.assumed_persons = assumed_persons
+
+    @waiting("fitting persons and their rows")
+    def fit(
+        self,
+        frames: Any,
+        tables: Tables | SchemaLike,
+        *,
+        ledger: Ledger | None = None,
+        entropy: Entropy | None = None,
+        engine: str | None = None,
+    ) -> Self:
+        """Spend the budget on private tables.
+
+        Args:
+            frames: one table where `tables` is a schema with `person=`; otherwise a table for each name. Every table is
+                of any kind that other synthesizers take: frames, paths of files, queries.
+            tables: what is public: a schema that says whose rows they are, or `sp.Tables` with links.
+            ledger: an account of the same data to charge as well, of a unit for persons, or the path of a ledger file.
+            entropy: a source of noise for tests; any but the default voids the guarantee, which the card says.
+            engine: what reads the tables, where there is a choice.
+
+        Raises:
+            SchemaError, InputError, ParameterError, BudgetError: something does not fit; nothing was spent.
+        """
+        ledger, source = checked_ledger(ledger), checked_entropy(entropy)
+        epsilon, unit = parse_epsilon(self.epsilon), self._unit()
+        stated_delta = None if self.delta is None else parse_delta(self.delta)
+        if stated_delta == 0:
+            raise ParameterError("delta=0: persons with many rows need a delta above 0, such as 1e-6; leave it out")
+        assumed = checked_rows(self.assumed_persons)
+        if not isinstance(self.quality, str) or self.quality not in QUALITIES:
+            raise ParameterError(f"quality={as_given(self.quality)} is not 'fast', 'high' or 'best'")
+        shape = PeopleShape.of(tables if isinstance(tables, Tables) else as_schema(tables))
+        target = self._checked_target(shape)
+        rng = np.random.default_rng(source.words(4))  # coins of persons, which are no noise
+        gathered = gather(frames, shape, engine=engine, rng=rng)
+        shape = shape.without_ignored()
+        if unit.n_is_public and gathered.n_persons == 0:
+            raise InputError("the tables have no persons; there is nothing to release")
+        n_persons = gathered.n_persons if unit.n_is_public else assumed
+        delta = default_delta(n_persons or 1) if stated_delta is None else stated_delta
+        warn_of_weak_promise(epsilon, delta, n_persons)
+        books = Ledger(limit=epsilon, delta=delta, unit=unit, parent=ledger)
+        books.require(epsilon, unit=unit, delta=delta)
+
+        def rehearse(number: int, budget: Fraction) -> PeopleDesign:
+            return people_design(
+                shape, n_persons=number, epsilon=budget, delta=delta, unit=unit, target=target, quality=self.quality
+            )
+
+        row_count = None
+        if n_persons is None:
+            rest = epsilon * (1 - ROWS_SHARE)
+            first_that_works(lambda number: rehearse(number, rest))
+            row_count = release_rows(
+                gathered.n_persons, epsilon=epsilon - rest, ledger=books, entropy=source
+            )
+            with after_counting(epsilon - rest, row_count.expected):
+                plan = rehearse(row_count.expected, rest)
+        else:
+            plan = rehearse(n_persons, epsilon)
+        prepaid = PrepaidMechanisms(plan.plan, books, source)
+        total = gathered.n_persons if unit.n_is_public else None
+        grown = grow_people(gathered, plan, prepaid, total=total, rng=rng, row_count=row_count)
+        self.design_ = plan
+        self.release_ = self._released(gathered, shape, plan, grown, books, row_count)
+        self.ledger_ = books if ledger is None else ledger
+        return self
+
+    def sample(  # type: ignore[override]  # persons are asked for, not rows
+        self,
+        persons: int | None = None,
+        *,
+        where: Mapping[str, Any] | None = None,
+        seed: int | np.random.Generator | None = None,
+        frame: str | None = None,
+    ) -> Any:
+        """Synthetic persons with all their rows; see `PeopleRelease.sample`. Costs no epsilon, however often.
+
+        Args:
+            persons: how many; by default as many as the private tables had where that is public, else a noisy number.
+            where: conditions that every person meets, by table and column, such as {"customers.region": "west"}.
+            seed: repeats the same persons and rows.
+            frame: "pandas", "polars", "pyarrow" or "numpy"; by default the kind that was fitted, table by table.
+        """
+        self._fitted()
+        return self.release_.sample(persons, where=where, seed=seed, frame=frame)
+
+    def _unit(self) -> Unit:
+        if not isinstance(self.unit, str) or self.unit not in _UNITS:
+            raise ParameterError(f"unit={as_given(self.unit)} is not {' or '.join(map(repr, _UNITS))}")
+        return _UNITS[self.unit]
+
+    def _checked_target(self, shape: PeopleShape) -> str | None:
+        """The target as a column of the persons table."""
+        if self.target is None:
+            return None
+        if shape.persons is None:
+            raise ParameterError("target is a column of a table of persons, and there is none; leave it out")
+        known = {f"{shape.persons_name}.{name}": name for name, column in shape.persons.items() if column.is_read}
+        if not isinstance(self.target, str) or self.target not in known:
+            raise ParameterError(
+                f"target={as_given(self.target)} is not a column of persons, such as {next(iter(known), None)!r}"
+                f"{did_you_mean(self.target, known)}"
+            )
+        name = known[self.target]
+        computed = {rule.column for rule in shape.persons.derivations}
+        placed = {column for place in shape.persons.places for column in place.columns}
+        if name in computed or name in placed:
+            raise ParameterError(f"target={self.target!r} is computed, or part of a place; choose another column")
+        return name
+
+    def _released(
+        self,
+        gathered: PersonTables,
+        shape: PeopleShape,
+        plan: PeopleDesign,
+        grown: GrownPeople,
+        books: Ledger,
+        row_count: RowCount | None,
+    ) -> PeopleRelease:
+        names, forest = grown.variables.names, grown.persons
+        models = dict(zip(names, forest.columns, strict=True))
+        columns = {name: model for name, model in models.items() if isinstance(model, ColumnModel)}
+        places = {name: model for name, model in models.items() if isinstance(model, PlaceModel)}
+        described = {"structure": plan.persons.structure, **plan.plan.to_dict(), **noisy_rows_entry(row_count)}
+        card = Card(
+            spinney_version=spinney.__version__,
+            synthesizer=type(self).__name__,
+            parameters={name: self._on_card(name, value) for name, value in self.get_params().items()},
+            unit=books.unit.value,
+            events=books.events,
+            schema=grown.schema,
+            plan=described,
+            n_rows=gathered.n_persons if books.unit.n_is_public else None,
+            released=released(columns, forest.model, places, forest.products),
+            frame=gathered.kind,
+        )
+        persons = ForestRelease(
+            columns,
+            forest.model,
+            card,
+            looked_at=tuple(tuple(names[column] for column in clique) for clique in forest.cliques),
+            noisy_total=round(forest.noisy_total),
+            places=places,
+            products=forest.products,
+            measured=forest.measured,
+        )
+        rows = tuple(
+            ReleasedRows(
+                of_table.design.shape,
+                of_table.columns,
+                of_table.layout,
+                of_table.field,
+                tuple(of_table.tables),
+                of_table.correlations,
+                of_table.total / UNITS,
+            )
+            for of_table in grown.rows
+        )
+        whole = replace(card, released={**card.released, "tables of rows": sum(len(some.tables) for some in rows)})
+        return PeopleRelease(whole, shape=shape, persons=persons, rows=rows, frames=gathered.kinds)
