@@ -25,7 +25,7 @@ from spinney.parallel import each, n_threads
 from spinney.schema.lattice import Axis, Lattice
 
 T = TypeVar("T")
-States = NDArray[np.uint8] | NDArray[np.uint16]
+States = NDArray[np.uint8] | NDArray[np.uint16] | NDArray[np.uint32]
 
 _BLOCK = 1 << 15
 # Up to this many cells, a table from cell to state is looked up; beyond, the leaf is searched for.

@@ -12,9 +12,9 @@ from typing import Any, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney.columns.physical import Physical
 from spinney.compiled import compiled
 from spinney.counting.states import Cut, StateFinder
-from spinney.columns.physical import Physical
 
 Units = NDArray[np.int64]
 Lines = Callable[[int], NDArray[Any]]  # the states of all rows in one variable, by its number

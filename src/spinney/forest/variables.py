@@ -1,4 +1,4 @@
-"""Variables: what a forest models of a schema, in the order of the table: columns, places, and rules between columns."""
+"""Variables: what a forest models of a schema, in the order of the table: columns, places, rules between columns."""
 
 from __future__ import annotations
 

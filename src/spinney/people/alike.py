@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,14 +43,14 @@ class ColumnLaw:
 class Compared:
     """The states of two rows of some persons, in all columns (n_columns, n_persons). SENSITIVE."""
 
-    first: NDArray[np.uint8] | NDArray[np.uint16]
-    second: NDArray[np.uint8] | NDArray[np.uint16]
+    first: NDArray[Any]
+    second: NDArray[Any]
 
     def __repr__(self) -> str:
         return "Compared(sensitive)"
 
 
-def two_rows(states: NDArray[np.uint8], starts: NDArray[np.int64], rng: np.random.Generator) -> Compared:
+def two_rows(states: NDArray[Any], starts: NDArray[np.int64], rng: np.random.Generator) -> Compared:
     """Two random rows of every person that has two or more."""
     n_rows = np.diff(starts)
     has_two = n_rows > 1

@@ -38,7 +38,9 @@ def release_row_columns(
     """All columns of one table of rows: leaves, and noisy units in them."""
     counted = held.one.count_columns([axis.lattice for axis in axes])
     return [
-        _release_column(counts, held.source.table.physical(axis.axis.name), weighted, axis, partings.get(place), prepaid)
+        _release_column(
+            counts, held.source.table.physical(axis.axis.name), weighted, axis, partings.get(place), prepaid
+        )
         for place, (axis, counts) in enumerate(zip(axes, counted, strict=True))
     ]
 

@@ -68,6 +68,6 @@ def held_rows(gathered: GatheredRows, rows: RowsShape) -> tuple[HeldRows, dict[s
 def _within(values: NDArray[Any], column: Bounded) -> NDArray[Any]:
     """Values as they are counted: those outside of the bounds at the nearer one."""
     if isinstance(column, Real):
-        return np.clip(values, float(column.low), float(column.high))
+        return np.asarray(np.clip(values, float(column.low), float(column.high)))
     low, high = whole_range(column)
-    return np.clip(values, low, high)
+    return np.asarray(np.clip(values, low, high))

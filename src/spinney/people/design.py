@@ -106,15 +106,13 @@ def people_design(
             break
     if not persons.plan.weighted:
         raise BudgetError(
-            f"epsilon={float(epsilon):g} is too small for {n_persons:,} persons: no count would stand out of its noise; "
-            "give a larger epsilon"
+            f"epsilon={float(epsilon):g} is too small for {n_persons:,} persons: no count would stand out of its "
+            "noise; give a larger epsilon"
         )
     return PeopleDesign(shape, persons, schema, rows, _most_states(persons.plan, n_persons))
 
 
-def with_levels_of(
-    schema: Schema, rows: Sequence[RowsDesign], sizes: Sequence[dict[str, int]] | None = None
-) -> Schema:
+def with_levels_of(schema: Schema, rows: Sequence[RowsDesign], sizes: Sequence[dict[str, int]] | None = None) -> Schema:
     """The columns of a person with hidden levels. `sizes` says how many states each level of a category has."""
     columns: dict[str, Column] = dict(schema)
     for place, of_table in enumerate(rows):

@@ -1,4 +1,4 @@
-"""From gathered rows to a released model of persons and their rows: everything that a fit measures, in order. SENSITIVE.
+"""From gathered rows to a released model of persons and their rows: all that a fit measures, in order. SENSITIVE.
 
     columns of rows      trees on one random row a person, weighted counts of leaves
     alikeness            how much two rows of a person have in common
@@ -39,8 +39,8 @@ from spinney.people.levels import draw_levels
 from spinney.people.masks import position_masks
 from spinney.people.release.evidence import Layout, layout
 from spinney.people.release.names import count_name, level_name
-from spinney.people.release.sample_rows import SampledRows, all_evidence, draw_rows
 from spinney.people.release.rows import MeasuredRows
+from spinney.people.release.sample_rows import SampledRows, all_evidence, draw_rows
 from spinney.people.rounds import RowsStart, grow_field
 from spinney.people.row_tables import RowTables
 from spinney.privacy.parts import UNITS
@@ -131,7 +131,7 @@ def grow_people(
     correlations = release_alikeness(compared, laws, prepaid)
 
     kept, sizes = [], []
-    for some, of_table, of_columns in zip(rows, laws, correlations, strict=True):
+    for some, of_states, of_columns in zip(rows, laws, correlations, strict=True):
         names = some.design.names
         alike = {
             name: place
@@ -140,16 +140,16 @@ def grow_people(
         }
         for name, place in alike.items():
             line = some.states.true_states[place]
-            levels = draw_levels(line, some.held.starts, of_table[place], float(of_columns[place]), rng)
-            is_bin = of_table[place].is_ordered
+            levels = draw_levels(line, some.held.starts, of_states[place], float(of_columns[place]), rng)
+            is_bin = of_states[place].is_ordered
             made[level_name(some.design.shape.name, name)] = pa.array(levels if is_bin else levels.astype(str))
         kept.append(replace(some.design, levels=tuple(alike)))
-        sizes.append({name: len(of_table[place].shares) for name, place in alike.items()})
+        sizes.append({name: len(of_states[place].shares) for name, place in alike.items()})
 
     schema = with_levels_of(design.schema, kept, sizes)
     variables = Variables.of(schema)
     persons = open_memory(_persons_table(tables, made, schema.modelled), schema.modelled)
-    forest_design = _without_levels(design, schema, variables)
+    forest_design = _without_levels(design, schema)
     forest = grow(
         persons,
         variables.axes,
@@ -168,9 +168,7 @@ def grow_people(
     return GrownPeople(schema, variables, forest_design, forest, tuple(grown))
 
 
-def _released_columns(
-    held: HeldRows, of_table: RowsDesign, design: PeopleDesign, prepaid: PrepaidMechanisms
-) -> _Rows:
+def _released_columns(held: HeldRows, of_table: RowsDesign, design: PeopleDesign, prepaid: PrepaidMechanisms) -> _Rows:
     """The columns of one table of rows, and the states of its rows."""
     weighted = WeightedRows(held.starts, UNITS)
     rules = of_table.rules
@@ -195,7 +193,7 @@ def _persons_table(tables: PersonTables, made: dict[str, pa.Array], schema: Sche
     return pa.table({name: every[name] for name in schema})
 
 
-def _without_levels(design: PeopleDesign, schema: Schema, variables: Variables) -> Design:
+def _without_levels(design: PeopleDesign, schema: Schema) -> Design:
     """The design of the forest for the levels that there are; what was paid for the others is left unused."""
     planned = list(with_levels_of(design.schema, design.rows).variables)
     numbers = {planned.index(name): number for number, name in enumerate(schema.variables)}
@@ -239,11 +237,10 @@ def _grown_rows(
     tables = RowTables(
         states.true_states, some.states.true_states, some.held.starts, some.weighted, seen, role=of_table.role
     )
-    levels = [
-        (variables.names.index(level_name(shape.name, name)), names.index(name)) for name in of_table.levels
-    ]
+    levels = [(variables.names.index(level_name(shape.name, name)), names.index(name)) for name in of_table.levels]
     one_way = [
-        (model.state_weights(), _state_std(model, column)) for model, column in zip(some.models, some.noisy, strict=True)
+        (model.state_weights(), _state_std(model, column))
+        for model, column in zip(some.models, some.noisy, strict=True)
     ]
     masks = [(seen.place, column, possible) for _, column, possible in some.masks]
     start = RowsStart(seen, of_table.role, one_way, levels, some.total, masks, sorted_by)

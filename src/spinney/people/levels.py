@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import math
 from statistics import NormalDist
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,7 @@ _MARGIN = 1e-4
 
 
 def draw_levels(
-    states: NDArray[np.uint8],
+    states: NDArray[Any],
     starts: NDArray[np.int64],
     law: ColumnLaw,
     correlation: float,

@@ -67,9 +67,7 @@ class RowsShape:
         return {stage: times for stage, times in numbers.items() if times}
 
 
-def people_plan(
-    rows: RowsShape, *, epsilon: Fraction, delta: Fraction, unit: Unit
-) -> Callable[[Shape], ForestPlan]:
+def people_plan(rows: RowsShape, *, epsilon: Fraction, delta: Fraction, unit: Unit) -> Callable[[Shape], ForestPlan]:
     """Gives the plan with the least noise, for the shape of the forest of persons, that costs (epsilon, delta)."""
 
     def plan_of(shape: Shape) -> ForestPlan:

@@ -10,10 +10,10 @@ from typing import Any, Self
 import numpy as np
 
 import spinney
-from spinney.errors import InputError, ParameterError, SchemaError
+from spinney.errors import InputError, ParameterError
 from spinney.forest.prepaid import PrepaidMechanisms
-from spinney.forest.release.forest_file import released
 from spinney.forest.release.column_model import ColumnModel
+from spinney.forest.release.forest_file import released
 from spinney.forest.release.model import ForestRelease
 from spinney.forest.release.place_model import PlaceModel
 from spinney.people.design import PeopleDesign, people_design
@@ -29,7 +29,7 @@ from spinney.progress import waiting
 from spinney.release.card import Card
 from spinney.release.row_count import RowCount, noisy_rows_entry
 from spinney.schema.people import PeopleShape, Tables
-from spinney.schema.table import Schema, SchemaLike, as_schema
+from spinney.schema.table import SchemaLike, as_schema
 from spinney.shown import as_given
 from spinney.suggest import did_you_mean
 from spinney.synthesizers.fitted import FrontDoor
@@ -141,9 +141,7 @@ class LinkedSynthesizer(FrontDoor):
         if n_persons is None:
             rest = epsilon * (1 - ROWS_SHARE)
             first_that_works(lambda number: rehearse(number, rest))
-            row_count = release_rows(
-                gathered.n_persons, epsilon=epsilon - rest, ledger=books, entropy=source
-            )
+            row_count = release_rows(gathered.n_persons, epsilon=epsilon - rest, ledger=books, entropy=source)
             with after_counting(epsilon - rest, row_count.expected):
                 plan = rehearse(row_count.expected, rest)
         else:

@@ -1,7 +1,7 @@
 """A release of persons and their rows: a forest of persons, and for each table of rows a field given persons.
 
-Persons are drawn first, with the number of their rows; then rows, each given its person and the rows before it. Keys are
-made afresh: persons are numbered, and rows bear the number of theirs.
+Persons are drawn first, with the number of their rows; then rows, each given its person and the rows before it. Keys
+are made afresh: persons are numbered, and rows bear the number of theirs.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from spinney.columns import Identifier, Integer
+from spinney.columns import Column, Identifier, whole_range
 from spinney.errors import ParameterError
 from spinney.forest.release.model import ForestRelease
 from spinney.people.release.names import count_name, first_name
@@ -93,21 +93,18 @@ class PeopleRelease(Release):
         tables: dict[str, Any] = {}
         numbers = np.arange(n_persons)
         if self.shape.persons is not None and self.shape.persons_name is not None:
-            stated = np.stack([places.get(name, np.zeros(n_persons)) for name in self.shape.persons])
-            tables[self.shape.persons_name] = self._frame(
-                stated, self.shape.persons, self.shape.persons_name, frame, key=None, numbers=numbers, drawn=prepared.schema
-            )
+            stated, name = self.shape.persons, self.shape.persons_name
+            drawn = np.stack([places.get(column, np.zeros(n_persons)) for column in stated])
+            tables[name] = self._frame(drawn, stated, name, frame, drawn=prepared.schema)
         for rows in self.rows:
-            name = rows.shape.name
-            count = self.persons.schema[count_name(name)]
-            assert isinstance(count, Integer)
-            low = int(prepared.schema[count_name(name)].low)  # type: ignore[attr-defined]
-            n_rows = np.clip(low + np.floor(places[count_name(name)]), 0, rows.shape.most).astype(np.int64)
+            name, count = rows.shape.name, count_name(rows.shape.name)
+            least = whole_range(prepared.schema[count])[0]  # under conditions positions count from another bound
+            n_rows = np.clip(least + np.floor(places[count]), 0, rows.shape.most).astype(np.int64)
             starts = np.concatenate([[0], np.cumsum(n_rows)]).astype(np.int64)
             firsts = {column: places[first_name(name, column)] for column in relative_columns(rows.shape)}
-            drawn = rows.draw(states, starts, firsts, rng)
-            of_rows = np.repeat(numbers, n_rows)
-            tables[name] = self._frame(drawn, rows.shape.schema, name, frame, key=rows.shape.key, numbers=of_rows)
+            drawn, schema = rows.draw(states, starts, firsts, rng), rows.shape.schema
+            keys = self._keys(schema, rows.shape.key, np.repeat(numbers, n_rows))
+            tables[name] = self._frame(drawn, schema, name, frame, given={rows.shape.key: keys})
         return tables[""] if self.shape.persons is None else tables
 
     def _frame(
@@ -117,17 +114,15 @@ class PeopleRelease(Release):
         name: str,
         frame: str | None,
         *,
-        key: str | None,
-        numbers: NDArray[np.int64],
-        drawn: Mapping[str, Any] | None = None,
+        drawn: Mapping[str, Column] | None = None,
+        given: Mapping[str, pa.Array] | None = None,
     ) -> Any:
-        """A table of these positions, whose key is that of its persons."""
+        """A table of these positions, some of whose columns are given."""
         kind = self.frames[name] if frame is None else frame
         columns = None
         if drawn is not None:
             columns = {column: drawn.get(column, of_column) for column, of_column in schema.as_drawn.items()}
-        keys = None if key is None else self._keys(schema, key, numbers)
-        return to_frame(positions, schema, kind, drawn=columns, given={} if key is None else {key: keys})
+        return to_frame(positions, schema, kind, drawn=columns, given=given)
 
     def _keys(self, schema: Schema, key: str, numbers: NDArray[np.int64]) -> pa.Array:
         """The keys of the persons with these numbers, as their own table has them."""
@@ -145,29 +140,31 @@ class PeopleRelease(Release):
             return {}
         if not isinstance(where, Mapping):
             raise ParameterError("where is not a mapping from columns to what is wanted of them")
-        persons, asked = self.shape.persons_name, {}
-        known = {f"{persons}.{name}" if persons and name in (self.shape.persons or ()) else name: name
-                 for name, column in self.persons.schema.items() if column.is_read and "~" not in name}
-        for name, wanted in where.items():
-            if name not in known:
-                of_rows = any(
-                    name in (f"{rows.shape.name}.{column}" if rows.shape.name else column for column in rows.shape.schema)
-                    for rows in self.rows
+        known = self._askable()
+        of_rows = {_named(rows.shape.name, column) for rows in self.rows for column in rows.shape.schema}
+        for name in where:
+            if name in of_rows and name not in known:
+                raise ParameterError(
+                    f"where: {name!r} is a column of rows, and conditions are on persons; draw persons and keep those "
+                    "whose rows meet it"
                 )
-                if of_rows:
-                    raise ParameterError(
-                        f"where: {name!r} is a column of rows, and conditions are on persons; draw persons and keep those "
-                        "whose rows meet it"
-                    )
-                raise ParameterError(f"where: {name!r} is not a column of persons{did_you_mean(name, known)}")
-            asked[known[name]] = wanted
-        return asked
+            if name not in known:
+                raise ParameterError(f"where: {as_given(name)} is not a column of persons{did_you_mean(name, known)}")
+        return {known[name]: wanted for name, wanted in where.items()}
 
-    def weighted_points(self, *, frame: str | None = None) -> NoReturn:
+    def _askable(self) -> dict[str, str]:
+        """Columns that conditions may be on, by the name that callers know: stated ones, and numbers of rows."""
+        counts = {count_name(rows.shape.name): count_name(rows.shape.name) for rows in self.rows}
+        if self.shape.persons is None:
+            return counts
+        read = [name for name, column in self.shape.persons.items() if column.is_read]
+        return {_named(self.shape.persons_name, name): name for name in read} | counts
+
+    def weighted_points(self, *, frame: str | None = None) -> NoReturn:  # noqa: ARG002  # there are none
         """A release of persons has no points; use `sample`.
 
         Args:
-            frame: not used.
+            frame: the kind of a table that there is none of.
         """
         raise ParameterError("a release of persons has no weighted points; use sample() instead")
 
@@ -193,3 +190,7 @@ class PeopleRelease(Release):
     @classmethod
     def from_members(cls, card: Card, described: Mapping[str, Any], members: Members) -> Self:
         return cls(card, **people_from_members(card, described, members))
+
+
+def _named(table: str | None, column: str) -> str:
+    return f"{table}.{column}" if table else column

@@ -13,7 +13,7 @@ from spinney.columns import Bounded, Column, Integer, Real, whole_range
 from spinney.errors import SchemaError
 from spinney.people.release.names import count_name, first_name, level_name, refuse_taken
 from spinney.schema.people import PeopleShape, RowsShape
-from spinney.schema.rules import PositionRule
+from spinney.schema.rules import Implies, PositionRule, Rule
 from spinney.schema.table import Schema
 
 
@@ -66,4 +66,16 @@ def persons_schema(shape: PeopleShape) -> Schema:
         return Schema(made)
     stated = {name: column for name, column in shape.persons.items() if name != shape.key}
     refuse_taken(stated, [*made, *(level_name(rows.name, name) for rows in shape.rows for name in rows.modelled)])
-    return Schema({**stated, **made}, rules=shape.persons.rules, places=shape.persons.places)
+    rules = [rule for rows in shape.rows for rule in _first_rules(rows)]
+    return Schema({**stated, **made}, rules=[*shape.persons.rules, *rules], places=shape.persons.places)
+
+
+def _first_rules(rows: RowsShape) -> list[Rule]:
+    """Who has no rows has no first value, and who has some has one."""
+    count = count_name(rows.name)
+    found: list[Rule] = []
+    for name in relative_columns(rows):
+        column, first = rows.schema[name], first_name(rows.name, name)
+        assert isinstance(column, Bounded)
+        found += [Implies({count: 0}, {first: None}), Implies({count: (1, None)}, {first: (column.low, column.high)})]
+    return found

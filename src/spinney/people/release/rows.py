@@ -92,7 +92,9 @@ class ReleasedRows:
         stated = self.shape.schema
         for name in relative_columns(self.shape):
             steps = self.shape.steps and name == self.shape.order
-            places[name] = _absolute(places[name], firsts[name][person], starts, stated[name], schema[name], steps=steps)
+            places[name] = _absolute(
+                places[name], firsts[name][person], starts, stated[name], schema[name], steps=steps
+            )
         nothing = np.zeros(int(starts[-1]))
         return np.stack([places.get(name, nothing) for name in stated])
 
@@ -105,7 +107,9 @@ def _absolute(
     begin = starts[:-1][n_rows > 0]
     assert isinstance(column, Bounded)
     offset = 0.0 if isinstance(column, Real) else float(whole_range(learnt)[0])
-    by = np.where(np.isnan(differences), 0.0, differences if isinstance(column, Real) else np.floor(differences) + offset)
+    by = np.where(
+        np.isnan(differences), 0.0, differences if isinstance(column, Real) else np.floor(differences) + offset
+    )
     by[begin] = 0.0
     if steps:
         summed = np.cumsum(by)
@@ -113,4 +117,4 @@ def _absolute(
     if isinstance(column, Real):
         return np.clip(first + by, float(column.low), float(column.high))
     low, high = whole_range(column)
-    return np.clip(np.floor(first) + by, 0, high - low)
+    return np.asarray(np.clip(np.floor(first) + by, 0, high - low))

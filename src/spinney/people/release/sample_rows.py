@@ -35,8 +35,8 @@ def draw_rows(
 ) -> States:
     """States of all rows (n_columns, n_rows) of persons with these states (n_variables, n_persons).
 
-    `sorted_by` is a column whose states ascend within every person. Where a row depends on the one before, rows are drawn
-    twice: once for the column that they are sorted by, and again given it, each after the one that it follows then.
+    `sorted_by` is a column whose states ascend within every person. Where a row depends on its place, or on the one
+    before, rows are drawn twice: once for the column that they are sorted by, and again given it.
     """
     used = {evidence for evidence, _ in field.links}
     follows = any(layout.every[number].kind in ("before", "anchor") for number in used)
