@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from spinney.synthesizers.checking import check
     from spinney.synthesizers.forest import ForestSynthesizer
     from spinney.synthesizers.grid import GridSynthesizer
+    from spinney.synthesizers.linked import LinkedSynthesizer
     from spinney.synthesizers.paper_tree import PaperTreeSynthesizer
     from spinney.synthesizers.synthesize import synthesize
     from spinney.synthesizers.tree import KDTreeSynthesizer
@@ -58,6 +59,7 @@ _HOME = {
     "ForestSynthesizer": "spinney.synthesizers.forest",
     "KDTreeSynthesizer": "spinney.synthesizers.tree",
     "PaperTreeSynthesizer": "spinney.synthesizers.paper_tree",
+    "LinkedSynthesizer": "spinney.synthesizers.linked",
     "Ledger": "spinney.privacy.ledger",
     "Release": "spinney.release.model",
     "SpinneyError": "spinney.errors",

@@ -16,8 +16,8 @@ from spinney.forest.variables import Variables
 from spinney.people.levels import N_BINS
 from spinney.people.plan import RowsShape as RowsNeed
 from spinney.people.plan import people_plan
-from spinney.people.release.names import count_name, level_name
-from spinney.people.release.relative import learnt_schema, persons_schema
+from spinney.people.release.names import level_name
+from spinney.people.release.relative import anchors, learnt_schema, persons_schema
 from spinney.privacy.budget import Unit
 from spinney.schema.people import PeopleShape, RowsShape
 from spinney.schema.table import Schema
@@ -143,28 +143,22 @@ def persons_design(
 ) -> Design:
     """The design of the forest of persons. All columns are counted with the number of rows, and with a target."""
     variables = Variables.of(schema)
-    counts = [count_name(rows.name) for rows in shape.rows]
-    known = [name for name in (*counts, *([target] if target else [])) if not _is_known(variables, name)]
-    first = known[0] if known else None
+    numbers = [variables.names.index(name) for name in anchors(shape, target)]
     plan = design(
         variables.axes,
         n_rows=n_persons,
         epsilon=epsilon,
         delta=delta,
         unit=unit,
-        target=None if first is None else variables.names.index(first),
+        target=numbers[0] if numbers else None,
         required=[tuple(variables.numbers[column] for column in clique) for clique in variables.rules.cliques],
         effort=effort,
-        stars=[variables.names.index(name) for name in known[1:]],
+        stars=numbers[1:],
         plan_of=plan_of,
     )
     anchor = None if plan.target is None else list(schema.modelled).index(variables.names[plan.target])
     fewer = variables.rules.most_states(plan.most_states, target=anchor, has_rounds=plan.structure == "rounds")
     return replace(plan, fewer_states={variables.numbers[column]: states for column, states in fewer.items()})
-
-
-def _is_known(variables: Variables, name: str) -> bool:
-    return variables.axes[variables.names.index(name)].is_known
 
 
 def _rows_design(rows: RowsShape) -> RowsDesign:

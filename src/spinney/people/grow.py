@@ -37,9 +37,9 @@ from spinney.people.derived import HeldRows, held_rows
 from spinney.people.design import PeopleDesign, RowsDesign, n_row_tables, with_levels_of
 from spinney.people.levels import draw_levels
 from spinney.people.masks import position_masks
-from spinney.people.release.evidence import Layout, layout
+from spinney.people.release.evidence import Layout
 from spinney.people.release.names import count_name, level_name
-from spinney.people.release.rows import MeasuredRows
+from spinney.people.release.rows import MeasuredRows, row_layout, sorted_column
 from spinney.people.release.sample_rows import SampledRows, all_evidence, draw_rows
 from spinney.people.rounds import RowsStart, grow_field
 from spinney.people.row_tables import RowTables
@@ -224,15 +224,9 @@ def _grown_rows(
     names, shape = of_table.names, of_table.shape
     own_sizes = tuple(model.n_states for model in some.models)
     person_sizes = forest.model.tree.sizes
-    order = None if shape.order is None else names.index(shape.order)
-    sorted_by = None if shape.steps else order
-    seen = layout(
-        person_sizes,
-        own_sizes,
-        has_order=order is not None,
-        role=of_table.role,
-        unrelated=() if sorted_by is None else (sorted_by,),
-    )
+    ascending = sorted_column(shape)
+    sorted_by = None if ascending is None else names.index(ascending)
+    seen = row_layout(shape, own_sizes, person_sizes)
     states = persons.state_rows(forest.cuts)
     tables = RowTables(
         states.true_states, some.states.true_states, some.held.starts, some.weighted, seen, role=of_table.role

@@ -19,6 +19,7 @@ from spinney.forest.release.place_model import PlaceModel
 from spinney.people.design import PeopleDesign, people_design
 from spinney.people.grow import GrownPeople, grow_people
 from spinney.people.release.model import PeopleRelease
+from spinney.people.release.people_file import ROW_TABLES, persons_card
 from spinney.people.release.rows import ReleasedRows
 from spinney.privacy.budget import Unit, parse_delta, parse_epsilon
 from spinney.privacy.entropy import Entropy
@@ -226,7 +227,7 @@ class LinkedSynthesizer(FrontDoor):
         persons = ForestRelease(
             columns,
             forest.model,
-            card,
+            persons_card(card, shape),
             looked_at=tuple(tuple(names[column] for column in clique) for clique in forest.cliques),
             noisy_total=round(forest.noisy_total),
             places=places,
@@ -245,5 +246,5 @@ class LinkedSynthesizer(FrontDoor):
             )
             for of_table in grown.rows
         )
-        whole = replace(card, released={**card.released, "tables of rows": sum(len(some.tables) for some in rows)})
+        whole = replace(card, released={**card.released, ROW_TABLES: sum(len(some.tables) for some in rows)})
         return PeopleRelease(whole, shape=shape, persons=persons, rows=rows, frames=gathered.kinds)

@@ -146,6 +146,11 @@ def released(
     return {"leaves": n_leaves, **regions, "cliques": len(model.tree.cliques), **sums, **named}
 
 
+def leaf_fields() -> tuple[str, ...]:
+    """What a file holds of every leaf."""
+    return _FIELDS
+
+
 def _joined(columns: Sequence[ColumnModel], field: str) -> pa.Array:
     """One field of all leaves, of columns that may be none."""
     kinds: dict[str, Any] = {"is_null": np.bool_, "states": np.int32}
@@ -172,15 +177,24 @@ def _columns(leaves: pa.Table, card: Card) -> dict[str, ColumnModel]:
     places, known = encoded.indices.to_numpy(), encoded.dictionary.to_pylist()
     if len(set(known)) != len(known):
         raise ValueError("a column by two names")
+    modelled = card.schema.modelled
+    wanted = {name: modelled[name] for name, place in card.schema.variables.items() if place is None}
+    numbered = {known.index(name): number for number, name in enumerate(wanted) if name in known}
+    found = columns_from_leaves(leaves, np.array([numbered.get(place, -1) for place in places.tolist()]), wanted)
+    if sum(len(column.states) for column in found.values()) != len(places):
+        raise ValueError("leaves of columns that are not in the schema")
+    return found
+
+
+def columns_from_leaves(
+    leaves: pa.Table, places: NDArray[np.int64], wanted: Mapping[str, Column]
+) -> dict[str, ColumnModel]:
+    """Columns whose leaves stand in a table, each leaf with the number of its column among those that are wanted."""
     fields = [numbers(leaves, field, np.float64) for field in ("low", "length", "weights")]
     flags, groups = numbers(leaves, "is_null", np.bool_), numbers(leaves, "states", np.int32)
     columns: dict[str, ColumnModel] = {}
-    modelled = card.schema.modelled
-    for name, place in card.schema.variables.items():
-        if place is not None:
-            continue
-        column = modelled[name]
-        here = np.flatnonzero(places == known.index(name)) if name in known else places[:0]
+    for number, (name, column) in enumerate(wanted.items()):
+        here = np.flatnonzero(places == number)
         low, length, weights = (field[here] for field in fields)
         is_null, states = flags[here], groups[here]
         is_fine = np.isfinite(low + length + weights) & (length >= 0) & (weights >= 0) & (states >= 0)
@@ -190,8 +204,6 @@ def _columns(leaves: pa.Table, card: Card) -> dict[str, ColumnModel]:
         if (is_null.any() and not column.nullable) or not np.isfinite(weights.sum()):
             raise ValueError(f"leaves of column {name!r} out of range")
         columns[name] = ColumnModel(low, length, is_null, weights, states, int(states.max()) + 1)
-    if sum(len(column.states) for column in columns.values()) != len(places):
-        raise ValueError("leaves of columns that are not in the schema")
     return columns
 
 

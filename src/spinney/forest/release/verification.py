@@ -24,12 +24,14 @@ from spinney.privacy.events import (
 )
 from spinney.privacy.parts import (
     LARGEST_VECTOR,
+    UNITS,
     VARIANCE_STEP,
     GaussianTables,
     GaussianVector,
     Part,
     Selections,
     TreeShapes,
+    WeightedTables,
     vector_variance,
 )
 from spinney.release.card import Card
@@ -44,8 +46,14 @@ if TYPE_CHECKING:
     from spinney.forest.release.model import ForestRelease
 
 _STAGES = ("one-way", "spikes", "places", "workload", "pairs", "cliques")
-# Where the plan says how much noise the decisions of trees have, of columns and of places.
-_SCALES = {"trees": "decision noise scale", "regions": "regions noise scale"}
+# Where the plan says how much noise the decisions of trees have, of columns, of places and of rows of persons.
+_SCALES = {
+    "trees": "decision noise scale",
+    "regions": "regions noise scale",
+    "row trees": "row decision noise scale",
+}
+# And how much epsilon a choice has.
+_CHOICES = {"prior": "epsilon of a choice for the prior", "row selection": "epsilon of a choice among rows"}
 # Deviations and scales are rounded to three digits after the point in the plan of a forest.
 _ROUNDED = 0.000_501
 _CHOICE_ROUNDED = 0.000_000_501
@@ -105,7 +113,8 @@ def _only_what_was_counted(release: ForestRelease) -> None:
     if structure in ("uniform", "independent"):
         check(not unstated, f"columns were counted together, which a forest of structure {structure} does not")
     if structure == "target":
-        is_with_target = all(len(names) == 2 and target in names for names in unstated)
+        with_all = {target, *(release.card.parameters.get("stars") or ())}
+        is_with_target = all(len(names) == 2 and with_all.intersection(names) for names in unstated)
         check(is_with_target, "columns were counted together without the target, and the structure is target")
     check_dependence(release)
     if structure == "uniform":
@@ -177,6 +186,10 @@ def _part(part: Part, plan: Any) -> None:
         near(math.sqrt(part.variance), plan[f"{part.stage} noise"], f"the noise of {part.stage}", slack=_ROUNDED)
     if isinstance(part, TreeShapes) and part.stage is not None:
         near(float(1 / part.rate), plan[_SCALES[part.stage]], "the noise of decisions", slack=_ROUNDED)
+    if isinstance(part, WeightedTables) and part.stage is not None:
+        moved = Unit.parse(plan["unit"]).factor * UNITS**2
+        noise_std = math.sqrt(vector_variance(part.mean_squared, moved)) / UNITS
+        near(noise_std, plan[f"{part.stage} noise"], f"the noise of {part.stage}", slack=_ROUNDED)
     if isinstance(part, Selections):
         _choices(part.epsilon, part.stage, plan)
     if isinstance(part, GaussianVector) and part.stage is not None:
@@ -187,7 +200,7 @@ def _part(part: Part, plan: Any) -> None:
 
 def _choices(epsilon: Fraction, stage: str | None, plan: Any) -> None:
     """The epsilon of one choice is that of the plan, where the plan says it: files from before do not."""
-    stated = "epsilon of a choice for the prior" if stage == "prior" else "epsilon of a choice"
+    stated = _CHOICES.get(stage or "", "epsilon of a choice")
     if stated in plan:
         near(float(epsilon), plan[stated], f"the {stated}", slack=_CHOICE_ROUNDED)
 

@@ -36,6 +36,7 @@ class PeopleRelease(Release):
     """Persons with their rows. `persons` is the forest of persons, which answers questions about them."""
 
     kind = "people"
+    protects_persons = True
     member_names = (*ForestRelease.member_names, *MEMBERS)
 
     def __init__(

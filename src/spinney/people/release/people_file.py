@@ -1,21 +1,228 @@
-"""A release of persons in a file. (Members beside those of the forest of persons.)"""
+"""A release of persons in a file: the members of its forest of persons, and three for all tables of rows.
+
+What is read is checked number by number: leaves lie where values can, a field is one over the states of its columns and
+of what they depend on, and every table that was measured has the shape of its columns.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+import pyarrow as pa
+from numpy.typing import NDArray
+
+from spinney.forest.release.column_model import ColumnModel
+from spinney.forest.release.forest_file import columns_from_leaves, forest_members, leaf_fields
+from spinney.graph.field import FieldClique
+from spinney.graph.field_arrays import field_from_arrays, field_to_arrays
+from spinney.people.release.relative import anchors, learnt_schema
+from spinney.people.release.rows import MeasuredRows, ReleasedRows, row_layout
+from spinney.privacy.parts import LARGEST_VECTOR
+from spinney.release.arrow import FLOAT, LARGEST_COUNT, from_arrow, lists, numbers, to_arrow
 from spinney.release.card import Card
+from spinney.release.entries import MOST_ROWS
+from spinney.release.frames import FRAME_KINDS
+from spinney.schema.people import PeopleShape, RowsShape
 
 if TYPE_CHECKING:
+    from spinney.forest.release.model import ForestRelease
     from spinney.people.release.model import PeopleRelease
 
 MEMBERS = ("row_leaves.arrow", "row_fields.arrow", "row_tables.arrow")
+# How many tables of rows were measured, on the card, beside what was released of persons.
+ROW_TABLES = "tables of rows"
+
+_LEAVES = {
+    "table": (pa.int32(),),
+    "column": (pa.int32(),),
+    **dict.fromkeys(("low", "length", "weights"), FLOAT),
+    "is_null": (pa.bool_(),),
+    "states": (pa.int32(),),
+}
+_FIELDS = {"potentials": (pa.list_(pa.float64()),), "possible": (pa.list_(pa.int8()),)}
+_TABLES = {"labels": (pa.list_(pa.int32()),), "noisy": (pa.list_(pa.int64()),)}
+_MOST_CELLS = 1 << 24
 
 
 def people_members(release: PeopleRelease) -> tuple[dict[str, Any], dict[str, bytes]]:
-    raise NotImplementedError
+    """What a file holds of persons and their rows besides the card."""
+    entries, members = forest_members(release.persons)
+    fields = [field_to_arrays(rows.field) for rows in release.rows]
+    described = [
+        {
+            "field": of_field,
+            "correlations": [float(number) for number in rows.correlations],
+            "total": float(rows.total),
+            "tables": [
+                {"evidence": list(table.clique.evidence), "own": list(table.clique.own)} for table in rows.tables
+            ],
+        }
+        for rows, (_, of_field) in zip(release.rows, fields, strict=True)
+    ]
+    entries["people"] = {"shape": release.shape.to_dict(), "frames": release.frames, "rows": described}
+    columns = [
+        (place, number, model)
+        for place, rows in enumerate(release.rows)
+        for number, model in enumerate(rows.columns.values())
+    ]
+    leaves = {
+        "table": np.concatenate([np.full(len(model.low), place, np.int32) for place, _, model in columns]),
+        "column": np.concatenate([np.full(len(model.low), number, np.int32) for _, number, model in columns]),
+        **{field: np.concatenate([getattr(model, field) for _, _, model in columns]) for field in leaf_fields()},
+    }
+    measured = [table for rows in release.rows for table in rows.tables]
+    nothing = np.zeros(0, dtype=np.int32)
+    found = (
+        pa.table(leaves),
+        _listed(
+            _FIELDS,
+            {
+                "potentials": [arrays["potentials"] for arrays, _ in fields],
+                "possible": [arrays["possible"].astype(np.int8) for arrays, _ in fields],
+            },
+        ),
+        _listed(
+            _TABLES,
+            {
+                "labels": [nothing if table.labels is None else table.labels.ravel() for table in measured],
+                "noisy": [table.noisy for table in measured],
+            },
+        ),
+    )
+    return entries, members | {name: to_arrow(table) for name, table in zip(MEMBERS, found, strict=True)}
 
 
 def people_from_members(card: Card, described: Mapping[str, Any], members: Mapping[str, bytes]) -> dict[str, Any]:
-    raise NotImplementedError
+    """Read what was written, as `PeopleRelease` takes it; ValueError where it is no release of persons."""
+    from spinney.forest.release.model import ForestRelease
+
+    of_people = described["people"]
+    shape = PeopleShape.from_dict(of_people["shape"])
+    frames = of_people["frames"]
+    if not isinstance(frames, dict) or set(frames) != set(shape.tables):
+        raise ValueError("frames are not of the tables of the release")
+    if not all(isinstance(kind, str) and kind in FRAME_KINDS for kind in frames.values()):
+        raise ValueError("frames of no known kind")
+    persons = ForestRelease.from_members(persons_card(card, shape), described, dict(members))
+    leaves = from_arrow(members["row_leaves.arrow"], _LEAVES)
+    fields, tables = from_arrow(members["row_fields.arrow"], _FIELDS), from_arrow(members["row_tables.arrow"], _TABLES)
+    entries = of_people["rows"]
+    if not isinstance(entries, list) or len(entries) != len(shape.rows) or fields.num_rows != len(shape.rows):
+        raise ValueError("rows of other tables than those of the release")
+    of_table = numbers(leaves, "table", np.int64)
+    if len(of_table) and not 0 <= of_table.min() <= of_table.max() < len(shape.rows):
+        raise ValueError("leaves of a table that there is none of")
+    potentials, possible = lists(fields, "potentials", np.float64), lists(fields, "possible", np.int64)
+    measured = list(zip(lists(tables, "labels", np.int64), lists(tables, "noisy", np.int64), strict=True))
+    rows, at = [], 0
+    for place, (of_shape, entry) in enumerate(zip(shape.rows, entries, strict=True)):
+        columns = _columns(leaves.filter(pa.array(of_table == place)), of_shape)
+        arrays = {"potentials": potentials[place], "possible": _flags(possible[place])}
+        of_measured = measured[at : at + len(_list(entry["tables"]))]
+        at += len(of_measured)
+        rows.append(_rows(of_shape, columns, entry, arrays, of_measured, persons))
+    if at != len(measured) or card.released.get(ROW_TABLES) != at:
+        raise ValueError("the card describes other tables of rows")
+    return {"shape": shape, "persons": persons, "rows": tuple(rows), "frames": frames}
+
+
+def persons_card(card: Card, shape: PeopleShape) -> Card:
+    """The card of the forest of persons: all that is promised, and what was released of persons alone.
+
+    Its target is the first of the columns that all others are counted with, and the rest of them are its stars.
+    """
+    released = {what: number for what, number in card.released.items() if what != ROW_TABLES}
+    named = card.parameters.get("target")
+    found = anchors(shape, target_column(shape, named) if named is not None else None)
+    parameters = {**card.parameters, "target": found[0] if found else None, "stars": found[1:]}
+    return replace(card, released=released, parameters=parameters, remarks=())
+
+
+def target_column(shape: PeopleShape, target: Any) -> str:
+    """The column of the persons table that a target names; ValueError where there is none."""
+    known = {f"{shape.persons_name}.{name}": name for name, column in (shape.persons or {}).items() if column.is_read}
+    if not isinstance(target, str) or target not in known:
+        raise ValueError("a target that is no column of persons")
+    return known[target]
+
+
+def _rows(
+    shape: RowsShape,
+    columns: dict[str, ColumnModel],
+    entry: Mapping[str, Any],
+    arrays: Mapping[str, NDArray[Any]],
+    measured: Sequence[tuple[NDArray[np.int64], NDArray[np.int64]]],
+    persons: ForestRelease,
+) -> ReleasedRows:
+    layout = row_layout(shape, [model.n_states for model in columns.values()], persons.model.tree.sizes)
+    names = list(columns)
+    role = None if shape.role is None else names.index(shape.role)
+    field = field_from_arrays(arrays, entry["field"])
+    if field.sizes != layout.own_sizes or field.evidence_sizes != layout.sizes or field.role != role:
+        raise ValueError("a field of other columns than those of its table")
+    correlations = np.array(_list(entry["correlations"]), dtype=np.float64)
+    if correlations.shape != (len(names),) or not ((correlations >= 0) & (correlations < 1)).all():
+        raise ValueError("correlations that are none of the columns")
+    total = entry["total"]
+    if type(total) is not float or not 0 < total <= MOST_ROWS:
+        raise ValueError("a number of persons that is none")
+    cliques = [FieldClique(_whole(it["evidence"]), _whole(it["own"])) for it in entry["tables"]]
+    if len(set(cliques)) != len(cliques):
+        raise ValueError("a table of rows that was measured twice")
+    tables = [
+        _measured(clique, field.shape(clique), *numbers) for clique, numbers in zip(cliques, measured, strict=True)
+    ]
+    return ReleasedRows(shape, columns, layout, field, tuple(tables), correlations, total)
+
+
+def _measured(
+    clique: FieldClique, shape: tuple[int, ...], labels: NDArray[np.int64], noisy: NDArray[np.int64]
+) -> MeasuredRows:
+    """A table as it was measured; ValueError where boxes and numbers are not those of its cells."""
+    n_cells = math.prod(shape)
+    if n_cells > _MOST_CELLS or not 0 < len(noisy) <= min(n_cells, LARGEST_VECTOR):
+        raise ValueError("a table of rows of another size than its columns have")
+    if (np.abs(noisy) > LARGEST_COUNT).any():
+        raise ValueError("a noisy number out of range")
+    if not len(labels):
+        if len(noisy) != n_cells:
+            raise ValueError("a table of rows of another size than its columns have")
+        return MeasuredRows(clique, None, noisy)
+    if len(labels) != n_cells or len(np.unique(labels)) != len(noisy) or labels.min() or labels.max() >= len(noisy):
+        raise ValueError("boxes that are not those of a table of rows")
+    return MeasuredRows(clique, labels.astype(np.int32).reshape(shape), noisy)
+
+
+def _columns(leaves: pa.Table, shape: RowsShape) -> dict[str, ColumnModel]:
+    schema = learnt_schema(shape)
+    names = list(schema.modelled)
+    place = numbers(leaves, "column", np.int64)
+    if not len(place) or not 0 <= place.min() <= place.max() < len(names):
+        raise ValueError("leaves of columns that are not in the schema")
+    return columns_from_leaves(leaves, place, {name: schema.modelled[name] for name in names})
+
+
+def _listed(types: Mapping[str, Any], lines: Mapping[str, Sequence[NDArray[Any]]]) -> pa.Table:
+    return pa.table({name: pa.array(list(lines[name]), types[name][0]) for name in types})
+
+
+def _flags(values: NDArray[np.int64]) -> NDArray[np.bool_]:
+    if not np.isin(values, (0, 1)).all():
+        raise ValueError("flags that are neither 0 nor 1")
+    return values.astype(np.bool_)
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise ValueError("an entry of the rows of persons is not a list")
+    return value
+
+
+def _whole(value: Any) -> tuple[int, ...]:
+    if not isinstance(value, list) or not all(type(number) is int for number in value):
+        raise ValueError("columns of a table of rows that are not numbers")
+    return tuple(value)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from spinney.columns import Bounded, Column, Integer, Real, whole_range
 from spinney.errors import SchemaError
 from spinney.people.release.names import count_name, first_name, level_name, refuse_taken
+from spinney.schema.column_axis import column_axis
 from spinney.schema.people import PeopleShape, RowsShape
 from spinney.schema.rules import Implies, PositionRule, Rule
 from spinney.schema.table import Schema
@@ -57,6 +58,18 @@ def made_columns(shape: PeopleShape) -> dict[str, Column]:
         for name in relative_columns(rows):
             made[first_name(rows.name, name)] = replace(rows.schema[name], nullable=shape.persons is not None)
     return made
+
+
+def anchors(shape: PeopleShape, target: str | None = None) -> list[str]:
+    """The columns of persons that all others are counted with: numbers of rows, and a target.
+
+    Those that can have one value only say nothing.
+    """
+    made = made_columns(shape)
+    columns = {count_name(rows.name): made[count_name(rows.name)] for rows in shape.rows}
+    if target is not None and shape.persons is not None:
+        columns[target] = shape.persons[target]
+    return [name for name, column in columns.items() if not column_axis(name, column).is_known]
 
 
 def persons_schema(shape: PeopleShape) -> Schema:

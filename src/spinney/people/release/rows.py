@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,7 +14,7 @@ from spinney.forest.release.column_model import ColumnModel, Floats
 from spinney.forest.release.graded import graded_leaves
 from spinney.forest.release.rules import feasible, resample_above
 from spinney.graph.field import Field, FieldClique
-from spinney.people.release.evidence import Layout, person_of_rows
+from spinney.people.release.evidence import Layout, layout, person_of_rows
 from spinney.people.release.relative import learnt_schema, relative_columns
 from spinney.people.release.sample_rows import draw_rows
 from spinney.schema.people import RowsShape
@@ -54,8 +55,8 @@ class ReleasedRows:
     @property
     def sorted_by(self) -> int | None:
         """The column that ascends within a person, where it is drawn like the others."""
-        order = self.shape.order
-        return None if order is None or self.shape.steps else self.names.index(order)
+        column = sorted_column(self.shape)
+        return None if column is None else self.names.index(column)
 
     @cached_property
     def _drawn_from(self) -> dict[str, ColumnModel]:
@@ -97,6 +98,24 @@ class ReleasedRows:
             )
         nothing = np.zeros(int(starts[-1]))
         return np.stack([places.get(name, nothing) for name in stated])
+
+
+def row_layout(shape: RowsShape, own_sizes: Sequence[int], person_sizes: Sequence[int]) -> Layout:
+    """What rows of a table may depend on, by the numbers of states of its columns and of its persons' variables."""
+    names = list(learnt_schema(shape).modelled)
+    sorted_by = sorted_column(shape)
+    return layout(
+        person_sizes,
+        own_sizes,
+        has_order=shape.order is not None,
+        role=None if shape.role is None else names.index(shape.role),
+        unrelated=() if sorted_by is None else (names.index(sorted_by),),
+    )
+
+
+def sorted_column(shape: RowsShape) -> str | None:
+    """The column that ascends within a person, where it is drawn like the others."""
+    return None if shape.steps else shape.order
 
 
 def _absolute(
