@@ -91,6 +91,7 @@ __all__ = [
     "KDTreeSynthesizer",
     "Ledger",
     "Link",
+    "LinkedSynthesizer",
     "NeverAfter",
     "PaperTreeSynthesizer",
     "Place",
