@@ -16,6 +16,7 @@ import numpy as np
 from spinney.columns import Bounded, Category, Column, Identifier, Stepped
 from spinney.errors import InputError, SchemaError, SpinneyError
 from spinney.forest.rule_tables import impossible_values
+from spinney.schema.persons import position_rules
 from spinney.schema.place_axis import place_axis
 from spinney.schema.reading import SchemaReading, read_schema
 from spinney.schema.rules import Rule
@@ -25,6 +26,7 @@ from spinney.suggest import closest, did_you_mean
 from spinney.synthesizers.bounds import with_widest_bounds
 from spinney.synthesizers.findings import Finding, Findings
 from spinney.synthesizers.method import AUTOMATIC, Choice, choose, make
+from spinney.synthesizers.validation import of_nobody
 from spinney.synthesizers.values import with_few_values
 from spinney.tables.opening import open_source
 from spinney.tables.outline import names_of, parts_of
@@ -97,6 +99,8 @@ class _Check:
             self._computed = {rule.column for rule in schema.derivations}
             choice = self._choose(schema.without_ignored(), method, given)
             notes = _notes(schema)
+            if schema.person is None:
+                self._faults += [Finding(of_nobody(rule), rule.column) for rule in position_rules(schema.rules)]
             for source in self._open(schema):
                 self._read(source, schema.rules)
                 self._look_outside(source, schema)
@@ -327,9 +331,13 @@ def _notes(schema: Schema) -> list[str]:
         )
     if computed := [rule.column for rule in schema.derivations]:
         notes.append(f"Computed from other columns, at no cost: {', '.join(map(repr, computed))}.")
-    if n_rules := len(schema.rules) - len(computed):
+    of_positions = position_rules(schema.rules)
+    if n_rules := len(schema.rules) - len(computed) - len(of_positions):
         obeyed = "the rule" if n_rules == 1 else f"all {n_rules} rules"
         notes.append(f"Every synthetic row would obey {obeyed}, at no cost.")
+    if schema.person is not None and of_positions:
+        obeyed = "the rule" if len(of_positions) == 1 else f"all {len(of_positions)} rules"
+        notes.append(f"The rows of every synthetic person would obey {obeyed} about positions, at no cost.")
     if schema.has_data_derived_bounds:
         notes.append('Bounds would be read off the data (bounds="from-data-not-private"), which voids the guarantee.')
     return notes

@@ -19,6 +19,7 @@ from spinney.privacy.promise import cautions
 from spinney.schema.lattice import Lattice
 from spinney.schema.people import Tables
 from spinney.schema.persons import position_rules
+from spinney.schema.rules import PositionRule
 from spinney.schema.table import Schema, as_schema
 from spinney.shown import as_given
 from spinney.tree.plan import LARGEST_SETTING
@@ -66,11 +67,16 @@ def rows_alone(schema: Any, system: str) -> Schema:
             "sp.LinkedSynthesizer, or take person out of the schema if every row is another person"
         )
     for rule in position_rules(stated.rules):
-        raise SchemaError(
-            f"{rule!r} is about the rows of a person, and the schema does not say whose rows they are; state "
-            "person='...' and use sp.LinkedSynthesizer, or drop the rule"
-        )
+        raise SchemaError(of_nobody(rule))
     return stated
+
+
+def of_nobody(rule: PositionRule) -> str:
+    """What is said of a rule about positions in a schema without persons."""
+    return (
+        f"{rule!r} is about the rows of a person, and the schema does not say whose rows they are; state person='...' "
+        "and use sp.LinkedSynthesizer, or drop the rule"
+    )
 
 
 def checked_rows(n_rows: Any) -> int | None:
