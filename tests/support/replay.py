@@ -11,7 +11,7 @@ comes last in its table.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from functools import partialmethod
@@ -61,7 +61,7 @@ class Moved:
     @property
     def tightness(self) -> float:
         """The share of what was allowed that was used."""
-        return max(a / b for a, b in zip(self.moved, self.allowed, strict=True))
+        return max(a / b if a else 0.0 for a, b in zip(self.moved, self.allowed, strict=True))
 
 
 @contextmanager
@@ -109,17 +109,24 @@ def replayed(calls: list[Call]) -> Iterator[list[Moved]]:
     assert next(left, None) is None, "the neighbour asks less than the first table"
 
 
-def compare(fit: Callable[[Any], Any], table: Any, neighbour: Any) -> list[Moved]:
-    """Fit a table and replay on its neighbour; releases must be the same, and so are the questions returned."""
+def compare(
+    fit: Callable[[Any], Any], table: Any, *neighbours: Any, contents: Callable[[Any], Any] | None = None
+) -> Iterator[Moved]:
+    """Fit a table and replay on its neighbours, one after the other: how far every question moved.
+
+    All that is released must be the same: what a file of the release holds, or what `contents` gives of the model.
+    """
+    held = _contents if contents is None else contents
     with recorded() as calls:
-        one = fit(table)
-    with replayed(calls) as moves:
-        other = fit(neighbour)
-    assert _contents(one) == _contents(other), "something is released that the mechanisms did not put out"
-    return moves
+        one = held(fit(table))
+    for neighbour in neighbours:
+        with replayed(calls) as moves:
+            other = held(fit(neighbour))
+        assert one == other, "something is released that the mechanisms did not put out"
+        yield from moves
 
 
-def failures(moves: list[Moved]) -> list[Moved]:
+def failures(moves: Iterable[Moved]) -> list[Moved]:
     """Questions that moved further than was paid for, or whose public part differs."""
     return [move for move in moves if not move.is_within]
 

@@ -1,0 +1,244 @@
+"""Fits of persons replayed on neighbouring tables: mechanisms are asked no more than one person apart.
+
+The person who differs comes last; coins of all others are the same. Persons have few rows, many, more than are kept,
+or none.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack, contextmanager
+from unittest import mock
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import spinney as sp
+from support.replay import coins_by_person, compare
+
+linked = pytest.importorskip("spinney.synthesizers.linked", reason="needs the synthesizer of persons")
+weighted = pytest.importorskip("spinney.counting.weighted")
+alike, columns, derived, grow, levels, rounds, evidence = (
+    pytest.importorskip(f"spinney.people.{name}")
+    for name in ("alike", "columns", "derived", "grow", "levels", "rounds", "release.evidence")
+)
+
+N_PERSONS = 700
+MOST = 6
+CUSTOMERS = sp.Schema(
+    {"id": sp.Identifier(), "region": sp.Category(["n", "s", "w"]), "age": sp.Integer(0, 99), "loyal": sp.Boolean()}
+)
+COLUMNS = {
+    "customer": sp.Identifier(),
+    "day": sp.Integer(0, 364),
+    "amount": sp.Real(0, 100),
+    "kind": sp.Category(["a", "b", "c"], nullable=True),
+}
+TABLES = sp.Tables(
+    {"customers": CUSTOMERS, "orders": sp.Schema(COLUMNS)},
+    links=[sp.Link("orders.customer", "customers.id", most=MOST, order="day")],
+)
+FLAT = sp.Schema(COLUMNS, person="customer", most_rows=MOST)
+
+# Rows of the last person: day, amount, kind.
+LAST = [(3, 10.0, "a"), (20, 12.5, "a")]
+OTHERS = {
+    "many rows": [(day, 99.5, "c") for day in range(300, 300 + MOST)],
+    "no rows": [],
+    "one row": [(364, 100.0, None)],
+    "more rows than are kept": [(day, 0.0, "b") for day in range(0, 40, 2)],
+}
+UNITS = pytest.mark.parametrize("unit", ["replace-one", "add-remove"])
+
+
+def people(rows, *, is_last_there=True, is_flat):
+    """Persons whose rows are alike; the last one has the given rows, or is not there."""
+    rng = np.random.default_rng(5)
+    n_rows = rng.integers(1 if is_flat else 0, 9, N_PERSONS)
+    owner = np.repeat(np.arange(N_PERSONS), n_rows)
+    taste = rng.integers(0, 3, N_PERSONS)
+    kind = np.where(rng.random(len(owner)) < 0.7, taste[owner], rng.integers(0, 3, len(owner)))
+    drawn = {
+        "customer": [f"c{number}" for number in owner.tolist()],
+        "day": rng.integers(0, 365, len(owner)).tolist(),
+        "amount": np.clip(20 * taste[owner] + rng.gamma(2, 5, len(owner)), 0, 100).round(1).tolist(),
+        "kind": ["abc"[value] for value in kind.tolist()],
+    }
+    if is_last_there:
+        for day, amount, value in rows:
+            for name, cell in zip(drawn, ("last", day, amount, value), strict=True):
+                drawn[name].append(cell)
+    types = {"customer": pa.string(), "day": pa.int64(), "amount": pa.float64(), "kind": pa.string()}
+    orders = pa.table({name: pa.array(values, types[name]) for name, values in drawn.items()})
+    if is_flat:
+        return orders
+    persons = {
+        "id": [f"c{number}" for number in range(N_PERSONS)],
+        "region": ["nsw"[value] for value in taste.tolist()],
+        "age": rng.integers(18, 90, N_PERSONS).tolist(),
+        "loyal": (taste > 0).tolist(),
+    }
+    if is_last_there:
+        # Another person altogether, wherever the rows are not those of the first table.
+        cells = ("last", "n", 18, False) if rows == LAST else ("last", "w", 99, True)
+        persons = {name: [*values, cell] for (name, values), cell in zip(persons.items(), cells, strict=True)}
+    return {"customers": pa.table(persons), "orders": orders}
+
+
+def fitting(shape, unit):
+    def fit(frames):
+        model = linked.LinkedSynthesizer(20, "1e-5", unit=unit, assumed_persons=N_PERSONS)
+        with coins_by_person():
+            model.fit(frames, shape, entropy=sp.UnsafeSeededEntropy(3))
+        if not any("~" in name for name in model.card_.schema):
+            raise RuntimeError("no level was drawn, so nothing of levels would be replayed")
+        return model
+
+    return fit
+
+
+def contents(model):
+    """What the card says, and what is drawn."""
+    drawn = model.sample(seed=1)
+    frames = drawn if isinstance(drawn, dict) else {"": drawn}
+    return repr(model.card_.to_dict()), {name: frame.to_pylist() for name, frame in frames.items()}
+
+
+def neighbours(unit, *, is_flat):
+    """One pair of tables and more: the first has a last person, or none where one is added."""
+    others = [people(rows, is_flat=is_flat) for rows in OTHERS.values() if rows or not is_flat]
+    return people(LAST, is_last_there=unit == "replace-one", is_flat=is_flat), *others
+
+
+@UNITS
+@pytest.mark.parametrize("is_flat", [False, True], ids=["linked", "flat"])
+def test_questions_move_by_one_person(is_flat, unit):
+    """Tables in units, trees, choices, alikeness and all of the persons' own table: one person, with all their rows."""
+    tightest = {}
+    fit = fitting(FLAT if is_flat else TABLES, unit)
+    for move in compare(fit, *neighbours(unit, is_flat=is_flat), contents=contents):
+        assert move.is_within, move
+        tightest[move.stage] = max(tightest.get(move.stage, 0.0), move.tightness)
+    assert {"row trees", "row one-way", "row spikes", "alikeness", "row selection", "row tables"} <= set(tightest)
+    assert tightest["one-way"] == tightest["row trees"] == 1
+    assert min(tightest["row one-way"], tightest["row tables"]) > 0.9  # a smaller bound fails
+
+
+# ------------------------------------------------------------------------------------------------ sabotage
+
+
+def _weights(rule):
+    """Weighted rows whose units follow another rule."""
+    original = weighted.WeightedRows.__init__
+
+    def init(self, starts, units):
+        original(self, starts, units)
+        self.true_units = np.repeat(rule(np.diff(starts), units), np.diff(starts)).astype(np.int64)
+
+    return mock.patch.object(weighted.WeightedRows, "__init__", init)
+
+
+def weights_forgotten():
+    return _weights(lambda n_rows, units: np.full(len(n_rows), units))
+
+
+def weights_to_the_nearest():
+    return _weights(lambda n_rows, units: np.ceil(units / np.maximum(n_rows, 1)))
+
+
+def weights_by_the_most_of_all():
+    """Every row counts as one of the person's with the most rows: told by others."""
+    return _weights(lambda n_rows, units: np.full(len(n_rows), 3 * units // max(n_rows.max() + n_rows[-1], 1)))
+
+
+def before_across_persons():
+    """The row before a person's first is the last of the person before."""
+    original = evidence.row_evidence
+
+    def across(asked, persons, own, person, starts):
+        found = original(asked, persons, own, person, starts)
+        if asked.kind == "before":
+            found[:] = np.roll(own[asked.number], 1)
+        return found
+
+    return mock.patch("spinney.people.row_tables.row_evidence", across)
+
+
+def trees_on_all_rows():
+    """Trees grown on all rows, a person's as often as they have them."""
+    original = derived.held_rows
+
+    def held(gathered, rows):
+        found, made = original(gathered, rows)
+        return derived.HeldRows(found.source, found.starts, found.source), made
+
+    return mock.patch.object(grow, "held_rows", held)
+
+
+def alikeness_said_to_move_less():
+    told = alike.sensitivity_squared
+    return mock.patch.object(alike, "sensitivity_squared", lambda *of: told(*of) // 64)
+
+
+def scores_said_to_move_less():
+    return mock.patch.object(rounds, "UNITS", rounds.UNITS // 16)
+
+
+def levels_by_ranks_among_persons():
+    """The level of a number is the person's rank among all, by the mean of their rows."""
+    original = grow.draw_levels
+
+    def by_rank(states, starts, law, correlation, rng):
+        drawn = original(states, starts, law, correlation, rng)
+        if not law.is_ordered:
+            return drawn
+        sums = np.add.reduceat(np.append(states.astype(float), 0.0), starts[:-1])
+        n_rows = np.diff(starts)
+        means = np.where(n_rows > 0, sums / np.maximum(n_rows, 1), 0.0)
+        ranks = np.argsort(np.argsort(means, kind="stable"), kind="stable")
+        return ranks * levels.N_BINS // len(means)
+
+    return mock.patch.object(grow, "draw_levels", by_rank)
+
+
+@contextmanager
+def a_total_of_rows():
+    """Fields are fitted to the true number of units of all rows."""
+    original = columns.persons_with_rows
+    held = []
+
+    def remember(self, starts, units):
+        init(self, starts, units)
+        held.append(float(self.true_units.sum()))
+
+    init = weighted.WeightedRows.__init__
+    with ExitStack() as stack:
+        stack.enter_context(mock.patch.object(weighted.WeightedRows, "__init__", remember))
+        stack.enter_context(mock.patch.object(grow, "persons_with_rows", lambda noisy: original(noisy) * 0 + held[-1]))
+        yield
+
+
+SABOTAGES = [
+    weights_forgotten,
+    weights_to_the_nearest,
+    weights_by_the_most_of_all,
+    before_across_persons,
+    trees_on_all_rows,
+    alikeness_said_to_move_less,
+    scores_said_to_move_less,
+    levels_by_ranks_among_persons,
+    a_total_of_rows,
+]
+
+
+@pytest.mark.parametrize("sabotage", SABOTAGES, ids=lambda sabotage: sabotage.__name__)
+def test_sabotage_is_caught(sabotage):
+    """A question that moves too far, or a release that is not the same: some neighbour shows each mistake."""
+    fit = fitting(TABLES, "replace-one")
+    with sabotage():
+        try:
+            moves = compare(fit, *neighbours("replace-one", is_flat=False), contents=contents)
+            assert all(move.is_within for move in moves)
+        except AssertionError:
+            return
+    pytest.fail("nothing was noticed")
