@@ -39,6 +39,17 @@ TABLES = sp.Tables(
     links=[sp.Link("orders.customer", "customers.id", most=MOST, order="day")],
 )
 FLAT = sp.Schema(COLUMNS, person="customer", most_rows=MOST)
+PANELS = {
+    "steps": sp.Schema(COLUMNS, person="customer", most_rows=MOST, order="day", steps=True),
+    "roles and differences": sp.Schema(
+        {**COLUMNS, "kind": sp.Category(["a", "b", "c"])},
+        person="customer",
+        most_rows=MOST,
+        order="day",
+        role="kind",
+        differences=["amount"],
+    ),
+}
 
 # Rows of the last person: day, amount, kind.
 LAST = [(3, 10.0, "a"), (20, 12.5, "a")]
@@ -122,6 +133,49 @@ def test_questions_move_by_one_person(is_flat, unit):
     assert {"row trees", "row one-way", "row spikes", "alikeness", "row selection", "row tables"} <= set(tightest)
     assert tightest["one-way"] == tightest["row trees"] == 1
     assert min(tightest["row one-way"], tightest["row tables"]) > 0.9  # a smaller bound fails
+
+
+@UNITS
+@pytest.mark.parametrize("schema", PANELS.values(), ids=PANELS)
+def test_columns_made_of_rows_move_by_one_person(schema, unit):
+    """First values, steps, differences to the first row and roles are a person's own."""
+    first, *others = neighbours(unit, is_flat=True)
+    if not schema["kind"].nullable:
+        others = [other for other in others if not other["kind"].null_count]
+    stages = set()
+    for move in compare(fitting(schema, unit), first, *others, contents=contents):
+        assert move.is_within, move
+        stages.add(move.stage)
+    assert {"row trees", "row tables", "alikeness"} <= stages
+
+
+def renamed(frames, name_of):
+    """The same tables with other keys."""
+
+    def column(table, name):
+        keys = pa.array([name_of(key) for key in table[name].to_pylist()])
+        return table.set_column(table.schema.get_field_index(name), name, keys)
+
+    if isinstance(frames, dict):
+        return {"customers": column(frames["customers"], "id"), "orders": column(frames["orders"], "customer")}
+    return column(frames, "customer")
+
+
+@pytest.mark.parametrize("is_flat", [False, True], ids=["linked", "flat"])
+def test_keys_are_told_apart_and_nothing_else(is_flat):
+    """Other keys, in another order, of another length or type: no question moves, and the release is the same."""
+    frames = people(LAST, is_flat=is_flat)
+    numbers = {key: 10**12 - 7 * place for place, key in enumerate(keys_of(frames))}
+    names = [numbers.__getitem__, lambda key: f"{'x' * (numbers[key] % 5)}{numbers[key]}"]
+    fit = fitting(FLAT if is_flat else TABLES, "replace-one")
+    moves = list(compare(fit, frames, *(renamed(frames, name_of) for name_of in names), contents=contents))
+    assert moves
+    assert all(move.is_within and max(move.moved) == 0 for move in moves)
+
+
+def keys_of(frames):
+    table, name = (frames["customers"], "id") if isinstance(frames, dict) else (frames, "customer")
+    return dict.fromkeys(table[name].to_pylist())
 
 
 # ------------------------------------------------------------------------------------------------ sabotage
