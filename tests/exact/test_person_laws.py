@@ -14,6 +14,7 @@ from itertools import combinations_with_replacement
 import numpy as np
 import pytest
 
+from spinney.counting.weighted import WeightedRows
 from spinney.privacy.budget import Unit
 from spinney.privacy.composition import composed_deltas
 from spinney.privacy.parts import (
@@ -399,12 +400,11 @@ def test_weights_before_the_cut_waste_units_and_tell_nothing():
 
 def test_the_weights_of_the_code_are_those_of_the_laws():
     """`WeightedRows` gives every person the units that the laws above were written for, at any number of units."""
-    weighted = pytest.importorskip("spinney.counting.weighted")
     for units in (3, 5, 2**20):
         for database in combinations_with_replacement(records(2, 3, least_rows=0), 3):
             starts = np.cumsum([0, *map(len, database)])
             lines = np.array([row for record in database for row in record], dtype=np.uint8)
-            found = weighted.WeightedRows(starts, units).true_table([lines], [2])
+            found = WeightedRows(starts, units).true_table([lines], [2])
             assert tuple(found.tolist()) == added((units_of(r, units, 2) for r in database), 2)
 
 

@@ -116,7 +116,7 @@ def compare(
 
     All that is released must be the same: what a file of the release holds, or what `contents` gives of the model.
     """
-    held = _contents if contents is None else contents
+    held = held_in_file if contents is None else contents
     with recorded() as calls:
         one = held(fit(table))
     for neighbour in neighbours:
@@ -257,7 +257,7 @@ def _answer(output: Any, true: Any) -> Any:
     return output.copy() if isinstance(output, np.ndarray) else output
 
 
-def _contents(model: Any) -> Any:
+def held_in_file(model: Any) -> Any:
     """All that a release holds, as text and bytes."""
     entries, members = model.release_.to_members()
     return repr(model.card_.to_dict()), repr(entries), {name: bytes(member) for name, member in members.items()}

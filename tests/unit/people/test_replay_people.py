@@ -14,14 +14,10 @@ import pyarrow as pa
 import pytest
 
 import spinney as sp
-from support.replay import coins_by_person, compare
-
-linked = pytest.importorskip("spinney.synthesizers.linked", reason="needs the synthesizer of persons")
-weighted = pytest.importorskip("spinney.counting.weighted")
-alike, columns, derived, grow, levels, rounds, evidence = (
-    pytest.importorskip(f"spinney.people.{name}")
-    for name in ("alike", "columns", "derived", "grow", "levels", "rounds", "release.evidence")
-)
+from spinney.counting import weighted
+from spinney.people import alike, columns, derived, grow, levels, rounds
+from spinney.people.release import evidence
+from support.replay import coins_by_person, compare, held_in_file
 
 N_PERSONS = 700
 MOST = 6
@@ -98,7 +94,7 @@ def people(rows, *, is_last_there=True, is_flat):
 
 def fitting(shape, unit):
     def fit(frames):
-        model = linked.LinkedSynthesizer(20, "1e-5", unit=unit, assumed_persons=N_PERSONS)
+        model = sp.LinkedSynthesizer(20, "1e-5", unit=unit, assumed_persons=N_PERSONS)
         with coins_by_person():
             model.fit(frames, shape, entropy=sp.UnsafeSeededEntropy(3))
         if not any("~" in name for name in model.card_.schema):
@@ -109,10 +105,10 @@ def fitting(shape, unit):
 
 
 def contents(model):
-    """What the card says, and what is drawn."""
+    """What a file holds, and what is drawn."""
     drawn = model.sample(seed=1)
     frames = drawn if isinstance(drawn, dict) else {"": drawn}
-    return repr(model.card_.to_dict()), {name: frame.to_pylist() for name, frame in frames.items()}
+    return held_in_file(model), {name: frame.to_pylist() for name, frame in frames.items()}
 
 
 def neighbours(unit, *, is_flat):
