@@ -113,12 +113,14 @@ def grow_people(
     prepaid: PrepaidMechanisms,
     *,
     total: int | None,
+    coins: np.random.Generator,
     rng: np.random.Generator,
     row_count: RowCount | None = None,
 ) -> GrownPeople:
     """The model of gathered tables. `total` is the number of persons where that is public.
 
-    `rng` draws coins of persons and synthetic persons between steps, which is no noise.
+    `coins` are those of persons, and `rng` draws synthetic persons between steps. Neither is noise. They are two, as
+    how many coins are used depends on private rows (people.proof.md, coins).
     """
     made: dict[str, pa.Array] = {}
     rows = []
@@ -127,7 +129,7 @@ def grow_people(
         made |= columns
         rows.append(_released_columns(held, of_table, design, prepaid))
     laws = [some.laws() for some in rows]
-    compared = [two_rows(some.states.true_states, some.held.starts, rng) for some in rows]
+    compared = [two_rows(some.states.true_states, some.held.starts, coins) for some in rows]
     correlations = release_alikeness(compared, laws, prepaid)
 
     kept, sizes = [], []
@@ -140,7 +142,7 @@ def grow_people(
         }
         for name, place in alike.items():
             line = some.states.true_states[place]
-            levels = draw_levels(line, some.held.starts, of_states[place], float(of_columns[place]), rng)
+            levels = draw_levels(line, some.held.starts, of_states[place], float(of_columns[place]), coins)
             is_bin = of_states[place].is_ordered
             made[level_name(some.design.shape.name, name)] = pa.array(levels if is_bin else levels.astype(str))
         kept.append(replace(some.design, levels=tuple(alike)))

@@ -122,8 +122,9 @@ class LinkedSynthesizer(FrontDoor):
             raise ParameterError(f"quality={as_given(self.quality)} is not 'fast', 'high' or 'best'")
         shape = PeopleShape.of(tables if isinstance(tables, Tables) else as_schema(tables))
         target = self._checked_target(shape)
-        rng = np.random.default_rng(source.words(4))  # coins of persons, which are no noise
-        gathered = gather(frames, shape, engine=engine, rng=rng)
+        # Neither is noise. How many coins are used depends on private rows, so public draws are from another generator.
+        coins, rng = (np.random.default_rng(source.words(8)) for _ in range(2))
+        gathered = gather(frames, shape, engine=engine, rng=coins)
         shape = shape.without_ignored()
         if unit.n_is_public and gathered.n_persons == 0:
             raise InputError("the tables have no persons; there is nothing to release")
@@ -149,7 +150,7 @@ class LinkedSynthesizer(FrontDoor):
             plan = rehearse(n_persons, epsilon)
         prepaid = PrepaidMechanisms(plan.plan, books, source)
         total = gathered.n_persons if unit.n_is_public else None
-        grown = grow_people(gathered, plan, prepaid, total=total, rng=rng, row_count=row_count)
+        grown = grow_people(gathered, plan, prepaid, total=total, coins=coins, rng=rng, row_count=row_count)
         self.design_ = plan
         self.release_ = self._released(gathered, shape, plan, grown, books, row_count)
         self.ledger_ = books if ledger is None else ledger

@@ -174,6 +174,29 @@ def keys_of(frames):
     return dict.fromkeys(table[name].to_pylist())
 
 
+def test_coins_and_public_draws_do_not_share_a_generator():
+    """How many coins are used depends on private rows, and so would public draws that come after them."""
+    seen = {"coins": set(), "public": set()}
+
+    def watched(name, what):
+        original = getattr(grow, name)
+
+        def call(*args, **options):
+            given = [*args, *options.values()]
+            seen[what].update(id(value) for value in given if isinstance(value, np.random.Generator))
+            return original(*args, **options)
+
+        return mock.patch.object(grow, name, call)
+
+    watches = [("two_rows", "coins"), ("draw_levels", "coins"), ("draw_states", "public"), ("draw_rows", "public")]
+    with ExitStack() as stack:
+        for name, what in watches:
+            stack.enter_context(watched(name, what))
+        fitting(TABLES, "replace-one")(people(LAST, is_flat=False))
+    assert len(seen["coins"]) == len(seen["public"]) == 1
+    assert seen["coins"].isdisjoint(seen["public"])
+
+
 # ------------------------------------------------------------------------------------------------ sabotage
 
 
