@@ -54,7 +54,13 @@ class Breaches:
     bad_counts: int = 0  # persons that are there twice, are too many or too few, or have more rows than allowed
     out_of_order: int = 0  # rows whose order column is below that of the row before
     after_end: int = 0  # rows after a value that nothing may follow
+    nulls: int = 0  # rows that lack a value which they must have; other figures leave them out
     bad_first: int = 0  # persons whose first row is not what it must be, or a later row is
+
+
+def whole(rows: pl.DataFrame, table: PeopleTable) -> pl.DataFrame:
+    """The rows that have all values which they must have."""
+    return rows.drop_nulls([name for name, column in table.row_columns.items() if not column.nullable])
 
 
 def breaches(people: People, table: PeopleTable, n_persons: int | None) -> Breaches:
@@ -62,6 +68,7 @@ def breaches(people: People, table: PeopleTable, n_persons: int | None) -> Breac
     rows = people.rows
     before = pl.col(KEY) == pl.col(KEY).shift(1)
     found: dict[str, Any] = {"out_of_order": rows.filter(before & (pl.col(table.order).diff() < 0)).height}
+    found["nulls"] = rows.height - whole(rows, table).height
     counts = rows.group_by(KEY).len()
     keys = people.keys()
     n_wrong = 0 if n_persons is None else abs(len(keys) - n_persons)

@@ -8,7 +8,7 @@ columns or pairs is their mean. Rows that a rival drew have no persons, and so n
     parent_child           a column of persons with one of their rows, all pairs
     parent_tv1, parent_most, parent_tv2   one column of persons, the worst of them, and pairs
     parent_count           a column of persons with their number of rows
-    count                  the number of rows a person, every number a bin of its own
+    count, count_bins      the number of rows a person: every number a bin of its own, and in bins as other columns are
     icc                    absolute error of the intra-class correlation, over columns of numbers, nulls counted as 0:
                            levels and gaps together, as it was measured before
     icc_values             the same with nulls left out
@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 
 import spinney as sp
 from benchmarks.forest.scores import Cells, Marginals
-from benchmarks.people.dependence import Breaches, Persons, breaches, intraclass, transitions
+from benchmarks.people.dependence import Breaches, Persons, breaches, intraclass, transitions, whole
 from benchmarks.people.households import Households, household_figures
 from benchmarks.people.labels import area
 from benchmarks.people.tables import KEY, People, PeopleTable
@@ -50,6 +50,7 @@ class Figures:
     parent_tv2: float | None = None
     parent_count: float | None = None
     count: float | None = None
+    count_bins: float | None = None
     icc: float | None = None
     icc_values: float | None = None
     transition: float | None = None
@@ -79,7 +80,8 @@ class Yardstick:
 
     def figures_of_people(self, people: People, *, n_persons: int | None = None) -> Figures:
         """Of persons with their rows, which stand in the order in which they were made."""
-        people = People(people.persons, people.rows.sort(KEY, maintain_order=True))
+        drawn = People(people.persons, people.rows.sort(KEY, maintain_order=True))
+        people = People(people.persons, whole(drawn.rows, self.table))
         cells, person = self._rows.cells_of(people.rows), numbered(people)
         counts = row_counts(people)
         close = self._rows.distances(cells)
@@ -93,7 +95,7 @@ class Yardstick:
             icc_values=self._icc_error(people, person, null=float("nan")),
             transition=self._transition(cells, person),
             auc=area(people, self.held_out, table) if table.target is not None else None,
-            broken=breaches(people, table, n_persons),
+            broken=breaches(drawn, table, n_persons),
             members=household_figures(people.rows) if table.name == "homes" else None,
         )
 
@@ -123,6 +125,7 @@ class Yardstick:
         return {
             "parent_tv1": float(np.mean(ones)),
             "parent_most": max(ones),
+            "count_bins": variation(ours, theirs, sizes, (last,)),
             "parent_tv2": mean_variation(ours, theirs, sizes, choices(last, 2)),
             "parent_count": mean_variation(ours, theirs, sizes, [(i, last) for i in range(last)]),
             "parent_child": self._parent_child(theirs[:, person], cells),

@@ -72,7 +72,7 @@ def test_figures_of_the_same_people_are_zero_and_those_of_others_are_known() -> 
     fewer = People(REAL.persons, REAL.rows.filter(pl.col("day") == 0))
     found = yardstick.figures_of_people(fewer)
     assert found.child_tv1 == pytest.approx((2 / 5 + 1 / 15) / 2)  # days 3 : 2 against 3 : 0; kinds 3 : 2 against 2 : 1
-    assert found.count == pytest.approx(1 / 2)  # 0, 1, 2, 2 rows against 0, 1, 1, 1
+    assert found.count == found.count_bins == pytest.approx(1 / 2)  # 0, 1, 2, 2 rows against 0, 1, 1, 1
     assert (found.parent_tv1, found.parent_most, found.parent_tv2) == (0, 0, 0)
     assert found.parent_count == pytest.approx(1 / 2)
     assert found.transition == 1.0
@@ -103,6 +103,11 @@ def test_what_is_broken_is_counted() -> None:
     found = breaches(broken, TABLE, 4)
     assert found == Breaches(orphans=1, bad_counts=3, out_of_order=1, after_end=1)
     assert breaches(People(REAL.persons, REAL.rows.filter(pl.col("kind") == "a")), TABLE, 4) == Breaches()
+    holed = People(REAL.persons, REAL.rows.with_columns(kind=pl.when(pl.col("day") == 0).then("kind")))
+    found = Yardstick(TABLE, REAL, REAL).figures_of_people(holed)
+    assert found.broken is not None
+    assert found.broken.nulls == 2
+    assert found.child_tv1 == pytest.approx((2 / 5 + 1 / 15) / 2)
     table = PeopleTable("t", REAL, COLUMNS, most=9, order="day", first=("kind", ("a",)))
     flat = People(None, pl.DataFrame({KEY: [0, 0, 1, 2, 2], "day": 1, "kind": ["a", "b", "b", "a", "a"]}))
     assert breaches(flat, table, 3) == Breaches(bad_first=2)
