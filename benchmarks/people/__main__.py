@@ -8,7 +8,6 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
-import spinney as sp
 from benchmarks.people import scale
 from benchmarks.people.releases import LINKED, NO_LEVELS, REAL, TABLES, Measured, Release, measured
 from benchmarks.people.results import Results, cells, shown
@@ -84,9 +83,6 @@ def _measure(options: argparse.Namespace, names: Sequence[str], methods: Sequenc
 
 def _is_left_out(method: str, mbi_python: Path | None) -> bool:
     """Whether something that the method needs is not at hand, which is said."""
-    if method in (LINKED, NO_LEVELS) and not hasattr(sp, "LinkedSynthesizer"):
-        print(f"left out: {method}, since this version has no sp.LinkedSynthesizer")
-        return True
     if method.startswith(MECHANISMS) and mbi_python is None:
         print(f"left out: {method}, which needs --mbi-python PATH, a Python of an environment that has mbi")
         return True

@@ -104,18 +104,17 @@ def _table(name: str, folder: Path | None) -> PeopleTable:
     return FILES[name](folder)
 
 
-def fitted(release: Release, table: PeopleTable, people: People) -> Any:
+def fitted(release: Release, table: PeopleTable, people: People) -> sp.LinkedSynthesizer:
     """The synthesizer of persons, fitted."""
-    spinney: Any = sp
     target = None if table.target is None else f"{PERSONS}.{table.target}"
-    model = spinney.LinkedSynthesizer(
+    model = sp.LinkedSynthesizer(
         release.epsilon, delta=DELTA, target=target, quality=release.quality, unit="replace-one"
     )
     given = people.rows if people.persons is None else {PERSONS: people.persons, ROWS: people.rows}
     return model.fit(given, table.described(), entropy=UnsafeSeededEntropy(release.seed))
 
 
-def drawn(model: Any, table: PeopleTable, seed: int) -> People:
+def drawn(model: sp.LinkedSynthesizer, table: PeopleTable, seed: int) -> People:
     """Synthetic persons with their rows."""
     found = model.sample(persons=table.n_drawn, seed=seed, frame="polars")
     if isinstance(found, pl.DataFrame):

@@ -73,24 +73,28 @@ class PeopleTable:
     def persons_schema(self) -> sp.Schema | None:
         return sp.Schema(dict(self.person_columns)) if self.person_columns else None
 
-    def described(self) -> Any:
+    def described(self) -> sp.Schema | sp.Tables:
         """What `sp.LinkedSynthesizer` is told."""
-        spinney: Any = sp
-        rules = []
+        rules: list[Any] = []
         if self.first is not None:
-            rules.append(spinney.First(self.first[0], list(self.first[1]), only=True))
+            rules.append(sp.First(self.first[0], list(self.first[1]), only=True))
         if self.ends is not None:
-            rules.append(spinney.NeverAfter(self.ends[0], list(self.ends[1])))
+            rules.append(sp.NeverAfter(self.ends[0], list(self.ends[1])))
         columns = {KEY: sp.Identifier(), **self.row_columns}
-        link = {"order": self.order, "steps": self.steps, "role": self.role, "differences": self.differences}
+        link: dict[str, Any] = {
+            "order": self.order,
+            "steps": self.steps,
+            "role": self.role,
+            "differences": self.differences,
+        }
         if not self.person_columns:
-            return spinney.Schema(columns, rules=rules, person=KEY, most_rows=self.most, **link)
-        return spinney.Tables(
+            return sp.Schema(columns, rules=rules, person=KEY, most_rows=self.most, **link)
+        return sp.Tables(
             {
                 PERSONS: sp.Schema({KEY: sp.Identifier(), **self.person_columns}),
-                ROWS: spinney.Schema(columns, rules=rules),
+                ROWS: sp.Schema(columns, rules=rules),
             },
-            links=[spinney.Link(f"{ROWS}.{KEY}", f"{PERSONS}.{KEY}", most=self.most, **link)],
+            links=[sp.Link(f"{ROWS}.{KEY}", f"{PERSONS}.{KEY}", most=self.most, **link)],
         )
 
     def split(self, seed: int) -> tuple[People, People]:

@@ -25,6 +25,7 @@ from benchmarks.people.targets import lines
 import spinney as sp
 from spinney.errors import FileError, ParameterError
 from spinney.privacy.promise import chain_deltas
+from spinney.schema.people import PeopleShape
 
 COLUMNS = {"day": sp.Integer(0, 9), "kind": sp.Category(("a", "b"))}
 PERSON_COLUMNS = {"sex": sp.Category(("f", "m")), "ill": sp.Category((0, 1))}
@@ -268,7 +269,6 @@ def test_linked_persons_are_fitted_drawn_and_judged(monkeypatch: pytest.MonkeyPa
     """A synthesizer that copies is right in everything."""
     monkeypatch.setitem(releases.MADE, "shop", lambda: shop(600))
     monkeypatch.setattr(sp, "LinkedSynthesizer", Copier, raising=False)
-    monkeypatch.setattr(PeopleTable, "described", lambda _: None)
     releases._table.cache_clear()
     releases.yardstick_of.cache_clear()
     found = releases.measured(releases.Release("shop", "linked", "1", 0), None).figures
@@ -276,6 +276,18 @@ def test_linked_persons_are_fitted_drawn_and_judged(monkeypatch: pytest.MonkeyPa
     assert found.broken == Breaches()
     releases._table.cache_clear()
     releases.yardstick_of.cache_clear()
+
+
+def test_what_is_stated_of_every_table_is_a_shape_of_persons() -> None:
+    """Limits, orders, rules over positions and roles reach the synthesizer."""
+    flat = PeopleTable("t", REAL, COLUMNS, most=9, order="day").described()
+    assert isinstance(flat, sp.Schema)
+    assert PeopleShape.of(flat).rows[0].most == 9
+    (purchases,) = PeopleShape.of(shop(50).described()).rows
+    assert (purchases.order, purchases.most, len(purchases.position_rules)) == ("day", 200, 1)
+    (members,) = PeopleShape.of(homes(50).described()).rows
+    assert (members.role, members.differences, members.steps) == ("relation", ("age",), True)
+    assert len(members.position_rules) == 1
 
 
 def test_the_rows_that_are_timed_are_about_ten_a_person_and_lie_in_many_files(tmp_path: Path) -> None:
