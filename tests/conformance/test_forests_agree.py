@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import tempfile
-from contextlib import suppress
 from pathlib import Path
 
 import duckdb
@@ -24,6 +23,7 @@ from spinney.tables.engines import batch_passes, stream
 from spinney.tables.passes import CountedStates
 from support import forest_tables
 from support.forest_tables import SCHEMA, members
+from support.open_files import open_files
 
 ROWS = forest_tables.rows()
 OPTIONS = {
@@ -264,15 +264,6 @@ def test_a_limit_that_is_too_small_is_told_before_anything_is_spent(tmp_path, co
     assert members(fit(parquet(tmp_path))) == members(fit(ROWS))
     monkeypatch.setenv("SPINNEY_MEMORY_LIMIT", "10MiB")
     assert members(fit(parquet(tmp_path), quality="high")) == members(fit(ROWS, quality="high"))
-
-
-def open_files(folder: Path) -> list[str]:
-    """Files in a folder that this process has open, without a name too."""
-    links = []
-    for name in os.listdir("/proc/self/fd"):
-        with suppress(OSError):  # the one of the listing itself
-            links.append(os.readlink(f"/proc/self/fd/{name}"))
-    return [link for link in links if str(folder) in link]
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")

@@ -64,7 +64,22 @@ class CellCounter:
         for first in range(start, stop, self._most):
             codes = np.empty((min(self._most, stop - first), self.lattice.n_words), dtype=np.uint64)
             encode_rows(columns, self.lattice, first, codes)
-            self._put(codes)
+            self.put(codes)
+
+    def put(self, codes: Codes) -> None:
+        """Count rows by their codes. Few of them wait for others: small parts are slow to concatenate."""
+        if 2 * len(codes) < self._most:
+            with self._turn:
+                self._waiting.append(codes)
+                self._n_waiting += len(codes)
+                if self._n_waiting < self._most:
+                    return
+                waiting, self._waiting, self._n_waiting = self._waiting, [], 0
+            codes = np.concatenate(waiting)
+        for first in range(0, len(codes), self._most):
+            part = codes[first : first + self._most]
+            with self._room(len(part)):
+                self._buffer.put(part)
 
     def merged(self) -> CellCounts:
         """All counts together; nothing is left here."""
@@ -88,21 +103,6 @@ class CellCounter:
         self._held.clear()
         self._waiting, self._n_waiting = [], 0
         self._buffer = RadixBuckets(0, self.lattice.n_words)
-
-    def _put(self, codes: Codes) -> None:
-        """Scatter codes. Few of them wait for others: small parts are slow to concatenate."""
-        if 2 * len(codes) < self._most:
-            with self._turn:
-                self._waiting.append(codes)
-                self._n_waiting += len(codes)
-                if self._n_waiting < self._most:
-                    return
-                waiting, self._waiting, self._n_waiting = self._waiting, [], 0
-            codes = np.concatenate(waiting)
-        for first in range(0, len(codes), self._most):
-            part = codes[first : first + self._most]
-            with self._room(len(part)):
-                self._buffer.put(part)
 
     @contextmanager
     def _room(self, n_codes: int) -> Iterator[None]:

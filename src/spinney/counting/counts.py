@@ -6,7 +6,7 @@ itself, cannot be pickled or copied into a file, and is read only by functions t
 
 from __future__ import annotations
 
-from typing import NoReturn
+from typing import NoReturn, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,20 @@ from spinney.schema.zorder import Codes, Indices
 
 # Rows that agree in their first bits, and are fewer than this, need no order to be counted.
 _FEW_ROWS = 1024
+
+
+class ColumnCounts(Protocol):
+    """What a tree along a ruler asks of a column's counts. SENSITIVE, whatever stands behind it."""
+
+    @property
+    def lattice(self) -> Lattice:
+        """Of one axis."""
+
+    def true_total(self) -> int:
+        """How many rows there are."""
+
+    def rows_below(self, cells: Indices) -> Indices:
+        """True numbers of rows in the cells before some cells."""
 
 
 class CellCounts:

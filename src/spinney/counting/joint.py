@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from spinney.compiled import compiled
 from spinney.counting.coarse import MOST_COARSE, CoarseTerms
+from spinney.counting.merged_pairs import MergedPairs
 
 Clique = tuple[int, ...]
 Table = NDArray[np.int64]
@@ -26,6 +27,8 @@ Groups = Sequence[NDArray[np.uint8]]
 LAYOUT = 1
 # Rows that are counted into one table after the other.
 _BLOCK = 1 << 13
+# Pairs of fewer rows than this are counted one by one: they take no longer than sums of merged ones.
+_MANY_ROWS = 1 << 15
 
 
 class TableRequest:
@@ -63,6 +66,14 @@ class TableRequest:
         return np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64)
 
     @cached_property
+    def _merged(self) -> MergedPairs | None:
+        """How many pairs are counted in fewer tables; None where that is not worth it."""
+        if any(len(clique) != 2 for clique in self.cliques):
+            return None
+        merged = MergedPairs(self.widths, self.cliques, self._offsets)
+        return merged if merged.is_worth_it else None
+
+    @cached_property
     def n_numbers(self) -> int:
         """The length of the vector."""
         return int(self._offsets[-1]) if self._terms is None else self._terms.n_terms
@@ -82,10 +93,15 @@ class TableRequest:
             return
         if self.groups is not None:
             states = group_rows(states, self.groups)
-        members = np.full((len(self.cliques), max(map(len, self.cliques))), -1, dtype=np.int64)
-        for place, clique in enumerate(self.cliques):
+        places = list(range(len(self.cliques)))
+        if self._merged is not None and _MANY_ROWS <= states.shape[1] < 2**31:
+            self._merged.add(states, sums)
+            places = self._merged.apart
+        cliques = [self.cliques[place] for place in places]
+        members = np.full((len(cliques), max(map(len, cliques), default=0)), -1, dtype=np.int64)
+        for place, clique in enumerate(cliques):
             members[place, : len(clique)] = clique
-        _add_tables(states, members, np.array(self.widths, dtype=np.int64), self._offsets, sums)
+        _add_tables(states, members, np.array(self.widths, dtype=np.int64), self._offsets[places], sums)
 
     def tables(self, sums: NDArray[np.int64]) -> Iterator[Table]:
         """The tables that a vector stands for, in the order of the cliques. SENSITIVE."""
@@ -126,7 +142,7 @@ def _add_tables(
     for start in range(0, states.shape[1], _BLOCK):
         stop = min(start + _BLOCK, states.shape[1])
         for place in range(len(members)):
-            counts = sums[offsets[place] : offsets[place + 1]]
+            counts = sums[offsets[place] :]
             if members.shape[1] == 2 or (members.shape[1] > 2 and members[place, 1] >= 0 and members[place, 2] < 0):
                 first, second = states[members[place, 0]], states[members[place, 1]]
                 step = np.uint64(sizes[members[place, 1]])

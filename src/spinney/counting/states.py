@@ -31,7 +31,7 @@ _BLOCK = 1 << 15
 # Up to this many cells, a table from cell to state is looked up; beyond, the leaf is searched for.
 _LOOKUP_CELLS = 1 << 21
 # Stairs are searched for from the last one that begins before a range of cells, of which there are so many.
-_RANGE_BITS = 12
+_RANGE_BITS = 16
 # Up to this many stairs are compared one and all.
 _FEW_STAIRS = 8
 # Tables of pairs are kept where all of them together have no more cells than this: 64 MiB.
@@ -211,12 +211,14 @@ class StateFinder:
         _find_states(cells, self._stairs, self._states, self._before, self._shift, row)
 
 
-def stairs_before(first: NDArray[np.int64], n_bits: int) -> tuple[NDArray[np.int64], int]:
+def stairs_before(
+    first: NDArray[np.int64], n_bits: int, range_bits: int = _RANGE_BITS
+) -> tuple[NDArray[np.int64], int]:
     """For ranges of cells of so many bits the last stair that begins at or before each, and one more at the end.
 
-    A cell's range is the cell without as many bits as the second number says.
+    There are 2^`range_bits` ranges at most. A cell's range is the cell without as many bits as the second number says.
     """
-    shift = max(0, n_bits - _RANGE_BITS)
+    shift = max(0, n_bits - range_bits)
     starts = np.arange(1 << (n_bits - shift), dtype=np.int64) << shift
     return np.append(np.searchsorted(first, starts, side="right") - 1, len(first) - 1), shift
 

@@ -13,7 +13,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.counting.counts import CellCounts
+from spinney.counting.counts import CellCounts, ColumnCounts
 from spinney.forest.plan import class_sizes_plan
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.forest.release.even_leaves import even_leaves
@@ -63,7 +63,7 @@ class NoisyColumn:
 
 
 def release_column(
-    counts: CellCounts,
+    counts: ColumnCounts,
     prepaid: PrepaidMechanisms,
     *,
     ruler: Ruler | None,
@@ -74,8 +74,10 @@ def release_column(
     """One column's leaves and their noisy counts; nodes of fewer rows than `cutoff` are rarely split."""
     axis, noise_std = counts.lattice.axes[0], prepaid.plan.noise_std("one-way")
     if levels is not None:
+        assert isinstance(counts, CellCounts)
         return _release_codes(counts, prepaid, levels)
     if ruler is None:
+        assert isinstance(counts, CellCounts)
         first, stop, true_counts = _all_cells(counts, axis)
         noisy_counts = prepaid.noisy_counts(true_counts, "one-way")
         return NoisyColumn(axis, first, stop, noisy_counts, noise_std, noise=prepaid.plan.noise_law("one-way"))

@@ -14,6 +14,7 @@ from itertools import combinations
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney.counting.counts import CellCounts
 from spinney.counting.joint import Clique
 from spinney.counting.state_tables import StateTables
 from spinney.counting.states import AnyCut
@@ -44,6 +45,7 @@ from spinney.release.row_count import RowCount
 from spinney.schema.column_axis import ColumnAxis
 from spinney.schema.parting import Parting
 from spinney.schema.place_axis import PlaceAxis
+from spinney.schema.ruler import RootedRuler
 from spinney.tables.source import Source
 
 Floats = NDArray[np.float64]
@@ -246,9 +248,12 @@ def _release_columns(
     """All measured columns and places; the target as it was counted before, if it was."""
     noisy: dict[int, NoisyColumn | NoisyPlace] = {index: classes for index in design.looked_at if classes is not None}
     others = [index for index in design.measured if index not in noisy]
-    for index, counts in zip(others, table.count_columns([axes[index].lattice for index in others]), strict=True):
+    lattices = [axes[index].lattice for index in others]
+    rulers = [_rooted(axes[index], partings.get(index)) for index in others]
+    for index, counts in zip(others, table.count_ruled(lattices, rulers), strict=True):
         axis = axes[index]
         if isinstance(axis, PlaceAxis):
+            assert isinstance(counts, CellCounts)
             cutoff = design.plan.noise_std("places")
             noisy[index] = release_place(counts, axis, prepaid, cutoff=cutoff, n_fixed=design.n_fixed)
             continue
@@ -257,6 +262,13 @@ def _release_columns(
             counts, prepaid, ruler=axis.ruler, cutoff=cutoff, levels=axis.levels, parting=partings.get(index)
         )
     return dict(sorted(noisy.items()))
+
+
+def _rooted(axis: AnyAxis, parting: Parting | None) -> RootedRuler | None:
+    """The hierarchy that a column's tree is cut along, if it has one."""
+    if isinstance(axis, PlaceAxis) or axis.ruler is None or axis.levels is not None:
+        return None
+    return RootedRuler(axis.ruler, np.zeros(1, dtype=np.int64) if parting is None else parting.first)
 
 
 def _with_prior(

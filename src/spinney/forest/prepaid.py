@@ -15,7 +15,7 @@ from typing import Literal, NoReturn
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.counting.counts import CellCounts
+from spinney.counting.counts import CellCounts, ColumnCounts
 from spinney.errors import BudgetError, ParameterError
 from spinney.forest.plan import ForestPlan, TableNoise, TreeNoise
 from spinney.privacy.entropy import Entropy, brand_unless_system
@@ -74,7 +74,7 @@ class PrepaidMechanisms:
 
     def ranges(
         self,
-        counts: CellCounts,
+        counts: ColumnCounts,
         ruler: Ruler,
         *,
         cutoff: int,

@@ -30,6 +30,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.compiled import compiled
+from spinney.parallel import by_slices
 
 Cells = NDArray[np.int64]
 
@@ -84,6 +85,39 @@ class Ruler:
         found = np.empty(len(first), dtype=np.int64)
         _roundest(first, stop, self.zero, self.steps, found)
         return found
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class RootedRuler:
+    """A ruler's hierarchy, from ranges on that are apart from the beginning."""
+
+    ruler: Ruler
+    roots: Cells  # first cells of these ranges, ascending, from cell 0 on
+
+    def nodes(self, most: int) -> Cells:
+        """First cells of the ranges that as many levels of cuts make as leave no more than `most` of them."""
+        first = self.roots
+        for _ in range(self.ruler.max_levels):
+            stop = np.append(first[1:], self.ruler.n_cells)
+            is_cut = stop - first > 1
+            if not is_cut.any() or len(first) + np.count_nonzero(is_cut) > most:
+                break
+            place = np.arange(len(first)) + np.cumsum(is_cut) - is_cut  # where ranges go; a cut comes after its own
+            halves = np.empty(len(first) + np.count_nonzero(is_cut), dtype=np.int64)
+            halves[place] = first
+            halves[place[is_cut] + 1] = self._cuts(first[is_cut], stop[is_cut])
+            first = halves
+        return first
+
+    def _cuts(self, low: Cells, high: Cells) -> Cells:
+        """By threads, since there are many."""
+        cuts = np.empty(len(low), dtype=np.int64)
+
+        def work(part: slice) -> None:
+            cuts[part] = self.ruler.cuts(low[part], high[part])
+
+        by_slices(work, len(low))
+        return cuts
 
 
 def number_ruler(n_cells: int, zero: int, mantissa: int = 1, *, is_single: bool = False) -> Ruler:

@@ -14,13 +14,14 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.counting.counts import CellCounts
+from spinney.counting.counts import CellCounts, ColumnCounts
 from spinney.counting.spill import default_memory_limit
 from spinney.counting.state_tables import StateTables
 from spinney.counting.states import AnyCut, StateRows
 from spinney.counting.values import ValueCounts
 from spinney.errors import InputError
 from spinney.schema.lattice import Lattice
+from spinney.schema.ruler import RootedRuler
 from spinney.schema.rules import Rule
 from spinney.schema.table import Schema
 from spinney.tables.frames import FrameKind
@@ -84,6 +85,14 @@ class Source(ABC):
     @abstractmethod
     def count_columns(self, lattices: Sequence[Lattice]) -> Iterator[CellCounts]:
         """True counts on several lattices, one after the other; read in one go where reading is dear. SENSITIVE."""
+
+    def count_ruled(
+        self,
+        lattices: Sequence[Lattice],
+        rulers: Sequence[RootedRuler | None],  # noqa: ARG002  # cells answer for all cuts
+    ) -> Iterator[ColumnCounts]:
+        """The same, where those with a ruler are asked along it alone; the others are `CellCounts`. SENSITIVE."""
+        return self.count_columns(lattices)
 
     @abstractmethod
     def count_values(self, name: str) -> ValueCounts:

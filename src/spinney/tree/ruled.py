@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from spinney.counting.counts import CellCounts
+from spinney.counting.counts import ColumnCounts
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.noise.discrete import add_noise
 from spinney.progress import progress
@@ -37,7 +37,7 @@ class Ranges:
 
 
 def grow_ranges(
-    counts: CellCounts, ruler: Ruler, plan: SplitPlan, entropy: Entropy, *, roots: Cells | None = None
+    counts: ColumnCounts, ruler: Ruler, plan: SplitPlan, entropy: Entropy, *, roots: Cells | None = None
 ) -> Ranges:
     """Cut from the whole axis down; null, where the axis has it, is a range of one cell at the end.
 
@@ -68,7 +68,8 @@ def grow_ranges(
         true_counts = np.append(true_counts, counts.true_total() - counts.rows_below(first[-1:]))
         pile_stop = np.append(pile_stop, axis.null_cell + 1)
     spikes = np.stack([np.append(first, end - 1), np.append(pile_stop, end)])
-    return Ranges(first, stop, true_counts, spikes, counts.rows_below(spikes[1]) - counts.rows_below(spikes[0]))
+    begins, ends = counts.rows_below(spikes.ravel()).reshape(spikes.shape)
+    return Ranges(first, stop, true_counts, spikes, ends - begins)
 
 
 def _halves(ends: Cells, middle: Cells) -> Cells:

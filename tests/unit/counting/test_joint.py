@@ -77,3 +77,24 @@ def test_rows_that_are_held_count_a_pair_once():
     assert rows.true_table((0, 1, 3))[0, 0, 0] == 2_000  # of three columns: counted anew
     with pytest.raises(ValueError, match="read-only"):
         rows.true_table((1, 3))[0, 0] = 1
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16])
+def test_pairs_of_many_rows_are_those_of_a_count_row_by_row(dtype):
+    """Small columns are merged, and pairs within a merged one, and pairs in either order, are right too."""
+    sizes = (2, 3, 2, 5, 10, 1, 33, 64, 65, 4)
+    rng = np.random.default_rng(4)
+    states = np.array([rng.integers(0, size, 40_000) for size in sizes], dtype=dtype)
+    pairs = [(j, i) if (i + j) % 3 == 0 else (i, j) for i, j in combinations(range(len(sizes)), 2)]
+    request = TableRequest(sizes, pairs)
+    assert request._merged is not None
+    assert request._merged.apart
+    assert request._merged.n_tables < 0.7 * len(pairs)
+    for (i, j), table in zip(pairs, counted(request, states[:, :35_000], states[:, 35_000:]), strict=True):
+        expected = np.bincount(states[i].astype(np.int64) * sizes[j] + states[j], minlength=sizes[i] * sizes[j])
+        assert np.array_equal(table.ravel(), expected)
+
+
+def test_large_columns_are_not_merged():
+    assert TableRequest((40, 50, 60), [(0, 1), (0, 2), (1, 2)])._merged is None
+    assert TableRequest((2, 2, 2), [(0, 1), (0, 1, 2)])._merged is None

@@ -36,8 +36,11 @@ from spinney.tables.frames import FrameKind, Table, open_table
 from spinney.tables.paths.expanding import Paths, is_parquet, list_files
 from spinney.tables.source import table_changed
 
-# A value decoded is taken for this many bytes at least: numbers are 8, and texts are stored shorter than they become.
+# Bytes of a value that is decoded, at most: strings are stored shorter than they become, and fall under the last.
+_DECODED_BYTES = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 8, "FLOAT": 4, "DOUBLE": 8}
 _VALUE_BYTES = 16
+# Row groups are read together up to this part of what a batch may take: many small ones would be slow one by one.
+_TOGETHER = 4
 # Read at a time: what is read stays in cache until it is decoded.
 _READ_BYTES = 1 << 17
 
@@ -84,7 +87,10 @@ def _stream(kind: FrameKind, schema: Schema, files: Sequence[TableFile | CSVPipe
         for file in files:
             yield from file.batches(chosen)
 
-    return StreamSource(kind, schema, batches, lambda: sum(file.count_rows() for file in files))
+    is_parsed = any(isinstance(file, (CSVFile, CSVPipe)) for file in files)
+    return StreamSource(
+        kind, schema, batches, lambda: sum(file.count_rows() for file in files), reads_alone=not is_parsed
+    )
 
 
 class TableFile(ABC):
@@ -152,7 +158,7 @@ class ParquetFile(TableFile):
     def _batches(self, schema: Schema) -> Iterator[Batch]:
         with pq.ParquetFile(self.path, read_dictionary=_coded(schema)) as file:
             metadata = file.metadata
-            for groups, fits in _gathered(metadata, list(schema), self._most_bytes):
+            for groups, fits in _gathered(metadata, schema, self._most_bytes):
                 if fits:
                     yield Batch(_rows_of(metadata, groups)[1], partial(self._read_groups, groups, schema, metadata))
                 else:
@@ -191,16 +197,19 @@ def _rows_of(metadata: Any, groups: list[int]) -> tuple[int, int]:
     return sum(sizes[: groups[0]]), sum(sizes[groups[0] :])
 
 
-def _gathered(metadata: Any, names: Sequence[str], most_bytes: int) -> Iterator[tuple[list[int], bool]]:
-    """Runs of row groups that fit into a batch together, and single ones that do not fit."""
+def _gathered(metadata: Any, schema: Schema, most_bytes: int) -> Iterator[tuple[list[int], bool]]:
+    """Runs of row groups that are small together, single ones that fit into a batch, and others, which do not."""
+    names = list(schema)
     wanted = [index for index in range(metadata.num_columns) if _top(metadata.schema.column(index).path, names)]
+    kinds = [metadata.schema.column(index).physical_type for index in wanted]
+    a_row = sum(_DECODED_BYTES.get(kind, _VALUE_BYTES) for kind in kinds)
+    of_strings = [index for index, kind in zip(wanted, kinds, strict=True) if kind not in _DECODED_BYTES]
     run: list[int] = []
     held = 0
     for index in range(metadata.num_row_groups):
         group = metadata.row_group(index)
-        stored = sum(group.column(column).total_uncompressed_size for column in wanted)
-        size = max(stored, _VALUE_BYTES * group.num_rows * len(wanted))
-        if run and held + size > most_bytes:
+        size = a_row * group.num_rows + sum(group.column(column).total_uncompressed_size for column in of_strings)
+        if run and held + size > most_bytes // _TOGETHER:
             yield run, True
             run, held = [], 0
         if size > most_bytes:
