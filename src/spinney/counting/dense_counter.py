@@ -29,7 +29,8 @@ _SMALL = 1 << 16
 _PART = 4
 # A vector is worth it up to so many numbers for each row: it is looked through in the end.
 _NUMBERS_A_ROW = 4
-# Marks of all columns together, and numbers of rows between them, may take this part of the limit.
+# Marks of all columns together, and numbers of rows between them, may take this part of the limit, and the cells of a
+# column that is read again as much.
 _MARKS_PART = 4
 # Vectors of one column's marks: threads take turns with them for a short while only.
 _MOST_COPIES = 4
@@ -121,7 +122,7 @@ def cell_counters(
     marks_bytes = memory_limit // _MARKS_PART // max(1, len(ruled))
     n_copies = min(n_workers, _MOST_COPIES)
     most_nodes = min(_MOST_NODES, n_rows // _ROWS_A_NODE, marks_bytes // (2 * (8 + item * n_copies) + 4))
-    limit = (limit - marks_bytes * len(ruled)) // max(1, len(others) - len(ruled))
+    limit = (limit - 2 * marks_bytes * len(ruled)) // max(1, len(others) - len(ruled))
 
     def counter(place: int, lattice: Lattice) -> AnyCounter:
         if place in dense:
