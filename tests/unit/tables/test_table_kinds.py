@@ -25,6 +25,7 @@ SCHEMA = sp.Schema({"x": sp.Real(0, 1)})
 SHARED = {
     "__init__",
     "batch_passes",
+    "column_passes",
     "expressions",
     "lazy",
     "persisted",
