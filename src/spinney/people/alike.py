@@ -71,7 +71,8 @@ def true_alikeness(compared: Compared, laws: Sequence[ColumnLaw]) -> NDArray[np.
     for law, first, second in zip(laws, compared.first, compared.second, strict=True):
         if law.is_ordered:
             centred = 2 * law.places() - 1
-            products = np.rint(UNITS * np.clip(centred[:, None] * centred[None, :], -1, 1)).astype(np.int64)
+            scaled = np.nan_to_num(np.clip(np.multiply.outer(centred, centred), -1, 1))
+            products = np.rint(UNITS * scaled).astype(np.int64)
         else:
             products = UNITS * np.eye(len(law.shares), dtype=np.int64)
         sums.append(products[first, second].sum(dtype=np.int64))

@@ -50,8 +50,8 @@ def held_rows(gathered: GatheredRows, rows: RowsShape) -> tuple[HeldRows, dict[s
     for name in relative_columns(rows):
         column = rows.modelled[name]
         assert isinstance(column, Bounded)
-        firsts = table[name].combine_chunks().take(pa.array(np.where(has_rows, starts[:-1], 0)))
-        made[first_name(rows.name, name)] = pa.compute.if_else(pa.array(has_rows), firsts, None)
+        at_first = pa.array(starts[:-1], mask=~has_rows)  # whoever has no rows has no first value
+        made[first_name(rows.name, name)] = table[name].combine_chunks().take(at_first)
         values = _within(as_stated.table.physical(name).values, column)
         if name == rows.order and rows.steps:
             differences = np.diff(values, prepend=values[:1])

@@ -101,7 +101,7 @@ def people_design(
         plan = persons.plan
         if not plan.weighted:
             continue
-        stage = "cliques" if "cliques" in plan.tables else "one-way"
+        stage = next((stage for stage in ("cliques", "one-way") if stage in plan.tables), "row tables")
         if not with_levels or n_persons >= _PERSONS_FOR_LEVELS * plan.noise_std(stage):
             break
     if not persons.plan.weighted:

@@ -281,6 +281,8 @@ def _synthetic_persons(
     """States of some synthetic persons, and how many rows they have: about as many as a field is fitted by."""
     persons = draw_states(model, _MOST_PERSONS, rng)
     n_rows = np.clip(least + np.floor(column.draw(persons[count], rng)), 0, most).astype(np.int64)
+    if not n_rows.any():
+        n_rows[:] = 1  # nobody has rows, and a field needs some to be fitted by
     n_kept = int(np.searchsorted(np.cumsum(n_rows), _N_SAMPLED))
     n_kept = min(max(n_kept, _FEWEST_PERSONS), len(n_rows))
     return persons[:, :n_kept], n_rows[:n_kept]

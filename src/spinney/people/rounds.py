@@ -32,6 +32,8 @@ Floats = NDArray[np.float64]
 _BOX_DEVIATIONS = 0.5
 # A table has to be off by this many standard deviations a box to be worth its noise.
 _NOISE_PRICE = 0.8
+# Whatever a field expects, scores stay whole numbers that int64 holds: no table is expected to have more units.
+_MOST_EXPECTED = 1 << 60
 # Steps of a fit between rounds, and of the last ones.
 _STEPS, _LAST_STEPS = 25, 60
 # Before the last fits, rows are drawn from the field anew: what a row depends on is what the field itself draws.
@@ -169,7 +171,7 @@ def true_scores(
     """
     scores = []
     for clique, table in zip(cliques, expected, strict=True):
-        public = np.rint(table).astype(np.int64)
+        public = np.rint(np.clip(np.nan_to_num(table), 0, _MOST_EXPECTED / table.size)).astype(np.int64)
         n_boxes = max(1.0, float(np.minimum(table / (_BOX_DEVIATIONS * noise_std), 1).sum()))
         price = round(_NOISE_PRICE * noise_std * n_boxes)
         scores.append(int(np.abs(rows.true_table(clique) - public).sum()) - price)

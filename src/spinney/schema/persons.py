@@ -98,6 +98,11 @@ class PersonRows:
                     f"{about}: differences: column {name!r} is of type {column.type_name}, whose values have no "
                     "difference; name columns of numbers, dates or times"
                 )
+            if column.nullable:
+                raise SchemaError(
+                    f"{about}: differences: column {name!r} may be null, and a missing value has no difference; name "
+                    "columns that are never null"
+                )
             if self.differences.count(name) > 1:
                 raise SchemaError(f"{about}: differences: column {name!r} is named twice; name it once")
             if self.steps and name == self.order:

@@ -144,7 +144,7 @@ class LinkedSynthesizer(FrontDoor):
             rest = epsilon * (1 - ROWS_SHARE)
             first_that_works(lambda number: rehearse(number, rest))
             row_count = release_rows(gathered.n_persons, epsilon=epsilon - rest, ledger=books, entropy=source)
-            with after_counting(epsilon - rest, row_count.expected):
+            with after_counting(epsilon - rest, row_count.expected, what="persons"):
                 plan = rehearse(row_count.expected, rest)
         else:
             plan = rehearse(n_persons, epsilon)

@@ -33,12 +33,15 @@ def first_that_works(rehearse: Callable[[int], PlanT]) -> PlanT:
 
 
 @contextmanager
-def after_counting(epsilon: Fraction, n_rows: int) -> Iterator[None]:
-    """Say of a budget or a plan that a table of the counted size cannot have that the count is paid for."""
+def after_counting(epsilon: Fraction, n_rows: int, *, what: str = "rows") -> Iterator[None]:
+    """Say of a budget or a plan that a table of the counted size cannot have that the count is paid for.
+
+    `what` was counted, and is what an argument names that saves counting.
+    """
     try:
         yield
     except (BudgetError, ParameterError) as err:
         raise type(err)(
-            f"{err}. The table has about {n_rows:,} rows by a noisy count, on which epsilon={float(epsilon):g} was "
-            "spent; give that number as assumed_rows, and none is spent on counting again"
+            f"{err}. The table has about {n_rows:,} {what} by a noisy count, on which epsilon={float(epsilon):g} was "
+            f"spent; give that number as assumed_{what}, and none is spent on counting again"
         ) from err

@@ -33,6 +33,9 @@ from spinney.tables.source import Source
 
 _Numbers = NDArray[np.int64]
 
+# Persons are numbered in four bytes; sums of all their units are then far from the end of int64, too.
+_MOST_PERSONS = np.iinfo(np.int32).max
+
 
 class _Sensitive:
     """What is neither shown nor written to a file."""
@@ -123,6 +126,8 @@ def _gathered(
                     f"column {shape.key!r} holds some key twice, and a person has one row there; drop the repeated "
                     "rows, or state the table's rows as rows of persons, with a link of its own"
                 )
+    if len(known) > _MOST_PERSONS:
+        raise InputError(f"there are more than {_MOST_PERSONS:,} persons; split them into several tables")
     # Who comes first in a file says something; numbers of persons say nothing.
     row_of = rng.permutation(len(known))
     number_of = np.empty(len(known), dtype=np.int32)
