@@ -81,6 +81,8 @@ def people_design(
     """
     schema = persons_schema(shape)
     rows = tuple(_rows_design(of_table) for of_table in shape.rows)
+    for tables in (Variables.of(schema).rules, *(of_table.rules for of_table in rows)):
+        tables.check()
     need = _need(rows)
     plan_of = people_plan(need, epsilon=epsilon, delta=delta, unit=unit)
     for with_levels in (True, False):

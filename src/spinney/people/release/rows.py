@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -12,12 +12,15 @@ from numpy.typing import NDArray
 from spinney.columns import Bounded, Column, Real, whole_range
 from spinney.forest.release.column_model import ColumnModel, Floats
 from spinney.forest.release.graded import graded_leaves
-from spinney.forest.release.rules import feasible, resample_above
+from spinney.forest.release.rules import Zeros, feasible, possible_states, resample_above
 from spinney.graph.field import Field, FieldClique
 from spinney.people.release.evidence import Layout, layout, person_of_rows
 from spinney.people.release.relative import learnt_schema, relative_columns
 from spinney.people.release.sample_rows import draw_rows
+from spinney.schema.column_axis import column_axes
+from spinney.schema.parting import partings
 from spinney.schema.people import RowsShape
+from spinney.schema.rules import AtMost, Rule, clauses_of
 from spinney.schema.table import Schema
 
 
@@ -63,6 +66,13 @@ class ReleasedRows:
         drawn = self.schema.as_drawn
         return {name: graded_leaves(model, drawn[name])[0] for name, model in self.columns.items()}
 
+    @cached_property
+    def _possible(self) -> Zeros:
+        """Which states of a row's columns can meet, by the rules between them."""
+        schema, rules = self.schema, self.schema.rules
+        parted = partings(clauses_of(rules, schema), schema, column_axes(schema))
+        return possible_states(rules, schema, self.columns, parted)
+
     def draw(
         self,
         persons: NDArray[np.int32],
@@ -78,7 +88,7 @@ class ReleasedRows:
             firsts: positions of the first values of relative columns, by person.
             rng: draws the rows.
         """
-        own = draw_rows(self.field, self.layout, persons, starts, rng, sorted_by=self.sorted_by)
+        own = draw_rows(self.field, self.layout, persons, starts, rng, sorted_by=self.sorted_by, zeros=self._possible)
         states = {name: own[place] for place, name in enumerate(self.names)}
         schema, columns = self.schema.as_drawn, dict(self._drawn_from)
         rules = self.schema.rules
@@ -90,6 +100,7 @@ class ReleasedRows:
         if self.sorted_by is not None:
             name = self.names[self.sorted_by]
             places[name] = places[name][np.lexsort([places[name], person])]
+            _make_room(places, rules, schema, name)
         stated = self.shape.schema
         for name in relative_columns(self.shape):
             steps = self.shape.steps and name == self.shape.order
@@ -116,6 +127,23 @@ def row_layout(shape: RowsShape, own_sizes: Sequence[int], person_sizes: Sequenc
 def sorted_column(shape: RowsShape) -> str | None:
     """The column that ascends within a person, where it is drawn like the others."""
     return None if shape.steps else shape.order
+
+
+def _make_room(places: dict[str, Floats], rules: Sequence[Rule], schema: Mapping[str, Column], name: str) -> None:
+    """Move columns that a rule wants below or above a sorted one to it, where sorting took it past them."""
+    for is_below, bound in ((True, np.minimum), (False, np.maximum)):
+        moved = [name]
+        for at in moved:
+            ends = [rule.columns if is_below else rule.columns[::-1] for rule in rules if isinstance(rule, AtMost)]
+            for other in (one for one, end in ends if end == at and one not in moved):
+                limit = places[at] + _origin(schema[at]) - _origin(schema[other])
+                places[other] = np.where(np.isnan(limit), places[other], bound(places[other], limit))
+                moved.append(other)
+
+
+def _origin(column: Column) -> int:
+    """The number that positions count from."""
+    return whole_range(column)[0] if column.is_whole else 0
 
 
 def _absolute(

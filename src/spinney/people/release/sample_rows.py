@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney.forest.release.rules import Zeros
 from spinney.graph.field import Field
 from spinney.people.release.evidence import Layout, person_of_rows, places, row_evidence
+from spinney.people.release.obeying import draw_obeying
 
 States = NDArray[np.int32]
 
@@ -32,23 +34,25 @@ def draw_rows(
     rng: np.random.Generator,
     *,
     sorted_by: int | None = None,
+    zeros: Zeros | None = None,
 ) -> States:
     """States of all rows (n_columns, n_rows) of persons with these states (n_variables, n_persons).
 
+    `zeros` say which states of a row's own columns can meet.
     `sorted_by` is a column whose states ascend within every person. Where a row depends on its place, or on the one
     before, rows are drawn twice: once for the column that they are sorted by, and again given it.
     """
     used = {evidence for evidence, _ in field.links}
     follows = any(layout.every[number].kind in ("before", "anchor") for number in used)
     draw = _draw_in_turn if follows else _draw_at_once
-    own = draw(field, layout, persons, starts, rng, {})
+    own = draw(field, layout, persons, starts, rng, {}, zeros or [])
     if sorted_by is None:
         return own
     person = person_of_rows(starts)
     order = np.lexsort([own[sorted_by], person])
     if not follows and layout.place not in used and not field.masks:
         return np.asarray(own[:, order])
-    return draw(field, layout, persons, starts, rng, {sorted_by: own[sorted_by][order]})
+    return draw(field, layout, persons, starts, rng, {sorted_by: own[sorted_by][order]}, zeros or [])
 
 
 def all_evidence(layout: Layout, persons: NDArray[Any], own: NDArray[Any], starts: NDArray[np.int64]) -> States:
@@ -67,13 +71,14 @@ def _draw_at_once(
     starts: NDArray[np.int64],
     rng: np.random.Generator,
     clamp: Mapping[int, States],
+    zeros: Zeros,
 ) -> States:
     """Where no row depends on another."""
     person = person_of_rows(starts)
     evidence = np.zeros((len(layout.every), len(person)), dtype=np.int32)
     evidence[: len(persons)] = persons[:, person]
     evidence[layout.place] = places(starts)
-    return field.draw(evidence, rng, clamp=clamp)
+    return draw_obeying(field, evidence, rng, clamp, zeros)
 
 
 def _draw_in_turn(
@@ -83,6 +88,7 @@ def _draw_in_turn(
     starts: NDArray[np.int64],
     rng: np.random.Generator,
     clamp: Mapping[int, States],
+    zeros: Zeros,
 ) -> States:
     """First rows of all persons, then second ones, and so on, each given the row before and the first."""
     n_rows = np.diff(starts)
@@ -101,5 +107,6 @@ def _draw_in_turn(
                 evidence[number] = own[one.number, at - 1] if position else one.size - 1
             elif one.kind == "anchor":
                 evidence[number] = own[one.number, starts[here]] if position else one.size - 1
-        own[:, at] = field.draw(evidence, rng, clamp={column: states[at] for column, states in clamp.items()})
+        given = {column: states[at] for column, states in clamp.items()}
+        own[:, at] = draw_obeying(field, evidence, rng, given, zeros)
     return own
