@@ -24,6 +24,8 @@ from spinney.forest.release.measured import Measured
 from spinney.forest.release.model import ForestRelease
 from spinney.forest.release.place_model import PlaceModel
 from spinney.forest.release.products import ReleasedProducts
+from spinney.people.release.model import PeopleRelease
+from spinney.people.release.rows import ReleasedRows
 from spinney.release.model import Release
 from spinney.release.storage import FORMAT_VERSION
 from spinney.synthesizers.fitted import FrontDoor
@@ -114,6 +116,44 @@ def places_table() -> tuple[pa.Table, sp.Schema]:
     return table, sp.Schema(columns, places=places)
 
 
+def sightings() -> tuple[pa.Table, sp.Schema]:
+    """Rows of birds in a panel: each a step after the one before, none after the last."""
+    rng = np.random.default_rng(6)
+    n_rows = 1 + rng.poisson(3, 500)
+    bird, n = np.repeat(np.arange(500), n_rows), int(n_rows.sum())
+    is_last = np.append(bird[1:] != bird[:-1], True)
+    table = pa.table(
+        {
+            "bird": [f"B{number}" for number in bird],
+            "day": np.cumsum(rng.integers(1, 5, n)) % 300,
+            "weight": (10 + bird % 7 + rng.normal(0, 1, n)).round(1),
+            "seen": np.where(is_last & (bird % 2 == 0), "dead", np.array(["nest", "feeder"])[rng.integers(0, 2, n)]),
+        }
+    )
+    columns = {
+        "bird": sp.Identifier(),
+        "day": sp.Integer(0, 365),
+        "weight": sp.Real(0, 40, decimals=1),
+        "seen": sp.Category(["nest", "feeder", "dead"]),
+    }
+    rules = [sp.NeverAfter("seen", ["dead"])]
+    return table, sp.Schema(columns, person="bird", most_rows=12, order="day", steps=True, rules=rules)
+
+
+def birds_and_sightings() -> tuple[dict[str, pa.Table], sp.Tables]:
+    """A table of birds and one of their sightings, with a role and differences."""
+    rows, flat = sightings()
+    names = [f"B{number}" for number in range(520)]  # some were never seen again
+    rng = np.random.default_rng(7)
+    birds = pa.table({"name": names, "is_ringed": rng.random(520) < 0.3, "hatched": rng.integers(0, 9, 520)})
+    schemas = {
+        "birds": sp.Schema({"name": sp.Identifier(), "is_ringed": sp.Boolean(), "hatched": sp.Integer(0, 20)}),
+        "sightings": sp.Schema(dict(flat)),
+    }
+    link = sp.Link("sightings.bird", "birds.name", most=12, order="day", role="seen", differences=["weight"])
+    return {"birds": birds, "sightings": rows}, sp.Tables(schemas, links=[link])
+
+
 def models() -> dict[str, Callable[[], FrontDoor]]:
     """Models that leave nothing to automatic values, by name; fitted when called."""
     # The first files were made when one class had both rules, with levels of its own and cubes by PrivTree's too.
@@ -149,6 +189,12 @@ def models() -> dict[str, Callable[[], FrontDoor]]:
         "forest-measured": lambda: sp.ForestSynthesizer(
             "5", "1e-6", unit="add-remove", assumed_rows=None, target="is_female"
         ).fit(*forest_table(), entropy=entropy()),
+        "people-linked": lambda: sp.LinkedSynthesizer("5", "1e-6", target="birds.is_ringed").fit(
+            *birds_and_sightings(), entropy=entropy()
+        ),
+        "people-flat": lambda: sp.LinkedSynthesizer("8", "1e-6", unit="add-remove").fit(
+            *sightings(), entropy=entropy()
+        ),
         "points": lambda: BalogAlgorithm1("1", n_points=12, bandwidth=0.3).fit(*reals(2), entropy=entropy()),
     }
 
@@ -165,6 +211,9 @@ def summary(release: Release) -> dict[str, Any]:
     }
     if isinstance(release, MomentsRelease):
         return described | {"placement": release.placement} | _noisy_leaves(release)
+    if isinstance(release, PeopleRelease):
+        described |= {"delta": str(release.card.delta), "shape": release.shape.to_dict(), "frames": release.frames}
+        return described | {"persons": _forest(release.persons), "rows": [_rows(rows) for rows in release.rows]}
     if isinstance(release, ForestRelease):
         return described | {"delta": str(release.card.delta)} | _forest(release)
     if not isinstance(release, BinnedRelease):
@@ -205,6 +254,33 @@ def _forest(release: ForestRelease) -> dict[str, Any]:
         "potentials": [_potentials(table.ravel().tolist()) for table in release.model.potentials],
         **({"products": _products(release.products)} if release.products is not None else {}),
         **({"measured": _measured(release.measured)} if release.measured is not None else {}),
+    }
+
+
+def _rows(rows: ReleasedRows) -> dict[str, Any]:
+    """Every number of a table of rows of persons."""
+    fields = ("low", "length", "is_null", "weights", "states")
+    return {
+        "leaves": {
+            name: {field: _column(getattr(column, field).tolist()) for field in fields}
+            for name, column in rows.columns.items()
+        },
+        "total": rows.total.hex(),
+        "correlations": [number.hex() for number in rows.correlations.tolist()],
+        "evidence": list(rows.layout.sizes),
+        "field": {
+            str((clique.evidence, clique.own)): _potentials(table.ravel().tolist())
+            for clique, table in rows.field.tables().items()
+        },
+        "masks": [[evidence, own, int(possible.sum())] for evidence, own, possible in rows.field.masks],
+        "tables": [
+            {
+                "columns": [list(table.clique.evidence), list(table.clique.own)],
+                "noisy": _column(table.noisy.tolist()),
+                "labels": None if table.labels is None else _column(table.labels.ravel().tolist()),
+            }
+            for table in rows.tables
+        ],
     }
 
 

@@ -88,6 +88,24 @@ def test_golden_forests_can_be_drawn_from(name):
     assert abs(chosen["is_female"].mean() - 0.5) < 0.08
 
 
+@pytest.mark.parametrize("name", [name for name in EXPECTED if "people" in name])
+def test_golden_persons_can_be_drawn_from(name):
+    """Persons of an old file have their rows, in order, none after the last, under conditions too."""
+    release = sp.load(FOLDER / name)
+    if name.endswith("flat.spinney"):
+        rows = release.sample(300, seed=5, frame="pandas", where={"#": (2, 6)})
+        assert (rows.groupby("bird").size().between(2, 6)).all()
+        is_last = ~rows.duplicated("bird", keep="last")
+        assert not ((rows["seen"] == "dead") & ~is_last).any()
+    else:
+        drawn = release.sample(300, seed=5, frame="pandas", where={"birds.is_ringed": True})
+        rows = drawn["sightings"]
+        assert drawn["birds"]["is_ringed"].all()
+        assert set(rows["bird"]) <= set(drawn["birds"]["name"])
+    assert (rows.groupby("bird", sort=False)["day"].diff().dropna() >= 0).all()
+    assert abs(rows["weight"].mean() - 13) < 2
+
+
 def test_the_summary_notices_changes(make, release_of):
     """One count or one step more is another summary: the comparison above can fail."""
     schema = sp.Schema({"x": sp.Real(0, 1), "n": sp.Integer(0, 9)})

@@ -1,0 +1,178 @@
+"""Releases of persons in files: what comes back, and what is refused of a file that somebody may have made."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+import spinney as sp
+from spinney.errors import FileError
+from spinney.people import grow, rounds
+from spinney.release.arrow import to_arrow
+
+
+@pytest.fixture(scope="module")
+def members(shop, tmp_path_factory):
+    """The members of a file with a role, a panel, rules over positions, and tables in boxes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(grow, "_N_SAMPLED", 2000)
+        patch.setattr(grow, "_MOST_PERSONS", 1000)
+        patch.setattr(rounds, "_LAST_STEPS", 10)
+        stated = shop.tables(steps=True, role="kind", rules=[sp.NeverAfter("kind", ["c"])])
+        model = shop.fit(shop.frames, stated)
+    path = tmp_path_factory.mktemp("people") / "a.spinney"
+    model.save(path)
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def written(path, members):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    path.write_bytes(buffer.getvalue())
+    return path
+
+
+def with_card(members, change):
+    card = json.loads(members["card.json"])
+    change(card)
+    return members | {"card.json": json.dumps(card).encode()}
+
+
+def with_table(members, name, change):
+    table = pa.ipc.open_file(pa.py_buffer(members[name])).read_all()
+    columns = table.to_pydict()
+    change(columns)
+    kinds = {field.name: field.type for field in table.schema}
+    return members | {name: to_arrow(pa.table({key: pa.array(lines, kinds[key]) for key, lines in columns.items()}))}
+
+
+def test_a_file_is_the_release(members, tmp_path):
+    """Loaded, saved again and loaded, it draws the same persons and holds the same bytes."""
+    first = sp.load(written(tmp_path / "a", members))
+    first.save(tmp_path / "b")
+    second = sp.load(tmp_path / "b")
+    one, other = (release.sample(100, seed=3, frame="pandas") for release in (first, second))
+    assert all(frame.equals(other[name]) for name, frame in one.items())
+    with zipfile.ZipFile(tmp_path / "b") as archive:
+        assert {name: archive.read(name) for name in archive.namelist()} == members
+    assert second.kind == "people"
+    assert second.card.unit == "replace-one-person"
+
+
+def entry(card):
+    """What the file says of persons and their rows."""
+    return card["people"]
+
+
+def _set(where, key, value):
+    def change(card):
+        where(card)[key] = value(where(card)[key]) if callable(value) else value
+
+    return change
+
+
+def rows_of(card):
+    return entry(card)["rows"][0]
+
+
+def field_of(card):
+    return rows_of(card)["field"]
+
+
+def a_table_more(card):
+    rows_of(card)["tables"].append(rows_of(card)["tables"][0])
+
+
+CARDS = {
+    "states of another number": _set(
+        lambda card: rows_of(card)["field"], "sizes", lambda sizes: [sizes[0] + 1, *sizes[1:]]
+    ),
+    "evidence of another number": _set(field_of, "evidence_sizes", lambda sizes: sizes[:-1]),
+    "no role": _set(field_of, "role", None),
+    "a total of nobody": _set(rows_of, "total", 0.0),
+    "a total that is no number": _set(rows_of, "total", "1e5"),
+    "an infinite total": _set(rows_of, "total", float("inf")),
+    "correlations above one": _set(rows_of, "correlations", lambda numbers: [2.0, *numbers[1:]]),
+    "correlations of other columns": _set(rows_of, "correlations", lambda numbers: numbers[1:]),
+    "a table twice": a_table_more,
+    "tables that are missing": _set(rows_of, "tables", lambda tables: tables[1:]),
+    "a table of an unknown column": _set(lambda card: rows_of(card)["tables"][0], "own", [0, 99]),
+    "no tables of rows": _set(entry, "rows", []),
+    "frames of other tables": _set(entry, "frames", {"people": "pandas"}),
+    "frames of no kind": _set(entry, "frames", lambda frames: dict.fromkeys(frames, "excel")),
+    "another link": _set(lambda card: entry(card)["shape"]["rows"][0]["rows"], "steps", False),
+    "another most": _set(lambda card: entry(card)["shape"]["rows"][0]["rows"], "most_rows", 30),
+    "another column": _set(
+        lambda card: entry(card)["shape"]["rows"][0]["schema"]["columns"], "kind", {"type": "boolean"}
+    ),
+    "no shape": _set(entry, "shape", {}),
+    "a unit of rows": _set(lambda card: card["card"], "unit", "replace-one"),
+}
+
+
+@pytest.mark.parametrize("change", CARDS.values(), ids=CARDS)
+def test_forged_cards_are_refused(members, tmp_path, change):
+    """Fields, totals, tables, shapes and units that are not those of the release."""
+    with pytest.raises(FileError, match=r"inconsistent contents|is damaged") as caught:
+        sp.load(written(tmp_path / "a", with_card(members, change)))
+    assert len(str(caught.value)) < 1000
+
+
+def _first(name, value):
+    def change(columns):
+        columns[name][0] = value(columns[name][0]) if callable(value) else value
+
+    return change
+
+
+TABLES = {
+    "potentials that are missing": ("row_fields.arrow", _first("potentials", lambda line: line[1:])),
+    "potentials that are infinite": ("row_fields.arrow", _first("potentials", lambda line: [np.inf, *line[1:]])),
+    "masks that are missing": ("row_fields.arrow", _first("possible", [])),
+    "flags that are none": ("row_fields.arrow", _first("possible", lambda line: [2, *line[1:]])),
+    "labels beyond the boxes": ("row_tables.arrow", _first("labels", lambda line: [10**6] * max(len(line), 1))),
+    "numbers that are missing": ("row_tables.arrow", _first("noisy", lambda line: line[1:])),
+    "numbers out of range": ("row_tables.arrow", _first("noisy", lambda line: [2**62, *line[1:]])),
+    "leaves of another table": ("row_leaves.arrow", _first("table", 7)),
+    "leaves of another column": ("row_leaves.arrow", _first("column", 9)),
+    "a leaf outside of its column": ("row_leaves.arrow", _first("low", -1e9)),
+    "a weight below nothing": ("row_leaves.arrow", _first("weights", -1.0)),
+}
+
+
+@pytest.mark.parametrize(("name", "change"), TABLES.values(), ids=TABLES)
+def test_forged_tables_are_refused(members, tmp_path, name, change):
+    """Every number of rows is checked before anything is drawn by it."""
+    with pytest.raises(FileError, match="inconsistent contents"):
+        sp.load(written(tmp_path / "a", with_table(members, name, change)))
+
+
+def test_more_tables_than_were_paid_for_are_refused(members, tmp_path):
+    """A card whose charge pays for fewer tables of rows than the file holds."""
+
+    def fewer(card):
+        text = json.dumps(card)
+        every = [part for event in card["card"]["events"] for part in event.get("parts", ())]
+        parts = [part for part in every if part.get("stage") == "row tables"]
+        assert parts
+        for part in parts:
+            part["times"] = 1
+        assert text != json.dumps(card)
+
+    with pytest.raises(FileError, match=r"row|paid|plan"):
+        sp.load(written(tmp_path / "a", with_card(members, fewer)))
+
+
+@pytest.mark.parametrize("name", ["row_leaves.arrow", "row_fields.arrow", "row_tables.arrow"])
+def test_members_that_are_missing_are_told(members, tmp_path, name):
+    """A file of persons has all its members."""
+    with pytest.raises(FileError):
+        sp.load(written(tmp_path / "a", {key: value for key, value in members.items() if key != name}))
