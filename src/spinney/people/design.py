@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 from spinney.columns import Category, Column, Integer
-from spinney.errors import BudgetError
+from spinney.errors import BudgetError, SchemaError
 from spinney.forest.design import EFFORTS, MOST_STATES, Design, Effort, design
 from spinney.forest.plan import ForestPlan, Shape
 from spinney.forest.rule_tables import RuleTables
@@ -19,6 +19,8 @@ from spinney.people.plan import people_plan
 from spinney.people.release.names import level_name
 from spinney.people.release.relative import anchors, learnt_schema, persons_schema
 from spinney.privacy.budget import Unit
+from spinney.privacy.parts import LARGEST_VECTOR
+from spinney.schema.column_axis import column_axes
 from spinney.schema.people import PeopleShape, RowsShape
 from spinney.schema.table import Schema
 
@@ -165,6 +167,13 @@ def persons_design(
 
 def _rows_design(rows: RowsShape) -> RowsDesign:
     schema = learnt_schema(rows)
+    for name, column in column_axes(schema).items():
+        n_cells = column.axis.last - column.axis.first + 1 + column.axis.nullable
+        if column.ruler is None and n_cells > LARGEST_VECTOR:
+            raise SchemaError(
+                f"column {name!r} has more than {LARGEST_VECTOR - 1:,} values, and a column of persons' rows cannot; "
+                "list fewer of them, such as the groups that they are in"
+            )
     apart = [{rule.column: rule.says(schema[rule.column])} for rule in rows.position_rules]
     return RowsDesign(rows, schema, RuleTables.of(schema, apart), tuple(schema.modelled) if rows.most > 1 else ())
 

@@ -10,8 +10,9 @@ import pytest
 
 import spinney as sp
 from spinney.errors import BudgetError, InputError, ParameterError, SchemaError
-from spinney.people import grow, rounds
+from spinney.people import design, grow, rounds
 from spinney.synthesizers import linked
+from spinney.tables import people
 
 
 @pytest.fixture(autouse=True)
@@ -361,3 +362,20 @@ def test_cards_tell_persons_and_no_rows(shop, fitted):
     for number in secret:
         assert str(number) not in text
         assert f"{number:,}" not in text
+
+
+def test_columns_of_too_many_values_are_refused_before_anything_is_spent(shop, monkeypatch):
+    """A table of units is a vector of up to 2^20 sums."""
+    monkeypatch.setattr(design, "LARGEST_VECTOR", 50)
+    codes = sp.Category([f"c{number}" for number in range(60)])
+    ledger = sp.Ledger(20, delta="1e-3", unit="replace-one-person")
+    with pytest.raises(SchemaError, match="column 'code' has more than 49 values"):
+        shop.fit(shop.with_rows(shop.transactions.assign(code="c1")), shop.tables(rows={"code": codes}), ledger=ledger)
+    assert ledger.spent == 0
+
+
+def test_more_persons_than_have_numbers_are_refused(shop, monkeypatch):
+    """Before anything is spent, and without a number of persons."""
+    monkeypatch.setattr(people, "_MOST_PERSONS", 100)
+    with pytest.raises(InputError, match="there are more than 100 persons; split them"):
+        shop.fit(shop.frames, shop.tables())
