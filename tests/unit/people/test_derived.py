@@ -143,3 +143,12 @@ def test_values_come_back_from_their_differences(steps):
     differences[[0, 3]] = np.nan
     found = _absolute(differences + 0.3, first + 0.5, starts, sp.Integer(0, 100), learnt, steps=steps)
     assert found.tolist() == days.tolist()
+
+
+def test_steps_of_multiples_are_multiples():
+    """A step that lies within half a multiple of none is none, so that nothing goes back."""
+    column, learnt = sp.Integer(0, 350, multiple_of=50), sp.Integer(0, 350, multiple_of=50, nullable=True)
+    starts, first = np.array([0, 4]), np.full(4, 125.0)  # positions count from -25: the value is 100
+    differences = np.array([np.nan, 3.0, 25.0 + 26.0, 49.0])  # -22, 26 and 24: none, one, none
+    found = _absolute(differences, first, starts, column, learnt, steps=True)
+    assert found.tolist() == [125.0, 125.0, 175.0, 175.0]

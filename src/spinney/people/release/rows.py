@@ -153,10 +153,11 @@ def _absolute(
     n_rows = np.diff(starts)
     begin = starts[:-1][n_rows > 0]
     assert isinstance(column, Bounded)
-    offset = 0.0 if isinstance(column, Real) else float(whole_range(learnt)[0])
-    by = np.where(
-        np.isnan(differences), 0.0, differences if isinstance(column, Real) else np.floor(differences) + offset
-    )
+    by = differences
+    if not isinstance(column, Real):
+        # Positions are of all that rounds to a multiple: a step of none, in fifties, is not one of minus ten.
+        by = learnt.step * np.floor((np.floor(by) + whole_range(learnt)[0] + learnt.step // 2) / learnt.step)
+    by = np.where(np.isnan(by), 0.0, by)
     by[begin] = 0.0
     if steps:
         summed = np.cumsum(by)
