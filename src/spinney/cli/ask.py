@@ -32,6 +32,7 @@ if TYPE_CHECKING:
         'spinney ask people.spinney "proportion where income > 50000 given sex = Female" --level 0.99 --population',
         'spinney ask people.spinney "count by region" --certified --out counts.csv',
         'spinney ask people.spinney "regression hours ~ age + sex" --population --picture coefficients.svg',
+        'spinney ask shop.spinney "mean(customers.age) where transactions.# >= 5" "count by customers.region"',
         'spinney ask people.spinney "mean(income) where age < 30" --buy 0.05 --table people.csv --ledger people.ledger',
     ),
 )
@@ -104,6 +105,9 @@ def ask(
     and sizes, do not test hypotheses. Not supported: the release does not know, and gives no interval without --force.
     Answers use only what was released and cost nothing.
 
+    A release of persons answers about persons: by columns of theirs, such as customers.age, and by the number of their
+    rows, transactions.# (# where there is one table). Questions about rows are refused.
+
     --buy pays for a direct answer to a count, a proportion or a mean, with exact noise on the private table, and prints
     it beside that of the release. Everything is checked before the ledger is charged. A picture needs matplotlib.
     """
@@ -119,7 +123,9 @@ def ask(
     inputs = [release, *(path for path in (table, ledger_path) if path is not None and os.path.exists(path))]
     _check_files(inputs, out, picture, overwrite=overwrite)
     loaded = load(release)
-    parsed = [parse_question(text, loaded.schema) for text in questions]
+    if buy is not None and loaded.protects_persons:
+        raise click.UsageError("--buy answers questions about rows, and this release is of persons; leave it out")
+    parsed = [parse_question(text, loaded.asked_schema) for text in questions]
     warn_of_brands(loaded.card)
     truth = "population" if population else "table"
     options = {

@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from spinney.cli.command import FILE, TABLE, Verb, json_option
-from spinney.cli.csv_options import csv_options, take_csv
+from spinney.cli.csv_options import csv_options
+from spinney.cli.given import given_tables, tables_option
 
 
 @click.command(
@@ -19,17 +20,12 @@ from spinney.cli.csv_options import csv_options, take_csv
         "spinney check people.csv --schema schema.toml --delimiter ';' --decimal , --date-format %d/%m/%Y",
         "spinney check 'trips/*.parquet' --schema trips.toml --json",
         "zcat people.csv.gz | spinney check - --schema schema.toml",
+        "spinney check --tables shop.toml --target customers.churn",
     ),
 )
-@click.argument("table", type=TABLE)
-@click.option(
-    "--schema",
-    "schema_path",
-    type=FILE,
-    required=True,
-    metavar="FILE",
-    help="The TOML file that states what is public.",
-)
+@click.argument("table", type=TABLE, required=False)
+@click.option("--schema", "schema_path", type=FILE, metavar="FILE", help="The TOML file that states what is public.")
+@tables_option
 @click.option("--target", metavar="NAME", help="The column that is to be predicted from the others, as for fit.")
 @click.option(
     "--workload", multiple=True, metavar="NAME,NAME,...", help="Columns whose table is measured as stated, as for fit."
@@ -39,7 +35,7 @@ from spinney.cli.csv_options import csv_options, take_csv
 )
 @click.option(
     "--method",
-    type=click.Choice(["auto", "tree", "forest", "grid"]),
+    type=click.Choice(["auto", "tree", "forest", "grid", "linked"]),
     default="auto",
     show_default=True,
     help="The method, as for fit.",
@@ -52,8 +48,9 @@ from spinney.cli.csv_options import csv_options, take_csv
 @csv_options
 @json_option
 def check(
-    table: str,
-    schema_path: str,
+    table: str | None,
+    schema_path: str | None,
+    tables_path: str | None,
     target: str | None,
     workload: tuple[str, ...],
     analysis: tuple[str, ...],
@@ -71,19 +68,28 @@ def check(
     does not fit, a value that cannot be read, a missing value where none may be. A warning is something that fit would
     accept although you may not mean it: values outside the bounds, rows that break a rule, a column of one value. The
     exit status is 1 if there are faults, and 0 otherwise.
+
+    Where rows belong to persons, by a table [person] in the schema or by the links of --tables, keys are looked at too:
+    missing keys, persons with two rows in their own table, rows of nobody, and rows that are left out because a person
+    has more than the stated number. Where no persons are stated, you are told if the values of an identifier repeat.
     """
     from spinney.cli.fit import start_spark, tables_of
-    from spinney.cli.tables import given_table
     from spinney.errors import InputError
     from spinney.synthesizers.checking import check as check_table
 
     if engine == "spark":
         start_spark()
-    frame = given_table(table, take_csv(table, parameters))
+    private = given_tables(table, schema_path, tables_path, parameters)
     stated = tables_of(workload) or None
     named = list(analysis) or None
     found = check_table(
-        frame, schema_path, target=target, workload=stated, analyses=named, method=method, engine=engine
+        private.frames(),
+        private.stated() if schema_path is None else schema_path,
+        target=target,
+        workload=stated,
+        analyses=named,
+        method=method,
+        engine=engine,
     )
     click.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False) if as_json else str(found))
     if not found.is_clean:

@@ -13,7 +13,7 @@ from spinney.errors import ParameterError
 if TYPE_CHECKING:
     from spinney.tables.csv.format import CSV
 
-_NAMES = ("delimiter", "decimal", "encoding", "date_format", "no_header", "names")
+CSV_NAMES = ("delimiter", "decimal", "encoding", "date_format", "no_header", "names")
 
 _OPTIONS: tuple[Callable[[Any], Any], ...] = (
     click.option(
@@ -61,7 +61,7 @@ def take_csv(table: str, parameters: dict[str, Any]) -> CSV | None:
     from spinney.tables.csv.format import CSV
     from spinney.tables.paths.expanding import is_parquet, is_remote
 
-    said = {name: parameters.pop(name) for name in _NAMES}
+    said = {name: parameters.pop(name) for name in CSV_NAMES}
     given = {name: value for name, value in said.items() if value not in (None, (), False)}
     if not given:
         return None

@@ -9,17 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spinney.cli.command import (
-    FILE,
-    TABLE,
-    Verb,
-    check_output,
-    files_of,
-    force_option,
-    json_option,
-    warn_of_brands,
-)
-from spinney.cli.csv_options import csv_options, take_csv
+from spinney.cli.command import FILE, TABLE, Verb, check_output, force_option, json_option, warn_of_brands
+from spinney.cli.csv_options import csv_options
+from spinney.cli.given import given_tables, tables_option
 from spinney.cli.sample import PLACEMENTS
 from spinney.errors import BudgetError, ParameterError
 from spinney.shown import printable
@@ -27,9 +19,9 @@ from spinney.shown import printable
 if TYPE_CHECKING:
     from spinney.privacy.ledger import Ledger
     from spinney.release.card import Card
+    from spinney.schema.people import Tables
     from spinney.schema.table import Schema
     from spinney.synthesizers.method import AnySynthesizer
-    from spinney.tables.csv.format import CSV
 
 _PER_COLUMN = ("bins", "bin_width")  # one number, or one for each column
 
@@ -37,16 +29,18 @@ _PER_COLUMN = ("bins", "bin_width")  # one number, or one for each column
 _PARAMETERS: tuple[Callable[[Any], Any], ...] = (
     click.option(
         "--method",
-        type=click.Choice(["auto", "tree", "forest", "grid"]),
+        type=click.Choice(["auto", "tree", "forest", "grid", "linked"]),
         default="auto",
         show_default=True,
         help="tree: one tree over a few columns of numbers, dates, times or booleans. forest: a model of many and "
-        "mixed "
-        "columns. grid: bins of equal size. auto: Spinney chooses the tree or the forest from the schema and the "
-        "options.",
+        "mixed columns. grid: bins of equal size. linked: persons with all their rows, for a schema that says whose "
+        "rows they are. auto: Spinney chooses the method from the schema and the options.",
     ),
     click.option(
-        "--target", metavar="NAME", help="Forest: the column that is to be predicted from the others, such as a label."
+        "--target",
+        metavar="NAME",
+        help="Forest: the column that is to be predicted from the others, such as a label. With --tables, a column of "
+        "persons, such as customers.churn.",
     ),
     click.option(
         "--delta",
@@ -90,8 +84,9 @@ _PARAMETERS: tuple[Callable[[Any], Any], ...] = (
     click.option(
         "--unit",
         type=click.Choice(["replace-one", "add-remove"]),
-        help="The unit of privacy: one row replaced, or one row added or removed. With add-remove the number of rows "
-        "is private. Default: replace-one.",
+        help="The unit of privacy: one row replaced, or one row added or removed; where the schema says whose rows "
+        "they are, one person with all their rows. With add-remove the number of rows, or of persons, is private. "
+        "Default: replace-one.",
     ),
     click.option(
         "--rule",
@@ -179,6 +174,13 @@ _PARAMETERS: tuple[Callable[[Any], Any], ...] = (
         help="A public guess of the number of rows, for --unit add-remove. Default: rows are counted with noise, for a "
         "hundredth of epsilon.",
     ),
+    click.option(
+        "--assumed-persons",
+        type=int,
+        metavar="N",
+        help="Linked: a public guess of the number of persons, for --unit add-remove. Default: persons are counted "
+        "with noise, for a hundredth of epsilon.",
+    ),
 )
 
 
@@ -204,17 +206,12 @@ def _with_parameters(command: Callable[..., None]) -> Callable[..., None]:
         "spinney fit people.csv --schema schema.toml --delimiter ';' --decimal , --date-format %d/%m/%Y --epsilon 1 "
         "--out people.spinney",
         "zcat people.csv.gz | spinney fit - --schema schema.toml --epsilon 0.5 --out people.spinney --json",
+        "spinney fit --tables shop.toml --epsilon 1 --target customers.churn --out shop.spinney",
     ),
 )
-@click.argument("table", type=TABLE)
-@click.option(
-    "--schema",
-    "schema_path",
-    type=FILE,
-    required=True,
-    metavar="FILE",
-    help="The TOML file that states what is public.",
-)
+@click.argument("table", type=TABLE, required=False)
+@click.option("--schema", "schema_path", type=FILE, metavar="FILE", help="The TOML file that states what is public.")
+@tables_option
 @click.option(
     "--epsilon",
     required=True,
@@ -245,8 +242,9 @@ def _with_parameters(command: Callable[..., None]) -> Callable[..., None]:
 @force_option
 @json_option
 def fit(
-    table: str,
-    schema_path: str,
+    table: str | None,
+    schema_path: str | None,
+    tables_path: str | None,
     epsilon: str,
     out: str,
     ledger_path: str | None,
@@ -257,7 +255,7 @@ def fit(
     as_json: bool,
     **parameters: Any,
 ) -> None:
-    """Spend epsilon on TABLE and write the release.
+    """Spend epsilon on TABLE, or on linked tables, and write the release.
 
     TABLE is a CSV or Parquet file, a folder or a quoted pattern of such files, or - for CSV on standard input. Files
     are read batch by batch. The output is checked before the table is read, and is written whole or not at all.
@@ -267,29 +265,35 @@ def fit(
     small whole numbers), times or booleans gets a tree, which gives pure epsilon-differential privacy. A table with
     amounts, dates, categories, identifiers, rules, a target or more columns gets a forest, which gives (epsilon,
     delta)-differential privacy, or pure with --delta 0.
+
+    A schema that says whose rows they are, with a table [person], gets a model of persons: the guarantee is for a
+    person with all their rows, however many. Several tables about the same persons are fitted together: --tables names
+    a file that says where they are, what is public about them, and which rows belong to whom. Their rows are held in
+    memory.
     """
     from spinney.privacy.budget import parse_delta, parse_epsilon
+    from spinney.schema.people import Tables
     from spinney.synthesizers.method import choose
 
     parse_epsilon(epsilon)  # a wrong budget is refused before anything is read
     parse_delta(parameters["delta"] or 0)
-    csv = take_csv(table, parameters)
+    private = given_tables(table, schema_path, tables_path, parameters, bounds_from_data=bounds_from_data_not_private)
     ledger = None if ledger_path is None else _open_ledger(ledger_path, parameters)
     if out == "-":
         raise click.UsageError("--out - is not possible, because a release is a binary file; name a file")
-    paths = [] if engine == "spark" else files_of(table)
-    others = [path for path in (ledger_path, parameters["prior"]) if path is not None]
-    check_output(out, force=force, inputs=[*paths, schema_path, *others])
+    paths = [] if engine == "spark" else private.files
+    others = [path for path in (ledger_path, parameters["prior"], schema_path, tables_path) if path is not None]
+    check_output(out, force=force, inputs=[*paths, *others])
     prior = parameters["prior"]
     if prior is not None and Path(prior).resolve() in [Path(path).resolve() for path in paths]:
         raise click.UsageError("--prior is the private table itself; a prior is public, so name another or none")
-    schema = load_schema(schema_path, bounds_from_data=bounds_from_data_not_private)
+    schema = private.stated()
     given = {name: value for name, value in parameters.items() if value is not None and value != ()}
     choice = choose(schema, given, method=method, spelt=_as_option)
     synthesizer = make_synthesizer(choice.method, epsilon, given)
     if not as_json:
         click.echo(f"method {choice.method}: {choice.reason}")
-    card = fit_file(table, schema, synthesizer, out, force=force, ledger=ledger, engine=engine, csv=csv)
+    card = fit_file(private.frames, schema, synthesizer, out, force=force, ledger=ledger, engine=engine)
     warn_of_brands(card)
     if card.is_empty:
         click.secho(
@@ -299,6 +303,8 @@ def fit(
         click.echo(card.to_json())
         return
     click.echo(f"wrote {out}\n{card.essentials}")
+    if isinstance(schema, Tables):
+        return
     for name in schema.columns_awaiting_values:
         found = card.schema[name]
         n_found = f"{len(found.listed) - 1:,} found privately; all others count as {getattr(found, 'other', None)!r}"
@@ -322,25 +328,28 @@ def _open_ledger(path: str, parameters: dict[str, Any]) -> Ledger:
 
 
 def fit_file(
-    table: str,
-    schema: Schema,
+    table: Any,
+    schema: Schema | Tables,
     synthesizer: AnySynthesizer,
     out: str,
     *,
     force: bool,
     ledger: Ledger | None = None,
     engine: str | None = None,
-    csv: CSV | None = None,
 ) -> Card:
-    """Fit a table and save the release; returns its card. What comes through a pipe is held in memory."""
+    """Fit a table, or linked ones by name, and save the release; returns its card.
+
+    `table` is a path, or a function that gives what the library takes. What comes through a pipe is held in memory.
+    """
     from spinney.cli.tables import given_table
 
     if ledger is not None:
         _require(ledger, synthesizer)
     if engine == "spark":
         start_spark()
-    frame = given_table(table, csv)
-    synthesizer.fit(frame, schema, ledger=ledger, engine=engine)
+    frame = table() if callable(table) else given_table(table)
+    model: Any = synthesizer  # which takes tables where tables were given
+    model.fit(frame, schema, ledger=ledger, engine=engine)
     synthesizer.save(out, overwrite=force)
     return synthesizer.card_
 
@@ -358,15 +367,22 @@ def _require(ledger: Ledger, synthesizer: AnySynthesizer) -> None:
     from fractions import Fraction
 
     from spinney.privacy.budget import Unit, parse_delta, parse_epsilon
+    from spinney.synthesizers.linked import LinkedSynthesizer
 
     epsilon, unit = parse_epsilon(synthesizer.epsilon), Unit.parse(synthesizer.unit)
+    is_of_persons = isinstance(synthesizer, LinkedSynthesizer)
+    unit = unit.of_persons if is_of_persons else unit
     ledger.require(epsilon, unit=unit)
     stated = getattr(synthesizer, "delta", 0)  # None: chosen by the number of rows, which is not known yet
     delta = None if stated is None else parse_delta(stated)
     if delta != 0 and ledger.delta_limit == 0:
+        remedy = "charge a ledger that was opened with a delta (spinney ledger FILE --limit NUMBER --delta NUMBER"
+        if is_of_persons:
+            raise BudgetError(
+                f"a model of persons needs a delta, and the ledger allows none; {remedy} --unit {unit.value})"
+            )
         raise BudgetError(
-            "a forest needs a delta, and the ledger allows none; use --delta 0 for pure epsilon, "
-            "or charge a ledger that was opened with a delta (spinney ledger FILE --limit NUMBER --delta NUMBER)"
+            f"a forest needs a delta, and the ledger allows none; use --delta 0 for pure epsilon, or {remedy})"
         )
     ledger.require(epsilon, unit=unit, delta=delta or Fraction(0))
 
@@ -405,22 +421,3 @@ def _number_or_mapping(values: tuple[str, ...], option: str) -> str | dict[str, 
     if not all(name for name, _, _ in pairs):
         raise ParameterError(f"--{option} takes one number, or NAME=NUMBER for every column; got {' '.join(values)}")
     return {name: number for name, _, number in pairs}
-
-
-def load_schema(path: str, *, bounds_from_data: bool) -> Schema:
-    """The schema in a file; on request with bounds that it leaves out marked to be read off the data."""
-    from spinney.columns import COLUMN_TYPES, Bounded
-    from spinney.schema.plain import parse_toml, read_schema_text
-    from spinney.schema.table import Schema, schema_from_plain
-
-    if not bounds_from_data:
-        return Schema.from_file(path)
-    described = parse_toml(read_schema_text(path))
-    columns = described.get("columns")
-    entries = list(columns.values()) if isinstance(columns, dict) else []
-    for entry in entries:
-        kind = COLUMN_TYPES.get(str(entry.get("type"))) if isinstance(entry, dict) else None
-        is_open = kind is not None and issubclass(kind, Bounded) and kind.widest is None
-        if is_open and not entry.keys() & {"low", "high", "bounds"}:
-            entry["bounds"] = "from-data-not-private"
-    return schema_from_plain(described, folder=Path(path).parent)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from spinney.cli.command import FILE, ROWS, Verb, check_output, force_option, json_option, warn_of_brands
+from spinney.cli.sample_people import FORMATS, is_folder_name, sample_people, wrote
 
 if TYPE_CHECKING:
     from spinney.release.model import Release
@@ -18,6 +18,10 @@ if TYPE_CHECKING:
 # Where the number of a table goes in the name of its file.
 _DRAW = "{draw}"
 # "tilted" is of releases of bins, "fitted" of releases of leaf moments.
+_INSTEAD = {
+    "--persons": "say --rows, the number of rows",
+    "--format": "the ending of --out says how a file is written",
+}
 PLACEMENTS = ("tilted", "fitted", "uniform", "centre")
 
 
@@ -33,6 +37,8 @@ PLACEMENTS = ("tilted", "fitted", "uniform", "centre")
         'spinney sample people.spinney --balance "kind=a:0.2,b:0.8" --out -',
         'spinney sample adult.spinney --draws 20 --out "rows-{draw}.parquet"',
         "spinney sample people.spinney --rows 1e9 --seed 7 --out people/",
+        "spinney sample shop.spinney --persons 500 --where customers.region=west --seed 1 --out shop/",
+        'spinney sample visits.spinney --persons 500 --where "#=5..50" --out visits.csv',
     ),
 )
 @click.argument("release", type=FILE)
@@ -44,11 +50,19 @@ PLACEMENTS = ("tilted", "fitted", "uniform", "centre")
     "otherwise the noisy total.",
 )
 @click.option(
+    "--persons",
+    type=ROWS,
+    metavar="N",
+    help="Persons: the number of persons, who come with all their rows. Default: that of the private tables if it is "
+    "public, otherwise a noisy number.",
+)
+@click.option(
     "--out",
     required=True,
     metavar="FILE",
     help="A .csv or .parquet file, - for CSV on standard output, or a folder (its name ends in /) for Parquet files "
-    "that are written one after the other. With --draws, {draw} in the name is the number of the table.",
+    "that are written one after the other. With --draws, {draw} in the name is the number of the table. Linked tables "
+    "go to a folder, a file each.",
 )
 @click.option(
     "--seed",
@@ -65,8 +79,8 @@ PLACEMENTS = ("tilted", "fitted", "uniform", "centre")
     "--where",
     multiple=True,
     metavar="NAME=WANTED",
-    help="Forest: draw only rows that meet this condition. WANTED is a value, LOW..HIGH, A,B,C or null. May be "
-    "repeated.",
+    help="Forest, persons: draw only rows, or persons, that meet this condition. WANTED is a value, LOW..HIGH, A,B,C "
+    "or null. May be repeated.",
 )
 @click.option(
     "--balance",
@@ -87,11 +101,18 @@ PLACEMENTS = ("tilted", "fitted", "uniform", "centre")
     metavar="N",
     help="How many files a folder gets. Default: as many as keep memory below 1 GiB. The rows depend on it.",
 )
+@click.option(
+    "--format",
+    "kind",
+    type=click.Choice(FORMATS),
+    help="Persons of linked tables: how the file of each table is written. Default: parquet.",
+)
 @force_option
 @json_option
 def sample(
     release: str,
     rows: int | None,
+    persons: int | None,
     out: str,
     seed: int | None,
     placement: str | None,
@@ -99,6 +120,7 @@ def sample(
     balance: tuple[str, ...],
     draws: int | None,
     parts: int | None,
+    kind: str | None,
     force: bool,
     as_json: bool,
 ) -> None:
@@ -120,25 +142,55 @@ def sample(
     file after the other, each whole or not at all, and an empty file _SUCCESS at the end. All of them together are as
     good as one sample. If the command is stopped, run it again: it keeps the files that are there and goes on. A folder
     that holds another sample is refused; --force replaces it.
+
+    A release of persons draws persons with all their rows: --persons says how many. Conditions are on persons: --where
+    "customers.region=west" on a column of theirs, --where "transactions.#=5..50" on how many rows they have ("#" where
+    there is one table). Linked tables are written to a folder, one file for each, all of them or none; keys fit.
     """
+    from spinney.cli.tables import check_table_name
+    from spinney.release.storage import kind_of
+
+    if out != "-" and not is_folder_name(out):
+        check_table_name(out, "--out")
+    if kind_of(release) == "people":
+        _refuse_of_rows({"--rows": rows, "--placement": placement, "--balance": balance, "--draws": draws})
+        if parts is not None:
+            raise click.UsageError("--parts is for releases of rows, and persons are drawn in memory; leave it out")
+        described = sample_people(release, out, persons=persons, seed=seed, where=where, kind=kind, force=force)
+        if out != "-":
+            click.echo(json.dumps(described) if as_json else wrote(described, out))
+        return
+    for option, value in (("--persons", persons), ("--format", kind)):
+        if value is not None:
+            raise click.UsageError(f"{option} is for releases of persons, and this one is of rows; {_INSTEAD[option]}")
     asked: dict[str, Any] = {"placement": placement, "where": where, "balance": balance}
     if is_folder(out, parts):
         if draws is not None:
             raise click.UsageError("--draws writes one file for each table, and --out is a folder; leave out one")
         n_rows, n_files = sample_folder(release, out, parts=parts, n_rows=rows, seed=seed, force=force, **asked)
-        wrote = f"wrote {n_rows:,} synthetic rows to {n_files:,} files in {out}"
-        click.echo(json.dumps({"out": out, "rows": n_rows, "parts": n_files}) if as_json else wrote)
+        told = f"wrote {n_rows:,} synthetic rows to {n_files:,} files in {out}"
+        click.echo(json.dumps({"out": out, "rows": n_rows, "parts": n_files}) if as_json else told)
         return
     if draws is not None:
         files, n_rows = sample_files(release, out, draws, n_rows=rows, seed=seed, force=force, **asked)
         described = {"out": files, "rows": n_rows, "draws": draws}
-        wrote = f"wrote {draws} tables of {n_rows:,} synthetic rows each to {files[0]} ... {files[-1]}"
-        click.echo(json.dumps(described) if as_json else wrote)
+        told = f"wrote {draws} tables of {n_rows:,} synthetic rows each to {files[0]} ... {files[-1]}"
+        click.echo(json.dumps(described) if as_json else told)
         return
     n_rows = sample_file(release, out, n_rows=rows, seed=seed, force=force, **asked)
     if out != "-":
-        wrote = f"wrote {n_rows:,} synthetic rows to {out}"
-        click.echo(json.dumps({"out": out, "rows": n_rows}) if as_json else wrote)
+        told = f"wrote {n_rows:,} synthetic rows to {out}"
+        click.echo(json.dumps({"out": out, "rows": n_rows}) if as_json else told)
+
+
+def _refuse_of_rows(given: dict[str, Any]) -> None:
+    """Refuse what can be asked of rows alone, where persons are drawn."""
+    for option, value in given.items():
+        if value is not None and value != ():
+            remedy = "say --persons, the number of persons" if option == "--rows" else "leave it out"
+            raise click.UsageError(
+                f"{option} is for releases of rows, and this one draws persons with all their rows; {remedy}"
+            )
 
 
 def sample_file(
@@ -169,7 +221,7 @@ def sample_file(
 
 def is_folder(out: str, parts: int | None) -> bool:
     """Whether rows go to a folder of files; a usage error where parts are asked for and they do not."""
-    if out.endswith(("/", os.sep)) or (out != "-" and Path(out).is_dir()):
+    if is_folder_name(out):
         return True
     if parts is not None:
         raise click.UsageError(

@@ -24,6 +24,7 @@ from spinney.privacy.ledger import (
 from spinney.privacy.promise import GROUPS, GroupPromise, cautions, group_promise
 from spinney.release.entries import checked_entries
 from spinney.release.row_count import NOISY_ROWS, RowCount
+from spinney.schema.people import PeopleShape, RowsShape
 from spinney.schema.places import Place
 from spinney.schema.plain import jsonable
 from spinney.schema.table import Schema
@@ -38,6 +39,7 @@ _UNITS = {
     Unit.REPLACE_PERSON: "one person with all their rows, replaced by any other (replace-one-person)",
     Unit.ADD_REMOVE_PERSON: "one person with all their rows, added or removed (add-remove-person)",
 }
+_ROW_TABLES = "tables of rows"
 # How a forest's structure is shown. Files hold the short names, of which "tree" would be taken for the method.
 _STRUCTURES = {
     "rounds": "groups of columns, chosen in rounds",
@@ -63,6 +65,7 @@ class Card:
     released: Mapping[str, int]  # how many of what, such as {"bins": 1234}
     frame: str
     remarks: tuple[str, ...] = ()  # what the released numbers say about the schema; of a file, found anew
+    people: PeopleShape | None = None  # of persons, all tables as they were stated; of a file, found anew
 
     @property
     def epsilon(self) -> Fraction:
@@ -159,11 +162,13 @@ class Card:
     def _essential_lines(self) -> list[str]:
         structure = self.plan.get("structure")
         groups = "; ".join(f"{group.n_rows} {self._who}: {group}" for group in self.groups)
-        together = "several persons together" if self._is_of_persons else "a person with several rows"
+        together = "for several persons together the guarantee is"
+        if not self._is_of_persons:
+            together = "the guarantee is for one row; for a person with several rows it is weaker"
         lines = [
             f"  guarantee   {self.guarantee}",
             f"  unit        {_UNITS[Unit.parse(self.unit)]}",
-            *(_wrapped("groups", f"the guarantee for {together}: {groups}") if groups else []),
+            *(_wrapped("groups", f"{together}: {groups}") if groups else []),
             *(line for caution in self.cautions for line in _wrapped("caution", caution)),
             *(line for remark in self.remarks for line in _wrapped("remark", remark)),
             *_wrapped(self._who, self._rows_in_words()),
@@ -222,7 +227,7 @@ class Card:
             "released": dict(self.released),
             "frame": self.frame,
             "schema": jsonable(self.schema.to_dict()),
-        }
+        } | ({} if self.people is None else {"people": self.people.to_dict()})
 
     @classmethod
     def from_dict(cls, described: Mapping[str, Any]) -> Card:
@@ -247,12 +252,13 @@ class Card:
         lines += [f"    {line}" for event in self.events for line in event_lines(event)]
         lines.append("  plan")
         lines += [f"    {name:<22} {value}" for name, value in self.plan.items() if name != "structure"]
-        lines.append("  columns")
+        lines.append("  columns" if self.people is None else "  columns of persons, as they were learnt")
         lines += [f"    {name:<22} {column!r}" for name, column in self.schema.items()]
         if self.schema.rules:
             lines.append("  rules that every row obeys, at no cost")
             lines += [f"    {rule!r}" for rule in self.schema.rules]
         lines += [f"  place       {place.label}{_within(place)}" for place in self.schema.places]
+        lines += [line for rows in (() if self.people is None else self.people.rows) for line in _rows_lines(rows)]
         lines.append(f"  {_LIMITS}")
         return "\n".join(printable(line) for line in lines)
 
@@ -269,10 +275,21 @@ def structure_in_words(structure: str) -> str:
 
 def _released_in_words(what: str, count: int) -> list[str]:
     """How much of something was released. The cliques of a model are not the tables that it was fitted to."""
+    if what == _ROW_TABLES:
+        return _wrapped("row tables", f"{count:,} released, which the model of rows was fitted to")
     if what != "cliques":
         return [f"  {what:<11} {count:,} released"]
     tables = "1 joint table of columns" if count == 1 else f"{count:,} joint tables of columns"
     return _wrapped("model", f"{tables}, the cliques of a junction tree, fitted to all that was counted")
+
+
+def _rows_lines(rows: RowsShape) -> list[str]:
+    """A table of rows: how they belong to persons, and its columns."""
+    facts = [f"at most {rows.most:,} of a person"]
+    facts += [] if rows.order is None else [f"in the order of {rows.order!r}"]
+    lines = [f"  rows{f' of {rows.name!r}' if rows.name else ''}, {', '.join(facts)}, by the key {rows.key!r}"]
+    lines += [f"    {name:<22} {column!r}" for name, column in rows.schema.items()]
+    return lines + [f"    {rule!r}, which every row obeys" for rule in rows.schema.rules]
 
 
 def _within(place: Place) -> str:

@@ -21,6 +21,8 @@ F = TypeVar("F", bound=Callable[..., Any])
 _ELSEWHERE = {"n": "n_rows", "size": "n_rows", "count": "n_rows", "random_state": "seed", "conditions": "where"}
 _ELSEWHERE |= {"output_format": "frame", "as_frame": "frame", "dtypes": "like", "schema": "like"}
 _OF_MOMENTS = "; several draws are for forests and for trees with moments, whose noise can be drawn again"
+_OF_PERSONS = "; persons are drawn with all their rows: say how many with `persons`"
+_ROWS = ("n_rows", "num_rows", "rows", "n", "size", "count")
 _OF_FORESTS = "; conditions are for forests: fit with sp.ForestSynthesizer, or filter the rows"
 
 
@@ -59,6 +61,10 @@ def _refuse_unknown(verb: str, contents: str, given: Mapping[str, Any], known: S
             hint = _OF_MOMENTS if name == "draws" else hint
             if _ELSEWHERE.get(name) in known:
                 hint = f"; did you mean {_ELSEWHERE[name]!r}?"
+            if "persons" in known and name not in _ELSEWHERE:
+                hint = did_you_mean(name, known)
+            if "persons" in known and name in _ROWS:
+                hint = _OF_PERSONS
             raise ParameterError(
                 f"{verb}() has no option {name!r} for a release of {contents}; its options are {', '.join(known)}{hint}"
             )

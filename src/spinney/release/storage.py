@@ -90,6 +90,17 @@ def load(path: str | Path) -> Release:
         FileError: the file is missing, damaged, of a newer version, or contradicts itself.
     """
     path = Path(path)
+    kind, described, members = _read(path, with_members=True)
+    return _release(path, kind, described, members)
+
+
+def kind_of(path: str | Path) -> str:
+    """The kind of the release in a file; the rest of the file is not looked at. FileError where it is no release."""
+    return _read(Path(path), with_members=False)[0].kind
+
+
+def _read(path: Path, *, with_members: bool) -> tuple[type[Release], dict[str, Any], Members]:
+    """The kind of a release, what its card says, and the members of its kind, if they are wanted."""
     try:
         if path.exists() and not path.is_file():
             raise FileError(f"{str(path)!r} is not a file, so it cannot be a release")
@@ -103,7 +114,8 @@ def load(path: str | Path) -> Release:
                 if not isinstance(kind, str) or kind not in KINDS:
                     raise FileError(f"{str(path)!r} is a Spinney release with inconsistent contents: unknown kind")
                 wanted = release_class(kind)
-                members = {name: _content(archive, listed[name]) for name in wanted.member_names if name in listed}
+                names = wanted.member_names if with_members else ()
+                return wanted, described, {name: _content(archive, listed[name]) for name in names if name in listed}
     except SpinneyError:
         raise
     except FileNotFoundError:
@@ -112,7 +124,6 @@ def load(path: str | Path) -> Release:
         raise FileError(f"{str(path)!r} is not a Spinney release, or is damaged: fetch or save it again") from err
     except OSError as err:
         raise FileError(f"cannot read {str(path)!r}: {err.strerror or err}") from err
-    return _release(path, wanted, described, members)
 
 
 def _release(path: Path, kind: type[Release], described: dict[str, Any], members: Members) -> Release:

@@ -141,7 +141,9 @@ def _chosen(release: Release, columns: Sequence[str] | None) -> tuple[str, str]:
     if isinstance(release, ForestRelease) and release.places:
         return _chosen_of_place(release, columns)
     if not isinstance(release, (BinnedRelease, MomentsRelease)):
-        remedy = "; `spinney explain --picture` draws what it is made of" if release.kind == "forest" else ""
+        remedy = (
+            "; `spinney explain --picture` draws what it is made of" if release.kind in ("forest", "people") else ""
+        )
         raise ParameterError(
             f"the release holds {release.card.contents}, not boxes of space, so there is no partition to draw{remedy}"
         )

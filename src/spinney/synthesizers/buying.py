@@ -126,7 +126,7 @@ def _row_unit(release: Release) -> Unit:
     if unit.is_person:
         raise ParameterError(
             f"the release protects persons with all their rows (unit {unit.value!r}), and a bought answer counts "
-            "single rows; ask the release instead: release.ask(question)"
+            "single rows; ask the release instead, which costs nothing: release.count(...), or `spinney ask`"
         )
     return unit
 

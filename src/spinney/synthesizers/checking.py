@@ -8,23 +8,28 @@ a file stumbles over are found by reading halves of the columns again. The table
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from spinney.columns import Bounded, Category, Column, Identifier, Stepped
 from spinney.errors import InputError, SchemaError, SpinneyError
 from spinney.forest.rule_tables import impossible_values
+from spinney.schema.people import PeopleShape, Tables
 from spinney.schema.persons import position_rules
 from spinney.schema.place_axis import place_axis
 from spinney.schema.reading import SchemaReading, read_schema
 from spinney.schema.rules import Rule
 from spinney.schema.table import Schema, SchemaLike, as_schema
 from spinney.shown import as_given, brief
-from spinney.suggest import closest, did_you_mean
+from spinney.suggest import closest, did_you_mean, listed
 from spinney.synthesizers.bounds import with_widest_bounds
+from spinney.synthesizers.checking_keys import KeyFindings, check_keys, repeated_identifiers
 from spinney.synthesizers.findings import Finding, Findings
+from spinney.synthesizers.linked import LinkedSynthesizer
 from spinney.synthesizers.method import AUTOMATIC, Choice, choose, make
 from spinney.synthesizers.validation import of_nobody
 from spinney.synthesizers.values import with_few_values
@@ -36,7 +41,7 @@ from spinney.tables.tally import Tallies, Tally, by_name, rules_among
 
 def check(
     frame: Any,
-    schema: SchemaLike,
+    schema: SchemaLike | Tables,
     *,
     target: str | None = None,
     workload: Sequence[Sequence[str]] | None = None,
@@ -55,9 +60,10 @@ def check(
     (False, [('smoker', 1)])
 
     Args:
-        frame: any table that `fit` takes.
+        frame: any table that `fit` takes; of linked tables, a dictionary of them by name.
         schema: what is public about it: a `Schema`, a dictionary of columns, or the path of a schema file, of which all
-            faults are listed.
+            faults are listed; of linked tables, `sp.Tables`. Where rows belong to persons, keys are looked at too:
+            missing and repeated ones, rows of nobody, and rows beyond `most_rows`.
         target: the column that the others are about, as for `synthesize`.
         workload: tables that are measured as stated, as for `synthesize`.
         analyses: linear regressions whose sums are measured, as for `synthesize`.
@@ -69,7 +75,50 @@ def check(
         FileError: there is no such file, or it may not be read.
     """
     given = {"target": target, "workload": workload, "analyses": analyses}
+    if isinstance(schema, Tables):
+        return _check_tables(frame, schema, method, given, engine)
     return _Check(frame, _described(schema), engine).findings(method, given)
+
+
+def _check_tables(frames: Any, tables: Tables, method: str, given: dict[str, Any], engine: str | None) -> Findings:
+    """Every table by itself, then their keys."""
+    by_name = frames if isinstance(frames, Mapping) else {}
+    lacking = [name for name in tables if name not in by_name]
+    if lacking:
+        raise InputError(
+            f"table {listed(lacking)} is missing; pass a table for every name of sp.Tables, in a dictionary"
+        )
+    options = {name: value for name, value in given.items() if value is not None}
+    choice = choose(tables, options, method=method)
+    faults, warnings, notes, n_rows = [], [], [], {}
+    shape = None
+    try:
+        shape = PeopleShape.of(tables)
+        LinkedSynthesizer(1, **options).check_shape(shape)
+    except SpinneyError as err:
+        faults.append(Finding(str(err)))
+    for name, schema in tables.items():
+        one = _Check(by_name[name], SchemaReading(schema, ()), engine)
+        one.look(schema)
+        faults += [_of_table(name, finding) for finding in one.faults]
+        warnings += [_of_table(name, finding) for finding in one.warnings]
+        notes += [f"Table {name!r}: {note}" for note in _notes(schema)]
+        n_rows[name] = one.n_rows
+    keys = KeyFindings() if shape is None else check_keys(by_name, shape, engine)
+    return Findings(
+        faults=_once([*faults, *keys.faults]),
+        warnings=_once([*warnings, *keys.warnings]),
+        notes=tuple(notes),
+        n_rows=None,
+        method=choice.method,
+        reason=choice.reason,
+        n_persons=keys.n_persons,
+        tables=n_rows,
+    )
+
+
+def _of_table(name: str, finding: Finding) -> Finding:
+    return replace(finding, message=f"table {name!r}: {finding.message}")
 
 
 def _described(schema: Any) -> SchemaReading:
@@ -82,47 +131,73 @@ class _Check:
     """One run of `check`: findings come together as the table is opened and read."""
 
     def __init__(self, frame: Any, described: SchemaReading, engine: str | None) -> None:
-        self._frame = frame
+        self.frame = frame
         self._described = described
         # Columns are read apart where one cannot be read; a table that is held would be read whole every time.
         self._engine = None if engine == "memory" else engine
-        self._faults = [Finding(fault) for fault in described.faults]
-        self._warnings: list[Finding] = []
+        self.faults = [Finding(fault) for fault in described.faults]
+        self.warnings: list[Finding] = []
         self._tallies = Tallies()
         self._computed: set[str] = set()
-        self._n_rows: int | None = None
+        self.n_rows: int | None = None
 
     def findings(self, method: str, given: dict[str, Any]) -> Findings:
         schema = self._described.schema
-        choice, notes = None, []
+        choice, notes, n_persons = None, [], None
         if schema is not None:
-            self._computed = {rule.column for rule in schema.derivations}
-            choice = self._choose(schema.without_ignored(), method, given)
+            choice = self._choose(schema, method, given)
             notes = _notes(schema)
             if schema.person is None:
-                self._faults += [Finding(of_nobody(rule), rule.column) for rule in position_rules(schema.rules)]
-            for source in self._open(schema):
-                self._read(source, schema.rules)
-                self._look_outside(source, schema)
-            self._judge(schema)
+                self.faults += [Finding(of_nobody(rule), rule.column) for rule in position_rules(schema.rules)]
+            self.look(schema)
+            n_persons = self._look_at_keys(schema)
         return Findings(
-            faults=_once(self._faults),
-            warnings=_once(self._warnings),
+            faults=_once(self.faults),
+            warnings=_once(self.warnings),
             notes=tuple(notes),
-            n_rows=self._n_rows,
+            n_rows=self.n_rows,
             method=None if choice is None else choice.method,
             reason=None if choice is None else choice.reason,
+            n_persons=n_persons,
         )
+
+    def look(self, schema: Schema) -> None:
+        """Read the table and judge its columns."""
+        self._computed = {rule.column for rule in schema.derivations}
+        for source in self._open(schema):
+            self._read(source, schema.rules)
+            self._look_outside(source, schema)
+        self._judge(schema)
+
+    def _look_at_keys(self, schema: Schema) -> int | None:
+        """Whose rows they are: how many persons there are where that is stated, and a warning where it should be."""
+        is_whole = len(parts_of(self.frame)) == 1 or not self.faults
+        if schema.person is None:
+            if is_whole:
+                self.warnings += repeated_identifiers(self.frame, schema, self._engine, self.n_rows)
+            return None
+        if not is_whole or self.n_rows is None or isinstance(self.frame, pa.RecordBatchReader):
+            return None
+        try:
+            found = check_keys({"": self.frame}, PeopleShape.of(schema), self._engine)
+        except SchemaError:  # which was told before
+            return None
+        self.faults += found.faults
+        self.warnings += found.warnings
+        return found.n_persons
 
     def _fault(self, message: str, column: str | None = None, n_rows: int | None = None) -> None:
         # Columns that are computed are not read by a fit, so that nothing in them stops one.
-        (self._warnings if column in self._computed else self._faults).append(Finding(message, column, n_rows))
+        (self.warnings if column in self._computed else self.faults).append(Finding(message, column, n_rows))
 
     def _warn(self, message: str, column: str | None = None, n_rows: int | None = None) -> None:
-        self._warnings.append(Finding(message, column, n_rows))
+        self.warnings.append(Finding(message, column, n_rows))
 
     def _choose(self, schema: Schema, method: str, given: dict[str, Any]) -> Choice | None:
         """The method that `fit` would take, unless the target or the schema is not for it."""
+        if schema.person is not None:
+            return self._choose_persons(schema, method, given)
+        schema = schema.without_ignored()
         target = given["target"]
         if target is not None and (not isinstance(target, str) or target not in schema):
             if not isinstance(target, str) or target not in self._described.unread:
@@ -131,10 +206,20 @@ class _Check:
         options: dict[str, Any] = {name: value for name, value in given.items() if value is not None}
         choice = choose(schema, options, method=method)
         try:
-            make(choice.method, 1, options)._check(schema)
+            model: Any = make(choice.method, 1, options)
+            model._check(schema)
             if choice.method == "forest":
                 for name, values in impossible_values(with_widest_bounds(with_few_values(schema))):
                     self._warn(f"column {name!r} can never be {values} under the rules; is that meant?", name)
+        except SpinneyError as err:
+            self._fault(str(err))
+        return choice
+
+    def _choose_persons(self, schema: Schema, method: str, given: dict[str, Any]) -> Choice:
+        options = {name: value for name, value in given.items() if value is not None}
+        choice = choose(schema, options, method=method)
+        try:
+            LinkedSynthesizer(1, **options).check_shape(PeopleShape.of(schema))
         except SpinneyError as err:
             self._fault(str(err))
         return choice
@@ -143,13 +228,13 @@ class _Check:
 
     def _open(self, schema: Schema) -> list[Source]:
         """The table behind its engine, with columns that do not fit set aside; parts that differ, each by itself."""
-        parts = parts_of(self._frame)
+        parts = parts_of(self.frame)
         if len(parts) > 1:
             names = [frozenset(names_of(part) or ()) for part in parts]
             if len(set(names)) > 1:
                 opened = [self._open_part(part, schema, names_of(part), label=f"{part!r}: ") for part in parts]
                 return [source for source in opened if source is not None]
-        source = self._open_part(self._frame, schema, None, label="")
+        source = self._open_part(self.frame, schema, None, label="")
         return [] if source is None else [source]
 
     def _open_part(self, part: Any, schema: Schema, names: list[str] | None, *, label: str) -> Source | None:
@@ -222,7 +307,7 @@ class _Check:
     def _read(self, source: Source, rules: Sequence[Rule]) -> None:
         names = [name for name, column in source.schema.items() if column.is_read]
         try:
-            self._n_rows = (self._n_rows or 0) + source.n_rows
+            self.n_rows = (self.n_rows or 0) + source.n_rows
         except InputError as err:  # a fault of the file, whichever columns are read
             self._fault(f"{err}. What comes after it in the file was not looked at.")
             return
@@ -273,7 +358,7 @@ class _Check:
     # ------------------------------------------------------------------------------------------------- judgement
 
     def _judge(self, schema: Schema) -> None:
-        if self._n_rows == 0:
+        if self.n_rows == 0:
             self._fault("the table has no rows; there is nothing to release")
         for name, tally in by_name(self._tallies.columns, schema).items():
             self._judge_column(name, schema[name], tally)

@@ -6,7 +6,7 @@ count rows of the private table, so they are for its holder alone, and their fir
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,6 +39,8 @@ class Findings:
     n_rows: int | None  # None where rows could not be counted
     method: str | None  # which synthesizer the schema gets, or None where that cannot be said
     reason: str | None
+    n_persons: int | None = None  # where rows belong to persons
+    tables: Mapping[str, int | None] | None = None  # of linked tables, how many rows each has
 
     @property
     def is_clean(self) -> bool:
@@ -56,13 +58,25 @@ class Findings:
             "notes": list(self.notes),
             "method": self.method,
             "reason": self.reason,
-        }
+        } | self._of_persons()
+
+    def _of_persons(self) -> dict[str, Any]:
+        if self.n_persons is None and self.tables is None:
+            return {}
+        return {"persons": self.n_persons} | ({} if self.tables is None else {"tables": dict(self.tables)})
 
     def __str__(self) -> str:
         lines = [FOR_THE_HOLDER, ""]
         if self.n_rows is not None:
-            lines.append(f"The table has {rows(self.n_rows)}.")
-        lines += _listed(self.faults, "fault", "fit would refuse the table")
+            of_persons = "" if self.n_persons is None else f" of {persons(self.n_persons)}"
+            lines.append(f"The table has {rows(self.n_rows)}{of_persons}.")
+        for name, n_rows in (self.tables or {}).items():
+            lines.append(f"Table {name!r} has {'an unknown number of rows' if n_rows is None else rows(n_rows)}.")
+        if self.tables is not None and self.n_persons is not None:
+            lines.append(f"There are {persons(self.n_persons)}.")
+        lines += _listed(
+            self.faults, "fault", "fit would refuse " + ("the table" if self.tables is None else "the tables")
+        )
         lines += _listed(self.warnings, "warning", "fit would accept this, but perhaps not as you intend")
         lines += self.notes
         if self.method is not None:
@@ -73,6 +87,11 @@ class Findings:
 def rows(number: int) -> str:
     """A number of rows in words."""
     return "1 row" if number == 1 else f"{number:,} rows"
+
+
+def persons(number: int) -> str:
+    """A number of persons in words."""
+    return "1 person" if number == 1 else f"{number:,} persons"
 
 
 def _listed(findings: Sequence[Finding], kind: str, means: str) -> list[str]:

@@ -18,8 +18,10 @@ from spinney.forest.release.model import ForestRelease
 from spinney.forest.release.place_model import PlaceModel
 from spinney.people.design import PeopleDesign, people_design
 from spinney.people.grow import GrownPeople, grow_people
+from spinney.people.release.explain import PeopleExplanation
 from spinney.people.release.model import PeopleRelease
 from spinney.people.release.people_file import ROW_TABLES, persons_card
+from spinney.people.release.relative import learnt_schema, persons_schema
 from spinney.people.release.rows import ReleasedRows
 from spinney.privacy.budget import Unit, parse_delta, parse_epsilon
 from spinney.privacy.entropy import Entropy
@@ -28,6 +30,7 @@ from spinney.privacy.parts import UNITS
 from spinney.privacy.promise import default_delta
 from spinney.progress import waiting
 from spinney.release.card import Card
+from spinney.release.options import explains_options
 from spinney.release.row_count import RowCount, noisy_rows_entry
 from spinney.schema.people import PeopleShape, Tables
 from spinney.schema.table import SchemaLike, as_schema
@@ -156,6 +159,7 @@ class LinkedSynthesizer(FrontDoor):
         self.ledger_ = books if ledger is None else ledger
         return self
 
+    @explains_options
     def sample(  # type: ignore[override]  # persons are asked for, not rows
         self,
         persons: int | None = None,
@@ -174,6 +178,27 @@ class LinkedSynthesizer(FrontDoor):
         """
         self._fitted()
         return self.release_.sample(persons, where=where, seed=seed, frame=frame)
+
+    def explain(self, *, error_bars: bool = False) -> PeopleExplanation:
+        """What was measured of persons and of their rows, and how the budget was spent; `print` it.
+
+        Args:
+            error_bars: whether to show how far columns of persons may be off, too.
+        """
+        self._fitted()
+        return self.release_.explain(error_bars=error_bars)
+
+    def check_shape(self, shape: PeopleShape) -> None:
+        """Raise, as `fit` would, where persons and their rows cannot be modelled as stated. Nothing is read.
+
+        Args:
+            shape: persons and their rows.
+        """
+        self._checked_target(shape)
+        shape = shape.without_ignored()
+        persons_schema(shape)
+        for rows in shape.rows:
+            learnt_schema(rows)
 
     def _unit(self) -> Unit:
         if not isinstance(self.unit, str) or self.unit not in _UNITS:

@@ -3,7 +3,8 @@
 One joint tree shows a few columns of measurements best, and its promise is pure. It cannot follow many columns, nor
 amounts of every size and the piles in them as well as trees of single columns do; categories have no means for its
 leaves to release, and identifiers, rules and targets are the forest's alone. Options that only one of the two knows ask
-for it. The choice is made by the schema and the options, so it tells nothing of the data.
+for it. A schema that says whose rows they are, and linked tables, get a model of persons and nothing else. The choice
+is made by the schema and the options, so it tells nothing of the data.
 """
 
 from __future__ import annotations
@@ -15,22 +16,25 @@ from typing import Any
 from spinney.columns import Bounded
 from spinney.errors import ParameterError
 from spinney.schema.joint_axis import columns_with_pieces
+from spinney.schema.people import Tables
 from spinney.schema.rules import Derivation
 from spinney.schema.table import Schema, SchemaLike, as_schema
 from spinney.shown import as_given
 from spinney.suggest import closest, did_you_mean
 from spinney.synthesizers.forest import ForestSynthesizer
 from spinney.synthesizers.grid import GridSynthesizer
+from spinney.synthesizers.linked import LinkedSynthesizer
 from spinney.synthesizers.paper_tree import PAPER_NAMES, PaperTreeSynthesizer
 from spinney.synthesizers.tree import MOST_COLUMNS_WITH_MOMENTS, KDTreeSynthesizer
 
-AnySynthesizer = KDTreeSynthesizer | PaperTreeSynthesizer | ForestSynthesizer | GridSynthesizer
+AnySynthesizer = KDTreeSynthesizer | PaperTreeSynthesizer | ForestSynthesizer | GridSynthesizer | LinkedSynthesizer
 
 AUTOMATIC = "auto"
 METHODS: dict[str, type[AnySynthesizer]] = {
     "tree": KDTreeSynthesizer,
     "forest": ForestSynthesizer,
     "grid": GridSynthesizer,
+    "linked": LinkedSynthesizer,
 }
 # Options of a call: parameters in words. `rule="paper"` makes the tree the paper's, which has symbols for some.
 _RULES = ("privtree", "paper")
@@ -41,9 +45,11 @@ _KNOWN = {
     "tree": _OF_PRIVTREE | _OF_PAPER,
     "forest": frozenset(ForestSynthesizer().get_params()) - {"epsilon"},
     "grid": frozenset(GridSynthesizer().get_params()) - {"epsilon"},
+    "linked": frozenset(LinkedSynthesizer().get_params()) - {"epsilon"},
 }
+_OF_ROWS = [method for method in METHODS if method != "linked"]
 # What every method has, so that it is not among the options; a misspelt one is.
-_OF_ALL = ("epsilon", "n_rows", "seed", "ledger", "method", "engine")
+_OF_ALL = ("epsilon", "n_rows", "persons", "seed", "ledger", "method", "engine")
 # What other libraries call them.
 _ELSEWHERE = {"eps": "epsilon", "budget": "epsilon", "random_state": "seed", "size": "n_rows"}
 
@@ -66,19 +72,31 @@ def make(method: str, epsilon: Any, options: Mapping[str, Any]) -> AnySynthesize
 
 
 def default_synthesizer(
-    schema: SchemaLike, *, target: str | None = None
-) -> type[KDTreeSynthesizer | ForestSynthesizer]:
+    schema: SchemaLike | Tables, *, target: str | None = None
+) -> type[KDTreeSynthesizer | ForestSynthesizer | LinkedSynthesizer]:
     """The synthesizer for a table, by its schema.
 
-    KDTreeSynthesizer for up to eight columns that are all measurements, small whole numbers, times or booleans, without
-    identifiers, rules or places within a shape, and with no target; ForestSynthesizer for anything else.
+    LinkedSynthesizer for a schema that says whose rows they are, and for linked tables. Of others, KDTreeSynthesizer
+    for up to eight columns that are all measurements, small whole numbers, times or booleans, without identifiers,
+    rules or places within a shape, and with no target; ForestSynthesizer for anything else.
     """
+    if whose_rows(schema) is not None:
+        return LinkedSynthesizer
+    assert not isinstance(schema, Tables)
     choice = _by_schema(as_schema(schema).without_ignored(), target)
     return KDTreeSynthesizer if choice.method == "tree" else ForestSynthesizer
 
 
+def whose_rows(schema: SchemaLike | Tables) -> str | None:
+    """In a few words, what says that rows belong to persons; None where every row is protected by itself."""
+    if isinstance(schema, Tables):
+        return f"tables are linked to {schema.links[0].parent_table!r}"
+    person = as_schema(schema).person
+    return None if person is None else f"the schema says whose rows they are, by column {person!r}"
+
+
 def choose(
-    schema: SchemaLike,
+    schema: SchemaLike | Tables,
     options: Mapping[str, Any],
     *,
     method: str = AUTOMATIC,
@@ -100,6 +118,12 @@ def choose(
             f"{say('method', method)} is not one of {', '.join((AUTOMATIC, *METHODS))}{did_you_mean(method, METHODS)}"
         )
     given = [name for name in options if options[name] is not None]
+    reason = whose_rows(schema)
+    if reason is not None:
+        _refuse_of_rows(method, given, reason, say)
+        return Choice("linked", reason if method == AUTOMATIC else "it was requested")
+    assert not isinstance(schema, Tables)
+    _refuse_of_persons(method, given, say)
     by_schema = _by_schema(as_schema(schema).without_ignored(), options.get("target"))
     if method != AUTOMATIC:
         _refuse_foreign(method, given, say)
@@ -164,11 +188,39 @@ def _by_schema(schema: Schema, target: Any) -> Choice:
 # ---------------------------------------------------------------------------------------------------------- messages
 
 
+def _refuse_of_rows(method: str, given: Collection[str], reason: str, say: Callable[..., str]) -> None:
+    """Refuse a method and options that protect rows, where rows belong to persons."""
+    if method not in (AUTOMATIC, "linked"):
+        raise ParameterError(
+            f"{say('method', method)} protects rows, and {reason}; leave it out, or say {say('method', 'linked')}"
+        )
+    for name in given:
+        if name == "assumed_rows":
+            raise ParameterError(f"{say(name)} is for tables of rows, and {reason}; say {say('assumed_persons')}")
+        if name not in _KNOWN["linked"]:
+            raise ParameterError(
+                f"{say(name)} is not a parameter of a model of persons, and {reason}; leave it out. It takes "
+                f"{_listed(sorted(_KNOWN['linked']), say)}"
+            )
+
+
+def _refuse_of_persons(method: str, given: Collection[str], say: Callable[..., str]) -> None:
+    """Refuse the method of persons and its options, where nothing says whose rows they are."""
+    what = say("method", method) if method == "linked" else None
+    if what is None and "assumed_persons" in given:
+        what = say("assumed_persons")
+    if what is not None:
+        raise ParameterError(
+            f"{what} is for persons with many rows, and the schema does not say whose rows they are; state the column "
+            "of persons in the schema (person and most_rows), or leave it out"
+        )
+
+
 def _refuse_foreign(method: str, given: Collection[str], say: Callable[..., str]) -> None:
     """Refuse an option that a method does not know, and say whose it is."""
     for name in given:
         if name not in _KNOWN[method]:
-            others = " or ".join(say("method", other) for other in METHODS if name in _KNOWN[other])
+            others = " or ".join(say("method", other) for other in _OF_ROWS if name in _KNOWN[other])
             raise ParameterError(f"{say(name)} is for {others}, not for {say('method', method)}")
 
 

@@ -92,17 +92,25 @@ class HeldRows:
 
     def keys(self) -> Any:
         """All keys, as a chunked Arrow array of one type; an InputError where some are missing or types differ."""
-        assert self._key is not None
-        arrays = [self._keys[start] for start in sorted(self._keys)]
-        if any(array.null_count for array in arrays):
+        keys, n_missing = self.keys_and_missing()
+        if n_missing:
             raise InputError(
                 f"column {self._key!r} holds missing keys, and every row must say whose it is; drop these rows or give "
                 "them a key"
             )
+        return keys
+
+    def keys_and_missing(self) -> tuple[Any, int]:
+        """The keys that are there, and how many are missing; an InputError where types differ."""
+        assert self._key is not None
+        every = [self._keys[start] for start in sorted(self._keys)]
+        n_missing = sum(array.null_count for array in every)
+        arrays = [array.drop_null() for array in every]
+        arrays = [array for array in arrays if len(array)] or arrays[:1]
         kinds = list(dict.fromkeys(array.type for array in arrays))
         if len(kinds) > 1:
             raise InputError(f"column {self._key!r} holds keys of several types; convert the column to one type")
-        return pa.chunked_array(arrays, kinds[0] if kinds else pa.int64())
+        return pa.chunked_array(arrays, kinds[0] if kinds else pa.int64()), n_missing
 
     def numbers(self, name: str) -> tuple[NDArray[Any], NDArray[np.bool_] | None]:
         """The numbers of a column, and which of them are null, if any are."""

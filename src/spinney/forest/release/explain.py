@@ -32,6 +32,7 @@ from spinney.suggest import did_you_mean, listed
 REASONS = {
     "stated": "stated in the workload",
     "target": "with the target",
+    "star": "counted with every column",
     "rule": "named by a rule",
     "chosen": "chosen",
     "round": "chosen in a round",

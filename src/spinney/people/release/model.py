@@ -7,7 +7,9 @@ are made afresh: persons are numbered, and rows bear the number of theirs.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NoReturn, Self
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, NoReturn, Self
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +18,7 @@ from numpy.typing import NDArray
 from spinney.columns import Column, Identifier, whole_range
 from spinney.errors import ParameterError
 from spinney.forest.release.model import ForestRelease
+from spinney.people.release.asking import AskingPersons
 from spinney.people.release.names import count_name, first_name
 from spinney.people.release.people_file import MEMBERS, people_from_members, people_members
 from spinney.people.release.relative import relative_columns
@@ -23,7 +26,8 @@ from spinney.people.release.rows import ReleasedRows
 from spinney.progress import waiting
 from spinney.release.card import Card
 from spinney.release.frames import check_frame_kind, to_frame
-from spinney.release.model import Members, Release, checked_number_of_rows
+from spinney.release.model import Members, checked_number_of_rows
+from spinney.release.options import explains_options
 from spinney.release.parts import Part
 from spinney.release.seeds import row_generator
 from spinney.schema.people import PeopleShape
@@ -31,8 +35,11 @@ from spinney.schema.table import Schema
 from spinney.shown import as_given
 from spinney.suggest import did_you_mean
 
+if TYPE_CHECKING:
+    from spinney.people.release.explain import PeopleExplanation
 
-class PeopleRelease(Release):
+
+class PeopleRelease(AskingPersons):
     """Persons with their rows. `persons` is the forest of persons, which answers questions about them."""
 
     kind = "people"
@@ -52,8 +59,14 @@ class PeopleRelease(Release):
         self.shape, self.persons, self.rows = shape, persons, rows
         self.frames = dict(frames)  # the kind of frame of every table, by its name
 
+    @cached_property
+    def card(self) -> Card:
+        """The guarantee, the charges and the plan, with all tables as they were stated."""
+        return replace(super().card, people=self.shape)
+
     # ------------------------------------------------------------------------------------------------- drawing
 
+    @explains_options
     @waiting("drawing persons")
     def sample(  # type: ignore[override]  # persons are asked for, not rows
         self,
@@ -98,15 +111,22 @@ class PeopleRelease(Release):
             drawn = np.stack([places.get(column, np.zeros(n_persons)) for column in stated])
             tables[name] = self._frame(drawn, stated, name, frame, drawn=prepared.schema)
         for rows in self.rows:
-            name, count = rows.shape.name, count_name(rows.shape.name)
-            least = whole_range(prepared.schema[count])[0]  # under conditions positions count from another bound
-            n_rows = np.clip(least + np.floor(places[count]), 0, rows.shape.most).astype(np.int64)
-            starts = np.concatenate([[0], np.cumsum(n_rows)]).astype(np.int64)
+            name = rows.shape.name
+            starts = self.row_starts(rows, places, prepared.schema)
             firsts = {column: places[first_name(name, column)] for column in relative_columns(rows.shape)}
             drawn, schema = rows.draw(states, starts, firsts, rng), rows.shape.schema
-            keys = self._keys(schema, rows.shape.key, np.repeat(numbers, n_rows))
+            keys = self._keys(schema, rows.shape.key, np.repeat(numbers, np.diff(starts)))
             tables[name] = self._frame(drawn, schema, name, frame, given={rows.shape.key: keys})
         return tables[""] if self.shape.persons is None else tables
+
+    def row_starts(
+        self, rows: ReleasedRows, places: Mapping[str, NDArray[np.float64]], drawn: Mapping[str, Column]
+    ) -> NDArray[np.int64]:
+        """Where the rows of every person begin, and the number of all rows, by positions along columns as drawn."""
+        count = count_name(rows.shape.name)
+        least = whole_range(drawn[count])[0]  # under conditions positions count from another bound
+        n_rows = np.clip(least + np.floor(places[count]), 0, rows.shape.most).astype(np.int64)
+        return np.concatenate([[0], np.cumsum(n_rows)]).astype(np.int64)
 
     def _frame(
         self,
@@ -141,25 +161,27 @@ class PeopleRelease(Release):
             return {}
         if not isinstance(where, Mapping):
             raise ParameterError("where is not a mapping from columns to what is wanted of them")
-        known = self._askable()
-        of_rows = {_named(rows.shape.name, column) for rows in self.rows for column in rows.shape.schema}
         for name in where:
-            if name in of_rows and name not in known:
+            if isinstance(name, str) and name in self._of_rows and name not in self.askable:
                 raise ParameterError(
                     f"where: {name!r} is a column of rows, and conditions are on persons; draw persons and keep those "
                     "whose rows meet it"
                 )
-            if name not in known:
-                raise ParameterError(f"where: {as_given(name)} is not a column of persons{did_you_mean(name, known)}")
-        return {known[name]: wanted for name, wanted in where.items()}
+            if name not in self.askable:
+                raise ParameterError(
+                    f"where: {as_given(name)} is not a column of persons{did_you_mean(name, self.askable)}"
+                )
+        return {self.askable[name]: wanted for name, wanted in where.items()}
 
-    def _askable(self) -> dict[str, str]:
-        """Columns that conditions may be on, by the name that callers know: stated ones, and numbers of rows."""
-        counts = {count_name(rows.shape.name): count_name(rows.shape.name) for rows in self.rows}
-        if self.shape.persons is None:
-            return counts
-        read = [name for name, column in self.shape.persons.items() if column.is_read]
-        return {_named(self.shape.persons_name, name): name for name in read} | counts
+    def explain(self, *, error_bars: bool = False) -> PeopleExplanation:
+        """What was measured of persons and of their rows, and how the budget was spent. Costs no epsilon.
+
+        Args:
+            error_bars: whether to show how far columns of persons may be off, too.
+        """
+        from spinney.people.release.explain import explain_people
+
+        return explain_people(self, error_bars=error_bars)
 
     def weighted_points(self, *, frame: str | None = None) -> NoReturn:  # noqa: ARG002  # there are none
         """A release of persons has no points; use `sample`.
@@ -191,7 +213,3 @@ class PeopleRelease(Release):
     @classmethod
     def from_members(cls, card: Card, described: Mapping[str, Any], members: Members) -> Self:
         return cls(card, **people_from_members(card, described, members))
-
-
-def _named(table: str | None, column: str) -> str:
-    return f"{table}.{column}" if table else column

@@ -41,6 +41,11 @@ class Asking(ABC):
     @abstractmethod
     def _contents(self) -> str: ...
 
+    @property
+    def asked_schema(self) -> Schema:
+        """The columns that questions and conditions may name, as callers know them."""
+        return self.schema
+
     def count(
         self,
         where: Mapping[str, Any] | None = None,
@@ -205,7 +210,7 @@ class Asking(ABC):
         if not wanted:
             raise ParameterError("columns is empty; name the columns of the analysis")
         for name in wanted:
-            check_column(name, self.schema, "columns")
+            check_column(name, self.asked_schema, "columns")
         return self._trust(tuple(dict.fromkeys(wanted)))
 
     def error_bars(self, columns: Sequence[str] | None = None, *, level: float = 0.95, pairs: bool = True) -> ErrorBars:
@@ -273,15 +278,15 @@ class Asking(ABC):
     # -------------------------------------------------------------------------------------------------- inside
 
     def _one(self, question: Question) -> Answer:
-        return self._answer([checked(question, self.schema)])[0]
+        return self._answer([checked(question, self.asked_schema)])[0]
 
     def _by(self, question: Question, by: Any, *, simultaneous: bool) -> Answers:
         from spinney.release.answers.answer import Answers
 
         if not isinstance(simultaneous, bool):
             raise ParameterError(f"simultaneous={as_given(simultaneous)} is not True or False")
-        question = checked(question, self.schema)
-        names, labels = cells(by, self.schema, where=question.where)
+        question = checked(question, self.asked_schema)
+        names, labels = cells(by, self.asked_schema, where=question.where)
         questions = [
             replace(question, where={**question.where, **dict(zip(names, label, strict=True))}) for label in labels
         ]

@@ -82,6 +82,7 @@ class ErrorBars:
     pairs: tuple[PairBars, ...]  # those that were counted together first, those without a figure last; widest first
     n_left_out: int = 0  # pairs that were not looked at
     refusal: str = ""  # why there are none at all
+    who: str = "rows"  # what is counted: rows, or persons
 
     def of(self, *columns: str) -> ColumnBars | PairBars:
         """The bars of one column, or the figure of a pair, in any order.

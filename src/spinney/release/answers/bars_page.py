@@ -30,7 +30,7 @@ def page(bars: ErrorBars) -> str:
         lines = wrap(f"there are no error bars: {bars.refusal}", WIDTH, initial_indent="  ", subsequent_indent="  ")
         return "\n".join(printable(line) for line in lines)
     shown = bars.columns[:_MOST_COLUMNS]
-    lines = [f"  error bars of columns, in rows ({shown_level(bars.level)})"]
+    lines = [f"  error bars of columns, in {bars.who} ({shown_level(bars.level)})"]
     for column in shown:
         lines += _column(column)
     lines += _more(len(bars.columns) - len(shown))
