@@ -38,3 +38,10 @@ def listed(names: Iterable[object]) -> str:
 
 def _plain(name: str) -> str:
     return name.strip().casefold().replace("-", "_").replace(" ", "_")
+
+
+def did_you_mean_column(name: object, known: Iterable[str]) -> str:
+    """The same for columns that are called by their table, "customers.age": the table may have been left out."""
+    columns = list(known)
+    whole = [column for column in columns if isinstance(name, str) and column.partition(".")[2] == name]
+    return f"; did you mean {whole[0]!r}?" if whole else did_you_mean(name, columns)

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         "spinney compare people.parquet synthetic.parquet --release people.spinney --ways 3",
         "spinney compare people.csv synthetic.csv --schema schema.toml --delimiter ';' --decimal ,",
         "spinney compare people.csv synthetic.csv --schema schema.toml --scale range --bins 32 --json",
+        "spinney compare customers.parquet shop/customers.parquet --release shop.spinney --table customers",
     ),
 )
 @click.argument("real", type=TABLE)
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     metavar="FILE",
     help="The release, whose schema is taken instead: needed where bounds were estimated privately.",
 )
+@click.option("--table", metavar="NAME", help="Which table of a release of linked tables the files are of.")
 @click.option(
     "--ways",
     type=click.IntRange(1, 3),
@@ -65,6 +67,7 @@ def compare(
     synthetic: str,
     schema_path: str | None,
     release: str | None,
+    table: str | None,
     ways: int,
     bins: int,
     scale: str,
@@ -85,7 +88,7 @@ def compare(
     if (schema_path is None) == (release is None):
         raise click.UsageError("give either --schema or --release, which say what the columns are")
     csv = take_csv(real, parameters)
-    schema = _schema(schema_path, release)
+    schema = _schema(schema_path, release, table)
     private = _read(real, schema, csv)
     if release is not None:  # which has no columns that were ignored
         private = private.select([name for name in private.column_names if name in schema])
@@ -100,12 +103,22 @@ def compare(
     click.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False) if as_json else str(found))
 
 
-def _schema(schema_path: str | None, release: str | None) -> Schema:
+def _schema(schema_path: str | None, release: str | None, table: str | None) -> Schema:
+    from spinney.people.release.model import PeopleRelease
     from spinney.release.storage import load
     from spinney.schema.table import Schema
 
-    if release is not None:
-        return load(release).schema
+    loaded = None if release is None else load(release)
+    tables = loaded.shape.tables if isinstance(loaded, PeopleRelease) else {}
+    if table is not None and table not in tables:
+        known = f"the release has {', '.join(map(repr, tables))}" if len(tables) > 1 else "leave it out"
+        raise click.UsageError(f"--table {table!r} is not a table of a release of linked tables; {known}")
+    if tables:
+        if len(tables) > 1 and table is None:
+            raise click.UsageError(f"the release has several tables; say --table {' or --table '.join(tables)}")
+        return tables[table or next(iter(tables))]
+    if loaded is not None:
+        return loaded.schema
     assert schema_path is not None
     return Schema.from_file(schema_path)
 

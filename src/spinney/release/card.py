@@ -255,7 +255,8 @@ class Card:
         lines.append("  columns" if self.people is None else "  columns of persons, as they were learnt")
         lines += [f"    {name:<22} {column!r}" for name, column in self.schema.items()]
         if self.schema.rules:
-            lines.append("  rules that every row obeys, at no cost")
+            who = "row" if self.people is None else "person"
+            lines.append(f"  rules that every {who} obeys, at no cost")
             lines += [f"    {rule!r}" for rule in self.schema.rules]
         lines += [f"  place       {place.label}{_within(place)}" for place in self.schema.places]
         lines += [line for rows in (() if self.people is None else self.people.rows) for line in _rows_lines(rows)]

@@ -16,6 +16,7 @@ import pyarrow as pa
 from spinney.columns import COLUMN_TYPES, KINDS
 from spinney.dtypes import types_of
 from spinney.errors import InputError
+from spinney.schema.person_names import suggested_keys
 from spinney.schema.place_names import suggested_places
 
 _PREAMBLE = """\
@@ -70,6 +71,10 @@ _PREAMBLE = """\
 #
 # Columns that are one thing, such as longitude and latitude, are a place and are drawn together. State it as a table
 # [[places]] with columns = ["lon", "lat"] and, if a shape is public in which all points lie, within = "city.geojson".
+#
+# Do rows belong to persons, so that somebody may have several: transactions of customers, visits of patients? Then
+# state whose rows they are in a table [person], as at the end of this file. The guarantee is then for a person with all
+# their rows; without it, it is for one row.
 """
 _NULLABLE = "# nullable = true"
 
@@ -100,7 +105,46 @@ def schema_template(fields: pa.Schema, *, private_bounds: bool = False) -> str:
         )
     numbers = [field.name for field in fields if _is_number(field.type)]
     parts += [_place(columns) for columns in suggested_places(numbers)]
+    keys = [field.name for field in fields if _is_key(field.type)]
+    if keys:
+        orders = [field.name for field in fields if pa.types.is_date(field.type) or pa.types.is_timestamp(field.type)]
+        parts.append(_person(suggested_keys(keys), keys[0], orders[0] if orders else "day"))
     return "\n".join(parts)
+
+
+def _person(suggested: Sequence[str], first: str, order: str) -> str:
+    """The question whether rows belong to persons, with the lines to write."""
+    lines = [
+        "# Do rows belong to persons?",
+        *(
+            f"# By its name, column {_key(name)} may say whose row it is: has anybody several rows?"
+            for name in suggested
+        ),
+        "# If so, remove the signs before these lines:",
+    ]
+    said = {"column": suggested[0] if suggested else first, "order": order}
+    column, by = (_line(name, value) for name, value in said.items())
+    return "\n".join(
+        [
+            *lines,
+            "# [person]",
+            f'# {column}  # the column that says whose row it is, of type = "identifier"',
+            "# most_rows = 200  # of one person, a round public number; a larger one adds no noise",
+            f"# {by}  # the column that a person's rows are sorted by; leave it out if they have no order",
+            "",
+        ]
+    )
+
+
+def _line(name: str, value: str) -> str:
+    import tomli_w
+
+    return tomli_w.dumps({name: value}).strip()
+
+
+def _is_key(kind: Any) -> bool:
+    """Whether a column of this type may hold the keys of persons."""
+    return bool(pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
 def _is_number(kind: Any) -> bool:

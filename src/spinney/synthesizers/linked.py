@@ -35,7 +35,7 @@ from spinney.release.row_count import RowCount, noisy_rows_entry
 from spinney.schema.people import PeopleShape, Tables
 from spinney.schema.table import SchemaLike, as_schema
 from spinney.shown import as_given
-from spinney.suggest import did_you_mean
+from spinney.suggest import did_you_mean_column
 from spinney.synthesizers.fitted import FrontDoor
 from spinney.synthesizers.forest import QUALITIES
 from spinney.synthesizers.rows import after_counting, first_that_works
@@ -215,7 +215,7 @@ class LinkedSynthesizer(FrontDoor):
         if not isinstance(self.target, str) or self.target not in known:
             raise ParameterError(
                 f"target={as_given(self.target)} is not a column of persons, such as {next(iter(known), None)!r}"
-                f"{did_you_mean(self.target, known)}"
+                f"{did_you_mean_column(self.target, known)}"
             )
         name = known[self.target]
         computed = {rule.column for rule in shape.persons.derivations}

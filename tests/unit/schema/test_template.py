@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tomllib
+from datetime import date
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +13,7 @@ import pyarrow as pa
 import pyarrow.dataset
 import pyarrow.parquet as pq
 import pytest
+import tomli_w
 
 import spinney as sp
 from spinney.errors import FileError, InputError
@@ -175,3 +178,21 @@ def test_a_lazy_frame_that_cannot_be_planned_is_refused_without_its_rows(tmp_pat
         sp.Schema.template(lazy)
     assert "Kowalski" not in told(caught.value)
     assert chain(caught.value) == [caught.value]
+
+
+@pytest.mark.parametrize("name", ["customer", "customerID", "patient_no", "Card", "user-ids", "SUBJECT"])
+def test_the_template_asks_whose_rows_they_are(name: str) -> None:
+    """Columns that names suggest are asked about, and the lines to write are those of a schema."""
+    table = pa.table({"amount": [1.5], name: ["a"], "when": [date(2024, 1, 31)]})
+    text = sp.Schema.template(table.schema)
+    assert "# Do rows belong to persons?" in text
+    key = tomli_w.dumps({name: 0}).rpartition(" = ")[0]
+    assert f"# By its name, {key} may say whose row it is" in text
+    lines = text[text.index("# [person]") :].splitlines()
+    person = tomllib.loads("\n".join(line.removeprefix("# ") for line in lines))["person"]
+    assert person == {"column": name, "most_rows": 200, "order": "when"}
+
+
+def test_columns_that_are_no_keys_are_not_asked_about() -> None:
+    assert "# [person]" not in sp.Schema.template(pa.table({"amount": [1.5], "ok": [True]}).schema)
+    assert "By its name" not in sp.Schema.template(pa.table({"colour": ["a"], "video": ["b"], "n": [1]}).schema)

@@ -12,6 +12,7 @@ import pytest
 import spinney as sp
 from spinney.errors import BudgetError, ParameterError, SchemaError
 from spinney.synthesizers.method import METHODS, choose, default_synthesizer, make
+from support.small_people import FLAT, TABLES, flat_model, shop
 
 NUMBERS = sp.Schema({"x": sp.Real(0, 1), "y": sp.Integer(0, 9)})
 MIXED = sp.Schema({"x": sp.Real(0, 1), "kind": sp.Category(["a", "b"])})
@@ -227,3 +228,63 @@ def test_one_call_spends_what_the_method_promises(
     assert rows.num_rows == 20
     assert ledger.spent == 2
     assert (ledger.spent_delta > 0) == delta
+
+
+# -------------------------------------------------------------------------------------------------------- persons
+
+
+def test_persons_get_their_own_model() -> None:
+    """A schema that says whose rows they are, and linked tables, choose it by themselves, and it alone."""
+    for stated, words in ((FLAT, "by column 'customer'"), (TABLES, "linked to 'customers'")):
+        choice = choose(stated, {"target": None})
+        assert choice.method == "linked"
+        assert words in choice.reason
+        assert default_synthesizer(stated) is sp.LinkedSynthesizer
+        assert choose(stated, {"delta": "1e-6"}, method="linked").reason == "it was requested"
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ({"method": "forest"}, "method='forest' protects rows, .* say method='linked'"),
+        ({"method": "tree"}, "method='tree' protects rows"),
+        ({"workload": [("day", "kind")]}, "workload is not a parameter of a model of persons"),
+        ({"assumed_rows": 10}, "assumed_rows is for tables of rows, .*; say assumed_persons"),
+        ({"n_rows": 10}, "n_rows: .* say persons=..."),
+        ({"num_rows": 10}, "n_rows: .* say persons=..."),
+        ({"nonsense": 1}, "nonsense is not a parameter of any method; .*the linked takes assumed_persons"),
+        ({"persons": -1}, "-1"),
+    ],
+)
+def test_a_model_of_persons_takes_its_own_options(options: dict[str, object], said: str) -> None:
+    """Before the table is looked at."""
+    with pytest.raises(ParameterError, match=said):
+        sp.synthesize("no table", FLAT, **options)
+
+
+@pytest.mark.parametrize("options", [{"method": "linked"}, {"assumed_persons": 10}, {"persons": 10}])
+def test_what_is_of_persons_needs_persons(options: dict[str, object]) -> None:
+    with pytest.raises(ParameterError, match="does not say whose rows they are"):
+        sp.synthesize("no table", NUMBERS, **options)
+
+
+def test_persons_come_in_one_call() -> None:
+    """One table or several, as they were given."""
+    frames = shop(200)
+    rows = sp.synthesize(frames["sales"], FLAT, epsilon=5, persons=10, seed=1)
+    assert list(rows) == list(FLAT)
+    assert rows["customer"].nunique() == 10
+    drawn = sp.synthesize(frames, TABLES, epsilon=5, persons=10, target="customers.churn")
+    assert {name: list(table) for name, table in drawn.items()} == {name: list(TABLES[name]) for name in TABLES}
+    assert len(drawn["customers"]) == 10
+
+
+def test_rows_are_not_asked_of_persons() -> None:
+    """The model and its release say what to ask for, however rows are called elsewhere."""
+    model = flat_model()
+    for holder in (model, model.release_):
+        for name in ("n_rows", "num_rows", "rows", "size"):
+            with pytest.raises(ParameterError, match="say how many with `persons`"):
+                holder.sample(**{name: 5})
+        with pytest.raises(ParameterError, match="sample\\(\\) has no option 'balance'"):
+            holder.sample(balance={"kind": 0.5})

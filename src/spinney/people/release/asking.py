@@ -125,7 +125,9 @@ class AskingPersons(Release):
             self._check_names(conditions, argument)
 
     def _answer(self, questions: Sequence[Question], *, simultaneous: bool = False) -> list[Answer]:
-        return self.persons._answer([self._of_forest(question) for question in questions], simultaneous=simultaneous)
+        of_forest = [self._of_forest(question) for question in questions]
+        answers = self.persons._answer(of_forest, simultaneous=simultaneous)
+        return [replace(answer, asked=question.asked) for answer, question in zip(answers, questions, strict=True)]
 
     def _of_forest(self, question: Question) -> Question:
         """The question by the names of the forest."""

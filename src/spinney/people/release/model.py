@@ -33,7 +33,7 @@ from spinney.release.seeds import row_generator
 from spinney.schema.people import PeopleShape
 from spinney.schema.table import Schema
 from spinney.shown import as_given
-from spinney.suggest import did_you_mean
+from spinney.suggest import did_you_mean_column
 
 if TYPE_CHECKING:
     from spinney.people.release.explain import PeopleExplanation
@@ -169,7 +169,7 @@ class PeopleRelease(AskingPersons):
                 )
             if name not in self.askable:
                 raise ParameterError(
-                    f"where: {as_given(name)} is not a column of persons{did_you_mean(name, self.askable)}"
+                    f"where: {as_given(name)} is not a column of persons{did_you_mean_column(name, self.askable)}"
                 )
         return {self.askable[name]: wanted for name, wanted in where.items()}
 

@@ -1,0 +1,100 @@
+"""`sp.check` of persons: keys for the holder's eyes, none shown, whatever kind of table they come in."""
+
+from __future__ import annotations
+
+import pandas as pd
+import polars as pl
+import pyarrow as pa
+import pytest
+
+import spinney as sp
+from spinney.errors import InputError
+from support.small_people import FLAT, SALES, TABLES, shop
+
+
+def said(findings) -> str:
+    return " ".join(str(finding) for finding in findings)
+
+
+@pytest.mark.parametrize("kind", [lambda frame: frame, pl.from_pandas, pa.Table.from_pandas])
+def test_whole_tables_have_no_faults(kind) -> None:
+    tables = {name: kind(frame) for name, frame in shop().items()}
+    found = sp.check(tables, TABLES, target="customers.churn")
+    assert found.is_clean, str(found)
+    assert found.n_persons == len(shop()["customers"])
+    assert found.method == "linked"
+
+
+def test_a_flat_table_counts_its_persons_and_what_is_cut() -> None:
+    sales = shop()["sales"]
+    found = sp.check(sales, sp.Schema(dict(FLAT), person="customer", most_rows=2))
+    sizes = sales.groupby("customer").size()
+    assert found.n_persons == len(sizes)
+    (cut,) = [warning for warning in found.warnings if "most_rows=2" in warning.message]
+    assert cut.n_rows == (sizes - 2).clip(lower=0).sum()
+
+
+def test_keys_of_other_types_are_a_fault() -> None:
+    tables = shop()
+    tables["sales"]["customer"] = range(len(tables["sales"]))
+    found = sp.check(tables, TABLES)
+    assert "table 'sales': column 'customer' and column 'id' of table 'customers' have keys of different types" in said(
+        found.faults
+    )
+
+
+def test_missing_keys_of_whole_numbers_are_a_fault() -> None:
+    """pandas makes floats of them, of which no key is left to be counted."""
+    sales = shop()["sales"].assign(customer=1.0)
+    sales.loc[0, "customer"] = None
+    assert "column 'customer' holds missing keys" in said(sp.check(sales, FLAT).faults)
+
+
+def test_a_missing_key_column_is_told_once() -> None:
+    found = sp.check(shop()["sales"].drop(columns="customer"), FLAT)
+    assert len([fault for fault in found.faults if "'customer'" in fault.message]) == 1
+
+
+def test_other_faults_are_found_beside_keys() -> None:
+    """A value that is not listed, a wrong target and a repeated key are told at once."""
+    tables = shop()
+    tables["sales"].loc[0, "kind"] = "SECRET"
+    tables["customers"].loc[0, "id"] = tables["customers"].loc[1, "id"]
+    found = sp.check(tables, TABLES, target="customers.age2")
+    told = said(found.faults)
+    for words in ("customers.age2", "table 'sales': column 'kind'", "some key twice"):
+        assert words in told
+    assert "SECRET" not in str(found)
+
+
+def test_all_tables_have_to_be_there() -> None:
+    with pytest.raises(InputError, match="'sales' is missing"):
+        sp.check({"customers": shop()["customers"]}, TABLES)
+    with pytest.raises(InputError, match="'customers' and 'sales' is missing"):
+        sp.check(shop()["customers"], TABLES)
+
+
+def test_identifiers_that_repeat_are_warned_of() -> None:
+    """In a plain schema, with how many rows do; unique ones are not."""
+    sales = shop()["sales"].assign(receipt=range(len(shop()["sales"])))
+    schema = sp.Schema({**SALES, "receipt": sp.Identifier()})
+    (warning,) = sp.check(sales, schema).warnings
+    assert warning.column == "customer"
+    assert warning.n_rows == len(sales) - sales["customer"].nunique()
+    assert "State whose rows they are" in warning.message
+
+
+def test_parts_are_looked_at_together(tmp_path) -> None:
+    """A person's rows may lie in several files."""
+    sales = shop()["sales"]
+    for number in range(3):
+        sales.iloc[number::3].to_parquet(tmp_path / f"{number}.parquet", index=False)
+    found = sp.check(str(tmp_path / "*.parquet"), FLAT)
+    assert found.is_clean, str(found)
+    assert found.n_persons == sales["customer"].nunique()
+
+
+def test_a_reader_is_read_once() -> None:
+    sales = pa.Table.from_pandas(pd.DataFrame(shop()["sales"]), preserve_index=False)
+    found = sp.check(pa.RecordBatchReader.from_batches(sales.schema, sales.to_batches()), FLAT)
+    assert found.is_clean, str(found)
