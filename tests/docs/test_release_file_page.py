@@ -13,9 +13,11 @@ import pyarrow as pa
 import pytest
 
 import spinney as sp
+from spinney.people.release.model import PeopleRelease
 from spinney.release.generator import Generator, GeneratorRelease
 from spinney.release.kinds import KINDS
 from spinney.release.storage import save
+from support.small_people import linked_model
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/reference/release-file.md").read_text()
@@ -63,7 +65,17 @@ def test_what_new_files_hold_is_on_the_page(path: Path, tmp_path: Path) -> None:
 def test_every_kind_has_its_line_and_its_file() -> None:
     """A kind that no golden file shows, and that is not made below, would go unnoticed above."""
     assert [kind for kind in KINDS if f"| `{kind}`" not in PAGE] == []
-    assert {sp.load(path).kind for path in GOLDEN} | {GeneratorRelease.kind} == set(KINDS)
+    assert {sp.load(path).kind for path in GOLDEN} | {GeneratorRelease.kind, PeopleRelease.kind} == set(KINDS)
+
+
+def test_persons_are_on_the_page(tmp_path: Path) -> None:
+    path = tmp_path / "people.spinney"
+    linked_model().save(path)
+    with zipfile.ZipFile(path) as archive:
+        of_people = json.loads(archive.read("card.json"))["people"]
+        names = names_in(archive) | set(of_people) | {name for table in of_people["rows"] for name in table}
+    assert [name for name in sorted(names) if not is_named(name)] == []
+    assert {"row_leaves.arrow", "potentials", "correlations"} <= names
 
 
 def test_a_generator_is_on_the_page() -> None:

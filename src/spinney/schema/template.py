@@ -14,6 +14,7 @@ from typing import Any
 import pyarrow as pa
 
 from spinney.columns import COLUMN_TYPES, KINDS
+from spinney.columns.arrow import is_string
 from spinney.dtypes import types_of
 from spinney.errors import InputError
 from spinney.schema.person_names import suggested_keys
@@ -116,10 +117,7 @@ def _person(suggested: Sequence[str], first: str, order: str) -> str:
     """The question whether rows belong to persons, with the lines to write."""
     lines = [
         "# Do rows belong to persons?",
-        *(
-            f"# By its name, column {_key(name)} may say whose row it is: has anybody several rows?"
-            for name in suggested
-        ),
+        *(f"# By its name, {_key(name)} may say whose row it is: has anybody several rows?" for name in suggested),
         "# If so, remove the signs before these lines:",
     ]
     said = {"column": suggested[0] if suggested else first, "order": order}
@@ -144,7 +142,7 @@ def _line(name: str, value: str) -> str:
 
 def _is_key(kind: Any) -> bool:
     """Whether a column of this type may hold the keys of persons."""
-    return bool(pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_large_string(kind))
+    return bool(pa.types.is_integer(kind) or is_string(kind))
 
 
 def _is_number(kind: Any) -> bool:
