@@ -16,7 +16,7 @@ ORDERS = sp.Schema(
         "customer": sp.Identifier(),
         "day": sp.Date("2020-01-01", "2020-12-31"),
         "kind": sp.Category(["food", "fuel"]),
-        "amount": sp.Real(0, 100, nullable=True),
+        "amount": sp.Real(0, 100),
     },
     rules=[sp.NeverAfter("kind", ["fuel"])],
 )
