@@ -57,13 +57,14 @@ docs: $(READY)   ## regenerate the command-line reference and the README's pictu
 paper: $(READY)  ## run every experiment of the paper in full (hours; DATA=folder with the credit-card table)
 	$(BIN)/spinney paper all --out paper-output $(if $(DATA),--data $(DATA))
 
-page: $(READY)   ## regenerate the pages of measured results: the paper's, the forest's, NIST's, fidelity, error bars, and what epsilon buys
+page: $(READY)   ## regenerate the pages of measured results: the paper's, the forest's, NIST's, fidelity, error bars, persons, and what epsilon buys
 	$(BIN)/python tools/paper_page.py
 	$(BIN)/python tools/forest_page.py
 	$(BIN)/python tools/scale_page.py
 	$(BIN)/python tools/nist_page.py
 	$(BIN)/python tools/tables_page.py
 	$(BIN)/python tools/coverage_page.py
+	$(BIN)/python tools/people_page.py
 	$(BIN)/python tools/epsilon_table.py
 
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url \

@@ -53,6 +53,8 @@ def report(task: str, out: Path) -> int:
         print(f"{task} failed:\n{done.stderr[-2_000:]}")
         return 1
     took: dict[str, float] = json.loads(done.stdout.splitlines()[-1])
+    out.mkdir(parents=True, exist_ok=True)
+    (out / f"{task}.json").write_text(json.dumps(took), encoding="utf-8")
     print(f"{task}: fit {took['fit']:.1f} s, draw {took['draw']:.1f} s, peak {took['peak']:.2f} GiB")
     if task != "scale":
         return 0
