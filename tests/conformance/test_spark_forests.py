@@ -118,8 +118,8 @@ def test_a_frame_that_changes_between_passes_is_refused(frame, monkeypatch):
     def moved(self, request):
         if self._n_passes == 1:
             first, *others = self._states.columns
-            is_moved = "row_number() OVER (ORDER BY s0) = 1"
-            self._states = self._states.selectExpr(f"IF({is_moved}, s0 + 1Y, s0) AS {first}", *others)
+            is_moved, last = "row_number() OVER (ORDER BY s0) = 1", "max(s0) OVER ()"
+            self._states = self._states.selectExpr(f"IF({is_moved}, {last}, s0) AS {first}", *others)
         return count(self, request)
 
     monkeypatch.setattr(SparkPasses, "count", moved)
@@ -214,14 +214,18 @@ import pickle, sys
 sys.modules["spinney"] = None
 import pyarrow as pa
 count, pack, find = pickle.load(open(sys.argv[1], "rb"))
-cells = pa.RecordBatch.from_pydict({"a0": pa.array([3, 99, 80], pa.int32()), "a1": pa.array([9, 3 << 30, 3 << 30])})
+packed = [(cell << int(sys.argv[2])) + other for cell, other in [(3, 9), (99, 3 << 30), (80, 3 << 30)]]
+cells = pa.RecordBatch.from_pydict({"p0": pa.array(packed)})
 (batch,) = find(iter([cells]))
 print(batch.to_pydict())
 print([found.to_pydict() for found in count(iter([batch, batch.slice(0, 0)]))])
 print([len(found["states"][0].as_py()) for found in pack(iter([batch]))])
 """
     done = subprocess.run(
-        [sys.executable, "-c", script, str(tmp_path / "worker.pickle")], capture_output=True, text=True, check=True
+        [sys.executable, "-c", script, str(tmp_path / "worker.pickle"), str(many.bits)],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout.splitlines() == [
         "{'s0': [0, 2, 2], 's1': [1, 3, 3]}",

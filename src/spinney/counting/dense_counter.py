@@ -7,6 +7,7 @@ order and no disk, and its size does not depend on rows. `cell_counters` says wh
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -49,7 +50,7 @@ class DenseCounter:
 
     def __init__(self, lattice: Lattice, *, n_rows: int, n_workers: int) -> None:
         self.lattice = lattice
-        self._shift = np.uint64(64 - lattice.depth) if lattice.depth else np.uint64(63)  # without bits all codes are 0
+        self._shift = _code_shift(lattice)
         n_cells = 1 << lattice.depth
         self._sums = PartialSums(n_cells, n_workers if n_cells <= _SMALL else 1, counts_type(n_rows))
 
@@ -79,14 +80,23 @@ class DenseCounter:
 
     def merged(self) -> CellCounts:
         """All counts together; nothing is left here."""
-        counts = self._sums.total()
-        cells = np.flatnonzero(counts)
-        codes = cells.astype(np.uint64).reshape(-1, 1) << self._shift
-        return CellCounts(self.lattice, codes, counts[cells])
+        return counts_of_vector(self.lattice, self._sums.total())
 
     def close(self) -> None:
         """Forget all rows; what `merged` gave stays."""
         self._sums.total()
+
+
+def counts_of_vector(lattice: Lattice, counts: NDArray[Any]) -> CellCounts:
+    """Counts of a lattice of one word, from a vector with a number for each code."""
+    cells = np.flatnonzero(counts)
+    codes = cells.astype(np.uint64).reshape(-1, 1) << _code_shift(lattice)
+    return CellCounts(lattice, codes, counts[cells])
+
+
+def _code_shift(lattice: Lattice) -> np.uint64:
+    """How far codes lie from the end of their word; without bits all are 0."""
+    return np.uint64(64 - lattice.depth) if lattice.depth else np.uint64(63)
 
 
 AnyCounter = CellCounter | DenseCounter | MarkCounter

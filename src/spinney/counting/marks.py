@@ -46,9 +46,7 @@ class Marks:
         others = [n_cells, axis.null_cell, axis.null_cell + 1] if axis.nullable else [n_cells]
         self.nodes = self._inside(np.append(nodes, others))
         self.first = self._inside(np.concatenate([self.nodes, piles, [n_cells - 1]]))
-        range_bits = min(max(len(self.first).bit_length(), _LEAST_RANGE_BITS), _MOST_RANGE_BITS)
-        before, self._shift = stairs_before(self.first, axis.bits, range_bits)
-        self._before = before.astype(np.int32)
+        self._finder = MarkFinder(self.first, axis.bits)
 
     def __len__(self) -> int:
         return len(self.first)
@@ -57,7 +55,7 @@ class Marks:
         """Cells of rows start..stop, and the last mark that does not lie after each, into what is given."""
         if column.fill(start, stop, cells):
             raise missing(self.lattice.axes[0].name)
-        _find_marks(cells, self.first, self._before, self._shift, places)
+        self._finder.find(cells, places)
 
     def codes_inside(self, column: AxisCells, n_rows: int, is_wanted: NDArray[np.bool_]) -> Codes:
         """Codes of the rows, of so many, whose mark is wanted. SENSITIVE."""
@@ -75,6 +73,24 @@ class Marks:
         ordered = np.sort(cells[cells >> self.lattice.depth == 0])
         distinct: Cells = ordered[np.append(True, np.diff(ordered) != 0)]
         return distinct
+
+
+class MarkFinder:
+    """Finds marks of cells.
+
+    Args:
+        first: the cells that are marks, ascending, from 0 on.
+        n_bits: of a cell.
+    """
+
+    def __init__(self, first: Cells, n_bits: int) -> None:
+        range_bits = min(max(len(first).bit_length(), _LEAST_RANGE_BITS), _MOST_RANGE_BITS)
+        before, self._shift = stairs_before(first, n_bits, range_bits)
+        self._first, self._before = first, before.astype(np.int32)
+
+    def find(self, cells: Cells, places: NDArray[np.int32]) -> None:
+        """Write the number of the last mark that does not lie after each cell."""
+        _find_marks(cells, self._first, self._before, self._shift, places)
 
 
 class MarkCounter:

@@ -15,7 +15,7 @@ import narwhals as nw
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.counting.states import Cut, RegionCut
+from spinney.counting.states import AnyCut, Cut, RegionCut
 from spinney.schema.lattice import Axis, Lattice
 from spinney.schema.pieces import Pieces, piece_table
 
@@ -130,22 +130,37 @@ def region(cut: RegionCut, cells: Sequence[nw.Expr]) -> nw.Expr:
 
 def key_layout(lattice: Lattice) -> list[list[int]]:
     """Which axes share a key: as few keys as their order allows, each of at most 62 bits, at least one."""
+    return packed_layout([axis.bits for axis in lattice.axes])
+
+
+def packed_layout(bits: Sequence[int]) -> list[list[int]]:
+    """Which of several whole numbers of so many bits share one, as `key_layout` says."""
     layout: list[list[int]] = [[]]
     n_bits = 0
-    for index, axis in enumerate(lattice.axes):
-        if n_bits + axis.bits > _KEY_BITS:
+    for index, n_more in enumerate(bits):
+        if n_bits + n_more > _KEY_BITS:
             layout.append([])
             n_bits = 0
         layout[-1].append(index)
-        n_bits += axis.bits
+        n_bits += n_more
     return layout
+
+
+def bits_of_cut(cut: AnyCut) -> int:
+    """Bits of the cell of a column, or of the state of a place."""
+    return cut.axis.bits if isinstance(cut, Cut) else max(1, (cut.n_states - 1).bit_length())
 
 
 def key(lattice: Lattice, indices: Sequence[int], cells: Sequence[nw.Expr]) -> nw.Expr:
     """The cells of some axes as one whole number, the first axis in its highest bits."""
-    number = cells[indices[0]]
+    return packed([axis.bits for axis in lattice.axes], indices, cells)
+
+
+def packed(bits: Sequence[int], indices: Sequence[int], numbers: Sequence[nw.Expr]) -> nw.Expr:
+    """Some of several whole numbers, which have so many bits, as one, the first in its highest bits."""
+    number = numbers[indices[0]]
     for index in indices[1:]:
-        number = number * (1 << lattice.axes[index].bits) + cells[index]
+        number = number * (1 << bits[index]) + numbers[index]
     return number
 
 

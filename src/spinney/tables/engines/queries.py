@@ -29,12 +29,15 @@ from spinney.schema.table import Schema
 from spinney.schema.zorder import interleave
 from spinney.tables.engines.expressions import (
     MOST_COMPARED,
+    bits_of_cut,
     cell,
     cell_in_piece,
     cells_of_keys,
     fine_cell,
     key,
     key_layout,
+    packed,
+    packed_layout,
     piece_lists,
     piece_of,
     region,
@@ -50,8 +53,6 @@ SmallFrame = Callable[[dict[str, list[Any]]], Frame]
 
 # Cells that are taken apart at once: they take a word for each axis.
 _AT_ONCE = 1 << 18
-# Cells of fewer bits fit into 32 with a sign.
-_INT32_BITS = 31
 # Places in a list of so many values fit into a byte with a sign.
 _FEW_VALUES = 1 << 7
 _SMALLEST = {np.dtype(np.uint8): (nw.Int8, 1 << 7), np.dtype(np.uint16): (nw.Int16, 1 << 15)}
@@ -107,6 +108,15 @@ class Rows:
             packed[str(which)] = self._or_fault(key(lattice, range(len(names)), here), names)
         long = numbers.select(**packed).unpivot(on=list(packed), variable_name="which", value_name="k0")
         return long.group_by("which", "k0").agg(n=nw.len())
+
+    def column_cells(self, axes: Sequence[Axis]) -> Frame:
+        """The cells of all rows on some axes, packed as `packed_layout` says: columns p0, p1, ..., or faults."""
+        numbers, cells = self._cells_of(axes)
+        bits, chosen = [axis.bits for axis in axes], {}
+        for place, indices in enumerate(packed_layout(bits)):
+            names = [axes[index].name for index in indices]
+            chosen[f"p{place}"] = self._or_fault(packed(bits, indices, cells), names)
+        return numbers.select(**chosen)
 
     def value_counts(self, name: str) -> Frame:
         """How many rows have each value of a category: columns value, n; null is a value too."""
@@ -183,18 +193,18 @@ class Rows:
         return numbers.select(**places).select(**chosen)
 
     def cut_cells(self, cuts: Sequence[AnyCut]) -> Frame:
-        """For every cut a column a0, a1, ...: of a column its cell, which is quick to compute, of a place its state."""
+        """Of every cut of a column its cell, which is quick to compute, of a place its state: packed, p0, p1, ..."""
         numbers = self._numbers(name for cut in cuts for name in cut.names)
         cells: dict[str, nw.Expr] = {}
-        chosen: dict[str, nw.Expr] = {}
+        found: list[nw.Expr] = []
         for which, cut in enumerate(cuts):
-            if isinstance(cut, Cut):
-                cells[f"a{which}"] = cell(cut.axis, *self._column(cut.axis.name))
-                chosen[f"a{which}"] = nw.col(f"a{which}").cast(nw.Int32 if cut.axis.bits < _INT32_BITS else nw.Int64)
-                continue
-            names = {f"a{which}_{index}": axis for index, axis in enumerate(cut.lattice.axes)}
-            cells |= {name: cell(axis, *self._column(axis.name)) for name, axis in names.items()}
-            chosen[f"a{which}"] = region(cut, [nw.col(name) for name in names]).cast(nw.Int32)
+            axes = [cut.axis] if isinstance(cut, Cut) else cut.lattice.axes
+            here = {f"a{which}_{index}": axis for index, axis in enumerate(axes)}
+            cells |= {name: cell(axis, *self._column(axis.name)).cast(nw.Int64) for name, axis in here.items()}
+            places = [nw.col(name) for name in here]
+            found.append(places[0] if isinstance(cut, Cut) else region(cut, places))
+        bits = [bits_of_cut(cut) for cut in cuts]
+        chosen = {f"p{at}": packed(bits, indices, found) for at, indices in enumerate(packed_layout(bits))}
         return numbers.select(**cells).select(**chosen)
 
     def numbers_and_key(self) -> Frame:

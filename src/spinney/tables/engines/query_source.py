@@ -141,7 +141,7 @@ class QuerySource(Source):
         query = self._rows.cell_counts(lattice)
         kept = self._kept(query, [lattice])
         if kept is not None:
-            with closing(self._in_parts(kept, [lattice])) as counted:
+            with closing(self._in_parts(kept, [lattice], self.n_rows)) as counted:
                 return next(counted)
         return self._complete(self._rows.read_cells(lattice, self.run(query, "counting cells")))
 
@@ -152,7 +152,7 @@ class QuerySource(Source):
         query = self._rows.column_counts(lattices)
         kept = self._kept(query, lattices)
         if kept is not None:
-            return self._in_parts(kept, lattices)
+            return self._in_parts(kept, lattices, self.n_rows)
         answer = self.run(query, "counting cells of each column")
         return (self._complete(counts) for counts in self._rows.read_columns(lattices, answer))
 
@@ -237,8 +237,11 @@ class QuerySource(Source):
         """The cells of a query, kept by the engine if they may outgrow the limit."""
         if sum(map(self._most_bytes, lattices)) <= self.memory_limit:
             return None
-        most_parts = -(-max(map(self._most_bytes, lattices)) // self._part_bytes)
-        return self.kept_cells(query, _BUCKETS_A_PART * most_parts)
+        return self.kept_cells(query, self._n_buckets(max(map(self._most_bytes, lattices))))
+
+    def _n_buckets(self, n_bytes: int) -> int:
+        """Buckets for cells that take so much at most."""
+        return _BUCKETS_A_PART * -(-n_bytes // self._part_bytes)
 
     def _most_bytes(self, lattice: Lattice) -> int:
         """What occupied cells take here at most: there are no more of them than rows, or than cells."""
@@ -248,13 +251,13 @@ class QuerySource(Source):
     def _part_bytes(self) -> int:
         return min(self.memory_limit // 2, LARGEST_PART)
 
-    def _in_parts(self, kept: KeptCells, lattices: Sequence[Lattice]) -> Generator[CellCounts]:
-        """Counts on one lattice after the other, of cells that the engine keeps meanwhile."""
+    def _in_parts(self, kept: KeptCells, lattices: Sequence[Lattice], n_rows: int) -> Generator[CellCounts]:
+        """Counts on one lattice after the other, of so many rows, of cells that the engine keeps meanwhile."""
         try:
             checksums = kept.checksums()
             self._rows.refuse_faults(checksums.faults)
             for which, lattice in enumerate(lattices):
-                if checksums.n_rows(which) != self.n_rows:
+                if checksums.n_rows(which) != n_rows:
                     raise table_changed()
                 yield self._read_parts(kept, checksums, which, lattice)
         finally:

@@ -11,8 +11,8 @@ Spark's own errors are not passed on, because they quote values; the name of the
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from collections.abc import Callable, Collection, Generator, Iterator, Sequence
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, suppress
 from functools import cached_property
 from importlib.util import find_spec
 from typing import Any
@@ -24,24 +24,35 @@ from numpy.typing import NDArray
 
 from spinney.columns import Column
 from spinney.columns.spark import functions_of
+from spinney.counting.cell_counter import CellCounter
+from spinney.counting.counts import CellCounts, ColumnCounts
+from spinney.counting.marks import Marks
 from spinney.counting.states import AnyCut, StateRows
 from spinney.errors import InputError, ParameterError
 from spinney.extras import load_optional
 from spinney.progress import progress, waiting
 from spinney.redacted import redacted
+from spinney.schema.lattice import Axis, Lattice
+from spinney.schema.ruler import RootedRuler
 from spinney.schema.table import Schema
 from spinney.tables.described import check_names, fits, misfit, type_error
 from spinney.tables.engines.lazy import redacted_query
 from spinney.tables.engines.persisted import PersistedCells
-from spinney.tables.engines.queries import Frame, plain
+from spinney.tables.engines.queries import Frame, bytes_of_cell, plain
 from spinney.tables.engines.query_source import LARGEST_PART, QuerySource
+from spinney.tables.engines.spark_columns import ColumnVectors, SparkColumns, column_vectors
 from spinney.tables.engines.spark_tables import SparkPasses, packing_worker
 from spinney.tables.passes import check_room, is_held
 from spinney.tables.paths.named import refuse_repeated_reads, spark_reads
+from spinney.tables.ruled_counts import ReadInside
 
 _DEEPEST_CAUSE = 8
 # What a value takes in an answer, about; keys may be longer.
 _VALUE_BYTES = 10
+# Cells of columns that take no more than this part of the limit are counted by a group-by, and come over as they are.
+_FEW_CELLS_PART = 8
+# Cells of the rows of a column that is read again may take this part of the limit when they come over.
+_AGAIN_PART = 4
 # Bytes of a method that Java's compiler still looks at.
 _METHOD_SETTING, _LARGEST_METHOD = "spark.sql.codegen.hugeMethodLimit", 8_000
 
@@ -106,8 +117,64 @@ class SparkSource(QuerySource):
                 native,
                 n_buckets=n_buckets,
                 functions=functions_of(native),
-                run=lambda query, what: self.run(nw.from_native(query), what),
+                run=self._run_native,
             )
+
+    def count_ruled(self, lattices: Sequence[Lattice], rulers: Sequence[RootedRuler | None]) -> Iterator[ColumnCounts]:
+        """By Spark's Python workers in one job, but for places; where there are none, or few cells, by a group-by."""
+        n_bytes = sum(map(self._most_bytes, lattices))
+        if n_bytes <= self.memory_limit // _FEW_CELLS_PART or not self._has_workers:
+            return self.count_columns(lattices)
+        chosen = column_vectors(lattices, rulers, n_rows=self.n_rows, memory_limit=self.memory_limit)
+        others = [lattice for place, lattice in enumerate(lattices) if place not in chosen]
+        vectors = ColumnVectors(tuple(lattices[place] for place in chosen), tuple(chosen.values()))
+        return self._counted(len(lattices), chosen, vectors, others)
+
+    def _counted(
+        self, n_lattices: int, chosen: Collection[int], vectors: ColumnVectors, others: Sequence[Lattice]
+    ) -> Generator[ColumnCounts]:
+        """Counts of all lattices in order, of which some are counted in vectors."""
+        columns = SparkColumns(self._packed_cells, self._run_native, self._rows.refuse_faults, n_rows=self.n_rows)
+
+        def reading(marks: Marks) -> ReadInside:
+            return lambda is_wanted, n_rows: self._inside(columns, marks, is_wanted, n_rows)
+
+        with ExitStack() as stack:
+            counted = columns.counts(vectors, reading) if vectors.lattices else iter(())
+            rest = self.count_columns(others) if others else iter(())
+            if isinstance(rest, Generator):
+                stack.enter_context(closing(rest))
+            for place in range(n_lattices):
+                yield next(counted if place in chosen else rest)
+
+    def _inside(self, columns: SparkColumns, marks: Marks, is_wanted: NDArray[np.bool_], n_rows: int) -> CellCounts:
+        """Cells of the rows behind some marks, of which there are so many: they come over, or Spark counts them."""
+        lattice, what = marks.lattice, "counting cells of a column"
+        with redacted_job(what):
+            cells = columns.cells_inside(marks, is_wanted)
+        if 8 * n_rows > min(self.memory_limit // _AGAIN_PART, LARGEST_PART):
+            query = nw.from_native(cells.groupBy("k0").count().toDF("k0", "n"))
+            kept = self.kept_cells(query, self._n_buckets(n_rows * bytes_of_cell(lattice)))
+            with closing(self._in_parts(kept, [lattice], n_rows)) as counted:
+                return next(counted)
+        found = self._run_native(cells, what)["k0"]
+        limit = self.memory_limit // _AGAIN_PART
+        run = CellCounter(lattice, n_rows=len(found), memory_limit=limit, spill_folder=self.spill_folder)
+        try:
+            for chunk in found.chunks:
+                here = chunk.to_numpy()
+                self._rows.refuse_faults(here)
+                run.put(here.astype(np.uint64).reshape(-1, 1) << np.uint64(64 - lattice.depth))
+            del found
+            return run.merged()
+        finally:
+            run.close()
+
+    def _packed_cells(self, axes: Sequence[Axis]) -> Any:
+        return self._rows.column_cells(axes).to_native()
+
+    def _run_native(self, query: Any, what: str) -> pa.Table:
+        return self.run(nw.from_native(query), what)
 
     def table_passes(self, cuts: Sequence[AnyCut], *, keeps: bool) -> SparkPasses | None:
         """Jobs in which Spark's Python workers count; None where it has none that can."""
@@ -118,7 +185,7 @@ class SparkSource(QuerySource):
                 self._rows.cut_cells(cuts).to_native(),
                 cuts,
                 keeps=keeps,
-                run=lambda query, what: self.run(nw.from_native(query), what),
+                run=self._run_native,
             )
 
     def sum_states(self, cuts: Sequence[AnyCut], sums: Callable[[StateRows], NDArray[np.int64]]) -> NDArray[np.int64]:

@@ -13,18 +13,13 @@ from contextlib import suppress
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 from numpy.typing import NDArray
 
 from spinney.counting.joint import LAYOUT, TableRequest
 from spinney.counting.states import AnyCut, Cut, states_array
+from spinney.tables.engines.expressions import bits_of_cut
+from spinney.tables.engines.spark_batches import Batches, Run, Worker, chained, gathering, unpacking
 
-# Runs a query of Spark's, and says what for if it fails.
-Run = Callable[[Any, str], pa.Table]
-Batches = Iterator[Any]
-Worker = Callable[[Batches], Batches]
-# Rows that a worker counts, or packs, at once.
-_AT_ONCE = 1 << 16
 # Up to this many cells of a column, a table from cell to state travels to the workers.
 _LOOKUP_CELLS = 1 << 16
 
@@ -33,7 +28,7 @@ class SparkPasses:
     """Counts tables over a frame of states, a job for each pass. SENSITIVE.
 
     Args:
-        cells: a Spark data frame with a column for each cut: the cell of a column, or the state of a place.
+        cells: a Spark data frame of packed numbers, one for each cut: the cell of a column, or the state of a place.
         cuts: how columns are cut into states.
         keeps: whether Spark keeps the states for later passes; they are computed again where it cannot.
         run: runs a job and gives its answer.
@@ -41,12 +36,12 @@ class SparkPasses:
 
     def __init__(self, cells: Any, cuts: Sequence[AnyCut], *, keeps: bool, run: Run) -> None:
         dtype = states_array(cuts, 0).true_states.dtype
-        kind = "tinyint" if dtype == np.uint8 else "smallint"
-        types = ", ".join(f"s{which} {kind}" for which in range(len(cuts)))
-        states = cells.mapInArrow(state_worker(cuts, dtype), types)
-        self._kept = states.persist() if keeps else None
-        self._states = states if self._kept is None else self._kept
-        self._dtype, self._run = dtype.name, run
+        self._dtype, self._n_columns, self._run = dtype.name, len(cuts), run
+        self._find, self._states, self._kept = state_worker(cuts, dtype), cells, None
+        if keeps:
+            kind = "tinyint" if dtype == np.uint8 else "smallint"
+            types = ", ".join(f"s{which} {kind}" for which in range(len(cuts)))
+            self._states = self._kept = cells.mapInArrow(self._find, types).persist()
         self._n_passes = 0
 
     def __repr__(self) -> str:
@@ -55,7 +50,7 @@ class SparkPasses:
     def count(self, request: TableRequest) -> NDArray[np.int64]:
         """The vector of what is asked for, of all rows."""
         self._n_passes += 1
-        counted = self._states.mapInArrow(table_worker(request, self._dtype), "cell bigint, n bigint")
+        counted = self._map(table_worker(request, self._dtype), "cell bigint, n bigint")
         answer = self._run(
             counted.groupBy("cell").sum("n").toDF("cell", "n"), f"counting tables, pass {self._n_passes}"
         )
@@ -65,10 +60,8 @@ class SparkPasses:
 
     def parts(self) -> Iterator[NDArray[Any]]:
         """The states of all rows (n_columns, n_rows), some rows at a time."""
-        n_columns, dtype = len(self._states.columns), self._dtype
-        packed = self._states.mapInArrow(packing_worker(dtype), "n bigint, states binary")
-        for row in packed.toLocalIterator():
-            yield np.frombuffer(row["states"], dtype=dtype).reshape(n_columns, row["n"])
+        for row in self._map(packing_worker(self._dtype), "n bigint, states binary").toLocalIterator():
+            yield np.frombuffer(row["states"], dtype=self._dtype).reshape(self._n_columns, row["n"])
 
     def close(self) -> None:
         """Have Spark forget the states, if it still can."""
@@ -76,26 +69,33 @@ class SparkPasses:
             with suppress(Exception):
                 self._kept.unpersist()
 
+    def _map(self, worker: Worker, types: str) -> Any:
+        """What a worker makes of states: of those that Spark keeps, or as it finds them."""
+        return self._states.mapInArrow(worker if self._kept is not None else chained(self._find, worker), types)
+
 
 def state_worker(cuts: Sequence[AnyCut], dtype: np.dtype[Any]) -> Worker:
-    """What a Spark worker runs to find states of cells; those of places are there already. States get a sign."""
+    """What a Spark worker runs to find states of packed cells; of places they are there. States get a sign."""
     finders = [_plain_finder(cut, dtype) for cut in cuts]
-    signed = f"i{dtype.itemsize}"
+    signed, unpack, gathered = f"i{dtype.itemsize}", unpacking([bits_of_cut(cut) for cut in cuts]), gathering()
 
     def find(batches: Batches) -> Batches:
         import numpy as np
         import pyarrow as pa
 
-        for batch in batches:
+        names = [f"s{which}" for which in range(len(finders))]
+        for columns in gathered(batches):
             found = []
-            for column, (first, states, lookup) in zip(batch.columns, finders, strict=True):
-                cells = column.to_numpy(zero_copy_only=False)
-                if lookup is not None:
-                    cells = lookup[cells]
-                elif states is not None:
-                    cells = states[np.searchsorted(first, cells, side="right") - 1]
-                found.append(pa.array(cells.astype(signed)))
-            yield pa.RecordBatch.from_arrays(found, names=[f"s{which}" for which in range(len(found))])
+            for place, column in enumerate(columns):
+                for which, cells in unpack(place, column):
+                    first, states, lookup = finders[which]
+                    here = cells  # of a place: its states
+                    if lookup is not None:
+                        here = lookup[cells]
+                    elif states is not None:
+                        here = states[np.searchsorted(first, cells, side="right") - 1]
+                    found.append(pa.array(here.astype(signed)))
+            yield pa.RecordBatch.from_arrays(found, names=names)
 
     return find
 
@@ -114,7 +114,7 @@ def table_worker(request: TableRequest, dtype: str) -> Worker:
     """What a Spark worker runs over the states of its partition: the numbers of its vector that are not 0."""
     # Plain values only, and functions within this one: they travel by value, to workers that may not know Spinney.
     layout, sizes, cliques, groups = LAYOUT, request.sizes, request.cliques, request.groups
-    n_numbers, gathered, plain = request.n_numbers, _gathering(dtype, _AT_ONCE), _plain_adding(request)
+    n_numbers, stacked, plain = request.n_numbers, _stacking(dtype), _plain_adding(request)
 
     def count(batches: Batches) -> Batches:
         import numpy as np
@@ -129,7 +129,7 @@ def table_worker(request: TableRequest, dtype: str) -> Worker:
         except (ImportError, AttributeError):
             pass
         sums = np.zeros(n_numbers, dtype=np.int64)
-        for states in gathered(batches):
+        for states in stacked(batches):
             add(states, sums)
         found = np.flatnonzero(sums)
         yield pa.RecordBatch.from_arrays([pa.array(found), pa.array(sums[found])], names=["cell", "n"])
@@ -139,12 +139,12 @@ def table_worker(request: TableRequest, dtype: str) -> Worker:
 
 def packing_worker(dtype: str) -> Worker:
     """What a Spark worker runs to hand over the states of its partition, as bytes."""
-    gathered = _gathering(dtype, _AT_ONCE)
+    stacked = _stacking(dtype)
 
     def pack(batches: Batches) -> Batches:
         import pyarrow as pa
 
-        for states in gathered(batches):
+        for states in stacked(batches):
             data = pa.array([states.tobytes()], type=pa.binary())
             yield pa.RecordBatch.from_arrays(
                 [pa.array([states.shape[1]], type=pa.int64()), data], names=["n", "states"]
@@ -153,33 +153,20 @@ def packing_worker(dtype: str) -> Worker:
     return pack
 
 
-def _gathering(dtype: str, at_once: int) -> Callable[[Batches], Iterator[NDArray[Any]]]:
-    """Batches as states (n_columns, n_rows), gathered into larger ones."""
+def _stacking(dtype: str) -> Callable[[Batches], Iterator[NDArray[Any]]]:
+    """Batches as states (n_columns, n_rows), gathered into larger ones. They have a sign, for Spark has no others."""
+    gathered = gathering()
 
-    def gathered(batches: Batches) -> Iterator[NDArray[Any]]:
+    def stacked(batches: Batches) -> Iterator[NDArray[Any]]:
         import numpy as np
 
-        def stacked(some: list[Any]) -> NDArray[Any]:
-            n_columns, n_rows = some[0].num_columns, sum(batch.num_rows for batch in some)
-            states, start = np.empty((n_columns, n_rows), dtype=dtype), 0
-            for batch in some:
-                for line, column in zip(states, batch.columns, strict=True):
-                    stored = column.to_numpy(zero_copy_only=False)  # with a sign, for Spark has no others
-                    line[start : start + batch.num_rows] = stored.astype(dtype)
-                start += batch.num_rows
-            return states
+        for columns in gathered(batches):
+            states = np.empty((len(columns), len(columns[0])), dtype=dtype)
+            for line, column in zip(states, columns, strict=True):
+                line[:] = column.astype(dtype)
+            yield states
 
-        waiting, n_waiting = [], 0
-        for batch in batches:
-            waiting.append(batch)
-            n_waiting += batch.num_rows
-            if n_waiting >= at_once:
-                yield stacked(waiting)
-                waiting, n_waiting = [], 0
-        if n_waiting:
-            yield stacked(waiting)
-
-    return gathered
+    return stacked
 
 
 def _plain_adding(request: TableRequest) -> Callable[[NDArray[Any], NDArray[np.int64]], None]:
