@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import tempfile
 from pathlib import Path
 
@@ -15,9 +16,10 @@ import pyarrow.parquet as pq
 import pytest
 
 import spinney as sp
+from spinney.counting import spill
 from spinney.counting.cell_counter import CellCounter
 from spinney.counting.marks import Marks
-from spinney.errors import InputError
+from spinney.errors import FileError, InputError
 from spinney.tables.engines.column_passes import ColumnPasses
 from spinney.tables.ruled_counts import RuledCounts
 from support.forest_tables import members
@@ -117,9 +119,9 @@ def test_a_file_that_changes_before_a_column_is_read_again_is_refused(tmp_path, 
     """The charge stays in the books, and there is no release."""
     path, below = parquet(tmp_path), RuledCounts._rows_inside
 
-    def change(self, cells):
+    def change(self, cells, at_marks):
         parquet(tmp_path, rows(1))
-        return below(self, cells)
+        return below(self, cells, at_marks)
 
     monkeypatch.setattr(RuledCounts, "_rows_inside", change)
     ledger = sp.Ledger(limit=4, delta="1e-5")
@@ -142,6 +144,31 @@ def test_a_row_that_moved_is_noticed(tmp_path, read_again, monkeypatch):
     monkeypatch.setattr(Marks, "codes_inside", moved)
     with pytest.raises(InputError, match="table changed while it was read"):
         fit(parquet(tmp_path))
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")
+@pytest.mark.parametrize("n_bytes", [0, 200_000])
+def test_a_disk_that_fills_up_is_told_and_nothing_is_released(tmp_path, read_again, monkeypatch, n_bytes):
+    """While cells of a column are put there, at once or later. The charge stays, and the space is given back."""
+    folder, written, write = tmp_path / "spill", [0], spill._write
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+
+    def full(file, array):
+        written[0] += array.nbytes
+        if written[0] > n_bytes:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        write(file, array)
+
+    monkeypatch.setattr(spill, "_write", full)
+    ledger, model = sp.Ledger(limit=4, delta="1e-5"), sp.ForestSynthesizer(epsilon=4)
+    with pytest.raises(FileError, match=r"temporary folder .*No space left on device; set SPINNEY_MEMORY_LIMIT"):
+        model.fit(parquet(tmp_path), SCHEMA, ledger=ledger)
+    assert ledger.events
+    assert ledger.spent > 0
+    assert not hasattr(model, "release_")
+    assert open_files(folder) == []
+    assert list(folder.iterdir()) == []
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").exists(), reason="needs /proc")

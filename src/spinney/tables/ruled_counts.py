@@ -58,15 +58,18 @@ class RuledCounts:
         below = self._before[np.where(is_beyond, len(first), mark)]
         is_inside = ~is_beyond & (first[mark] != cells)
         if is_inside.any():
-            below[is_inside] = self._rows_inside(cells[is_inside])
+            below[is_inside] = self._rows_inside(cells[is_inside], cells[~is_beyond & ~is_inside])
         return below
 
-    def _rows_inside(self, cells: Cells) -> Cells:
+    def _rows_inside(self, cells: Cells, at_marks: Cells) -> Cells:
+        """Of cells that are no marks; others are asked for at the same time."""
         nodes = self._marks.nodes
         node = np.searchsorted(nodes, cells, side="right") - 1
         true_rows = np.diff(self._node_before)
         if (~self._is_read[node] & (true_rows[node] > 0)).any():
-            self._read(node, true_rows)
+            # A short node may be cut where a pile ends, which is a mark; its halves are asked for next.
+            other = np.searchsorted(nodes, at_marks, side="right") - 1
+            self._read(np.append(node, other[nodes[other] != at_marks]), true_rows)
         below = self._node_before[node]
         if self._inside is None:  # no rows lie there
             return below

@@ -26,6 +26,7 @@ COLUMNS = {
     "whole": sp.Integer(-(10**9), 10**9, nullable=True),
     "time": sp.Datetime("1999-01-01", "2030-01-01"),
 }
+FEW_CELLS = {"cents": sp.Real(0, 1_000, multiple_of="0.01")}
 
 
 def some_rows(name: str) -> tuple[ColumnAxis, Table]:
@@ -35,9 +36,10 @@ def some_rows(name: str) -> tuple[ColumnAxis, Table]:
         "real": np.where(holes, 0.0, rng.normal(0, 2, N)),
         "nullable": pa.array(np.round(np.exp(rng.normal(3, 3, N)), 2), mask=holes),
         "whole": pa.array(rng.integers(-(10**9), 10**9, N) // 1000 * 1000, mask=holes),
+        "cents": np.round(rng.exponential(60, N).clip(0, 1_000), 2),
         "time": np.datetime64("2001-01-01", "us") + rng.integers(0, 10**15, N).astype("timedelta64[us]"),
     }[name]
-    schema = sp.Schema({name: COLUMNS[name]})
+    schema = sp.Schema({name: (COLUMNS | FEW_CELLS)[name]})
     return column_axes(schema)[name], open_table(pa.table({name: values}), schema)
 
 
@@ -58,6 +60,22 @@ def ruled(
         return CellCounts.from_codes(axis.lattice, marks.codes_inside(columns[0], N, is_wanted))
 
     return RuledCounts(marks, run.between(), read), count_cells(table, axis.lattice), marks, again
+
+
+def test_ranges_that_are_cut_where_a_pile_ends_are_read_with_the_others():
+    """A cut may be a mark; that of its half is none, and must not have the column read a second time."""
+    axis, table = some_rows("cents")
+    counts, cells, marks, again = ruled(axis, table, most_nodes=40_000)
+    low, high = marks.nodes, np.append(marks.nodes[1:], axis.ruler.n_cells)
+    is_long = high - low > 2
+    low, high = low[is_long], high[is_long]
+    cuts = axis.ruler.cuts(low, high)
+    assert np.isin(cuts, marks.first).any()
+    assert not np.isin(cuts, marks.first).all()
+    assert np.array_equal(counts.rows_below(cuts), cells.rows_below(cuts))
+    halves = axis.ruler.cuts(cuts[high - cuts > 1], high[high - cuts > 1])
+    assert np.array_equal(counts.rows_below(halves), cells.rows_below(halves))
+    assert len(again) == 1
 
 
 @pytest.mark.parametrize("name", COLUMNS)
