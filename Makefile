@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help demo test test-all test-lowest lint bench tables nist fuzz docs paper page lock clean
+.PHONY: help demo test warmed test-all test-lowest lint bench tables nist fuzz docs paper page lock clean
 
 help:            ## list the goals
 	@grep -E '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -19,8 +19,20 @@ $(READY): requirements.lock pyproject.toml
 demo: $(READY)   ## publish a synthetic map of a made-up town, with a picture
 	$(BIN)/spinney demo --out demo-output --force
 
-test: lint       ## lint, types, import contracts and all tests
-	$(BIN)/python -m pytest -n 2 --dist worksteal
+# Two workers leave no processor to the threads of numerical libraries, which would wait for each other. Tests begin
+# with what a warm-up compiled while mypy was at work, and one of them looks whether that was all; bytecode is kept,
+# whatever the shell says, because tests start many processes.
+WARMED := $(CURDIR)/.warmed
+test: $(READY)   ## lint, types, import contracts and all tests
+	$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint warmed
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= SPINNEY_WARMED=$(WARMED) NUMBA_CACHE_DIR=$(WARMED)/used \
+	  $(BIN)/python -m pytest -n 2 --dist worksteal
+
+warmed: $(READY)
+	rm -rf $(WARMED)
+	mkdir $(WARMED)
+	NUMBA_CACHE_DIR=$(WARMED)/cache PYTHONDONTWRITEBYTECODE= $(BIN)/spinney warm-up --json > $(WARMED)/report.json
+	cp -r $(WARMED)/cache $(WARMED)/used
 
 TESTS ?=
 test-all:        ## all tests under every Python from 3.11 up on this machine (TESTS="tests/golden ..." for some of them)
@@ -75,4 +87,4 @@ lock:            ## renew both lock files from the ranges in pyproject.toml: new
 	$(LOCK) --resolution lowest-direct --output-file requirements.lowest.lock pyproject.toml
 
 clean:           ## remove the environments and everything generated
-	rm -rf $(VENV) .venv-3.* .venv-lowest .venv-nist demo-output nist-output tables-output paper-output fuzz-output .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(WARMED) .venv-3.* .venv-lowest .venv-nist demo-output nist-output tables-output paper-output fuzz-output .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
