@@ -25,11 +25,11 @@ HIGH = (
     + """
 import numpy as np, spinney as sp
 rng = np.random.default_rng(0)
-common = rng.normal(size=(20_000, 1))
-table = common + rng.normal(size=(20_000, 12))
-schema = sp.Schema({f"c{i}": sp.Real(-9, 9) for i in range(12)})
+common = rng.normal(size=(3_000, 1))
+table = common + rng.normal(size=(3_000, 6))
+schema = sp.Schema({f"c{i}": sp.Real(-9, 9) for i in range(6)})
 model = sp.ForestSynthesizer(10, quality="high").fit(table, schema)
-model.sample(300_000)
+model.sample(200_000)
 """
 )
 
