@@ -224,7 +224,7 @@ def test_values_that_rules_make_impossible_weigh_nothing():
         assert column.weights[(column.low >= 40) & ~column.is_null].sum() == 0
         assert column.weights.sum() == pytest.approx(2000)
         assert category.weights[2] == 0
-        assert model.sample(500).a.max() < 40
+        assert (model.sample(500).a.dropna() < 40).all()  # where no row kept to the rules, all may be missing
 
 
 def test_a_tree_refuses_an_implication_and_auto_takes_the_forest():
