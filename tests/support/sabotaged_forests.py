@@ -43,6 +43,8 @@ Sabotage = Callable[[], AbstractContextManager[Any]]
 
 SIZES = (2, 2, 2)
 N_ROWS = 3
+# Neighbours differ in a row here; persons with all their rows have laws of their own (`person_laws.py`).
+UNITS_OF_ROWS = (Unit.REPLACE_ONE, Unit.ADD_REMOVE)
 
 
 def exact_plan(
@@ -163,7 +165,7 @@ def ratio_range(law: Law, other: Law) -> float:
 def choices_of_bounded_range() -> float:
     """Between neighbours the log-ratios of a choice span no more than it was charged for, in either unit."""
     epsilon = Fraction(4)
-    for unit in (Unit.REPLACE_ONE, Unit.ADD_REMOVE):
+    for unit in UNITS_OF_ROWS:
         laws = {rows: first_choice(law) for rows, law in choice_laws(unit, epsilon).items()}
         if max(ratio_range(a, b) for a, b in neighbouring_laws(laws, unit)) > epsilon + 1e-9:
             return 0.0
@@ -181,7 +183,7 @@ def scores_within_sensitivity() -> float:
     shares = [np.array([[0.5, 0.5]]), np.array([[0.3, 0.7]]), np.array([[0.6, 0.4]]), np.array([3.0])]
     tables = [[(0, 0, 0)] * 3, [(0, 1, 0), (1, 0, 1), (1, 1, 1)], [(0, 0, 1), (0, 0, 1), (1, 1, 0)]]
     with mock.patch.object(PrepaidMechanisms, "choice", note):
-        for unit, rows in product(Unit, tables):
+        for unit, rows in product(UNITS_OF_ROWS, tables):
             plan = exact_plan(n_one_way=1, n_choices=2, unit=unit)
             seen.clear()
             for table in [rows, *neighbouring_rows(rows, SIZES, unit)]:
@@ -255,7 +257,7 @@ def small_axes() -> list[ColumnAxis]:
 
 def one_way_counts_are_of_a_partition() -> float:
     """Leaves of a tree, and categories: a row is in one of them."""
-    for axis, unit, cutoff in product(small_axes(), Unit, (ALWAYS, NEVER)):
+    for axis, unit, cutoff in product(small_axes(), UNITS_OF_ROWS, (ALWAYS, NEVER)):
         seen, n_rows = released_for_neighbours(axis, unit, cutoff)
         if not _is_partition(seen["one-way"], n_rows, unit):
             return 0.0
@@ -265,7 +267,7 @@ def one_way_counts_are_of_a_partition() -> float:
 def clique_counts_are_of_a_partition() -> float:
     """Boxes of a clique: a row is in one of them."""
     expected = np.array([[3.0, 1.0], [0.5, 0.2]])
-    for unit, least in product(Unit, (0.0, 1.0, 50.0)):
+    for unit, least in product(UNITS_OF_ROWS, (0.0, 1.0, 50.0)):
         rows = [(0, 0, 0), (1, 1, 0), (0, 1, 1)]
         plan = exact_plan(n_one_way=1, n_cliques=1, unit=unit)
         with _handed() as seen:

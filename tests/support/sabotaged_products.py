@@ -31,7 +31,7 @@ from spinney.graph.tilting import Evidence
 from spinney.privacy.budget import Unit
 from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.privacy.ledger import Ledger
-from support.sabotaged_forests import Check, Sabotage
+from support.sabotaged_forests import UNITS_OF_ROWS, Check, Sabotage
 from support.slow_forests import Row, rows_of
 
 SIZES = (3, 4, 2, 5)
@@ -121,7 +121,7 @@ def neighbours_are_within_the_sensitivity() -> float:
     """
     every = list(product(*map(range, SIZES)))
     others: list[Row] = [(0, 3, 1, 4), (2, 0, 0, 4), (2, 0, 0, 4)]
-    for unit, total in product(Unit, (MANY, FEW)):
+    for unit, total in product(UNITS_OF_ROWS, (MANY, FEW)):
         found = [handed_over([*others, row], unit, total) for row in every]
         before = handed_over(others, unit, total)
         public = {(sums.size, squared, groups) for sums, squared, groups in (*found, before)}

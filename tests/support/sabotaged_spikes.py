@@ -16,7 +16,6 @@ import numpy as np
 import spinney as sp
 from spinney.forest import prepaid
 from spinney.forest.prepaid import PrepaidMechanisms
-from spinney.privacy.budget import Unit
 from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.privacy.ledger import ComposedRelease
 from spinney.privacy.noise.gaussian import discrete_gaussian
@@ -24,6 +23,7 @@ from spinney.privacy.parts import GaussianTables
 from support.sabotaged_forests import (
     ALWAYS,
     NEVER,
+    UNITS_OF_ROWS,
     Check,
     Sabotage,
     other_ranges,
@@ -35,7 +35,7 @@ from support.sabotaged_forests import (
 
 def spikes_share_no_row() -> float:
     """Cells in which rows may pile up: a row is in one of them at most, however the tree was cut."""
-    for axis, unit, cutoff in product(small_axes(), Unit, (ALWAYS, NEVER)):
+    for axis, unit, cutoff in product(small_axes(), UNITS_OF_ROWS, (ALWAYS, NEVER)):
         seen, _ = released_for_neighbours(axis, unit, cutoff)
         if axis.ruler is not None and not share_no_row(seen["spikes"], unit):
             return 0.0
