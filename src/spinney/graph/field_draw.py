@@ -1,4 +1,8 @@
-"""Rows drawn from a field: roots of the forest first, each column given its parent, the role before all."""
+"""Rows drawn from a field: the role first, then roots of the forest, then each column given its parent.
+
+Rows are independent given evidence. Sharing out states evenly among rows of like evidence, as `draw` does for tables,
+would bring counts a little nearer to their expectation, but rows of one person would then avoid each other's states.
+"""
 
 from __future__ import annotations
 

@@ -11,8 +11,8 @@ number, added to the potentials of its cells, the dual of a step is smooth, conv
     gradient    answers - noisy + ridge m.
 
 Negative noisy numbers are taken as they are. The first p0 has independent columns, each with its one-way table.
-On simulated fields five steps came nearer to the truth than one (by 2 to 15 per cent, in much and in little noise),
-and one from independent columns nearer than one from potentials of 0 (by 5 to 40 per cent).
+On tables of baseball seasons, lab visits and purchases, with noise of 10 to 150 out of 20,000, five such steps came 4
+to 20 per cent nearer to the true two-way tables than one, and than one from potentials of 0.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def fit_field(
     masks: Sequence[Mask] = (),
     start: Field | None = None,
     steps: int = 50,
-    caution: float = 1.5,
+    caution: float = 0.5,
 ) -> Field:
     """The field whose expected tables for the rows of the evidence, in all `total`, fit the noisy numbers.
 
@@ -101,8 +101,8 @@ def fit_field(
         start: a field of the same columns that was fitted to some of the same tables. It makes the way shorter by a
             few steps and leaves the goal where it is.
         steps: at most so many downhill; 25 are enough but for the least noise.
-        caution: a potential moves by one only for a gap of about so many (median) standard deviations. On simulated
-            tables 1 to 2 was best, 3 in much noise.
+        caution: a potential moves by one only for a gap of about so many (median) standard deviations. On real tables
+            0.25 to 0.5 was best in any noise, since many of their cells are empty; on smooth simulated ones 1.5 to 2.5.
     """
     if not (math.isfinite(total) and total > 0):
         raise ParameterError(f"total={total} must be a positive number: what the tables add up to")

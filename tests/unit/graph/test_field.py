@@ -150,6 +150,13 @@ def test_sums_do_not_depend_on_threads(monkeypatch: pytest.MonkeyPatch) -> None:
     np.testing.assert_array_equal(found[0][1], found[1][1])
 
 
+def test_no_rows_are_no_trouble() -> None:
+    """Empty evidence gives empty rows and tables of zeros."""
+    field = Field.of([2], [2], {FieldClique((0,), (0,)): np.zeros((2, 2))})
+    assert field.draw(np.empty((1, 0), dtype=int), np.random.default_rng(0)).shape == (1, 0)
+    assert not field.expected(FieldClique((0,), (0,)), np.empty((1, 0), dtype=int), np.empty(0)).any()
+
+
 def test_circles_are_refused_and_foreseen() -> None:
     """`keeps_forest` says which pairs may join; those that may not are an error."""
     tables = {FieldClique((), (0, 1)): np.zeros((2, 2)), FieldClique((), (1, 2)): np.zeros((2, 2))}

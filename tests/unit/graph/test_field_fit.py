@@ -147,6 +147,28 @@ def test_a_role_carries_dependence_that_no_pair_has() -> None:
     assert abs(np.mean(drawn[0] == drawn[1]) - 5 / 6) < 0.03
 
 
+def test_tables_without_the_role_are_fitted_in_sum() -> None:
+    """A field with a role meets tables that were measured over all roles, of columns, pairs and links."""
+    rng = np.random.default_rng(4)
+    tables = {
+        FieldClique((), (2, 0)): rng.normal(size=(2, 3)),
+        FieldClique((), (2, 0, 1)): rng.normal(size=(2, 3, 3)),
+        FieldClique((0,), (2, 1)): rng.normal(size=(2, 2, 3)),
+        FieldClique((0,), (2,)): rng.normal(size=(2, 2)),
+    }
+    truth = Field.of([3, 3, 2], [2], tables, role=2)
+    evidence, weights = np.array([[0, 1]]), np.array([0.3, 0.7])
+    cliques = [FieldClique((), (0,)), FieldClique((), (0, 1)), FieldClique((0,), (1,)), FieldClique((0,), (2,))]
+    exact = truth.expected_tables(cliques, evidence, weights)
+    measurements = [
+        FieldMeasurement(clique.evidence, clique.own, TOTAL * table.ravel(), 1.0)
+        for clique, table in zip(cliques, exact, strict=True)
+    ]
+    found = fit_field([3, 3, 2], [2], measurements, evidence, weights, TOTAL, role=2, steps=200)
+    for one, other in zip(found.expected_tables(cliques, evidence, weights), exact, strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-3)
+
+
 def test_masks_hold_against_noise() -> None:
     """A cell that cannot be stays empty although its noisy number says otherwise."""
     mask = np.array([[True, False, True], [True, True, True]])
@@ -170,6 +192,17 @@ def test_a_start_shortens_the_way_and_leaves_the_goal() -> None:
     far = distance(goal, fitted(truth, tables, evidence, weights, steps=4), evidence, weights)
     near = distance(goal, fitted(truth, tables, evidence, weights, steps=4, start=start), evidence, weights)
     assert near < 0.7 * far
+
+
+def test_nothing_measured_or_no_steps_give_independent_columns() -> None:
+    """Without tables all states are alike; without steps the one-way tables are all there is."""
+    evidence, weights, clique = np.empty((0, 2), dtype=int), np.ones(2), FieldClique((), (0, 1))
+    table = fit_field([2, 2], [], [], evidence, weights, TOTAL).expected(clique, evidence, weights)
+    np.testing.assert_allclose(table, 0.5)
+    one = FieldMeasurement((), (0,), np.array([7500.0, 2500.0]), 1.0)
+    pair = FieldMeasurement((), (0, 1), np.array([7500.0, 0.0, 0.0, 2500.0]), 1.0)
+    found = fit_field([2, 2], [], [one, pair], evidence, weights, TOTAL, steps=0)
+    np.testing.assert_allclose(found.expected(clique, evidence, weights), [[0.75, 0.75], [0.25, 0.25]])
 
 
 def test_starts_of_other_columns_or_tables_are_refused() -> None:
