@@ -11,7 +11,6 @@ Each step sees the private rows and what the steps before released; `PrepaidMech
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -28,9 +27,7 @@ from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.forest.release.column_model import ColumnModel
 from spinney.forest.states import column_model
 from spinney.forest.variables import Variables
-from spinney.graph.draw import draw_states
 from spinney.graph.field import Field, Mask
-from spinney.graph.model import GraphModel
 from spinney.people.alike import ColumnLaw, release_alikeness, two_rows
 from spinney.people.columns import persons_with_rows, release_row_columns
 from spinney.people.derived import HeldRows, held_rows
@@ -40,9 +37,9 @@ from spinney.people.masks import position_masks
 from spinney.people.release.evidence import Layout
 from spinney.people.release.names import count_name, level_name
 from spinney.people.release.rows import MeasuredRows, row_layout, sorted_column
-from spinney.people.release.sample_rows import SampledRows, all_evidence, draw_rows
 from spinney.people.rounds import RowsStart, grow_field
 from spinney.people.row_tables import RowTables
+from spinney.people.synthetic import SyntheticPersons
 from spinney.privacy.parts import UNITS
 from spinney.release.row_count import RowCount
 from spinney.schema.table import Schema
@@ -53,9 +50,6 @@ Floats = NDArray[np.float64]
 
 # Two rows of a person are alike enough for a hidden level from this correlation on.
 _LEAST_CORRELATION = 0.03
-# Rows of synthetic persons that a field is fitted by.
-_N_SAMPLED = 20_000
-_FEWEST_PERSONS, _MOST_PERSONS = 1_000, 20_000
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -241,8 +235,11 @@ def _grown_rows(
     masks = [(seen.place, column, possible) for _, column, possible in some.masks]
     start = RowsStart(seen, of_table.role, one_way, levels, some.total, masks, sorted_by)
     count = variables.names.index(count_name(shape.name))
-    draw = _drawing(forest, count, _least_rows(variables, count), shape.most, seen, sorted_by, rng)
-    field, measured = grow_field(tables, start, prepaid, draw, n_tables=n_row_tables(of_table))
+    least = _least_rows(variables, count)
+    synthetic = SyntheticPersons(
+        forest, count=count, least=least, most=shape.most, layout=seen, sorted_by=sorted_by, rng=rng
+    )
+    field, measured = grow_field(tables, start, prepaid, synthetic.rows, n_tables=n_row_tables(of_table))
     models = dict(zip(names, some.models, strict=True))
     return GrownRows(of_table, models, some.noisy, seen, field, measured, correlations, some.total)
 
@@ -253,39 +250,6 @@ def _state_std(model: ColumnModel, column: NoisyColumn) -> Floats:
     if column.levels is not None:
         n_held = np.minimum(n_held, 2)
     return np.asarray(column.noise_std * np.sqrt(np.maximum(n_held, 1.0)))
-
-
-def _drawing(
-    forest: Forest, count: int, least: int, most: int, seen: Layout, sorted_by: int | None, rng: np.random.Generator
-) -> Callable[[Field | None], SampledRows]:
-    """Draws rows of synthetic persons from a field; without one, rows whose own states are all the first."""
-    column = forest.columns[count]
-    assert isinstance(column, ColumnModel)
-
-    def draw(field: Field | None) -> SampledRows:
-        persons, n_rows = _synthetic_persons(forest.model, column, count, least, most, rng)
-        starts = np.concatenate([[0], np.cumsum(n_rows)]).astype(np.int64)
-        if field is None:
-            own = np.zeros((len(seen.own_sizes), int(starts[-1])), dtype=np.int32)
-        else:
-            own = draw_rows(field, seen, persons, starts, rng, sorted_by=sorted_by)
-        weights = np.repeat(1 / np.maximum(n_rows, 1), n_rows)
-        return SampledRows(own, all_evidence(seen, persons, own, starts), weights)
-
-    return draw
-
-
-def _synthetic_persons(
-    model: GraphModel, column: ColumnModel, count: int, least: int, most: int, rng: np.random.Generator
-) -> tuple[NDArray[np.int32], NDArray[np.int64]]:
-    """States of some synthetic persons, and how many rows they have: about as many as a field is fitted by."""
-    persons = draw_states(model, _MOST_PERSONS, rng)
-    n_rows = np.clip(least + np.floor(column.draw(persons[count], rng)), 0, most).astype(np.int64)
-    if not n_rows.any():
-        n_rows[:] = 1  # nobody has rows, and a field needs some to be fitted by
-    n_kept = int(np.searchsorted(np.cumsum(n_rows), _N_SAMPLED))
-    n_kept = min(max(n_kept, _FEWEST_PERSONS), len(n_rows))
-    return persons[:, :n_kept], n_rows[:n_kept]
 
 
 def _least_rows(variables: Variables, count: int) -> int:
