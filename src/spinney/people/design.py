@@ -24,6 +24,8 @@ from spinney.schema.column_axis import column_axes
 from spinney.schema.people import PeopleShape, RowsShape
 from spinney.schema.table import Schema
 
+# Rounds for each column of rows, besides what levels that are not drawn leave to them.
+_ROUNDS_A_COLUMN = 1.0
 # A level is worth its noise if there are so many standard deviations of it in persons; so are tables of rows.
 _PERSONS_FOR_LEVELS = 150.0
 # There are as many states of a row's column as leave so many standard deviations to a cell of a table of two.
@@ -187,9 +189,10 @@ def _need(rows: Sequence[RowsDesign]) -> RowsNeed:
 
 
 def n_row_tables(rows: RowsDesign) -> int:
-    """How many tables of two columns are measured of a table of rows: levels with their columns, rounds, roles."""
+    """How many tables are measured of a table of rows: columns with numbers of rows, levels and a role, and rounds."""
     n_columns = len(rows.names)
-    return 2 * n_columns + 1 + (0 if rows.role is None else n_columns - 1)
+    n_rounds = math.ceil(_ROUNDS_A_COLUMN * n_columns) + 1
+    return 2 * n_columns + n_rounds + (0 if rows.role is None else n_columns - 1)
 
 
 def _most_states(plan: ForestPlan, n_persons: int) -> int:

@@ -233,8 +233,8 @@ def _grown_rows(
         for model, column in zip(some.models, some.noisy, strict=True)
     ]
     masks = [(seen.place, column, possible) for _, column, possible in some.masks]
-    start = RowsStart(seen, of_table.role, one_way, levels, some.total, masks, sorted_by)
     count = variables.names.index(count_name(shape.name))
+    start = RowsStart(seen, of_table.role, one_way, count, levels, some.total, masks, sorted_by)
     least = _least_rows(variables, count)
     synthetic = SyntheticPersons(
         forest, count=count, least=least, most=shape.most, layout=seen, sorted_by=sorted_by, rng=rng

@@ -1,13 +1,16 @@
 """Rounds over rows: what rows depend on, found a table at a time where the field so far is furthest off.
 
-First the tables that are always measured: columns by themselves, each with its hidden level, with a role every column
-with it. Then in every round all pairs of columns that keep the field's own columns a forest, and all columns with all
-evidence, are compared with what the field expects of synthetic persons; one is chosen by the exponential mechanism,
-measured in boxes that are expected to hold enough, and the field is fitted anew (people.proof.md, choices and tables).
+First the tables that are always measured: columns by themselves, each with the number of its person's rows, without
+which weighted tables would be those of persons and not of rows, and each with its hidden level; with a role every
+column with it. Then in every round all pairs of columns that keep the field's own columns a forest, and all columns
+with all evidence, are compared with what the field expects of synthetic persons; one is chosen by the exponential
+mechanism, measured in boxes that are expected to hold enough, and the field is fitted anew (people.proof.md, choices
+and tables).
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
@@ -34,6 +37,8 @@ _BOX_DEVIATIONS = 0.5
 _NOISE_PRICE = 0.8
 # Whatever a field expects, scores stay whole numbers that int64 holds: no table is expected to have more units.
 _MOST_EXPECTED = 1 << 60
+# Tables are compared in about so many boxes: in more, chance hides what is off.
+_N_COMPARED = 100
 # Steps of a fit between rounds, and of the last ones.
 _STEPS, _LAST_STEPS = 25, 60
 # Before the last fits, rows are drawn from the field anew: what a row depends on is what the field itself draws.
@@ -47,6 +52,7 @@ class RowsStart:
     layout: Layout
     role: int | None
     one_way: Sequence[tuple[Floats, Floats]]  # of each column: units in its states, and the standard deviation of noise
+    count: int  # the evidence that is the number of a person's rows
     levels: Sequence[tuple[int, int]]  # evidence that is a hidden level, and its column
     total: float  # units of all rows
     masks: Sequence[Mask]  # evidence and columns that cannot meet in some states
@@ -90,10 +96,7 @@ def grow_field(
 
     def measure(clique: FieldClique, expected: Floats, even: int | None = None) -> None:
         spread = expected if even is None else _evened(expected, even)
-        by = 0 if role is not None and role in clique.own and len(clique.own) + len(clique.evidence) > 1 else None
-        if by == 0 and clique.own == (role,):
-            by = 1  # the evidence comes before a role that is alone
-        labels = box_labels(spread, _BOX_DEVIATIONS * noise_std, by=by)
+        labels = box_labels(spread, _BOX_DEVIATIONS * noise_std, by=_apart(clique, role))
         n_boxes = int(labels.max()) + 1
         true_units = np.zeros(n_boxes, dtype=np.int64)
         np.add.at(true_units, labels.ravel(), rows.true_table(clique).ravel())
@@ -118,8 +121,9 @@ def grow_field(
             break
         rows.prepare(cliques)
         expected = field.expected_tables(cliques, sampled.evidence, _scaled(sampled, start))
-        scores = true_scores(rows, cliques, expected, noise_std)
-        sensitivity = UNITS * prepaid.plan.unit.factor
+        scores = true_scores(rows, cliques, expected, noise_std, n_sampled=sampled.n_persons, role=role)
+        # With a role, a score is the difference of two distances.
+        sensitivity = UNITS * prepaid.plan.unit.factor * (1 if role is None else 2)
         pick = prepaid.choice(scores, sensitivity=sensitivity, stage="row selection")
         measure(cliques[pick], expected[pick])
         field = fit(sampled, _STEPS)
@@ -136,9 +140,12 @@ def first_cliques(start: RowsStart) -> list[tuple[FieldClique, int | None]]:
     if start.role is not None:
         others = [column for column in range(len(start.layout.own_sizes)) if column != start.role]
         found += [(FieldClique((), (start.role, column)), None) for column in others]
-    for evidence, column in start.levels:
-        with_role = () if start.role in (None, column) else (start.role,)
-        found.append((FieldClique((evidence,), (*with_role, column)), -1))
+    counts = [(start.count, column) for column in range(len(start.layout.own_sizes))]
+    for evidence, column in (*counts, *start.levels):
+        if start.layout.sizes[evidence] > 1:
+            with_role = () if start.role in (None, column) else (start.role,)
+            even = None if evidence == start.count else -1
+            found.append((FieldClique((evidence,), (*with_role, column)), even))
     return found
 
 
@@ -163,19 +170,55 @@ def candidates(field: Field, start: RowsStart, kept: Sequence[MeasuredRows]) -> 
 
 
 def true_scores(
-    rows: RowTables, cliques: Sequence[FieldClique], expected: Sequence[Floats], noise_std: float
+    rows: RowTables,
+    cliques: Sequence[FieldClique],
+    expected: Sequence[Floats],
+    noise_std: float,
+    *,
+    n_sampled: int,
+    role: int | None,
 ) -> NDArray[np.int64]:
-    """How far tables are from what is expected, sum |units - expected|, less what noise would be. SENSITIVE.
+    """How far tables are from what is expected, sum over boxes of |units - expected|, less chance and noise. SENSITIVE.
 
-    One person moves a score by UNITS at most, or twice that where they are replaced.
+    One person moves it by UNITS at most, or twice that where they are replaced. With a role, tables of evidence, role
+    and a column would all be far off where evidence and role alone are: that distance is taken off, and one person
+    moves the difference by twice as much.
     """
+    least = max(_BOX_DEVIATIONS * noise_std, float(expected[0].sum()) / _N_COMPARED) if cliques else 0.0
     scores = []
     for clique, table in zip(cliques, expected, strict=True):
         public = np.rint(np.clip(np.nan_to_num(table), 0, _MOST_EXPECTED / table.size)).astype(np.int64)
-        n_boxes = max(1.0, float(np.minimum(table / (_BOX_DEVIATIONS * noise_std), 1).sum()))
-        price = round(_NOISE_PRICE * noise_std * n_boxes)
-        scores.append(int(np.abs(rows.true_table(clique) - public).sum()) - price)
+        true_gaps = rows.true_table(clique) - public
+        labels = box_labels(table, least, by=_apart(clique, role)).ravel()
+        n_boxes = int(labels.max()) + 1
+        boxes = np.bincount(labels, weights=table.ravel(), minlength=n_boxes).astype(np.float64)
+        score = _distance(true_gaps.ravel(), labels, n_boxes) - round(_NOISE_PRICE * noise_std * n_boxes)
+        score -= round(_chance(boxes, n_sampled))
+        if role is not None and clique.evidence and len(clique.own) > 1:
+            score -= int(np.abs(true_gaps.sum(axis=-1)).sum()) - round(_chance(table.sum(axis=-1), n_sampled))
+        scores.append(score)
     return np.array(scores, dtype=np.int64)
+
+
+def _distance(true_gaps: NDArray[np.int64], labels: NDArray[np.int32], n_boxes: int) -> int:
+    """The sum over boxes of how far they are off. SENSITIVE."""
+    sums = np.zeros(n_boxes, dtype=np.int64)
+    np.add.at(sums, labels, true_gaps)
+    return int(np.abs(sums).sum())
+
+
+def _apart(clique: FieldClique, role: int | None) -> int | None:
+    """The axis of a table along which no states are joined: that of the role, where it is in."""
+    if role is None or role not in clique.own or len(clique.own) + len(clique.evidence) == 1:
+        return None
+    return 1 if clique.own == (role,) else 0  # the evidence comes before a role that is alone
+
+
+def _chance(expected: Floats, n_sampled: int) -> float:
+    """About how far the rows of as many persons as there are would be from those of a sample of the same law: units."""
+    persons = expected / UNITS
+    by_chance = np.sqrt(2 / math.pi * persons * (1 + persons.sum() / max(n_sampled, 1)))
+    return float(UNITS * np.minimum(by_chance, 2 * persons).sum())
 
 
 def _scaled(sampled: SampledRows, start: RowsStart) -> Floats:

@@ -2,7 +2,8 @@
 
 A field is a law of rows given evidence. The law of the evidence is not measured: it is that of persons drawn from the
 forest that was released, and of rows drawn from the field so far. So it costs no budget, and what is fitted agrees with
-what is drawn in the end. Persons differ more than the rows of one of them do: many persons are taken, of each a few rows.
+what is drawn in the end. Persons differ more than the rows of one of them do: many persons are taken, and of each a few
+rows.
 """
 
 from __future__ import annotations

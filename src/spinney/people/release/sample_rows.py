@@ -25,6 +25,11 @@ class SampledRows:
     evidence: States  # (n_evidence, n_rows)
     weights: NDArray[np.float64]  # (n_rows,)
 
+    @property
+    def n_persons(self) -> int:
+        """How many persons the rows are of."""
+        return round(float(self.weights.sum()))
+
 
 def draw_rows(
     field: Field,
