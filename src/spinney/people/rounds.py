@@ -33,6 +33,8 @@ Floats = NDArray[np.float64]
 
 # Boxes are expected to hold this many standard deviations of the noise.
 _BOX_DEVIATIONS = 0.5
+# With numbers of rows more of them: noise in what the persons of many rows have is drawn once for each of their rows.
+_COUNT_DEVIATIONS = 6.0
 # A table has to be off by this many standard deviations a box to be worth its noise.
 _NOISE_PRICE = 0.8
 # Whatever a field expects, scores stay whole numbers that int64 holds: no table is expected to have more units.
@@ -96,7 +98,8 @@ def grow_field(
 
     def measure(clique: FieldClique, expected: Floats, even: int | None = None) -> None:
         spread = expected if even is None else _evened(expected, even)
-        labels = box_labels(spread, _BOX_DEVIATIONS * noise_std, by=_apart(clique, role))
+        deviations = _COUNT_DEVIATIONS if clique.evidence == (start.count,) else _BOX_DEVIATIONS
+        labels = box_labels(spread, deviations * noise_std, by=_apart(clique, role))
         n_boxes = int(labels.max()) + 1
         true_units = np.zeros(n_boxes, dtype=np.int64)
         np.add.at(true_units, labels.ravel(), rows.true_table(clique).ravel())
