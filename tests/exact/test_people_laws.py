@@ -134,7 +134,7 @@ def test_choices_by_the_code_s_scores(unit):
 
     def law(sensitivity):
         def of(database):
-            scores = true_scores(row_tables(database)[0], cliques, expected, noise_std=2.0)
+            scores = true_scores(row_tables(database)[0], cliques, expected, noise_std=2.0, n_sampled=100, role=None)
             return dict(enumerate(map(np.array, choice_law(scores.tolist(), part.epsilon, sensitivity))))
 
         return of
@@ -149,7 +149,7 @@ def test_scores_hold_whatever_a_field_expects():
     tables, _ = row_tables(((0, 1), (3,)))
     clique = FieldClique((), (0, 1))
     for value in (np.nan, np.inf, -np.inf, 1e300, -1e300):
-        (score,) = true_scores(tables, [clique], [np.full((2, 2), value)], noise_std=2.0)
+        (score,) = true_scores(tables, [clique], [np.full((2, 2), value)], noise_std=2.0, n_sampled=100, role=None)
         assert abs(int(score)) < 1 << 61
 
 
@@ -273,7 +273,7 @@ def test_everything_one_after_the_other_by_the_code(unit):
         for shape, chance in shape_law(leaves, rate=Fraction(1, 2), decay=2, cutoff=1, levels=1).items():
             cliques = [FieldClique((), (0, 1)), FieldClique((before,), (1,))]
             expected = [np.full((2, 2), 0.7), np.full((3, 2), 1.0 if shape is None else 0.2)]
-            scores = true_scores(tables, cliques, expected, noise_std=1.0)
+            scores = true_scores(tables, cliques, expected, noise_std=1.0, n_sampled=100, role=None)
             for place, picked in enumerate(choice_law(scores.tolist(), Fraction(1, 2), unit.factor * 3)):
                 table = tables.true_table(cliques[place])
                 boxes = table.sum(axis=1)[:2] if shape is None else np.array([table[0, 0] + table[1, 1], table[0, 1]])

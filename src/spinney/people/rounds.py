@@ -1,7 +1,7 @@
 """Rounds over rows: what rows depend on, found a table at a time where the field so far is furthest off.
 
-First the tables that are always measured: columns by themselves, each with the number of its person's rows, without
-which weighted tables would be those of persons and not of rows, and each with its hidden level; with a role every
+First the tables that are always measured: columns by themselves; those with a hidden level with that, and with the
+number of the person's rows, without which weighted tables would be those of persons and not of rows; with a role every
 column with it. Then in every round all pairs of columns that keep the field's own columns a forest, and all columns
 with all evidence, are compared with what the field expects of synthetic persons; one is chosen by the exponential
 mechanism, measured in boxes that are expected to hold enough, and the field is fitted anew (people.proof.md, choices
@@ -143,7 +143,8 @@ def first_cliques(start: RowsStart) -> list[tuple[FieldClique, int | None]]:
     if start.role is not None:
         others = [column for column in range(len(start.layout.own_sizes)) if column != start.role]
         found += [(FieldClique((), (start.role, column)), None) for column in others]
-    counts = [(start.count, column) for column in range(len(start.layout.own_sizes))]
+    # A column in which rows of a person are not alike does not depend on how many there are: that is the person's own.
+    counts = [(start.count, column) for _, column in start.levels]
     for evidence, column in (*counts, *start.levels):
         if start.layout.sizes[evidence] > 1:
             with_role = () if start.role in (None, column) else (start.role,)
@@ -187,11 +188,11 @@ def true_scores(
     and a column would all be far off where evidence and role alone are: that distance is taken off, and one person
     moves the difference by twice as much.
     """
-    least = max(_BOX_DEVIATIONS * noise_std, float(expected[0].sum()) / _N_COMPARED) if cliques else 0.0
     scores = []
-    for clique, table in zip(cliques, expected, strict=True):
-        public = np.rint(np.clip(np.nan_to_num(table), 0, _MOST_EXPECTED / table.size)).astype(np.int64)
-        true_gaps = rows.true_table(clique) - public
+    for clique, given in zip(cliques, expected, strict=True):
+        table = np.clip(np.nan_to_num(given), 0, _MOST_EXPECTED / given.size)
+        least = max(_BOX_DEVIATIONS * noise_std, float(table.sum()) / _N_COMPARED)
+        true_gaps = rows.true_table(clique) - np.rint(table).astype(np.int64)
         labels = box_labels(table, least, by=_apart(clique, role)).ravel()
         n_boxes = int(labels.max()) + 1
         boxes = np.bincount(labels, weights=table.ravel(), minlength=n_boxes).astype(np.float64)

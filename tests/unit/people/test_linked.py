@@ -10,7 +10,7 @@ import pytest
 
 import spinney as sp
 from spinney.errors import BudgetError, InputError, ParameterError, SchemaError
-from spinney.people import design, grow, rounds
+from spinney.people import design, rounds, synthetic
 from spinney.synthesizers import linked
 from spinney.tables import people
 
@@ -18,9 +18,8 @@ from spinney.tables import people
 @pytest.fixture(autouse=True)
 def _fields_of_few_rows(monkeypatch):
     """Fields are fitted by fewer rows, and in fewer steps, than is usual: tables here are small."""
-    monkeypatch.setattr(grow, "_N_SAMPLED", 3000)
-    monkeypatch.setattr(grow, "_FEWEST_PERSONS", 500)
-    monkeypatch.setattr(grow, "_MOST_PERSONS", 2000)
+    monkeypatch.setattr(synthetic, "_N_FITTED", 3000)
+    monkeypatch.setattr(synthetic, "_MOST_PERSONS", 2000)
     monkeypatch.setattr(rounds, "_STEPS", 10)
     monkeypatch.setattr(rounds, "_LAST_STEPS", 20)
 

@@ -12,7 +12,7 @@ import pytest
 
 import spinney as sp
 from spinney.errors import FileError
-from spinney.people import grow, rounds
+from spinney.people import rounds, synthetic
 from spinney.release.arrow import to_arrow
 
 
@@ -20,8 +20,7 @@ from spinney.release.arrow import to_arrow
 def members(shop, tmp_path_factory):
     """The members of a file with a role, a panel, rules over positions, and tables in boxes."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(grow, "_N_SAMPLED", 2000)
-        patch.setattr(grow, "_MOST_PERSONS", 1000)
+        patch.setattr(synthetic, "_N_FITTED", 2000)
         patch.setattr(rounds, "_LAST_STEPS", 10)
         stated = shop.tables(steps=True, role="kind", rules=[sp.NeverAfter("kind", ["c"])])
         model = shop.fit(shop.frames, stated)

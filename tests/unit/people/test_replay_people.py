@@ -15,7 +15,7 @@ import pytest
 
 import spinney as sp
 from spinney.counting import weighted
-from spinney.people import alike, columns, derived, grow, levels, rounds
+from spinney.people import alike, columns, derived, grow, levels, rounds, synthetic
 from spinney.people.release import evidence
 from support.replay import coins_by_person, compare, held_in_file
 
@@ -179,14 +179,15 @@ def test_coins_and_public_draws_do_not_share_a_generator():
     seen = {"coins": set(), "public": set()}
 
     def watched(name, what):
-        original = getattr(grow, name)
+        room = grow if what == "coins" else synthetic
+        original = getattr(room, name)
 
         def call(*args, **options):
             given = [*args, *options.values()]
             seen[what].update(id(value) for value in given if isinstance(value, np.random.Generator))
             return original(*args, **options)
 
-        return mock.patch.object(grow, name, call)
+        return mock.patch.object(room, name, call)
 
     watches = [("two_rows", "coins"), ("draw_levels", "coins"), ("draw_states", "public"), ("draw_rows", "public")]
     with ExitStack() as stack:

@@ -13,7 +13,7 @@ import pytest
 
 import spinney as sp
 from spinney.counting.weighted import WeightedRows
-from spinney.people import alike, derived, design, grow, rounds
+from spinney.people import alike, derived, design, grow, rounds, synthetic
 from spinney.synthesizers import linked
 from support.replay import coins_by_person, compare, failures
 
@@ -50,9 +50,8 @@ UNIT = pytest.mark.parametrize("unit", ["replace-one", "add-remove"])
 def _few_synthetic_rows(monkeypatch):
     """Fields are fitted by few rows and in few steps: what mechanisms are asked is the same kind of question."""
     monkeypatch.setattr(design, "_PERSONS_FOR_LEVELS", 1.0)  # levels for as few persons as there are here
-    monkeypatch.setattr(grow, "_N_SAMPLED", 600)
-    monkeypatch.setattr(grow, "_FEWEST_PERSONS", 100)
-    monkeypatch.setattr(grow, "_MOST_PERSONS", 400)
+    monkeypatch.setattr(synthetic, "_N_FITTED", 600)
+    monkeypatch.setattr(synthetic, "_MOST_PERSONS", 400)
     monkeypatch.setattr(rounds, "_STEPS", 5)
     monkeypatch.setattr(rounds, "_LAST_STEPS", 5)
 
