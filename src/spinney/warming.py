@@ -22,7 +22,7 @@ import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
 from spinney import metrics
-from spinney.columns import Boolean, Category, Column, Date, Integer, Real
+from spinney.columns import Boolean, Category, Column, Date, Identifier, Integer, Real
 from spinney.compiled import COMPILATIONS, LOOPS, is_cached
 from spinney.counting.merging import block_sums, first_above, merge_counted, rows_before
 from spinney.errors import FileError, SchemaWarning
@@ -33,6 +33,7 @@ from spinney.schema.rules import AtMost, EmptyWhen
 from spinney.schema.table import Schema
 from spinney.synthesizers.forest import ForestSynthesizer
 from spinney.synthesizers.grid import GridSynthesizer
+from spinney.synthesizers.linked import LinkedSynthesizer
 from spinney.synthesizers.paper_tree import PaperTreeSynthesizer
 from spinney.synthesizers.tree import KDTreeSynthesizer
 from spinney.tree.release.moments import MomentsRelease
@@ -117,6 +118,7 @@ def _steps(folder: Path) -> list[Callable[[], None]]:
         partial(_forest, mixed, folder),
         partial(_forest, numbers, folder),
         partial(_files, mixed, folder),
+        _people,
         _merging,
         partial(_metrics, points),
     ]
@@ -203,6 +205,27 @@ def _files(table: tuple[Any, Schema], folder: Path) -> None:
         pacsv.write_csv(rows, folder / f"{name}.csv")
         for ending in ("parquet", "csv"):
             model.fit(folder / f"{name}.{ending}", chosen).sample(10)
+
+
+def _people() -> None:
+    """Persons with many rows: in order, and as steps with a role."""
+    rng = np.random.default_rng(0)
+    n_rows = rng.poisson(3, 3_000) + 1
+    person = np.repeat(np.arange(3_000), n_rows)
+    level = rng.normal(size=3_000)[person]
+    kinds = ("head", "other", "guest")
+    table = pa.table(
+        {
+            "person": person,
+            "step": np.arange(len(person)) - np.repeat(np.cumsum(n_rows) - n_rows, n_rows),
+            "amount": np.exp(2 + level + 0.5 * rng.normal(size=len(person))).clip(0, 999),
+            "kind": np.array(kinds)[rng.integers(0, 3, len(person))],
+        }
+    )
+    columns = {"person": Identifier(), "step": Integer(0, 60), "amount": Real(0, 1_000), "kind": Category(kinds)}
+    for options in ({"order": "step"}, {"order": "step", "steps": True, "role": "kind"}):
+        schema = Schema(columns, person="person", most_rows=60, **options)
+        LinkedSynthesizer(_EPSILON).fit(table, schema).sample(seed=0)
 
 
 def _merging() -> None:
