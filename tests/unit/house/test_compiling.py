@@ -155,6 +155,7 @@ def test_after_a_warm_up_a_fresh_process_compiles_nothing(
     """From an empty cache: trees, grids, forests of both qualities, their rows, and files."""
     cache, first = warmed
     assert first["compiled"] > 50
+    assert first["found"] == 0
     assert first["cache"] == str(cache)
 
     again = warm_up(cache=cache, folder=tmp_path / "folder")
