@@ -1,5 +1,6 @@
 """README and docs are executed: a snippet that does not run is a bug."""
 
+import json
 import os
 import re
 import shutil
@@ -21,25 +22,54 @@ NEEDS_JAVA = pytest.mark.skipif(not HAS_JAVA, reason="Spark needs Java, which wa
 FENCE = re.compile(r"(?:<!-- runs: (?P<runs>[^>]+?) -->\n)?```(?P<language>\w*)\n(?P<text>.*?)```", re.DOTALL)
 
 
-def snippets(language: str) -> list:
-    """All marked snippets of a language, as pytest parameters."""
-    found = []
+# Runs snippets one after the other, each in an empty folder and a namespace of its own, with warnings as errors, but
+# what noise says of small tables.
+RUNNER = """
+import json, os, sys, warnings
+from spinney.errors import SchemaWarning
+
+for number, (name, text) in enumerate(json.load(sys.stdin).items()):
+    os.makedirs(f"../{number}")
+    os.chdir(f"../{number}")
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", SchemaWarning)
+        exec(compile(text, name, "exec"), {"__name__": "__main__"})
+"""
+
+
+def python_pages() -> list:
+    """The marked Python snippets of every page by their names; those that need Java apart."""
+    pages: dict[str, dict[str, str]] = {}
     for page in PAGES:
+        name = str(page.relative_to(ROOT))
         for index, match in enumerate(FENCE.finditer(page.read_text())):
-            if match["runs"] and match["language"] == language and not match["runs"].startswith("file "):
-                name = f"{page.relative_to(ROOT)}#{index}"
-                marks = [NEEDS_JAVA] if "Java" in match["runs"] else []
-                found.append(pytest.param(match["text"], id=name, marks=marks))
-    return found
+            if match["runs"] and match["language"] == "python" and not match["runs"].startswith("file "):
+                whose = f"{name}, Java" if "Java" in match["runs"] else name
+                pages.setdefault(whose, {})[f"{name}#{index}"] = match["text"]
+    return [
+        pytest.param(texts, id=name, marks=[NEEDS_JAVA] if name.endswith("Java") else [])
+        for name, texts in pages.items()
+    ]
 
 
-@pytest.mark.parametrize("text", snippets("python"))
-def test_python_snippets_run(text, tmp_path):
-    """Every Python snippet runs in an empty folder with warnings as errors, but what noise says of small tables."""
-    quiet = "import warnings; from spinney.errors import SchemaWarning; warnings.simplefilter('ignore', SchemaWarning)"
-    command = [sys.executable, "-W", "error", "-c", f"{quiet}\n{text}"]
-    run = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+@pytest.mark.parametrize("texts", python_pages())
+def test_python_snippets_run(texts, tmp_path):
+    """Every Python snippet runs by itself; those of a page take turns in one process, which takes seconds to start."""
+    folder = tmp_path / "first"
+    folder.mkdir()
+    command = [sys.executable, "-W", "error", "-c", RUNNER]
+    run = subprocess.run(command, cwd=folder, input=json.dumps(texts), capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
+    assert len(list(tmp_path.iterdir())) == len(texts) + 1, "all of them ran"
+
+
+def test_a_snippet_that_fails_is_named(tmp_path):
+    """Also where it relies on names of the one before it, or warns."""
+    for wrong in ("x", "import warnings; warnings.warn('old', DeprecationWarning)"):
+        folder = tmp_path / str(len(wrong))
+        folder.mkdir()
+        with pytest.raises(AssertionError, match="second#1"):
+            test_python_snippets_run({"first#0": "x = 1", "second#1": wrong}, folder)
 
 
 def make_adult(n_rows: int) -> list[str]:
@@ -115,6 +145,7 @@ def test_every_snippet_is_marked():
 
 def test_the_readme_has_snippets():
     """The markers are found at all: a wrong pattern would make the tests above pass on nothing."""
-    names = [parameter.id for parameter in [*snippets("python"), *shell_pages()]]
+    snippets = [name for page in python_pages() for name in page.values[0]]
+    names = [*snippets, *(page.id for page in shell_pages())]
     assert sum(name.startswith("README.md") for name in names) == 3
     assert "docs/start/first-release.md" in names
