@@ -51,9 +51,11 @@ def message(err: BaseException) -> str:
     if isinstance(err, SpinneyError):
         return clipped(str(err))
     if isinstance(err, (click.Abort, KeyboardInterrupt)):
-        return "interrupted; no finished output was written, though a ledger may have been charged"
+        notes = getattr(err, "__notes__", ())
+        told = "; ".join(notes) or "no finished output was written, though a ledger may have been charged"
+        return clipped(f"interrupted; {told}")
     if isinstance(err, MemoryError):
-        return "out of memory; use a machine with more memory, or fit fewer rows or columns at a time"
+        return "out of memory; use a machine with more memory, or fit or draw fewer rows at a time"
     if isinstance(err, OSError) and err.strerror:
         return f"{err.filename or 'input or output'}: {err.strerror}"
     return (

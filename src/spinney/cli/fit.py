@@ -39,21 +39,22 @@ _PARAMETERS: tuple[Callable[[Any], Any], ...] = (
     click.option(
         "--target",
         metavar="NAME",
-        help="Forest: the column that is to be predicted from the others, such as a label. With --tables, a column of "
-        "persons, such as customers.churn.",
+        help="Forest and persons: the column that is to be predicted from the others, such as a label. With --tables, "
+        "a column of persons, such as customers.churn.",
     ),
     click.option(
         "--delta",
         metavar="NUMBER",
-        help="Forest: the failure probability of (epsilon, delta)-differential privacy; 0 is pure epsilon, with more "
-        "noise. Default: a tenth of one over the number of rows, at most 1e-6; with --unit add-remove, of "
-        "--assumed-rows, or 1e-6.",
+        help="Forest and persons: the failure probability of (epsilon, delta)-differential privacy; 0 is pure epsilon, "
+        "with more noise, and not for persons. Default: a tenth of one over the number of rows, at most 1e-6; with "
+        "--unit add-remove, of --assumed-rows, or 1e-6.",
     ),
     click.option(
         "--quality",
         type=click.Choice(["fast", "high", "best"]),
-        help="Forest: high measures more pairs of columns, and triples; it takes seconds for ten columns and a minute "
-        "for a hundred. best measures more still, in a larger model; it takes several times as long. Default: fast.",
+        help="Forest and persons: high measures more pairs of columns, and triples; it takes seconds for ten columns "
+        "and a minute for a hundred. best measures more still, in a larger model; it takes several times as long. "
+        "Default: fast.",
     ),
     click.option(
         "--workload",
@@ -283,7 +284,7 @@ def fit(
         raise click.UsageError("--out - is not possible, because a release is a binary file; name a file")
     paths = [] if engine == "spark" else private.files
     others = [path for path in (ledger_path, parameters["prior"], schema_path, tables_path) if path is not None]
-    check_output(out, force=force, inputs=[*paths, *others])
+    check_output(out, force=force, inputs=[*paths, *others, *private.schemas])
     prior = parameters["prior"]
     if prior is not None and Path(prior).resolve() in [Path(path).resolve() for path in paths]:
         raise click.UsageError("--prior is the private table itself; a prior is public, so name another or none")

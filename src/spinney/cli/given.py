@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -35,6 +35,7 @@ class Given:
     files: list[str]  # that are read; none where a table comes through a pipe
     stated: Callable[[], Schema | Tables]  # reads the schema
     frames: Callable[[], Any]  # what the library takes: a table, or linked ones by name
+    schemas: Sequence[str] = ()  # files that a file of tables names
 
 
 def given_tables(
@@ -61,7 +62,17 @@ def given_tables(
     files = table_files(tables, tables_path)
     csv = _csv_of(files, parameters)
     every = [file for path in files.values() for file in _listed(path)]
-    return Given(every, lambda: tables, lambda: {name: csv.get(name) or path for name, path in files.items()})
+    frames = {name: csv.get(name) or path for name, path in files.items()}
+    return Given(every, lambda: tables, lambda: frames, _schema_files(tables_path))
+
+
+def _schema_files(tables_path: str) -> list[str]:
+    """The schema files that a file of tables names; it was read before, so it is what it should be."""
+    from spinney.schema.plain import parse_toml, read_schema_text
+
+    entries = parse_toml(read_schema_text(tables_path))["tables"].values()
+    folder = Path(tables_path).parent
+    return [str(folder / entry["schema"]) for entry in entries if isinstance(entry["schema"], str)]
 
 
 def table_files(tables: Tables, tables_path: str) -> dict[str, str]:

@@ -48,7 +48,7 @@ def sample_people(
             raise click.UsageError("--format is for a folder of tables; the ending of --out says how a file is written")
     loaded = load(release)
     assert isinstance(loaded, PeopleRelease)
-    files = _files(loaded, out, kind or FORMATS[0], force=force)
+    files = _files(loaded, release, out, kind or FORMATS[0], force=force)
     asked = {"where": parse_where(where, loaded.asked_schema)} if where else {}
     warn_of_brands(loaded.card)
     drawn = loaded.sample(persons, seed=seed, frame="pyarrow", **asked)
@@ -89,7 +89,7 @@ def _n_persons(loaded: PeopleRelease, tables: Mapping[str, pa.Table]) -> int:
     return int(pc.count_distinct(tables[""].column(loaded.shape.rows[0].key)).as_py())
 
 
-def _files(loaded: PeopleRelease, out: str, kind: str, *, force: bool) -> dict[str, str] | None:
+def _files(loaded: PeopleRelease, release: str, out: str, kind: str, *, force: bool) -> dict[str, str] | None:
     """The file of every table; None where there is one table and --out is its file."""
     if loaded.shape.persons is None:
         if is_folder_name(out):
@@ -111,7 +111,7 @@ def _files(loaded: PeopleRelease, out: str, kind: str, *, force: bool) -> dict[s
         raise click.UsageError(f"{out!r} is a file; name a folder")
     if folder.is_dir():
         for file in files.values():
-            check_output(str(folder / file), force=force)
+            check_output(str(folder / file), force=force, inputs=[release])
     else:
         check_output(str(folder.resolve()), force=force)
     return files

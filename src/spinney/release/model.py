@@ -43,7 +43,7 @@ Members = dict[str, bytes]
 _MOST_UNASKED = 2**31
 # Bytes that a value takes while it is drawn: 10 to 26 were measured, by kind of release and of table, and the rest is a
 # margin for all else that is in memory. Parts that are recommended leave room for what is made of them.
-_BYTES = 32
+BYTES_A_VALUE = 32
 _BYTES_OF_PARTS = 64
 
 
@@ -290,7 +290,7 @@ class Release(Asking):
 def checked_number_of_rows(n_rows: Any, *, n_columns: int, of_part: bool = False) -> int:
     """How many rows to draw at once, or a ParameterError, where the memory of this machine would not hold them too."""
     rows = _checked_whole(n_rows)
-    memory, needed = total_memory(), _BYTES * rows * n_columns
+    memory, needed = total_memory(), BYTES_A_VALUE * rows * n_columns
     if memory is not None and needed > memory:
         fitting = max(1, memory // (_BYTES_OF_PARTS * n_columns))
         size = 10 ** (len(str(fitting)) - 1)  # a round number below it

@@ -112,7 +112,7 @@ def _write(
 ) -> None:
     """Draw and write, one part each at a time; a part that is being written when something fails is given up."""
     n_done = sum(sizes) - sum(sizes[number] for number in missing)
-    with progress_bar(sum(sizes), "drawing rows", unit="row") as bar, threads(1) as writer:
+    with _told_of_parts(folder), progress_bar(sum(sizes), "drawing rows", unit="row") as bar, threads(1) as writer:
         bar.update(n_done)
         under_way = None
         for number in missing:
@@ -124,6 +124,16 @@ def _write(
             del table
         if under_way is not None:
             under_way[0].result()
+
+
+@contextmanager
+def _told_of_parts(folder: Path) -> Iterator[None]:
+    """Say of an interruption that what is whole stays, and how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt as err:
+        err.add_note(f"parts that are whole stay in {str(folder)!r}; the same call again goes on from there")
+        raise
 
 
 def _write_part(file: Path, table: pa.Table) -> None:

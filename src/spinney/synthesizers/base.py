@@ -26,9 +26,10 @@ from spinney.release.model import Release
 from spinney.release.row_count import RowCount
 from spinney.schema.table import Schema, SchemaLike
 from spinney.synthesizers.bounds import find_bounds, with_widest_bounds
+from spinney.synthesizers.charged import told_of_fit
 from spinney.synthesizers.fitted import FrontDoor
 from spinney.synthesizers.rows import after_counting, first_that_works
-from spinney.synthesizers.shares import shared_out
+from spinney.synthesizers.shares import Shares, shared_out
 from spinney.synthesizers.validation import (
     checked_entropy,
     checked_ledger,
@@ -203,11 +204,30 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
             table.check_values()
         if schema.has_data_derived_bounds:
             books.brand(NotPrivate(note="bounds were read off the data"))
+        with told_of_fit(books, ledger):
+            self.release_ = self._paid(table, facts, books, source, schema, shares, rehearsed, pays_first=pays_first)
+        self.ledger_ = books if ledger is None else ledger
+
+    def _paid(
+        self,
+        table: Source,
+        facts: PublicFacts,
+        books: Ledger,
+        source: Entropy,
+        schema: Schema,
+        shares: Shares,
+        rehearsed: PlanT | None,
+        *,
+        pays_first: bool,
+    ) -> Release:
+        """All that is paid for: a count of rows, lists and bounds that are private, and the release."""
+        for_values = {"epsilon": shares.values, "delta": shares.values_delta}
+        counts_rows = facts.rows_epsilon > 0
         true_lists = count_private_values(table)  # before anything is paid for
-        if n_rows is None and pays_first:
+        if counts_rows and pays_first:
             facts, rehearsed = self._count_rows(table.n_rows, facts, books, source)
             with after_counting(shares.rows, facts.n_rows):
-                check_private_values(schema, facts.n_rows, unit=unit, **for_values)
+                check_private_values(schema, facts.n_rows, unit=facts.unit, **for_values)
         if schema.columns_awaiting_values:
             lists = find_values(true_lists, schema, ledger=books, entropy=source, **for_values)
             self._late_remarks, schema = without_values(lists, schema), schema.with_values(lists)
@@ -217,8 +237,7 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
             schema = schema.with_bounds(find_bounds(table, shares.bounds, books, source))
             table = table.with_schema(schema.as_read)
             facts, rehearsed = replace(facts, schema=schema, found_bounds=True), None
-        self.release_ = self._release(table, facts, books, source, rehearsed)
-        self.ledger_ = books if ledger is None else ledger
+        return self._release(table, facts, books, source, rehearsed)
 
     def _rehearse_any(self, facts: PublicFacts) -> PlanT:
         """The plan for some number of rows, where it is not known; raise where none works for any."""

@@ -6,7 +6,7 @@ leaves has neither a cause nor a context, since what went wrong was looking at p
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from fractions import Fraction
 from pathlib import Path
@@ -18,12 +18,32 @@ from spinney.privacy.ledger import Ledger, decimal
 @contextmanager
 def told_of_charge(books: Ledger, account: Ledger, price: Fraction) -> Iterator[None]:
     """Add to errors that `price` was charged to `account`, once `books`, which are charged after it, have an event."""
+    with _told(
+        books, lambda: f"{charged_text(price, account)}, and no answer came of it; asking again is charged again"
+    ):
+        yield
+
+
+@contextmanager
+def told_of_fit(books: Ledger, account: Ledger | None) -> Iterator[None]:
+    """Add to errors of a fit what was charged to the account that was given; without one nobody keeps count."""
+    if account is None:
+        yield
+        return
+    with _told(
+        books, lambda: f"{charged_text(books.spent, account)}, and nothing was released; fitting again is charged again"
+    ):
+        yield
+
+
+@contextmanager
+def _told(books: Ledger, what_was_paid: Callable[[], str]) -> Iterator[None]:
     try:
         yield
     except BaseException as err:
-        if not books.events:
+        if not books.spent:
             raise
-        paid = f"{charged_text(price, account)}, and no answer came of it; asking again is charged again"
+        paid = what_was_paid()
         if not isinstance(err, Exception):  # an interruption stays one
             err.add_note(paid)
             raise

@@ -36,6 +36,7 @@ from spinney.schema.people import PeopleShape, Tables
 from spinney.schema.table import SchemaLike, as_schema
 from spinney.shown import as_given
 from spinney.suggest import did_you_mean_column
+from spinney.synthesizers.charged import told_of_fit
 from spinney.synthesizers.fitted import FrontDoor
 from spinney.synthesizers.forest import QUALITIES
 from spinney.synthesizers.rows import after_counting, first_that_works
@@ -142,20 +143,21 @@ class LinkedSynthesizer(FrontDoor):
                 shape, n_persons=number, epsilon=budget, delta=delta, unit=unit, target=target, quality=self.quality
             )
 
-        row_count = None
-        if n_persons is None:
-            rest = epsilon * (1 - ROWS_SHARE)
-            first_that_works(lambda number: rehearse(number, rest))
-            row_count = release_rows(gathered.n_persons, epsilon=epsilon - rest, ledger=books, entropy=source)
-            with after_counting(epsilon - rest, row_count.expected, what="persons"):
-                plan = rehearse(row_count.expected, rest)
-        else:
-            plan = rehearse(n_persons, epsilon)
-        prepaid = PrepaidMechanisms(plan.plan, books, source)
-        total = gathered.n_persons if unit.n_is_public else None
-        grown = grow_people(gathered, plan, prepaid, total=total, coins=coins, rng=rng, row_count=row_count)
-        self.design_ = plan
-        self.release_ = self._released(gathered, shape, plan, grown, books, row_count)
+        with told_of_fit(books, ledger):
+            row_count = None
+            if n_persons is None:
+                rest = epsilon * (1 - ROWS_SHARE)
+                first_that_works(lambda number: rehearse(number, rest))
+                row_count = release_rows(gathered.n_persons, epsilon=epsilon - rest, ledger=books, entropy=source)
+                with after_counting(epsilon - rest, row_count.expected, what="persons"):
+                    plan = rehearse(row_count.expected, rest)
+            else:
+                plan = rehearse(n_persons, epsilon)
+            prepaid = PrepaidMechanisms(plan.plan, books, source)
+            total = gathered.n_persons if unit.n_is_public else None
+            grown = grow_people(gathered, plan, prepaid, total=total, coins=coins, rng=rng, row_count=row_count)
+            self.design_ = plan
+            self.release_ = self._released(gathered, shape, plan, grown, books, row_count)
         self.ledger_ = books if ledger is None else ledger
         return self
 

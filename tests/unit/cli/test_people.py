@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from unittest import mock
 
 import pandas as pd
 import pytest
@@ -330,3 +331,32 @@ def test_a_plain_schema_is_told_that_identifiers_repeat(tmp_path: Path) -> None:
     n_persons = shop()["sales"]["customer"].nunique()
     assert f"rows of {n_persons} persons." in run.out
     assert "repeat" not in run.out
+
+
+# ------------------------------------------------------------------------------------------------ inputs are kept
+
+
+def test_no_input_is_overwritten(tmp_path: Path, linked: Path) -> None:
+    """Neither a schema that the file of tables names, nor the release that is drawn from, whatever --force says."""
+    tables = write_shop(tmp_path)
+    schema = next(path for path in tmp_path.glob("*.toml") if path != Path(tables))
+    before = schema.read_text()
+    refused(spinney("fit", "--tables", tables, "--epsilon", "1", "--out", schema, "--force"), "is also an input")
+    assert schema.read_text() == before
+    folder = tmp_path / "drawn"
+    folder.mkdir()
+    release = folder / "sales.parquet"
+    release.write_bytes(linked.read_bytes())
+    refused(spinney("sample", release, "--persons", "5", "--out", f"{folder}/", "--force"), "is also an input")
+    assert release.read_bytes() == linked.read_bytes()
+
+
+def test_persons_that_memory_does_not_hold_are_refused(linked: Path, tmp_path: Path) -> None:
+    """By their number, and by their rows, before any row is drawn; parts are not offered, as there are none."""
+    run = spinney("sample", linked, "--persons", "100000000000", "--out", f"{tmp_path}/x/")
+    assert "ask for fewer persons at a time" in run.err
+    assert "parts" not in run.err
+    with mock.patch("spinney.people.release.model.total_memory", return_value=200_000):
+        run = spinney("sample", linked, "--persons", "600", "--where", "sales.#=5..20", "--out", f"{tmp_path}/x/")
+    assert "ask for fewer persons at a time" in run.err
+    assert not (tmp_path / "x").exists()

@@ -15,6 +15,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
+from spinney.cgroups import total_memory
 from spinney.columns import Column, Identifier, whole_range
 from spinney.errors import ParameterError
 from spinney.forest.release.model import ForestRelease
@@ -25,8 +26,9 @@ from spinney.people.release.relative import relative_columns
 from spinney.people.release.rows import ReleasedRows
 from spinney.progress import waiting
 from spinney.release.card import Card
+from spinney.release.entries import MOST_ROWS
 from spinney.release.frames import check_frame_kind, to_frame
-from spinney.release.model import Members, checked_number_of_rows
+from spinney.release.model import BYTES_A_VALUE, Members
 from spinney.release.options import explains_options
 from spinney.release.parts import Part
 from spinney.release.seeds import row_generator
@@ -98,8 +100,8 @@ class PeopleRelease(AskingPersons):
         n_persons = self._default_rows() if persons is None else persons
         if isinstance(n_persons, bool) or not isinstance(n_persons, (int, np.integer)) or n_persons < 0:
             raise ParameterError(f"persons={as_given(persons)} is not a whole number of persons")
-        n_columns = sum(len(schema) for schema in self.shape.tables.values())
-        n_persons = checked_number_of_rows(n_persons, n_columns=n_columns)
+        n_persons = int(n_persons)
+        _check_memory(n_persons, n_persons * len(self.persons.schema))
         prepared = self.persons.conditioned(self._asked(where), None)
         rng = row_generator(seed, self.stream)
         states, positions = self.persons.drawn(n_persons, rng, prepared=prepared)
@@ -113,6 +115,7 @@ class PeopleRelease(AskingPersons):
         for rows in self.rows:
             name = rows.shape.name
             starts = self.row_starts(rows, places, prepared.schema)
+            _check_memory(n_persons, int(starts[-1]) * len(rows.shape.schema))
             firsts = {column: places[first_name(name, column)] for column in relative_columns(rows.shape)}
             drawn, schema = rows.draw(states, starts, firsts, rng), rows.shape.schema
             keys = self._keys(schema, rows.shape.key, np.repeat(numbers, np.diff(starts)))
@@ -213,3 +216,14 @@ class PeopleRelease(AskingPersons):
     @classmethod
     def from_members(cls, card: Card, described: Mapping[str, Any], members: Members) -> Self:
         return cls(card, **people_from_members(card, described, members))
+
+
+def _check_memory(n_persons: int, n_values: int) -> None:
+    """Raise a ParameterError where the memory of this machine would not hold so many values while they are drawn."""
+    memory, needed = total_memory(), BYTES_A_VALUE * n_values
+    if n_persons > MOST_ROWS or (memory is not None and needed > memory):
+        has = "" if memory is None else f", of which this machine or container has {memory / 2**30:,.1f}"
+        raise ParameterError(
+            f"persons={as_given(n_persons)}: persons and all their rows are drawn in memory, and so many take about "
+            f"{needed / 2**30:,.1f} GiB{has}; ask for fewer persons at a time"
+        )
