@@ -79,7 +79,7 @@ def write_shop(folder: Path, tables: dict[str, pd.DataFrame] | None = None) -> P
 @cache
 def linked_model() -> sp.LinkedSynthesizer:
     """Linked tables, fitted once."""
-    return sp.LinkedSynthesizer("5", target="customers.churn").fit(shop(), TABLES)
+    return sp.LinkedSynthesizer("20", target="customers.churn").fit(shop(), TABLES)
 
 
 @cache

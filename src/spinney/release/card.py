@@ -162,7 +162,7 @@ class Card:
     def _essential_lines(self) -> list[str]:
         structure = self.plan.get("structure")
         groups = "; ".join(f"{group.n_rows} {self._who}: {group}" for group in self.groups)
-        together = "for several persons together the guarantee is"
+        together = "the guarantee for several persons together"
         if not self._is_of_persons:
             together = "the guarantee is for one row; for a person with several rows it is weaker"
         lines = [

@@ -40,7 +40,7 @@ class HeldRows:
         self._names = [name for name in parts_first(schema) if name != self._key]
         self._values: dict[str, NDArray[Any]] = {}
         self._is_null: dict[str, NDArray[np.bool_]] = {}
-        self._keys: dict[int, Any] = {}
+        self._keys: list[tuple[int, Any]] = []  # where some rows begin, which may be none, and their keys
 
     def __repr__(self) -> str:
         return "HeldRows(sensitive)"
@@ -83,7 +83,7 @@ class HeldRows:
         assert self._key is not None
         at = f"column {self._key!r}"
         with redacted(lambda _: InputError(f"{at}: some key cannot be read; convert the column"), at=at):
-            self._keys[start] = key_array(read())
+            self._keys.append((start, key_array(read())))
 
     def _array(self, arrays: dict[str, NDArray[Any]], name: str, dtype: np.dtype[Any]) -> NDArray[Any]:
         return arrays.setdefault(name, np.zeros(self.n_rows, dtype)) if name not in arrays else arrays[name]
@@ -103,7 +103,7 @@ class HeldRows:
     def keys_and_missing(self) -> tuple[Any, int]:
         """The keys that are there, and how many are missing; an InputError where types differ."""
         assert self._key is not None
-        every = [self._keys[start] for start in sorted(self._keys)]
+        every = [array for _, array in sorted(self._keys, key=lambda pair: (pair[0], len(pair[1])))]
         n_missing = sum(array.null_count for array in every)
         arrays = [array.drop_null() for array in every]
         arrays = [array for array in arrays if len(array)] or arrays[:1]

@@ -15,9 +15,11 @@ import pytest
 from scipy.stats import chisquare
 
 import spinney as sp
+from spinney.columns.key import Key
 from spinney.errors import InputError, SchemaError, SpinneyError
 from spinney.schema.people import PeopleShape
 from spinney.tables.engines.memory import open_memory
+from spinney.tables.held import HeldRows
 from spinney.tables.people import gather
 
 PERSONS = sp.Schema({"id": sp.Identifier(), "region": sp.Category(["west", "east"], nullable=True), "x": sp.Ignore()})
@@ -327,3 +329,14 @@ def test_a_table_is_never_there_three_times():
     tracemalloc.stop()
     assert gathered.rows[0].table.num_rows == n
     assert peak < 2 * table.nbytes
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2), (0, 2, 1), (2, 1, 0)])
+def test_keys_of_files_without_rows_take_no_others_place(order):
+    """Threads fill batches in any order, and a batch without rows begins where the next one does."""
+    rows = HeldRows(sp.Schema({"who": Key()}), 3)
+    batches = [(0, pa.array([7])), (1, pa.array([], pa.int64())), (1, pa.array([8, 9]))]
+    for number in order:
+        start, keys = batches[number]
+        rows.fill_keys(start, lambda keys=keys: keys)
+    assert rows.keys().to_pylist() == [7, 8, 9]

@@ -32,6 +32,8 @@ SHARED = {
     "queries",
     "query_source",
     "rules",
+    "spark_batches",
+    "spark_columns",
     "spark_tables",
     "stream",
 }
