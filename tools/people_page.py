@@ -45,7 +45,8 @@ _MEMBERS = {
     "older_child": "child older than reference person",
 }
 _NAMES = {"linked": "**linked**", "no-levels": "without hidden levels", "real": "real persons", "one-row": "one row"}
-_FILES = {"scale": "scale.json", "large": "large.json"}  # beside the figures of releases
+# Beside the figures of releases.
+_FILES = {"scale": "scale.json", "large": "large.json", "large-spark": "large-spark.json"}
 
 Record = Mapping[str, Any]
 
@@ -147,7 +148,11 @@ def _broken(cells: Sequence[Record]) -> str:
 
 
 def _times(scale: Mapping[str, Record]) -> str:
-    said = {"scale": "100,000 persons, a frame in memory", "large": "1,000,000 persons, Parquet files"}
+    said = {
+        "scale": "100,000 persons, a frame in memory",
+        "large": "1,000,000 persons, Parquet files",
+        "large-spark": "1,000,000 persons, Spark local[2]",
+    }
     lines = "".join(
         f"| {said[task]} | {took['rows']:,} | {took['fit']:.1f} | {took['draw']:.1f} | {took['peak']:.2f} |\n"
         for task, took in scale.items()

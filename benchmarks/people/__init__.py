@@ -17,6 +17,7 @@ and measures the synthetic rows against **all** rows of all fitted persons, also
                    dependence between members of households                                         households.py
     tables         cdnow, lahman, nafld of files; shop, shop-one, shop-ten, homes made up  tables.py, shop.py, homes.py
     scale, large   100,000 persons with ten rows of eight columns; 10 million rows in Parquet files  scale.py
+    large-spark    the same files by Spark
 
 Noise is seeded, so that a run can be repeated. One line a release in FOLDER/results.jsonl; a run goes on where another
 stopped. Where keys, counts, order or absorbing states are broken, or a target is missed, the exit status is 1.

@@ -2,15 +2,20 @@
 
 Each is measured in a process of its own, in which a small fit went before, so that compilation is over. `scale` fits a
 frame in memory within a minute and 4 GiB. `large` fits 16 Parquet files over which the rows of a person are spread,
-and has to complete; its time and memory are reported. Every drawn person has to have rows, the right number of them in
-all within a twentieth, and keys without gaps.
+and `large-spark` the same files as a data frame of Spark on two cores (where Java is installed); both have to complete,
+and their time and the memory of this Python process are reported. Every drawn person has to have rows, the right number
+of them in all within a twentieth, and keys without gaps.
 """
 
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +28,7 @@ from benchmarks.people.tables import KEY
 from benchmarks.scale.timing import own_peak, seconds
 
 ROOT = Path(__file__).resolve().parents[2]
-TASKS = {"scale": 100_000, "large": 1_000_000}  # persons
+TASKS = {"scale": 100_000, "large": 1_000_000, "large-spark": 1_000_000}  # persons
 MEAN_ROWS = 10
 MOST = 200
 WARM_UP = 3_000
@@ -44,8 +49,11 @@ COLUMNS = {
 
 def report(task: str, out: Path) -> int:
     """Run a task in another process, and print what it took against what is wanted."""
-    folder = out / task
-    if task == "large" and not folder.is_dir():
+    folder = out / "large"
+    if task == "large-spark" and (find_spec("pyspark") is None or shutil.which("java") is None):
+        print(f"{task}: skipped, for it needs pyspark and Java")
+        return 0
+    if task != "scale" and not folder.is_dir():
         write(TASKS[task], folder)
     command = [sys.executable, "-m", "benchmarks.people.scale", task, str(folder.resolve())]
     done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=ROOT)
@@ -101,18 +109,43 @@ def _fitted(data: Any) -> sp.LinkedSynthesizer:
     return sp.LinkedSynthesizer("1", delta="1e-6").fit(data, schema)
 
 
+@contextmanager
+def _table(task: str, folder: Path) -> Iterator[tuple[Any, int]]:
+    """The table of a task, and how many rows it has."""
+    if task == "scale":
+        rows = rows_of(TASKS[task])
+        yield rows, rows.height
+        return
+    files = str(folder / "*.parquet")
+    n_rows: int = pl.scan_parquet(files).select(pl.len()).collect().item()
+    if task == "large":
+        yield files, n_rows
+        return
+    from pyspark.sql import SparkSession
+
+    session = (
+        SparkSession.builder.master("local[2]")
+        .config("spark.driver.memory", "6g")
+        .config("spark.driver.maxResultSize", "4g")
+        .config("spark.ui.enabled", "false")
+        .config("spark.ui.showConsoleProgress", "false")
+        .config("spark.local.dir", str(folder.parent / "spark"))
+        .getOrCreate()
+    )
+    session.sparkContext.setLogLevel("ERROR")
+    try:
+        yield session.read.parquet(str(folder)), n_rows
+    finally:
+        session.stop()
+
+
 def main(task: str, folder: Path) -> None:
     """One task in this process: prints what it took and held as a line of JSON."""
     _fitted(rows_of(WARM_UP, seed=1)).sample(persons=100, seed=0)
     n_persons = TASKS[task]
-    if task == "scale":
-        data: Any = rows_of(n_persons)
-        n_rows = data.height
-    else:
-        data = str(folder / "*.parquet")
-        n_rows = pl.scan_parquet(data).select(pl.len()).collect().item()
     held: list[Any] = []
-    fit = seconds(lambda: held.append(_fitted(data)))
+    with _table(task, folder) as (data, n_rows):
+        fit = seconds(lambda: held.append(_fitted(data)))
     draw = seconds(lambda: held.append(held[0].sample(seed=0, frame="polars")))
     rows: pl.DataFrame = held[1]
     assert rows[KEY].n_unique() == n_persons, "as many persons are drawn as were fitted"
