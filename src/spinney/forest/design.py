@@ -134,6 +134,7 @@ class Design:
     stated: tuple[Clique, ...] = ()  # columns that the call wants counted together
     stated_cells: int = 0  # of a model of these and of what rules join
     stars: tuple[int, ...] = ()  # besides the target, columns that all others are counted with
+    has_plain_pairs: bool = False  # whether pairs of a tree are counted without the target
 
     def states_of_columns(self, n_columns: int) -> list[int]:
         """About how many states each column gets; of those in stated tables, as many as there are at the most."""
@@ -166,6 +167,7 @@ def design(
     has_prior: bool = False,
     analyses_share: Fraction | None = None,
     stars: Sequence[int] = (),
+    has_plain_pairs: bool = False,
     plan_of: Callable[[Shape], ForestPlan] | None = None,
 ) -> Design:
     """The richest design whose noise leaves something to see in about `n_rows` rows.
@@ -173,8 +175,8 @@ def design(
     `class_size` is the released size of the target's second largest class, where the classes were counted before.
     `stated` are columns that the call wants counted together, `has_prior` says whether it gives public rows,
     `analyses_share` which part of the budget the sums of named regressions get, if there are any. `stars` are columns
-    that all others are counted with as with the target; `plan_of` gives the plan of a shape where a forest is not all
-    that the budget pays for.
+    that all others are counted with as with the target, and `has_plain_pairs` says that pairs of a tree are counted
+    without it; `plan_of` gives the plan of a shape where a forest is not all that the budget pays for.
     """
     if analyses_share is not None and not delta:
         raise ParameterError("analyses need a delta, and delta=0; leave delta out, or leave analyses out")
@@ -224,6 +226,7 @@ def design(
                     stated=tuple(stated),
                     has_prior=has_prior,
                     stars=stars,
+                    has_plain_pairs=has_plain_pairs,
                 )
     return Design("uniform", nothing(epsilon, delta, unit), looked_at, looked_at, None, pairs, _FEWEST_STATES)
 

@@ -18,7 +18,7 @@ def first_tables(design: Design) -> list[Clique]:
     found: list[Clique] = [tuple(sorted(clique)) for clique in design.stated]
     target = design.target
     if design.structure in ("rounds", "tree"):
-        if target is None:
+        if target is None or (design.structure == "tree" and design.has_plain_pairs):
             found += combinations(sorted(design.measured), 2)
         else:
             found += [tuple(sorted((*pair, target))) for pair in combinations(design.free, 2)]

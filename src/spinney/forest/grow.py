@@ -363,16 +363,19 @@ def _measure_cliques(
     if design.structure == "tree":
         classes = total * shares[target]
         required, joined = pairs_of(design.required, target), pairs_of(design.stated, target)
-        chosen = choose_tree(rows, free, [*given, classes], prepaid, required=required, joined=joined, by=target)
+        by = None if design.has_plain_pairs else target
+        predicted = [*given, classes] if by is not None else [*(share[None, :] for share in shares), np.array([total])]
+        chosen = choose_tree(rows, free, predicted, prepaid, required=required, joined=joined, by=by)
         least = BOX_DEVIATIONS * design.plan.noise_std("cliques")
         for i, j in chosen:
-            clique = tuple(sorted((i, j, target)))
             expected = np.einsum("t,ti,tj->tij", classes, given[i], given[j])
-            turned = possible.shared_out(clique, expected.transpose(np.argsort([target, i, j])))
-            mask = possible.table(clique)
-            measured.append(
-                measure(rows, clique, turned, prepaid, stage="cliques", least=least, by=target, possible=mask)
-            )
+            clique = tuple(sorted((i, j) if by is None else (i, j, target)))
+            if by is None:
+                turned = expected.sum(axis=0).transpose(np.argsort([i, j]))
+            else:
+                turned = expected.transpose(np.argsort([target, i, j]))
+            turned, mask = possible.shared_out(clique, turned), possible.table(clique)
+            measured.append(measure(rows, clique, turned, prepaid, stage="cliques", least=least, by=by, possible=mask))
     return measured
 
 

@@ -160,6 +160,7 @@ def persons_design(
         required=[tuple(variables.numbers[column] for column in clique) for clique in variables.rules.cliques],
         effort=effort,
         stars=numbers[1:],
+        has_plain_pairs=True,
         plan_of=plan_of,
     )
     anchor = None if plan.target is None else list(schema.modelled).index(variables.names[plan.target])

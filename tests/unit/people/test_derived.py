@@ -11,7 +11,7 @@ import pytest
 import spinney as sp
 from spinney.errors import SchemaError
 from spinney.people.derived import held_rows
-from spinney.people.release.relative import learnt_schema, made_columns, persons_schema
+from spinney.people.release.relative import difference_column, learnt_schema, made_columns, persons_schema
 from spinney.people.release.rows import _absolute
 from spinney.schema.people import PeopleShape
 from spinney.tables.people import gather
@@ -152,3 +152,16 @@ def test_steps_of_multiples_are_multiples():
     differences = np.array([np.nan, 3.0, 25.0 + 26.0, 49.0])  # -22, 26 and 24: none, one, none
     found = _absolute(differences, first, starts, column, learnt, steps=True)
     assert found.tolist() == [125.0, 125.0, 175.0, 175.0]
+
+
+@pytest.mark.parametrize("column", [sp.Integer(10, 110), sp.Real(10, 110)])
+def test_a_history_that_would_run_past_the_bound_begins_earlier_and_keeps_its_steps(column):
+    """Clamped, all of its later rows would be one value; one that is longer than the bounds allow is clamped still."""
+    is_real = isinstance(column, sp.Real)
+    learnt = difference_column(column, grows=True)
+    starts = np.array([0, 3, 6, 8])
+    origin = 10.0 if is_real else 0.0  # positions of whole numbers count from the lower bound
+    first = np.repeat([origin + 90, origin + 20, origin + 50], [3, 3, 2])
+    differences = np.array([0.0, 20, 30, 0, 5, 5, 0, 150])
+    found = _absolute(differences, first, starts, column, learnt, steps=True) - origin
+    assert found.tolist() == [50, 70, 100, 20, 25, 30, 0, 100]

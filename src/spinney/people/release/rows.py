@@ -149,7 +149,10 @@ def _origin(column: Column) -> int:
 def _absolute(
     differences: Floats, first: Floats, starts: NDArray[np.int64], column: Column, learnt: Column, *, steps: bool
 ) -> Floats:
-    """Positions of values of which the first is given and later ones by differences, within the column's bounds."""
+    """Positions of values of which the first is given and later ones by differences, within the column's bounds.
+
+    A history that would run past the upper bound begins earlier, as far as there is room, and keeps its steps.
+    """
     n_rows = np.diff(starts)
     begin = starts[:-1][n_rows > 0]
     assert isinstance(column, Bounded)
@@ -162,7 +165,15 @@ def _absolute(
     if steps:
         summed = np.cumsum(by)
         by = summed - np.repeat(summed[begin], n_rows[n_rows > 0])
-    if isinstance(column, Real):
-        return np.clip(first + by, float(column.low), float(column.high))
+    low, high = (float(column.low), float(column.high)) if isinstance(column, Real) else _position_range(column)
+    values = first + by if isinstance(column, Real) else np.floor(first) + by
+    if steps:
+        last = starts[1:][n_rows > 0] - 1
+        values -= np.repeat(np.maximum(values[last] - high, 0.0), n_rows[n_rows > 0])
+    return np.asarray(np.clip(values, low, high))
+
+
+def _position_range(column: Column) -> tuple[float, float]:
+    """The first and last position of a column of whole numbers."""
     low, high = whole_range(column)
-    return np.asarray(np.clip(np.floor(first) + by, 0, high - low))
+    return 0.0, float(high - low)
