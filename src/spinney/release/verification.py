@@ -28,6 +28,7 @@ from spinney.release.card import Card
 from spinney.release.contradictions import check, same
 from spinney.release.model import Release
 from spinney.release.row_count import NOISY_ROWS, RowCount
+from spinney.release.utility_verification import verify_utility
 from spinney.shown import brief
 
 # Noisy counts are cut there.
@@ -67,6 +68,7 @@ def verification(release: Release, *, refits: bool = False) -> Verification:
         elif isinstance(event, (DiscreteLaplaceCounts, LeafMoments)):
             check(event.sensitivity % unit.factor == 0, f"{event.note}: its sensitivity is not one of unit {unit}")
     checks += release.verify_contents()
+    checks += verify_utility(release)
     if refits:
         checks += release.verify_model()
     return Verification(card.guarantee, tuple(checks))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -45,6 +45,11 @@ from spinney.synthesizers.validation import checked_entropy, checked_ledger, che
 from spinney.tables.people import PersonTables, gather
 from spinney.tree.row_count import release_rows
 
+# Why there are none.
+NO_FIGURES = (
+    "figures of utility are measured of tables with one row a person: one person can move distances of tables of their "
+    "rows by all rows that they have, which no useful noise hides"
+)
 _UNITS = {"replace-one": Unit.REPLACE_PERSON, "add-remove": Unit.ADD_REMOVE_PERSON}
 
 
@@ -72,6 +77,8 @@ class LinkedSynthesizer(FrontDoor):
         assumed_persons: a public guess of the number of persons, for automatic values under "add-remove". By default
             persons are counted there with noise, for a hundredth of epsilon.
     """
+
+    _elsewhere: ClassVar[Mapping[str, str]] = {"utility_share": NO_FIGURES}
 
     release_: PeopleRelease
     design_: PeopleDesign
