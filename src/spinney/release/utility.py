@@ -107,11 +107,12 @@ class Utility:
     @property
     def compared(self) -> str:
         """What the figures are of, in words."""
-        pairs = f" and {self.n_pairs:,} pairs" if self.n_pairs else ""
         columns = "1 column" if self.n_columns == 1 else f"{self.n_columns:,} columns"
+        if self.n_pairs:
+            columns += " and 1 pair" if self.n_pairs == 1 else f" and {self.n_pairs:,} pairs"
         return (
-            f"total variation distance of tables of {columns}{pairs}: the private table against {self.drawn_rows:,} "
-            f"rows drawn with seed {self.seed}"
+            f"total variation distance of tables of {columns}, between the private table and {self.drawn_rows:,} rows "
+            f"drawn with seed {self.seed}, which are themselves off by {self.sampling[-1]:.4f} at most on average"
         )
 
     def to_dict(self) -> dict[str, Any]:
@@ -153,8 +154,7 @@ def utility_of(plan: Mapping[str, Any], events: Sequence[Event], unit: Unit) -> 
         return None
     _check_entry(entry)
     noisy, n_rows = entry["noisy"], entry["of_rows"]
-    charge = paid_figures(events)
-    weights = (1,) * len(noisy) if isinstance(charge, LeafMoments) else weights_of(len(noisy))
+    charge, weights = paid_figures(events), figure_weights(events, len(noisy))
     deviation, half = _noise(charge, len(noisy), unit)
     figures = []
     for place, (name, number, weight) in enumerate(zip(NAMES, noisy, weights, strict=False)):
@@ -162,10 +162,9 @@ def utility_of(plan: Mapping[str, Any], events: Sequence[Event], unit: Unit) -> 
         slack = entry["cells"][place // 2] / 2 + 1  # what rounding to steps may add or take away
         reach = (half / weight + slack) / whole
         estimate = number / (weight * whole)
-        ends = (max(0.0, estimate - reach), max(0.0, estimate + reach))
-        if unit.n_is_public:
-            ends = (min(ends[0], 1.0), min(ends[1], 1.0))
-        figures.append(UtilityFigure(name, max(estimate, 0.0), deviation / (weight * whole), *ends, LEVEL))
+        most = 1.0 if unit.n_is_public else math.inf
+        middle, low, high = (min(max(value, 0.0), most) for value in (estimate, estimate - reach, estimate + reach))
+        figures.append(UtilityFigure(name, middle, deviation / (weight * whole), low, high, LEVEL))
     return Utility(
         tuple(figures),
         entry["columns"],
@@ -188,6 +187,11 @@ def paid_figures(events: Sequence[Event]) -> LeafMoments | GaussianVector:
     if len(found) != 1:
         raise ValueError(f"figures of utility are there, and {len(found)} charges pay for them")
     return found[0]
+
+
+def figure_weights(events: Sequence[Event], n_figures: int) -> tuple[int, ...]:
+    """What the figures of a card were multiplied by before their noise was added."""
+    return (1,) * n_figures if isinstance(paid_figures(events), LeafMoments) else weights_of(n_figures)
 
 
 def figures_variance(part: GaussianVector, n_figures: int, unit: Unit) -> Fraction:

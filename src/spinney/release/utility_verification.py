@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from spinney.privacy.budget import Unit
 from spinney.privacy.events import ComposedRelease, LeafMoments
 from spinney.release.contradictions import check, same
-from spinney.release.utility import GAP_STEPS, Utility, paid_figures, share_of_pure
+from spinney.release.utility import GAP_STEPS, UTILITY, Utility, figure_weights, paid_figures, share_of_pure
 
 if TYPE_CHECKING:
     from spinney.release.model import Release
@@ -47,14 +47,15 @@ def verify_utility(release: Release) -> list[str]:
     n_rows = card.n_rows if card.n_rows is not None else max(1, release._noisy_total())
     same(figures.n_rows, n_rows, "the number of rows that figures of utility are of")
     check(figures.n_columns <= len(card.schema), "figures of utility are of more columns than there are")
-    _check_order(figures, is_share=card.n_rows is not None)
+    _check_order(figures)
+    _check_range(release, figures)
     deviation = figures["two-way mean" if figures.n_pairs else "one-way mean"].noise_std
     noise = f"noise of standard deviation {deviation:.3g} by the charge that pays for them"
     return [f"{len(figures)} figures of utility: {noise}"]
 
 
-def _check_order(figures: Utility, *, is_share: bool) -> None:
-    """Means are no larger than the worst, nor those of columns than those of pairs, nor any than 1, but for noise."""
+def _check_order(figures: Utility) -> None:
+    """Means are no larger than the worst, nor the worst column than the worst pair, but for noise."""
 
     def is_above(first: str, second: str) -> bool:
         one, other = figures[first], figures[second]
@@ -66,9 +67,17 @@ def _check_order(figures: Utility, *, is_share: bool) -> None:
         pairs += [("two-way mean", "two-way worst"), ("one-way worst", "two-way worst")]
     for first, second in pairs:
         check(is_above(first, second), f"the figure {first!r} is above {second!r} by more than noise")
-    for figure in figures if is_share else ():
-        is_possible = figure.estimate <= 1 + _MOST_DEVIATIONS * figure.noise_std + 1 / GAP_STEPS
-        check(is_possible, f"the figure {figure.name!r} is above 1 by more than noise")
+
+
+def _check_range(release: Release, figures: Utility) -> None:
+    """No figure is below 0, nor above 1 where the number of rows is public, but for noise."""
+    noisy, whole = release.card.plan[UTILITY]["noisy"], 2 * GAP_STEPS * figures.n_rows
+    weights = figure_weights(release.card.events, len(noisy))
+    most = 1.0 if release.card.n_rows is not None else math.inf
+    for figure, number, weight in zip(figures, noisy, weights, strict=True):
+        slack = _MOST_DEVIATIONS * figure.noise_std + 1e-2
+        is_possible = -slack <= number / (weight * whole) <= most + slack
+        check(is_possible, f"the figure {figure.name!r} is no distance, even with its noise")
 
 
 def _pays(event: object) -> int:
