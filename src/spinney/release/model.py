@@ -274,6 +274,15 @@ class Release(Asking):
         """What was fitted again to the numbers that the file holds, in words; nothing, unless a kind can do so."""
         return []
 
+    def unverified(self) -> list[tuple[str, str]]:
+        """What of the contents nothing else in the file bears out, and why: pairs of words."""
+        return [
+            (
+                "the noise of the released numbers",
+                "the file holds them once, and says of their noise what the card says",
+            )
+        ]
+
     @abstractmethod
     def to_members(self) -> tuple[dict[str, Any], Members]:
         """What a file holds besides the card: JSON-ready entries, and further members by name."""

@@ -9,7 +9,6 @@ from typing import Any, ClassVar, Self
 
 import numpy as np
 
-import spinney
 from spinney.errors import InputError, ParameterError
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.forest.release.column_model import ColumnModel
@@ -44,6 +43,7 @@ from spinney.synthesizers.shares import ROWS_SHARE
 from spinney.synthesizers.validation import checked_entropy, checked_ledger, checked_rows, warn_of_weak_promise
 from spinney.tables.people import PersonTables, gather
 from spinney.tree.row_count import release_rows
+from spinney.version import full_version
 
 # Why there are none.
 NO_FIGURES = (
@@ -248,7 +248,7 @@ class LinkedSynthesizer(FrontDoor):
         places = {name: model for name, model in models.items() if isinstance(model, PlaceModel)}
         described = {"structure": plan.persons.structure, **plan.plan.to_dict(), **noisy_rows_entry(row_count)}
         card = Card(
-            spinney_version=spinney.__version__,
+            spinney_version=full_version(),
             synthesizer=type(self).__name__,
             parameters={name: self._on_card(name, value) for name, value in self.get_params().items()},
             unit=books.unit.value,
@@ -282,4 +282,8 @@ class LinkedSynthesizer(FrontDoor):
             for of_table in grown.rows
         )
         whole = replace(card, released={**card.released, ROW_TABLES: sum(len(some.tables) for some in rows)})
-        return PeopleRelease(whole, shape=shape, persons=persons, rows=rows, frames=gathered.kinds)
+        noise = plan.plan.weighted.get("row tables")
+        variance = None if noise is None else noise.variance
+        return PeopleRelease(
+            whole, shape=shape, persons=persons, rows=rows, frames=gathered.kinds, row_variance=variance
+        )
