@@ -26,6 +26,8 @@ VERBS = [
         "ask",
         "card",
         "verify",
+        "sign",
+        "keygen",
         "explain",
         "picture",
         "compare",
