@@ -80,14 +80,17 @@ def verify(
     from spinney.release.contradictions import ContradictionError
     from spinney.release.storage import file_digest, load
     from spinney.release.verification import verification
+    from spinney.synthesizers.replan import check_plan
 
     digest = file_digest(release)
     loaded = load(release)
     try:
         found = verification(loaded, refits=True)
+        planned, unplanned = check_plan(loaded)
     except ContradictionError as err:
         raise FileError(f"{release!r} is a Spinney release with inconsistent contents: {err}") from err
-    checks, others = list(found.checks), [{"what": one.what, "why": one.why} for one in found.not_checked]
+    checks = [*found.checks, *planned]
+    others = [*unplanned, *({"what": one.what, "why": one.why} for one in found.not_checked)]
     asked: dict[str, Any] = {}
     for name, path, compare in (
         ("schema", schema_path, _schema),

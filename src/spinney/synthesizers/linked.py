@@ -35,6 +35,7 @@ from spinney.schema.people import PeopleShape, Tables
 from spinney.schema.table import SchemaLike, as_schema
 from spinney.shown import as_given
 from spinney.suggest import did_you_mean_column
+from spinney.synthesizers.base import PublicFacts
 from spinney.synthesizers.charged import told_of_fit
 from spinney.synthesizers.fitted import FrontDoor
 from spinney.synthesizers.forest import QUALITIES
@@ -208,6 +209,24 @@ class LinkedSynthesizer(FrontDoor):
         persons_schema(shape)
         for rows in shape.rows:
             learnt_schema(rows)
+
+    def planned(self, shape: PeopleShape, facts: PublicFacts) -> dict[str, Any]:
+        """The plan that `fit` makes of public quantities, as a card has it. Nothing is read.
+
+        Args:
+            shape: persons and their rows.
+            facts: number of persons, budget and unit.
+        """
+        plan = people_design(
+            shape,
+            n_persons=facts.n_rows,
+            epsilon=facts.epsilon,
+            delta=facts.delta,
+            unit=facts.unit,
+            target=self._checked_target(shape),
+            quality=self.quality,
+        )
+        return {"structure": plan.persons.structure, **plan.plan.to_dict()}
 
     def _unit(self) -> Unit:
         if not isinstance(self.unit, str) or self.unit not in _UNITS:
