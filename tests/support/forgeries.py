@@ -82,7 +82,7 @@ def lower_tree(members: Members, by: int = 4) -> None:
 
 
 def lower_parts(members: Members, by: int = 4, *, only: tuple[str, ...] = ()) -> None:
-    """A composed charge: parts with wider noise, in the charge and in the plan, and the least epsilon that they cost."""
+    """A composed charge: parts with wider noise, in the charge and in the plan, and the least epsilon they cost."""
     (event,) = [event for event in charges(members) if event["event"] == "ComposedRelease"]
     plan, unit = card(members)["plan"], Unit.parse(card(members)["unit"])
     for part in event["parts"]:
