@@ -1,6 +1,6 @@
 """Figures of utility with noise: how far a release is from the table, as whole numbers that a row moves by few steps.
 
-    [step 1]  charge, before anything of the table is counted for the release
+    [step 1]  charge, first of all
     [step 2]  the release is made, and rows are drawn from it with a public seed: from here on it is fixed
     [step 3]  distances of its tables from those of the table are counted: of each set the mean and the largest
     [step 4]  noise
@@ -35,7 +35,7 @@ class PaidFigures:
 
     def __init__(self, epsilon: Fraction, ledger: Ledger, entropy: Entropy) -> None:
         unit = ledger.unit
-        ledger.charge(LeafMoments(epsilon, unit.factor, NOTE, stage="utility"))  # [step 1] charge before touch
+        ledger.charge(LeafMoments(epsilon, unit.factor, NOTE, stage="utility"))  # [step 1]
         brand_unless_system(ledger, entropy, "utility")
         self.unit, self._entropy = unit, entropy
         self._rate = epsilon / figure_reach(unit)
