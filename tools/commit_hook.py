@@ -5,6 +5,7 @@ A source archive has the file already when a wheel is built from it, and no git:
 
 from __future__ import annotations
 
+import shutil
 import subprocess
 import tempfile
 from pathlib import Path
@@ -20,6 +21,7 @@ class CommitHook(BuildHookInterface):
     """Adds the file to what is built, where git knows the commit."""
 
     PLUGIN_NAME = "custom"
+    _folder: str | None = None
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
         """Called before a target is built; an editable install reads `.git` itself."""
@@ -29,10 +31,15 @@ class CommitHook(BuildHookInterface):
         found = commit(root)
         if found is None:
             return
-        folder = tempfile.mkdtemp(prefix="spinney-commit-")
-        written = Path(folder) / "_commit.txt"
+        self._folder = tempfile.mkdtemp(prefix="spinney-commit-")
+        written = Path(self._folder) / "_commit.txt"
         written.write_text(f"{found}\n", encoding="ascii")
         build_data["force_include"][str(written)] = FILE if self.target_name == "sdist" else FILE.removeprefix("src/")
+
+    def finalize(self, version: str, build_data: dict[str, Any], artifact_path: str) -> None:  # noqa: ARG002
+        """Called when a target is built."""
+        if self._folder is not None:
+            shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def commit(root: Path) -> str | None:

@@ -105,6 +105,9 @@ def verify(
     asked["signatures"], of_signatures = _signatures(release, key_path, signature_path)
     checks += [signature["check"] for signature in asked["signatures"]]
     others += of_signatures
+    plain, not_plain = _contents(release, loaded)
+    checks += plain
+    others += not_plain
     if digest != file_digest(release):
         raise FileError(f"{release!r} changed while it was read; verify it again when nothing writes to it")
     warn_of_brands(loaded.card)
@@ -159,6 +162,34 @@ def _listed(entries: list[str]) -> list[str]:
     return [
         line for entry in entries for line in wrap(entry, _WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 6)
     ]
+
+
+def _contents(path: str, release: Release) -> tuple[list[str], list[dict[str, str]]]:
+    """Nothing stands in the file that is no part of the release; a FileError where something does."""
+    from spinney.errors import FileError
+    from spinney.release.storage import entries_unwritten, is_written_plainly, members_unread
+    from spinney.version import full_version
+
+    unread = members_unread(path, release)
+    if unread:
+        raise FileError(f"{path!r} holds members that are no part of the release, such as {unread[0]!r}")
+    checks, others = [], []
+    unwritten = entries_unwritten(path, release)
+    version = release.card.spinney_version
+    if unwritten and version == full_version():
+        shown = ", ".join(unwritten[:_MOST_DIFFERENCES])
+        raise FileError(f"{path!r} holds what this version would not write of its release: {shown}")
+    if unwritten:
+        why = f"spinney {version} wrote it, and this version writes {', '.join(unwritten[:3])} otherwise"
+        others.append({"what": "that all of the card follows from the contents", "why": why})
+    else:
+        checks.append("every member, and every entry of the card, is what this version writes of the release")
+    if is_written_plainly(path):
+        checks.append("nothing stands in the archive beside its members")
+    else:
+        why = "the archive was not written by Spinney as it is now"
+        others.append({"what": "what stands in the archive beside its members", "why": why})
+    return checks, others
 
 
 # ------------------------------------------------------------------------------------------- what others hold

@@ -10,6 +10,7 @@ out again from its events before anybody sees it (`verification`).
 
 from __future__ import annotations
 
+import io
 import struct
 import zipfile
 import zlib
@@ -53,13 +54,13 @@ _PACKED = 1 << 0  # the flag of an encrypted member
 def save(release: Release, path: str | Path, *, overwrite: bool = False) -> None:
     """Write a release to one file, whole or not at all."""
     members = _members(release)
+    write_whole(path, lambda file: _write(file, members), overwrite=overwrite)
 
-    def write(file: IO[bytes]) -> None:
-        with zipfile.ZipFile(file, "w") as archive:
-            for name, data in members.items():
-                archive.writestr(zipfile.ZipInfo(name, _EPOCH), data)
 
-    write_whole(path, write, overwrite=overwrite)
+def _write(file: IO[bytes], members: Members) -> None:
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(zipfile.ZipInfo(name, _EPOCH), data)
 
 
 def digest(release: Release) -> str:
@@ -89,13 +90,31 @@ def embedded_signature(path: str | Path) -> bytes | None:
 def with_signature(path: str | Path, out: str | Path, signature: bytes, *, overwrite: bool) -> None:
     """Write a copy of a release file with a signature inside, all other members byte by byte as they are."""
     members = _all_members(Path(path)) | {_SIGNATURE: signature}
+    write_whole(out, lambda file: _write(file, members), overwrite=overwrite)
 
-    def write(file: IO[bytes]) -> None:
-        with zipfile.ZipFile(file, "w") as archive:
-            for name, data in members.items():
-                archive.writestr(zipfile.ZipInfo(name, _EPOCH), data)
 
-    write_whole(out, write, overwrite=overwrite)
+def members_unread(path: str | Path, release: Release) -> list[str]:
+    """Members of a file that nothing of its release is read from."""
+    known = {_CARD, *release.member_names}
+    return [name for name in _all_members(Path(path)) if name not in known]
+
+
+def entries_unwritten(path: str | Path, release: Release) -> list[str]:
+    """What a file holds otherwise than this version would write of its release: members, and entries of the card."""
+    held, written = _all_members(Path(path)), _members(release)
+    found = [name for name in dict.fromkeys([*held, *written]) if name != _CARD and held.get(name) != written.get(name)]
+    ours, theirs = read_json(written[_CARD]), read_json(held[_CARD])
+    for within, one, other in (("", ours, theirs), ("card.", ours["card"], theirs["card"])):
+        names = [name for name in dict.fromkeys([*one, *other]) if within or name != "card"]
+        found += [f"{_CARD}: {within}{name}" for name in names if one.get(name) != other.get(name)]
+    return found
+
+
+def is_written_plainly(path: str | Path) -> bool:
+    """Whether nothing stands in a file beside its members: they are all that it has bytes for."""
+    plain = io.BytesIO()
+    _write(plain, _all_members(Path(path), with_signature=True))
+    return plain.getvalue() == Path(path).read_bytes()
 
 
 def _digest(members: Members) -> str:

@@ -73,13 +73,14 @@ def _plan(kind: type[Synthesizer[Any]] | None, release: Release) -> Mapping[str,
     facts = _facts(card)
     if not isinstance(model, ForestSynthesizer):
         return dict(model._design(facts)[1].to_dict())  # type: ignore[attr-defined]
-    assert isinstance(release, ForestRelease)
+    if not isinstance(release, ForestRelease):
+        raise ValueError("a forest is the maker of what is none")
     class_size = None
     if model._counts_classes(facts.schema):
-        assert release.measured is not None
-        assert model.target is not None
-        counted = release.measured.columns[release.variables.index(model.target)]
-        assert counted is not None
+        columns = () if release.measured is None else release.measured.columns
+        counted = columns[release.variables.index(str(model.target))]
+        if counted is None:
+            raise ValueError("the sizes of the target's classes are not in the file")
         class_size = float(np.sort(counted.noisy)[-2])
     design = model._design(facts, class_size=class_size)
     return {"structure": design.structure, **design.plan.to_dict()}
