@@ -186,6 +186,11 @@ def _contents(path: str, release: Release) -> tuple[list[str], list[dict[str, st
         checks.append("every member, and every entry of the card, is what this version writes of the release")
     if is_written_plainly(path):
         checks.append("nothing stands in the archive beside its members")
+    elif version == full_version():
+        raise FileError(
+            f"{path!r} has bytes that belong to none of its members, or was packed again by another tool; load it and "
+            "save it again if you trust it"
+        )
     else:
         why = "the archive was not written by Spinney as it is now"
         others.append({"what": "what stands in the archive beside its members", "why": why})

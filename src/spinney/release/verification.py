@@ -51,6 +51,7 @@ class Unchecked:
 _NEVER = (
     Unchecked("that noise was drawn, and from the system's entropy", "only the numbers with noise are in a file"),
     Unchecked("that the table was counted as stated", "the table is private, and no file holds it"),
+    Unchecked("the notes of charges", "they are words for people, and no number is taken from them"),
     Unchecked(
         "other releases and bought answers of the same people", "their charges stand in a ledger, not in this file"
     ),

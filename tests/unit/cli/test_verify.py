@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shutil
+import zipfile
 
 import numpy as np
 import polars as pl
@@ -170,3 +171,43 @@ def test_a_ledger_between_whose_charges_others_came(made):
         ledger.charge(*release.card.events)
     assert find_charge(ledger, release).n_runs >= 2
     assert find_charge(Ledger(), release) is None
+
+
+# --------------------------------------------------------------------------------------------------------- contents
+
+HIDDEN = {
+    "a member more": lambda members: members.update({"rows.arrow": b"rows"}),
+    "an entry more": lambda members: members["card.json"].update(rows=[1, 2, 3]),
+    "an entry of the card more": lambda members: card(members).update(rows=[1, 2, 3]),
+    "an entry of the plan more": lambda members: card(members)["plan"].update(rows=[1, 2, 3]),
+    "a parameter more": lambda members: card(members)["parameters"].update(rows=[1, 2, 3]),
+    "groups that are promised more": lambda members: [group.update(epsilon="1/9") for group in card(members)["groups"]],
+    "cautions that are gone, and new ones": lambda members: card(members).update(cautions=["none"]),
+}
+
+
+@pytest.mark.parametrize("change", HIDDEN.values(), ids=HIDDEN)
+def test_files_hold_their_release_and_nothing_else(made, tmp_path, change):
+    """What is no part of a release may be a part of the table."""
+    run = spinney("verify", forged(made / "people.spinney", change, tmp_path / "forged"))
+    assert run.status == 1
+
+
+@pytest.mark.parametrize("where", ["before", "between"])
+def test_bytes_beside_the_members_are_found(made, tmp_path, where):
+    """Readers of archives pass over them."""
+    content = (made / "people.spinney").read_bytes()
+    if where == "before":
+        (tmp_path / "more").write_bytes(b"rows" + content)
+    else:
+        members = {}
+        with zipfile.ZipFile(made / "people.spinney") as archive:
+            members = {name: archive.read(name) for name in archive.namelist()}
+        with zipfile.ZipFile(tmp_path / "more", "w") as archive:
+            for name, data in members.items():
+                info = zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))
+                info.extra = b"\x99\x99\x04\x00rows"
+                archive.writestr(info, data)
+    run = spinney("verify", tmp_path / "more")
+    assert run.status == 1
+    assert "belong to none of its members" in run.err
