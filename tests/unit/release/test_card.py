@@ -11,6 +11,7 @@ import pytest
 import spinney as sp
 from spinney.privacy.ledger import DiscreteGaussianVector, UnsafeEntropy
 from spinney.release.card import Card
+from spinney.version import full_version
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +36,7 @@ def test_the_card_tells_a_program_everything(model):
     assert described["is_private"] is True
     assert described["unit"] == "replace-one"
     assert described["synthesizer"] == "KDTreeSynthesizer"
-    assert described["spinney_version"] == sp.__version__
+    assert described["spinney_version"] == full_version()
     assert described["parameters"].keys() == model.get_params().keys()
     assert described["parameters"]["threshold"] == described["plan"]["threshold"] == 4
     assert described["released"] == {"bins": len(model.release_.bins)}

@@ -244,7 +244,7 @@ def _all_paid_for(release: ForestRelease, times: Counter[str | None]) -> None:
     check(times["workload"] == len(stated), "the tables of the workload were not paid for, each once")
     is_counted = all(names in release.looked_at for names in stated if len(names) > 1)
     check(is_counted, "a table of the workload was not counted")
-    for stage in ("analyses", "products"):
+    for stage in ("analyses", "products", "utility"):
         n_vectors = int(f"{stage} mean squared" in card.plan)
         check(times[stage] == n_vectors, f"the vector of {stage} that the plan has was not paid for, or more than once")
     modelled = card.schema.modelled

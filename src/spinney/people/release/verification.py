@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from spinney.forest.release.verification import verify_forest
 from spinney.people.release.relative import persons_schema
-from spinney.privacy.parts import WeightedTables
+from spinney.privacy.budget import Unit
+from spinney.privacy.parts import VARIANCE_STEP, WeightedTables, units_variance
 from spinney.release.contradictions import check
+from spinney.release.spread import TableSum, check_spread
 from spinney.schema.rules import PositionRule
 
 if TYPE_CHECKING:
@@ -34,5 +38,21 @@ def verify_people(release: PeopleRelease) -> list[str]:
             check(alone or clique in measured, "a field has a table that was not measured")
         rules = [rule for rule in rows.shape.schema.rules if isinstance(rule, PositionRule)]
         check(len(rows.field.masks) >= len(rules), "rules over positions are not those of the field")
+    if release.row_variance is not None:
+        needed = units_variance(weighted["row tables"].mean_squared, Unit.parse(release.card.unit)) if paid else None
+        is_paid = needed is not None and 0 <= release.row_variance - needed < VARIANCE_STEP
+        check(is_paid, "the tables of rows have other noise than was paid for")
     counted = f"{n_tables} tables of rows were measured, {paid} paid for, each with the noise of one row a person"
     return [*verify_forest(release.persons), counted]
+
+
+def check_spread_of_rows(release: PeopleRelease) -> list[str]:
+    """Tables of the rows of one table count about the same units, and differ by noise, or by more."""
+    parts = [part for event in release.card.events for part in getattr(event, "parts", ())]
+    paid = [part for part in parts if isinstance(part, WeightedTables) and part.stage == "row tables"]
+    checks = []
+    for rows in release.rows if paid else ():
+        variance = float(units_variance(paid[0].mean_squared, Unit.parse(release.card.unit)))
+        sums = [TableSum(float(t.noisy.sum(dtype=np.float64)), len(t.noisy) * variance) for t in rows.tables]
+        checks += check_spread(sums, None, f"tables of rows{f' of {rows.shape.name!r}' if rows.shape.name else ''}")
+    return checks
