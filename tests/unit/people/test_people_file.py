@@ -12,8 +12,13 @@ import pytest
 
 import spinney as sp
 from spinney.errors import FileError
+from spinney.forest.release.column_model import ColumnModel
 from spinney.people import rounds, synthetic
+from spinney.people.release.masks import position_masks
+from spinney.people.release.relative import learnt_schema
 from spinney.release.arrow import to_arrow
+from spinney.release.contradictions import ContradictionError
+from spinney.schema.people import PeopleShape
 
 
 @pytest.fixture(scope="module")
@@ -136,6 +141,9 @@ TABLES = {
     "potentials that are missing": ("row_fields.arrow", _first("potentials", lambda line: line[1:])),
     "potentials that are infinite": ("row_fields.arrow", _first("potentials", lambda line: [np.inf, *line[1:]])),
     "masks that are missing": ("row_fields.arrow", _first("possible", [])),
+    "masks that allow everything": ("row_fields.arrow", _first("possible", lambda line: [1] * len(line))),
+    "masks that allow nothing": ("row_fields.arrow", _first("possible", lambda line: [0] * len(line))),
+    "masks that are turned around": ("row_fields.arrow", _first("possible", lambda line: line[::-1])),
     "flags that are none": ("row_fields.arrow", _first("possible", lambda line: [2, *line[1:]])),
     "labels beyond the boxes": ("row_tables.arrow", _first("labels", lambda line: [10**6] * max(len(line), 1))),
     "numbers that are missing": ("row_tables.arrow", _first("noisy", lambda line: line[1:])),
@@ -152,6 +160,35 @@ def test_forged_tables_are_refused(members, tmp_path, name, change):
     """Every number of rows is checked before anything is drawn by it."""
     with pytest.raises(FileError, match="inconsistent contents"):
         sp.load(written(tmp_path / "a", with_table(members, name, change)))
+
+
+def test_masks_in_another_order_are_refused(members, tmp_path):
+    """Masks are those of the rules, in their order: flags of one rule are not taken for those of another."""
+    changed = with_card(members, _set(field_of, "masks", lambda masks: masks[::-1]))
+    with pytest.raises(FileError, match="masks"):
+        sp.load(written(tmp_path / "a", changed))
+
+
+def test_states_that_join_what_rules_tell_apart_have_no_mask():
+    """A leaf of a value after which nothing comes shares its state with no other, or rows could follow it."""
+    stated = sp.Schema(
+        {"who": sp.Identifier(), "day": sp.Integer(0, 9), "kind": sp.Category(["a", "b", "c"])},
+        rules=[sp.NeverAfter("kind", ["c"])],
+        person="who",
+        most_rows=5,
+        order="day",
+    )
+    rows = PeopleShape.of(stated).rows[0]
+
+    def masks(states):
+        zeros, ones = np.zeros(3), np.ones(3)
+        model = ColumnModel(np.arange(3.0), ones, zeros > 0, ones, np.array(states, dtype=np.int32), max(states) + 1)
+        return position_masks(rows, learnt_schema(rows), {"kind": model}, place=0)
+
+    ((_, _, possible),) = masks([0, 0, 1])
+    assert possible.tolist() == [[True, True], [True, False], [True, False], [True, True]]
+    with pytest.raises(ContradictionError, match="'kind' joins"):
+        masks([0, 1, 1])
 
 
 def test_more_tables_than_were_paid_for_are_refused(members, tmp_path):

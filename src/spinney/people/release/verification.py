@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from spinney.forest.release.verification import verify_forest
+from spinney.people.release.masks import check_masks
 from spinney.people.release.relative import persons_schema
 from spinney.privacy.budget import Unit
 from spinney.privacy.parts import VARIANCE_STEP, WeightedTables, units_variance
 from spinney.release.contradictions import check
 from spinney.release.spread import TableSum, check_spread
-from spinney.schema.rules import PositionRule
 
 if TYPE_CHECKING:
     from spinney.people.release.model import PeopleRelease
@@ -36,8 +36,7 @@ def verify_people(release: PeopleRelease) -> list[str]:
                 not clique.evidence and rows.field.role in clique.own
             )
             check(alone or clique in measured, "a field has a table that was not measured")
-        rules = [rule for rule in rows.shape.schema.rules if isinstance(rule, PositionRule)]
-        check(len(rows.field.masks) >= len(rules), "rules over positions are not those of the field")
+        check_masks(rows.field.masks, rows.shape, rows.schema, rows.columns, place=rows.layout.place)
     if release.row_variance is not None:
         needed = units_variance(weighted["row tables"].mean_squared, Unit.parse(release.card.unit)) if paid else None
         is_paid = needed is not None and 0 <= release.row_variance - needed < VARIANCE_STEP
