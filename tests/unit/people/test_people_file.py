@@ -207,6 +207,80 @@ def test_more_tables_than_were_paid_for_are_refused(members, tmp_path):
         sp.load(written(tmp_path / "a", with_card(members, fewer)))
 
 
+ROW_STAGES = {
+    "row trees": "row decision noise scale",
+    "row one-way": "row one-way noise",
+    "row spikes": "row spikes noise",
+    "alikeness": "alikeness mean squared",
+    "row selection": "epsilon of a choice among rows",
+    "row tables": "row tables noise",
+}
+
+
+@pytest.mark.parametrize("with_plan", [False, True], ids=["the plan as it was", "gone from the plan too"])
+@pytest.mark.parametrize("stage", ROW_STAGES)
+def test_stages_of_rows_that_nobody_paid_for_are_refused(members, tmp_path, stage, with_plan):
+    """A charge without one of its parts costs less, and does not pay for what the file holds."""
+
+    def unpaid(card):
+        for event in card["card"]["events"]:
+            if "parts" in event:
+                kept = [part for part in event["parts"] if part["stage"] != stage]
+                assert len(kept) == len(event["parts"]) - 1
+                event["parts"] = kept
+        if with_plan:
+            del card["card"]["plan"][ROW_STAGES[stage]]
+
+    with pytest.raises(FileError, match=r"paid|pays"):
+        sp.load(written(tmp_path / "a", with_card(members, unpaid)))
+
+
+def test_fewer_of_a_stage_than_the_columns_need_are_refused(members, tmp_path):
+    """One tree, table of leaves or level of a tree less than the columns of rows have."""
+    for stage, key in (
+        ("row trees", "times"),
+        ("row trees", "levels"),
+        ("row one-way", "times"),
+        ("row spikes", "times"),
+    ):
+
+        def fewer(card, stage=stage, key=key):
+            parts = [part for event in card["card"]["events"] for part in event.get("parts", ())]
+            next(part for part in parts if part["stage"] == stage)[key] -= 1
+
+        with pytest.raises(FileError, match="were paid for than"):
+            sp.load(written(tmp_path / "a", with_card(members, fewer)))
+
+
+def _scaled(factor):
+    def change(columns):
+        columns["weights"] = [factor * weight for weight in columns["weights"]]
+
+    return change
+
+
+def test_totals_of_rows_are_those_of_leaves_tables_and_persons(members, tmp_path):
+    """A number of persons with rows that leaves, tables or persons contradict, by itself or with the leaves."""
+    fewer = with_card(members, _set(rows_of, "total", 3.0))
+    with pytest.raises(FileError, match="do not add up to the total"):
+        sp.load(written(tmp_path / "a", fewer))
+    with pytest.raises(FileError, match="do not add up to the total"):
+        sp.load(written(tmp_path / "a", with_table(members, "row_leaves.arrow", _scaled(1000))))
+    both = with_card(members, _set(rows_of, "total", lambda total: total / 4))
+    with pytest.raises(FileError, match="counts other rows"):
+        sp.load(written(tmp_path / "a", with_table(both, "row_leaves.arrow", _scaled(1 / 4))))
+
+    total = rows_of(json.loads(members["card.json"]))["total"]
+
+    def all_tables(columns):
+        columns["noisy"] = [[line[0] + round(3 * total * 2**20), *line[1:]] for line in columns["noisy"]]
+
+    more = with_card(members, _set(rows_of, "total", lambda total: total * 4))
+    more = with_table(with_table(more, "row_leaves.arrow", _scaled(4)), "row_tables.arrow", all_tables)
+    with pytest.raises(FileError, match="numbers of rows of the persons"):
+        sp.load(written(tmp_path / "a", more))
+
+
 @pytest.mark.parametrize("name", ["row_leaves.arrow", "row_fields.arrow", "row_tables.arrow"])
 def test_members_that_are_missing_are_told(members, tmp_path, name):
     """A file of persons has all its members."""

@@ -8,6 +8,7 @@ import numpy as np
 
 from spinney.forest.release.verification import verify_forest
 from spinney.people.release.masks import check_masks
+from spinney.people.release.paid_rows import check_row_totals, check_stages
 from spinney.people.release.relative import persons_schema
 from spinney.privacy.budget import Unit
 from spinney.privacy.parts import VARIANCE_STEP, WeightedTables, units_variance
@@ -28,7 +29,9 @@ def verify_people(release: PeopleRelease) -> list[str]:
     weighted = {part.stage: part for part in parts if isinstance(part, WeightedTables)}
     paid = weighted["row tables"].times if "row tables" in weighted else 0
     n_tables = sum(len(rows.tables) for rows in release.rows)
-    check(n_tables <= paid, "more tables of rows were measured than were paid for")
+    forest = verify_forest(release.persons)
+    check_stages(release, parts)
+    check_row_totals(release)
     for rows in release.rows:
         measured = {table.clique for table in rows.tables}
         for clique in rows.field.tables():
@@ -42,7 +45,7 @@ def verify_people(release: PeopleRelease) -> list[str]:
         is_paid = needed is not None and 0 <= release.row_variance - needed < VARIANCE_STEP
         check(is_paid, "the tables of rows have other noise than was paid for")
     counted = f"{n_tables} tables of rows were measured, {paid} paid for, each with the noise of one row a person"
-    return [*verify_forest(release.persons), counted]
+    return [*forest, counted]
 
 
 def check_spread_of_rows(release: PeopleRelease) -> list[str]:
