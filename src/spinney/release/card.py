@@ -34,6 +34,8 @@ from spinney.shown import brief, json_text, printable
 _LIMITS = "Not covered: side channels such as timing, and the combined loss of several releases of one table."
 
 _WIDTH = 100
+# Promises for groups are worked out in floats and rounded up: on another machine they may come out a little otherwise.
+_GROUPS_SLACK = Fraction(1, 20)
 _UNITS = {
     Unit.REPLACE_ONE: "one row, replaced by any other (replace-one)",
     Unit.ADD_REMOVE: "one row, added or removed (add-remove)",
@@ -211,6 +213,12 @@ class Card:
             )
         return f"a table of {prior['rows']:,} rows that was stated to be public; the guarantee does not cover them"
 
+    def _groups_as_data(self) -> list[dict[str, Any]]:
+        """The promises for several as JSON-ready data."""
+        return [
+            {self._who: group.n_rows, "epsilon": str(group.epsilon), "delta": str(group.delta)} for group in self.groups
+        ]
+
     def to_dict(self) -> dict[str, Any]:
         """The card as JSON-ready data."""
         return {
@@ -220,10 +228,7 @@ class Card:
             "epsilon": str(self.epsilon),
             "delta": str(self.delta),
             "unit": self.unit,
-            "groups": [
-                {self._who: group.n_rows, "epsilon": str(group.epsilon), "delta": str(group.delta)}
-                for group in self.groups
-            ],
+            "groups": self._groups_as_data(),
             "cautions": self.cautions,
             "remarks": list(self.remarks),
             "synthesizer": self.synthesizer,
@@ -257,7 +262,21 @@ class Card:
             found = [_warning(brand) for brand in card.brands] if name == "warnings" else getattr(card, name)
             if type(value) is not type(found) or value != found:
                 raise ValueError(f"the card states {name} as {brief(value)}, and its events give {brief(found)}")
+        if "groups" in described:
+            card._check_groups(described["groups"])
         return card
+
+    def _check_groups(self, stated: Any) -> None:
+        """Raise a ValueError where promises for several are not those of the events, but for the last digits."""
+        wanted = self._groups_as_data()
+        is_same = isinstance(stated, list) and len(stated) == len(wanted)
+        for group, found in zip(stated, wanted, strict=True) if is_same else ():
+            is_same &= isinstance(group, dict) and group.keys() == found.keys() and group[self._who] == found[self._who]
+            for name in ("epsilon", "delta") if is_same else ():
+                value, least = parse_fraction(group[name], name), parse_fraction(found[name], name)
+                is_same &= abs(value - least) <= _GROUPS_SLACK * least
+        if not is_same:
+            raise ValueError(f"the card promises groups of {self._who} other than what its events give")
 
     def to_json(self) -> str:
         return json_text(self.to_dict())

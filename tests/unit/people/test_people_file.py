@@ -16,7 +16,7 @@ from spinney.forest.release.column_model import ColumnModel
 from spinney.people import rounds, synthetic
 from spinney.people.release.masks import position_masks
 from spinney.people.release.relative import learnt_schema
-from spinney.release.arrow import to_arrow
+from spinney.release.arrow import are_counts, to_arrow
 from spinney.release.contradictions import ContradictionError
 from spinney.schema.people import PeopleShape
 
@@ -118,6 +118,9 @@ CARDS = {
         lambda card: entry(card)["shape"]["rows"][0]["schema"]["columns"], "kind", {"type": "boolean"}
     ),
     "no shape": _set(entry, "shape", {}),
+    "another most on the card": _set(lambda card: card["card"]["people"]["rows"][0]["rows"], "most_rows", 65_535),
+    "no rules on the card": _set(lambda card: card["card"]["people"]["rows"][0]["schema"], "rules", []),
+    "promises to groups": _set(lambda card: card["card"], "groups", [{"persons": 2, "epsilon": "1/10", "delta": "0"}]),
     "a unit of rows": _set(lambda card: card["card"], "unit", "replace-one"),
 }
 
@@ -148,6 +151,7 @@ TABLES = {
     "labels beyond the boxes": ("row_tables.arrow", _first("labels", lambda line: [10**6] * max(len(line), 1))),
     "numbers that are missing": ("row_tables.arrow", _first("noisy", lambda line: line[1:])),
     "numbers out of range": ("row_tables.arrow", _first("noisy", lambda line: [2**62, *line[1:]])),
+    "a number that has no absolute value": ("row_tables.arrow", _first("noisy", lambda line: [-(2**63), *line[1:]])),
     "leaves of another table": ("row_leaves.arrow", _first("table", 7)),
     "leaves of another column": ("row_leaves.arrow", _first("column", 9)),
     "a leaf outside of its column": ("row_leaves.arrow", _first("low", -1e9)),
@@ -160,6 +164,13 @@ def test_forged_tables_are_refused(members, tmp_path, name, change):
     """Every number of rows is checked before anything is drawn by it."""
     with pytest.raises(FileError, match="inconsistent contents"):
         sp.load(written(tmp_path / "a", with_table(members, name, change)))
+
+
+def test_a_noisy_number_without_an_absolute_value_is_out_of_range():
+    """-2^63 is its own absolute value in 64 bits, and below every bound that is compared with that alone."""
+    assert are_counts(np.array([-(2**61), 0, 2**61]))
+    assert not are_counts(np.array([-(2**63), 0]))
+    assert not are_counts(np.array([0, 2**62]))
 
 
 def test_masks_in_another_order_are_refused(members, tmp_path):

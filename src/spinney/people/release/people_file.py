@@ -23,7 +23,7 @@ from spinney.people.release.relative import anchors, learnt_schema
 from spinney.people.release.rows import MeasuredRows, ReleasedRows, row_layout
 from spinney.privacy.budget import parse_fraction
 from spinney.privacy.parts import LARGEST_VECTOR
-from spinney.release.arrow import FLOAT, LARGEST_COUNT, from_arrow, lists, numbers, to_arrow
+from spinney.release.arrow import FLOAT, are_counts, from_arrow, lists, numbers, to_arrow
 from spinney.release.card import Card
 from spinney.release.entries import MOST_ROWS
 from spinney.release.frames import FRAME_KINDS
@@ -105,6 +105,8 @@ def people_from_members(card: Card, described: Mapping[str, Any], members: Mappi
 
     of_people = described["people"]
     shape = PeopleShape.from_dict(of_people["shape"])
+    if described["card"].get("people", of_people["shape"]) != of_people["shape"]:
+        raise ValueError("the card states other tables than those of the release")
     frames = of_people["frames"]
     if not isinstance(frames, dict) or set(frames) != set(shape.tables):
         raise ValueError("frames are not of the tables of the release")
@@ -191,7 +193,7 @@ def _measured(
     n_cells = math.prod(shape)
     if n_cells > _MOST_CELLS or not 0 < len(noisy) <= min(n_cells, LARGEST_VECTOR):
         raise ValueError("a table of rows of another size than its columns have")
-    if (np.abs(noisy) > LARGEST_COUNT).any():
+    if not are_counts(noisy):
         raise ValueError("a noisy number out of range")
     if not len(labels):
         if len(noisy) != n_cells:
