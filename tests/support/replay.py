@@ -3,7 +3,8 @@
 A fit is a conversation with its mechanisms. Record one, and fit a neighbour while every mechanism puts out what it put
 out before: then what the mechanisms are asked may differ by what one unit of privacy moves, as the charge says, and by
 nothing else, and the two releases are the same. Fits of rows and of persons use the same mechanisms
-(`PrepaidMechanisms`), so one check serves both. Nothing here trusts the code that computes what is asked.
+(`PrepaidMechanisms`), so one check serves both; figures of utility of pure releases have one of their own. Nothing here
+trusts the code that computes what is asked.
 
 Coins of persons (`PrefixCoins`) are those of the person's number, so the neighbour has them too: the unit that differs
 comes last in its table.
@@ -27,10 +28,13 @@ from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.privacy.parts import UNITS
 from spinney.tree.placed import Regions
 from spinney.tree.ruled import Ranges
+from spinney.tree.utility import PaidFigures
 
 Integers = NDArray[np.int64]
 
 METHODS = ("noisy_counts", "noisy_units", "noisy_sums", "choice", "ranges", "regions")
+# Steps of a row that figures of utility are counted in; written down here too, so that nothing there is trusted.
+FIGURE_STEPS = 1 << 10
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,7 +74,7 @@ def recorded(seed: int = 1) -> Iterator[list[Call]]:
     calls: list[Call] = []
     entropy = UnsafeSeededEntropy(seed)
 
-    def ask(self: PrepaidMechanisms, original: Any, method: str, *args: Any, **options: Any) -> Any:
+    def ask(self: Any, original: Any, method: str, *args: Any, **options: Any) -> Any:
         stage, public, true = _question(method, *args, **options)
         of_the_fit = self._entropy
         self._entropy = entropy
@@ -91,14 +95,16 @@ def replayed(calls: list[Call]) -> Iterator[list[Moved]]:
     moves: list[Moved] = []
     left = iter(calls)
 
-    def ask(self: PrepaidMechanisms, original: Any, method: str, *args: Any, **options: Any) -> Any:
+    def ask(self: Any, original: Any, method: str, *args: Any, **options: Any) -> Any:
         stage, public, true = _question(method, *args, **options)
         before = next(left, None)
         assert before is not None, f"the neighbour asks for {stage!r} where the first table asked for nothing more"
         is_same = (method, stage, repr(public)) == (before.method, before.stage, repr(before.public))
         assert (method, stage) == (before.method, before.stage), "the neighbour asks something else"
-        self._take(stage)
-        moved, allowed = _distances(method, self.plan.unit.factor, before, true, options, args)
+        unit = self.unit if isinstance(self, PaidFigures) else self.plan.unit
+        if not isinstance(self, PaidFigures):
+            self._take(stage)
+        moved, allowed = _distances(method, unit.factor, before, true, options, args)
         moves.append(Moved(method, stage, moved, allowed, is_same))
         if method == "choice" and options.get("accepts") is not None:
             options["accepts"](before.output)
@@ -182,6 +188,8 @@ def _patched(ask: Callable[..., Any]) -> Iterator[None]:
                 original = getattr(PrepaidMechanisms, method)
                 asked = partialmethod(ask, original, method)
                 stack.enter_context(mock.patch.object(PrepaidMechanisms, method, asked))
+        figures = partialmethod(ask, PaidFigures.noisy_figures, "noisy_figures")
+        stack.enter_context(mock.patch.object(PaidFigures, "noisy_figures", figures))
         yield
 
 
@@ -193,6 +201,8 @@ def _question(method: str, *args: Any, **options: Any) -> tuple[str, tuple[Any, 
         of_tree = (options["cutoff"], options.get("n_fixed"), None if roots is None else roots.tolist())
         return stage, of_tree, _cells(args[0])
     true = np.array(args[0], dtype=np.int64)
+    if method == "noisy_figures":
+        return "utility", (len(true),), true
     if method == "choice":
         return options.get("stage", "selection"), (len(true), options["sensitivity"]), true
     if method == "noisy_sums":
@@ -224,6 +234,8 @@ def _distances(
         return (float(total), float(largest)), (float(factor), 1.0)
     if method == "noisy_units":
         return (float(total), float(squared)), (float(factor * UNITS), float(factor * UNITS**2))
+    if method == "noisy_figures":
+        return (float(largest),), (float(FIGURE_STEPS * factor),)
     if method == "noisy_sums":
         return (float(squared),), (float(before.public[1]),)
     return (float(largest),), (float(before.public[1]),)

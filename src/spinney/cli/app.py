@@ -8,7 +8,6 @@ from typing import Any, NoReturn
 
 import click
 
-from spinney import __version__
 from spinney.cli.ask import ask
 from spinney.cli.card import card
 from spinney.cli.check import check
@@ -22,6 +21,7 @@ from spinney.cli.paper import paper
 from spinney.cli.picture import picture
 from spinney.cli.sample import sample
 from spinney.cli.schema import schema
+from spinney.cli.sign import keygen, sign
 from spinney.cli.verify import verify
 from spinney.cli.warm_up import warm_up
 
@@ -46,8 +46,23 @@ class App(click.Group):
         sys.exit(status or 0)
 
 
+def _show_version(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:  # noqa: ARG001  # click's signature
+    if wanted and not ctx.resilient_parsing:
+        from spinney.version import full_version
+
+        click.echo(f"spinney {full_version()}")
+        ctx.exit()
+
+
 @click.group(cls=App, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, "--version", message="spinney %(version)s")
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version and exit.",
+)
 @click.pass_context
 def app(ctx: click.Context) -> None:
     """Turn a private table into a differentially private synthetic one.
@@ -66,7 +81,24 @@ def app(ctx: click.Context) -> None:
         ctx.exit(WRONG_CALL)
 
 
-for verb in (schema, check, fit, sample, ask, card, verify, explain, picture, compare, ledger, demo, warm_up, paper):
+for verb in (
+    schema,
+    check,
+    fit,
+    sample,
+    ask,
+    card,
+    verify,
+    sign,
+    keygen,
+    explain,
+    picture,
+    compare,
+    ledger,
+    demo,
+    warm_up,
+    paper,
+):
     app.add_command(verb)
 
 

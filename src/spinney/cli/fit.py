@@ -169,6 +169,12 @@ _PARAMETERS: tuple[Callable[[Any], Any], ...] = (
         help='Forest: the part of epsilon and of delta used to find values = "private". Default: 0.1.',
     ),
     click.option(
+        "--utility-share",
+        metavar="SHARE",
+        help="The part of the budget that pays for figures of utility, such as 0.02: how far the release is from the "
+        "table, with exact noise, so that they may be published. Default: none are measured.",
+    ),
+    click.option(
         "--assumed-rows",
         type=int,
         metavar="N",
@@ -198,6 +204,7 @@ def _with_parameters(command: Callable[..., None]) -> Callable[..., None]:
         "spinney fit adult.csv --schema adult.toml --target income --epsilon 1 --out adult.spinney",
         "spinney fit people.csv --schema schema.toml --epsilon 1 --method forest --delta 0 --out people.spinney",
         "spinney fit people.csv --schema schema.toml --epsilon 1 --workload age,sex,region --out people.spinney",
+        "spinney fit people.csv --schema schema.toml --epsilon 1 --utility-share 0.02 --out people.spinney",
         "spinney fit people.csv --schema schema.toml --epsilon 0.1 --prior last-year.csv --out people.spinney",
         "spinney fit people.csv --schema schema.toml --epsilon 1 --no-moments --threshold 5 --out people.spinney",
         "spinney fit people.parquet --schema schema.toml --epsilon 1/3 --rule paper --out people.spinney",

@@ -254,9 +254,11 @@ def sample_folder(
     loaded = load(release)
     options = _drawing(loaded, placement, where, balance)
     warn_of_brands(loaded.card)
-    if seed is None:  # a sample whose seed nobody chose can go on too
-        seed = seed_of(out)
-    drawn = loaded.sample(n_rows, seed=seed, frame="pyarrow", parts="auto" if parts is None else parts, **options)
+    options |= {"frame": "pyarrow", "parts": "auto" if parts is None else parts}
+    begun = seed_of(out) if seed is None else None  # a sample whose seed nobody chose can go on too
+    drawn = loaded.sample(n_rows, seed=seed if begun is None else begun, **options)
+    if force and begun is not None and not drawn.goes_on_in(out):
+        drawn = loaded.sample(n_rows, **options)  # what is there goes, and its seed with it
     drawn.to_parquet(out, overwrite=force)
     return drawn.n_rows, len(drawn)
 

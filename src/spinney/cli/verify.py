@@ -1,59 +1,292 @@
-"""`spinney verify`: the guarantee of a release file, computed again from its charges."""
+"""`spinney verify`: the guarantee of a release file, computed again from its charges, and what was not checked."""
 
 from __future__ import annotations
+
+from pathlib import Path
+from textwrap import wrap
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from spinney.cli.command import FILE, Verb, json_option, warn_of_brands
 from spinney.shown import json_text, printable
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from spinney.release.model import Release
+    from spinney.release.signature import Signature
+
+_WIDTH = 100
+
 
 @click.command(
     cls=Verb,
     examples=(
         "spinney verify people.spinney",
-        "spinney verify people.spinney --json | jq .guarantee",
+        "spinney verify people.spinney --schema schema.toml",
+        "spinney verify people.spinney --ledger people.ledger",
+        "spinney verify people.spinney --key office.pub.pem",
+        "spinney verify people.spinney --json | jq .not_checked",
     ),
 )
 @click.argument("release", type=FILE)
+@click.option(
+    "--schema",
+    "schema_path",
+    type=FILE,
+    metavar="FILE",
+    help="The schema that was stated beforehand, or the file of linked tables: whether it is that of the release.",
+)
+@click.option(
+    "--ledger",
+    "ledger_path",
+    type=FILE,
+    metavar="FILE",
+    help="Whether this ledger holds the charges of the release.",
+)
+@click.option("--key", "key_path", type=FILE, metavar="FILE", help="The public key to check the signature with.")
+@click.option(
+    "--signature",
+    "signature_path",
+    type=FILE,
+    metavar="FILE",
+    help="The signature. Default: RELEASE.sig where it is there, and the one inside RELEASE.",
+)
 @json_option
-def verify(release: str, as_json: bool) -> None:
+def verify(
+    release: str,
+    schema_path: str | None,
+    ledger_path: str | None,
+    key_path: str | None,
+    signature_path: str | None,
+    as_json: bool,
+) -> None:
     """Compute the guarantee of RELEASE again, and compare it with its card.
 
     Checks that every number in the file is possible, that its charges cost what the card states, and that numbers which
     occur more than once agree. A forest that holds its noisy counts is fitted to them again, which has to give its
-    model, and the weights of regressions that were named before the fit are chosen again. Prints what was checked and
-    the guarantee that results. Exits with status 1 and a reason if the file contradicts itself.
+    model, and the weights of regressions that were named before the fit are chosen again. Prints what was checked, the
+    guarantee that results, and what could not be checked and why. Exits with status 1 and a reason if something does
+    not hold.
+
+    --schema, --ledger and --key compare the file with what others hold: the schema that was stated, the account that
+    was charged, the key of whoever signed.
 
     No file can prove that the noise was really drawn, or that sensitivities are right: for that you have to trust
     whoever made the release.
     """
     from spinney.errors import FileError
     from spinney.release.contradictions import ContradictionError
-    from spinney.release.storage import load
+    from spinney.release.storage import file_digest, load
     from spinney.release.verification import verification
+    from spinney.synthesizers.replan import check_plan
 
+    digest = file_digest(release)
     loaded = load(release)
     try:
         found = verification(loaded, refits=True)
+        planned, unplanned = check_plan(loaded)
     except ContradictionError as err:
         raise FileError(f"{release!r} is a Spinney release with inconsistent contents: {err}") from err
+    checks = [*found.checks, *planned]
+    others = [*unplanned, *({"what": one.what, "why": one.why} for one in found.not_checked)]
+    asked: dict[str, Any] = {}
+    for name, path, compare in (
+        ("schema", schema_path, _schema),
+        ("ledger", ledger_path, _ledger),
+    ):
+        if path is None:
+            others.append({"what": _UNASKED[name], "why": f"no --{name} was given"})
+            continue
+        asked[name] = compare(path, loaded)
+        checks += asked[name].pop("checks")
+        others += asked[name].pop("not_checked", [])
+    asked["signatures"], of_signatures = _signatures(release, key_path, signature_path)
+    checks += [signature["check"] for signature in asked["signatures"]]
+    others += of_signatures
+    plain, not_plain = _contents(release, loaded)
+    checks += plain
+    others += not_plain
+    if digest != file_digest(release):
+        raise FileError(f"{release!r} changed while it was read; verify it again when nothing writes to it")
     warn_of_brands(loaded.card)
+    described = _described(loaded, digest) | {"guarantee": found.guarantee} | asked
+    described |= {"checks": checks, "not_checked": others}
     if as_json:
-        described = {
-            "guarantee": found.guarantee,
-            "is_private": loaded.card.is_private,
-            "epsilon": str(loaded.card.epsilon),
-            "delta": str(loaded.card.delta),
-            "unit": loaded.card.unit,
-            "checks": list(found.checks),
-        }
         click.echo(json_text(described))
         return
-    lines = [
+    click.echo("\n".join(printable(line) for line in _lines(release, described)))
+
+
+_UNASKED = {
+    "schema": "that the schema is the one that was stated beforehand",
+    "ledger": "that a ledger was charged for this release",
+}
+
+
+def _described(release: Release, digest: str) -> dict[str, Any]:
+    from spinney.release.schema_check import released_schema, schema_digest
+    from spinney.version import commit_of
+
+    card = release.card
+    return {
+        "is_private": card.is_private,
+        "epsilon": str(card.epsilon),
+        "delta": str(card.delta),
+        "unit": card.unit,
+        "digest": digest,
+        "schema_digest": schema_digest(released_schema(card.schema, card.people)),
+        "spinney_version": card.spinney_version,
+        "commit": commit_of(card.spinney_version),
+    }
+
+
+def _lines(release: str, found: dict[str, Any]) -> list[str]:
+    """The page: what holds, what was compared, and what was not."""
+    return [
         f"{release}: the card and the released numbers agree. No file can prove that the noise was really drawn.",
-        f"  guarantee   {found.guarantee}",
+        f"  guarantee   {found['guarantee']}",
+        f"  digest      sha256 {found['digest']}",
+        f"  schema      sha256 {found['schema_digest']}",
+        f"  made by     spinney {found['spinney_version']}"
+        + ("" if found["commit"] is None else f", commit {found['commit']}"),
         "  checked",
+        *_listed(found["checks"]),
+        "  not checked",
+        *_listed([f"{other['what']}: {other['why']}" for other in found["not_checked"]]),
     ]
-    lines += [f"    {check}" for check in found.checks]
-    click.echo("\n".join(printable(line) for line in lines))
+
+
+def _listed(entries: list[str]) -> list[str]:
+    return [
+        line for entry in entries for line in wrap(entry, _WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 6)
+    ]
+
+
+def _contents(path: str, release: Release) -> tuple[list[str], list[dict[str, str]]]:
+    """Nothing stands in the file that is no part of the release; a FileError where something does."""
+    from spinney.errors import FileError
+    from spinney.release.storage import entries_unwritten, is_written_plainly, members_unread
+    from spinney.version import full_version
+
+    unread = members_unread(path, release)
+    if unread:
+        raise FileError(f"{path!r} holds members that are no part of the release, such as {unread[0]!r}")
+    checks, others = [], []
+    unwritten = entries_unwritten(path, release)
+    version = release.card.spinney_version
+    if unwritten and version == full_version():
+        shown = ", ".join(unwritten[:_MOST_DIFFERENCES])
+        raise FileError(f"{path!r} holds what this version would not write of its release: {shown}")
+    if unwritten:
+        why = f"spinney {version} wrote it, and this version writes {', '.join(unwritten[:3])} otherwise"
+        others.append({"what": "that all of the card follows from the contents", "why": why})
+    else:
+        checks.append("every member, and every entry of the card, is what this version writes of the release")
+    if is_written_plainly(path):
+        checks.append("nothing stands in the archive beside its members")
+    elif version == full_version():
+        raise FileError(
+            f"{path!r} has bytes that belong to none of its members, or was packed again by another tool; load it and "
+            "save it again if you trust it"
+        )
+    else:
+        why = "the archive was not written by Spinney as it is now"
+        others.append({"what": "what stands in the archive beside its members", "why": why})
+    return checks, others
+
+
+# ------------------------------------------------------------------------------------------- what others hold
+
+
+def _schema(path: str, release: Release) -> dict[str, Any]:
+    """The stated schema is that of the release, but for what a fit fills in; a FileError says what differs."""
+    from spinney.errors import FileError
+    from spinney.release.schema_check import compare_schema
+
+    compared = compare_schema(_stated(path), release.card.schema, release.card.people, release.card.events)
+    if compared.differences:
+        shown = "; ".join(compared.differences[:_MOST_DIFFERENCES])
+        more = len(compared.differences) - _MOST_DIFFERENCES
+        raise FileError(
+            f"{path!r} is not the schema of this release: {shown}{f'; and {more} more differences' if more > 0 else ''}"
+        )
+    check = f"the schema {path!r} (sha256 {compared.stated_digest}) is that of the release"
+    return {
+        "file": path,
+        "digest": compared.stated_digest,
+        "filled_in": list(compared.filled_in),
+        "checks": [check, *compared.filled_in],
+    }
+
+
+_MOST_DIFFERENCES = 20
+
+
+def _stated(path: str) -> Any:
+    """A schema file, or a file of linked tables."""
+    from spinney.schema.people import Tables
+    from spinney.schema.plain import parse_toml, read_schema_text
+    from spinney.schema.table import Schema
+
+    is_of_tables = "tables" in parse_toml(read_schema_text(path))
+    return Tables.from_file(path) if is_of_tables else Schema.from_file(path)
+
+
+def _ledger(path: str, release: Release) -> dict[str, Any]:
+    """The ledger holds the charges of the release; a FileError where it does not."""
+    from spinney.errors import FileError
+    from spinney.privacy.ledger import Ledger
+    from spinney.release.in_ledger import find_charge
+
+    ledger = Ledger.open(path)
+    found = find_charge(ledger, release)
+    if found is None and not release.card.events:
+        return {"file": path, "checks": ["the release was charged nothing, so no ledger has to hold it"]}
+    if found is None:
+        raise FileError(
+            f"the ledger {path!r} does not hold the charges of this release: it is another ledger, or the release was "
+            "made without charging it"
+        )
+    check = f"the ledger {path!r} holds these very charges, from entry {found.first} on"
+    others = []
+    if not found.by_digest:
+        many = "" if found.n_runs == 1 else f"; it holds such charges {found.n_runs} times"
+        why = f"the ledger says what was charged, not for which file{many}"
+        others.append({"what": "that the ledger was charged for this very file", "why": why})
+    described = {"file": path, "first_entry": found.first, "n_entries": found.n_events, "times_held": found.n_runs}
+    return described | {"checks": [check], "not_checked": others}
+
+
+def _signatures(
+    release: str, key_path: str | None, signature_path: str | None
+) -> tuple[list[dict[str, Any]], list[dict[str, str]]]:
+    """All signatures that there are hold, by the key; without a key, what was not checked."""
+    from spinney.errors import FileError
+    from spinney.release.signature import ENDING, check_signature, read_signature, signature_inside
+
+    beside = Path(f"{release}{ENDING}")
+    found: dict[str, Callable[[], Signature]] = {}
+    if signature_path is not None or beside.is_file():
+        named = str(beside) if signature_path is None else signature_path
+        found[f"the signature {named!r}"] = lambda: read_signature(named)
+    inside = signature_inside(release) if key_path is not None or signature_path is None else None
+    if inside is not None:
+        found["the signature inside the file"] = lambda: inside
+    if key_path is None:
+        if signature_path is not None:
+            raise click.UsageError("--signature needs --key FILE, the public key of whoever signed")
+        why = "no --key was given" if found else "there is no signature"
+        return [], [{"what": "who vouches for the file", "why": why}]
+    if not found:
+        raise FileError(f"{release!r} is not signed: there is no {str(beside)!r}, and no signature inside it")
+    from spinney.release.keys import load_public_key
+
+    key, held = load_public_key(key_path), []
+    for where, read in found.items():
+        signature = read()
+        check_signature(signature, release, key, where)
+        said = f"{where} holds: by the key {signature.key[:16]}..., at {signature.signed_at} by the signer's word"
+        held.append({"check": said, "key": signature.key, "signed_at": signature.signed_at})
+    return held, []

@@ -143,7 +143,8 @@ def _add_tables(
         stop = min(start + _BLOCK, states.shape[1])
         for place in range(len(members)):
             counts = sums[offsets[place] :]
-            if members.shape[1] == 2 or (members.shape[1] > 2 and members[place, 1] >= 0 and members[place, 2] < 0):
+            is_pair = members.shape[1] > 1 and members[place, 1] >= 0
+            if is_pair and (members.shape[1] == 2 or members[place, 2] < 0):
                 first, second = states[members[place, 0]], states[members[place, 1]]
                 step = np.uint64(sizes[members[place, 1]])
                 for row in range(start, stop):  # numbers without a sign need no look whether they count from the end

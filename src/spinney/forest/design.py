@@ -166,6 +166,7 @@ def design(
     stated: Sequence[Clique] = (),
     has_prior: bool = False,
     analyses_share: Fraction | None = None,
+    utility_share: Fraction | None = None,
     stars: Sequence[int] = (),
     has_plain_pairs: bool = False,
     plan_of: Callable[[Shape], ForestPlan] | None = None,
@@ -174,9 +175,10 @@ def design(
 
     `class_size` is the released size of the target's second largest class, where the classes were counted before.
     `stated` are columns that the call wants counted together, `has_prior` says whether it gives public rows,
-    `analyses_share` which part of the budget the sums of named regressions get, if there are any. `stars` are columns
-    that all others are counted with as with the target, and `has_plain_pairs` says that pairs of a tree are counted
-    without it; `plan_of` gives the plan of a shape where a forest is not all that the budget pays for.
+    `analyses_share` and `utility_share` which parts of the budget the sums of named regressions and figures of utility
+    get, if there are any. `stars` are columns that all others are counted with as with the target, and
+    `has_plain_pairs` says that pairs of a tree are counted without it; `plan_of` gives the plan of a shape where a
+    forest is not all that the budget pays for.
     """
     if analyses_share is not None and not delta:
         raise ParameterError("analyses need a delta, and delta=0; leave delta out, or leave analyses out")
@@ -200,6 +202,7 @@ def design(
             n_counted=len(looked_at),
             has_prior=has_prior,
             analyses_share=analyses_share,
+            utility_share=utility_share,
             n_stars=len(stars),
         )
         if structure == "tree" and not shape.n_cliques:  # stated tables join all columns
@@ -321,6 +324,7 @@ def _shape(
     n_counted: int,
     has_prior: bool = False,
     analyses_share: Fraction | None = None,
+    utility_share: Fraction | None = None,
     n_stars: int = 0,
 ) -> Shape:
     """How many trees, tables and choices a structure needs."""
@@ -340,6 +344,7 @@ def _shape(
         "places": len(places),
         "workload": len(stated),
         "analyses": int(analyses_share is not None),
+        "utility": int(utility_share is not None),
         "prior": min(_PRIOR_CHOICES * len(measured), math.comb(len(measured), 2)) if has_prior else 0,
         "selection": n_choices(len(axes), n_free, [*joined, *pairs_of(required, target)]) if has_tree else n_rounds,
         "pairs": n_star_pairs(n_free, n_stars) if target is not None and structure != "independent" else 0,
@@ -358,6 +363,9 @@ def _shape(
     if analyses_share is not None:
         shares["analyses"] = used * analyses_share / (1 - analyses_share)
         used += shares["analyses"]
+    if utility_share is not None:
+        shares["utility"] = used * utility_share / (1 - utility_share)
+        used += shares["utility"]
     return Shape(
         n_trees=numbers["trees"],
         levels=max(trees, default=0),

@@ -13,6 +13,7 @@
     prior        where tables of a prior are used, one exponential mechanism a choice
     analyses     sums over rows that named regressions follow from, one vector; with a delta only
     products     sums over rows of products of functions of pairs of columns, one vector; with a delta only
+    utility      distances of the release from the table, one vector; without a delta they are paid for by themselves
 
 Where persons have many rows (`people`), a forest of persons has company: stages whose names begin with "row", which
 count rows by weights, and "alikeness", all in the same composed charge.
@@ -130,7 +131,7 @@ class Shape:
     """What there is to measure, and the parts of the budget that go to it. Public.
 
     A share of "products" asks for a vector of sums; without a delta there is none, and the others have its share.
-    So does one of "analyses", which there never is without a delta.
+    So do those of "analyses" and "utility", which there never are without a delta.
     `n_places` and `region_levels` are of the trees of places, and of their regions' counts;
     `n_stated` tables are measured as the call states them; `n_prior` choices decide where a prior is used.
     """
@@ -170,6 +171,7 @@ class ForestPlan:
     row_trees: TreeNoise | None = None
     row_choices: Choices | None = None
     weighted: Mapping[str, WeightedNoise] = field(default_factory=dict)  # "row one-way", "row spikes", "row tables"
+    utility: VectorNoise | None = None
 
     def noise_std(self, stage: str) -> float:
         """Standard deviation of a count in a stage; of weighted rows, in persons."""
@@ -188,7 +190,12 @@ class ForestPlan:
     @property
     def vectors(self) -> dict[str, VectorNoise]:
         """The noise of every vector of sums that there is."""
-        given = {"analyses": self.analyses, "products": self.products, "alikeness": self.alikeness}
+        given = {
+            "analyses": self.analyses,
+            "products": self.products,
+            "alikeness": self.alikeness,
+            "utility": self.utility,
+        }
         return {stage: noise for stage, noise in given.items() if noise is not None}
 
     def to_dict(self) -> dict[str, Any]:
@@ -280,6 +287,7 @@ def plan_of_parts(parts: Sequence[Part], *, epsilon: Fraction, delta: Fraction, 
         trees.get("row trees"),
         choices.get("row selection"),
         weighted,
+        vectors.get("utility"),
     )
 
 
@@ -386,7 +394,7 @@ def _choices(shape: Shape) -> dict[StageName, int]:
 
 def _vectors(shape: Shape) -> list[StageName]:
     """The vectors of sums that have a share."""
-    stages: tuple[StageName, ...] = ("analyses", "products")
+    stages: tuple[StageName, ...] = ("analyses", "products", "utility")
     return [stage for stage in stages if shape.shares.get(stage)]
 
 

@@ -16,6 +16,7 @@ from spinney.forest.variables import Variables
 from spinney.people.levels import N_BINS
 from spinney.people.plan import RowsShape as RowsNeed
 from spinney.people.plan import people_plan
+from spinney.people.release.masks import told_apart
 from spinney.people.release.names import level_name
 from spinney.people.release.relative import anchors, learnt_schema, persons_schema
 from spinney.privacy.budget import Unit
@@ -177,7 +178,7 @@ def _rows_design(rows: RowsShape) -> RowsDesign:
                 f"column {name!r} has more than {LARGEST_VECTOR - 1:,} values, and a column of persons' rows cannot; "
                 "list fewer of them, such as the groups that they are in"
             )
-    apart = [{rule.column: rule.says(schema[rule.column])} for rule in rows.position_rules]
+    apart = told_apart(rows, schema)
     return RowsDesign(rows, schema, RuleTables.of(schema, apart), tuple(schema.modelled) if rows.most > 1 else ())
 
 

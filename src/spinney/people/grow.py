@@ -33,8 +33,8 @@ from spinney.people.columns import persons_with_rows, release_row_columns
 from spinney.people.derived import HeldRows, held_rows
 from spinney.people.design import PeopleDesign, RowsDesign, n_row_tables, with_levels_of
 from spinney.people.levels import draw_levels
-from spinney.people.masks import position_masks
 from spinney.people.release.evidence import Layout
+from spinney.people.release.masks import position_masks
 from spinney.people.release.names import count_name, level_name
 from spinney.people.release.rows import MeasuredRows, row_layout, sorted_column
 from spinney.people.rounds import RowsStart, grow_field
@@ -178,7 +178,8 @@ def _released_columns(held: HeldRows, of_table: RowsDesign, design: PeopleDesign
         )
         models.append(model)
         cuts.append(cut)
-    masks = position_masks(of_table.shape, of_table.schema, models, cuts, partings, place=0)
+    named = dict(zip(of_table.names, models, strict=True))
+    masks = position_masks(of_table.shape, of_table.schema, named, place=0)
     return _Rows(of_table, held, weighted, noisy, total, models, masks, held.source.state_rows(cuts))
 
 

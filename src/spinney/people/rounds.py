@@ -23,6 +23,7 @@ from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.graph.field import Field, FieldClique, Mask
 from spinney.graph.field_fit import FieldMeasurement, fit_field
 from spinney.people.release.evidence import Layout
+from spinney.people.release.first_tables import first_cliques
 from spinney.people.release.rows import MeasuredRows
 from spinney.people.release.sample_rows import SampledRows
 from spinney.people.row_tables import RowTables
@@ -111,7 +112,7 @@ def grow_field(
 
     sampled = draw(None)
     field = fit(sampled, _STEPS)
-    first = first_cliques(start)
+    first = first_cliques(layout, role, start.count, start.levels)
     for clique, even in first:
         measure(clique, field.expected_tables([clique], sampled.evidence, _scaled(sampled, start))[0], even)
     if first:
@@ -135,22 +136,6 @@ def grow_field(
         field = fit(sampled, _LAST_STEPS)
         sampled = draw(field)
     return fit(sampled, _LAST_STEPS), kept
-
-
-def first_cliques(start: RowsStart) -> list[tuple[FieldClique, int | None]]:
-    """What is measured in any case, and the axis along which half is expected to be even: levels lie in tails."""
-    found: list[tuple[FieldClique, int | None]] = []
-    if start.role is not None:
-        others = [column for column in range(len(start.layout.own_sizes)) if column != start.role]
-        found += [(FieldClique((), (start.role, column)), None) for column in others]
-    # A column in which rows of a person are not alike does not depend on how many there are: that is the person's own.
-    counts = [(start.count, column) for _, column in start.levels]
-    for evidence, column in (*counts, *start.levels):
-        if start.layout.sizes[evidence] > 1:
-            with_role = () if start.role in (None, column) else (start.role,)
-            even = None if evidence == start.count else -1
-            found.append((FieldClique((evidence,), (*with_role, column)), even))
-    return found
 
 
 def candidates(field: Field, start: RowsStart, kept: Sequence[MeasuredRows]) -> list[FieldClique]:

@@ -17,10 +17,10 @@ from spinney.privacy.noise.partitions import keep_law
 from spinney.privacy.parts import TreeShapes
 from spinney.shown import brief
 
-# No fit of ours makes more: nine stages of a table and six of persons' rows, of them one of trees of columns, one of
+# No fit of ours makes more: ten stages of a table and six of persons' rows, of them one of trees of columns, one of
 # trees of places and one of trees of rows, none of more than 64 levels. Composing takes time for each, and a file that
 # somebody made to be slow is not worth it.
-_MOST_PARTS = 15
+_MOST_PARTS = 16
 _MOST_TREES = 3
 _MOST_LEVELS = 64
 

@@ -110,7 +110,8 @@ class DiscreteLaplaceCounts(_Staged):
 class LeafMoments(_Staged):
     """Counts and sums of offsets in [-1, 1], of leaves that share no row, with one vector of noise for each leaf.
 
-    The one vector of a bought answer is charged as that of one leaf; its numbers may both be counts.
+    The one vector of a bought answer is charged as that of one leaf; its numbers may both be counts. So is that of
+    utility figures, whose numbers are distances.
 
     The noise is even over cubes, of ratio exp(-epsilon / sensitivity) for each unit of the largest coordinate.
     """
@@ -120,7 +121,7 @@ class LeafMoments(_Staged):
     note: str
     stage: StageName | None = field(default=None, kw_only=True)
 
-    stages: ClassVar[tuple[StageName, ...]] = ("leaves", "answer")
+    stages: ClassVar[tuple[StageName, ...]] = ("leaves", "answer", "utility")
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,7 +158,7 @@ class GaussianVector(_Checked):
 
     times: ClassVar[int] = 1
     what: ClassVar[str] = "vector of sums"
-    stages: ClassVar[tuple[StageName, ...]] = ("analyses", "products", "alikeness")
+    stages: ClassVar[tuple[StageName, ...]] = ("analyses", "products", "alikeness", "utility")
 
     @property
     def law(self) -> str:

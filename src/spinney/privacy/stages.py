@@ -16,6 +16,7 @@
     prior       where tables of a prior are used in place of what was not counted
     analyses    sums over rows that the linear regressions named in the call follow from, one vector
     products    sums over rows of products of functions of two columns, one vector
+    utility     how far what was released is from the table: distances of its tables of one and of two columns
     splits      which nodes of one joint tree split
     leaves      what is released of the leaves of a joint tree or a grid
     answer      one answer that was bought beside a release
@@ -54,6 +55,7 @@ StageName = Literal[
     "prior",
     "analyses",
     "products",
+    "utility",
     "splits",
     "leaves",
     "answer",

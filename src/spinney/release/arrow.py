@@ -34,6 +34,11 @@ _SMALL, _BEST_RATIO = 2**26, 50
 _DICTIONARY, _BATCH = 2, 3
 
 
+def are_counts(values: NDArray[np.int64]) -> bool:
+    """Whether noisy numbers are ones that a mechanism gives. Both ends are compared: -2^63 has no absolute value."""
+    return not values.size or bool(values.min() >= -LARGEST_COUNT and values.max() <= LARGEST_COUNT)
+
+
 def to_arrow(table: pa.Table) -> bytes:
     """The bytes of an Arrow IPC file; equal tables are equal bytes."""
     sink = io.BytesIO()

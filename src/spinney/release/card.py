@@ -24,6 +24,7 @@ from spinney.privacy.ledger import (
 from spinney.privacy.promise import GROUPS, GroupPromise, cautions, group_promise
 from spinney.release.entries import checked_entries
 from spinney.release.row_count import NOISY_ROWS, RowCount
+from spinney.release.utility import UTILITY, Utility, utility_of
 from spinney.schema.people import PeopleShape, RowsShape
 from spinney.schema.places import Place
 from spinney.schema.plain import jsonable
@@ -33,6 +34,8 @@ from spinney.shown import brief, json_text, printable
 _LIMITS = "Not covered: side channels such as timing, and the combined loss of several releases of one table."
 
 _WIDTH = 100
+# Promises for groups are worked out in floats and rounded up: on another machine they may come out a little otherwise.
+_GROUPS_SLACK = Fraction(1, 20)
 _UNITS = {
     Unit.REPLACE_ONE: "one row, replaced by any other (replace-one)",
     Unit.ADD_REMOVE: "one row, added or removed (add-remove)",
@@ -143,6 +146,11 @@ class Card:
         return None
 
     @property
+    def utility(self) -> Utility | None:
+        """How far the release is from the private table, where that was paid for; see `Utility`."""
+        return utility_of(self.plan, self.events, Unit.parse(self.unit))
+
+    @property
     def assumed_rows(self) -> int | None:
         """The guess of that number which automatic values followed from, where it is private and none was counted."""
         assumed = self.parameters.get(f"assumed_{self._who}")
@@ -176,6 +184,7 @@ class Card:
             *(_wrapped("prior", prior) if (prior := self._prior_in_words()) else []),
             *(line for what, count in self.released.items() for line in _released_in_words(what, count)),
             *([f"  structure   {structure_in_words(str(structure))}"] if structure else []),
+            *_utility_lines(self.utility),
         ]
         return [printable(line) for line in lines]
 
@@ -204,6 +213,12 @@ class Card:
             )
         return f"a table of {prior['rows']:,} rows that was stated to be public; the guarantee does not cover them"
 
+    def _groups_as_data(self) -> list[dict[str, Any]]:
+        """The promises for several as JSON-ready data."""
+        return [
+            {self._who: group.n_rows, "epsilon": str(group.epsilon), "delta": str(group.delta)} for group in self.groups
+        ]
+
     def to_dict(self) -> dict[str, Any]:
         """The card as JSON-ready data."""
         return {
@@ -213,10 +228,7 @@ class Card:
             "epsilon": str(self.epsilon),
             "delta": str(self.delta),
             "unit": self.unit,
-            "groups": [
-                {self._who: group.n_rows, "epsilon": str(group.epsilon), "delta": str(group.delta)}
-                for group in self.groups
-            ],
+            "groups": self._groups_as_data(),
             "cautions": self.cautions,
             "remarks": list(self.remarks),
             "synthesizer": self.synthesizer,
@@ -227,7 +239,12 @@ class Card:
             "released": dict(self.released),
             "frame": self.frame,
             "schema": jsonable(self.schema.to_dict()),
-        } | ({} if self.people is None else {"people": self.people.to_dict()})
+        } | self._optional()
+
+    def _optional(self) -> dict[str, Any]:
+        """What only some cards have."""
+        optional = {} if self.people is None else {"people": self.people.to_dict()}
+        return optional | ({} if self.utility is None else {UTILITY: self.utility.to_dict()})
 
     @classmethod
     def from_dict(cls, described: Mapping[str, Any]) -> Card:
@@ -235,11 +252,31 @@ class Card:
         card = cls(**checked_entries(described))
         stated = {name: described[name] for name in ("is_private", "warnings") if name in described}
         stated |= {name: parse_fraction(described[name], name) for name in ("epsilon", "delta") if name in described}
+        if UTILITY in described:
+            stated[UTILITY] = described[UTILITY]
         for name, value in stated.items():
+            if name == UTILITY:
+                if card.utility is None or value != card.utility.to_dict():
+                    raise ValueError("the card states other figures of utility than its plan and its events give")
+                continue
             found = [_warning(brand) for brand in card.brands] if name == "warnings" else getattr(card, name)
             if type(value) is not type(found) or value != found:
                 raise ValueError(f"the card states {name} as {brief(value)}, and its events give {brief(found)}")
+        if "groups" in described:
+            card._check_groups(described["groups"])
         return card
+
+    def _check_groups(self, stated: Any) -> None:
+        """Raise a ValueError where promises for several are not those of the events, but for the last digits."""
+        wanted = self._groups_as_data()
+        is_same = isinstance(stated, list) and len(stated) == len(wanted)
+        for group, found in zip(stated, wanted, strict=True) if is_same else ():
+            is_same &= isinstance(group, dict) and group.keys() == found.keys() and group[self._who] == found[self._who]
+            for name in ("epsilon", "delta") if is_same else ():
+                value, least = parse_fraction(group[name], name), parse_fraction(found[name], name)
+                is_same &= abs(value - least) <= _GROUPS_SLACK * least
+        if not is_same:
+            raise ValueError(f"the card promises groups of {self._who} other than what its events give")
 
     def to_json(self) -> str:
         return json_text(self.to_dict())
@@ -251,7 +288,7 @@ class Card:
         lines.append("  charged")
         lines += [f"    {line}" for event in self.events for line in event_lines(event)]
         lines.append("  plan")
-        lines += [f"    {name:<22} {value}" for name, value in self.plan.items() if name != "structure"]
+        lines += [f"    {name:<22} {value}" for name, value in self.plan.items() if name not in ("structure", UTILITY)]
         lines.append("  columns" if self.people is None else "  columns of persons, as they were learnt")
         lines += [f"    {name:<22} {column!r}" for name, column in self.schema.items()]
         if self.schema.rules:
@@ -282,6 +319,13 @@ def _released_in_words(what: str, count: int) -> list[str]:
         return [f"  {what:<11} {count:,} released"]
     tables = "1 joint table of columns" if count == 1 else f"{count:,} joint tables of columns"
     return _wrapped("model", f"{tables}, the cliques of a junction tree, fitted to all that was counted")
+
+
+def _utility_lines(utility: Utility | None) -> list[str]:
+    """The figures of utility, each on a line, below what they are of."""
+    if utility is None:
+        return []
+    return [*_wrapped("utility", utility.compared), *(f"{'':>14}{figure}" for figure in utility)]
 
 
 def _rows_lines(rows: RowsShape) -> list[str]:

@@ -31,6 +31,7 @@ from spinney.release.options import explains_options
 from spinney.release.parts import Part, SampleParts, checked_parts, hashed
 from spinney.release.remarks import of_assumed_rows, of_counted_rows
 from spinney.release.seeds import Stream, row_generator
+from spinney.release.utility import Utility
 from spinney.schema.table import Schema
 from spinney.shown import as_given
 
@@ -71,6 +72,11 @@ class Release(Asking):
     def schema(self) -> Schema:
         """What was public about the table, bounds included."""
         return self._card.schema
+
+    @property
+    def utility(self) -> Utility | None:
+        """How far the release is from the private table: figures that were paid for, with exact noise; else None."""
+        return self._card.utility
 
     @explains_options
     @waiting("drawing rows")
@@ -267,6 +273,15 @@ class Release(Asking):
     def verify_model(self) -> list[str]:
         """What was fitted again to the numbers that the file holds, in words; nothing, unless a kind can do so."""
         return []
+
+    def unverified(self) -> list[tuple[str, str]]:
+        """What of the contents nothing else in the file bears out, and why: pairs of words."""
+        return [
+            (
+                "the noise of the released numbers",
+                "the file holds them once, and says of their noise what the card says",
+            )
+        ]
 
     @abstractmethod
     def to_members(self) -> tuple[dict[str, Any], Members]:

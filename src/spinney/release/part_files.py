@@ -1,8 +1,9 @@
 """A folder of Parquet files, one for each part of a sample, written as a stream and gone on with where it stopped.
 
-Every file says which sample it is of, in the notes of its footer: the digest of the release, the seed, the numbers of
-rows and parts, digests of what else was asked for, and versions. So a folder needs no list of its own, a file that is
-there is whole (`files.write_whole`) and is known to be the right one, and what is missing is drawn. Nothing in the
+Every file says which part of which sample it is, in the notes of its footer: the digest of the release, the seed, the
+numbers of rows and parts, its own number, digests of what else was asked for, and versions. A digest of all bytes
+before the footer is there too. So a folder needs no list of its own, a file that is there is whole
+(`files.write_whole`) and is known to be the right one, as it was written, and what is missing is drawn. Nothing in the
 notes is of the private table. An empty `_SUCCESS`, as other engines write it, is put there last.
 
 While one part is written the next is drawn, so that two are in memory. A folder is locked while it is written to.
@@ -15,6 +16,7 @@ import json
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any
 
@@ -27,12 +29,15 @@ from spinney.parallel import threads
 from spinney.progress import progress_bar
 
 SUCCESS = "_SUCCESS"
-FORMAT, FORMAT_VERSION = "spinney-sample", 1
-_NOTES = b"spinney"
+FORMAT, FORMAT_VERSION = "spinney-sample", 2
+_NOTES, _DIGEST = b"spinney", b"spinney-digest"
 _AT_ONCE = 1 << 20  # rows of a row group
 _LOOKED_AT = 4096  # values that tell whether others will be equal
+_PIECE = 1 << 24  # bytes that are read at once
+_INSTEAD = "name another folder, or allow it to be overwritten (overwrite=True, or --force)"
 # How notes are called in errors; others are called by their names.
 _IN_WORDS = {
+    "version": "an earlier version of Spinney, whose parts cannot be compared with what was written",
     "release": "another release",
     "seed": "another seed",
     "stream": "another seed",
@@ -62,14 +67,15 @@ def write_parts(
         identity: what tells the sample from others, as JSON-ready data.
         overwrite: whether files of another sample may be replaced.
     """
-    folder, notes = Path(folder).resolve(), {"format": FORMAT, "version": FORMAT_VERSION, **identity, **_versions()}
+    folder, notes = Path(folder).resolve(), _whole_notes(identity)
     _make(folder)
     with _locked(folder):
         for leftover in folder.glob(".part-*.parquet.*.partial"):  # of a process that was killed
             leftover.unlink(missing_ok=True)
-        if overwrite and _differs(folder, notes, sizes) is not None:
+        problem = _differs(folder, notes, sizes) or _damaged(folder)
+        if problem is not None and overwrite:
             _remove(folder)
-        problem = _differs(folder, notes, sizes)
+            problem = _differs(folder, notes, sizes)
         if problem is not None:
             raise FileError(problem)
         missing = [number for number in range(len(sizes)) if not (folder / part_name(number)).exists()]
@@ -78,6 +84,12 @@ def write_parts(
         _write(folder, missing, sizes, draw, notes)
         write_whole(folder / SUCCESS, lambda file: file.write(b""), overwrite=True)
     return folder
+
+
+def goes_on_in(folder: str | Path, sizes: Sequence[int], identity: Mapping[str, Any]) -> bool:
+    """Whether a folder holds parts of this sample, by their notes, and nothing else."""
+    folder = Path(folder)
+    return bool(_parts_in(folder)) and _differs(folder, _whole_notes(identity), sizes) is None
 
 
 def part_name(number: int) -> str:
@@ -116,7 +128,7 @@ def _write(
         bar.update(n_done)
         under_way = None
         for number in missing:
-            table = _noted(_as_arrow(draw(number)), notes)
+            table = _noted(_as_arrow(draw(number)), _notes_of_part(notes, number))
             if under_way is not None:
                 under_way[0].result()
                 bar.update(under_way[1])
@@ -142,9 +154,38 @@ def _write_part(file: Path, table: pa.Table) -> None:
     compression = {name: "snappy" if name in repeated else "none" for name in table.column_names}
 
     def write(target: IO[bytes]) -> None:
-        pq.write_table(table, target, use_dictionary=repeated, compression=compression, row_group_size=_AT_ONCE)
+        sink = _Hashing(target)
+        with pq.ParquetWriter(sink, table.schema, use_dictionary=repeated, compression=compression) as writer:
+            writer.write_table(table, row_group_size=_AT_ONCE)
+            # All columns are written by now, and the footer, which holds this, is not.
+            writer.add_key_value_metadata({_DIGEST: json.dumps(sink.digest).encode()})
 
     write_whole(file, write, overwrite=True)
+
+
+class _Hashing:
+    """A file that is written to, and the digest of what was written."""
+
+    closed = False
+
+    def __init__(self, target: IO[bytes]) -> None:
+        self._target, self._found, self._n_bytes = target, sha256(), 0
+
+    def write(self, data: Any) -> int:
+        self._found.update(data)
+        self._n_bytes += len(data)
+        return self._target.write(data)
+
+    def tell(self) -> int:
+        return self._n_bytes
+
+    def flush(self) -> None:
+        self._target.flush()
+
+    @property
+    def digest(self) -> dict[str, Any]:
+        """How many bytes there are so far, and the digest of all of them."""
+        return {"bytes": self._n_bytes, "sha256": self._found.hexdigest()}
 
 
 def _repeats(column: pa.ChunkedArray) -> bool:
@@ -168,6 +209,15 @@ def _as_arrow(frame: Any) -> pa.Table:
 
 def _noted(table: pa.Table, notes: Mapping[str, Any]) -> pa.Table:
     return table.replace_schema_metadata({**(table.schema.metadata or {}), _NOTES: json.dumps(notes).encode()})
+
+
+def _whole_notes(identity: Mapping[str, Any]) -> dict[str, Any]:
+    """What all parts of a sample say in their notes."""
+    return {"format": FORMAT, "version": FORMAT_VERSION, **identity, **_versions()}
+
+
+def _notes_of_part(notes: Mapping[str, Any], number: int) -> dict[str, Any]:
+    return {**notes, "part": number}
 
 
 def _versions() -> dict[str, str]:
@@ -235,23 +285,52 @@ def _notes_of(file: Path) -> dict[str, Any] | None:
 
 
 def _differs(folder: Path, notes: Mapping[str, Any], sizes: Sequence[int]) -> str | None:
-    """Why a sample cannot go on in a folder; None where it can."""
-    instead = "name another folder, or allow it to be overwritten (overwrite=True, or --force)"
+    """Why a sample cannot go on in a folder, by the names, notes and columns of its files; None where it can."""
     try:
         _check_strangers(folder)
     except FileError as err:
         return str(err)
+    schema = None
     for file in _parts_in(folder):
         found = _notes_of(file)
         if found is None:
             return f"{str(file)!r} is not a part of a sample, or is damaged; name another folder, or remove it"
+        number = found.pop("part", None)
         if found != notes:
             key = next((key for key in (*_IN_WORDS, *notes) if found.get(key) != notes.get(key)), "format")
-            return f"{str(folder)!r} holds parts of a sample of {_IN_WORDS.get(key, f'another {key}')}; {instead}"
-        number = next((n for n in range(len(sizes)) if part_name(n) == file.name), None)
-        if number is None or pq.read_metadata(file).num_rows != sizes[number]:
-            return f"{str(file)!r} is not the part that its name says; {instead}"
+            return f"{str(folder)!r} holds parts of a sample of {_IN_WORDS.get(key, f'another {key}')}; {_INSTEAD}"
+        is_part = type(number) is int and 0 <= number < len(sizes) and file.name == part_name(number)
+        if not is_part or pq.read_metadata(file).num_rows != sizes[number]:
+            return f"{str(file)!r} is not the part that its name says; remove it, and the same call draws it anew"
+        columns = pq.read_schema(file).remove_metadata()
+        if schema is not None and not columns.equals(schema):
+            return f"{str(file)!r} has other columns than the parts before it; {_INSTEAD}"
+        schema = columns
     return None
+
+
+def _damaged(folder: Path) -> str | None:
+    """Which part is not as it was written; None where all are. Reads all of them."""
+    files = _parts_in(folder)
+    with progress_bar(sum(file.stat().st_size for file in files), "checking parts", unit="B") as bar:
+        for file in files:
+            if not _is_as_written(file, bar.update):
+                return f"{str(file)!r} is not as it was written; remove it, and the same call draws it anew"
+    return None
+
+
+def _is_as_written(file: Path, told: Callable[[int], Any]) -> bool:
+    """Whether the bytes before a part's footer are those that it has a digest of."""
+    with suppress(OSError, ValueError, KeyError, TypeError, pa.ArrowException):
+        noted, hashed = read_json(pq.read_metadata(file).metadata[_DIGEST]), sha256()
+        left = noted["bytes"]
+        with file.open("rb") as opened:
+            while left > 0 and (piece := opened.read(min(left, _PIECE))):
+                hashed.update(piece)
+                told(len(piece))
+                left -= len(piece)
+        return bool(left == 0 and hashed.hexdigest() == noted["sha256"])
+    return False
 
 
 def _remove(folder: Path) -> None:

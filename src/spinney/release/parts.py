@@ -184,10 +184,22 @@ class SampleParts(Sequence[Any]):
         """
         from spinney.release.part_files import write_parts
 
-        sizes = [self._part(number).size for number in range(self._n_parts)]
         return write_parts(
-            folder, sizes, lambda n: self._draw(self._part(n), True), self._identity(), overwrite=overwrite
+            folder, self._sizes(), lambda n: self._draw(self._part(n), True), self._identity(), overwrite=overwrite
         )
+
+    def goes_on_in(self, folder: str | Path) -> bool:
+        """Whether a folder holds parts of this very sample, and nothing else.
+
+        Args:
+            folder: where parts may lie.
+        """
+        from spinney.release.part_files import goes_on_in
+
+        return goes_on_in(folder, self._sizes(), self._identity())
+
+    def _sizes(self) -> list[int]:
+        return [self._part(number).size for number in range(self._n_parts)]
 
     def _part(self, number: int) -> Part:
         return Part(number, self._n_parts, self._n_rows, self._shared)

@@ -10,9 +10,12 @@ out again from its events before anybody sees it (`verification`).
 
 from __future__ import annotations
 
+import io
 import struct
 import zipfile
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from hashlib import sha256
 from pathlib import Path
 from typing import IO, Any
@@ -36,33 +39,100 @@ FORMAT_VERSION = 3
 _CARD = "card.json"
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 _LARGEST_CARD = 2**26
+# What vouches for all other members (`signature`). Readers pass over it, and it is no part of a digest.
+_SIGNATURE = "signature.txt"
+_LARGEST_SIGNATURE = 2**12
 _MOST_MEMBERS = 16
 _PIECE = 2**20
 # The record at the end of a zip archive, and the mark of its variant for more than four gigabytes.
 _END = struct.Struct("<4s4H2LH")
 _END_MARK, _LARGE_MARK, _LARGE_SIZE = b"PK\5\6", b"PK\6\7", 20
+_LIMITS = {_CARD: _LARGEST_CARD, _SIGNATURE: _LARGEST_SIGNATURE}
 _PACKED = 1 << 0  # the flag of an encrypted member
 
 
 def save(release: Release, path: str | Path, *, overwrite: bool = False) -> None:
     """Write a release to one file, whole or not at all."""
     members = _members(release)
+    write_whole(path, lambda file: _write(file, members), overwrite=overwrite)
 
-    def write(file: IO[bytes]) -> None:
-        with zipfile.ZipFile(file, "w") as archive:
-            for name, data in members.items():
-                archive.writestr(zipfile.ZipInfo(name, _EPOCH), data)
 
-    write_whole(path, write, overwrite=overwrite)
+def _write(file: IO[bytes], members: Members) -> None:
+    with zipfile.ZipFile(file, "w") as archive:
+        for name, data in members.items():
+            archive.writestr(zipfile.ZipInfo(name, _EPOCH), data)
 
 
 def digest(release: Release) -> str:
-    """What tells a release from others: SHA-256 of all that its file holds."""
+    """What tells a release from others: SHA-256 of all that its file holds, were it written now."""
+    return _digest(_members(release))
+
+
+def file_digest(path: str | Path) -> str:
+    """SHA-256 of all members of a release file, as they are and in their order, a signature among them left out.
+
+    Of a file that this version wrote it is the `digest` of its release; of an older one it stays what it was.
+    """
+    return _digest(_all_members(Path(path)))
+
+
+def file_format(path: str | Path) -> int:
+    """The format version that a release file states."""
+    version: int = _read(Path(path), with_members=False)[1]["format_version"]
+    return version
+
+
+def embedded_signature(path: str | Path) -> bytes | None:
+    """The signature inside a release file; None where it has none."""
+    return _all_members(Path(path), with_signature=True).get(_SIGNATURE)
+
+
+def with_signature(path: str | Path, out: str | Path, signature: bytes, *, overwrite: bool) -> None:
+    """Write a copy of a release file with a signature inside, all other members byte by byte as they are."""
+    members = _all_members(Path(path)) | {_SIGNATURE: signature}
+    write_whole(out, lambda file: _write(file, members), overwrite=overwrite)
+
+
+def members_unread(path: str | Path, release: Release) -> list[str]:
+    """Members of a file that nothing of its release is read from."""
+    known = {_CARD, *release.member_names}
+    return [name for name in _all_members(Path(path)) if name not in known]
+
+
+def entries_unwritten(path: str | Path, release: Release) -> list[str]:
+    """What a file holds otherwise than this version would write of its release: members, and entries of the card."""
+    held, written = _all_members(Path(path)), _members(release)
+    found = [name for name in dict.fromkeys([*held, *written]) if name != _CARD and held.get(name) != written.get(name)]
+    ours, theirs = read_json(written[_CARD]), read_json(held[_CARD])
+    for within, one, other in (("", ours, theirs), ("card.", ours["card"], theirs["card"])):
+        names = [name for name in dict.fromkeys([*one, *other]) if within or name != "card"]
+        found += [f"{_CARD}: {within}{name}" for name in names if one.get(name) != other.get(name)]
+    return found
+
+
+def is_written_plainly(path: str | Path) -> bool:
+    """Whether nothing stands in a file beside its members: they are all that it has bytes for."""
+    plain = io.BytesIO()
+    _write(plain, _all_members(Path(path), with_signature=True))
+    return plain.getvalue() == Path(path).read_bytes()
+
+
+def _digest(members: Members) -> str:
     found = sha256()
-    for name, data in _members(release).items():
+    for name, data in members.items():
         found.update(f"{name} {len(data)} ".encode())
         found.update(data)
     return found.hexdigest()
+
+
+def _all_members(path: Path, *, with_signature: bool = False) -> Members:
+    """Everything that a release file holds, whatever its kind; a signature where it is asked for."""
+    with _reading(path), path.open("rb") as file:
+        _check_end(file)
+        with zipfile.ZipFile(file) as archive:
+            listed = _listed(archive)
+            wanted = [name for name in listed if with_signature or name != _SIGNATURE]
+            return {name: _content(archive, listed[name], _LIMITS.get(name)) for name in wanted}
 
 
 def _members(release: Release) -> Members:
@@ -101,21 +171,27 @@ def kind_of(path: str | Path) -> str:
 
 def _read(path: Path, *, with_members: bool) -> tuple[type[Release], dict[str, Any], Members]:
     """The kind of a release, what its card says, and the members of its kind, if they are wanted."""
+    with _reading(path), path.open("rb") as file:
+        _check_end(file)
+        with zipfile.ZipFile(file) as archive:
+            listed = _listed(archive)
+            described = read_json(_content(archive, listed[_CARD], _LARGEST_CARD))
+            _check_format(path, described)
+            kind = described.get("kind", OLDEST)
+            if not isinstance(kind, str) or kind not in KINDS:
+                raise FileError(f"{str(path)!r} is a Spinney release with inconsistent contents: unknown kind")
+            wanted = release_class(kind)
+            names = wanted.member_names if with_members else ()
+            return wanted, described, {name: _content(archive, listed[name]) for name in names if name in listed}
+
+
+@contextmanager
+def _reading(path: Path) -> Iterator[None]:
+    """Say of all that can be wrong with a file that it is no release, or damaged."""
     try:
         if path.exists() and not path.is_file():
             raise FileError(f"{str(path)!r} is not a file, so it cannot be a release")
-        with path.open("rb") as file:
-            _check_end(file)
-            with zipfile.ZipFile(file) as archive:
-                listed = _listed(archive)
-                described = read_json(_content(archive, listed[_CARD], _LARGEST_CARD))
-                _check_format(path, described)
-                kind = described.get("kind", OLDEST)
-                if not isinstance(kind, str) or kind not in KINDS:
-                    raise FileError(f"{str(path)!r} is a Spinney release with inconsistent contents: unknown kind")
-                wanted = release_class(kind)
-                names = wanted.member_names if with_members else ()
-                return wanted, described, {name: _content(archive, listed[name]) for name in names if name in listed}
+        yield
     except SpinneyError:
         raise
     except FileNotFoundError:

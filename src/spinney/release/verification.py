@@ -28,10 +28,34 @@ from spinney.release.card import Card
 from spinney.release.contradictions import check, same
 from spinney.release.model import Release
 from spinney.release.row_count import NOISY_ROWS, RowCount
+from spinney.release.utility import UTILITY
+from spinney.release.utility_verification import verify_utility
 from spinney.shown import brief
 
 # Noisy counts are cut there.
 _LARGEST_NOISY = 2**61
+
+
+@dataclass(frozen=True, slots=True)
+class Unchecked:
+    """What a file cannot show, and why."""
+
+    what: str
+    why: str
+
+    def __str__(self) -> str:
+        return f"{self.what}, because {self.why}"
+
+
+# What no file shows, whoever made it.
+_NEVER = (
+    Unchecked("that noise was drawn, and from the system's entropy", "only the numbers with noise are in a file"),
+    Unchecked("that the table was counted as stated", "the table is private, and no file holds it"),
+    Unchecked("the notes of charges", "they are words for people, and no number is taken from them"),
+    Unchecked(
+        "other releases and bought answers of the same people", "their charges stand in a ledger, not in this file"
+    ),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,6 +64,7 @@ class Verification:
 
     guarantee: str
     checks: tuple[str, ...]
+    not_checked: tuple[Unchecked, ...] = ()
 
 
 def verification(release: Release, *, refits: bool = False) -> Verification:
@@ -67,9 +92,13 @@ def verification(release: Release, *, refits: bool = False) -> Verification:
         elif isinstance(event, (DiscreteLaplaceCounts, LeafMoments)):
             check(event.sensitivity % unit.factor == 0, f"{event.note}: its sensitivity is not one of unit {unit}")
     checks += release.verify_contents()
+    checks += verify_utility(release)
     if refits:
         checks += release.verify_model()
-    return Verification(card.guarantee, tuple(checks))
+    told = [Unchecked(what, why) for what, why in release.unverified()]
+    if card.plan.get(UTILITY) is not None:
+        told.append(Unchecked("the figures of utility themselves", "they compare the release with the private table"))
+    return Verification(card.guarantee, tuple(checks), (*told, *_NEVER))
 
 
 # ------------------------------------------------------------------------------------------------- the card

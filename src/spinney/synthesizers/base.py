@@ -49,6 +49,7 @@ from spinney.synthesizers.values import (
 from spinney.tables.opening import open_source
 from spinney.tables.source import Source
 from spinney.tree.row_count import release_rows
+from spinney.tree.utility import PaidFigures
 
 PlanT = TypeVar("PlanT")
 
@@ -76,6 +77,7 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
     bounds_share: Any
     values_share: Any = "0.1"  # of a forest; the others have no private lists
     assumed_rows: int | None
+    utility_share: Any = None  # of trees, grids and forests; None: no figures
 
     # Whether the first count is read after the first charge, so that unreadable values must be looked for before.
     _pays_before_counting: ClassVar[bool] = False
@@ -83,6 +85,8 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
     # hand: between a charge and the release nothing warns, since a warning may be an error.
     _late_cautions: Sequence[str] = ()
     _late_remarks: Sequence[str] = ()
+    # What figures of utility get their noise from, where they were paid for by themselves.
+    _paid_figures: PaidFigures | None = None
 
     @property
     def _cells_follow_rows(self) -> bool:
@@ -159,6 +163,8 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
         assumed_rows = checked_rows(self.assumed_rows)
         for name in ("bounds_share", "values_share"):
             parse_share(getattr(self, name), name)
+        if self.utility_share is not None:
+            parse_share(self.utility_share, "utility_share")
         stated = rows_alone(schema, type(self).__name__)
         table = open_source(frame, stated.as_read, engine=engine)
         schema = stated.without_ignored()
@@ -182,6 +188,7 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
             bounds_share=self.bounds_share,
             values_share=self.values_share,
             counts_rows=n_rows is None,
+            utility_share=self.utility_share,
         )
         for_values = {"epsilon": shares.values, "delta": shares.values_delta}
         check_private_values(schema, n_rows or MOST_ROWS, unit=unit, **for_values)
@@ -200,6 +207,7 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
         has_residuals = any(rule.modelled is not None for rule in schema.derivations)
         pays_first = schema.awaits_bounds or self._pays_before_counting or has_residuals
         pays_first |= n_rows is None and self._cells_follow_rows
+        pays_first |= shares.utility > 0
         if pays_first:
             table.check_values()
         if schema.has_data_derived_bounds:
@@ -220,10 +228,12 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
         *,
         pays_first: bool,
     ) -> Release:
-        """All that is paid for: a count of rows, lists and bounds that are private, and the release."""
+        """All that is paid for: figures of utility, a count of rows, private lists and bounds, and the release."""
         for_values = {"epsilon": shares.values, "delta": shares.values_delta}
         counts_rows = facts.rows_epsilon > 0
         true_lists = count_private_values(table)  # before anything is paid for
+        if shares.utility:
+            self._paid_figures = PaidFigures(shares.utility, books, source)
         if counts_rows and pays_first:
             facts, rehearsed = self._count_rows(table.n_rows, facts, books, source)
             with after_counting(shares.rows, facts.n_rows):

@@ -16,6 +16,7 @@ from spinney.release.row_count import noisy_rows_entry
 from spinney.schema.lattice import Lattice
 from spinney.schema.table import Schema
 from spinney.synthesizers.base import PublicFacts, Synthesizer
+from spinney.synthesizers.utility import even_cuts, with_utility
 from spinney.tables.source import Source
 from spinney.tree.kdtree import check_size, release_tree
 from spinney.tree.moments import check_leaves, release_moments
@@ -133,4 +134,6 @@ class PartitionSynthesizer(Synthesizer[tuple[Lattice, SplitPlan]]):
             card = self._card(table, ledger, plan=described, released={"bins": len(bins)}, schema=facts.schema)
             release = BinnedRelease(bins, card, placement=self.placement or "tilted")
         self.plan_ = plan
-        return release
+        if self._paid_figures is None:
+            return release
+        return with_utility(release, table, even_cuts(facts.schema.modelled), self._paid_figures.noisy_figures)

@@ -13,7 +13,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-import spinney
 from spinney.errors import NotFittedError, SchemaError
 from spinney.privacy.ledger import Ledger
 from spinney.release.card import Card
@@ -24,6 +23,7 @@ from spinney.schema.table import Schema
 from spinney.synthesizers.parameters import Parameters
 from spinney.tables.frames import Table
 from spinney.tables.source import Source
+from spinney.version import full_version
 
 
 class FrontDoor(Parameters):
@@ -133,7 +133,7 @@ class FrontDoor(Parameters):
     ) -> Card:
         """The card of a release of `table` that `ledger` paid for, with the stated schema, by default the table's."""
         return Card(
-            spinney_version=spinney.__version__,
+            spinney_version=full_version(),
             synthesizer=type(self).__name__,
             parameters={name: self._on_card(name, value) for name, value in self.get_params().items()},
             unit=ledger.unit.value,

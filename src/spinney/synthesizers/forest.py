@@ -9,6 +9,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spinney.errors import ParameterError, SchemaError
 from spinney.forest.analyses import release_analyses, weighted_blocks
@@ -30,6 +31,7 @@ from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger
 from spinney.release.options import explains_options
 from spinney.release.row_count import noisy_rows_entry
+from spinney.release.utility import figures_reach_squared, weights_of
 from spinney.schema.column_axis import column_axis
 from spinney.schema.table import Schema
 from spinney.shown import as_given
@@ -37,6 +39,7 @@ from spinney.suggest import did_you_mean
 from spinney.synthesizers.base import PublicFacts, Synthesizer
 from spinney.synthesizers.bounds import with_widest_bounds
 from spinney.synthesizers.prior import Prior, check_is_another, opened_prior
+from spinney.synthesizers.utility import with_utility
 from spinney.synthesizers.values import with_few_values
 from spinney.synthesizers.workload import checked_workload, read_once
 from spinney.tables.source import Source
@@ -88,6 +91,8 @@ class ForestSynthesizer(Synthesizer[Design]):
         values_share: the part of epsilon and of delta that pays for values="private" columns, if there are any.
         assumed_rows: a public guess of the number of rows, for automatic values under "add-remove". By default rows are
             counted there with noise, for a hundredth of epsilon; under "replace-one" their number is public.
+        utility_share: the part of the budget that pays for figures of utility, such as "0.02": how far the release is
+            from the table, with exact noise, so that they may be published. By default none are measured.
     """
 
     release_: ForestRelease
@@ -111,6 +116,7 @@ class ForestSynthesizer(Synthesizer[Design]):
         bounds_share: Any = "0.1",
         values_share: Any = "0.1",
         assumed_rows: int | None = None,
+        utility_share: Any = None,
     ) -> None:
         self.epsilon = epsilon
         self.delta = delta
@@ -124,6 +130,7 @@ class ForestSynthesizer(Synthesizer[Design]):
         self.bounds_share = bounds_share
         self.values_share = values_share
         self.assumed_rows = assumed_rows
+        self.utility_share = utility_share
 
     @explains_options
     def sample(
@@ -270,6 +277,7 @@ class ForestSynthesizer(Synthesizer[Design]):
             has_prior=self.prior is not None,
             analyses_share=parse_share(self.analyses_share, "analyses_share") if self.analyses else None,
             stated=[tuple(names.index(name) for name in table) for table in stated],
+            utility_share=self._composed_share(facts),
         )
         target = None if plan.target is None else modelled.index(names[plan.target])
         fewer = rules.most_states(plan.most_states, target=target, has_rounds=plan.structure == "rounds")
@@ -277,6 +285,12 @@ class ForestSynthesizer(Synthesizer[Design]):
         if not plan.stated:
             return plan
         return self._with_room(plan, variables)
+
+    def _composed_share(self, facts: PublicFacts) -> Fraction | None:
+        """The part of a composed budget for figures of utility; a pure one has paid for them by themselves."""
+        if self.utility_share is None or not facts.delta:
+            return None
+        return parse_share(self.utility_share, "utility_share")
 
     def _with_room(self, plan: Design, variables: Variables) -> Design:
         """The design with as many states of the other columns as leave room for stated tables.
@@ -341,7 +355,7 @@ class ForestSynthesizer(Synthesizer[Design]):
         looked_at = tuple(tuple(names[column] for column in clique) for clique in forest.cliques)
         self.design_ = plan
         noisy_total = round(forest.noisy_total)
-        return ForestRelease(
+        release = ForestRelease(
             columns,
             forest.model,
             card,
@@ -353,3 +367,13 @@ class ForestSynthesizer(Synthesizer[Design]):
             measured=forest.measured,
             analyses=analyses,
         )
+        if self._paid_figures is not None:
+            return with_utility(release, table, forest.cuts, self._paid_figures.noisy_figures)
+        if plan.plan.utility is None:
+            return release
+
+        def noisy_figures(true: NDArray[np.int64]) -> NDArray[np.int64]:
+            weighted = true * np.array(weights_of(len(true)))
+            return prepaid.noisy_sums(weighted, figures_reach_squared(len(true), ledger.unit), "utility")
+
+        return with_utility(release, table, forest.cuts, noisy_figures)

@@ -31,6 +31,8 @@ class GridSynthesizer(PartitionSynthesizer):
         placement: where rows lie in their bin: "tilted", "uniform" or "centre".
         assumed_rows: a public guess of the number of rows, for automatic values under "add-remove". By default rows are
             counted there with noise, for a hundredth of epsilon; under "replace-one" their number is public.
+        utility_share: the part of epsilon that pays for figures of utility, such as "0.02": how far the release is from
+            the table, with exact noise, so that they may be published. By default none are measured.
     """
 
     _in_column_units = ("bin_width",)
@@ -46,6 +48,7 @@ class GridSynthesizer(PartitionSynthesizer):
         bounds_share: Any = "0.1",
         placement: str | None = None,
         assumed_rows: int | None = None,
+        utility_share: Any = None,
     ) -> None:
         self.epsilon = epsilon
         self.bins = bins
@@ -55,6 +58,7 @@ class GridSynthesizer(PartitionSynthesizer):
         self.bounds_share = bounds_share
         self.placement = placement
         self.assumed_rows = assumed_rows
+        self.utility_share = utility_share
 
     @property
     def _cells_follow_rows(self) -> bool:

@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
-import spinney
 from spinney.errors import InputError, ParameterError
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.forest.release.column_model import ColumnModel
@@ -36,6 +35,7 @@ from spinney.schema.people import PeopleShape, Tables
 from spinney.schema.table import SchemaLike, as_schema
 from spinney.shown import as_given
 from spinney.suggest import did_you_mean_column
+from spinney.synthesizers.base import PublicFacts
 from spinney.synthesizers.charged import told_of_fit
 from spinney.synthesizers.fitted import FrontDoor
 from spinney.synthesizers.forest import QUALITIES
@@ -44,7 +44,13 @@ from spinney.synthesizers.shares import ROWS_SHARE
 from spinney.synthesizers.validation import checked_entropy, checked_ledger, checked_rows, warn_of_weak_promise
 from spinney.tables.people import PersonTables, gather
 from spinney.tree.row_count import release_rows
+from spinney.version import full_version
 
+# Why there are none.
+NO_FIGURES = (
+    "figures of utility are measured of tables with one row a person: one person can move distances of tables of their "
+    "rows by all rows that they have, which no useful noise hides"
+)
 _UNITS = {"replace-one": Unit.REPLACE_PERSON, "add-remove": Unit.ADD_REMOVE_PERSON}
 
 
@@ -72,6 +78,8 @@ class LinkedSynthesizer(FrontDoor):
         assumed_persons: a public guess of the number of persons, for automatic values under "add-remove". By default
             persons are counted there with noise, for a hundredth of epsilon.
     """
+
+    _elsewhere: ClassVar[Mapping[str, str]] = {"utility_share": NO_FIGURES}
 
     release_: PeopleRelease
     design_: PeopleDesign
@@ -202,6 +210,24 @@ class LinkedSynthesizer(FrontDoor):
         for rows in shape.rows:
             learnt_schema(rows)
 
+    def planned(self, shape: PeopleShape, facts: PublicFacts) -> dict[str, Any]:
+        """The plan that `fit` makes of public quantities, as a card has it. Nothing is read.
+
+        Args:
+            shape: persons and their rows.
+            facts: number of persons, budget and unit.
+        """
+        plan = people_design(
+            shape,
+            n_persons=facts.n_rows,
+            epsilon=facts.epsilon,
+            delta=facts.delta,
+            unit=facts.unit,
+            target=self._checked_target(shape),
+            quality=self.quality,
+        )
+        return {"structure": plan.persons.structure, **plan.plan.to_dict()}
+
     def _unit(self) -> Unit:
         if not isinstance(self.unit, str) or self.unit not in _UNITS:
             raise ParameterError(f"unit={as_given(self.unit)} is not {' or '.join(map(repr, _UNITS))}")
@@ -241,7 +267,7 @@ class LinkedSynthesizer(FrontDoor):
         places = {name: model for name, model in models.items() if isinstance(model, PlaceModel)}
         described = {"structure": plan.persons.structure, **plan.plan.to_dict(), **noisy_rows_entry(row_count)}
         card = Card(
-            spinney_version=spinney.__version__,
+            spinney_version=full_version(),
             synthesizer=type(self).__name__,
             parameters={name: self._on_card(name, value) for name, value in self.get_params().items()},
             unit=books.unit.value,
@@ -275,4 +301,8 @@ class LinkedSynthesizer(FrontDoor):
             for of_table in grown.rows
         )
         whole = replace(card, released={**card.released, ROW_TABLES: sum(len(some.tables) for some in rows)})
-        return PeopleRelease(whole, shape=shape, persons=persons, rows=rows, frames=gathered.kinds)
+        noise = plan.plan.weighted.get("row tables")
+        variance = None if noise is None else noise.variance
+        return PeopleRelease(
+            whole, shape=shape, persons=persons, rows=rows, frames=gathered.kinds, row_variance=variance
+        )

@@ -23,7 +23,7 @@ from spinney.shown import as_given
 from spinney.suggest import closest, did_you_mean
 from spinney.synthesizers.forest import ForestSynthesizer
 from spinney.synthesizers.grid import GridSynthesizer
-from spinney.synthesizers.linked import LinkedSynthesizer
+from spinney.synthesizers.linked import NO_FIGURES, LinkedSynthesizer
 from spinney.synthesizers.paper_tree import PAPER_NAMES, PaperTreeSynthesizer
 from spinney.synthesizers.tree import MOST_COLUMNS_WITH_MOMENTS, KDTreeSynthesizer
 
@@ -197,6 +197,8 @@ def _refuse_of_rows(method: str, given: Collection[str], reason: str, say: Calla
     for name in given:
         if name == "assumed_rows":
             raise ParameterError(f"{say(name)} is for tables of rows, and {reason}; say {say('assumed_persons')}")
+        if name == "utility_share":
+            raise ParameterError(f"{say(name)}: {NO_FIGURES}, and {reason}; leave it out")
         if name not in _KNOWN["linked"]:
             raise ParameterError(
                 f"{say(name)} is not a parameter of a model of persons, and {reason}; leave it out. It takes "

@@ -63,6 +63,8 @@ class KDTreeSynthesizer(PartitionSynthesizer):
         placement: where rows lie in their leaf: "fitted" to its moments, "uniform" or "centre"; in a bin "tilted".
         assumed_rows: a public guess of the number of rows, for automatic values under "add-remove". By default rows are
             counted there with noise, for a hundredth of epsilon; under "replace-one" their number is public.
+        utility_share: the part of epsilon that pays for figures of utility, such as "0.02": how far the release is from
+            the table, with exact noise, so that they may be published. By default none are measured.
     """
 
     _elsewhere: ClassVar[Mapping[str, str]] = {
@@ -88,6 +90,7 @@ class KDTreeSynthesizer(PartitionSynthesizer):
         bounds_share: Any = "0.1",
         placement: str | None = None,
         assumed_rows: int | None = None,
+        utility_share: Any = None,
     ) -> None:
         self.epsilon = epsilon
         self.unit = unit
@@ -99,6 +102,7 @@ class KDTreeSynthesizer(PartitionSynthesizer):
         self.bounds_share = bounds_share
         self.placement = placement
         self.assumed_rows = assumed_rows
+        self.utility_share = utility_share
 
     def _design(self, facts: PublicFacts) -> tuple[Lattice, SplitPlan]:
         if not isinstance(self.focus, str) or self.focus not in _FOCUSES:

@@ -11,9 +11,9 @@ from pathlib import Path
 import click
 import pytest
 
-import spinney as sp
 from spinney.cli.app import app
 from spinney.cli.command import Verb
+from spinney.version import full_version
 from support.command_line import spinney
 
 ROOT = Path(__file__).parents[3]
@@ -26,6 +26,8 @@ VERBS = [
         "ask",
         "card",
         "verify",
+        "sign",
+        "keygen",
         "explain",
         "picture",
         "compare",
@@ -78,7 +80,7 @@ def test_every_option_has_help() -> None:
 
 
 def test_version() -> None:
-    assert spinney("--version").out == f"spinney {sp.__version__}\n"
+    assert spinney("--version").out == f"spinney {full_version()}\n"
 
 
 def test_a_call_without_a_verb_shows_help() -> None:

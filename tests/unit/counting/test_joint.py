@@ -33,12 +33,13 @@ def counted(request: TableRequest, *parts: np.ndarray) -> list[np.ndarray]:
 @pytest.mark.parametrize("n_rows", [0, 1, 63, 64, 65, 1_000, 9_000])
 @pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int32])
 def test_tables_are_those_of_a_count_row_by_row(n_rows, dtype):
-    """Of one to five columns, of all states."""
+    """Of one to five columns, of all states; of one and two alone too, which are counted in another way."""
     states = some_states(n_rows, dtype=dtype)
     cliques = [(0,), (1, 3), (0, 2, 4), (1, 3, 4, 5), (0, 1, 2, 3, 4), (5, 1)]
     rows = [tuple(row) for row in states.T.tolist()]
-    for clique, table in zip(cliques, counted(TableRequest(SIZES, cliques), states), strict=True):
-        assert np.array_equal(table, slow_table(rows, clique, SIZES))
+    for some in (cliques, [(0,), (1, 3), (5,)], [(4,), (1,)]):
+        for clique, table in zip(some, counted(TableRequest(SIZES, some), states), strict=True):
+            assert np.array_equal(table, slow_table(rows, clique, SIZES))
 
 
 @pytest.mark.parametrize("n_rows", [0, 1, 64, 100, 5_000])

@@ -93,6 +93,7 @@ def with_sums(members: Contents, change: Any) -> Contents:
 @pytest.mark.parametrize(
     ("change", "says"),
     [
+        (lambda _: -(2**63), "out of range"),
         (lambda _: 2**60, "larger than the number of rows"),
         (lambda _: 0, "do not add up"),
         (lambda value: -value, "negative that is of squares"),

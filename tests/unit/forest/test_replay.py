@@ -12,6 +12,8 @@ import pytest
 import spinney as sp
 from spinney.forest import columns, products, rounds
 from spinney.forest.release.regressors import Block
+from spinney.release.utility import figures_reach_squared
+from spinney.synthesizers import forest
 from support.replay import compare, failures
 
 SCHEMA = sp.Schema(
@@ -39,6 +41,8 @@ MODELS = {
     "rounds": {"quality": "high", "epsilon": 20},
     "analyses": {"analyses": ["size ~ kind + count", "label ~ size"]},
     "pure": {"delta": 0},
+    "utility": {"utility_share": "0.1"},
+    "pure utility": {"delta": 0, "utility_share": "0.1"},
 }
 FITS = pytest.mark.parametrize("options", MODELS.values(), ids=MODELS)
 UNITS = pytest.mark.parametrize("unit", ["replace-one", "add-remove"])
@@ -88,6 +92,10 @@ def test_questions_move_by_what_was_paid_for(options, unit):
     assert tightest["noisy_counts"] == tightest["ranges"] == tightest["regions"] == 1  # so that a smaller bound fails
     if "analyses" in options:
         assert "analyses" in stages
+    if "utility_share" in options:
+        assert "utility" in stages
+        method = "noisy_figures" if options.get("delta") == 0 else "noisy_sums"
+        assert tightest[method] > 0.1  # the largest distances move by much of what they may
     if options.get("quality") == "high":
         assert {"selection", "cliques"} <= stages
 
@@ -133,11 +141,14 @@ def counts_that_hold_rows_twice():
     return mock.patch.object(columns, "_all_cells", shared)
 
 
+def figures_said_to_move_less():
+    """Figures of utility whose noise is asked for as if a row moved them by a quarter of what it does."""
+    return mock.patch.object(forest, "figures_reach_squared", lambda *of: figures_reach_squared(*of) // 64)
+
+
 @contextmanager
 def a_total_that_is_not_released():
     """A forest under add-remove that takes the true number of rows for its total."""
-    from spinney.synthesizers import forest
-
     original = forest.grow
 
     def with_total(source, *args, total, **options):
@@ -160,6 +171,7 @@ CAGES = {
     "sums": (sums_said_to_move_less, "analyses", "replace-one"),
     "products": (products_said_to_move_less, "fast", "replace-one"),
     "scores": (scores_said_to_move_less, "rounds", "replace-one"),
+    "figures": (figures_said_to_move_less, "utility", "replace-one"),
     "cells that share rows": (counts_that_hold_rows_twice, "fast", "add-remove"),
     "a true total": (a_total_that_is_not_released, "fast", "add-remove"),
 }

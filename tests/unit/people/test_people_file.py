@@ -12,8 +12,13 @@ import pytest
 
 import spinney as sp
 from spinney.errors import FileError
+from spinney.forest.release.column_model import ColumnModel
 from spinney.people import rounds, synthetic
-from spinney.release.arrow import to_arrow
+from spinney.people.release.masks import position_masks
+from spinney.people.release.relative import learnt_schema
+from spinney.release.arrow import are_counts, to_arrow
+from spinney.release.contradictions import ContradictionError
+from spinney.schema.people import PeopleShape
 
 
 @pytest.fixture(scope="module")
@@ -113,6 +118,9 @@ CARDS = {
         lambda card: entry(card)["shape"]["rows"][0]["schema"]["columns"], "kind", {"type": "boolean"}
     ),
     "no shape": _set(entry, "shape", {}),
+    "another most on the card": _set(lambda card: card["card"]["people"]["rows"][0]["rows"], "most_rows", 65_535),
+    "no rules on the card": _set(lambda card: card["card"]["people"]["rows"][0]["schema"], "rules", []),
+    "promises to groups": _set(lambda card: card["card"], "groups", [{"persons": 2, "epsilon": "1/10", "delta": "0"}]),
     "a unit of rows": _set(lambda card: card["card"], "unit", "replace-one"),
 }
 
@@ -136,10 +144,14 @@ TABLES = {
     "potentials that are missing": ("row_fields.arrow", _first("potentials", lambda line: line[1:])),
     "potentials that are infinite": ("row_fields.arrow", _first("potentials", lambda line: [np.inf, *line[1:]])),
     "masks that are missing": ("row_fields.arrow", _first("possible", [])),
+    "masks that allow everything": ("row_fields.arrow", _first("possible", lambda line: [1] * len(line))),
+    "masks that allow nothing": ("row_fields.arrow", _first("possible", lambda line: [0] * len(line))),
+    "masks that are turned around": ("row_fields.arrow", _first("possible", lambda line: line[::-1])),
     "flags that are none": ("row_fields.arrow", _first("possible", lambda line: [2, *line[1:]])),
     "labels beyond the boxes": ("row_tables.arrow", _first("labels", lambda line: [10**6] * max(len(line), 1))),
     "numbers that are missing": ("row_tables.arrow", _first("noisy", lambda line: line[1:])),
     "numbers out of range": ("row_tables.arrow", _first("noisy", lambda line: [2**62, *line[1:]])),
+    "a number that has no absolute value": ("row_tables.arrow", _first("noisy", lambda line: [-(2**63), *line[1:]])),
     "leaves of another table": ("row_leaves.arrow", _first("table", 7)),
     "leaves of another column": ("row_leaves.arrow", _first("column", 9)),
     "a leaf outside of its column": ("row_leaves.arrow", _first("low", -1e9)),
@@ -152,6 +164,42 @@ def test_forged_tables_are_refused(members, tmp_path, name, change):
     """Every number of rows is checked before anything is drawn by it."""
     with pytest.raises(FileError, match="inconsistent contents"):
         sp.load(written(tmp_path / "a", with_table(members, name, change)))
+
+
+def test_a_noisy_number_without_an_absolute_value_is_out_of_range():
+    """-2^63 is its own absolute value in 64 bits, and below every bound that is compared with that alone."""
+    assert are_counts(np.array([-(2**61), 0, 2**61]))
+    assert not are_counts(np.array([-(2**63), 0]))
+    assert not are_counts(np.array([0, 2**62]))
+
+
+def test_masks_in_another_order_are_refused(members, tmp_path):
+    """Masks are those of the rules, in their order: flags of one rule are not taken for those of another."""
+    changed = with_card(members, _set(field_of, "masks", lambda masks: masks[::-1]))
+    with pytest.raises(FileError, match="masks"):
+        sp.load(written(tmp_path / "a", changed))
+
+
+def test_states_that_join_what_rules_tell_apart_have_no_mask():
+    """A leaf of a value after which nothing comes shares its state with no other, or rows could follow it."""
+    stated = sp.Schema(
+        {"who": sp.Identifier(), "day": sp.Integer(0, 9), "kind": sp.Category(["a", "b", "c"])},
+        rules=[sp.NeverAfter("kind", ["c"])],
+        person="who",
+        most_rows=5,
+        order="day",
+    )
+    rows = PeopleShape.of(stated).rows[0]
+
+    def masks(states):
+        zeros, ones = np.zeros(3), np.ones(3)
+        model = ColumnModel(np.arange(3.0), ones, zeros > 0, ones, np.array(states, dtype=np.int32), max(states) + 1)
+        return position_masks(rows, learnt_schema(rows), {"kind": model}, place=0)
+
+    ((_, _, possible),) = masks([0, 0, 1])
+    assert possible.tolist() == [[True, True], [True, False], [True, False], [True, True]]
+    with pytest.raises(ContradictionError, match="'kind' joins"):
+        masks([0, 1, 1])
 
 
 def test_more_tables_than_were_paid_for_are_refused(members, tmp_path):
@@ -168,6 +216,80 @@ def test_more_tables_than_were_paid_for_are_refused(members, tmp_path):
 
     with pytest.raises(FileError, match=r"row|paid|plan"):
         sp.load(written(tmp_path / "a", with_card(members, fewer)))
+
+
+ROW_STAGES = {
+    "row trees": "row decision noise scale",
+    "row one-way": "row one-way noise",
+    "row spikes": "row spikes noise",
+    "alikeness": "alikeness mean squared",
+    "row selection": "epsilon of a choice among rows",
+    "row tables": "row tables noise",
+}
+
+
+@pytest.mark.parametrize("with_plan", [False, True], ids=["the plan as it was", "gone from the plan too"])
+@pytest.mark.parametrize("stage", ROW_STAGES)
+def test_stages_of_rows_that_nobody_paid_for_are_refused(members, tmp_path, stage, with_plan):
+    """A charge without one of its parts costs less, and does not pay for what the file holds."""
+
+    def unpaid(card):
+        for event in card["card"]["events"]:
+            if "parts" in event:
+                kept = [part for part in event["parts"] if part["stage"] != stage]
+                assert len(kept) == len(event["parts"]) - 1
+                event["parts"] = kept
+        if with_plan:
+            del card["card"]["plan"][ROW_STAGES[stage]]
+
+    with pytest.raises(FileError, match=r"paid|pays"):
+        sp.load(written(tmp_path / "a", with_card(members, unpaid)))
+
+
+def test_fewer_of_a_stage_than_the_columns_need_are_refused(members, tmp_path):
+    """One tree, table of leaves or level of a tree less than the columns of rows have."""
+    for stage, key in (
+        ("row trees", "times"),
+        ("row trees", "levels"),
+        ("row one-way", "times"),
+        ("row spikes", "times"),
+    ):
+
+        def fewer(card, stage=stage, key=key):
+            parts = [part for event in card["card"]["events"] for part in event.get("parts", ())]
+            next(part for part in parts if part["stage"] == stage)[key] -= 1
+
+        with pytest.raises(FileError, match="were paid for than"):
+            sp.load(written(tmp_path / "a", with_card(members, fewer)))
+
+
+def _scaled(factor):
+    def change(columns):
+        columns["weights"] = [factor * weight for weight in columns["weights"]]
+
+    return change
+
+
+def test_totals_of_rows_are_those_of_leaves_tables_and_persons(members, tmp_path):
+    """A number of persons with rows that leaves, tables or persons contradict, by itself or with the leaves."""
+    fewer = with_card(members, _set(rows_of, "total", 3.0))
+    with pytest.raises(FileError, match="do not add up to the total"):
+        sp.load(written(tmp_path / "a", fewer))
+    with pytest.raises(FileError, match="do not add up to the total"):
+        sp.load(written(tmp_path / "a", with_table(members, "row_leaves.arrow", _scaled(1000))))
+    both = with_card(members, _set(rows_of, "total", lambda total: total / 4))
+    with pytest.raises(FileError, match="counts other rows"):
+        sp.load(written(tmp_path / "a", with_table(both, "row_leaves.arrow", _scaled(1 / 4))))
+
+    total = rows_of(json.loads(members["card.json"]))["total"]
+
+    def all_tables(columns):
+        columns["noisy"] = [[line[0] + round(3 * total * 2**20), *line[1:]] for line in columns["noisy"]]
+
+    more = with_card(members, _set(rows_of, "total", lambda total: total * 4))
+    more = with_table(with_table(more, "row_leaves.arrow", _scaled(4)), "row_tables.arrow", all_tables)
+    with pytest.raises(FileError, match="numbers of rows of the persons"):
+        sp.load(written(tmp_path / "a", more))
 
 
 @pytest.mark.parametrize("name", ["row_leaves.arrow", "row_fields.arrow", "row_tables.arrow"])

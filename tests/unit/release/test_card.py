@@ -11,6 +11,7 @@ import pytest
 import spinney as sp
 from spinney.privacy.ledger import DiscreteGaussianVector, UnsafeEntropy
 from spinney.release.card import Card
+from spinney.version import full_version
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +36,7 @@ def test_the_card_tells_a_program_everything(model):
     assert described["is_private"] is True
     assert described["unit"] == "replace-one"
     assert described["synthesizer"] == "KDTreeSynthesizer"
-    assert described["spinney_version"] == sp.__version__
+    assert described["spinney_version"] == full_version()
     assert described["parameters"].keys() == model.get_params().keys()
     assert described["parameters"]["threshold"] == described["plan"]["threshold"] == 4
     assert described["released"] == {"bins": len(model.release_.bins)}
@@ -133,3 +134,22 @@ def test_reprs_are_short(model):
     assert repr(model.release_.bins) == f"NoisyBins({n_bins} bins on {len(model.schema_)} axes)"
     assert repr(model.card_) == f"Card(epsilon=1/3 (about 0.3333), unit='replace-one', {n_bins} bins)"
     assert repr(model.release_).startswith("BinnedRelease(Card(")
+
+
+@pytest.mark.parametrize(
+    "groups",
+    [
+        [],
+        [{"rows": 2, "epsilon": "1/10", "delta": "0"}],
+        [{"rows": n, "epsilon": "1/10", "delta": "0"} for n in (2, 5, 10)],
+        "none",
+    ],
+)
+def test_promises_to_groups_are_those_of_the_events(square, groups):
+    """A card that promises more to a person with several rows than its charges give is not read."""
+    table, schema = square
+    described = sp.KDTreeSynthesizer(2).fit(table, schema).card_.to_dict()
+    assert [group["rows"] for group in described["groups"]] == [2, 5, 10]
+    Card.from_dict(described)
+    with pytest.raises(ValueError, match="promises groups of rows"):
+        Card.from_dict(described | {"groups": groups})

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import resource
+import shutil
 import signal
 import subprocess
 import sys
@@ -63,8 +64,10 @@ def test_the_notes_of_a_file_say_which_sample_it_is_of(release, tmp_path):
     folder = release.sample(100, seed=1, parts=2).to_parquet(tmp_path / "rows")
     notes = json.loads(pq.read_schema(folder / "part-000001.parquet").metadata[b"spinney"])
     assert notes.keys() == {
-        *("format", "version", "rows", "parts", "stream", "release", "seed", "asked", "types", "spinney", "numpy")
+        *("format", "version", "rows", "parts", "part", "stream", "release", "seed", "asked", "types", "spinney"),
+        "numpy",
     }
+    assert (notes["part"], notes["version"]) == (1, 2)
     assert (notes["format"], notes["rows"], notes["parts"], notes["seed"]) == ("spinney-sample", 100, 2, 1)
     assert len(notes["release"]) == len(notes["asked"]) == 64
 
@@ -166,6 +169,71 @@ def test_what_is_no_sample_is_left_alone(release, tmp_path):
     assert (strange / "notes.txt").read_text() == (tmp_path / "file").read_text() == "precious"
 
 
+def _copied(folder):
+    """Part 1 under the name of part 2, of as many rows."""
+    shutil.copy(folder / "part-000001.parquet", folder / "part-000002.parquet")
+
+
+def _rewritten(file, change):
+    """What a table becomes in other hands, under the notes of its file."""
+    table = pq.read_table(file)
+    pq.write_table(change(table).replace_schema_metadata(table.schema.metadata), file)
+
+
+def _edited(folder):
+    _rewritten(folder / "part-000002.parquet", lambda table: table.set_column(0, "x", pa.array([0.5] * len(table))))
+
+
+def _of_other_columns(folder):
+    _rewritten(folder / "part-000002.parquet", lambda table: pa.table({"z": ["q"] * len(table)}))
+
+
+def _zeroed(folder):
+    file = folder / "part-000002.parquet"
+    content = bytearray(file.read_bytes())
+    content[100:300] = bytes(200)
+    file.write_bytes(content)
+
+
+@pytest.mark.parametrize(
+    ("spoil", "told"),
+    [
+        (_copied, "part-000002.parquet' is not the part that its name says; remove it"),
+        (_edited, "part-000002.parquet' is not as it was written; remove it"),
+        (_of_other_columns, "part-000002.parquet' has other columns than the parts before it"),
+        (_zeroed, "part-000002.parquet' is not as it was written; remove it"),
+    ],
+)
+def test_a_part_that_is_not_as_it_was_written_is_never_taken_for_it(release, tmp_path, spoil, told):
+    """Copied, edited, of other columns or damaged: the folder is refused, and whole again without that file."""
+    drawn = release.sample(1001, seed=1, parts=4)
+    folder = drawn.to_parquet(tmp_path / "rows")
+    before = {name: data for name, (data, _) in contents(folder).items()}
+    (folder / "_SUCCESS").unlink()
+    spoil(folder)
+    with pytest.raises(FileError, match=told):
+        drawn.to_parquet(folder)
+    assert not (folder / "_SUCCESS").exists()
+    (folder / "part-000002.parquet").unlink()
+    drawn.to_parquet(folder)
+    assert {name: data for name, (data, _) in contents(folder).items()} == before
+    spoil(folder)
+    drawn.to_parquet(folder, overwrite=True)
+    assert {name: data for name, (data, _) in contents(folder).items()} == before
+
+
+def test_a_folder_that_an_earlier_version_began_is_told(release, tmp_path, monkeypatch):
+    """Its parts have no digest, so that nobody can say whether they are as they were written."""
+    drawn = release.sample(100, seed=1, parts=2)
+    with monkeypatch.context() as earlier:
+        earlier.setattr(part_files, "FORMAT_VERSION", 1)
+        earlier.setattr(part_files, "_notes_of_part", lambda notes, _: notes)
+        folder = drawn.to_parquet(tmp_path / "rows")
+    with pytest.raises(FileError, match="earlier version of Spinney, whose parts cannot be compared"):
+        drawn.to_parquet(folder)
+    drawn.to_parquet(folder, overwrite=True)
+
+
 def test_an_array_in_like_cannot_be_written(release, tmp_path):
     """It has no names for columns."""
     with pytest.raises(ParameterError, match="no names of columns"):
@@ -240,6 +308,23 @@ def test_a_sample_whose_seed_nobody_chose_goes_on_too(saved, tmp_path):
     (folder / "part-000001.parquet").unlink()
     assert spinney("sample", saved, "--rows", 100, "--parts", 3, "--out", folder).status == 0
     assert pq.read_table(folder).equals(before)
+
+
+def test_the_seed_of_a_sample_that_is_overwritten_goes_with_it(saved, square, tmp_path):
+    """With --force and no --seed another sample gets a seed of its own; the same one goes on with its seed."""
+    folder, other = tmp_path / "rows", tmp_path / "other.spinney"
+    sp.KDTreeSynthesizer("2").fit(*square, entropy=sp.UnsafeSeededEntropy(2)).release_.save(other)
+
+    def seed():
+        return part_files.seed_of(folder)
+
+    arguments = ("--rows", 100, "--parts", 3, "--out", f"{folder}/", "--force")
+    assert spinney("sample", saved, *arguments, "--seed", 77).status == 0
+    (folder / "part-000001.parquet").unlink()
+    assert spinney("sample", saved, *arguments).status == 0
+    assert seed() == 77
+    assert spinney("sample", other, *arguments).status == 0
+    assert seed() != 77
 
 
 def test_conditions_go_into_folders(tmp_path):

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from spinney.forest.release.formula import parse_formulas
 from spinney.forest.release.regressors import Block, blocks_of
 from spinney.privacy.budget import Unit, parse_fraction
-from spinney.release.arrow import LARGEST_COUNT, from_arrow, lists, to_arrow
+from spinney.release.arrow import are_counts, from_arrow, lists, to_arrow
 from spinney.release.card import Card
 
 MEMBER = "analyses.arrow"
@@ -76,6 +76,6 @@ def analyses_from_members(
     sums = tuple(lists(from_arrow(members[MEMBER], _SUMS), "sums", np.int64))
     if [len(block.entries) for block in blocks] != [len(part) for part in sums]:
         raise ValueError("other sums than those of the analyses that the call names")
-    if not variance > 0 or any((np.abs(part) > LARGEST_COUNT).any() for part in sums):
+    if not variance > 0 or not all(are_counts(part) for part in sums):
         raise ValueError("sums of analyses out of range")
     return ReleasedAnalyses(blocks, sums, variance)

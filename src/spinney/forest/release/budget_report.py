@@ -28,6 +28,7 @@ from spinney.privacy.ledger import (
     ComposedRelease,
     DiscreteLaplaceCounts,
     Event,
+    LeafMoments,
     PartitionSelection,
     Selection,
     SplitDecisions,
@@ -135,6 +136,9 @@ def _stage_of_charge(charge: Charge, share: float, unit: Unit) -> Stage:
         noise_std = _laplace_deviation(float(charge.epsilon / charge.sensitivity))
         noise = f"discrete Laplace, standard deviation {noise_std:,.1f}"
         return Stage(charge.stage or _OTHER, charge.times or 1, share, noise_std, noise)
+    if isinstance(charge, LeafMoments):
+        scale = float(charge.sensitivity / charge.epsilon)
+        return Stage(charge.stage or _OTHER, 1, share, None, f"sup-norm noise, of scale {scale:,.1f} rows")
     return Stage(_OTHER, 1, share, None, type(charge).__name__)
 
 

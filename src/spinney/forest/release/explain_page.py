@@ -29,6 +29,7 @@ _MEASURED = {
     "prior": "choice",
     "analyses": "vector",
     "products": "vector",
+    "utility": "vector",
     "bounds": "column",
     "values": "column",
     "row trees": "tree",

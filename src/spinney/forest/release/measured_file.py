@@ -31,7 +31,7 @@ from spinney.forest.release.measured import (
 from spinney.forest.release.place_model import PlaceModel
 from spinney.graph.model import GraphModel
 from spinney.privacy.budget import LARGEST_EPSILON, parse_fraction
-from spinney.release.arrow import LARGEST_COUNT, from_arrow, lists, to_arrow
+from spinney.release.arrow import are_counts, from_arrow, lists, to_arrow
 from spinney.release.card import Card
 from spinney.release.entries import MOST_ROWS
 from spinney.schema.code_levels import CodeLevels
@@ -165,7 +165,7 @@ def _column(
     if len(impossible) and not 0 <= impossible.min() <= impossible.max() < n_leaves:
         raise ValueError(f"leaves of {name!r} that rules exclude are not its leaves")
     possible[impossible] = False
-    if not (possible.any() and _are_counts(noisy) and _are_counts(noisy_piles) and _are_counts(noisy_groups)):
+    if not (possible.any() and are_counts(noisy) and are_counts(noisy_piles) and are_counts(noisy_groups)):
         raise ValueError(f"counts of {name!r} out of range")
     groups: tuple[Counts, ...] = ()
     if levels is not None:
@@ -211,7 +211,7 @@ def _table(
     if not numbers or tree.home(numbers) is None:
         raise ValueError("a table was counted of which the model has none")
     n_cells = math.prod(tree.sizes[number] for number in numbers)
-    if not len(noisy) or not _are_counts(noisy) or (len(labels) or len(noisy)) != n_cells:
+    if not len(noisy) or not are_counts(noisy) or (len(labels) or len(noisy)) != n_cells:
         raise ValueError("a table was counted that is not one of its columns' states")
     if len(labels):
         is_box = labels.min() >= -1 and labels.max() == len(noisy) - 1
@@ -244,10 +244,6 @@ def _law(entry: Mapping[str, Any]) -> NoiseLaw:
         if entry["law"] == law and least <= scale <= most:
             return NoiseLaw(law, scale)
     raise ValueError("noise of a law or a scale that no mechanism has")
-
-
-def _are_counts(values: Counts) -> bool:
-    return not len(values) or bool(values.min() >= -LARGEST_COUNT and values.max() <= LARGEST_COUNT)
 
 
 def _is_number(value: Any, most: float) -> bool:

@@ -8,15 +8,17 @@ of products was fitted by drawn rows, so it is not made again.
 from __future__ import annotations
 
 from collections import Counter
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeGuard
 
 import numpy as np
+from numpy.typing import NDArray
 
-from spinney.forest.release.measured import NoiseLaw
+from spinney.forest.release.measured import MeasuredColumn, NoiseLaw
 from spinney.forest.release.redraw import refitter
 from spinney.privacy.events import ComposedRelease, DiscreteLaplaceCounts
 from spinney.privacy.parts import GaussianTables
 from spinney.release.contradictions import check
+from spinney.release.spread import TableSum, check_spread
 
 if TYPE_CHECKING:
     from spinney.forest.release.model import ForestRelease
@@ -64,6 +66,39 @@ def check_model(release: ForestRelease) -> list[str]:
     )
     check(is_same, "the model is not the one that the counts in the file give")
     return ["the model was fitted again to the counts in the file, and is the same"]
+
+
+def check_spread_of_tables(release: ForestRelease) -> list[str]:
+    """Columns and tables all count the same rows, and differ by their noise."""
+    if release.measured is None:
+        return []
+    sums = [_sum(column.noisy, column.noise) for column in release.measured.columns if _is_of_all(column)]
+    sums += [_sum(table.noisy, table.noise) for table in release.measured.tables]
+    return check_spread(sums, release.card.n_rows, "columns and tables")
+
+
+def unverified_of_forest(release: ForestRelease) -> list[tuple[str, str]]:
+    """What of a forest nothing else in its file bears out."""
+    found = []
+    if release.measured is None:
+        found.append(
+            ("the noise of counts, and that the model follows from them", "files of that version hold no counts")
+        )
+    elif _has_prior(release):
+        found.append(("that weights and model follow from the counts", "the rows of the prior are not in the file"))
+    if release.products is not None:
+        found.append(("the factors of pairs that no table holds", "they were fitted by drawn rows"))
+    told = "laws of noise are stated by the file itself; totals tell much less noise than stated, and no more"
+    return [*found, ("noise that is smaller than stated by little", told)]
+
+
+def _is_of_all(column: MeasuredColumn | None) -> TypeGuard[MeasuredColumn]:
+    """Whether every row is in one of the counted leaves; of places, those outside a shape are not."""
+    return column is not None and column.kind != "place"
+
+
+def _sum(noisy: NDArray[np.int64], law: NoiseLaw) -> TableSum:
+    return TableSum(float(noisy.sum(dtype=np.float64)), len(noisy) * law.std**2, law.law == "discrete gaussian")
 
 
 def _check_noise(release: ForestRelease) -> None:

@@ -27,7 +27,11 @@ from spinney.forest.release.forest_file import forest_from_members, forest_membe
 from spinney.forest.release.graded import graded_leaves
 from spinney.forest.release.measured import Measured
 from spinney.forest.release.measured_file import MEASURED_MEMBERS
-from spinney.forest.release.measured_verification import check_model
+from spinney.forest.release.measured_verification import (
+    check_model,
+    check_spread_of_tables,
+    unverified_of_forest,
+)
 from spinney.forest.release.place_model import PlaceModel
 from spinney.forest.release.plausible_analyses import check_analyses_weights
 from spinney.forest.release.products import MEMBERS, ReleasedProducts
@@ -482,7 +486,10 @@ class ForestRelease(Release):
         return verify_forest(self)
 
     def verify_model(self) -> list[str]:
-        return [*check_model(self), *check_analyses_weights(self)]
+        return [*check_model(self), *check_spread_of_tables(self), *check_analyses_weights(self)]
+
+    def unverified(self) -> list[tuple[str, str]]:
+        return unverified_of_forest(self)
 
     def to_members(self) -> tuple[dict[str, Any], Members]:
         return forest_members(self)

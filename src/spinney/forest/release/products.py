@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from spinney.forest.release.signs import MOST_PAIRS, n_sums, sensitivity_squared
 from spinney.graph.tilt import MOST_GROUPS, Groups, Pair, Tilt
 from spinney.privacy.budget import Unit, parse_fraction
-from spinney.release.arrow import FLOAT, LARGEST_COUNT, from_arrow, lists, numbers, to_arrow
+from spinney.release.arrow import FLOAT, are_counts, from_arrow, lists, numbers, to_arrow
 
 MEMBERS = ("groups.arrow", "products.arrow")
 
@@ -103,8 +103,7 @@ def products_from_members(
     for columns_of_pair, factors, of_pair in zip(*columns, strict=True):
         pair = _pair(columns_of_pair, len(sizes))
         i, j = pair
-        is_count = (of_pair >= -LARGEST_COUNT) & (of_pair <= LARGEST_COUNT)
-        if not (np.abs(factors) <= _LARGEST_FACTOR).all() or not is_count.all():
+        if not (np.abs(factors) <= _LARGEST_FACTOR).all() or not are_counts(of_pair):
             raise ValueError("factors or sums of a pair out of range")
         tables.append(factors.reshape(n_groups[i], n_groups[j]))
         if len(of_pair):

@@ -34,6 +34,7 @@ from spinney.privacy.parts import (
     WeightedTables,
     vector_variance,
 )
+from spinney.privacy.stages import STAGES
 from spinney.release.card import Card
 from spinney.release.contradictions import bounds_of_a_column, check, near, same, spent_whole
 from spinney.schema.column_axis import n_group_tables
@@ -238,13 +239,14 @@ def _found_values(card: Card) -> list[str]:
 def _all_paid_for(release: ForestRelease, times: Counter[str | None]) -> None:
     """Every stage of the plan, every column and place, every tree and every choice has a charge."""
     card = release.card
-    for stage in _STAGES:
-        check(f"{stage} noise" not in card.plan or times[stage] > 0, f"no charge pays for {stage}, which the plan has")
+    for entry in card.plan:
+        stage = _stage_of(entry)
+        check(stage is None or times[stage] > 0, f"no charge pays for {stage}, which the plan has")
     stated = stated_tables(card)
     check(times["workload"] == len(stated), "the tables of the workload were not paid for, each once")
     is_counted = all(names in release.looked_at for names in stated if len(names) > 1)
     check(is_counted, "a table of the workload was not counted")
-    for stage in ("analyses", "products"):
+    for stage in ("analyses", "products", "utility"):
         n_vectors = int(f"{stage} mean squared" in card.plan)
         check(times[stage] == n_vectors, f"the vector of {stage} that the plan has was not paid for, or more than once")
     modelled = card.schema.modelled
@@ -272,6 +274,15 @@ def _all_paid_for(release: ForestRelease, times: Counter[str | None]) -> None:
     n_ruled = sum(len(rule.columns) - 1 for rule in card.schema.rules if not isinstance(rule, Derivation))
     is_chosen = times["selection"] + n_ruled >= times["cliques"]
     check(is_chosen, "fewer choices were paid for than tables were chosen")
+
+
+def _stage_of(entry: str) -> str | None:
+    """The stage whose noise an entry of a plan states; None where it states none."""
+    by_entry = {name: stage for stage, name in (*_SCALES.items(), *_CHOICES.items())} | {
+        "epsilon of a choice": "selection"
+    }
+    known = [stage for stage in STAGES if entry in (f"{stage} noise", f"{stage} mean squared")]
+    return known[0] if known else by_entry.get(entry)
 
 
 def _levels(event: Event) -> list[tuple[str | None, int]]:

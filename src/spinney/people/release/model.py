@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from fractions import Fraction
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, NoReturn, Self
 
@@ -56,8 +57,10 @@ class PeopleRelease(AskingPersons):
         persons: ForestRelease,
         rows: tuple[ReleasedRows, ...],
         frames: Mapping[str, str],
+        row_variance: Fraction | None = None,
     ) -> None:
         super().__init__(card)
+        self.row_variance = row_variance  # of the noise on tables of rows, in units; None in files from before
         self.shape, self.persons, self.rows = shape, persons, rows
         self.frames = dict(frames)  # the kind of frame of every table, by its name
 
@@ -209,6 +212,18 @@ class PeopleRelease(AskingPersons):
         from spinney.people.release.verification import verify_people
 
         return verify_people(self)
+
+    def verify_model(self) -> list[str]:
+        from spinney.people.release.verification import check_spread_of_rows
+
+        return [*self.persons.verify_model(), *check_spread_of_rows(self)]
+
+    def unverified(self) -> list[tuple[str, str]]:
+        found = self.persons.unverified()
+        if self.row_variance is None:
+            found.append(("the noise of tables of rows", "files of that version state it on the card alone"))
+        why = "it was fitted by drawn persons; leaves of columns of rows are there without their counts"
+        return [*found, ("that the model of rows follows from their tables", why)]
 
     def to_members(self) -> tuple[dict[str, Any], Members]:
         return people_members(self)

@@ -21,8 +21,9 @@ from spinney.graph.field import FieldClique
 from spinney.graph.field_arrays import field_from_arrays, field_to_arrays
 from spinney.people.release.relative import anchors, learnt_schema
 from spinney.people.release.rows import MeasuredRows, ReleasedRows, row_layout
+from spinney.privacy.budget import parse_fraction
 from spinney.privacy.parts import LARGEST_VECTOR
-from spinney.release.arrow import FLOAT, LARGEST_COUNT, from_arrow, lists, numbers, to_arrow
+from spinney.release.arrow import FLOAT, are_counts, from_arrow, lists, numbers, to_arrow
 from spinney.release.card import Card
 from spinney.release.entries import MOST_ROWS
 from spinney.release.frames import FRAME_KINDS
@@ -64,6 +65,8 @@ def people_members(release: PeopleRelease) -> tuple[dict[str, Any], dict[str, by
         for rows, (_, of_field) in zip(release.rows, fields, strict=True)
     ]
     entries["people"] = {"shape": release.shape.to_dict(), "frames": release.frames, "rows": described}
+    if release.row_variance is not None:
+        entries["people"]["row_variance"] = str(release.row_variance)
     columns = [
         (place, number, model)
         for place, rows in enumerate(release.rows)
@@ -102,6 +105,8 @@ def people_from_members(card: Card, described: Mapping[str, Any], members: Mappi
 
     of_people = described["people"]
     shape = PeopleShape.from_dict(of_people["shape"])
+    if described["card"].get("people", of_people["shape"]) != of_people["shape"]:
+        raise ValueError("the card states other tables than those of the release")
     frames = of_people["frames"]
     if not isinstance(frames, dict) or set(frames) != set(shape.tables):
         raise ValueError("frames are not of the tables of the release")
@@ -127,7 +132,9 @@ def people_from_members(card: Card, described: Mapping[str, Any], members: Mappi
         rows.append(_rows(of_shape, columns, entry, arrays, of_measured, persons))
     if at != len(measured) or card.released.get(ROW_TABLES) != at:
         raise ValueError("the card describes other tables of rows")
-    return {"shape": shape, "persons": persons, "rows": tuple(rows), "frames": frames}
+    stated = of_people.get("row_variance")  # files from before have none
+    variance = None if stated is None else parse_fraction(stated, "row_variance")
+    return {"shape": shape, "persons": persons, "rows": tuple(rows), "frames": frames, "row_variance": variance}
 
 
 def persons_card(card: Card, shape: PeopleShape) -> Card:
@@ -186,7 +193,7 @@ def _measured(
     n_cells = math.prod(shape)
     if n_cells > _MOST_CELLS or not 0 < len(noisy) <= min(n_cells, LARGEST_VECTOR):
         raise ValueError("a table of rows of another size than its columns have")
-    if (np.abs(noisy) > LARGEST_COUNT).any():
+    if not are_counts(noisy):
         raise ValueError("a noisy number out of range")
     if not len(labels):
         if len(noisy) != n_cells:

@@ -4,11 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from spinney.forest.release.verification import verify_forest
+from spinney.people.release.masks import check_masks
+from spinney.people.release.paid_rows import check_row_totals, check_stages
 from spinney.people.release.relative import persons_schema
-from spinney.privacy.parts import WeightedTables
+from spinney.privacy.budget import Unit
+from spinney.privacy.parts import VARIANCE_STEP, WeightedTables, units_variance
 from spinney.release.contradictions import check
-from spinney.schema.rules import PositionRule
+from spinney.release.spread import TableSum, check_spread
 
 if TYPE_CHECKING:
     from spinney.people.release.model import PeopleRelease
@@ -24,7 +29,9 @@ def verify_people(release: PeopleRelease) -> list[str]:
     weighted = {part.stage: part for part in parts if isinstance(part, WeightedTables)}
     paid = weighted["row tables"].times if "row tables" in weighted else 0
     n_tables = sum(len(rows.tables) for rows in release.rows)
-    check(n_tables <= paid, "more tables of rows were measured than were paid for")
+    forest = verify_forest(release.persons)
+    check_stages(release, parts)
+    check_row_totals(release)
     for rows in release.rows:
         measured = {table.clique for table in rows.tables}
         for clique in rows.field.tables():
@@ -32,7 +39,22 @@ def verify_people(release: PeopleRelease) -> list[str]:
                 not clique.evidence and rows.field.role in clique.own
             )
             check(alone or clique in measured, "a field has a table that was not measured")
-        rules = [rule for rule in rows.shape.schema.rules if isinstance(rule, PositionRule)]
-        check(len(rows.field.masks) >= len(rules), "rules over positions are not those of the field")
+        check_masks(rows.field.masks, rows.shape, rows.schema, rows.columns, place=rows.layout.place)
+    if release.row_variance is not None:
+        needed = units_variance(weighted["row tables"].mean_squared, Unit.parse(release.card.unit)) if paid else None
+        is_paid = needed is not None and 0 <= release.row_variance - needed < VARIANCE_STEP
+        check(is_paid, "the tables of rows have other noise than was paid for")
     counted = f"{n_tables} tables of rows were measured, {paid} paid for, each with the noise of one row a person"
-    return [*verify_forest(release.persons), counted]
+    return [*forest, counted]
+
+
+def check_spread_of_rows(release: PeopleRelease) -> list[str]:
+    """Tables of the rows of one table count about the same units, and differ by noise, or by more."""
+    parts = [part for event in release.card.events for part in getattr(event, "parts", ())]
+    paid = [part for part in parts if isinstance(part, WeightedTables) and part.stage == "row tables"]
+    checks = []
+    for rows in release.rows if paid else ():
+        variance = float(units_variance(paid[0].mean_squared, Unit.parse(release.card.unit)))
+        sums = [TableSum(float(t.noisy.sum(dtype=np.float64)), len(t.noisy) * variance) for t in rows.tables]
+        checks += check_spread(sums, None, f"tables of rows{f' of {rows.shape.name!r}' if rows.shape.name else ''}")
+    return checks

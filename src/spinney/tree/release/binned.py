@@ -125,6 +125,10 @@ class BinnedRelease(Release):
     def verify_contents(self) -> list[str]:
         return verify_tree(self.card, self.bins.depths)
 
+    def unverified(self) -> list[tuple[str, str]]:
+        why = "counts below the threshold are not in the file, and nothing tells how much noise is on the others"
+        return [("the noise of the released counts, and that no bin was taken away", why)]
+
     def to_members(self) -> tuple[dict[str, Any], Members]:
         described = {"placement": self.placement, **axis_entries(self.bins.lattice, self.card)}
         return described, {"bins.arrow": _bins_to_arrow(self.bins)}

@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from spinney.errors import ParameterError
 from spinney.privacy.budget import LARGEST_EPSILON, parse_fraction
 from spinney.progress import waiting
-from spinney.release.arrow import LARGEST_COUNT, WHOLE, from_arrow, numbers, to_arrow
+from spinney.release.arrow import WHOLE, are_counts, from_arrow, numbers, to_arrow
 from spinney.release.card import Card
 from spinney.release.draws import checked_draws, draw_generators, refuse_parts_of_draws
 from spinney.release.frames import check_frame_kind
@@ -221,6 +221,14 @@ class MomentsRelease(Release):
     def verify_contents(self) -> list[str]:
         return verify_tree(self.card, self.moments.depths, self.moments)
 
+    def unverified(self) -> list[tuple[str, str]]:
+        return [
+            (
+                "the noise of counts and means of leaves",
+                "its law is stated by the file itself, and one total tells little",
+            )
+        ]
+
     def _counts_together(self, names: Collection[str]) -> bool:
         """A tree counts all columns together; of more than three its leaves are too coarse to say so."""
         del names
@@ -252,7 +260,7 @@ class MomentsRelease(Release):
         steps = np.column_stack([numbers(table, name, np.int64) for name in sums])
         check_nodes(codes, depths, lattice)
         quantum, rate = described["quantum"], parse_fraction(described["rate"], "rate")
-        if not len(steps) or steps.min() < -LARGEST_COUNT or steps.max() > LARGEST_COUNT:
+        if not len(steps) or not are_counts(steps):
             raise ValueError("leaves out of range")
         if type(quantum) is not int or not 1 <= quantum < 2**53 or not SMALLEST_RATE <= rate <= LARGEST_EPSILON:
             raise ValueError("noise out of range")

@@ -1,0 +1,64 @@
+"""Whether a ledger holds the charges of a release: its events, one after the other, as a fit records them.
+
+A ledger says what was charged and not for which file, so two releases of equal charges cannot be told apart by it: the
+run that is found may be that of another release. Ledgers that record the digest of a release know better; `find_charge`
+is the one place to ask them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from spinney.privacy.events import Event
+from spinney.privacy.ledger import Ledger
+from spinney.release.model import Release
+
+
+@dataclass(frozen=True, slots=True)
+class FoundCharge:
+    """Where the charges of a release stand in a ledger: the number of the first, counted from 1, and how often."""
+
+    first: int
+    n_events: int
+    n_runs: int  # how many runs of the same charges there are; one of them is that of the release
+    by_digest: bool = False  # whether the ledger names the release itself
+
+
+def find_charge(ledger: Ledger, release: Release) -> FoundCharge | None:
+    """The charges of a release in a ledger; None where it does not hold them, or is of another unit.
+
+    To be extended where ledgers record digests of releases: `by_digest` says then that no other release is meant.
+    """
+    if ledger.unit.value != release.card.unit:
+        return None
+    wanted, held = release.card.events, ledger.events
+    if not wanted:
+        return None
+    places = _places(held, wanted)
+    if not places:
+        return None
+    return FoundCharge(places[0] + 1, len(wanted), _n_apart(places, len(wanted)))
+
+
+def _places(held: Sequence[Event], wanted: Sequence[Event]) -> list[int]:
+    """Where the wanted events begin, all of them in order; others may have charged in between."""
+    n = len(wanted)
+    runs = [place for place in range(len(held) - n + 1) if tuple(held[place : place + n]) == tuple(wanted)]
+    if runs:
+        return runs
+    at, first = 0, None
+    for place, event in enumerate(held):
+        if at < n and event == wanted[at]:
+            first = place if first is None else first
+            at += 1
+    return [first] if at == n and first is not None else []
+
+
+def _n_apart(places: Sequence[int], length: int) -> int:
+    """How many of the runs share no event."""
+    n, end = 0, -1
+    for place in places:
+        if place >= end:
+            n, end = n + 1, place + length
+    return n
