@@ -20,6 +20,7 @@ from spinney.cli.fit import fit
 from spinney.cli.ledger import ledger
 from spinney.cli.paper import paper
 from spinney.cli.picture import picture
+from spinney.cli.report import report as report_verb
 from spinney.cli.sample import sample
 from spinney.cli.schema import schema
 from spinney.cli.verify import verify
@@ -66,7 +67,23 @@ def app(ctx: click.Context) -> None:
         ctx.exit(WRONG_CALL)
 
 
-for verb in (schema, check, fit, sample, ask, card, verify, explain, picture, compare, ledger, demo, warm_up, paper):
+for verb in (
+    schema,
+    check,
+    fit,
+    sample,
+    ask,
+    card,
+    verify,
+    explain,
+    picture,
+    report_verb,
+    compare,
+    ledger,
+    demo,
+    warm_up,
+    paper,
+):
     app.add_command(verb)
 
 
