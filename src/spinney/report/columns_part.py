@@ -185,11 +185,11 @@ def _shares(values: Any, column: Column) -> tuple[list[Any], list[float], int]:
             order = [*column.listed, *([None] if column.nullable else [])]
         shown = order[:_DRAWN_BARS]
         return shown, [counted.get(value, 0) / n_rows for value in shown], len(order) - len(shown)
-    first, last = column.first_and_last()
+    physical = np.array([float(column.physical(value)) for value in values.drop_null().to_pylist()])
+    # Even ranges over where nearly all rows are: bounds may be generous.
+    first, last = np.quantile(physical, [0.005, 0.995]) if len(physical) else column.first_and_last()
     starts = [first + (last - first) * place / _DRAWN_BARS for place in range(1, _DRAWN_BARS)]
     labels = list(ranges_from(column, starts))
-    present = values.drop_null().to_pylist()
-    physical = np.array([float(column.physical(value)) for value in present])
     edges = [float(column.physical(label[0] if isinstance(label, tuple) else label)) for label in labels]
     place = np.clip(np.searchsorted(edges, physical, side="right") - 1, 0, len(labels) - 1)
     counts = np.bincount(place, minlength=len(labels))

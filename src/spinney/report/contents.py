@@ -15,14 +15,13 @@ from typing import Any
 from spinney.errors import ParameterError
 from spinney.files import check_writable
 from spinney.progress import waiting
-from spinney.release.answers.bars import ErrorBars
 from spinney.release.model import Release
 from spinney.report.board import board_questions
 from spinney.report.columns_part import columns_part, drawn_tables, persons_table
 from spinney.report.described_part import model_part, schema_part
 from spinney.report.evidence_part import evidence_part
 from spinney.report.maps_part import maps_part
-from spinney.report.pairs_part import pairs_part
+from spinney.report.pairs_part import pairs_part, report_bars
 from spinney.report.promise_part import promise_part
 from spinney.report.questions import nist_questions
 from spinney.report.spending_part import account_part, budget_part
@@ -30,7 +29,7 @@ from spinney.shown import as_given
 
 REPORT_VERSION = 1
 HOLDER_ONLY = (
-    "FOR THE HOLDER ONLY: this report holds figures that were computed from the real table without noise. Do not "
+    "FOR THE HOLDER ONLY. This report holds figures that were computed from the real table without noise. Do not "
     "publish it, and do not choose parameters by it."
 )
 _LONGEST_TEXT = 4_000
@@ -142,7 +141,7 @@ def report_contents(
     """
     stated = _stated(title=title, purpose=purpose, contact=contact, licence=licence)
     card = release.card
-    bars = _bars(release, level)
+    bars = report_bars(release, level)
     drawn = drawn_tables(release)
     shown = columns_part(release, bars, drawn)
     found: dict[str, Any] = {
@@ -163,10 +162,6 @@ def report_contents(
     }
     found["nist"], found["board"] = nist_questions(found), board_questions(found)
     return ReportContents(title=stated["title"] or "Synthetic table", cuts=shown.cuts, **found)
-
-
-def _bars(release: Release, level: float) -> ErrorBars:
-    return release.error_bars(level=level)
 
 
 def _stated(**texts: Any) -> dict[str, str | None]:

@@ -47,7 +47,7 @@ def _column(name: str, column: Column) -> dict[str, Any]:
         "low": plain(low),
         "high": plain(high),
         "n_values": len(column.listed) or None,
-        "values": _values(column),
+        "listed": _values(column),
         "nullable": column.nullable,
         "stated": show(column),
     }

@@ -18,14 +18,16 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST_BARS = 14
-_WIDTH, _LABELS, _NUMBERS = 340, 122, 62
-_LINE_HEIGHT = 19
-_LONGEST = 20
+_WIDTH, _LABELS, _NUMBERS = 340, 128, 58
+_LINE_HEIGHT = 20
+_SPARE = 4  # bars more than most are drawn rather than counted
+_LONGEST = 18
 
 
 def column_drawing(column: Mapping[str, Any], name: str, real: Sequence[float | None] | None = None) -> str:
     """The distribution of one column as SVG; `real` holds what the real table has for each bar."""
-    bars = column["bars"][:MOST_BARS]
+    every = column["bars"]
+    bars = every if len(every) <= MOST_BARS + _SPARE else every[:MOST_BARS]
     n_more = len(column["bars"]) - len(bars) + column["bars_left_out"]
     lines = len(bars) + bool(n_more)
     height = _LINE_HEIGHT * lines + 6

@@ -11,14 +11,15 @@ from spinney.report.svg import INK, QUIET, bare_axes, new_figure, to_svg
 from spinney.shown import printable
 
 _WIDTH, _HEIGHT = 640, 620
-_SHADES = "YlGn"
+# From a breath of green to a deep one: thin areas fade into the page, light or dark.
+_SHADES = [(0.55, 0.8, 0.62, 0.12), (0.45, 0.75, 0.55, 0.55), (0.2, 0.58, 0.38, 1.0), (0.04, 0.3, 0.2, 1.0)]
 
 
 def map_drawing(drawn: Mapping[str, Any], name: str) -> str:
     """A map as SVG, as wide and tall on the page as it is on the ground."""
-    from matplotlib.colors import LogNorm
+    from matplotlib.colors import LinearSegmentedColormap, LogNorm
 
-    cells = np.array(drawn["cells"], dtype=np.float64)
+    cells = np.array([line.split() for line in drawn["cells"]], dtype=np.float64)
     (left, right), (bottom, top) = drawn["x"], drawn["y"]
     tallness = (drawn["aspect"] or (right - left) / (top - bottom)) * (top - bottom) / (right - left)
     width = min(_WIDTH - 70, (_HEIGHT - 60) / tallness)
@@ -37,7 +38,7 @@ def map_drawing(drawn: Mapping[str, Any], name: str) -> str:
             extent=(left, right, bottom, top),
             origin="lower",
             aspect="auto",
-            cmap=_SHADES,
+            cmap=LinearSegmentedColormap.from_list("greens", _SHADES),
             norm=norm,
             interpolation="nearest",
         )
@@ -49,5 +50,5 @@ def map_drawing(drawn: Mapping[str, Any], name: str) -> str:
         figure,
         name=name,
         title=f"Map of {drawn['columns'][0]} and {drawn['columns'][1]}",
-        description=f"{drawn['boxes']:,} released boxes, the darker the more rows are expected in a cell.",
+        description=f"{drawn['boxes']:,} released boxes, the stronger the shade the more rows are expected in a cell.",
     )

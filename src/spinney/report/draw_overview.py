@@ -15,9 +15,9 @@ from spinney.shown import printable
 
 def belief_drawing(promise: Mapping[str, Any], name: str = "belief") -> str:
     """How far a belief can move at most: before the release along the side, after it upwards."""
-    side, margin = 300, 34
+    side, margin = 300, 40
     figure = new_figure(side, side)
-    axes = bare_axes(figure, margin + 8, margin, side - margin - 14, side - margin - 8)
+    axes = bare_axes(figure, margin + 18, margin, side - margin - 26, side - margin - 12)
     epsilon = Fraction(promise["epsilon"])
     before = np.linspace(0, 1, 101)
     after = np.array([largest_belief(float(share), epsilon) for share in before])
@@ -41,7 +41,7 @@ def belief_drawing(promise: Mapping[str, Any], name: str = "belief") -> str:
     axes.set_yticks(ticks, ["0", "50 %", "100 %"], fontsize=11, color=QUIET)
     axes.get_xticklabels()[-1].set_ha("right")
     axes.set_xlabel("belief before the release", fontsize=11, color=INK, labelpad=2)
-    axes.set_ylabel("belief after it, at most", fontsize=11, color=INK, labelpad=-18)
+    axes.set_ylabel("belief after it, at most", fontsize=11, color=INK, labelpad=-2)
     return to_svg(
         figure,
         name=name,
@@ -53,7 +53,7 @@ def belief_drawing(promise: Mapping[str, Any], name: str = "belief") -> str:
 
 def budget_drawing(budget: Sequence[Mapping[str, Any]], name: str = "budget") -> str:
     """Bars of every stage's share of the budget."""
-    width, labels, numbers, line = 640, 250, 64, 24
+    width, labels, numbers, line = 600, 250, 60, 26
     height = line * len(budget) + 6
     figure = new_figure(width, height)
     axes = bare_axes(figure, labels, 2, width - labels - numbers, height - 4)

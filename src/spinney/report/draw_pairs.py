@@ -13,7 +13,7 @@ from spinney.report.svg import INK, QUIET, REAL, STRONG, WARM, bare_axes, new_fi
 from spinney.shown import printable
 
 _LONGEST = 18
-_CELL, _LABELS = 24, 118
+_CELL, _LABELS = 26, 124
 
 
 def dependence_drawing(pairs: Mapping[str, Any], name: str = "dependence") -> str:
@@ -87,7 +87,7 @@ def _heat_map(
     from matplotlib.patches import Rectangle
 
     size = _CELL * len(names)
-    figure = new_figure(size + _LABELS + 4, size + _LABELS * 0.78 + 22)
+    figure = new_figure(size + _LABELS + 40, size + _LABELS * 0.78 + 22)
     axes = bare_axes(figure, _LABELS, _LABELS * 0.78, size, size)
     axes.set_xlim(-0.5, len(names) - 0.5)
     axes.set_ylim(len(names) - 0.5, -0.5)
@@ -137,7 +137,7 @@ def _scale(axes: Any, color: str, largest: float, n_names: int) -> None:
         left = right - 5.2 * 0.55 + step * 0.55
         axes.add_patch(Rectangle((left, -1.05), 0.5, 0.5, facecolor=color, alpha=strength, linewidth=0, clip_on=False))
     axes.text(right - 5.2 * 0.55 - 0.2, -0.8, "0", ha="right", va="center", fontsize=10, color=QUIET)
-    axes.text(right + 0.0, -0.8, _rounded(largest), ha="left", va="center", fontsize=10, color=QUIET)
+    axes.text(right + 0.1, -0.8, _rounded(largest), ha="left", va="center", fontsize=10, color=QUIET)
 
 
 def _rounded(number: float) -> str:

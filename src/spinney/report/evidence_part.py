@@ -13,14 +13,15 @@ from spinney.release.storage import FORMAT_VERSION, digest
 from spinney.release.verification import verification
 from spinney.report.columns_part import tables_of
 from spinney.schema.plain import jsonable
+from spinney.shown import brief
 
 
 def evidence_part(release: Release) -> dict[str, Any]:
     """Digests, versions and checks as plain data."""
     try:
         checks, problem = list(verification(release).checks), None
-    except ValueError as err:
-        checks, problem = [], str(err)
+    except (LookupError, TypeError, ValueError, ArithmeticError, AttributeError) as err:  # as `load` does
+        checks, problem = [], f"it could not be verified: {brief(str(err))}"
     return {
         "digest": digest(release),
         "schema_digest": schema_digest(release),

@@ -23,7 +23,7 @@ from spinney.tree.release.binned import BinnedRelease
 from spinney.tree.release.moments import MomentsRelease
 
 # Cells along the longer side of a map, and maps of one release.
-_CELLS = 160
+_CELLS = 220
 _FEWEST = 24
 _MOST_MAPS = 4
 _DIGITS = 4  # of a density
@@ -82,8 +82,8 @@ def _grid(release: Release, x: str, y: str) -> dict[str, Any] | None:
         "y": list(limits[1]),
         "boxes": len(rows),
         "rows": float(f"{grid.sum():.6g}"),
-        # Rows from south to north, each from west to east: how many rows are expected in a cell.
-        "cells": [[float(f"{cell:.{_DIGITS}g}") for cell in line] for line in grid],
+        # Lines from south to north, each a text of numbers from west to east: how many rows are expected in a cell.
+        "cells": [" ".join(f"{cell:.{_DIGITS}g}" for cell in line) for line in grid],
     }
 
 

@@ -28,6 +28,7 @@ from spinney.shown import json_text
 ENDINGS = (".html", ".json")
 # Columns that are drawn; the rest stand in tables. A page of so many stays well below three megabytes.
 MOST_DRAWN = 48
+_MOST_REASONS = 8
 
 MEANINGS = {
     "certified": "holds with the stated probability over the noise of the release, whatever the rows of the table are",
@@ -83,6 +84,7 @@ def report_html(contents: ReportContents) -> str:
             reals=reals_of(contents),
             sections=_sections(contents, found),
             statements=_statements(contents),
+            reasons=list(dict.fromkeys(column["why"] for column in contents.columns if column["why"]))[:_MOST_REASONS],
             style=markup(style),
             style_hash=f"sha256-{hashed}",
         )
@@ -125,6 +127,8 @@ def drawings(contents: ReportContents) -> dict[str, Any]:
     pairs, reals = contents.pairs, reals_of(contents)
     drawn = [column if column["bars"] and place < MOST_DRAWN else None for place, column in enumerate(contents.columns)]
     graph = contents.model["graph"]
+    is_square = len(pairs["names"]) > 2 and bool(pairs["pairs"])
+    has_shares = any(pair["share"] is not None for pair in pairs["pairs"])
     has_graph = graph is not None and bool(graph["lines"])
     return {
         "belief": belief_drawing(contents.promise) if contents.promise["is_private"] else "",
@@ -134,8 +138,8 @@ def drawings(contents: ReportContents) -> dict[str, Any]:
             for number, column in enumerate(progress(drawn, "drawing columns", unit="column"), 1)
         ],
         "maps": [map_drawing(one, f"map{number}") for number, one in enumerate(contents.maps)],
-        "dependence": dependence_drawing(pairs) if pairs["pairs"] else "",
-        "uncertainty": uncertainty_drawing(pairs) if any(pair["share"] is not None for pair in pairs["pairs"]) else "",
+        "dependence": dependence_drawing(pairs) if is_square else "",
+        "uncertainty": uncertainty_drawing(pairs) if is_square and has_shares else "",
         "graph": graph_drawing(graph) if has_graph else "",
         "holder": [
             distance_drawing(table["drawn"], table["pairs"], f"holder{number}") if table["pairs"] else ""

@@ -10,6 +10,7 @@ All of it is public.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 from typing import TYPE_CHECKING, Any
 
@@ -28,8 +29,27 @@ if TYPE_CHECKING:
 # Columns of a heat map, pairs that are listed, and parts of a column whose dependence is worked out from rows.
 MOST_COLUMNS = 30
 MOST_LISTED = 500
+# Of more columns than this, pairs of so many are looked at: those that were counted with most others.
+MANY_COLUMNS = 60
+_LOOKED_AT = 15
 _PARTS = 8
 _MOST_CELLS = 1 << 20
+
+
+def report_bars(release: Release, level: float) -> ErrorBars:
+    """The error bars of a report: of all columns, and of pairs; of very many columns, of pairs of a few of them."""
+    n_columns = len(release.askable) if isinstance(release, PeopleRelease) else len(release.schema)
+    if n_columns <= MANY_COLUMNS:
+        return release.error_bars(level=level)
+    of_columns = release.error_bars(level=level, pairs=False)
+    known = [column.name for column in of_columns.columns if column.answers is not None]
+    chosen = _joined_most(release, known, _LOOKED_AT)
+    if isinstance(release, PeopleRelease):
+        named = {of_forest: name for name, of_forest in release.askable.items()}
+        chosen = [named[name] for name in chosen]
+    if len(chosen) < 2:
+        return of_columns
+    return replace(of_columns, pairs=release.error_bars(chosen, level=level).pairs)
 
 
 def pairs_part(release: Release, bars: ErrorBars, drawn: pa.Table | None) -> dict[str, Any]:
@@ -38,12 +58,13 @@ def pairs_part(release: Release, bars: ErrorBars, drawn: pa.Table | None) -> dic
     known = [column.name for column in bars.columns if column.answers is not None]
     if not known and forest is None:
         known = [] if drawn is None else [name for name in release.schema.modelled if name in drawn.column_names]
-    names = _chosen(release, bars, known)
+    names = _joined_most(release, known, MOST_COLUMNS)
     holder = release if forest is None else forest
     distances = _of_forest(forest, names) if forest is not None else _of_rows(drawn, names)
     described = {frozenset(pair.columns): pair for pair in bars.pairs}
-    found = []
-    for first, second in combinations(known, 2):
+    found, places = [], {name: place for place, name in enumerate(known)}
+    pairs = [tuple(pair.columns) for pair in bars.pairs] + [tuple(pair) for pair in combinations(names, 2)]
+    for first, second in {tuple(sorted(pair, key=places.__getitem__)): None for pair in pairs}:
         pair = described.get(frozenset((first, second)))
         distance = distances.get((first, second))
         if pair is None and distance is None:
@@ -66,10 +87,15 @@ def pairs_part(release: Release, bars: ErrorBars, drawn: pa.Table | None) -> dic
         "columns_left_out": len(known) - len(names),
         "pairs": found[:MOST_LISTED],
         "pairs_left_out": max(0, len(found) - MOST_LISTED),
-        "n_counted": sum(one["counted"] for one in found),
+        "n_counted": sum(one["counted"] for one in found) if forest is None else _n_counted(forest),
         "from_rows": forest is None,
         "level": bars.level,
     }
+
+
+def _n_counted(forest: ForestRelease) -> int:
+    """Pairs of columns or places that were counted together, also those that are not listed."""
+    return len({frozenset(pair) for names in forest.looked_at for pair in combinations(names, 2)})
 
 
 def _forest(release: Release) -> ForestRelease | None:
@@ -78,20 +104,19 @@ def _forest(release: Release) -> ForestRelease | None:
     return release if isinstance(release, ForestRelease) else None
 
 
-def _chosen(release: Release, bars: ErrorBars, known: Sequence[str]) -> list[str]:
-    """The columns of a heat map: all, or those that were counted with most others."""
-    if len(known) <= MOST_COLUMNS:
+def _joined_most(release: Release, known: Sequence[str], most: int) -> list[str]:
+    """At most so many columns: those that were counted with most others, the target among them."""
+    if len(known) <= most:
         return list(known)
-    n_partners = dict.fromkeys(known, 0)
-    for pair in bars.pairs:
-        if pair.is_counted:
-            for name in pair.columns:
-                n_partners[name] += 1
-    kept = set(sorted(known, key=lambda name: -n_partners[name])[:MOST_COLUMNS])
+    forest = _forest(release)
+    partners: dict[str, set[str]] = {name: set() for name in known}
+    for names in () if forest is None else forest.looked_at:
+        for name in names:
+            if name in partners:
+                partners[name] |= {*names}
     target = release.card.parameters.get("target")
-    if target in known:
-        kept.add(target)
-    return [name for name in known if name in kept][:MOST_COLUMNS]
+    kept = set(sorted(known, key=lambda name: (name != target, -len(partners[name])))[:most])
+    return [name for name in known if name in kept]
 
 
 def _of_forest(forest: ForestRelease, names: Sequence[str]) -> dict[tuple[str, str], float]:

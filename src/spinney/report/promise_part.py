@@ -77,7 +77,14 @@ def promise_part(card: Card) -> dict[str, Any]:
         "not_promised": list(NOT_PROMISED),
     }
     if not card.is_private:
-        return found | {"guess": None, "beliefs": [], "groups": [], "delta_words": None, "in_words": []}
+        return found | {
+            "headline": None,
+            "guess": None,
+            "beliefs": [],
+            "groups": [],
+            "delta_words": None,
+            "in_words": [],
+        }
     guess = largest_guess(card.epsilon, card.delta)
     found["guess"] = guess
     found["beliefs"] = [{"before": before, "after": largest_belief(before, card.epsilon)} for before in BEFORE]
@@ -92,6 +99,10 @@ def promise_part(card: Card) -> dict[str, Any]:
         for group in card.groups
     ]
     found["delta_words"] = _delta_in_words(card.delta, n_known, who)
+    found["headline"] = (
+        f"is how often, at most, somebody is right who wants to find out {secret}, holds both answers equally likely "
+        "and knows everything else. A coin is right 50 % of the time."
+    )
     found["in_words"] = _in_words(card, found)
     return found
 
@@ -131,8 +142,6 @@ def _in_words(card: Card, found: dict[str, Any]) -> list[str]:
         f"{found['neighbour']}.",
         f"Almost means: no outcome is more than {_times(card.epsilon)} as likely under one table as under the other"
         + (f", up to a failure probability (delta) of {decimal(card.delta)}." if card.delta else "."),
-        f"Somebody who wants to find out {found['secret']}, holds both answers equally likely and knows everything "
-        f"else, is right at most {percent(found['guess'])} of the time; a coin is right 50 % of the time.",
     ]
     groups = [group for group in found["groups"] if not group["is_empty"]]
     if groups:

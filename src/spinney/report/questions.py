@@ -117,6 +117,9 @@ def _unit(promise: Mapping[str, Any], schema: Any) -> list[Question]:
 def _mechanisms(found: Mapping[str, Any]) -> list[Question]:
     topic, model = "Mechanisms", found["model"]
     noise = sorted({stage["noise"].partition(",")[0] for stage in found["budget"]})
+    entropy = "Noise is drawn exactly, in whole numbers, from the operating system's entropy."
+    if found["warnings"]:
+        entropy = "Mind the warnings at the top: noise that somebody can repeat is none."
     bounds = [column for table in found["schema"] for column in table["columns"] if column["low"] is not None]
     from_data = any("from-data" in column["stated"] for table in found["schema"] for column in table["columns"])
     return [
@@ -124,8 +127,7 @@ def _mechanisms(found: Mapping[str, Any]) -> list[Question]:
         Question(
             topic,
             "Which noise was added?",
-            f"{'; '.join(noise) or 'None'}. Noise is drawn exactly, in whole numbers, from the operating system's "
-            "entropy.",
+            f"{'; '.join(noise) or 'None'}. {entropy}",
             COMPUTED,
         ),
         Question(
