@@ -127,7 +127,8 @@ def _beside(
         synthetic = drawn if isinstance(drawn, dict) else {"": drawn}
     else:
         synthetic = {"": release.sample(max(1, reals[""].num_rows), seed=0, frame="pyarrow")}
-    tables, bars = [], {}
+    tables: list[dict[str, Any]] = []
+    bars: dict[str, list[float]] = {}
     for name, real in reals.items():
         held_back = None
         if unseen is not None:

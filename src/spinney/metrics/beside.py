@@ -120,7 +120,7 @@ def _holds(values: NDArray[Any], column: Column, label: Any) -> NDArray[np.bool_
     if isinstance(label, tuple):
         low, high = (column.physical(end) for end in label)  # type: ignore[attr-defined]
         return np.asarray((values >= low) & (values <= high))
-    if column.axis_kind == "category":
+    if column.listed:
         return np.asarray(values == column.listed.index(label))
     return np.asarray(values == column.physical(label))  # type: ignore[attr-defined]
 

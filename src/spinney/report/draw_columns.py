@@ -49,9 +49,10 @@ def column_drawing(column: Mapping[str, Any], name: str, real: Sequence[float | 
     axes.plot([0, 0], [-0.5, len(bars) - 0.5], color=LINE, linewidth=1, clip_on=False)
     for place, bar in enumerate(bars):
         _bar(axes, place, bar, column["scale"])
-        if place < len(shown_real) and shown_real[place] is not None:
+        beside = shown_real[place] if place < len(shown_real) else None
+        if beside is not None:
             axes.plot(
-                [shown_real[place]],
+                [beside],
                 [place],
                 marker="D",
                 markersize=5.5,

@@ -13,7 +13,7 @@ _SIDE = 560
 
 def graph_drawing(graph: Mapping[str, Any], name: str = "graph") -> str:
     """The graph as SVG, the target in the middle."""
-    every = [Line(*line["columns"], line["distance"]) for line in graph["lines"]]
+    every = [Line(line["columns"][0], line["columns"][1], line["distance"]) for line in graph["lines"]]
     target = graph["target"] if any(line.touches(graph["target"]) for line in every) else None
     lines = strongest(every, target)
     figure = new_figure(_SIDE, _SIDE)

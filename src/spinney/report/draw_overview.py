@@ -39,7 +39,7 @@ def belief_drawing(promise: Mapping[str, Any], name: str = "belief") -> str:
     ticks = [0, 0.5, 1]
     axes.set_xticks(ticks, ["0", "50 %", "100 %"], fontsize=11, color=QUIET)
     axes.set_yticks(ticks, ["0", "50 %", "100 %"], fontsize=11, color=QUIET)
-    axes.get_xticklabels()[-1].set_ha("right")
+    axes.get_xticklabels()[-1].set_horizontalalignment("right")
     axes.set_xlabel("belief before the release", fontsize=11, color=INK, labelpad=2)
     axes.set_ylabel("belief after it, at most", fontsize=11, color=INK, labelpad=-2)
     return to_svg(

@@ -74,6 +74,8 @@ def _grid(release: Release, x: str, y: str) -> dict[str, Any] | None:
         else (max(_FEWEST, round(_CELLS / tallness)), _CELLS)
     )
     grid = _spread(corners, rows, limits, shape)
+    if not grid.any():
+        return None
     return {
         "columns": [x, y],
         "is_geographic": is_longitude(x) and is_latitude(y),

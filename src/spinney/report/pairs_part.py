@@ -62,7 +62,8 @@ def pairs_part(release: Release, bars: ErrorBars, drawn: pa.Table | None) -> dic
     holder = release if forest is None else forest
     distances = _of_forest(forest, names) if forest is not None else _of_rows(drawn, names)
     described = {frozenset(pair.columns): pair for pair in bars.pairs}
-    found, places = [], {name: place for place, name in enumerate(known)}
+    found: list[dict[str, Any]] = []
+    places = {name: place for place, name in enumerate(known)}
     pairs = [tuple(pair.columns) for pair in bars.pairs] + [tuple(pair) for pair in combinations(names, 2)]
     for first, second in {tuple(sorted(pair, key=places.__getitem__)): None for pair in pairs}:
         pair = described.get(frozenset((first, second)))
@@ -166,4 +167,6 @@ def _parts_of(values: Any) -> NDArray[np.int64]:
         order = np.sort(ranked)
         cuts = np.unique(order[np.linspace(0, len(order) - 1, _PARTS + 1)[1:-1].astype(np.int64)])
         ranked = np.searchsorted(cuts, ranked, side="right").astype(np.int64)
-    return ranked if not chunk.null_count else np.where(chunk.is_null().to_numpy(False), ranked.max() + 1, ranked)
+    if chunk.null_count:
+        ranked = np.where(chunk.is_null().to_numpy(False), ranked.max() + 1, ranked)
+    return np.asarray(ranked, dtype=np.int64)

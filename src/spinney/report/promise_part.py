@@ -120,7 +120,7 @@ def largest_belief(before: float, epsilon: Fraction) -> float:
 
 
 def _up(share: float) -> float:
-    scale = 10**_DIGITS
+    scale = float(10**_DIGITS)
     return min(1.0, math.ceil(share * scale - 1e-9) / scale)
 
 

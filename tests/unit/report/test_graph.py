@@ -12,7 +12,7 @@ from matplotlib.patches import PathPatch
 
 import spinney as sp
 from spinney.errors import MissingExtraError, ParameterError
-from spinney.report.graph import Line, strongest, graph_figure, lines_between
+from spinney.report.graph import Line, graph_figure, lines_between, strongest
 from spinney.report.picture import save_figure
 from support.small_forests import chain, fitted
 
