@@ -12,8 +12,12 @@ from spinney.cli.command import FILE, Verb, check_output, force_option, json_opt
 from spinney.cli.csv_options import CSV_NAMES, csv_options, take_csv
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from spinney.release.model import Release
+    from spinney.release.reporting import Report
     from spinney.report.contents import ReportContents
+    from spinney.schema.table import Schema
 
 
 @click.command(
@@ -72,7 +76,7 @@ def report(
     from spinney.privacy.ledger import Ledger
     from spinney.release.storage import load
     from spinney.report.contents import HOLDER_ONLY, report_contents
-    from spinney.report.page import check_report_name, write_report
+    from spinney.report.page import check_report_name
     from spinney.shown import json_text
 
     if not out and not as_json:
@@ -86,12 +90,13 @@ def report(
     loaded = load(release)
     warn_of_brands(loaded.card)
     ledger = None if ledger_path is None else Ledger.open(ledger_path)
-    contents = report_contents(loaded, ledger=ledger, **parameters)
+    found = report_contents(loaded, ledger=ledger, **parameters)
+    contents: Report = found
     if against:
-        contents = _beside(loaded, contents, against, unseen, csv_said)
+        contents = _beside(loaded, found, against, unseen, csv_said)
         click.secho(f"*** {HOLDER_ONLY} ***", err=True, fg="red", bold=True)
     for path in out:
-        write_report(contents, path, overwrite=force)
+        contents.save(path, overwrite=force)
     if as_json:
         click.echo(json_text(contents.to_dict()))
         return
@@ -105,40 +110,40 @@ def _beside(
     against: Sequence[str],
     unseen: str | None,
     csv_said: dict[str, Any],
-) -> ReportContents:
+) -> Report:
     """The same report beside the real tables."""
-    from spinney.cli.tables import read_all
-    from spinney.metrics.beside import holder_figures, real_bars, table_beside
+    from spinney.metrics.beside import beside
     from spinney.people.release.model import PeopleRelease
     from spinney.report.columns_part import tables_of
+    from spinney.schema.table import Schema
 
     schemas = tables_of(release)
     places = _named(against, list(schemas))
     if unseen is not None:
         _check_exists(unseen)
-    shares = [column["key"] for column in contents.columns if column["scale"] == "share"]
-    target = contents.model["target"]
-    reals = {}
-    for name, place in places.items():
-        read = read_all(place, schemas[name], take_csv(place, dict(csv_said)))
-        reals[name] = read.select([column for column in read.column_names if column in schemas[name]])
+    reals = {name: _read(place, schemas[name], csv_said) for name, place in places.items()}
     if isinstance(release, PeopleRelease):
         drawn = release.sample(seed=0, frame="pyarrow")
         synthetic = drawn if isinstance(drawn, dict) else {"": drawn}
     else:
         synthetic = {"": release.sample(max(1, reals[""].num_rows), seed=0, frame="pyarrow")}
-    tables: list[dict[str, Any]] = []
-    bars: dict[str, list[float]] = {}
-    for name, real in reals.items():
-        held_back = None
-        if unseen is not None:
-            held_back = read_all(unseen, schemas[name], take_csv(unseen, dict(csv_said)))
-            held_back = held_back.select([column for column in held_back.column_names if column in schemas[name]])
-        own = str(target).removeprefix(f"{name}.") if isinstance(target, str) else None
-        tables.append(table_beside(real, synthetic[name], schemas[name], name=name, target=own, unseen=held_back))
-        prefix = f"{name}." if name else ""
-        bars |= real_bars(real, schemas[name], contents.cuts, as_shares=shares, prefix=prefix)
-    return contents.with_holder(holder_figures(tables, bars))
+    target = contents.model["target"] if isinstance(contents.model["target"], str) else None
+    held_back = None
+    if unseen is not None:
+        home = target.partition(".")[0] if target is not None and "" not in schemas else next(iter(schemas))
+        held_back = _read(unseen, schemas.get(home, next(iter(schemas.values()))), csv_said)
+    stated = schemas if isinstance(release, PeopleRelease) and "" not in schemas else schemas[""]
+    if isinstance(stated, Schema):
+        return beside(contents, reals[""], synthetic[""], stated, target=target, unseen=held_back)
+    return beside(contents, reals, synthetic, stated, target=target, unseen=held_back)
+
+
+def _read(place: str, schema: Schema, csv_said: dict[str, Any]) -> pa.Table:
+    """A real table, without columns that the release does not have."""
+    from spinney.cli.tables import read_all
+
+    table = read_all(place, schema, take_csv(place, dict(csv_said)))
+    return table.select([name for name in table.column_names if name in schema])
 
 
 def _named(against: Sequence[str], names: Sequence[str]) -> dict[str, str]:

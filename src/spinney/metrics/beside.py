@@ -19,6 +19,7 @@ from spinney.columns import Column, whole_range
 from spinney.errors import MissingExtraError, SpinneyError
 from spinney.metrics.classify import train_on_synthetic
 from spinney.metrics.comparison import compare
+from spinney.release.reporting import Report
 from spinney.schema.table import Schema
 from spinney.tables.frames import Table, open_table
 
@@ -31,14 +32,37 @@ MOST_DRAWN = 30
 _MOST_TRAINED = 20_000
 
 
-def holder_figures(tables: Sequence[Mapping[str, Any]], bars: Mapping[str, list[float]]) -> dict[str, Any]:
-    """What `ReportContents.with_holder` takes: figures of every table, and the real rows of every bar.
+def beside(
+    report: Report,
+    real: Any,
+    synthetic: Any,
+    schema: Schema | Mapping[str, Schema],
+    *,
+    target: str | None = None,
+    unseen: Any = None,
+) -> Report:
+    """The report of a release with the real table beside it: FOR THE HOLDER ONLY. Not private.
 
     Args:
-        tables: what `table_beside` gave, table by table.
-        bars: what `real_bars` gave, of all tables.
+        report: what `release.report()` gave.
+        real: the real table; of linked ones a dictionary by name.
+        synthetic: rows of the release, in the same form.
+        schema: describes both, all bounds filled in, as in a release's `schema`; of linked tables by name.
+        target: a column of two values that classifiers are to predict, with its table where there are several.
+        unseen: real rows of the table of the target that the release has not seen; by default half of `real` tests.
     """
-    return {"tables": list(tables), "bars": dict(bars)}
+    is_one = isinstance(schema, Schema)
+    schemas: Mapping[str, Schema] = {"": schema} if is_one else dict(schema)  # type: ignore[dict-item,arg-type]
+    reals, drawn = ({"": real}, {"": synthetic}) if is_one else (dict(real), dict(synthetic))
+    shares = [column["key"] for column in report.to_dict()["columns"] if column["scale"] == "share"]
+    tables: list[dict[str, Any]] = []
+    bars: dict[str, list[float]] = {}
+    for name, table in reals.items():
+        prefix = f"{name}." if name else ""
+        own = None if target is None or not target.startswith(prefix) else target.removeprefix(prefix)
+        tables.append(table_beside(table, drawn[name], schemas[name], name=name, target=own, unseen=unseen))
+        bars |= real_bars(table, schemas[name], report.cuts, as_shares=shares, prefix=prefix)
+    return report.with_holder({"tables": tables, "bars": bars})
 
 
 def table_beside(

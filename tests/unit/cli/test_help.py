@@ -28,6 +28,7 @@ VERBS = [
         "verify",
         "explain",
         "picture",
+        "report",
         "compare",
         "ledger",
         "demo",
