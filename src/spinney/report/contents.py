@@ -15,6 +15,7 @@ from typing import Any
 from spinney.errors import ParameterError
 from spinney.files import check_writable
 from spinney.progress import waiting
+from spinney.release.answers.bars import ErrorBars
 from spinney.release.model import Release
 from spinney.report.board import board_questions
 from spinney.report.columns_part import columns_part, drawn_tables, persons_table
@@ -142,13 +143,13 @@ def report_contents(
     stated = _stated(title=title, purpose=purpose, contact=contact, licence=licence)
     card = release.card
     bars = report_bars(release, level)
-    drawn = drawn_tables(release)
-    shown = columns_part(release, bars, drawn)
+    drawn = drawn_tables(release) if _needs_rows(release, bars) else {}
+    shown, evidence = columns_part(release, bars, drawn), evidence_part(release)
     found: dict[str, Any] = {
         "stated": stated,
         "warnings": list(card.to_dict()["warnings"]),
         "promise": promise_part(card),
-        "account": account_part(card, ledger),
+        "account": account_part(card, ledger, evidence["digest"]),
         "budget": budget_part(card),
         "model": model_part(release),
         "columns": shown.columns,
@@ -158,10 +159,15 @@ def report_contents(
         "remarks": list(card.remarks),
         "utility": _utility(release),
         "schema": schema_part(release),
-        "evidence": evidence_part(release),
+        "evidence": evidence,
     }
     found["nist"], found["board"] = nist_questions(found), board_questions(found)
     return ReportContents(title=stated["title"] or "Synthetic table", cuts=shown.cuts, **found)
+
+
+def _needs_rows(release: Release, bars: ErrorBars) -> bool:
+    """Whether something has to be told by synthetic rows; a forest whose columns all have bars needs none."""
+    return release.kind != "forest" or not bars.columns or any(column.answers is None for column in bars.columns)
 
 
 def _stated(**texts: Any) -> dict[str, str | None]:

@@ -23,12 +23,14 @@ _LONGEST_VALUES = 160
 
 def schema_part(release: Release) -> list[dict[str, Any]]:
     """Every table of a release with its columns, rules and places, as the holder stated them."""
-    return [_table(name, schema) for name, schema in tables_of(release).items()]
+    most = {rows.name: rows.most for rows in release.shape.rows} if isinstance(release, PeopleRelease) else {}
+    return [_table(name, schema, most.get(name)) for name, schema in tables_of(release).items()]
 
 
-def _table(name: str, schema: Schema) -> dict[str, Any]:
+def _table(name: str, schema: Schema, most_rows: int | None) -> dict[str, Any]:
     return {
         "table": name or None,
+        "most_rows": most_rows,  # of one person, in a table of rows
         "n_columns": len(schema),
         "columns": [_column(column, of_column) for column, of_column in schema.items()],
         "rules": [repr(rule) for rule in schema.rules],

@@ -91,7 +91,7 @@ def _bar(axes: Axes, place: int, bar: Mapping[str, Any], scale: str) -> None:
         estimate,
         height=0.7,
         color=BAR if has_interval else "none",
-        edgecolor=BAR,
+        edgecolor=QUIET,
         linewidth=0 if has_interval else 1.2,
     )
     if has_interval:

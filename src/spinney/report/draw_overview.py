@@ -53,37 +53,20 @@ def belief_drawing(promise: Mapping[str, Any], name: str = "belief") -> str:
 
 def budget_drawing(budget: Sequence[Mapping[str, Any]], name: str = "budget") -> str:
     """Bars of every stage's share of the budget."""
-    width, labels, numbers, line = 600, 250, 60, 26
-    height = line * len(budget) + 6
+    width, line = 400, 40
+    height = line * len(budget)
     figure = new_figure(width, height)
-    axes = bare_axes(figure, labels, 2, width - labels - numbers, height - 4)
+    axes = bare_axes(figure, 2, 0, width - 4, height)
     axes.set_axis_off()
     largest = max((stage["share"] for stage in budget), default=1.0)
-    axes.set_xlim(0, largest)
-    axes.set_ylim(len(budget) - 0.5, -0.5)
-    beside = axes.get_yaxis_transform()
-    inner = width - labels - numbers
+    axes.set_xlim(0, 1)
+    axes.set_ylim(len(budget), 0)
     for place, stage in enumerate(budget):
-        axes.barh(place, stage["share"], height=0.62, color=STRONG if stage["share"] == largest else BAR)
+        axes.barh(place + 0.72, 1, height=0.26, color=LINE)
+        axes.barh(place + 0.72, stage["share"], height=0.26, color=STRONG if stage["share"] == largest else BAR)
+        axes.text(0, place + 0.36, printable(stage["what"]), va="center_baseline", fontsize=13, color=INK)
         axes.text(
-            -10 / inner,
-            place,
-            printable(stage["what"]),
-            ha="right",
-            va="center_baseline",
-            transform=beside,
-            fontsize=12,
-            color=INK,
-        )
-        axes.text(
-            1 + (numbers - 4) / inner,
-            place,
-            f"{100 * stage['share']:.1f} %",
-            ha="right",
-            va="center_baseline",
-            transform=beside,
-            fontsize=12,
-            color=QUIET,
+            1, place + 0.36, f"{100 * stage['share']:.1f} %", ha="right", va="center_baseline", fontsize=13, color=QUIET
         )
     told = "; ".join(f"{stage['what']} {100 * stage['share']:.1f} %" for stage in budget)
     return to_svg(figure, name=name, title="Where the budget went", description=f"Shares of the budget: {told}.")

@@ -88,7 +88,9 @@ def pairs_part(release: Release, bars: ErrorBars, drawn: pa.Table | None) -> dic
         "columns_left_out": len(known) - len(names),
         "pairs": found[:MOST_LISTED],
         "pairs_left_out": max(0, len(found) - MOST_LISTED),
-        "n_counted": sum(one["counted"] for one in found) if forest is None else _n_counted(forest),
+        "n_counted": sum(one["counted"] for one in found)
+        if forest is None or len(names) == len(known)
+        else _n_counted(forest),
         "from_rows": forest is None,
         "level": bars.level,
     }

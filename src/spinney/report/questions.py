@@ -108,7 +108,7 @@ def _unit(promise: Mapping[str, Any], schema: Any) -> list[Question]:
     if groups:
         lines.append(Question(topic, "What is promised to groups?", f"Group sizes: {groups}.", COMPUTED))
     if is_person:
-        most = [str(table["most_rows"]) for table in schema if table.get("most_rows")]
+        most = [str(table["most_rows"]) for table in schema if table["most_rows"]]
         limit = f"At most {' and '.join(most)} rows of a person were kept." if most else "As the schema states."
         lines.append(Question(topic, "How are contributions bounded?", limit, STATED))
     return lines

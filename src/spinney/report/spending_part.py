@@ -6,7 +6,7 @@ asked by name, so one that keeps less, or more, is shown with what it has.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from datetime import date
 from typing import Any
 
@@ -19,9 +19,9 @@ UNKNOWN = "not known"
 # Entries of a ledger that are listed.
 MOST_ENTRIES = 200
 # What a ledger may call who charged, when, and what for.
-_WHO = ("who", "by", "user", "charged_by")
-_WHEN = ("when", "at", "time", "charged_at", "timestamp")
-_PURPOSE = ("purpose", "reason", "label")
+_WHO = ("user", "who", "by")
+_WHEN = ("time", "when", "at")
+_PURPOSE = ("purpose",)
 
 STAGES = {
     "rows": "how many rows there are",
@@ -74,14 +74,21 @@ def budget_part(card: Card) -> list[dict[str, Any]]:
     return list(found.values())
 
 
-def account_part(card: Card, ledger: Any = None) -> dict[str, Any]:
-    """The events of a release, and the account that they were charged to where one is given."""
+def account_part(card: Card, ledger: Any = None, digest: str | None = None) -> dict[str, Any]:
+    """The events of a release, and the account that they were charged to where one is given.
+
+    Args:
+        card: the card of the release.
+        ledger: the account.
+        digest: that of the release, by which a ledger that notes digests knows its charges from equal ones.
+    """
     own = [_entry(event) for event in card.events]
     if ledger is None:
         return {"events": own, "ledger": None}
-    events = list(getattr(ledger, "events", ()))
-    entries = list(_entries(ledger, events))
-    _learn(own, card.events, entries, events)
+    kept = list(_kept(ledger))
+    for entry, event in zip(own, card.events, strict=True):
+        _learn(entry, event, kept, digest)
+    entries = [_entry(event, about) for event, about in kept]
     described = {
         "unit": _text(getattr(getattr(ledger, "unit", None), "value", getattr(ledger, "unit", None))),
         "limit": _number(getattr(ledger, "limit", None)),
@@ -90,7 +97,7 @@ def account_part(card: Card, ledger: Any = None) -> dict[str, Any]:
         "delta_limit": _number(getattr(ledger, "delta_limit", None)),
         "spent_delta": _number(getattr(ledger, "spent_delta", None)),
         "remaining_delta": _number(getattr(ledger, "remaining_delta", None)),
-        "has_this": _has_all(card.events, events),
+        "has_this": _has_all(card.events, getattr(ledger, "events", ())),
         "entries": entries[:MOST_ENTRIES],
         "entries_left_out": max(0, len(entries) - MOST_ENTRIES),
     }
@@ -107,40 +114,34 @@ def _entry(event: Any, about: Any = None) -> dict[str, Any]:
         "epsilon": None if is_brand else _number(getattr(event, "epsilon", None)),
         "delta": None if is_brand else _number(getattr(event, "delta", None)),
         "is_brand": is_brand,
-        "who": _first(holders, _WHO),
-        "when": _first(holders, _WHEN),
-        "purpose": _first(holders, _PURPOSE),
-    }
+    } | _about(holders)
 
 
-def _entries(ledger: Any, events: Sequence[Any]) -> Any:
-    """Entries of a ledger: those it keeps with names and times, or else its events."""
-    for name in ("entries", "records"):
-        kept = getattr(ledger, name, None)
-        if isinstance(kept, Sequence) and not isinstance(kept, str) and len(kept):
-            for one in kept:
-                event = getattr(one, "event", None)
-                several = getattr(one, "events", None)
-                of_one = [event] if event is not None else list(several) if several else [one]
-                for each in of_one:
-                    yield _entry(each, one)
-            return
-    for event in events:
-        yield _entry(event)
+def _about(holders: Sequence[Any]) -> dict[str, str]:
+    return {"who": _first(holders, _WHO), "when": _first(holders, _WHEN), "purpose": _first(holders, _PURPOSE)}
 
 
-def _learn(
-    own: list[dict[str, Any]], mine: Sequence[Any], entries: Sequence[dict[str, Any]], events: Sequence[Any]
-) -> None:
-    """Who and when of the release's own events, from the entries of a ledger that holds the same ones."""
-    if len(entries) != len(events):
-        return
-    described = [event_to_dict(event) if isinstance(event, Event) else None for event in events]
-    for entry, event in zip(own, mine, strict=True):
-        wanted = event_to_dict(event)
-        found = [entries[place] for place, other in enumerate(described) if other == wanted]
-        if len(found) == 1:
-            entry.update({name: found[0][name] for name in ("who", "when", "purpose")})
+def _kept(ledger: Any) -> Iterator[tuple[Any, Any]]:
+    """Every event of a ledger, with the record that says who charged it and when, or None."""
+    records = getattr(ledger, "charges", None)
+    told: list[Any] = []
+    for record in records if isinstance(records, Sequence) else ():
+        for event in getattr(record, "events", None) or ():
+            told.append(event)
+            yield event, record
+    for event in getattr(ledger, "events", ()):
+        if event in told:
+            told.remove(event)
+        else:
+            yield event, None
+
+
+def _learn(entry: dict[str, Any], event: Any, kept: Sequence[tuple[Any, Any]], digest: str | None) -> None:
+    """Who and when of an event of the release, where one record of a ledger, or one with its digest, holds it."""
+    found = [record for other, record in kept if record is not None and other == event]
+    named = [record for record in found if digest is not None and getattr(record, "release", None) == digest]
+    if len(named) == 1 or len(found) == 1:
+        entry.update(_about([(named or found)[0]]))
 
 
 def _has_all(mine: Sequence[Any], events: Sequence[Any]) -> bool:
@@ -157,7 +158,7 @@ def _has_all(mine: Sequence[Any], events: Sequence[Any]) -> bool:
 def _first(holders: Sequence[Any], names: Sequence[str]) -> str:
     for holder in holders:
         for name in names:
-            value = holder.get(name) if isinstance(holder, Mapping) else getattr(holder, name, None)
+            value = getattr(holder, name, None)
             if value is not None and not callable(value):
                 return _text(value)
     return UNKNOWN

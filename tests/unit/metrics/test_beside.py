@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 import spinney as sp
-from spinney.metrics import compare
+from spinney.metrics import beside, compare
 from spinney.metrics.beside import real_bars, table_beside
 from support.small_forests import SCHEMA, table
 
@@ -84,3 +84,14 @@ def test_classifiers_are_trained_where_there_is_a_target() -> None:
     other = table_beside(table(100), table(100), SCHEMA, target="kind")
     assert other["trained"] is None
     assert "two values" in other["not_trained"]
+
+
+def test_a_report_beside_the_real_table_is_for_the_holder() -> None:
+    rows = table(500)
+    model = sp.ForestSynthesizer("2").fit(rows, SCHEMA)
+    report = model.report()
+    made = beside(report, rows, model.sample(500, seed=0), model.schema_)
+    assert report.publishable
+    assert not made.publishable
+    assert made.to_dict()["holder"]["tables"][0]["n_real"] == 500
+    assert sum(made.to_dict()["holder"]["bars"]["label"]) == 500

@@ -176,17 +176,22 @@ def test_a_ledger_says_what_is_left_and_whether_it_paid(tmp_path: Path) -> None:
 
 
 def test_a_ledger_that_knows_more_is_shown_with_more() -> None:
-    """Who charged and when are asked for by name, so a ledger that keeps entries tells them."""
+    """Who charged and when are asked for by name, so a ledger that keeps records tells them."""
     charge = DiscreteLaplaceCounts(Fraction(1), 2, "counts", stage="leaves")
     card = replace(golden("v3-tree-cube").card, events=(charge,))
-    entry = SimpleNamespace(event=charge, who="ann <b>", when="2024-05-01")
+    records = [
+        SimpleNamespace(events=(charge,), user="ann <b>", time="2024-05-01", purpose="beds", release="ours"),
+        SimpleNamespace(events=(charge,), user="bob", time="2024-06-01", purpose=None, release="another"),
+    ]
     ledger = SimpleNamespace(
-        events=(charge,), entries=[entry], unit="replace-one", limit=Fraction(2), spent=Fraction(1)
+        events=(charge, charge, charge), charges=records, unit="replace-one", limit=Fraction(4), spent=Fraction(3)
     )
-    account = account_part(card, ledger)
-    assert account["events"][0]["who"] == "ann <b>"
-    assert account["ledger"]["entries"][0]["when"] == "2024-05-01"
+    account = account_part(card, ledger, "ours")
+    assert (account["events"][0]["who"], account["events"][0]["when"]) == ("ann <b>", "2024-05-01")
+    assert [entry["who"] for entry in account["ledger"]["entries"]] == ["ann <b>", "bob", "not known"]
     assert account["ledger"]["remaining"] is None
+    assert account["ledger"]["has_this"]
+    assert account_part(card, ledger, "a third")["events"][0]["who"] == "not known", "two charged the same"
 
 
 def test_utility_is_shown_where_it_was_measured() -> None:

@@ -335,6 +335,37 @@ def test_drawings_follow_the_page() -> None:
     assert not ids[0] & ids[1]
 
 
+def luminance(color: str) -> float:
+    """Relative luminance of #rrggbb, as WCAG 2 defines it."""
+    parts = [int(color[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    return float(np.dot(linear, [0.2126, 0.7152, 0.0722]))
+
+
+def contrast(one: str, other: str) -> float:
+    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_texts_stand_out_of_every_background() -> None:
+    """On light, dark and printed pages alike: 4.5 to 1, as WCAG 2 asks of texts."""
+    style = (ROOT / "src/spinney/report/templates/style.css").read_text()
+    light, dark, printed = (
+        dict(re.findall(r"--([\w-]+): (#[0-9a-f]{3,6});", block)) for block in re.findall(r":root {(.*?)}", style, re.S)
+    )
+    for theme in (light, dark, printed):
+        full = {
+            name: color if len(color) == 7 else "#" + "".join(2 * part for part in color[1:])
+            for name, color in theme.items()
+        }
+        for text in ("ink", "quiet", "strong", "warm", "real", "danger"):
+            for background in ("page", "card"):
+                assert contrast(full[text], full[background]) >= 4.5, (text, background)
+        for text, background in (("ink", "tint"), ("ink", "danger-soft"), ("danger", "danger-soft"), ("ink", "soft")):
+            assert contrast(full[text], full[background]) >= 4.5, (text, background)
+    assert contrast("#777777", "#ffffff") < 4.5 < contrast("#767676", "#ffffff")
+
+
 def test_a_forest_with_a_target_has_a_graph() -> None:
     text = report_html(report_contents(fitted(target="label").release_))
     assert 'id="graph"' in text
