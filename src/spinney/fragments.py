@@ -17,6 +17,7 @@ from spinney.shown import printable
 
 MOST_LINES = 30
 _LONGEST = 200
+_LONGEST_TEXT = 4_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,16 +78,17 @@ def template_environment() -> Any:
         loader=jinja2.PackageLoader("spinney", "report/templates"),
         autoescape=True,
         undefined=jinja2.StrictUndefined,
-        finalize=_finalized,
+        finalize=finalized,
         trim_blocks=True,
         lstrip_blocks=True,
     )
 
 
-def _finalized(value: Any) -> Any:
-    """What is not printable as an escape; our own markup as it is."""
-    if isinstance(value, str) and not hasattr(value, "__html__"):
-        return printable(value)
+def finalized(value: Any, longest: int = _LONGEST_TEXT) -> Any:
+    """What a template shows of a value: what is not printable as an escape, no more than so many characters."""
+    if isinstance(value, str) and not hasattr(value, "__html__"):  # which our own markup has
+        text = printable(value)
+        return text if len(text) <= longest else f"{text[: longest - 1]}…"
     return "" if value is None else value
 
 

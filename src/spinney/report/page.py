@@ -18,7 +18,7 @@ from typing import Any
 from spinney.errors import ParameterError
 from spinney.extras import load_optional
 from spinney.files import check_writable, write_whole
-from spinney.fragments import template_environment
+from spinney.fragments import finalized, template_environment
 from spinney.progress import progress
 from spinney.release.answers.answer import STATEMENTS
 from spinney.report.contents import HOLDER_ONLY, ReportContents
@@ -28,6 +28,9 @@ from spinney.shown import json_text
 ENDINGS = (".html", ".json")
 # Columns that are drawn; the rest stand in tables. A page of so many stays well below three megabytes.
 MOST_DRAWN = 48
+LARGEST = 3_000_000  # bytes
+_LONGEST = 4_000  # characters of a text
+_FEW_DRAWN, _SHORT = 12, 80  # of a page that would be larger
 _MOST_REASONS = 8
 
 MEANINGS = {
@@ -69,13 +72,22 @@ def report_json(contents: ReportContents) -> str:
 
 
 def report_html(contents: ReportContents) -> str:
-    """The report as one page; MissingExtraError without jinja2 or matplotlib."""
-    environment = template_environment().overlay()
-    environment.filters = environment.filters | {"rounded": _rounded, "percent": percent, "flat": _flat}
+    """The report as one page; MissingExtraError without jinja2 or matplotlib.
+
+    A page that would be too large, as names of thousands of characters make it, is made again with fewer drawings and
+    texts cut short.
+    """
+    text = _rendered(contents, MOST_DRAWN, _LONGEST)
+    return text if len(text.encode()) <= LARGEST else _rendered(contents, _FEW_DRAWN, _SHORT)
+
+
+def _rendered(contents: ReportContents, most_drawn: int, longest: int) -> str:
     markup = load_optional("markupsafe", "a report", extra="report").Markup
+    environment = template_environment().overlay(finalize=lambda value: finalized(value, longest))
+    environment.filters = environment.filters | {"rounded": _rounded, "percent": percent, "flat": _flat}
     style = files("spinney.report").joinpath("templates/style.css").read_text("utf-8")
     hashed = b64encode(sha256(style.encode()).digest()).decode()
-    found = drawings(contents)
+    found = drawings(contents, most_drawn)
     return str(
         environment.get_template("report.html").render(
             it=contents,
@@ -116,7 +128,7 @@ def _flat(entries: Mapping[str, Any], before: str = "", depth: int = 0) -> dict[
 # ----------------------------------------------------------------------------------------------------------- drawings
 
 
-def drawings(contents: ReportContents) -> dict[str, Any]:
+def drawings(contents: ReportContents, most_drawn: int = MOST_DRAWN) -> dict[str, Any]:
     """All drawings of a report as SVG, by what they show."""
     from spinney.report.draw_columns import column_drawing
     from spinney.report.draw_graph import graph_drawing
@@ -125,7 +137,7 @@ def drawings(contents: ReportContents) -> dict[str, Any]:
     from spinney.report.draw_pairs import dependence_drawing, distance_drawing, uncertainty_drawing
 
     pairs, reals = contents.pairs, reals_of(contents)
-    drawn = [column if column["bars"] and place < MOST_DRAWN else None for place, column in enumerate(contents.columns)]
+    drawn = [column if column["bars"] and place < most_drawn else None for place, column in enumerate(contents.columns)]
     graph = contents.model["graph"]
     is_square = len(pairs["names"]) > 2 and bool(pairs["pairs"])
     has_shares = any(pair["share"] is not None for pair in pairs["pairs"])

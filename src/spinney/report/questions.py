@@ -139,6 +139,13 @@ def _mechanisms(found: Mapping[str, Any]) -> list[Question]:
         ),
         Question(
             topic,
+            "Is the system interactive, so that answers may depend on earlier ones?",
+            "No: all was measured in one fit, whose steps and costs are listed. Answers that are bought later are "
+            "charges of their own.",
+            DESIGN,
+        ),
+        Question(
+            topic,
             "Are there floating-point attacks?",
             "Counts and sums are integers and get integer noise; no floating-point sample is added to a count.",
             DESIGN,

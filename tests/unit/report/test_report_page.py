@@ -19,6 +19,7 @@ import pytest
 import spinney as sp
 from spinney.errors import FileError, MissingExtraError, ParameterError
 from spinney.privacy.ledger import DiscreteLaplaceCounts
+from spinney.release.generator import Generator, GeneratorRelease
 from spinney.report.contents import HOLDER_ONLY, report_contents
 from spinney.report.page import report_html, report_json
 from spinney.report.svg import bare_axes, new_figure, to_svg
@@ -261,6 +262,15 @@ def test_very_many_columns_stay_small() -> None:
     assert "column 063" in page.text
 
 
+def test_names_of_thousands_of_characters_do_not_burst_the_page() -> None:
+    contents = contents_of("v3-points")
+    (first, *_) = contents.columns
+    columns = [first | {"key": f"{number} " + "long " * 800} for number in range(400)]
+    text = report_html(replace(contents, columns=columns))
+    assert len(text.encode()) < 3_000_000
+    assert Page(text).tags["article"] == 400
+
+
 def test_a_long_list_is_shown_by_its_commonest_values() -> None:
     values = [f"code {number}" for number in range(5000)]
     rng = np.random.default_rng(0)
@@ -364,6 +374,18 @@ def test_texts_stand_out_of_every_background() -> None:
         for text, background in (("ink", "tint"), ("ink", "danger-soft"), ("danger", "danger-soft"), ("ink", "soft")):
             assert contrast(full[text], full[background]) >= 4.5, (text, background)
     assert contrast("#777777", "#ffffff") < 4.5 < contrast("#767676", "#ffffff")
+
+
+def test_a_generator_has_a_report() -> None:
+    """Nothing but rows can be drawn of it: columns are shares of them, and nothing is supported."""
+    schema = sp.Schema({"x": sp.Real(0, 1), "label": sp.Boolean()})
+    card = replace(golden("v3-points").card, schema=schema, released={"weights": 4})
+    generator = Generator(((np.ones((2, 1)), np.zeros(1)),), np.array([0.25, 0.75]))
+    contents = report_contents(GeneratorRelease(generator, card, target="label", noisy_total=100))
+    assert {column["statement"] for column in contents.columns} == {"not supported"}
+    label = next(column for column in contents.columns if column["name"] == "label")
+    assert [bar["share"] for bar in label["bars"]] == pytest.approx([0.25, 0.75], abs=0.02)
+    Page(report_html(contents))
 
 
 def test_a_forest_with_a_target_has_a_graph() -> None:
