@@ -186,5 +186,11 @@ def _stated(**texts: Any) -> dict[str, str | None]:
 def _utility(release: Release) -> Any:
     """Figures that may be published of how far the release is from the table, where they were measured and paid for."""
     measured = getattr(release, "utility", None)
+    if measured is None:
+        return None
     described = getattr(measured, "to_dict", None)
-    return described() if callable(described) else measured if isinstance(measured, (dict, list)) else None
+    found = (
+        described() if callable(described) else measured if isinstance(measured, dict) else {"figures": str(measured)}
+    )
+    compared = getattr(measured, "compared", None)
+    return dict(found) | ({"compared": compared} if isinstance(compared, str) else {})

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import platform
 from hashlib import sha256
 from importlib import import_module
 from typing import Any
 
-from spinney.files import write_json
 from spinney.release.model import Release
 from spinney.release.storage import FORMAT_VERSION, digest
 from spinney.release.verification import verification
-from spinney.report.columns_part import tables_of
 from spinney.schema.plain import jsonable
 from spinney.shown import brief
 
@@ -44,6 +43,8 @@ def evidence_part(release: Release) -> dict[str, Any]:
 
 
 def schema_digest(release: Release) -> str:
-    """SHA-256 of all that was stated of the tables."""
-    described = {name: jsonable(schema.to_dict()) for name, schema in tables_of(release).items()}
-    return sha256(write_json(described)).hexdigest()
+    """SHA-256 of all that was stated of the tables, as JSON with sorted keys and no spaces."""
+    people = release.card.people
+    described = jsonable(release.schema.to_dict() if people is None else people.to_dict())
+    text = json.dumps(described, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return sha256(text.encode("ascii")).hexdigest()

@@ -96,6 +96,7 @@ def _rendered(contents: ReportContents, most_drawn: int, longest: int) -> str:
             reals=reals_of(contents),
             sections=_sections(contents, found),
             statements=_statements(contents),
+            utility_figures=utility_figures(contents),
             reasons=list(dict.fromkeys(column["why"] for column in contents.columns if column["why"]))[:_MOST_REASONS],
             style=markup(style),
             style_hash=f"sha256-{hashed}",
@@ -130,7 +131,7 @@ def _flat(entries: Mapping[str, Any], before: str = "", depth: int = 0) -> dict[
 
 def drawings(contents: ReportContents, most_drawn: int = MOST_DRAWN) -> dict[str, Any]:
     """All drawings of a report as SVG, by what they show."""
-    from spinney.report.draw_columns import column_drawing
+    from spinney.report.draw_columns import column_drawing, utility_drawing
     from spinney.report.draw_graph import graph_drawing
     from spinney.report.draw_map import map_drawing
     from spinney.report.draw_overview import belief_drawing, budget_drawing
@@ -149,6 +150,7 @@ def drawings(contents: ReportContents, most_drawn: int = MOST_DRAWN) -> dict[str
             None if column is None else column_drawing(column, f"c{number}", reals.get(column["key"]))
             for number, column in enumerate(progress(drawn, "drawing columns", unit="column"), 1)
         ],
+        "utility": utility_drawing(utility_figures(contents)) if utility_figures(contents) else "",
         "maps": [map_drawing(one, f"map{number}") for number, one in enumerate(contents.maps)],
         "dependence": dependence_drawing(pairs) if is_square else "",
         "uncertainty": uncertainty_drawing(pairs) if is_square and has_shares else "",
@@ -158,6 +160,14 @@ def drawings(contents: ReportContents, most_drawn: int = MOST_DRAWN) -> dict[str
             for number, table in enumerate((contents.holder or {"tables": []})["tables"])
         ],
     }
+
+
+def utility_figures(contents: ReportContents) -> list[dict[str, Any]]:
+    """Figures of utility that have a name, an estimate and an interval; none where they are told otherwise."""
+    figures = contents.utility.get("figures") if isinstance(contents.utility, Mapping) else None
+    wanted = {"name", "estimate", "low", "high", "statement"}
+    is_known = isinstance(figures, list) and all(isinstance(one, dict) and wanted <= set(one) for one in figures)
+    return list(figures) if is_known and figures else []
 
 
 def reals_of(contents: ReportContents) -> Mapping[str, Any]:

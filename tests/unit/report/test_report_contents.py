@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from copy import copy
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
@@ -22,7 +23,7 @@ from spinney.report.maps_part import maps_part
 from spinney.report.promise_part import largest_belief, largest_guess, percent
 from spinney.report.questions import SOURCES
 from spinney.report.spending_part import account_part
-from support.reports import KINDS, contents_of, golden
+from support.reports import KINDS, Page, contents_of, golden
 from support.small_forests import fitted
 
 
@@ -195,13 +196,21 @@ def test_a_ledger_that_knows_more_is_shown_with_more() -> None:
 
 
 def test_utility_is_shown_where_it_was_measured() -> None:
-    release = golden("v3-points")
     assert contents_of("v3-points").utility is None
-    release.utility = SimpleNamespace(to_dict=lambda: {"pairs": {"share": 0.01}})  # type: ignore[attr-defined]
-    try:
-        assert report_contents(release).utility == {"pairs": {"share": 0.01}}
-    finally:
-        del release.utility  # type: ignore[attr-defined]
+    figure = {"name": "two-way mean", "estimate": 0.0417, "low": 0.04, "high": 0.05, "statement": "certified"}
+    measured = {"figures": [figure | {"level": 0.95, "noise_std": 0.001}], "n_pairs": 3}
+    for utility, said in (
+        (SimpleNamespace(to_dict=lambda: measured, compared="of <3> pairs"), "of <3> pairs"),
+        (SimpleNamespace(to_dict=lambda: {"pairs": {"share": 0.0417}}), "pairs, share"),
+    ):
+        release = copy(golden("v3-points"))
+        release.__class__ = type("Measured", (type(release),), {"utility": utility})
+        contents = report_contents(release)
+        assert "0.0417" in json.dumps(contents.to_dict()["utility"])
+        page = Page(contents.to_html())
+        assert "0.0417" in page.text
+        assert said in page.text
+        assert "Not measured" not in page.text
 
 
 @pytest.mark.parametrize("stated", [{"title": 3}, {"purpose": "x" * 5000}, {"level": 2}])
