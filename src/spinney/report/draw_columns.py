@@ -85,7 +85,7 @@ def column_drawing(column: Mapping[str, Any], name: str, real: Sequence[float | 
 
 def utility_drawing(figures: Sequence[Mapping[str, Any]]) -> str:
     """Distances between a release and its table, drawn as columns are."""
-    bars = [figure | {"label": figure["name"]} for figure in figures]
+    bars = [{**figure, "label": figure["name"]} for figure in figures]
     column = {"key": "the distances", "bars": bars, "bars_left_out": 0, "scale": "share", "simultaneous": False}
     return column_drawing(column | {"statement": figures[0]["statement"]}, "utility")
 
