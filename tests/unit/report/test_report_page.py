@@ -284,6 +284,18 @@ def test_a_long_list_is_shown_by_its_commonest_values() -> None:
     assert len(report_html(contents).encode()) < 300_000
 
 
+@pytest.mark.parametrize("path", sorted((ROOT / "docs/examples").glob("*.html")), ids=lambda path: path.name)
+def test_the_examples_are_sound(path: Path) -> None:
+    """What is committed as an example is a page like those of the tests, and may be published."""
+    text = path.read_text()
+    page = Page(text)
+    assert len(text.encode()) < 1_000_000
+    assert 'name="publishable" content="true"' in text
+    assert [found for found, times in page.ids.items() if times > 1] == []
+    assert "script" not in page.tags
+    assert "certified" in page.text
+
+
 # ---------------------------------------------------------------------------------------------------------- files
 
 
