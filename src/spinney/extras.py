@@ -19,6 +19,8 @@ OPTIONAL = {
     "duckdb": ("duckdb", "duckdb"),
     "finufft": ("finufft", "metrics"),
     "jax": ("jax", "baselines"),
+    "jinja2": ("jinja2", "report"),
+    "markupsafe": ("jinja2", "report"),
     "matplotlib": ("matplotlib", "plot"),
     "optax": ("optax", "baselines"),
     "pandas": ("pandas", "pandas"),

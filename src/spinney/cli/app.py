@@ -19,6 +19,7 @@ from spinney.cli.fit import fit
 from spinney.cli.ledger import ledger
 from spinney.cli.paper import paper
 from spinney.cli.picture import picture
+from spinney.cli.report import report as report_verb
 from spinney.cli.sample import sample
 from spinney.cli.schema import schema
 from spinney.cli.sign import keygen, sign
@@ -93,6 +94,7 @@ for verb in (
     keygen,
     explain,
     picture,
+    report_verb,
     compare,
     ledger,
     demo,

@@ -11,10 +11,7 @@ from spinney.cli.command import FILE, TABLE, Verb, json_option
 from spinney.cli.csv_options import csv_options, take_csv
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from spinney.schema.table import Schema
-    from spinney.tables.csv.format import CSV
 
 
 @click.command(
@@ -83,18 +80,19 @@ def compare(
 
     Both tables are held in memory. CSV options describe REAL; SYNTHETIC is read as `spinney sample` writes it.
     """
+    from spinney.cli.tables import read_all
     from spinney.metrics.comparison import compare as compare_tables
 
     if (schema_path is None) == (release is None):
         raise click.UsageError("give either --schema or --release, which say what the columns are")
     csv = take_csv(real, parameters)
     schema = _schema(schema_path, release, table)
-    private = _read(real, schema, csv)
+    private = read_all(real, schema, csv)
     if release is not None:  # which has no columns that were ignored
         private = private.select([name for name in private.column_names if name in schema])
     found = compare_tables(
         private,
-        _read(synthetic, schema),
+        read_all(synthetic, schema),
         schema,
         ways=ways,
         bins=bins,
@@ -121,16 +119,3 @@ def _schema(schema_path: str | None, release: str | None, table: str | None) -> 
         return loaded.schema
     assert schema_path is not None
     return Schema.from_file(schema_path)
-
-
-def _read(table: str, schema: Schema, csv: CSV | None = None) -> pa.Table:
-    """All files that a table is made of, in memory."""
-    import pyarrow as pa
-
-    from spinney.cli.command import files_of, is_piped
-    from spinney.cli.tables import read_table
-
-    if is_piped(table):
-        return read_table(table, schema, csv)
-    parts = [read_table(file, schema, csv) for file in files_of(table)]
-    return parts[0] if len(parts) == 1 else pa.concat_tables(parts, promote_options="permissive")

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.csv as pacsv
 import pyarrow.parquet as pq
 
-from spinney.cli.command import is_piped
+from spinney.cli.command import files_of, is_piped
 from spinney.errors import ParameterError
 from spinney.files import write_whole
 from spinney.progress import progress, waiting
@@ -44,6 +44,14 @@ def read_table(source: str, schema: Schema, csv: csv_format.CSV | None = None) -
         return (
             pq.ParquetFile(source).read() if is_parquet(source) else read_csv(source, schema, csv or csv_format.PLAIN)
         )
+
+
+def read_all(table: str, schema: Schema, csv: csv_format.CSV | None = None) -> pa.Table:
+    """All files that a TABLE is made of, in memory."""
+    if is_piped(table):
+        return read_table(table, schema, csv)
+    parts = [read_table(file, schema, csv) for file in files_of(table)]
+    return parts[0] if len(parts) == 1 else pa.concat_tables(parts, promote_options="permissive")
 
 
 def given_table(source: str, csv: csv_format.CSV | None = None) -> Any:

@@ -9,6 +9,7 @@ train-on-synthetic take tables of any kind with their schema. `METRICS` holds al
 of columns on one page.
 """
 
+from spinney.metrics.beside import beside
 from spinney.metrics.catalogue import METRICS, Metric
 from spinney.metrics.classify import CLASSIFIERS, train_on_synthetic
 from spinney.metrics.comparison import ColumnComparison, Comparison, compare
@@ -33,6 +34,7 @@ __all__ = [
     "Comparison",
     "Metric",
     "SupDistance",
+    "beside",
     "common_values_kept",
     "compare",
     "kernel_density",

@@ -179,6 +179,11 @@ class Ledger:
         state += "" if self.is_open else ", a copy that cannot be charged"
         return f"Ledger(unit={self.unit.value!r}, spent {self.spent}{of}, {len(self.events)} events{state})"
 
+    def _repr_html_(self) -> str | None:
+        from spinney.privacy.ledger_fragment import ledger_fragment
+
+        return ledger_fragment(self)
+
     def __getstate__(self) -> dict[str, Any]:
         """What a copy or a pickle holds: a statement of the account, without the right to charge it or its parent."""
         return self.__dict__ | {"_process": None, "_parent": None, "_events": list(self._events)}

@@ -300,6 +300,11 @@ class Card:
         lines.append(f"  {_LIMITS}")
         return "\n".join(printable(line) for line in lines)
 
+    def _repr_html_(self) -> str | None:
+        from spinney.release.fragment import card_fragment
+
+        return card_fragment(self)
+
     def __repr__(self) -> str:
         state = "" if self.is_private else ", NOT PRIVATE"
         delta = f", delta={decimal(self.delta)}" if self.delta else ""

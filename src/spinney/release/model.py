@@ -30,6 +30,7 @@ from spinney.release.frames import check_frame_kind, to_frame
 from spinney.release.options import explains_options
 from spinney.release.parts import Part, SampleParts, checked_parts, hashed
 from spinney.release.remarks import of_assumed_rows, of_counted_rows
+from spinney.release.reporting import Report, report_of
 from spinney.release.seeds import Stream, row_generator
 from spinney.release.utility import Utility
 from spinney.schema.table import Schema
@@ -67,6 +68,11 @@ class Release(Asking):
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.card!r})"
+
+    def _repr_html_(self) -> str | None:
+        from spinney.release.fragment import card_fragment
+
+        return card_fragment(self.card, type(self).__name__)
 
     @property
     def schema(self) -> Schema:
@@ -139,6 +145,42 @@ class Release(Asking):
         from spinney.release.storage import save
 
         save(self, path, overwrite=overwrite)
+
+    def report(
+        self,
+        path: str | Path | None = None,
+        *,
+        ledger: Any = None,
+        title: str | None = None,
+        purpose: str | None = None,
+        contact: str | None = None,
+        licence: str | None = None,
+        level: float = 0.95,
+        overwrite: bool = False,
+    ) -> Report:
+        """A page for whoever signs the release off: the promise in plain words, every column with error bars, the
+        budget, the schema, and the questions of NIST SP 800-226 and of a review board. Costs no epsilon.
+
+        Args:
+            path: a file that ends in .html, which needs jinja2 and matplotlib, or in .json; by default none is written.
+            ledger: the account that the release was charged to, to show who charged what and when.
+            title: what the table is called; this and the following texts are shown as stated by the holder.
+            purpose: what the table was collected and is released for.
+            contact: whom readers may ask.
+            licence: under which terms the rows may be used.
+            level: the probability that intervals hold with.
+            overwrite: whether a file that is already there may be replaced.
+
+        Returns:
+            What the report says, as plain data: `to_dict()`, `to_html()`, `save(path)`.
+
+        Raises:
+            FileError: the file exists, or cannot be written.
+            MissingExtraError: a page was asked for, and jinja2 or matplotlib is missing.
+            ParameterError: the ending is another one, a text is too long, or the level is not between 0 and 1.
+        """
+        stated = {"title": title, "purpose": purpose, "contact": contact, "licence": licence}
+        return report_of(self, path, overwrite=overwrite, ledger=ledger, level=level, **stated)
 
     # ------------------------------------------------------------------------------------------------- drawing
 

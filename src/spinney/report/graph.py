@@ -53,26 +53,37 @@ def graph_figure(release: Release) -> Figure:
     explanation = explain(release)
     every = lines_between(explanation)
     target = explanation.target if any(line.touches(explanation.target) for line in every) else None
-    lines = _strongest(every, target)
-    names = [column.name for column in explanation.columns if column.n_leaves]
-    shown = names
-    if len(names) > _MOST_COLUMNS:
-        joined = {name for line in lines for name in (line.first, line.second)}
-        shown = [name for name in names if name in joined] or names[:_MOST_COLUMNS]
-    places = _places([name for name in shown if name != target], lines, target)
+    lines = strongest(every, target)
+    shown = shown_columns([column.name for column in explanation.columns if column.n_leaves], lines)
 
-    side = 6.5 if len(places) <= 20 else 9.0
+    side = 6.5 if len(shown) <= 20 else 9.0
     figure = new_figure(side, side)
     axes = figure.add_subplot()
-    axes.set_axis_off()
-    axes.set_aspect("equal")
-    _draw_lines(axes, lines, places, target)
-    _draw_columns(axes, places, target, side)
+    draw_graph(axes, shown, lines, target, side=side)
     axes.set_title(_caption(explanation, lines, every, len(shown), target), fontsize=9, color=INK)
     if lines:
         _draw_scale(axes)
     mark_brands(figure, release)
     return figure
+
+
+def shown_columns(names: Sequence[str], lines: Sequence[Line]) -> Sequence[str]:
+    """The columns that are drawn: all, or of very many those that are joined."""
+    if len(names) <= _MOST_COLUMNS:
+        return names
+    joined = {name for line in lines for name in (line.first, line.second)}
+    return [name for name in names if name in joined] or names[:_MOST_COLUMNS]
+
+
+def draw_graph(
+    axes: Axes, shown: Sequence[str], lines: Sequence[Line], target: str | None, *, side: float, larger: float = 1.0
+) -> None:
+    """Columns and lines on axes that are so many inches wide; `larger` scales what is written."""
+    axes.set_axis_off()
+    axes.set_aspect("equal")
+    places = _places([name for name in shown if name != target], lines, target)
+    _draw_lines(axes, lines, places, target)
+    _draw_columns(axes, places, target, side, larger)
 
 
 def lines_between(explanation: Explanation) -> list[Line]:
@@ -84,7 +95,7 @@ def lines_between(explanation: Explanation) -> list[Line]:
     return list(found.values())
 
 
-def _strongest(every: Sequence[Line], target: str | None) -> list[Line]:
+def strongest(every: Sequence[Line], target: str | None) -> list[Line]:
     """As many lines as can be told apart, the strongest first; not all of them to the target, nor all past it."""
     if len(every) <= _MOST_LINES or target is None:
         return list(every[:_MOST_LINES])
@@ -191,10 +202,12 @@ def _draw_lines(axes: Axes, lines: Sequence[Line], places: Mapping[str, Point], 
         )
 
 
-def _draw_columns(axes: Axes, places: Mapping[str, Point], target: str | None, side: float) -> None:
+def _draw_columns(
+    axes: Axes, places: Mapping[str, Point], target: str | None, side: float, larger: float = 1.0
+) -> None:
     ring = [name for name in places if name != target]
     # As large as fits between neighbours on the circle, a third of the side from the middle.
-    size = min(9.0, max(4.0, 2 * math.pi * side / 3.2 * 72 / max(len(ring), 1) * 0.75))
+    size = larger * min(9.0, max(4.0, 2 * math.pi * side / 3.2 * 72 / max(len(ring), 1) * 0.75))
     labels = {name: _short(name) for name in places}
     inches = max((len(labels[name]) for name in ring), default=0) * size * 0.54 / 72 + 0.2
     reach = 1 + 2 * inches / max(side - 0.6 - 2 * inches, 1.0)

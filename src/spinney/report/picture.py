@@ -200,11 +200,11 @@ def new_figure(width: float, height: float) -> Figure:
 
 def _draw_bins(axes: Axes, release: Release, x: str, y: str) -> Any:
     """Draw the bins; returns what a colour bar describes, or None where no bin has an area."""
-    boxes, counts, names, place = _bins(release, x, y)
+    boxes, counts, names, place = released_boxes(release, x, y)
     spans = []
     for name, is_x in ((x, True), (y, False)):
         index, column = names.index(name), release.schema.modelled[name]
-        low, length = _in_units(boxes.low[:, index], boxes.length[:, index], column)
+        low, length = in_units(boxes.low[:, index], boxes.length[:, index], column)
         # A bin of missing values alone lies nowhere along the column.
         spans.append((low, np.where(boxes.null_share[:, index] == 1, 0, length)))
         _label(axes, name, column, is_x=is_x)
@@ -224,7 +224,7 @@ def _draw_bins(axes: Axes, release: Release, x: str, y: str) -> Any:
     return shades
 
 
-def _bins(release: Release, x: str, y: str) -> tuple[Boxes, NDArray[Any], Sequence[str], PlaceModel | None]:
+def released_boxes(release: Release, x: str, y: str) -> tuple[Boxes, NDArray[Any], Sequence[str], PlaceModel | None]:
     """Boxes, noisy counts (of leaf moments and of places, as fitted to the total), their columns, and the place."""
     names: Sequence[str] = list(release.schema.modelled)
     if isinstance(release, ForestRelease):
@@ -307,7 +307,7 @@ def _color_range(density: NDArray[np.float64]) -> tuple[float, float]:
     return (low, high) if high > low * 1.01 else (low / 2, low * 2)
 
 
-def _in_units(
+def in_units(
     low: NDArray[np.float64], length: NDArray[np.float64], column: Column
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Positions as they are drawn: values of numbers, days since 1970 of dates and times, places in a list."""

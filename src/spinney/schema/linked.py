@@ -76,6 +76,11 @@ class Tables(Mapping[str, Schema]):
     def __len__(self) -> int:
         return len(self._schemas)
 
+    def _repr_html_(self) -> str | None:
+        from spinney.schema.fragment import tables_fragment
+
+        return tables_fragment(self)
+
     def __repr__(self) -> str:
         return f"Tables({self._schemas!r}, links={list(self._links)!r})"
 

@@ -102,6 +102,11 @@ class Schema(Mapping[str, Column]):
     def __len__(self) -> int:
         return len(self._columns)
 
+    def _repr_html_(self) -> str | None:
+        from spinney.schema.fragment import schema_fragment
+
+        return schema_fragment(self)
+
     def __repr__(self) -> str:
         rules = f", rules={list(self._rules)!r}" if self._rules else ""
         places = f", places={list(self._places)!r}" if self._places else ""

@@ -18,6 +18,7 @@ from spinney.privacy.ledger import Ledger
 from spinney.release.card import Card
 from spinney.release.model import Release
 from spinney.release.options import explains_options
+from spinney.release.reporting import Report
 from spinney.schema.rules import Derivation
 from spinney.schema.table import Schema
 from spinney.synthesizers.parameters import Parameters
@@ -86,6 +87,21 @@ class FrontDoor(Parameters):
             FileError: the file exists, or cannot be written.
         """
         self._fitted().save(path, overwrite=overwrite)
+
+    def report(self, path: str | Path | None = None, **options: Any) -> Report:
+        """A page for whoever signs the release off, as `.html` or `.json`; `Release.report` lists the options.
+
+        Args:
+            path: a file that ends in .html or .json; by default none is written.
+            **options: ledger, title, purpose, contact, licence, level and overwrite.
+        """
+        return self._fitted().report(path, **options)
+
+    def _repr_html_(self) -> str | None:
+        from spinney.synthesizers.fragment import synthesizer_fragment
+
+        card = self.card_ if hasattr(self, "release_") else None
+        return synthesizer_fragment(type(self).__name__, self.get_params(), card)
 
     def _contents(self) -> str:
         """What was released, in words."""

@@ -30,6 +30,7 @@ VERBS = [
         "keygen",
         "explain",
         "picture",
+        "report",
         "compare",
         "ledger",
         "demo",

@@ -12,7 +12,7 @@ from matplotlib.patches import PathPatch
 
 import spinney as sp
 from spinney.errors import MissingExtraError, ParameterError
-from spinney.report.graph import Line, _strongest, graph_figure, lines_between
+from spinney.report.graph import Line, graph_figure, lines_between, strongest
 from spinney.report.picture import save_figure
 from support.small_forests import chain, fitted
 
@@ -60,7 +60,7 @@ def test_neighbours_in_the_tree_are_neighbours_on_the_circle() -> None:
     assert (apart == 1).sum() >= 28
 
 
-def test_many_columns_show_the_strongest_lines_and_say_so() -> None:
+def test_many_columns_show_thestrongest_lines_and_say_so() -> None:
     figure = graph_figure(chain(300))
     title = figure.axes[0].get_title()
     assert len(drawn(figure)) == 120
@@ -73,11 +73,11 @@ def test_many_columns_show_the_strongest_lines_and_say_so() -> None:
 def test_a_target_keeps_its_lines_among_many() -> None:
     """The strongest lines are all between other columns here; some to the target are drawn nevertheless."""
     pairs = [Line(f"c{i}", f"c{i + 1}", 0.5) for i in range(200)] + [Line(f"c{i}", "y", 0.1) for i in range(200)]
-    shown = _strongest(pairs, "y")
+    shown = strongest(pairs, "y")
     assert len(shown) == 120
     assert sum(line.touches("y") for line in shown) == 40
-    assert _strongest(pairs, None) == pairs[:120]
-    assert _strongest(pairs[150:250], "y") == pairs[150:250]
+    assert strongest(pairs, None) == pairs[:120]
+    assert strongest(pairs[150:250], "y") == pairs[150:250]
 
 
 @pytest.mark.parametrize("n_columns", [1, 2, 50, 300])

@@ -143,6 +143,11 @@ class Explanation:
             "products": None if self.products is None else asdict(self.products),
         } | ({} if self.error_bars is None else {"error_bars": self.error_bars.to_dict()})
 
+    def _repr_html_(self) -> str | None:
+        from spinney.forest.release.explain_fragment import explanation_fragment
+
+        return explanation_fragment(self)
+
     def __str__(self) -> str:
         from spinney.forest.release.explain_page import page
 

@@ -132,7 +132,11 @@ class ForestRelease(Release):
     @property
     def variables(self) -> list[str]:
         """What the model is over, in its order: columns by their names, places by their labels."""
-        return list(self.schema.variables)
+        return list(self._variables)
+
+    @cached_property
+    def _variables(self) -> tuple[str, ...]:
+        return tuple(self.schema.variables)  # which a schema finds anew each time
 
     # ------------------------------------------------------------------------------------------------- drawing
 

@@ -126,6 +126,11 @@ class PeopleExplanation:
             "rows": [table.to_dict() for table in self.rows],
         }
 
+    def _repr_html_(self) -> str | None:
+        from spinney.forest.release.explain_fragment import explanation_fragment
+
+        return explanation_fragment(self.persons, title="Explanation of a model of persons", meaning=self.meaning)
+
     def __str__(self) -> str:
         from spinney.people.release.explain_page import page
 

@@ -1,0 +1,97 @@
+"""Short pieces of HTML that notebooks show for an object: a title, a few facts, a table; everything escaped.
+
+A fragment is one element with its own small style sheet, which reaches nothing outside of it. It follows light and dark
+pages, holds no script and refers to nothing. Without jinja2 there is none, and a notebook shows the text instead.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+from spinney.errors import MissingExtraError
+from spinney.extras import load_optional
+from spinney.shown import printable
+
+MOST_LINES = 30
+_LONGEST = 200
+_LONGEST_TEXT = 4_000
+
+
+@dataclass(frozen=True, slots=True)
+class Lines:
+    """A table of a fragment."""
+
+    caption: str
+    heads: Sequence[str]
+    rows: Sequence[Sequence[Any]]
+
+
+def fragment(
+    title: str,
+    facts: Mapping[str, Any],
+    *,
+    warnings: Sequence[str] = (),
+    tables: Sequence[Lines] = (),
+    note: str = "",
+) -> str | None:
+    """A piece of HTML for a notebook; None without jinja2. The first rows of long tables, and how many more there are.
+
+    Args:
+        title: what is shown.
+        facts: a few names and values.
+        warnings: what has to be seen first.
+        tables: what is folded away below them.
+        note: a sentence at the end.
+    """
+    try:
+        template = template_environment().get_template("fragment.html")
+    except MissingExtraError:
+        return None
+    return str(
+        template.render(
+            title=title,
+            facts={name: _short(value) for name, value in facts.items() if value not in (None, "")},
+            warnings=warnings,
+            tables=[
+                {
+                    "caption": lines.caption,
+                    "heads": lines.heads,
+                    "rows": [[_short(cell) for cell in row] for row in lines.rows[:MOST_LINES]],
+                    "more": max(0, len(lines.rows) - MOST_LINES),
+                }
+                for lines in tables
+                if lines.rows
+            ],
+            note=note,
+        )
+    )
+
+
+@cache
+def template_environment() -> Any:
+    """Jinja with our templates, which escape everything; MissingExtraError without jinja2."""
+    jinja2 = load_optional("jinja2", "a report", extra="report")
+    return jinja2.Environment(
+        loader=jinja2.PackageLoader("spinney", "report/templates"),
+        autoescape=True,
+        undefined=jinja2.StrictUndefined,
+        finalize=finalized,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+def finalized(value: Any, longest: int = _LONGEST_TEXT) -> Any:
+    """What a template shows of a value: what is not printable as an escape, no more than so many characters."""
+    if isinstance(value, str) and not hasattr(value, "__html__"):  # which our own markup has
+        text = printable(value)
+        return text if len(text) <= longest else f"{text[: longest - 1]}…"
+    return "" if value is None else value
+
+
+def _short(value: Any) -> str:
+    text = str(value)
+    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"

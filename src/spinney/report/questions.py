@@ -1,0 +1,262 @@
+"""Questions that NIST SP 800-226 has people ask of a differentially private release, answered line by line.
+
+The guidelines order what a guarantee rests on as a pyramid: epsilon and the unit of privacy on top, what may undermine
+them below (mechanisms, sensitivity, utility and bias, several releases, security), and how the data were collected at
+the bottom; and they name hazards, which are common ways to be wrong. The questions are in our own words. Every answer
+says where it comes from: stated by the holder, computed from the release, how Spinney works, or not known.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from spinney.report.promise_part import percent
+
+STATED, COMPUTED, DESIGN, NOT_KNOWN = "stated by the holder", "computed", "how Spinney works", "not known"
+SOURCES = (STATED, COMPUTED, DESIGN, NOT_KNOWN)
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question, its answer, and where the answer comes from."""
+
+    topic: str
+    question: str
+    answer: str
+    source: str
+
+    def to_dict(self) -> dict[str, str]:
+        """The line as plain data."""
+        return {"topic": self.topic, "question": self.question, "answer": self.answer, "source": self.source}
+
+
+def nist_questions(found: Mapping[str, Any]) -> list[dict[str, str]]:
+    """The questions of the pyramid, from its top to its ground; `found` holds the other parts of a report."""
+    lines = [
+        *_parameters(found["promise"]),
+        *_unit(found["promise"], found["schema"]),
+        *_mechanisms(found),
+        *_utility(found),
+        *_composition(found["account"]),
+        *_security(found["stated"]),
+    ]
+    return [line.to_dict() for line in lines]
+
+
+def _parameters(promise: Mapping[str, Any]) -> list[Question]:
+    topic = "Privacy parameters"
+    if not promise["is_private"]:
+        why = "None: the guarantee is void, as the top of this page says."
+        return [Question(topic, "How strong is the guarantee?", why, COMPUTED)]
+    guess = percent(promise["guess"])
+    return [
+        Question(topic, "Which variant of differential privacy is it?", f"{promise['guarantee']}.", COMPUTED),
+        Question(
+            topic,
+            "What do the parameters mean for somebody in the table?",
+            f"An attacker who knows all but one thing is right about it at most {guess} of the time, where a coin is "
+            "right 50 % of the time.",
+            COMPUTED,
+        ),
+        Question(topic, "Is delta small against the number of people?", promise["delta_words"], COMPUTED),
+        Question(
+            topic,
+            "Is epsilon larger than it should be?",
+            " ".join(promise["cautions"])
+            or "No caution applies: epsilon is at most 20, and delta at most one over "
+            "the number of people where that is known.",
+            COMPUTED,
+        ),
+        Question(
+            topic,
+            "Can this epsilon be compared with that of another system?",
+            f"Only with one for the same unit, {promise['unit']}, and the same kind of neighbours; the number alone "
+            "says nothing.",
+            DESIGN,
+        ),
+    ]
+
+
+def _unit(promise: Mapping[str, Any], schema: Any) -> list[Question]:
+    topic = "Unit of privacy"
+    is_person = promise["who"] == "persons"
+    groups = "; ".join(
+        f"{group['size']}: " + ("nothing is promised" if group["is_empty"] else f"epsilon {group['epsilon']:g}")
+        for group in promise["groups"]
+    )
+    lines = [
+        Question(topic, "Who or what is protected?", f"{promise['protected'].capitalize()}.", COMPUTED),
+        Question(
+            topic,
+            "Can one person have several rows, and are they protected then?",
+            "Yes: a person is protected with all their rows, up to the number that the schema states; further ones "
+            "were left out before anything was counted."
+            if is_person
+            else "The guarantee is for one row. If a person may have several, it is weaker for them, as the figures "
+            "for groups say; whether that can happen is not known to the release.",
+            COMPUTED if is_person else NOT_KNOWN,
+        ),
+        Question(
+            topic,
+            "Is the number of rows or persons public?",
+            f"{promise['who'].capitalize()}: {promise['n_in_words']}.",
+            COMPUTED,
+        ),
+    ]
+    if groups:
+        lines.append(Question(topic, "What is promised to groups?", f"Group sizes: {groups}.", COMPUTED))
+    if is_person:
+        most = [str(table["most_rows"]) for table in schema if table["most_rows"]]
+        limit = f"At most {' and '.join(most)} rows of a person were kept." if most else "As the schema states."
+        lines.append(Question(topic, "How are contributions bounded?", limit, STATED))
+    return lines
+
+
+def _mechanisms(found: Mapping[str, Any]) -> list[Question]:
+    topic, model = "Mechanisms", found["model"]
+    noise = sorted({stage["noise"].partition(",")[0] for stage in found["budget"]})
+    entropy = "Noise is drawn exactly, in whole numbers, from the operating system's entropy."
+    if found["warnings"]:
+        entropy = "Mind the warnings at the top: noise that somebody can repeat is none."
+    bounds = [column for table in found["schema"] for column in table["columns"] if column["low"] is not None]
+    from_data = any("from-data" in column["stated"] for table in found["schema"] for column in table["columns"])
+    return [
+        Question(topic, "Which mechanism made the release?", f"{model['synthesizer']}: {model['meaning']}", COMPUTED),
+        Question(
+            topic,
+            "Which noise was added?",
+            f"{'; '.join(noise) or 'None'}. {entropy}",
+            COMPUTED,
+        ),
+        Question(
+            topic,
+            "Is there a proof, and was the implementation tested against it?",
+            "Every mechanism has a proof next to its code, and tests compute output distributions on small tables "
+            "and compare all neighbours. A release file cannot prove that this code was the one that ran.",
+            DESIGN,
+        ),
+        Question(
+            topic,
+            "Is the system interactive, so that answers may depend on earlier ones?",
+            "No: all was measured in one fit, whose steps and costs are listed. Answers that are bought later are "
+            "charges of their own.",
+            DESIGN,
+        ),
+        Question(
+            topic,
+            "Are there floating-point attacks?",
+            "Counts and sums are integers and get integer noise; no floating-point sample is added to a count.",
+            DESIGN,
+        ),
+        Question(
+            topic,
+            "Where do bounds come from (sensitivity)?",
+            "At least one bound was read off the data, which voids the guarantee."
+            if from_data
+            else f"The schema states them, or they were estimated privately at a cost that is listed; "
+            f"{len(bounds)} columns have bounds. Values beyond a bound are moved to it.",
+            COMPUTED,
+        ),
+        Question(
+            topic,
+            "Were parameters tuned on the private table?",
+            "No fit does so by itself. Whether the holder fitted several times and kept the best is not known.",
+            NOT_KNOWN,
+        ),
+    ]
+
+
+def _utility(found: Mapping[str, Any]) -> list[Question]:
+    topic, columns = "Utility and bias", found["columns"]
+    kinds: dict[str, int] = {}
+    for column in columns:
+        kinds[column["statement"]] = kinds.get(column["statement"], 0) + 1
+    words = ", ".join(f"{count} {kind}" for kind, count in kinds.items()) or "none"
+    utility = found["utility"]
+    return [
+        Question(topic, "How accurate is the release, and is that known?", f"Columns by statement: {words}.", COMPUTED),
+        Question(
+            topic,
+            "Was utility measured on the private table, and paid for?",
+            "Yes: its figures stand on this page, and their cost is part of epsilon."
+            if utility is not None
+            else "Not measured.",
+            COMPUTED,
+        ),
+        Question(
+            topic,
+            "Which statistics are biased?",
+            "Counts are unbiased before they are fitted to each other; fitted ones, and those moved up from below "
+            "zero, are not. Rare values suffer most. Error bars of kind certified and calibrated allow for it.",
+            DESIGN,
+        ),
+        Question(
+            topic,
+            "Are small groups served worse than large ones?",
+            "Yes: noise is the same for all counts, so it is a larger part of a small one. Compare an estimate with "
+            "its interval before you speak of a small group.",
+            DESIGN,
+        ),
+        Question(topic, "Was the table itself biased or incomplete?", "The release cannot say.", NOT_KNOWN),
+    ]
+
+
+def _composition(account: Mapping[str, Any]) -> list[Question]:
+    topic, ledger = "Several releases", account["ledger"]
+    if ledger is None:
+        kept = Question(
+            topic,
+            "Is there a limit over all releases of this table?",
+            "No ledger was given with this report, so it is not known what else was released.",
+            NOT_KNOWN,
+        )
+    else:
+        state = "holds every charge of this release" if ledger["has_this"] else "does not hold this release"
+        of = "without a limit" if ledger["limit"] is None else f"of {ledger['limit']}"
+        kept = Question(
+            topic,
+            "Is there a limit over all releases of this table?",
+            f"The ledger {state}: epsilon {ledger['spent']} {of} is spent.",
+            COMPUTED,
+        )
+    return [
+        kept,
+        Question(
+            topic,
+            "Does drawing more rows, or asking more questions of the release, cost privacy?",
+            "No: both are post-processing of what was released.",
+            DESIGN,
+        ),
+        Question(
+            topic,
+            "Were releases made of overlapping tables, such as last month's?",
+            "Not known to a release; costs for the same people add up.",
+            NOT_KNOWN,
+        ),
+    ]
+
+
+def _security(stated: Mapping[str, Any]) -> list[Question]:
+    return [
+        Question(
+            "Trust model",
+            "Who sees the real rows?",
+            "The holder, who runs Spinney: this is the central model. Readers of the release need not be trusted.",
+            DESIGN,
+        ),
+        Question(
+            "Side channels",
+            "Can time, memory or errors give something away?",
+            "Timing and memory are not covered. Errors and logs of Spinney hold no values of the table.",
+            DESIGN,
+        ),
+        Question("Access control", "Who may read the real table, and how is it kept?", "Not known.", NOT_KNOWN),
+        Question(
+            "Data collection",
+            "What was collected, from whom, and for which purpose?",
+            stated["purpose"] or "The holder did not state a purpose (--purpose).",
+            STATED if stated["purpose"] else NOT_KNOWN,
+        ),
+    ]

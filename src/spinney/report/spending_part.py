@@ -1,0 +1,174 @@
+"""What was charged for what, by whom and when where a ledger says so, and where the budget went, stage by stage.
+
+A release knows its own events. Who charged them and when stands in a ledger, if anywhere; what is asked of a ledger is
+asked by name, so one that keeps less, or more, is shown with what it has.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import date
+from typing import Any
+
+from spinney.forest.release.budget_report import stages
+from spinney.privacy.budget import Unit
+from spinney.privacy.ledger import Brand, Event, decimal, event_lines, event_to_dict
+from spinney.release.card import Card
+
+UNKNOWN = "not known"
+# Entries of a ledger that are listed.
+MOST_ENTRIES = 200
+# What a ledger may call who charged, when, and what for.
+_WHO = ("user", "who", "by")
+_WHEN = ("time", "when", "at")
+_PURPOSE = ("purpose",)
+
+STAGES = {
+    "rows": "how many rows there are",
+    "bounds": "bounds of columns",
+    "values": "lists of values",
+    "classes": "values of the target",
+    "trees": "where columns are divided",
+    "one-way": "every column by itself",
+    "spikes": "round numbers and other piles",
+    "regions": "where places are divided",
+    "places": "regions of places",
+    "workload": "tables that the call names",
+    "selection": "choice of columns to count together",
+    "pairs": "every column with the target",
+    "cliques": "columns together",
+    "prior": "where a prior stands in",
+    "analyses": "sums of the regressions named",
+    "products": "all other pairs, coarsely",
+    "splits": "where the tree divides space",
+    "leaves": "what the leaves hold",
+    "answer": "an answer that was bought",
+    "utility": "how far the release is from the table",
+    "row trees": "where columns of rows are divided",
+    "row one-way": "every column of rows by itself",
+    "row spikes": "round numbers in rows",
+    "alikeness": "how alike rows of one person are",
+    "row selection": "choice of columns of rows to count together",
+    "row tables": "columns of rows together",
+    "other": "other",
+}
+
+
+def budget_part(card: Card) -> list[dict[str, Any]]:
+    """Every stage with its share of the budget and its noise; one stage of several charges is one line."""
+    found: dict[str, dict[str, Any]] = {}
+    for stage in stages(card.events, Unit.parse(card.unit)) if card.epsilon else ():
+        known = found.get(stage.name)
+        if known is None:
+            found[stage.name] = {
+                "stage": stage.name,
+                "what": STAGES.get(stage.name, stage.name),
+                "times": stage.times,
+                "share": stage.share,
+                "noise": stage.noise,
+                "noise_std": stage.noise_std,
+            }
+        else:
+            known["share"] += stage.share
+            known["times"] += stage.times
+    return list(found.values())
+
+
+def account_part(card: Card, ledger: Any = None, digest: str | None = None) -> dict[str, Any]:
+    """The events of a release, and the account that they were charged to where one is given.
+
+    Args:
+        card: the card of the release.
+        ledger: the account.
+        digest: that of the release, by which a ledger that notes digests knows its charges from equal ones.
+    """
+    own = [_entry(event) for event in card.events]
+    if ledger is None:
+        return {"events": own, "ledger": None}
+    kept = list(_kept(ledger))
+    for entry, event in zip(own, card.events, strict=True):
+        _learn(entry, event, kept, digest)
+    entries = [_entry(event, about) for event, about in kept]
+    described = {
+        "unit": _text(getattr(getattr(ledger, "unit", None), "value", getattr(ledger, "unit", None))),
+        "limit": _number(getattr(ledger, "limit", None)),
+        "spent": _number(getattr(ledger, "spent", None)),
+        "remaining": _number(getattr(ledger, "remaining", None)),
+        "delta_limit": _number(getattr(ledger, "delta_limit", None)),
+        "spent_delta": _number(getattr(ledger, "spent_delta", None)),
+        "remaining_delta": _number(getattr(ledger, "remaining_delta", None)),
+        "has_this": _has_all(card.events, getattr(ledger, "events", ())),
+        "entries": entries[:MOST_ENTRIES],
+        "entries_left_out": max(0, len(entries) - MOST_ENTRIES),
+    }
+    return {"events": own, "ledger": described}
+
+
+def _entry(event: Any, about: Any = None) -> dict[str, Any]:
+    """An event, and who charged it and when, where it or what holds it says so."""
+    holders = [holder for holder in (about, event) if holder is not None]
+    is_brand = isinstance(event, Brand)
+    return {
+        "what": _text(getattr(event, "note", None) or type(event).__name__),
+        "lines": [line.strip() for line in event_lines(event)] if isinstance(event, Event) else [_text(event)],
+        "epsilon": None if is_brand else _number(getattr(event, "epsilon", None)),
+        "delta": None if is_brand else _number(getattr(event, "delta", None)),
+        "is_brand": is_brand,
+    } | _about(holders)
+
+
+def _about(holders: Sequence[Any]) -> dict[str, str]:
+    return {"who": _first(holders, _WHO), "when": _first(holders, _WHEN), "purpose": _first(holders, _PURPOSE)}
+
+
+def _kept(ledger: Any) -> Iterator[tuple[Any, Any]]:
+    """Every event of a ledger, with the record that says who charged it and when, or None."""
+    records = getattr(ledger, "charges", None)
+    told: list[Any] = []
+    for record in records if isinstance(records, Sequence) else ():
+        for event in getattr(record, "events", None) or ():
+            told.append(event)
+            yield event, record
+    for event in getattr(ledger, "events", ()):
+        if event in told:
+            told.remove(event)
+        else:
+            yield event, None
+
+
+def _learn(entry: dict[str, Any], event: Any, kept: Sequence[tuple[Any, Any]], digest: str | None) -> None:
+    """Who and when of an event of the release, where one record of a ledger, or one with its digest, holds it."""
+    found = [record for other, record in kept if record is not None and other == event]
+    named = [record for record in found if digest is not None and getattr(record, "release", None) == digest]
+    if len(named) == 1 or len(found) == 1:
+        entry.update(_about([(named or found)[0]]))
+
+
+def _has_all(mine: Sequence[Any], events: Sequence[Any]) -> bool:
+    """Whether a ledger holds every event of a release, as often as it has it."""
+    left = [event_to_dict(event) for event in events if isinstance(event, Event)]
+    for event in mine:
+        wanted = event_to_dict(event)
+        if wanted not in left:
+            return False
+        left.remove(wanted)
+    return True
+
+
+def _first(holders: Sequence[Any], names: Sequence[str]) -> str:
+    for holder in holders:
+        for name in names:
+            value = getattr(holder, name, None)
+            if value is not None and not callable(value):
+                return _text(value)
+    return UNKNOWN
+
+
+def _number(value: Any) -> str | None:
+    return None if value is None else decimal(value)
+
+
+def _text(value: Any) -> str:
+    if value is None:
+        return UNKNOWN
+    return value.isoformat() if isinstance(value, date) else str(value)

@@ -1,0 +1,99 @@
+"""What notebooks show: short, self-contained pieces of HTML for every object that people look at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import spinney as sp
+from spinney.fragments import MOST_LINES, Lines, fragment
+from support.reports import KINDS, Page, golden
+from support.small_forests import SCHEMA, fitted
+from support.small_people import TABLES
+
+
+def shown(thing: Any) -> Page:
+    text = thing._repr_html_()
+    assert text is not None
+    assert len(text) < 60_000
+    assert "http" not in text
+    page = Page(text)
+    assert "script" not in page.tags
+    assert not page.ids, "ids of two outputs of a notebook would be the same"
+    return page
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_releases_and_cards(name: str) -> None:
+    release = golden(name)
+    for thing in (release, release.card):
+        assert release.card.guarantee in shown(thing).text
+
+
+def test_a_void_guarantee_is_loud() -> None:
+    assert "NOT PRIVATE" in shown(golden("v3-grid-branded")).text
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        sp.KDTreeSynthesizer("1"),
+        sp.ForestSynthesizer("1", target="<b>label</b>"),
+        sp.GridSynthesizer("1"),
+        sp.PaperTreeSynthesizer("1"),
+        sp.LinkedSynthesizer("1"),
+    ],
+)
+def test_synthesizers_before_the_fit(model: Any) -> None:
+    page = shown(model)
+    assert f"{type(model).__name__}, not fitted yet" in page.text
+    assert "epsilon" in page.text
+    assert "b" not in page.tags
+
+
+def test_a_prior_is_not_shown() -> None:
+    """A table that is given as a parameter may be private by mistake: only its type is told."""
+    text = sp.ForestSynthesizer("1", prior=np.array([[424242.0]]))._repr_html_()
+    assert text is not None
+    assert "424242" not in text
+    assert "ndarray" in text
+
+
+def test_synthesizers_after_the_fit() -> None:
+    page = shown(fitted())
+    assert "ForestSynthesizer, fitted" in page.text
+    assert fitted().card_.guarantee in page.text
+
+
+def test_schemas_and_linked_tables() -> None:
+    assert "Schema of 4 columns" in shown(SCHEMA).text
+    assert "2 linked tables" in shown(TABLES).text
+    assert "amount" in shown(TABLES).text
+
+
+def test_ledgers() -> None:
+    ledger = sp.Ledger(limit="2", delta="1e-6")
+    sp.KDTreeSynthesizer("1/2").fit(
+        np.random.default_rng(0).random((300, 2)), sp.Schema({"x": sp.Real(0, 1), "y": sp.Real(0, 1)}), ledger=ledger
+    )
+    text = shown(ledger).text
+    assert "epsilon 0.5" in text
+    assert "epsilon 1.5" in text
+    assert "events" in text
+    assert "none" in shown(sp.Ledger()).text
+
+
+def test_explanations() -> None:
+    assert "Explanation of a forest" in shown(fitted(target="label").explain()).text
+    explanation = golden("v3-people-linked").explain()  # type: ignore[attr-defined]
+    assert "model of persons" in shown(explanation).text
+
+
+def test_long_tables_are_cut() -> None:
+    text = fragment("t", {}, tables=[Lines("many", ("n",), [[number] for number in range(100)])])
+    assert text is not None
+    page = Page(text)
+    assert f"and {100 - MOST_LINES} more" in page.text
+    assert page.tags["tr"] == MOST_LINES + 1

@@ -1,0 +1,223 @@
+"""What a report says: the promise as odds, columns with error bars, the budget, questions with sources; never more."""
+
+from __future__ import annotations
+
+import json
+import math
+from copy import copy
+from dataclasses import replace
+from fractions import Fraction
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+
+import spinney as sp
+from spinney.errors import ParameterError
+from spinney.privacy.ledger import DiscreteLaplaceCounts
+from spinney.release.answers.answer import STATEMENTS
+from spinney.release.storage import digest
+from spinney.report.contents import report_contents
+from spinney.report.maps_part import maps_part
+from spinney.report.promise_part import largest_belief, largest_guess, percent
+from spinney.report.questions import SOURCES
+from spinney.report.spending_part import account_part
+from support.reports import KINDS, Page, contents_of, golden
+from support.small_forests import fitted
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_kind_of_release_has_a_report_as_plain_data(name: str) -> None:
+    contents = contents_of(name)
+    described = json.loads(json.dumps(contents.to_dict(), allow_nan=False))
+    assert described["report"] == "spinney"
+    assert described["columns"], "every kind shows distributions"
+    assert {column["statement"] for column in described["columns"]} <= set(STATEMENTS)
+    assert {pair["statement"] for pair in described["pairs"]["pairs"]} <= set(STATEMENTS)
+    assert described["evidence"]["digest"] == digest(golden(name))
+    assert described["evidence"]["problem"] is None
+    assert "cuts" not in described
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_every_answer_has_a_source(name: str) -> None:
+    contents = contents_of(name)
+    for lines in (contents.nist, contents.board):
+        assert len(lines) > 10
+        assert {line["source"] for line in lines} <= set(SOURCES)
+        assert all(line["question"].endswith("?") and line["answer"] for line in lines)
+
+
+def test_odds_are_those_of_the_definition() -> None:
+    """At epsilon 1 somebody is right 73.1 % of the time at most; figures are rounded up, never down."""
+    assert largest_guess(Fraction(1)) == 0.7311
+    assert math.e / (1 + math.e) <= largest_guess(Fraction(1)) < math.e / (1 + math.e) + 1e-4
+    assert largest_guess(Fraction(0)) == 0.5
+    assert largest_guess(Fraction(1), Fraction(1, 100)) > largest_guess(Fraction(1))
+    assert largest_guess(Fraction(5000)) == 1.0
+    assert percent(largest_guess(Fraction(1))) == "73.2 %"
+    assert percent(largest_guess(Fraction(20))) == "practically 100 %"
+
+
+def test_no_test_of_membership_beats_the_bound() -> None:
+    """The best attack on randomised response, which is exactly epsilon-private, meets the bound and stays below it."""
+    for epsilon in (Fraction(1, 10), Fraction(1), Fraction(3)):
+        tells_truth = math.exp(epsilon) / (1 + math.exp(epsilon))
+        assert tells_truth <= largest_guess(epsilon) < tells_truth + 2e-4
+        posterior = 0.1 * tells_truth / (0.1 * tells_truth + 0.9 * (1 - tells_truth))
+        assert posterior <= largest_belief(0.1, epsilon) < posterior + 2e-4
+
+
+def test_the_budget_adds_up() -> None:
+    for name in KINDS:
+        shares = [stage["share"] for stage in contents_of(name).budget]
+        assert not shares or sum(shares) == pytest.approx(1)
+
+
+def test_bars_are_those_of_the_release() -> None:
+    release = golden("v3-moments-mixed")
+    bars = release.error_bars(["age"], pairs=False).columns[0]
+    column = next(column for column in contents_of("v3-moments-mixed").columns if column["name"] == "age")
+    assert bars.answers is not None
+    assert [bar["estimate"] for bar in column["bars"]] == [answer.estimate for answer in bars.answers]
+    assert [bar["low"] for bar in column["bars"]] == [answer.low for answer in bars.answers]
+    assert column["statement"] == bars.statement
+
+
+def test_what_has_no_error_bars_is_marked_and_still_shown() -> None:
+    """Bins below a threshold know no intervals: their distribution is drawn, without any."""
+    contents = contents_of("v3-tree-cube")
+    for column in contents.columns:
+        assert column["statement"] == "not supported"
+        assert all(bar["low"] is None for bar in column["bars"])
+        assert sum(bar["share"] for bar in column["bars"]) == pytest.approx(1)
+        assert "threshold" in column["why"]
+
+
+def test_rows_of_persons_are_shares_without_intervals() -> None:
+    contents = contents_of("v3-people-linked")
+    by_table = {column["key"]: column for column in contents.columns}
+    assert by_table["birds.hatched"]["has_intervals"]
+    rows = [column for column in contents.columns if column["key"].startswith("sightings.") and column["table"]]
+    assert rows
+    assert all(column["scale"] == "share" and not column["has_intervals"] for column in rows)
+    assert contents.model["rows"]
+    assert by_table["sightings.#"]["has_intervals"], "how many rows a person has is known"
+
+
+def test_a_void_guarantee_is_no_guarantee() -> None:
+    contents = contents_of("v3-grid-branded")
+    assert contents.warnings
+    assert not contents.publishable
+    assert contents.promise["guess"] is None
+    assert contents.promise["beliefs"] == []
+    assert "void" in contents.nist[0]["answer"]
+
+
+def test_seeded_noise_is_not_called_entropy() -> None:
+    answers = " ".join(line["answer"] for line in contents_of("v3-forest-mixed").nist)
+    assert "operating system" not in answers
+
+
+def test_pairs_tell_dependence_from_independence() -> None:
+    """Size and label follow from kind, and free from nothing: the heat map shows it."""
+    pairs = report_contents(fitted(target="label").release_).pairs
+    distances = {frozenset(pair["columns"]): pair["distance"] for pair in pairs["pairs"]}
+    assert distances[frozenset(("kind", "size"))] > 0.4
+    assert distances[frozenset(("free", "size"))] < 0.2
+    assert pairs["n_counted"] == 5
+
+
+def test_pairs_of_a_tree_come_from_rows() -> None:
+    rng = np.random.default_rng(0)
+    x = rng.random(4000)
+    table = np.stack([x, x, rng.random(4000)], axis=1)
+    schema = sp.Schema({name: sp.Real(0, 1) for name in "abc"})
+    release = sp.KDTreeSynthesizer("4").fit(table, schema, entropy=sp.UnsafeSeededEntropy(1)).release_
+    distances = {tuple(pair["columns"]): pair["distance"] for pair in report_contents(release).pairs["pairs"]}
+    assert distances["a", "b"] > 3 * distances["a", "c"]
+
+
+def test_a_map_holds_all_rows_where_they_are() -> None:
+    rng = np.random.default_rng(0)
+    points = np.stack([rng.normal(-1, 0.05, 5000), rng.normal(52, 0.05, 5000)], axis=1)
+    schema = sp.Schema({"lon": sp.Real(-9, 3), "lat": sp.Real(49, 61)})
+    release = sp.KDTreeSynthesizer("2").fit(points, schema, entropy=sp.UnsafeSeededEntropy(1)).release_
+    (drawn,) = maps_part(release)
+    cells = np.array([line.split() for line in drawn["cells"]], dtype=float)
+    assert drawn["is_geographic"]
+    assert drawn["aspect"] == pytest.approx(1 / math.cos(math.radians(55)))
+    assert cells.sum() == pytest.approx(5000, rel=0.05)
+    row, across = np.unravel_index(cells.argmax(), cells.shape)
+    assert -1.5 < -9 + 12 * across / cells.shape[1] < -0.5, "west to east"
+    assert 51.5 < 49 + 12 * row / cells.shape[0] < 52.5, "south to north"
+
+
+def test_places_are_maps() -> None:
+    maps = contents_of("v3-forest-places").maps
+    assert {tuple(drawn["columns"]) for drawn in maps} >= {("lon", "lat")}
+
+
+def test_who_and_when_are_not_known_without_a_ledger() -> None:
+    account = contents_of("v3-forest-mixed").account
+    assert account["ledger"] is None
+    assert {event["who"] for event in account["events"]} == {"not known"}
+
+
+def test_a_ledger_says_what_is_left_and_whether_it_paid(tmp_path: Path) -> None:
+    ledger = sp.Ledger.create(tmp_path / "people.ledger", limit=3, delta="1e-4")
+    model = sp.KDTreeSynthesizer("1").fit(np.random.default_rng(0).random((500, 2)), _unit_square(), ledger=ledger)
+    contents = model.report(ledger=ledger)
+    described = contents.to_dict()["account"]["ledger"]
+    assert described["has_this"]
+    assert (described["limit"], described["spent"], described["remaining"]) == ("3", "1", "2")
+    other = sp.Ledger(limit=3)
+    assert not model.report(ledger=other).to_dict()["account"]["ledger"]["has_this"]
+
+
+def test_a_ledger_that_knows_more_is_shown_with_more() -> None:
+    """Who charged and when are asked for by name, so a ledger that keeps records tells them."""
+    charge = DiscreteLaplaceCounts(Fraction(1), 2, "counts", stage="leaves")
+    card = replace(golden("v3-tree-cube").card, events=(charge,))
+    records = [
+        SimpleNamespace(events=(charge,), user="ann <b>", time="2024-05-01", purpose="beds", release="ours"),
+        SimpleNamespace(events=(charge,), user="bob", time="2024-06-01", purpose=None, release="another"),
+    ]
+    ledger = SimpleNamespace(
+        events=(charge, charge, charge), charges=records, unit="replace-one", limit=Fraction(4), spent=Fraction(3)
+    )
+    account = account_part(card, ledger, "ours")
+    assert (account["events"][0]["who"], account["events"][0]["when"]) == ("ann <b>", "2024-05-01")
+    assert [entry["who"] for entry in account["ledger"]["entries"]] == ["ann <b>", "bob", "not known"]
+    assert account["ledger"]["remaining"] is None
+    assert account["ledger"]["has_this"]
+    assert account_part(card, ledger, "a third")["events"][0]["who"] == "not known", "two charged the same"
+
+
+def test_utility_is_shown_where_it_was_measured() -> None:
+    assert contents_of("v3-points").utility is None
+    figure = {"name": "two-way mean", "estimate": 0.0417, "low": 0.04, "high": 0.05, "statement": "certified"}
+    measured = {"figures": [figure | {"level": 0.95, "noise_std": 0.001}], "n_pairs": 3}
+    for utility, said in (
+        (SimpleNamespace(to_dict=lambda: measured, compared="of <3> pairs"), "of <3> pairs"),
+        (SimpleNamespace(to_dict=lambda: {"pairs": {"share": 0.0417}}), "pairs, share"),
+    ):
+        release = copy(golden("v3-points"))
+        release.__class__ = type("Measured", (type(release),), {"utility": utility})
+        contents = report_contents(release)
+        assert "0.0417" in json.dumps(contents.to_dict()["utility"])
+        page = Page(contents.to_html())
+        assert "0.0417" in page.text
+        assert said in page.text
+        assert "Not measured" not in page.text
+
+
+@pytest.mark.parametrize("stated", [{"title": 3}, {"purpose": "x" * 5000}, {"level": 2}])
+def test_bad_options_are_refused(stated: dict[str, object]) -> None:
+    with pytest.raises(ParameterError):
+        report_contents(golden("v3-points"), **stated)  # type: ignore[arg-type]
+
+
+def _unit_square() -> sp.Schema:
+    return sp.Schema({"x": sp.Real(0, 1), "y": sp.Real(0, 1)})
