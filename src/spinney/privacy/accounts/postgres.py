@@ -11,7 +11,9 @@ from __future__ import annotations
 import json
 import os
 import time
+import weakref
 from collections.abc import Callable
+from contextlib import suppress
 from importlib.resources import files
 from secrets import token_hex
 from typing import Any, TypeVar
@@ -42,9 +44,10 @@ AnswerT = TypeVar("AnswerT")
 class PostgresStore:
     """The entries of a ledger on a server."""
 
+    _connection: Any = None
+
     def __init__(self, url: str) -> None:
         self._url = url
-        self._connection: Any = None
         self._process = 0
         self._psycopg()
 
@@ -185,6 +188,7 @@ class PostgresStore:
             connection = self._first_connection(psycopg) if not retries else self._connect(psycopg)
             connection.execute(f"SET lock_timeout = {round(PATIENCE * 1000)}")
             self._connection = connection
+            weakref.finalize(self, _close, connection, os.getpid())
         return self._connection
 
     def _first_connection(self, psycopg: Any) -> Any:
@@ -242,6 +246,13 @@ class PostgresStore:
     @staticmethod
     def _psycopg() -> Any:
         return load_optional("psycopg", "a ledger on a PostgreSQL server", otherwise="keep the ledger in a file")
+
+
+def _close(connection: Any, process: int) -> None:
+    """End a connection with the ledger that made it, in the process that made it."""
+    if process == os.getpid():
+        with suppress(Exception):
+            connection.close()
 
 
 def _function(kind: str, fields: dict[str, Any]) -> str:

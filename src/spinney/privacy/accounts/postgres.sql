@@ -540,7 +540,9 @@ DECLARE
     call_digest text;
 BEGIN
     SELECT * INTO STRICT head FROM spinney_ledger.head FOR UPDATE;
+    -- A charge is durable when its transaction ends, and nobody keeps others waiting by forgetting to end one.
     PERFORM set_config('synchronous_commit', 'on', true);
+    PERFORM set_config('idle_in_transaction_session_timeout', '60s', true);
     IF fields IS NULL OR jsonb_typeof(fields) <> 'object' OR octet_length(fields::text) > 2000000
         OR entry_key IS NULL OR entry_key !~ '^[0-9a-f]{32}$'
         OR spinney_version IS NULL OR spinney_version !~ '^[0-9A-Za-z.+_-]{1,50}$'
