@@ -298,16 +298,19 @@ class Ledger:
         Raises:
             BudgetError: the charges do not fit, or the ledger is a copy.
         """
-        for charge in charges:
-            if not isinstance(charge, Charge):
-                raise ParameterError(f"{brief(charge)} is not a charge such as DiscreteLaplaceCounts")
-            if isinstance(charge, ComposedRelease):
-                check_parts(charge, self.unit)
+        self._check_charges(charges)
         with self._turn():
             self.require(total_epsilon(charges), unit=self.unit, delta=total_delta(charges))
             if self._parent is not None:
                 self._parent.charge(*charges)
             self._record(*charges)
+
+    def _check_charges(self, charges: tuple[Charge, ...]) -> None:
+        for charge in charges:
+            if not isinstance(charge, Charge):
+                raise ParameterError(f"{brief(charge)} is not a charge such as DiscreteLaplaceCounts")
+            if isinstance(charge, ComposedRelease):
+                check_parts(charge, self.unit)
 
     def brand(self, event: Brand) -> None:
         """Record that the guarantee is void or conditional.

@@ -52,7 +52,7 @@ class PostgresStore:
         self._psycopg()
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_connection": None}
+        return self.__dict__ | {"_connection": None, "_process": 0}
 
     @property
     def address(self) -> str:
@@ -156,9 +156,10 @@ class PostgresStore:
         with turn():
             while True:
                 try:
-                    connection = self._connected(psycopg, retries=was_sent)
+                    connection = self._connected(psycopg)
                 except psycopg.OperationalError as err:
-                    if _state_of(err) in _NO_RIGHT or not was_sent or time.monotonic() > deadline:
+                    is_new = self._process == 0  # a server that was never reached is not waited for
+                    if _state_of(err) in _NO_RIGHT or is_new or time.monotonic() > deadline:
                         raise self._away(err, what, was_sent=was_sent) from None
                     time.sleep(_PAUSE)
                     continue
@@ -176,31 +177,19 @@ class PostgresStore:
                         raise self._away(err, what, was_sent=was_sent) from None
                     time.sleep(_PAUSE)
 
-    def _connected(self, psycopg: Any, *, retries: bool) -> Any:
+    def _connected(self, psycopg: Any) -> Any:
         """The connection of this process, made where there is none."""
-        if self._process != os.getpid():
-            if self._connection is not None:
-                _NOT_OURS.append(self._connection)
-            self._connection, self._process = None, os.getpid()
+        if self._connection is not None and self._process != os.getpid():
+            _NOT_OURS.append(self._connection)
+            self._connection = None
         if self._connection is not None and self._connection.closed:
             self._connection = None
         if self._connection is None:
-            connection = self._first_connection(psycopg) if not retries else self._connect(psycopg)
+            connection = self._connect(psycopg)
             connection.execute(f"SET lock_timeout = {round(PATIENCE * 1000)}")
-            self._connection = connection
+            self._connection, self._process = connection, os.getpid()
             weakref.finalize(self, _close, connection, os.getpid())
         return self._connection
-
-    def _first_connection(self, psycopg: Any) -> Any:
-        """A server that is starting up is waited for; one that is away is not."""
-        for attempt in range(50):
-            try:
-                return self._connect(psycopg)
-            except psycopg.OperationalError as err:
-                if ("starting up" not in str(err) and "shutting down" not in str(err)) or attempt == 49:
-                    raise
-                time.sleep(_PAUSE)
-        raise AssertionError
 
     def _connect(self, psycopg: Any) -> Any:
         defaults = {"connect_timeout": 10, "application_name": "spinney"}

@@ -255,6 +255,15 @@ class SharedLedger(Ledger):
             user = self._store.user() if self._request is not None or fit in state.fits else ""
             state.check_charge(charged, fit=fit, user=user, request=self._request)
 
+    def charge(self, *charges: Charge) -> None:
+        self._check_charges(charges)
+        with turn():
+            try:
+                self._record(*charges)  # which checks all that `require` does, where nobody can come in between
+            except (BudgetError, ParameterError):
+                self.require(total_epsilon(charges), unit=self.unit, delta=total_delta(charges))
+                raise
+
     def _present(self) -> State:
         """What is on record, of a ledger that is there: nothing is charged from memory."""
         self._store.read(self._state)
@@ -263,6 +272,9 @@ class SharedLedger(Ledger):
     def _record(self, *events: Event) -> None:
         if not events:
             return
+        # A server that was set back to an earlier state is noticed; a file is looked at when it is written.
+        if self.path is None or not self._state.number:
+            self._present()
         fit, key = self._fit or token_hex(16), token_hex(16)
         listed = json.dumps([event_to_dict(event) for event in events], ensure_ascii=False)
         fields: dict[str, Any] = {"key": key, "fit": fit, "population": self._population().name}

@@ -13,8 +13,10 @@ from __future__ import annotations
 
 import getpass
 import os
+import random
 import sqlite3
 import stat
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
@@ -31,6 +33,7 @@ from spinney.privacy.ledger import turn
 APPLICATION = 0x53504E59  # "SPNY", which tells a ledger from other databases
 LARGEST_FILE = 2**30
 PATIENCE = 60.0  # seconds that a charge waits for others
+_PAUSES = (0.001, 0.02)
 
 _MARK = b"SQLite format 3\0"
 _TABLE = (
@@ -88,7 +91,7 @@ class SqliteStore:
             if self._is_version_1():
                 version1.convert(self.path, write_database)
             with self._connected() as connection:
-                connection.execute("BEGIN IMMEDIATE")
+                _begin(connection)
                 self._read_on(connection, state)
                 before = state.number
                 try:
@@ -161,7 +164,7 @@ class SqliteStore:
                     raise
         except SpinneyError:
             raise
-        except sqlite3.Error as err:
+        except (sqlite3.Error, UnicodeDecodeError) as err:
             raise self._told(err) from err
 
     def _check_format(self, connection: sqlite3.Connection) -> None:
@@ -178,7 +181,7 @@ class SqliteStore:
         if sorted(sql for (sql,) in found) != sorted(_TABLE):
             raise FileError(f"{self.shown} is a Spinney ledger with other tables than one has: it was changed by hand")
 
-    def _told(self, err: sqlite3.Error) -> FileError:
+    def _told(self, err: Exception) -> FileError:
         """An error of SQLite in words. Whatever was begun was rolled back, so nothing was charged."""
         code = getattr(err, "sqlite_errorcode", 0) & 0xFF
         if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
@@ -192,6 +195,24 @@ class SqliteStore:
         else:
             what = f"is not a Spinney ledger, or is damaged ({err})"
         return FileError(f"{self.shown} {what}")
+
+
+def _begin(connection: sqlite3.Connection) -> None:
+    """Begin a transaction that may write, as soon as nobody else has one.
+
+    SQLite itself would ask again ever more rarely, so that of many processes those that came first wait longest.
+    """
+    deadline = time.monotonic() + PATIENCE
+    connection.execute("PRAGMA busy_timeout = 0")
+    while True:
+        try:
+            connection.execute("BEGIN IMMEDIATE")
+            break
+        except sqlite3.OperationalError as err:
+            if err.sqlite_errorcode & 0xFF != sqlite3.SQLITE_BUSY or time.monotonic() > deadline:
+                raise
+        time.sleep(random.uniform(*_PAUSES))  # noqa: S311  # no secret
+    connection.execute(f"PRAGMA busy_timeout = {round(PATIENCE * 1000)}")
 
 
 def first_bytes(path: Path) -> bytes:
