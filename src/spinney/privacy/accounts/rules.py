@@ -281,7 +281,7 @@ class State:
             )
 
     def _charge(self, entry: Entry, fields: Fields) -> None:
-        charge = fields.charge()
+        charge = fields.charged()
         fit, key = fields.key("fit"), fields.key("key")
         imported = fields.flag("imported")
         request: int | None = None if fields.is_missing("request") else fields.whole("request")
@@ -421,7 +421,7 @@ class Fields:
             raise ParameterError(f"{name}={brief(value)} is not the text of an exact number")
         return parse_fraction(value, name)
 
-    def charge(self) -> Charged:
+    def charged(self) -> Charged:
         """What the rules need to know of a charge; what it lists is read by those who show it or verify it."""
         self.long_text("events")
         if not self.is_missing("purpose"):
