@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING, Any
 from spinney.shown import printable
 
 if TYPE_CHECKING:
-    from spinney.privacy.accounts.shared import ChargeOnRecord, SharedLedger
+    from spinney.privacy.accounts.records import ChargeOnRecord
+    from spinney.privacy.accounts.shared import SharedLedger
     from spinney.privacy.accounts.spending import Together
 
 _SHORT = 12  # characters of a digest that tell one release from another

@@ -16,7 +16,6 @@ import os
 from contextlib import AbstractContextManager
 from fractions import Fraction
 from pathlib import Path
-from threading import RLock
 from typing import TYPE_CHECKING, Any
 
 from spinney.errors import BudgetError, ParameterError
@@ -47,6 +46,7 @@ from spinney.privacy.events import (
 )
 from spinney.privacy.room import Room
 from spinney.privacy.stages import PERSON_STAGES
+from spinney.privacy.turns import turn
 from spinney.shown import brief
 
 if TYPE_CHECKING:
@@ -78,33 +78,6 @@ __all__ = [
     "total_delta",
     "total_epsilon",
 ]
-
-# Threads check and record one at a time. One lock for all ledgers, since charges are rare and locks cannot be pickled.
-# Whoever needs the lock of a database as well takes this one first, always: two orders would be a deadlock.
-_TURNS = [RLock()]
-
-
-def turn() -> RLock:
-    """The lock that threads of this process hold while they look at accounts and change them."""
-    return _TURNS[0]
-
-
-def _hold_turn() -> None:
-    _TURNS[0].acquire()
-
-
-def _give_turn_back() -> None:
-    _TURNS[0].release()
-
-
-def _renew_turn() -> None:
-    _TURNS[0] = RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    # A fork waits until no thread has its turn: a child would wait for a thread that it does not have, and for locks of
-    # a database that SQLite, in its memory, believes to be held by this very process.
-    os.register_at_fork(before=_hold_turn, after_in_parent=_give_turn_back, after_in_child=_renew_turn)
 
 
 class Ledger:

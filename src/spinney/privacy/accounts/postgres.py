@@ -23,7 +23,7 @@ from spinney.errors import BudgetError, FileError, ParameterError, SpinneyError
 from spinney.extras import load_optional
 from spinney.privacy.accounts.chain import FORMAT_VERSION, KEPT_BY_KEEPERS, Entry, read_entry, this_version
 from spinney.privacy.accounts.rules import State
-from spinney.privacy.ledger import turn
+from spinney.privacy.turns import turn
 
 SCHEMES = ("postgresql", "postgres")
 PATIENCE = 60.0  # seconds that a charge waits for others, or for a server that restarts

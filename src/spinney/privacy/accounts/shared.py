@@ -10,49 +10,31 @@ the charges is recorded under the same key: the digest of the release, or that t
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
 from contextlib import AbstractContextManager
 from copy import copy
-from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
 from spinney.errors import BudgetError, FileError, ParameterError
-from spinney.files import read_json
 from spinney.privacy import guard
 from spinney.privacy.accounts.chain import FORMAT_VERSION, Entry
+from spinney.privacy.accounts.fields import LONGEST_NAME, Charged, clean_text
 from spinney.privacy.accounts.places import Proposals, Store, default_population, store_at
-from spinney.privacy.accounts.rules import LONGEST_NAME, Charged, Population, Request, State, Table, clean_text
+from spinney.privacy.accounts.records import ChargeOnRecord, charges_of, events_of
+from spinney.privacy.accounts.rules import Population, Request, State, Table
 from spinney.privacy.accounts.sqlite import SqliteStore
 from spinney.privacy.accounts.version1 import imported
 from spinney.privacy.budget import Unit, parse_delta, parse_epsilon
-from spinney.privacy.events import Charge, Event, event_from_dict, event_to_dict, total_delta, total_epsilon
-from spinney.privacy.ledger import Ledger, parse_limits, turn
+from spinney.privacy.events import Charge, Event, event_to_dict, total_delta, total_epsilon
+from spinney.privacy.ledger import Ledger, parse_limits
 from spinney.privacy.room import Room
+from spinney.privacy.turns import turn
 from spinney.shown import brief
 
 # The least limit there is, for accounts that went elsewhere.
 _CLOSED = Fraction(1, 2**30)
-
-
-@dataclass(frozen=True, slots=True)
-class ChargeOnRecord:
-    """A charge as people read it: who paid how much for what, when, and what came of it."""
-
-    number: int
-    time: str
-    user: str
-    population: str
-    table: str | None
-    purpose: str | None
-    request: int | None
-    epsilon: Fraction
-    delta: Fraction
-    events: tuple[Event, ...] | None  # None: written by a Spinney that knows more kinds of them
-    release: str | None  # the digest
-    error: str | None  # the kind of error that the fit ended with
 
 
 class SharedLedger(Ledger):
@@ -215,27 +197,7 @@ class SharedLedger(Ledger):
         """The charges of this population, with what came of them."""
         self._read()
         name = self._population().name
-        return tuple(
-            ChargeOnRecord(
-                entry.number,
-                entry.time,
-                entry.user,
-                fit.population,
-                entry.fields.get("table"),
-                entry.fields.get("purpose"),
-                fit.request,
-                Fraction(entry.fields["epsilon"]),
-                Fraction(entry.fields["delta"]),
-                events_of(entry),
-                fit.release,
-                fit.error,
-            )
-            for entry, fit in sorted(
-                ((entry, fit) for fit in self._state.fits.values() for entry in fit.charges),
-                key=lambda pair: pair[0].number,
-            )
-            if fit.population == name
-        )
+        return charges_of(self._state, name)
 
     # ------------------------------------------------------------------------------------------------------- charging
 
@@ -258,6 +220,8 @@ class SharedLedger(Ledger):
     def charge(self, *charges: Charge) -> None:
         self._check_charges(charges)
         with turn():
+            if self._state.is_provisional:  # a charge that is refused leaves a file of version 1 as it is
+                self.require(total_epsilon(charges), unit=self.unit, delta=total_delta(charges))
             try:
                 self._record(*charges)  # which checks all that `require` does, where nobody can come in between
             except (BudgetError, ParameterError):
@@ -397,18 +361,3 @@ def _population(name: str, limit: Any, delta: Any, unit: Unit | str, *, approval
         "approval": bool(approval),
         "imported": None,
     }
-
-
-def events_of(entry: Entry) -> tuple[Event, ...] | None:
-    """What a charge or a brand lists, or None where this Spinney cannot read it; its amounts count all the same."""
-    try:
-        listed = read_json(entry.fields["events"].encode())
-        return tuple(event_from_dict(event) for event in _listed(listed))
-    except (KeyError, TypeError, ValueError, AttributeError, BudgetError):
-        return None
-
-
-def _listed(value: Any) -> Iterable[Any]:
-    if not isinstance(value, list):
-        raise TypeError
-    return value

@@ -28,7 +28,7 @@ from spinney.privacy.account import read_version_1
 from spinney.privacy.accounts import version1
 from spinney.privacy.accounts.chain import FORMAT_VERSION, Entry, Row, now, this_version, written
 from spinney.privacy.accounts.rules import State
-from spinney.privacy.ledger import turn
+from spinney.privacy.turns import turn
 
 APPLICATION = 0x53504E59  # "SPNY", which tells a ledger from other databases
 LARGEST_FILE = 2**30

@@ -16,8 +16,9 @@ from spinney.errors import FileError, SpinneyError
 from spinney.privacy.accounts.chain import Entry, parse_head
 from spinney.privacy.accounts.places import store_at
 from spinney.privacy.accounts.postgres import PostgresStore
+from spinney.privacy.accounts.records import ChargeOnRecord, charges_of, events_of
 from spinney.privacy.accounts.rules import State
-from spinney.privacy.accounts.shared import ChargeOnRecord, SharedLedger, events_of
+from spinney.privacy.accounts.shared import SharedLedger
 from spinney.privacy.accounts.sqlite import SqliteStore, first_bytes
 from spinney.privacy.budget import Unit
 from spinney.privacy.events import Charge, ComposedRelease, Event, total_delta, total_epsilon
@@ -203,9 +204,8 @@ def find_release(ledger: SharedLedger | str | Path, digest: str, events: tuple[E
     fit = next((fit for fit in state.fits.values() if fit.release == digest), None)
     if fit is None:
         return None
-    hand = SharedLedger(store, population=fit.population)
     numbers = {entry.number for entry in fit.charges}
-    charges = tuple(charge for charge in hand.charges if charge.number in numbers)
+    charges = tuple(charge for charge in charges_of(state, fit.population) if charge.number in numbers)
     listed: list[Event] = []
     for entry in state.entries:
         if entry.kind in ("charge", "brand") and entry.fields.get("fit") == fit.key:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 
 import spinney as sp
 from spinney.privacy.accounts.shared import SharedLedger
+from spinney.privacy.ledger import DiscreteLaplaceCounts
 from support.postgres import Server, programs
 
 USERS = {"ann": "spinney_analyst", "bob": "spinney_analyst", "kim": "spinney_keeper", "kay": "spinney_keeper"}
@@ -55,6 +57,16 @@ def postgres(server: Server) -> Place:
     """The one database of the server, without a ledger."""
     server.execute("DROP SCHEMA IF EXISTS spinney_ledger CASCADE")
     return Place(server.url(), server, "postgres")
+
+
+@pytest.fixture(scope="module")
+def one_for_all(server: Server) -> Place:
+    """A ledger in a database of its own, for tests in which nothing is recorded."""
+    database = server.new_database()
+    made = Place(server.url(database), server, database)
+    made.create(limit=1)
+    made.open("ann").charge(DiscreteLaplaceCounts(Fraction(1, 4), 2, "counts"))
+    return made
 
 
 @pytest.fixture(params=["sqlite", "postgres"])

@@ -68,19 +68,19 @@ STATEMENTS = [
     "SELECT spinney_ledger.take('limit', '{}', 1)",
     "SELECT spinney_ledger.take_charge('{}', 1, true)",
     "SELECT * FROM spinney_ledger.entries FOR UPDATE",
+    "CREATE FUNCTION spinney_ledger.mine() RETURNS int LANGUAGE sql AS 'SELECT 1'",
     "BEGIN; LOCK TABLE spinney_ledger.entries IN EXCLUSIVE MODE",
     "COPY spinney_ledger.entries FROM PROGRAM 'true'",
 ]
 
 
 @pytest.mark.parametrize("statement", STATEMENTS)
-def test_an_analyst_can_neither_alter_nor_delete(ledger, statement):
+def test_an_analyst_can_neither_alter_nor_delete(one_for_all, statement):
     """Nor become somebody else, nor call what the server calls for itself."""
-    ledger.open("ann").charge(counts("1/2"))
-    before = ledger.open("ann").head
-    with pytest.raises((psycopg.errors.InsufficientPrivilege, psycopg.errors.ObjectNotInPrerequisiteState)):
-        ledger.server.execute(statement, user="ann")
-    assert ledger.open("ann").head == before
+    before = one_for_all.open("ann").head
+    with pytest.raises(psycopg.errors.InsufficientPrivilege):
+        one_for_all.server.execute(statement, user="ann", database=one_for_all.database)
+    assert one_for_all.open("ann").head == before
 
 
 @pytest.mark.parametrize("kind", ["population", "limit", "policy", "table", "approval", "denial", "opened", None])
@@ -152,10 +152,10 @@ EVENTS = {
 
 
 @pytest.mark.parametrize("events", EVENTS.values(), ids=EVENTS)
-def test_charges_that_cost_nothing_sensible_are_refused(ledger, events):
+def test_charges_that_cost_nothing_sensible_are_refused(one_for_all, events):
     with pytest.raises(psycopg.Error):
-        call(ledger, "ann", "analyst_append", "charge", charge_fields(events))
-    assert ledger.open("ann").charges == ()
+        call(one_for_all, "ann", "analyst_append", "charge", charge_fields(events))
+    assert len(one_for_all.open("ann").charges) == 1
 
 
 FIELDS = {
@@ -177,10 +177,10 @@ FIELDS = {
 
 
 @pytest.mark.parametrize("changes", FIELDS.values(), ids=FIELDS)
-def test_fields_that_no_spinney_wrote_are_refused(ledger, changes):
+def test_fields_that_no_spinney_wrote_are_refused(one_for_all, changes):
     with pytest.raises(psycopg.Error):
-        call(ledger, "ann", "analyst_append", "charge", charge_fields() | changes)
-    assert ledger.open("ann").charges == ()
+        call(one_for_all, "ann", "analyst_append", "charge", charge_fields() | changes)
+    assert len(one_for_all.open("ann").charges) == 1
 
 
 def test_charges_that_nobody_can_read_lock_nobody_out(ledger):
