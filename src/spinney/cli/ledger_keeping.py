@@ -227,4 +227,4 @@ def _written(ledger: str, as_json: bool, said: str, verb: str, *values: object, 
 
 
 def _told(head: str, as_json: bool, said: str) -> None:
-    click.echo(json_text({"head": head}) if as_json else printable(f"{said}\nhead {head}"))
+    click.echo(json_text({"head": head}) if as_json else f"{printable(said)}\nhead {head}")

@@ -127,7 +127,8 @@ def test_the_verbs_of_a_team(tmp_path, monkeypatch):
     asked = by("ann", "request", path, "--epsilon", "0.5", "--purpose", "report", "--json")
     number = asked.json["request"]
     assert by("ann", "approve", path, number).status == 2
-    assert "approved" in by("kim", "approve", path, number).out
+    approved = by("kim", "approve", path, number).out.splitlines()
+    assert approved == [f"request {number} is approved", f"head {sp.Ledger.open(path).head}"]
     assert by("kim", "deny", path, number, "--why", "late").status == 2
     monkeypatch.setenv("LOGNAME", "ann")
     assert spinney(*fit, "--out", tmp_path / "r.spinney", "--request", number).status == 0
