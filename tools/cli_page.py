@@ -15,6 +15,7 @@ import click
 from spinney.cli.app import app
 from spinney.cli.command import Verb
 from spinney.cli.exit import FAILED, INTERRUPTED, TRACEBACK_VARIABLE, WRONG_CALL
+from spinney.cli.ledger import Ledgers
 
 DOCS = Path(__file__).parents[1] / "docs"
 REFERENCE = DOCS / "reference" / "cli.md"
@@ -52,26 +53,19 @@ def reference_page() -> str:
     return "\n".join([_INTRODUCTION, *(_section(verb) for verb in app.commands.values())])
 
 
-def _section(verb: click.Command) -> str:
-    assert isinstance(verb, Verb)
+def _section(verb: click.Command, within: str = "") -> str:
+    """A verb, and below a group of verbs those that are not hidden."""
     arguments = [str(p.name).upper() for p in verb.params if isinstance(p, click.Argument)]
     options = [p for p in verb.params if isinstance(p, click.Option)]
-    usage = " ".join(["spinney", str(verb.name), *arguments, "[OPTIONS]"])
-    return "\n".join(
-        [
-            f"## `spinney {verb.name}`\n",
-            f"    {usage}\n",
-            f"{cleandoc(verb.help or '')}\n",
-            "| option | meaning |",
-            "|---|---|",
-            *(_row(option) for option in options),
-            "",
-            "```sh",
-            *verb.examples,
-            "```",
-            "",
-        ]
-    )
+    name = f"spinney {within}{verb.name}"
+    verbs = [each for each in verb.commands.values() if not each.hidden] if isinstance(verb, click.Group) else []
+    usage = " ".join([name, "VERB" if verbs else "", *arguments, "[OPTIONS]"]).replace("  ", " ")
+    examples = verb.examples if isinstance(verb, (Verb, Ledgers)) else ()
+    lines = [f"##{'#' if within else ''} `{name}`\n", f"    {usage}\n", f"{cleandoc(verb.help or '')}\n"]
+    if options:
+        lines += ["| option | meaning |", "|---|---|", *(_row(option) for option in options), ""]
+    lines += ["```sh", *examples, "```", ""]
+    return "\n".join([*lines, *(_section(each, f"{within}{verb.name} ") for each in verbs)])
 
 
 def _row(option: click.Option) -> str:

@@ -50,12 +50,16 @@ class PrivacyWarning(UserWarning):
     """The promise that was asked for is weaker than it looks: its epsilon or its delta is too large."""
 
 
+class LedgerWarning(UserWarning):
+    """What was charged is on record, and something that should stand beside it could not be recorded."""
+
+
 class SchemaWarning(UserWarning):
     """What was released suggests that the schema does not describe the table as it was meant to."""
 
 
 # Each time, not once for each line of a program: every fit has a promise of its own. Filters of the user come first.
-for _category in (PrivacyWarning, SchemaWarning):
+for _category in (PrivacyWarning, LedgerWarning, SchemaWarning):
     warnings.simplefilter("always", _category, append=True)
 
 

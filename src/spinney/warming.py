@@ -145,7 +145,7 @@ def _kinds_of_array(points: Any) -> list[Any]:
 def _tree(table: tuple[Any, Schema], folder: Path) -> None:
     n_columns = len(table[1])
     for options in ({"epsilon": "1/50"}, {"epsilon": 1, "unit": "add-remove"}, {"epsilon": _EPSILON}):
-        model = KDTreeSynthesizer(**options).fit(*table)
+        model = KDTreeSynthesizer(**options).fit(*table, ledger=False)
         for placement in ("uniform", "centre"):
             model.sample(10, placement=placement, frame="pyarrow")
         model.save(folder / "tree.spinney", overwrite=True)
@@ -160,9 +160,9 @@ def _large_tree(schema: Schema) -> None:
     """More rows than are counted, or drawn, at a time."""
     points = np.random.default_rng(4).beta(2, 5, (_N_LARGE, 2))
     for options in ({}, {"moments": False}):
-        model = KDTreeSynthesizer(1, **options).fit(points, schema)  # type: ignore[arg-type]
+        model = KDTreeSynthesizer(1, **options).fit(points, schema, ledger=False)  # type: ignore[arg-type]
         model.sample(_N_DRAWN)
-    GridSynthesizer(1, bins=4).fit(points, schema).sample(_N_DRAWN)
+    GridSynthesizer(1, bins=4).fit(points, schema, ledger=False).sample(_N_DRAWN)
 
 
 def _bins(table: tuple[Any, Schema]) -> None:
@@ -173,7 +173,7 @@ def _bins(table: tuple[Any, Schema]) -> None:
         GridSynthesizer("1/50", bins=2, threshold=1),
     ]
     for model in models:
-        model.fit(*table)
+        model.fit(*table, ledger=False)
         if model.card_.is_empty:
             continue
         for placement in ("tilted", "uniform", "centre"):
@@ -183,13 +183,13 @@ def _bins(table: tuple[Any, Schema]) -> None:
 
 def _bounds(table: tuple[Any, Schema]) -> None:
     unknown = Schema({name: Real(bounds="private") for name in table[1]})
-    KDTreeSynthesizer(1).fit(table[0], unknown).sample(100)
+    KDTreeSynthesizer(1).fit(table[0], unknown, ledger=False).sample(100)
 
 
 def _forest(table: tuple[Any, Schema], folder: Path) -> None:
     target = list(table[1])[-1]
     for options in ({}, {"target": target}, {"quality": "high"}, {"quality": "best"}, {"delta": 0}):
-        model = ForestSynthesizer(1, **options).fit(*table)
+        model = ForestSynthesizer(1, **options).fit(*table, ledger=False)
         model.sample(10, where={target: True}, frame="pyarrow")
         model.save(folder / "forest.spinney", overwrite=True)
         load(folder / "forest.spinney").sample(_N_DRAWN, frame="pyarrow")
@@ -204,7 +204,7 @@ def _files(table: tuple[Any, Schema], folder: Path) -> None:
         pq.write_table(rows, folder / f"{name}.parquet", row_group_size=_N_ROWS // 3)
         pacsv.write_csv(rows, folder / f"{name}.csv")
         for ending in ("parquet", "csv"):
-            model.fit(folder / f"{name}.{ending}", chosen).sample(10)
+            model.fit(folder / f"{name}.{ending}", chosen, ledger=False).sample(10)
 
 
 def _people() -> None:
@@ -225,7 +225,7 @@ def _people() -> None:
     columns = {"person": Identifier(), "step": Integer(0, 60), "amount": Real(0, 1_000), "kind": Category(kinds)}
     for options in ({"order": "step"}, {"order": "step", "steps": True, "role": "kind"}):
         schema = Schema(columns, person="person", most_rows=60, **options)
-        LinkedSynthesizer(_EPSILON).fit(table, schema).sample(seed=0)
+        LinkedSynthesizer(_EPSILON).fit(table, schema, ledger=False).sample(seed=0)
 
 
 def _merging() -> None:

@@ -44,7 +44,7 @@ NO_NOISE = {
 }
 NEED_NO_PROOF = {
     "spinney/privacy/ledger.py": "is the account itself",
-    "spinney/privacy/account.py": "is the account itself",
+    "spinney/privacy/accounts/shared.py": "is the account itself",
     "spinney_paper/experiments/fraud_data.py": "tosses coins before a release; its docstring says what that costs",
 }
 STEP = re.compile(r"\[step \d+\]")

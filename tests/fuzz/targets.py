@@ -11,6 +11,7 @@ import os
 import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass
+from fractions import Fraction
 from functools import cache
 from pathlib import Path
 from random import Random
@@ -25,6 +26,7 @@ from spinney.cli.conditions import parse_balance, parse_where
 from spinney.cli.exit import message
 from spinney.errors import SpinneyError
 from spinney.privacy.budget import Unit
+from spinney.privacy.ledger import DiscreteLaplaceCounts
 from spinney.schema.lattice import tree_lattice
 from spinney.tables.opening import open_source
 from spinney_paper.baselines import BalogAlgorithm2
@@ -127,7 +129,19 @@ def _ledger_seeds() -> list[bytes]:
     )
     composed = forest.card_.to_dict()["events"]
     accounts = [account | {"events": events}, account | {"limit": "20", "events": composed}, account | {"events": []}]
-    return [json.dumps(each).encode() for each in accounts]
+    return [*(json.dumps(each).encode() for each in accounts), *_database_seeds()]
+
+
+def _database_seeds() -> list[bytes]:
+    """Ledgers as databases: two populations, a request, a charge."""
+    path = Path(_written(b"", "fuzz.seed.ledger"))
+    path.unlink()
+    ledger = sp.Ledger.create(path, limit=2, delta="1e-6")
+    ledger.charge(DiscreteLaplaceCounts(Fraction(1, 2), 2, "counts"))
+    small = path.read_bytes()
+    ledger.request("0.5", purpose="more")
+    ledger.set_limits(3, why="agreed")
+    return [small, path.read_bytes()]
 
 
 def _run_ledger(data: bytes) -> None:

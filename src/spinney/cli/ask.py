@@ -12,6 +12,7 @@ import click
 from spinney.cli.command import FILE, TABLE, Verb, check_output, json_option, warn_of_brands
 from spinney.cli.csv_options import csv_options, take_csv
 from spinney.cli.exit import message
+from spinney.cli.ledger_options import LEDGER
 from spinney.shown import json_text, printable
 
 if TYPE_CHECKING:
@@ -65,7 +66,13 @@ if TYPE_CHECKING:
     help="Pay this epsilon for a direct answer from the private table; needs --table and --ledger, and one question.",
 )
 @click.option("--table", type=TABLE, metavar="TABLE", help="The private table that was released, for --buy.")
-@click.option("--ledger", "ledger_path", type=FILE, metavar="FILE", help="The ledger that --buy charges.")
+@click.option(
+    "--ledger",
+    "ledger_path",
+    type=LEDGER,
+    metavar="LEDGER",
+    help="The ledger that --buy charges, a file or postgresql://host/name. Default: the one that SPINNEY_LEDGER names.",
+)
 @click.option(
     "--engine",
     type=click.Choice(["polars", "duckdb", "spark", "memory"]),
@@ -170,19 +177,21 @@ def ask(
 def _keeping(bought: Answer | None, epsilon: str | None, ledger: str | None) -> Iterator[None]:
     """Where an answer that was paid for cannot be written, the error holds it, and says what it cost."""
     from spinney.errors import FileError
+    from spinney.privacy.accounts.places import default_place, store_at
 
     try:
         yield
     except Exception as err:
-        if bought is None:
+        place = ledger or default_place()
+        if bought is None or place is None:
             raise
-        raise FileError(
-            f"{message(err)}; epsilon={epsilon} was charged to {ledger!r}, and the answer that it bought is: {bought}"
-        ) from err
+        paid = f"epsilon={epsilon} was charged to {store_at(place).shown}"
+        raise FileError(f"{message(err)}; {paid}, and the answer that it bought is: {bought}") from err
 
 
 def _check_purchase(questions: tuple[str, ...], buy: str | None, table: str | None, ledger: str | None) -> None:
     """Raise a usage error where options of a purchase are missing, or are there without one."""
+    from spinney.privacy.accounts.places import default_place
     from spinney.privacy.budget import parse_epsilon
 
     if buy is None:
@@ -191,7 +200,7 @@ def _check_purchase(questions: tuple[str, ...], buy: str | None, table: str | No
                 raise click.UsageError(f"{option} is for --buy, which pays for an answer; leave it out")
         return
     parse_epsilon(buy, "--buy")
-    if table is None or ledger is None:
+    if table is None or (ledger is None and default_place() is None):
         raise click.UsageError("--buy needs --table, the private table, and --ledger, the account that pays")
     if len(questions) != 1:
         raise click.UsageError("--buy pays for one question at a time; ask one, and the others by themselves")

@@ -22,7 +22,7 @@ from typing import Any
 
 import click
 
-from spinney.errors import ParameterError, PrivacyWarning, SchemaError, SchemaWarning, SpinneyError
+from spinney.errors import LedgerWarning, ParameterError, PrivacyWarning, SchemaError, SchemaWarning, SpinneyError
 from spinney.shown import clipped, printable
 
 FAILED, WRONG_CALL, INTERRUPTED = 1, 2, 130
@@ -84,12 +84,12 @@ def told_warnings() -> Iterator[None]:
         show_others = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-            if issubclass(category, (PrivacyWarning, SchemaWarning)):
+            if issubclass(category, (PrivacyWarning, LedgerWarning, SchemaWarning)):
                 click.secho(f"caution: {message}", err=True, fg="yellow")
             else:
                 show_others(message, category, *place, **more)
 
-        for ours in (PrivacyWarning, SchemaWarning):
+        for ours in (PrivacyWarning, LedgerWarning, SchemaWarning):
             warnings.simplefilter("always", ours)
         warnings.showwarning = show
         yield

@@ -5,18 +5,20 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from csv import reader as csv_reader
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from spinney.cli.command import FILE, TABLE, Verb, check_output, force_option, json_option, warn_of_brands
 from spinney.cli.csv_options import csv_options
 from spinney.cli.given import given_tables, tables_option
+from spinney.cli.ledger_options import ledger_options, take_ledger
 from spinney.cli.sample import PLACEMENTS
 from spinney.errors import BudgetError, ParameterError
-from spinney.shown import printable
+from spinney.shown import json_text, printable
 
 if TYPE_CHECKING:
+    from spinney.privacy.accounts.shared import SharedLedger
     from spinney.privacy.ledger import Ledger
     from spinney.release.card import Card
     from spinney.schema.people import Tables
@@ -211,6 +213,8 @@ def _with_parameters(command: Callable[..., None]) -> Callable[..., None]:
         "spinney fit 'trips/*.parquet' --schema trips.toml --epsilon 1 --out trips.spinney",
         "spinney fit people.csv --schema schema.toml --epsilon 1 --method grid --bins 20 --out people.spinney",
         "spinney fit people.csv --schema schema.toml --epsilon 1 --out people.spinney --ledger people.ledger",
+        "spinney fit people.csv --schema schema.toml --epsilon 0.5 --out people.spinney --ledger "
+        "postgresql://db/ledger --population patients --table visits --purpose 'annual report' --request 12",
         "spinney fit people.csv --schema schema.toml --delimiter ';' --decimal , --date-format %d/%m/%Y --epsilon 1 "
         "--out people.spinney",
         "zcat people.csv.gz | spinney fit - --schema schema.toml --epsilon 0.5 --out people.spinney --json",
@@ -227,13 +231,7 @@ def _with_parameters(command: Callable[..., None]) -> Callable[..., None]:
     help="The total privacy budget, as an exact number such as 1, 0.1 or 1/3.",
 )
 @click.option("--out", required=True, metavar="FILE", help="The release file to write.")
-@click.option(
-    "--ledger",
-    "ledger_path",
-    type=FILE,
-    metavar="FILE",
-    help="Charge this ledger; stop if too little of its budget is left.",
-)
+@ledger_options
 @click.option(
     "--engine",
     type=click.Choice(["polars", "duckdb", "spark", "memory"]),
@@ -255,7 +253,6 @@ def fit(
     tables_path: str | None,
     epsilon: str,
     out: str,
-    ledger_path: str | None,
     engine: str | None,
     method: str,
     bounds_from_data_not_private: bool,
@@ -286,11 +283,14 @@ def fit(
     parse_epsilon(epsilon)  # a wrong budget is refused before anything is read
     parse_delta(parameters["delta"] or 0)
     private = given_tables(table, schema_path, tables_path, parameters, bounds_from_data=bounds_from_data_not_private)
-    ledger = None if ledger_path is None else _open_ledger(ledger_path, parameters)
+    ledger = take_ledger(parameters)
+    if ledger:  # the unit is the ledger's unless another was asked for
+        parameters["unit"] = parameters["unit"] or ledger.unit.of_rows.value
     if out == "-":
         raise click.UsageError("--out - is not possible, because a release is a binary file; name a file")
     paths = [] if engine == "spark" else private.files
-    others = [path for path in (ledger_path, parameters["prior"], schema_path, tables_path) if path is not None]
+    charged = str(ledger.path) if ledger and ledger.path else None
+    others = [path for path in (charged, parameters["prior"], schema_path, tables_path) if path is not None]
     check_output(out, force=force, inputs=[*paths, *others, *private.schemas])
     prior = parameters["prior"]
     if prior is not None and Path(prior).resolve() in [Path(path).resolve() for path in paths]:
@@ -308,9 +308,11 @@ def fit(
             "warning: every noisy count fell below the threshold, so the release is empty", err=True, fg="yellow"
         )
     if as_json:
-        click.echo(card.to_json())
+        click.echo(json_text(card.to_dict() | ({"ledger": _on_record(ledger)} if ledger else {})))
         return
     click.echo(f"wrote {out}\n{card.essentials}")
+    if ledger:
+        click.echo(printable(f"  ledger      charged to {ledger.address}; write down its head: {ledger.head}"))
     if isinstance(schema, Tables):
         return
     for name in schema.columns_awaiting_values:
@@ -326,13 +328,9 @@ def fit(
         )
 
 
-def _open_ledger(path: str, parameters: dict[str, Any]) -> Ledger:
-    """The ledger in a file; the unit is the ledger's unless another was asked for."""
-    from spinney.privacy.ledger import Ledger
-
-    ledger = Ledger.open(path)
-    parameters["unit"] = parameters["unit"] or ledger.unit.of_rows.value
-    return ledger
+def _on_record(ledger: SharedLedger) -> dict[str, Any]:
+    """Where the release was charged, and the head of that ledger afterwards."""
+    return {"address": ledger.address, "population": ledger.population, "head": ledger.head}
 
 
 def fit_file(
@@ -342,7 +340,7 @@ def fit_file(
     out: str,
     *,
     force: bool,
-    ledger: Ledger | None = None,
+    ledger: Ledger | Literal[False] = False,
     engine: str | None = None,
 ) -> Card:
     """Fit a table, or linked ones by name, and save the release; returns its card.
@@ -351,7 +349,7 @@ def fit_file(
     """
     from spinney.cli.tables import given_table
 
-    if ledger is not None:
+    if ledger:
         _require(ledger, synthesizer)
     if engine == "spark":
         start_spark()

@@ -7,7 +7,7 @@ Brands carry no epsilon: they stay on the ledger, and with it on every card made
 
 There is one of each account. A copy of a ledger in memory, whether by `copy`, by pickling or by a forked process, is a
 statement that can be read and not charged: it would carry the whole limit once more. An account that several processes
-charge is a file (`account`).
+charge, or several people, is a database (`accounts`).
 """
 
 from __future__ import annotations
@@ -16,8 +16,7 @@ import os
 from contextlib import AbstractContextManager
 from fractions import Fraction
 from pathlib import Path
-from threading import RLock
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spinney.errors import BudgetError, ParameterError
 from spinney.privacy import guard
@@ -45,8 +44,13 @@ from spinney.privacy.events import (
     total_delta,
     total_epsilon,
 )
+from spinney.privacy.room import Room
 from spinney.privacy.stages import PERSON_STAGES
+from spinney.privacy.turns import turn
 from spinney.shown import brief
+
+if TYPE_CHECKING:
+    from spinney.privacy.accounts.shared import SharedLedger
 
 __all__ = [
     "Brand",
@@ -70,27 +74,10 @@ __all__ = [
     "event_line",
     "event_lines",
     "event_to_dict",
+    "parse_limits",
     "total_delta",
     "total_epsilon",
 ]
-
-# Threads check and record one at a time. One lock for all ledgers, since charges are rare and locks cannot be pickled.
-# Whoever needs the lock of a file as well takes this one first, always: two orders would be a deadlock.
-_TURNS = [RLock()]
-
-
-def turn() -> RLock:
-    """The lock that threads of this process hold while they look at accounts and change them."""
-    return _TURNS[0]
-
-
-def _renew_turn() -> None:
-    _TURNS[0] = RLock()
-
-
-if hasattr(os, "register_at_fork"):
-    # A child that was forked while another thread had its turn would wait for a thread that it does not have.
-    os.register_at_fork(after_in_child=_renew_turn)
 
 
 class Ledger:
@@ -100,8 +87,9 @@ class Ledger:
     carries a delta is refused. An account without a limit only counts, both.
 
     With a `parent` every event is recorded there first: one release keeps its own books while the limit of a whole
-    series of releases holds. `Ledger.create` and `Ledger.open` keep the account in a file, which several processes may
-    charge; a copy of any other ledger, also the one in a forked process, can be read but not charged.
+    series of releases holds. `Ledger.create` and `Ledger.open` keep the account in a database, a file or on a server,
+    which several processes may charge; a copy of any other ledger, also the one in a forked process, can be read but
+    not charged.
 
     >>> ledger = Ledger(limit="1")
     >>> ledger.charge(DiscreteLaplaceCounts(Fraction(1, 4), sensitivity=2, note="counts"))
@@ -125,50 +113,66 @@ class Ledger:
         unit: Unit | str = Unit.REPLACE_ONE,
         parent: Ledger | None = None,
     ) -> None:
-        self.unit = Unit.parse(unit)
-        self.limit = None if limit is None else parse_epsilon(limit, "limit")
-        allowed = parse_delta(delta)
-        if limit is None and allowed:
-            raise ParameterError(
-                f"delta={delta} needs a limit of epsilon; give a limit, or leave delta out to record charges without "
-                "a limit"
-            )
-        self.delta_limit = None if limit is None else allowed
+        self._unit = Unit.parse(unit)
+        self._limit, self._delta_limit = parse_limits(limit, delta)
         self._parent = parent
         self._events: list[Event] = []
         self._process: int | None = os.getpid()  # the one that may charge; None in a copy, which nobody may
 
     @staticmethod
-    def create(path: str | Path, *, limit: Any, delta: Any = 0, unit: Unit | str = Unit.REPLACE_ONE) -> Ledger:
-        """A new account in a file, which must not exist yet.
+    def create(
+        path: str | Path,
+        *,
+        limit: Any,
+        delta: Any = 0,
+        unit: Unit | str = Unit.REPLACE_ONE,
+        population: str = "default",
+        approval: bool = False,
+    ) -> SharedLedger:
+        """A new account in a database: a file, which must not exist yet, or a PostgreSQL server without a ledger.
 
         Args:
-            path: the file.
+            path: the file, or the address of a PostgreSQL database: "postgresql://host/name".
             limit: the epsilon that all charges together may cost.
             delta: the delta that they may cost; 0 for an account that is pure.
             unit: the unit of privacy of all charges: "replace-one" or "add-remove" (one row), "replace-one-person" or
                 "add-remove-person" (one person with all their rows).
+            population: whose budget it is; a ledger may hold several populations.
+            approval: whether a charge needs a request that somebody else has approved.
 
         Raises:
-            FileError: the file exists, or cannot be written.
+            FileError: there is one already, or it cannot be written.
         """
-        from spinney.privacy.account import LedgerFile
+        from spinney.privacy.accounts.shared import SharedLedger
 
-        return LedgerFile.create_at(path, limit=limit, delta=delta, unit=unit)
+        return SharedLedger.create_at(
+            path, limit=limit, delta=delta, unit=unit, population=population, approval=approval
+        )
 
     @staticmethod
-    def open(path: str | Path) -> Ledger:
-        """The account in a file. Charges are on disk before noise meets a count; processes may share it.
+    def open(
+        path: str | Path,
+        *,
+        population: str | None = None,
+        table: str | None = None,
+        purpose: str | None = None,
+        request: int | None = None,
+    ) -> SharedLedger:
+        """The account in a database. Charges are on disk before noise meets a count; processes and people share it.
 
         Args:
-            path: a file that `create` made.
+            path: a file that `create` made, or the address of a PostgreSQL database: "postgresql://host/name".
+            population: whose budget is charged; by default SPINNEY_POPULATION, or the only one there is.
+            table: the name of the table that is going to be released; it is bound to the population from then on.
+            purpose: what the releases are for, in words that stay on record.
+            request: the number of an approved request that pays for the next release.
 
         Raises:
-            FileError: the file is missing, damaged, or of a newer version.
+            FileError: there is none, or it is damaged, of a newer version, out of reach or was changed by hand.
         """
-        from spinney.privacy.account import LedgerFile
+        from spinney.privacy.accounts.shared import SharedLedger
 
-        return LedgerFile.open_at(path)
+        return SharedLedger.open_at(path, population=population, table=table, purpose=purpose, request=request)
 
     def __repr__(self) -> str:
         of = "" if self.limit is None else f" of {self.limit}"
@@ -187,6 +191,26 @@ class Ledger:
     def __getstate__(self) -> dict[str, Any]:
         """What a copy or a pickle holds: a statement of the account, without the right to charge it or its parent."""
         return self.__dict__ | {"_process": None, "_parent": None, "_events": list(self._events)}
+
+    @property
+    def unit(self) -> Unit:
+        """The unit of privacy in which all charges are meant."""
+        return self._unit
+
+    @property
+    def limit(self) -> Fraction | None:
+        """The epsilon that all charges together may cost, or None where there is no limit."""
+        return self._limit
+
+    @property
+    def delta_limit(self) -> Fraction | None:
+        """The delta that all charges together may cost, or None where there is no limit."""
+        return self._delta_limit
+
+    @property
+    def address(self) -> str | None:
+        """Where the account is kept, as it may be shown; None in memory."""
+        return None
 
     @property
     def is_open(self) -> bool:
@@ -219,10 +243,8 @@ class Ledger:
 
     @property
     def is_overdrawn(self) -> bool:
-        """Whether more is on record than the limits allow, as only an account that was changed by hand can have."""
-        return (self.limit is not None and self.spent > self.limit) or (
-            self.delta_limit is not None and self.spent_delta > self.delta_limit
-        )
+        """Whether more is on record than the limits allow: they were lowered, or an old file was changed by hand."""
+        return self._room().is_overdrawn
 
     def require(self, epsilon: Fraction, *, unit: Unit, delta: Fraction = Fraction(0)) -> None:
         """Raise now, before any data is read, if `epsilon` and `delta` more could not be charged later.
@@ -241,7 +263,7 @@ class Ledger:
             raise ParameterError(f"epsilon={brief(epsilon)} and delta={brief(delta)} must not be negative")
         with self._turn():
             self._check_open()
-            self._check_room(epsilon, delta, Unit.parse(unit))
+            self._room().check(epsilon, delta, Unit.parse(unit))
             if self._parent is not None:
                 self._parent.require(epsilon, unit=unit, delta=delta)
 
@@ -254,16 +276,19 @@ class Ledger:
         Raises:
             BudgetError: the charges do not fit, or the ledger is a copy.
         """
-        for charge in charges:
-            if not isinstance(charge, Charge):
-                raise ParameterError(f"{brief(charge)} is not a charge such as DiscreteLaplaceCounts")
-            if isinstance(charge, ComposedRelease):
-                check_parts(charge, self.unit)
+        self._check_charges(charges)
         with self._turn():
             self.require(total_epsilon(charges), unit=self.unit, delta=total_delta(charges))
             if self._parent is not None:
                 self._parent.charge(*charges)
             self._record(*charges)
+
+    def _check_charges(self, charges: tuple[Charge, ...]) -> None:
+        for charge in charges:
+            if not isinstance(charge, Charge):
+                raise ParameterError(f"{brief(charge)} is not a charge such as DiscreteLaplaceCounts")
+            if isinstance(charge, ComposedRelease):
+                check_parts(charge, self.unit)
 
     def brand(self, event: Brand) -> None:
         """Record that the guarantee is void or conditional.
@@ -279,6 +304,28 @@ class Ledger:
                 self._parent.brand(event)
             self._record(event)
 
+    def start(self, *, schema: str | None = None) -> Ledger:  # noqa: ARG002  # what a database keeps
+        """The account for one release: its charges belong together, and so does what is recorded of them later.
+
+        Args:
+            schema: a digest of what is public about the table, which a database keeps with the charges.
+        """
+        return self
+
+    def record_release(self, digest: str) -> None:
+        """Record what the charges since `start` paid for; an account in memory keeps charges only.
+
+        Args:
+            digest: SHA-256 of the release, as `spinney.release.storage.digest` gives it.
+        """
+
+    def record_failure(self, error: str) -> None:
+        """Record that nothing came of the charges since `start`, which stay; an account in memory keeps charges only.
+
+        Args:
+            error: the kind of error, without anything that it says.
+        """
+
     def _turn(self) -> AbstractContextManager[Any]:
         """What is held while the account is looked at and changed."""
         return turn()
@@ -292,43 +339,24 @@ class Ledger:
                 "sp.Ledger.open(path) opens it"
             )
 
-    def _check_room(self, epsilon: Fraction, delta: Fraction, unit: Unit) -> None:
-        if unit is not self.unit:
-            raise ParameterError(
-                f"unit={unit.value!r} does not match the ledger's {self.unit.value!r}; budgets in different units do "
-                f"not add up{_remedy(unit, self.unit)}"
-            )
-        if self.limit is not None and self.spent + epsilon > self.limit:
-            raise BudgetError(
-                f"epsilon={epsilon} does not fit: {self.spent} of {self.limit} is spent; "
-                "ask for less or open a ledger with a higher limit"
-            )
-        if self.delta_limit is not None and self.spent_delta + delta > self.delta_limit:
-            if not self.delta_limit:
-                raise BudgetError(
-                    f"delta={decimal(delta)} does not fit: the ledger is pure, with a delta of 0; fit with delta=0, or "
-                    "open a ledger with a delta, such as Ledger(limit=2, delta='1e-6')"
-                )
-            raise BudgetError(
-                f"delta={decimal(delta)} does not fit: {decimal(self.spent_delta)} of {decimal(self.delta_limit)} "
-                "is spent; ask for less or open a ledger with a higher delta"
-            )
+    def _room(self) -> Room:
+        return Room(self.unit, self.limit, self.delta_limit, self.spent, self.spent_delta)
 
     def _record(self, *events: Event) -> None:
         self._events += events
 
 
-def _remedy(asked: Unit, kept: Unit) -> str:
-    """What to do where one side protects rows and the other persons; nothing more is to be said of other units."""
-    if asked.is_person == kept.is_person:
-        return ""
-    sides = ("persons with all their rows", "single rows")
-    ours, others = sides if asked.is_person else sides[::-1]
-    return (
-        f": this charge protects {ours} and the ledger {others}; keep a ledger of its own for it, such as "
-        f"sp.Ledger(limit=2, delta='1e-6', unit={asked.value!r}) or `spinney ledger FILE --limit 2 --delta 1e-6 "
-        f"--unit {asked.value}`"
-    )
+def parse_limits(limit: Any, delta: Any) -> tuple[Fraction | None, Fraction | None]:
+    """Limits of epsilon and of delta as exact numbers; None for both where spending is only counted."""
+    allowed = parse_delta(delta)
+    if limit is not None:
+        return parse_epsilon(limit, "limit"), allowed
+    if allowed:
+        raise ParameterError(
+            f"delta={delta} needs a limit of epsilon; give a limit, or leave delta out to record charges without "
+            "a limit"
+        )
+    return None, None
 
 
 def check_parts(charge: ComposedRelease, unit: Unit) -> None:

@@ -9,7 +9,7 @@ their number is private and nobody guessed it, lists of values, bounds.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -26,11 +26,12 @@ from spinney.release.model import Release
 from spinney.release.row_count import RowCount
 from spinney.schema.table import Schema, SchemaLike
 from spinney.synthesizers.bounds import find_bounds, with_widest_bounds
-from spinney.synthesizers.charged import told_of_fit
+from spinney.synthesizers.charged import record_release, started, told_of_fit
 from spinney.synthesizers.fitted import FrontDoor
 from spinney.synthesizers.rows import after_counting, first_that_works
 from spinney.synthesizers.shares import Shares, shared_out
 from spinney.synthesizers.validation import (
+    LedgerLike,
     checked_entropy,
     checked_ledger,
     checked_rows,
@@ -87,6 +88,7 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
     _late_remarks: Sequence[str] = ()
     # What figures of utility get their noise from, where they were paid for by themselves.
     _paid_figures: PaidFigures | None = None
+    _late_record: Callable[[], None] = staticmethod(lambda: None)
 
     @property
     def _cells_follow_rows(self) -> bool:
@@ -125,7 +127,7 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
         frame: Any,
         schema: SchemaLike,
         *,
-        ledger: Ledger | None = None,
+        ledger: LedgerLike = None,
         entropy: Entropy | None = None,
         engine: str | None = None,
     ) -> Self:
@@ -137,7 +139,9 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
                 paths), a polars LazyFrame, a DuckDB relation, a Spark DataFrame, an Ibis table, a Dask frame, a pyarrow
                 dataset. A pyarrow RecordBatchReader is read once and held. No file may be named twice.
             schema: what is public about the table: a `Schema`, the path of a schema file, or a dictionary of columns.
-            ledger: an account shared by several releases of the same people; by default a new one for this fit.
+            ledger: an account shared by several releases of the same people: a `Ledger`, or the path or address of
+                one. By default the ledger that SPINNEY_LEDGER names, and without it a new one for this fit; False for a
+                new one in any case.
             entropy: leave it out. Tests and figures may pass `UnsafeSeededEntropy`, which brands the release.
             engine: what reads the table, where there is a choice: "polars", "duckdb" or "spark" for Parquet files,
                 "memory" to read the table once and hold it. Releases do not depend on it.
@@ -150,14 +154,15 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
             if name.endswith("_"):
                 setattr(self, name, value)
         # Last: where warnings are errors, what was paid for is kept.
+        fitting._late_record()
         warn_of_privacy(fitting._late_cautions)
         warn_of_schema([*fitting._late_remarks, *self.release_.card.remarks])
         return self
 
     def _fit(
-        self, frame: Any, schema: SchemaLike, ledger: Ledger | None, entropy: Entropy | None, engine: str | None
+        self, frame: Any, schema: SchemaLike, ledger: LedgerLike, entropy: Entropy | None, engine: str | None
     ) -> None:
-        ledger, source = checked_ledger(ledger), checked_entropy(entropy)
+        given, source = checked_ledger(ledger), checked_entropy(entropy)
         epsilon, unit = parse_epsilon(self.epsilon), Unit.parse_rows(self.unit)
         stated_delta = None if self.delta is None else parse_delta(self.delta)
         assumed_rows = checked_rows(self.assumed_rows)
@@ -166,6 +171,7 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
         if self.utility_share is not None:
             parse_share(self.utility_share, "utility_share")
         stated = rows_alone(schema, type(self).__name__)
+        account = started(given, stated)
         table = open_source(frame, stated.as_read, engine=engine)
         schema = stated.without_ignored()
         table = table.with_schema(schema.as_read)
@@ -178,7 +184,7 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
         delta = default_delta(n_rows or 1) if stated_delta is None else stated_delta
         warn_of_weak_promise(epsilon, delta, n_rows)
         # One fit never spends more than its own budget.
-        books = Ledger(limit=epsilon, delta=delta, unit=unit, parent=ledger)
+        books = Ledger(limit=epsilon, delta=delta, unit=unit, parent=account)
         books.require(epsilon, unit=unit, delta=delta)
 
         shares = shared_out(
@@ -212,9 +218,10 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
             table.check_values()
         if schema.has_data_derived_bounds:
             books.brand(NotPrivate(note="bounds were read off the data"))
-        with told_of_fit(books, ledger):
+        with told_of_fit(books, account):
             self.release_ = self._paid(table, facts, books, source, schema, shares, rehearsed, pays_first=pays_first)
-        self.ledger_ = books if ledger is None else ledger
+        self.ledger_ = books if given is None else given
+        self._late_record = lambda: record_release(account, self.release_)
 
     def _paid(
         self,

@@ -27,8 +27,8 @@ from spinney.release.model import Release
 from spinney.schema.table import Schema
 from spinney.shown import as_given, printable
 from spinney.synthesizers.asked_states import AskedColumn, asked_columns, true_sums
-from spinney.synthesizers.charged import told_of_charge
-from spinney.synthesizers.validation import checked_entropy, checked_ledger, warn_of_weak_promise
+from spinney.synthesizers.charged import started, told_of_charge
+from spinney.synthesizers.validation import LedgerLike, checked_entropy, checked_ledger, warn_of_weak_promise
 from spinney.tables.opening import open_source
 from spinney.tables.outline import names_of, parts_of
 from spinney.tables.source import Source
@@ -46,7 +46,7 @@ def buy_answer(
     frame: Any,
     *,
     epsilon: Any,
-    ledger: Ledger | Any,
+    ledger: LedgerLike = None,
     level: float = 0.95,
     of: str = "table",
     engine: str | None = None,
@@ -62,7 +62,8 @@ def buy_answer(
         question: a count, a proportion or a mean, as `spinney ask` takes it: "mean(income) where age in 30..40".
         frame: the private table that was released, in any kind that `fit` takes.
         epsilon: what to pay, exact: a number or a string such as "0.05".
-        ledger: the account of the people in the table, or the path of its file; there has to be one.
+        ledger: the account of the people in the table, or its path or address; by default the ledger that
+            SPINNEY_LEDGER names. There has to be one.
         level: the probability that the interval holds with.
         of: "table", or "population" where the rows are a sample of one: of counts, and of shares of all rows, where the
             number of rows is public (replace-one). The interval then also holds over the luck of sampling.
@@ -81,7 +82,7 @@ def buy_answer(
     """
     if not isinstance(release, Release):
         raise ParameterError(f"release is a {type(release).__name__}, not a release; load one: sp.load(path)")
-    account, source = checked_ledger(ledger), checked_entropy(entropy)
+    account, source = started(checked_ledger(ledger), release.schema), checked_entropy(entropy)
     if account is None:
         raise ParameterError("ledger is missing; an answer is bought out of the account of the same people")
     price, level = parse_epsilon(epsilon), check_level(level)

@@ -1,4 +1,4 @@
-"""Errors that come after a charge: each of them says what was paid, and to which account.
+"""What comes after a charge: errors, each of which says what was paid and to which account, and what it paid for.
 
 Whoever reads an error that says nothing of a charge takes it that nothing was charged, and asks again. The error that
 leaves has neither a cause nor a context, since what went wrong was looking at private rows.
@@ -7,12 +7,17 @@ leaves has neither a cause nor a context, since what went wrong was looking at p
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from fractions import Fraction
-from pathlib import Path
 
 from spinney.errors import InputError, SpinneyError, raise_alone
 from spinney.privacy.ledger import Ledger, decimal
+from spinney.release.model import Release
+from spinney.release.storage import digest
+from spinney.schema.digests import schema_digest
+from spinney.schema.people import PeopleShape, Tables
+from spinney.schema.table import Schema
+from spinney.synthesizers.validation import warn_of_ledger
 
 
 @contextmanager
@@ -26,14 +31,38 @@ def told_of_charge(books: Ledger, account: Ledger, price: Fraction) -> Iterator[
 
 @contextmanager
 def told_of_fit(books: Ledger, account: Ledger | None) -> Iterator[None]:
-    """Add to errors of a fit what was charged to the account that was given; without one nobody keeps count."""
+    """Add to errors of a fit what was charged to the account that was given; without one nobody keeps count.
+
+    The account learns that the fit failed, by the kind of error alone.
+    """
     if account is None:
         yield
         return
     with _told(
         books, lambda: f"{charged_text(books.spent, account)}, and nothing was released; fitting again is charged again"
     ):
-        yield
+        try:
+            yield
+        except BaseException as err:
+            with suppress(Exception):  # what went wrong first is what has to be told
+                account.record_failure(type(err).__name__)
+            raise
+
+
+def started(account: Ledger | None, stated: Schema | Tables | PeopleShape) -> Ledger | None:
+    """The account for one release of a table about which so much is public; None where there is no account."""
+    return None if account is None else account.start(schema=schema_digest(stated))
+
+
+def record_release(account: Ledger | None, release: Release) -> None:
+    """Record what was paid for. The release is worth more than its record: where that fails, a warning says so."""
+    if account is None or account.address is None:
+        return
+    found = digest(release)
+    try:
+        account.record_release(found)
+    except SpinneyError as err:
+        warn_of_ledger(f"the charge is on record, and the digest of the release, {found}, is not: {err}")
 
 
 @contextmanager
@@ -55,5 +84,5 @@ def _told(books: Ledger, what_was_paid: Callable[[], str]) -> Iterator[None]:
 
 def charged_text(price: Fraction, account: Ledger) -> str:
     """What was paid, and to whom, in words."""
-    path: Path | None = getattr(account, "path", None)
-    return f"epsilon={decimal(price)} was charged to {'the ledger' if path is None else repr(str(path))}"
+    place = "the ledger" if account.address is None else repr(account.address)
+    return f"epsilon={decimal(price)} was charged to {place}"

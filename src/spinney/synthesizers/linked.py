@@ -36,12 +36,18 @@ from spinney.schema.table import SchemaLike, as_schema
 from spinney.shown import as_given
 from spinney.suggest import did_you_mean_column
 from spinney.synthesizers.base import PublicFacts
-from spinney.synthesizers.charged import told_of_fit
+from spinney.synthesizers.charged import record_release, started, told_of_fit
 from spinney.synthesizers.fitted import FrontDoor
 from spinney.synthesizers.forest import QUALITIES
 from spinney.synthesizers.rows import after_counting, first_that_works
 from spinney.synthesizers.shares import ROWS_SHARE
-from spinney.synthesizers.validation import checked_entropy, checked_ledger, checked_rows, warn_of_weak_promise
+from spinney.synthesizers.validation import (
+    LedgerLike,
+    checked_entropy,
+    checked_ledger,
+    checked_rows,
+    warn_of_weak_promise,
+)
 from spinney.tables.people import PersonTables, gather
 from spinney.tree.row_count import release_rows
 from spinney.version import full_version
@@ -107,7 +113,7 @@ class LinkedSynthesizer(FrontDoor):
         frames: Any,
         tables: Tables | SchemaLike,
         *,
-        ledger: Ledger | None = None,
+        ledger: LedgerLike = None,
         entropy: Entropy | None = None,
         engine: str | None = None,
     ) -> Self:
@@ -117,14 +123,15 @@ class LinkedSynthesizer(FrontDoor):
             frames: one table where `tables` is a schema with `person=`; otherwise a table for each name. Every table is
                 of any kind that other synthesizers take: frames, paths of files, queries.
             tables: what is public: a schema that says whose rows they are, or `sp.Tables` with links.
-            ledger: an account of the same data to charge as well, of a unit for persons, or the path of a ledger file.
+            ledger: an account of the same persons to charge as well, of a unit for persons: a `Ledger`, or the path or
+                address of one. By default the ledger that SPINNEY_LEDGER names, if any; False for none.
             entropy: a source of noise for tests; any but the default voids the guarantee, which the card says.
             engine: what reads the tables, where there is a choice.
 
         Raises:
             SchemaError, InputError, ParameterError, BudgetError: something does not fit; nothing was spent.
         """
-        ledger, source = checked_ledger(ledger), checked_entropy(entropy)
+        given, source = checked_ledger(ledger), checked_entropy(entropy)
         epsilon, unit = parse_epsilon(self.epsilon), self._unit()
         stated_delta = None if self.delta is None else parse_delta(self.delta)
         if stated_delta == 0:
@@ -133,6 +140,7 @@ class LinkedSynthesizer(FrontDoor):
         if not isinstance(self.quality, str) or self.quality not in QUALITIES:
             raise ParameterError(f"quality={as_given(self.quality)} is not 'fast', 'high' or 'best'")
         shape = PeopleShape.of(tables if isinstance(tables, Tables) else as_schema(tables))
+        account = started(given, shape)
         target = self._checked_target(shape)
         # Neither is noise. How many coins are used depends on private rows, so public draws are from another generator.
         coins, rng = (np.random.default_rng(source.words(8)) for _ in range(2))
@@ -143,7 +151,7 @@ class LinkedSynthesizer(FrontDoor):
         n_persons = gathered.n_persons if unit.n_is_public else assumed
         delta = default_delta(n_persons or 1) if stated_delta is None else stated_delta
         warn_of_weak_promise(epsilon, delta, n_persons)
-        books = Ledger(limit=epsilon, delta=delta, unit=unit, parent=ledger)
+        books = Ledger(limit=epsilon, delta=delta, unit=unit, parent=account)
         books.require(epsilon, unit=unit, delta=delta)
 
         def rehearse(number: int, budget: Fraction) -> PeopleDesign:
@@ -151,7 +159,7 @@ class LinkedSynthesizer(FrontDoor):
                 shape, n_persons=number, epsilon=budget, delta=delta, unit=unit, target=target, quality=self.quality
             )
 
-        with told_of_fit(books, ledger):
+        with told_of_fit(books, account):
             row_count = None
             if n_persons is None:
                 rest = epsilon * (1 - ROWS_SHARE)
@@ -166,7 +174,8 @@ class LinkedSynthesizer(FrontDoor):
             grown = grow_people(gathered, plan, prepaid, total=total, coins=coins, rng=rng, row_count=row_count)
             self.design_ = plan
             self.release_ = self._released(gathered, shape, plan, grown, books, row_count)
-        self.ledger_ = books if ledger is None else ledger
+        self.ledger_ = books if given is None else given
+        record_release(account, self.release_)
         return self
 
     @explains_options

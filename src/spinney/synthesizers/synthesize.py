@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from spinney.errors import ParameterError
-from spinney.privacy.ledger import Ledger
 from spinney.release.model import checked_number_of_rows
 from spinney.release.options import one_number_of_rows
 from spinney.release.seeds import checked_seed
 from spinney.schema.people import PeopleShape, Tables
 from spinney.schema.table import SchemaLike, as_schema
 from spinney.synthesizers.method import AUTOMATIC, choose, make, whose_rows
+from spinney.synthesizers.validation import LedgerLike
 
 
 def synthesize(
@@ -22,7 +22,7 @@ def synthesize(
     n_rows: int | None = None,
     persons: int | None = None,
     seed: int | None = None,
-    ledger: Ledger | None = None,
+    ledger: LedgerLike = None,
     method: str = AUTOMATIC,
     engine: str | None = None,
     **options: Any,
@@ -54,7 +54,7 @@ def synthesize(
         persons: how many persons, each with all their rows, where the schema says whose rows they are; by default as
             many as there were where that is public, else a noisy number.
         seed: repeats the rows of one and the same release; every call makes a new one.
-        ledger: an account shared by several releases of the same people.
+        ledger: an account shared by several releases of the same people; see `fit`.
         method: "tree", "forest" or "grid", instead of what the schema suggests; "linked" is the one for persons.
         engine: what reads the table, where there is a choice; see `fit`.
         options: parameters of the synthesizer. Those that only the forest knows (target, delta, quality, workload,

@@ -9,9 +9,10 @@ import warnings
 from collections.abc import Iterable
 from fractions import Fraction
 from numbers import Integral
-from typing import Any
+from typing import Any, Literal
 
-from spinney.errors import ParameterError, PrivacyWarning, SchemaError, SchemaWarning
+from spinney.errors import LedgerWarning, ParameterError, PrivacyWarning, SchemaError, SchemaWarning
+from spinney.privacy.accounts.places import default_place
 from spinney.privacy.budget import parse_fraction
 from spinney.privacy.entropy import Entropy, SystemEntropy
 from spinney.privacy.ledger import Ledger
@@ -23,6 +24,9 @@ from spinney.schema.rules import PositionRule
 from spinney.schema.table import Schema, as_schema
 from spinney.shown import as_given
 from spinney.tree.plan import LARGEST_SETTING
+
+# An account, its path or address, None for that of the machine if it has one, False for none.
+LedgerLike = Ledger | str | os.PathLike[str] | Literal[False] | None
 
 
 def parse_cutoff(cutoff: Any, name: str = "cutoff") -> int:
@@ -92,14 +96,22 @@ def checked_rows(n_rows: Any) -> int | None:
 
 
 def checked_ledger(ledger: Any) -> Ledger | None:
-    """The account that was given, if one was; a path is that of a ledger file, which has to exist."""
-    if ledger is None or isinstance(ledger, Ledger):
+    """The account that was given; where none was, that of this machine, if it has one; False is none in so many words.
+
+    A path or an address is that of a ledger that exists.
+    """
+    if ledger is False:
+        return None
+    if ledger is None:
+        place = default_place()
+        return None if place is None else Ledger.open(place)
+    if isinstance(ledger, Ledger):
         return ledger
     if isinstance(ledger, (str, os.PathLike)):
         return Ledger.open(os.fsdecode(ledger))
     raise ParameterError(
-        f"ledger is a {type(ledger).__name__}, not a Ledger or the path of a ledger file; leave it out, or make one: "
-        "sp.Ledger(limit=3)"
+        f"ledger is a {type(ledger).__name__}, not a Ledger or the path or address of one; leave it out, say "
+        "ledger=False for none, or make one: sp.Ledger(limit=3)"
     )
 
 
@@ -132,6 +144,11 @@ def warn_of_schema(remarks: Iterable[str]) -> None:
     """Tell the caller of `fit` what the release says about the schema."""
     for remark in remarks:
         warnings.warn(remark, SchemaWarning, stacklevel=_levels_to_caller())
+
+
+def warn_of_ledger(problem: str) -> None:
+    """Tell the caller of `fit` what could not be recorded beside a charge."""
+    warnings.warn(problem, LedgerWarning, stacklevel=_levels_to_caller())
 
 
 def _levels_to_caller() -> int:

@@ -25,8 +25,15 @@ from spinney.privacy.ledger import Ledger
 from spinney.progress import waiting
 from spinney.release.model import Release
 from spinney.schema.table import Schema, SchemaLike
+from spinney.synthesizers.charged import record_release, started
 from spinney.synthesizers.fitted import FrontDoor
-from spinney.synthesizers.validation import checked_entropy, checked_ledger, rows_alone, warn_of_weak_promise
+from spinney.synthesizers.validation import (
+    LedgerLike,
+    checked_entropy,
+    checked_ledger,
+    rows_alone,
+    warn_of_weak_promise,
+)
 from spinney.tables.engines.memory import check_values
 from spinney.tables.frames import Table, open_table
 
@@ -60,23 +67,23 @@ class Baseline(FrontDoor, ABC):
         """Add up the rows, charge before noise meets a sum, and return what may be published."""
 
     @waiting("fitting the table")
-    def fit(
-        self, frame: Any, schema: SchemaLike, *, ledger: Ledger | None = None, entropy: Entropy | None = None
-    ) -> Self:
+    def fit(self, frame: Any, schema: SchemaLike, *, ledger: LedgerLike = None, entropy: Entropy | None = None) -> Self:
         """Spend (epsilon, delta) on a private table.
 
         Args:
             frame: a pandas, polars or pyarrow table, or a numeric numpy array with the schema's columns in order.
             schema: what is public about the table, all bounds stated: a `Schema`, the path of a schema file, or a
                 dictionary of columns.
-            ledger: an account shared by several releases of the same people; by default a new one for this fit.
+            ledger: an account shared by several releases of the same people: a `Ledger`, or the path or address of
+                one. By default the ledger that SPINNEY_LEDGER names, if any; False for a new one for this fit.
             entropy: leave it out. Tests and figures may pass `UnsafeSeededEntropy`, which brands the release.
         """
-        ledger, source = checked_ledger(ledger), checked_entropy(entropy)
+        given, source = checked_ledger(ledger), checked_entropy(entropy)
         epsilon, delta, unit = parse_epsilon(self.epsilon), parse_delta(self.delta), Unit.parse_rows(self.unit)
         if delta == 0:
             raise ParameterError("delta=0 is not possible with Gaussian noise; give a small one such as '1e-6'")
         schema = rows_alone(schema, type(self).__name__)
+        account = started(given, schema)
         table = open_table(frame, schema)
         self._refuse_forest_only(schema)
         if unit.n_is_public and table.n_rows == 0:
@@ -85,11 +92,12 @@ class Baseline(FrontDoor, ABC):
             raise SchemaError(f"{type(self).__name__} needs stated bounds; give every column low and high")
         self._check(schema)
         warn_of_weak_promise(epsilon, delta, table.n_rows if unit.n_is_public else None)
-        books = Ledger(limit=epsilon, delta=delta, unit=unit, parent=ledger)
+        books = Ledger(limit=epsilon, delta=delta, unit=unit, parent=account)
         books.require(epsilon, unit=unit, delta=delta)
         check_values(table)
         self.release_ = self._release(table, Budget(epsilon, delta, unit, books, source))
-        self.ledger_ = books if ledger is None else ledger
+        self.ledger_ = books if given is None else given
+        record_release(account, self.release_)
         return self
 
 

@@ -98,7 +98,7 @@ def tree_trial(params: Params, task: Task, inputs: Inputs) -> Record:
     """One release of a tree, and the areas under the ROC of classifiers that learn from it."""
     method, entropy = METHODS[task["method"]], UnsafeSeededEntropy(task["seed"])
     train, test = thinned(params, method.place, inputs, entropy)
-    model = method.make(task["epsilon"], params).fit(train, method.schema(), entropy=entropy)
+    model = method.make(task["epsilon"], params).fit(train, method.schema(), ledger=False, entropy=entropy)
     n_bins = len(model.release_.bins)
     synthetic = np.empty((0, train.shape[1]))
     if n_bins:

@@ -63,5 +63,5 @@ def rival_trial(params: Params, task: Task, inputs: Inputs) -> Record:
         n_steps=params["n_steps"],
         batch_share=params["batch_share"],
         seed=task["seed"] % 2**32,
-    ).fit(train, public_schema(), entropy=entropy)
+    ).fit(train, public_schema(), ledger=False, entropy=entropy)
     return judged(params, train, test, model.sample(seed=task["seed"]), seed=task["seed"])

@@ -68,13 +68,13 @@ def _run(params: Params, task: Task, inputs: Inputs) -> Record:
     if task["method"] != "spinney":
         settings = dict(params["paper_settings"])
     model = _tree(params["epsilon"], settings)
-    plan = model.fit(rows, schema, entropy=UnsafeSeededEntropy(task["seed"])).plan_
+    plan = model.fit(rows, schema, ledger=False, entropy=UnsafeSeededEntropy(task["seed"])).plan_
 
     total = plan.decision_epsilon + _TRUE_COUNTS
     settings |= {"max_depth": plan.max_depth, "threshold": 1, "tree_share": Fraction(plan.decision_epsilon, total)}
     if task["method"] != "spinney":
         settings |= {"fixed_depth": plan.fixed_depth, "cutoff": plan.cutoff}
-    twin = _tree(total, settings).fit(rows, schema, entropy=UnsafeSeededEntropy(task["seed"]))
+    twin = _tree(total, settings).fit(rows, schema, ledger=False, entropy=UnsafeSeededEntropy(task["seed"]))
     same = ("rule", "fixed_depth", "max_depth", "cutoff", "decay", "decision_rate")
     assert all(getattr(twin.plan_, name) == getattr(plan, name) for name in same)
 

@@ -100,7 +100,7 @@ def _ours(task: Task, n_rows: int) -> PartitionSynthesizer:
 def _run_moments(params: Params, task: Task, points: trials.Points, gamma: float, kappa: float) -> Record:
     """Spinney's default. Leaf moments describe a density rather than points; evenly spread rows stand for it."""
     model = KDTreeSynthesizer(task["epsilon"])
-    model.fit(points, mixtures.box_schema(points.shape[1]), entropy=UnsafeSeededEntropy(task["seed"]))
+    model.fit(points, mixtures.box_schema(points.shape[1]), ledger=False, entropy=UnsafeSeededEntropy(task["seed"]))
     rows = model.sample(params["sampled_rows"], seed=task["seed"])
     equal = np.full(len(rows), 1 / len(rows))
     mmd = trials.distance(points, np.ascontiguousarray(rows), equal, gamma=gamma, kappa=kappa)
@@ -121,7 +121,12 @@ def _run_rival(params: Params, task: Task, points: trials.Points, gamma: float, 
         options |= {"public_points": starts, "step": 100, "seed": task["repetition"]}
         options |= {name: params[name] for name in ("n_features", "n_steps")}
     model = (BalogAlgorithm2 if method == "balog2" else BalogAlgorithm1)(task["epsilon"], **options)
-    model.fit(points, mixtures.box_schema(points.shape[1], -_WIDE, _WIDE), entropy=UnsafeSeededEntropy(task["seed"]))
+    model.fit(
+        points,
+        mixtures.box_schema(points.shape[1], -_WIDE, _WIDE),
+        ledger=False,
+        entropy=UnsafeSeededEntropy(task["seed"]),
+    )
     record: Record = {}
     for size in sizes:
         where, weights = model.prefix(size)

@@ -40,6 +40,14 @@ VERBS = [
 ]
 
 
+# Groups of verbs, by the words that name a verb.
+CALLS = [
+    *((verb,) for verb in VERBS),
+    *(("ledger", verb) for verb in app.commands["ledger"].commands),  # type: ignore[attr-defined]
+]
+each_call = pytest.mark.parametrize("call", CALLS, ids=" ".join)
+
+
 def test_all_verbs_are_there_in_the_order_of_their_use() -> None:
     run = spinney("--help")
     assert run.status == 0
@@ -49,20 +57,27 @@ def test_all_verbs_are_there_in_the_order_of_their_use() -> None:
     assert places == sorted(places)
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_help_ends_with_examples(verb: str) -> None:
-    run = spinney(verb, "--help")
+@each_call
+def test_help_ends_with_examples(call: tuple[str, ...]) -> None:
+    run = spinney(*call, "--help")
     assert run.status == 0
     examples = run.out.split("Examples:\n")[1].strip().splitlines()
-    assert all(f"spinney {verb}" in line for line in examples)
+    named = " ".join(word for word in call if word != "account")  # the verb that need not be named
+    assert all(f"spinney {named}" in line for line in examples)
 
 
-@pytest.mark.parametrize("verb", VERBS)
-def test_examples_can_be_parsed(verb: str) -> None:
+@each_call
+def test_examples_can_be_parsed(call: tuple[str, ...]) -> None:
     """Every example is a call that the verb's own parser accepts, file names aside."""
-    command = app.commands[verb]
+    command: click.Command = app
+    for word in call:
+        assert isinstance(command, click.Group)
+        command = command.commands[word]
+    if isinstance(command, click.Group):
+        return  # its examples are those of its verbs
     assert isinstance(command, Verb)
     assert command.examples
+    verb = call[-1] if call[-1] != "account" else call[0]
     for line in command.examples:
         words = shlex.split(line)
         start = words.index(verb) + 1
@@ -75,7 +90,9 @@ def test_examples_can_be_parsed(verb: str) -> None:
 
 
 def test_every_option_has_help() -> None:
-    for verb in app.commands.values():
+    ledger = app.commands["ledger"]
+    assert isinstance(ledger, click.Group)
+    for verb in [*app.commands.values(), *ledger.commands.values()]:
         for parameter in verb.params:
             assert isinstance(parameter, click.Argument) or getattr(parameter, "help", None), parameter
 

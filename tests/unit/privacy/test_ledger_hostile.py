@@ -28,6 +28,7 @@ from spinney.privacy.ledger import (
 )
 from spinney.privacy.stages import STAGES
 from support.command_line import spinney
+from support.old_ledgers import write_version_1
 
 ONE, HALF = Fraction(1), Fraction(1, 2)
 PART = GaussianTables(Fraction(400), 2, "tables")
@@ -189,11 +190,9 @@ def test_absurd_numbers_are_refused_at_once(text):
 
 @pytest.fixture
 def path(tmp_path: Path) -> Path:
-    path = tmp_path / "people.ledger"
-    ledger = sp.Ledger.create(path, limit=2, delta="0.1")
-    ledger.charge(DiscreteLaplaceCounts(HALF, 2, "counts"))
-    ledger.charge(ComposedRelease(**VALID[ComposedRelease]))
-    return path
+    """A file of version 1, which anybody can write."""
+    events = [DiscreteLaplaceCounts(HALF, 2, "counts"), ComposedRelease(**VALID[ComposedRelease])]
+    return write_version_1(tmp_path / "people.ledger", limit="2", delta="1/10", events=events)
 
 
 def rewrite(path: Path, change) -> None:

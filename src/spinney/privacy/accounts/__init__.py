@@ -1,0 +1,1 @@
+"""Ledgers that are databases: chained entries, the rules that they keep to, and where they are kept."""

@@ -1,0 +1,260 @@
+"""A ledger on a PostgreSQL server, which keeps to the rules by itself (`postgres.sql`).
+
+An entry is one call of a function in one transaction of its own, with a key that no other call has. Where the
+connection breaks before the answer is there, the same call is made again with the same key: the server then says what
+it did the first time, or does it now, but never both. Where the server cannot be reached again, the error says that the
+charge may be on record. Nothing was released in either case: noise is drawn after the answer.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import time
+import weakref
+from collections.abc import Callable
+from contextlib import suppress
+from importlib.resources import files
+from secrets import token_hex
+from typing import Any, TypeVar
+from urllib.parse import parse_qs, urlsplit
+
+from spinney.errors import BudgetError, FileError, ParameterError, SpinneyError
+from spinney.extras import load_optional
+from spinney.privacy.accounts.chain import FORMAT_VERSION, KEPT_BY_KEEPERS, Entry, read_entry, this_version
+from spinney.privacy.accounts.rules import State
+from spinney.privacy.turns import turn
+
+SCHEMES = ("postgresql", "postgres")
+PATIENCE = 60.0  # seconds that a charge waits for others, or for a server that restarts
+_PAUSE = 0.1
+
+_BUDGET, _RULE = "SP001", "SP002"
+_NO_LEDGER = ("3F000", "42P01", "42883")  # no such schema, table or function
+_NO_RIGHT = ("42501", "28000", "28P01")
+_LOCKED = ("55P03", "57014")
+_AGAIN = ("40001", "40P01")  # two transactions in each other's way
+
+# Connections that a forked process found: closing one would end that of the parent.
+_NOT_OURS: list[Any] = []
+
+AnswerT = TypeVar("AnswerT")
+
+
+class PostgresStore:
+    """The entries of a ledger on a server."""
+
+    _connection: Any = None
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._process = 0
+        self._psycopg()
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_connection": None, "_process": 0}
+
+    @property
+    def address(self) -> str:
+        """Where it is, without a password."""
+        parts, named = urlsplit(self._url), parse_qs(urlsplit(self._url).query)
+        host = parts.hostname or (named.get("host") or ["localhost"])[0]
+        port = f":{parts.port}" if parts.port else ""
+        user = f"{parts.username}@" if parts.username else ""
+        return f"postgresql://{user}{host}{port}{parts.path}"
+
+    @property
+    def shown(self) -> str:
+        return repr(self.address)
+
+    def user(self) -> str:
+        """Who is logged in, as the server says."""
+        return str(self._answer(lambda c: c.execute("SELECT session_user::text").fetchone()[0], "read"))
+
+    def exists(self) -> bool:
+        return True
+
+    def create(self, entries: list[tuple[str, dict[str, Any]]]) -> None:
+        """Make the ledger in a database that has none, with its first entries, all or nothing."""
+        script = files("spinney.privacy.accounts").joinpath("postgres.sql").read_text(encoding="utf-8")
+
+        def make(connection: Any) -> None:
+            with connection.transaction():
+                if connection.execute("SELECT to_regnamespace('spinney_ledger') IS NOT NULL").fetchone()[0]:
+                    raise FileError(f"{self.shown} has a ledger already; open it, or add a population to it")
+                connection.execute(script)
+                connection.execute(
+                    "INSERT INTO spinney_ledger.head (version, number, hash) VALUES (%s, 0, repeat('0', 64))",
+                    (FORMAT_VERSION,),
+                )
+                for kind, fields in entries:
+                    query = "SELECT spinney_ledger.append(%s, %s::jsonb, %s, %s, true)"
+                    connection.execute(query, _arguments(kind, fields))
+
+        self._answer(make, "create")
+
+    def read(self, state: State) -> None:
+        """Have `state` know all that is on the server now."""
+
+        def ask(connection: Any) -> tuple[int, list[Any]]:
+            version = connection.execute("SELECT version FROM spinney_ledger.head").fetchone()
+            query = "SELECT number, content, hash FROM spinney_ledger.entries WHERE number >= %s ORDER BY number"
+            return (0 if version is None else version[0]), connection.execute(query, (state.number,)).fetchall()
+
+        version, rows = self._answer(ask, "read")
+        if version != FORMAT_VERSION:
+            raise FileError(
+                f"{self.shown} has format version {version}, and this version of Spinney reads up to {FORMAT_VERSION}; "
+                "upgrade it"
+            )
+        if state.number:
+            if not rows or (rows[0][0], rows[0][2]) != (state.number, state.hash):
+                raise FileError(
+                    f"{self.shown} is not the ledger that was opened, or has fewer entries: entry {state.number}, "
+                    f"whose hash was {state.hash}, is not there any more; it was restored from a copy, or edited"
+                )
+            rows = rows[1:]
+        state.read(rows, self.shown)
+        if not state.number:
+            raise FileError(f"{self.shown} is a Spinney ledger without any entry; entries were removed")
+
+    def append(self, state: State, entries: list[tuple[str, dict[str, Any]]]) -> list[Entry]:
+        """Have the server check and write entries, all or none. They are durable there when this returns."""
+        calls = [(_function(kind, fields), _arguments(kind, fields)) for kind, fields in entries]
+
+        def write(connection: Any) -> list[Any]:
+            with connection.transaction():
+                return [connection.execute(query, arguments).fetchone() for query, arguments in calls]
+
+        rows = self._answer(write, "charge" if any(kind == "charge" for kind, _ in entries) else "write")
+        written = [read_entry(row) for row in rows]
+        for entry in written:
+            if entry.number == state.number + 1 and entry.previous == state.hash:
+                state.apply(entry)
+        return written
+
+    def sums(self) -> dict[str, tuple[str | None, ...]]:
+        """Limits and sums as the server itself keeps them, by population: what `verify` compares entries with."""
+        columns = ", ".join(
+            f"({name}).n::text, ({name}).d::text"
+            for name in ("epsilon_limit", "delta_limit", "epsilon_spent", "delta_spent")
+        )
+        rows = self._answer(
+            lambda c: c.execute(
+                f"SELECT name, unit, approval::text, {columns} FROM spinney_ledger.populations"  # noqa: S608
+            ).fetchall(),
+            "read",
+        )
+        return {row[0]: tuple(row[1:]) for row in rows}
+
+    # ------------------------------------------------------------------------------------------------- connections
+
+    def _answer(self, ask: Callable[[Any], AnswerT], what: str) -> AnswerT:
+        """What the server answers; asked again where the connection broke, for as long as patience lasts."""
+        psycopg = self._psycopg()
+        was_sent, deadline = False, time.monotonic() + PATIENCE
+        with turn():
+            while True:
+                try:
+                    connection = self._connected(psycopg)
+                except psycopg.OperationalError as err:
+                    is_new = self._process == 0  # a server that was never reached is not waited for
+                    if _state_of(err) in _NO_RIGHT or is_new or time.monotonic() > deadline:
+                        raise self._away(err, what, was_sent=was_sent) from None
+                    time.sleep(_PAUSE)
+                    continue
+                try:
+                    return ask(connection)
+                except SpinneyError:
+                    raise
+                except psycopg.Error as err:
+                    told = self._told(err)
+                    if told is not None:
+                        raise told from None
+                    self._drop(connection)
+                    was_sent |= what != "read"
+                    if time.monotonic() > deadline:
+                        raise self._away(err, what, was_sent=was_sent) from None
+                    time.sleep(_PAUSE)
+
+    def _connected(self, psycopg: Any) -> Any:
+        """The connection of this process, made where there is none."""
+        if self._connection is not None and self._process != os.getpid():
+            _NOT_OURS.append(self._connection)
+            self._connection = None
+        if self._connection is not None and self._connection.closed:
+            self._connection = None
+        if self._connection is None:
+            connection = self._connect(psycopg)
+            connection.execute(f"SET lock_timeout = {round(PATIENCE * 1000)}")
+            self._connection, self._process = connection, os.getpid()
+            weakref.finalize(self, _close, connection, os.getpid())
+        return self._connection
+
+    def _connect(self, psycopg: Any) -> Any:
+        defaults = {"connect_timeout": 10, "application_name": "spinney"}
+        given = psycopg.conninfo.conninfo_to_dict(self._url)
+        return psycopg.connect(
+            self._url, autocommit=True, **{name: value for name, value in defaults.items() if name not in given}
+        )
+
+    def _drop(self, connection: Any) -> None:
+        self._connection = None
+        connection.close()
+
+    def _told(self, err: Any) -> SpinneyError | None:
+        """What the server refused, in words; None where the connection broke and asking again may help."""
+        state = _state_of(err)
+        first = str(err).splitlines()[0] if str(err) else type(err).__name__
+        if state == _BUDGET:
+            return BudgetError(f"{first}; ask for less, or have the limit of {self.shown} raised")
+        if state == _RULE:
+            return ParameterError(f"{self.shown} refuses this entry: {first}")
+        if state in _NO_LEDGER:
+            return FileError(f"there is no ledger at {self.shown}; open one first, with a limit")
+        if state in _NO_RIGHT:
+            return FileError(
+                f"this user may not do that at {self.shown} ({first}); nothing was recorded. Analysts need the role "
+                "spinney_analyst, and those who approve and set limits spinney_keeper"
+            )
+        if state in _LOCKED:
+            return FileError(f"{self.shown} was locked by somebody else for {PATIENCE:g} seconds; nothing was charged")
+        if state in _AGAIN or isinstance(err, (self._psycopg().OperationalError, self._psycopg().InterfaceError)):
+            return None
+        return FileError(f"{self.shown} could not do that: {first}")
+
+    def _away(self, err: Any, what: str, *, was_sent: bool) -> FileError:
+        first = str(err).splitlines()[0] if str(err) else type(err).__name__
+        if not was_sent:
+            return FileError(f"the ledger {self.shown} cannot be reached ({first}); nothing was charged")
+        return FileError(
+            f"the connection to the ledger {self.shown} broke in the middle of a {what}, and it cannot be reached "
+            f"again ({first}); take it that the entry is on record until you have looked. Nothing was released"
+        )
+
+    @staticmethod
+    def _psycopg() -> Any:
+        return load_optional("psycopg", "a ledger on a PostgreSQL server", otherwise="keep the ledger in a file")
+
+
+def _close(connection: Any, process: int) -> None:
+    """End a connection with the ledger that made it, in the process that made it."""
+    if process == os.getpid():
+        with suppress(Exception):
+            connection.close()
+
+
+def _function(kind: str, fields: dict[str, Any]) -> str:
+    """The call that writes an entry of a kind: a keeper's or an analyst's."""
+    keeps = kind in KEPT_BY_KEEPERS or fields.get("imported") is True
+    function = "keeper_append" if keeps else "analyst_append"
+    return f"SELECT number, content, hash FROM spinney_ledger.{function}(%s, %s::jsonb, %s, %s)"  # noqa: S608
+
+
+def _arguments(kind: str, fields: dict[str, Any]) -> tuple[str, str, str, str]:
+    """What the call is given, with a key that tells it from others; the same where the call is repeated."""
+    return kind, json.dumps(fields), this_version(), fields.get("key") or token_hex(16)
+
+
+def _state_of(err: Any) -> str:
+    return str(getattr(err, "sqlstate", None) or "")

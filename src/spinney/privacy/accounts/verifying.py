@@ -1,0 +1,213 @@
+"""Whether a ledger is what it was: its chain, its rules, its sums, and the last head that anyone wrote down.
+
+A chain that is whole shows that nobody edited one entry without the others. Whoever can write the database can write
+all of it anew, and then only a head that was kept elsewhere can tell.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from spinney.errors import FileError, SpinneyError
+from spinney.privacy.accounts.chain import Entry, parse_head
+from spinney.privacy.accounts.places import store_at
+from spinney.privacy.accounts.postgres import PostgresStore
+from spinney.privacy.accounts.records import ChargeOnRecord, charges_of, events_of
+from spinney.privacy.accounts.rules import State
+from spinney.privacy.accounts.shared import SharedLedger
+from spinney.privacy.accounts.sqlite import SqliteStore, first_bytes
+from spinney.privacy.budget import Unit
+from spinney.privacy.events import Charge, ComposedRelease, Event, total_delta, total_epsilon
+from spinney.privacy.ledger import check_parts
+from spinney.progress import waiting
+
+
+@dataclass(frozen=True, slots=True)
+class LedgerVerification:
+    """What was looked at, and what a reader should know besides."""
+
+    head: str
+    checks: tuple[str, ...]
+    remarks: tuple[str, ...]
+
+
+@waiting("verifying the ledger")
+def verify_ledger(place: str | Path, *, head: str | None = None) -> LedgerVerification:
+    """Read a ledger from its first entry to its last; a FileError says what is wrong with it.
+
+    Args:
+        place: the path of the ledger, or its address.
+        head: what `spinney ledger head` or a fit printed at some time; without it a ledger that was rewritten as a
+            whole, cut off or replaced by an older copy looks as good as any.
+    """
+    wanted = None if head is None else parse_head(head)
+    store, state = store_at(place), State()
+    store.read(state)
+    if isinstance(store, SqliteStore) and first_bytes(store.path)[:1] != b"S":
+        if wanted is not None:
+            raise FileError(f"{store.shown} is of version 1, which has no head: it was restored from an old copy")
+        return LedgerVerification(f"{state.number}:{state.hash}", ("every number is possible",), (_OLD,))
+    checks = [
+        f"{state.number:,} entries, each with the hash of the one before",
+        "every entry keeps to the rules: limits, requests, approvals, tables",
+    ]
+    remarks = _remarks(state)
+    n_charges = _check_charges(state, store.shown, remarks)
+    checks.append(f"{n_charges:,} charges cost what their events cost, and composed ones no less than their parts")
+    if isinstance(store, PostgresStore):
+        _check_sums(store, state)
+        checks.append("the sums and limits that the server keeps are those of the entries")
+    if wanted is None:
+        remarks.append(
+            "no head was given, so a ledger that was rewritten as a whole, cut off or replaced by an older copy would "
+            "look the same: say --head with the last one that anyone wrote down"
+        )
+    else:
+        _check_head(state, wanted, store.shown)
+        checks.append("the head that was written down is one of its entries")
+    return LedgerVerification(f"{state.number}:{state.hash}", tuple(checks), tuple(remarks))
+
+
+_OLD = (
+    "a ledger of version 1 has no chain: anybody who could write the file could change it; the next charge gives it one"
+)
+
+
+def head_of(place: str | Path) -> str:
+    """The number and the hash of the last entry of a ledger; a FileError where it is of version 1 and has none."""
+    store, state = store_at(place), State()
+    store.read(state)
+    if isinstance(store, SqliteStore) and first_bytes(store.path)[:1] != b"S":
+        raise FileError(f"{store.shown} is of version 1, which has no head; the next charge gives it one")
+    return f"{state.number}:{state.hash}"
+
+
+def _check_head(state: State, wanted: tuple[int | None, str], where: str) -> None:
+    number, written = wanted
+    if any(entry.hash == written and number in (None, entry.number) for entry in state.entries):
+        return
+    if number is not None and number > state.number:
+        raise FileError(
+            f"{where} has {state.number:,} entries, and the head that was written down is of entry {number:,}: its "
+            "tail was cut off, or it is an older copy"
+        )
+    which = "no entry has" if number is None else f"entry {number:,} does not have"
+    raise FileError(
+        f"{where}: {which} the hash that was written down: an entry up to there was edited, removed or put in another "
+        "place, its tail was cut off, or another ledger was put in its place"
+    )
+
+
+def _remarks(state: State) -> list[str]:
+    remarks = []
+    late = [entry for before, entry in zip(state.entries, state.entries[1:], strict=False) if entry.time < before.time]
+    if late:
+        remarks.append(
+            f"the clock ran backwards before entry {late[0].number:,}; the order of entries is that of their numbers"
+        )
+    remarks += [
+        f"the population {population.name!r} has spent more than its limits allow"
+        for population in state.populations.values()
+        if population.room.is_overdrawn
+    ]
+    raised = Counter(entry.fields["population"] for entry in state.entries if entry.kind == "limit")
+    remarks += [f"the limits of the population {name!r} were changed {n} times" for name, n in raised.items()]
+    return remarks
+
+
+def _check_charges(state: State, where: str, remarks: list[str]) -> int:
+    """The amounts of every charge are those of its events, and parts cost no more than is charged for them."""
+    charges = [entry for entry in state.entries if entry.kind == "charge"]
+    unread = 0
+    for entry in charges:
+        events = events_of(entry)
+        if events is None:
+            unread += 1
+            continue
+        try:
+            _check_charge(entry, events)
+        except SpinneyError as err:
+            raise FileError(
+                f"{where} is a Spinney ledger with inconsistent contents: entry {entry.number}: {err}"
+            ) from None
+    if unread:
+        remarks.append(
+            f"{unread:,} charges list events that this Spinney cannot read; their amounts count all the same"
+        )
+    return len(charges)
+
+
+def _check_charge(entry: Entry, events: tuple[Event, ...]) -> None:
+    amounts = Fraction(entry.fields["epsilon"]), Fraction(entry.fields["delta"])
+    if amounts != (total_epsilon(events), total_delta(events)) or not all(isinstance(e, Charge) for e in events):
+        raise FileError("it does not cost what its events cost")
+    for event in events:
+        if isinstance(event, ComposedRelease):
+            check_parts(event, Unit.parse(entry.fields["unit"]))
+
+
+def _check_sums(store: PostgresStore, state: State) -> None:
+    kept = store.sums()
+
+    def plain(value: Fraction | None) -> tuple[str | None, str | None]:
+        return (None, None) if value is None else (str(value.numerator), str(value.denominator))
+
+    for name, population in state.populations.items():
+        room = population.room
+        wanted: tuple[Any, ...] = (room.unit.value, str(population.approval).lower())
+        for amount in (room.limit, room.delta_limit, room.spent, room.spent_delta):
+            wanted += plain(amount)
+        if kept.get(name) != wanted:
+            raise FileError(
+                f"{store.shown}: the limits or sums that the server keeps for the population {name!r} are not those of "
+                "the entries: somebody changed them beside the ledger"
+            )
+    if set(kept) != set(state.populations):
+        raise FileError(f"{store.shown}: the server keeps populations that no entry made")
+
+
+# ------------------------------------------------------------------------------------------------------- one release
+
+
+@dataclass(frozen=True, slots=True)
+class FoundRelease:
+    """The charges that paid for a release, and whether they are what its card says."""
+
+    charges: tuple[ChargeOnRecord, ...]
+    agrees: bool
+    head: str
+
+    def __str__(self) -> str:
+        first = self.charges[0]
+        cost = sum((charge.epsilon for charge in self.charges), Fraction(0))
+        paid = f"epsilon={cost} charged by {first.user} at {first.time} to the population {first.population!r}"
+        return f"{paid} (entry {first.number})" + ("" if self.agrees else ", for other events than its card lists")
+
+
+def find_release(ledger: SharedLedger | str | Path, digest: str, events: tuple[Event, ...]) -> FoundRelease | None:
+    """The charges of a release, by its digest (`release.storage.digest`); None where none is on record.
+
+    Args:
+        ledger: an opened ledger, or its path or address; all its populations are looked at.
+        digest: the digest of the release.
+        events: the events on its card, which should be those that were charged, in order.
+    """
+    if isinstance(ledger, SharedLedger):
+        store, state = ledger._store, State()
+    else:
+        store, state = store_at(ledger), State()
+    store.read(state)
+    fit = next((fit for fit in state.fits.values() if fit.release == digest), None)
+    if fit is None:
+        return None
+    numbers = {entry.number for entry in fit.charges}
+    charges = tuple(charge for charge in charges_of(state, fit.population) if charge.number in numbers)
+    listed: list[Event] = []
+    for entry in state.entries:
+        if entry.kind in ("charge", "brand") and entry.fields.get("fit") == fit.key:
+            listed += events_of(entry) or ()
+    return FoundRelease(charges, agrees=tuple(listed) == tuple(events), head=f"{state.number}:{state.hash}")
