@@ -15,9 +15,11 @@ from spinney.errors import MissingExtraError
 
 # Of each optional module: what pip calls it, and the extra of Spinney that brings it.
 OPTIONAL = {
+    "anonymeter": ("anonymeter", "attacks"),
     "duckdb": ("duckdb", "duckdb"),
     "finufft": ("finufft", "metrics"),
     "jax": ("jax", "baselines"),
+    "jinja2": ("jinja2", "report"),
     "matplotlib": ("matplotlib", "plot"),
     "optax": ("optax", "baselines"),
     "pandas": ("pandas", "pandas"),

@@ -10,6 +10,7 @@ import click
 
 from spinney import __version__
 from spinney.cli.ask import ask
+from spinney.cli.audit import audit
 from spinney.cli.card import card
 from spinney.cli.check import check
 from spinney.cli.compare import compare
@@ -66,7 +67,23 @@ def app(ctx: click.Context) -> None:
         ctx.exit(WRONG_CALL)
 
 
-for verb in (schema, check, fit, sample, ask, card, verify, explain, picture, compare, ledger, demo, warm_up, paper):
+for verb in (
+    schema,
+    check,
+    fit,
+    sample,
+    ask,
+    card,
+    verify,
+    explain,
+    picture,
+    compare,
+    audit,
+    ledger,
+    demo,
+    warm_up,
+    paper,
+):
     app.add_command(verb)
 
 
