@@ -1,4 +1,4 @@
-"""Attacks on synthetic rows, with anonymeter: does somebody who holds the rows learn who is in the private table?
+"""Attacks on synthetic rows, with anonymeter: whether somebody who holds the rows learns who is in the private table.
 
 FOR THE HOLDER ONLY: everything here is computed from private rows without noise, and none of it may be published.
 
@@ -129,8 +129,8 @@ def attack(
     rows = model.sample(fitted.num_rows, frame="pandas", seed=rng)[names]
     inside, outside = (half.select(names).to_pandas() for half in (fitted, others))
     found: list[Attack] = []
-    for name, make in progress(_attacks(evaluators, names, rng), "attacking rows", unit="attack"):
-        found.append(_attacked(name, make, inside, rows, outside, min(n_attacks, len(inside))))
+    for name, prepare in progress(_attacks(evaluators, names, rng), "attacking rows", unit="attack"):
+        found.append(_attacked(name, prepare, inside, rows, outside, min(n_attacks, len(inside))))
     found.append(_membership(inside, rows, outside))
     return AttackResult(tuple(found), fitted.num_rows, str(epsilon))
 
@@ -189,8 +189,8 @@ def _attacks(evaluators: Any, names: Sequence[str], rng: np.random.Generator) ->
     return found
 
 
-def _attacked(name: str, make: Any, inside: Any, rows: Any, outside: Any, n: int) -> Attack:
-    evaluator = make(inside, rows, outside, n)
+def _attacked(name: str, prepare: Any, inside: Any, rows: Any, outside: Any, n: int) -> Attack:
+    evaluator = prepare(inside, rows, outside, n)
     evaluator.evaluate(mode="multivariate") if name == "singling out" else evaluator.evaluate(n_jobs=1)
     found = evaluator.results(confidence_level=_CONFIDENCE)
     rate, control_rate = float(found.attack_rate.value), float(found.control_rate.value)

@@ -26,7 +26,15 @@ from spinney.auditing.leaf_games import MixedMomentsGame, MomentsGame
 from spinney.auditing.people_games import AlikenessGame, WeightedGame
 from spinney.auditing.product_games import ProductsGame
 from spinney.auditing.small_games import AnswerGame, BoundsGame, RowCountGame, ValuesGame
-from spinney.auditing.tree_games import CellGame, EmptyCellGame, EmptyTreeGame, charged_game, paper_game, privtree_game
+from spinney.auditing.tree_games import (
+    CellGame,
+    EmptyCellGame,
+    EmptyTreeGame,
+    charged_game,
+    empty_means_game,
+    paper_game,
+    privtree_game,
+)
 from spinney.auditing.whole_games import ForestFitGame, PeopleFitGame, TreeFitGame
 from spinney.errors import ParameterError
 from spinney.privacy.budget import Unit
@@ -117,6 +125,7 @@ _MAKERS: dict[str, Callable[..., Game]] = {
     "privtree": lambda unit, epsilon, counts=None, **rest: privtree_game(
         unit, Fraction(epsilon), counts=None if counts is None else Fraction(counts), **rest
     ),
+    "empty means": lambda unit, epsilon: empty_means_game(unit, Fraction(epsilon)),
     "paper": lambda unit, epsilon, **rest: paper_game(unit, Fraction(epsilon), **rest),
     "charged decisions": lambda unit, epsilon, rate, **rest: charged_game(
         unit, Fraction(epsilon), rate=Fraction(rate), **rest
@@ -184,6 +193,7 @@ def _standard_rows(unit: Unit) -> list[Spec]:
         Spec("privtree", "decisions", name, {"epsilon": "1"}),
         Spec("privtree", "decisions", name, {"epsilon": "1", "low": True}),
         Spec("privtree", "decisions", name, {"epsilon": "1", "moments_too": True}, 2),
+        Spec("empty means", "empty space", name, {"epsilon": "1"}, 0.5),
         Spec("paper", "decisions", name, {"epsilon": "1"}),
         Spec("moments", "leaf moments", name, {"epsilon": "1"}),
         Spec("mixed moments", "leaf moments", name, {"epsilon": "4", "depth": 2}),

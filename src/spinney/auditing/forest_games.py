@@ -34,6 +34,8 @@ from spinney.privacy.parts import GaussianTables, GaussianVector, Part, TreeShap
 from spinney.schema.column_axis import column_axis
 from spinney.tree.calibration import decay_for, worst_path_loss
 
+Row = tuple[int, ...]
+
 _MANY = 200
 _PLENTY = 10**9
 
@@ -333,16 +335,24 @@ class StructureGame(Game):
     path = "forest.structure: choose_tree"
     title = "the first pair of three columns"
 
-    def __init__(self, epsilon: Fraction, unit: Unit) -> None:
+    def __init__(
+        self,
+        epsilon: Fraction,
+        unit: Unit,
+        *,
+        rows: Sequence[Row] | None = None,
+        ends: Sequence[Sequence[Row]] | None = None,
+    ) -> None:
         self.unit, self.claim = unit, PureClaim(float(epsilon))
         self._plan = replace(plan_of([], unit), choices=Choices(epsilon, 1))
         # Found by a search: one pair goes from unlikely to likely by one row, and its rivals the other way.
         if unit.n_is_public:
-            rows = [*[(0, 0, 1)] * 3, *[(0, 1, 0)] * 4, (1, 0, 1)]
-            ends, predicted = [[(1, 1, 0)], [(0, 1, 1)]], (0.3, 0.5, 0.7)
+            usual, usual_ends = [*[(0, 0, 1)] * 3, *[(0, 1, 0)] * 4, (1, 0, 1)], [[(1, 1, 0)], [(0, 1, 1)]]
+            predicted = (0.3, 0.5, 0.7)
         else:
-            rows = [(0, 0, 1)] * 6
-            ends, predicted = [[], [(0, 0, 0)]], (0.5, 0.9, 0.5)
+            usual, usual_ends = [(0, 0, 1)] * 6, [[], [(0, 0, 0)]]
+            predicted = (0.5, 0.9, 0.5)
+        rows, ends = usual if rows is None else rows, usual_ends if ends is None else ends
         self._shares = [np.array([[share, 1 - share]]) for share in predicted]
         self._shares.append(np.array([len(rows) + 1.0]))
         self._tables = [rows_of([*rows, *end], (2, 2, 2)) for end in ends]
@@ -361,30 +371,31 @@ class StructureGame(Game):
 
 
 class VectorGame(Game):
-    """A vector of sums, all of which a row moves as far as was said. One vector a coin, asked for twice."""
+    """A vector of sums, all of which a row moves as far as was said, up and down. One a coin, asked for twice."""
 
     family = "vectors"
     path = "forest.prepaid: PrepaidMechanisms.noisy_sums"
 
-    def __init__(self, part: GaussianVector, unit: Unit, *, n_sums: int = 4) -> None:
+    def __init__(self, part: GaussianVector, unit: Unit, *, n_sums: int = 4, step: int = 64) -> None:
         assert part.stage is not None
         self.unit, self.claim, self._stage = unit, curve_of([part], unit), part.stage
         self._plan, self._n_sums = plan_of([part], unit), n_sums
         # Sums of products between -1 and 1 move by 1 or 2; so far that the variance for rounding matters little.
-        self._step = 64 * unit.factor
+        self._moved = step * unit.factor * np.where(np.arange(n_sums) % 2, -1, 1)
         self.title = f"{part.stage}, {n_sums} sums"
 
     def play(self, coins: Coins) -> Seen:
         seen = np.stack([self._once(bool(coin)) for coin in coins]).astype(np.float64)
-        return Seen(seen, seen.sum(axis=1))
+        return Seen(seen, seen @ self._moved)
 
     def _once(self, coin: bool) -> NDArray[Any]:
         prepaid = opened(self._plan)
-        true_sums = np.full(self._n_sums, self._step * coin, dtype=np.int64)
-        squared = self._n_sums * self._step**2
-        once = prepaid.noisy_sums(true_sums, squared, self._stage)
+        true_sums = self._moved * coin
+        squared = int((self._moved**2).sum())
+        stage = {} if self._stage == "products" else {"stage": self._stage}
+        once = prepaid.noisy_sums(true_sums, squared, **stage)
         try:
-            return np.asarray((once + prepaid.noisy_sums(true_sums, squared, self._stage)) / 2)
+            return np.asarray((once + prepaid.noisy_sums(true_sums, squared, **stage)) / 2)
         except BudgetError:
             return once
 

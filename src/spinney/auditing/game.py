@@ -30,6 +30,8 @@ _LEARNED = 0.2
 _CHOSEN = 0.2
 # Coins of the rounds by which a game is timed.
 _FIRST = 4
+# A game has at least so many, however long they take.
+_FEWEST = 24
 # Whoever makes more coins than this holds more in memory than a bound gains by it.
 MOST_COINS = 1_000_000
 
@@ -101,18 +103,17 @@ def run(game: Game, *, seconds: float, error: float, most_coins: int = MOST_COIN
     A first short round, of which nothing is counted, has everything compiled and tells how long a coin takes. How many
     coins there are depends on the clock and on nothing that was seen.
     """
-    begun = time.perf_counter()
     game.play(toss(min(game.batch, _FIRST)))
-    before = time.perf_counter()
+    begun = before = time.perf_counter()
     first = toss(min(game.batch, _FIRST))
     parts: list[tuple[Coins, Seen]] = [(first, game.play(first))]
     for_one = (time.perf_counter() - before) / len(first)
     n_coins = len(first)
     while n_coins < most_coins:
         left = seconds - (time.perf_counter() - begun)
-        n_more = min(game.batch, most_coins - n_coins, max(int(left / for_one), 1))
-        if left < _FIRST * for_one:
+        if left < _FIRST * for_one and n_coins >= _FEWEST:
             break
+        n_more = min(game.batch, most_coins - n_coins, max(int(left / for_one), _FIRST))
         before = time.perf_counter()
         coins = toss(n_more)
         parts.append((coins, game.play(coins)))

@@ -47,6 +47,8 @@ def linear(seen: Floats, coins: Coins) -> Statistic:
 
 def frequencies(seen: Floats, coins: Coins) -> Statistic:
     """The logarithm of how much more often an outcome was seen with a 1 than with a 0."""
+    if not len(seen):
+        return lambda outcomes: np.zeros(len(outcomes))
     edges = [_edges(column) for column in _tame(seen[:, :_FEW_COLUMNS]).T]
     keys = _keys(seen, edges)
     kinds, places = np.unique(keys, return_inverse=True)

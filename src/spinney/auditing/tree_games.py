@@ -68,6 +68,7 @@ class SmallTrees(Game):
         self.first = without if first is None else first  # of two trees, the rows of the one that may lose a row
         self.unit, self.title = plan.unit, title
         self.claim = PureClaim(float(epsilon))
+        self.books = Ledger(unit=plan.unit)  # the account of the last release
         self._is_pair = plan.unit.n_is_public
         self._deeper = replace(plan, fixed_depth=plan.fixed_depth + n_bits, max_depth=plan.max_depth + n_bits)
         self._lattice = line(self._deeper.max_depth)
@@ -103,7 +104,8 @@ class SmallTrees(Game):
         return depths[:n_used], noisy[:n_used], others[:n_used]
 
     def _shown(self, counts: CellCounts, n_trees: int) -> tuple[Floats, Floats, Floats]:
-        bins = kdtree.release_tree(counts, plan=self._deeper, ledger=Ledger(unit=self.unit), entropy=SystemEntropy())
+        self.books = Ledger(unit=self.unit)
+        bins = kdtree.release_tree(counts, plan=self._deeper, ledger=self.books, entropy=SystemEntropy())
         return self._by_tree(bins.codes[:, 0], bins.depths, bins.noisy_counts, n_trees)
 
     def _by_tree(
@@ -262,6 +264,20 @@ class MomentDecisionGame(DecisionGame):
         steps = released.noisy_steps[:, 0] // moments.QUANTUM
         depths, noisy, others = self._by_tree(released.codes[:, 0], released.depths, steps, n_trees)
         return depths, noisy, others
+
+
+def empty_means_game(unit: Unit, epsilon: Fraction, *, levels: int = 3) -> DecisionGame:
+    """A tree of leaf means without rows, or with one: its empty nodes split like others."""
+    plan = privtree_plan(
+        unit=unit,
+        fixed_depth=0,
+        max_depth=levels,
+        decision_epsilon=epsilon,
+        count_epsilon=Fraction(1),
+        cutoff=1,
+        threshold=1,
+    )
+    return MomentDecisionGame(plan, start=0, title="a tree of leaf means without rows, or one")
 
 
 def privtree_game(
