@@ -16,10 +16,15 @@ an account where one is given, and its release is not handed out.
 
 from __future__ import annotations
 
+import json
 import math
+import subprocess
+import sys
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from importlib.util import find_spec
 from itertools import pairwise
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -27,13 +32,14 @@ from numpy.typing import NDArray
 
 from spinney.auditing.bounds import quantile
 from spinney.errors import InputError, MissingExtraError, ParameterError
-from spinney.extras import load_optional
-from spinney.progress import progress
+from spinney.progress import progress, waiting
 from spinney.schema.table import Schema
 from spinney.synthesizers.method import AUTOMATIC, choose, make
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+Floats = NDArray[np.float64]
 
 NOT_PRIVATE = "For the holder of the private table only: these figures are computed from it without noise."
 _CONFIDENCE = 0.95
@@ -100,6 +106,7 @@ def attack(
     control: pa.Table | None = None,
     epsilon: Any = 1,
     ledger: Any = None,
+    anonymeter: str | None = None,
     n_attacks: int = _MOST_ATTACKS,
     seed: int | None = None,
 ) -> AttackResult:
@@ -111,10 +118,11 @@ def attack(
         control: rows of other people from the same population; by default the other half of the table.
         epsilon: the budget of the fit.
         ledger: an account of the table, or its path, that the fit is charged to.
+        anonymeter: a Python that has anonymeter; by default this one, where it has it.
         n_attacks: how many attacks of each kind at most.
         seed: repeats how rows are split and attacked, not the noise of the fit.
     """
-    evaluators = _evaluators()
+    python = _python(anonymeter)
     if n_attacks < 1:
         raise ParameterError(f"n_attacks={n_attacks} is not positive")
     if schema.person is not None:
@@ -126,25 +134,27 @@ def attack(
     fitted, others = _halves(table, control, rng)
     model: Any = make(choose(schema, {}, method=AUTOMATIC).method, epsilon, {})
     model.fit(fitted, schema, ledger=ledger)
-    rows = model.sample(fitted.num_rows, frame="pandas", seed=rng)[names]
-    inside, outside = (half.select(names).to_pandas() for half in (fitted, others))
-    found: list[Attack] = []
-    for name, prepare in progress(_attacks(evaluators, names, rng), "attacking rows", unit="attack"):
-        found.append(_attacked(name, prepare, inside, rows, outside, min(n_attacks, len(inside))))
+    rows = model.sample(fitted.num_rows, frame="pyarrow", seed=rng).select(names)
+    inside, outside = fitted.select(names), others.select(names)
+    mixed = [names[place] for place in rng.permutation(len(names))]
+    asked = {"names": mixed, "n_attacks": min(n_attacks, inside.num_rows), "seed": int(rng.integers(2**31))}
+    with waiting("attacking rows"):
+        found = _by_anonymeter(python, [inside, rows, outside], asked)
     found.append(_membership(inside, rows, outside))
     return AttackResult(tuple(found), fitted.num_rows, str(epsilon))
 
 
-def _evaluators() -> Any:
-    try:
-        return load_optional("anonymeter.evaluators", "spinney audit --attacks")
-    except MissingExtraError:
-        raise
-    except Exception as err:  # versions that do not fit together fail on import in many ways
-        raise MissingExtraError(
-            f"anonymeter is installed but cannot be imported here ({type(err).__name__}); install Spinney with its "
-            "extra 'attacks' in an environment of its own"
-        ) from err
+def _python(given: str | None) -> str:
+    """A Python that has anonymeter: the one that was named, or this one."""
+    if given is not None:
+        return given
+    if find_spec("anonymeter") is not None:
+        return sys.executable
+    raise MissingExtraError(
+        "attacks need anonymeter, which wants an older numpy than Spinney does; make an environment of its own, "
+        "python -m venv attacks && attacks/bin/pip install anonymeter, and name its Python: "
+        "--anonymeter attacks/bin/python (anonymeter='attacks/bin/python')"
+    )
 
 
 def _halves(table: pa.Table, control: pa.Table | None, rng: np.random.Generator) -> tuple[pa.Table, pa.Table]:
@@ -162,40 +172,30 @@ def _halves(table: pa.Table, control: pa.Table | None, rng: np.random.Generator)
     return fitted, others
 
 
-def _attacks(evaluators: Any, names: Sequence[str], rng: np.random.Generator) -> list[tuple[str, Any]]:
-    """The attacks of anonymeter, as functions of the three tables and a number."""
-    half = len(names) // 2
-    mixed = [names[place] for place in rng.permutation(len(names))]
+def _by_anonymeter(python: str, tables: Sequence[pa.Table], asked: dict[str, Any]) -> list[Attack]:
+    """Hand the tables to a process that has anonymeter, through a pipe: no private row is written to a file."""
+    import pyarrow as pa
 
-    def singling_out(inside: Any, rows: Any, outside: Any, n: int) -> Any:
-        return evaluators.SinglingOutEvaluator(ori=inside, syn=rows, control=outside, n_attacks=n, n_cols=3)
-
-    def linkage(inside: Any, rows: Any, outside: Any, n: int) -> Any:
-        columns = (mixed[:half], mixed[half:])
-        return evaluators.LinkabilityEvaluator(
-            ori=inside, syn=rows, control=outside, n_attacks=n, aux_cols=columns, n_neighbors=5
+    parts = [(json.dumps(asked) + "\n").encode()]
+    for table in tables:
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+        content = sink.getvalue().to_pybytes()
+        parts += [len(content).to_bytes(8, "big"), content]
+    script = Path(__file__).parent / "anonymeter_process.py"
+    try:
+        # The user names a Python of theirs, and a script of ours.
+        done = subprocess.run([python, str(script)], input=b"".join(parts), capture_output=True, check=False)  # noqa: S603
+    except OSError as err:
+        raise ParameterError(f"anonymeter={python!r} cannot be run: {err.strerror}; name a Python") from err
+    if done.returncode:
+        # What it says may quote private values, so nothing of it is shown.
+        raise MissingExtraError(
+            f"the attacks failed in {python!r} (status {done.returncode}); see whether it has anonymeter 1.1: "
+            f"{python} -c 'import anonymeter'"
         )
-
-    def inference(secret: str) -> Any:
-        known = [name for name in names if name != secret]
-        return lambda inside, rows, outside, n: evaluators.InferenceEvaluator(
-            ori=inside, syn=rows, control=outside, aux_cols=known, secret=secret, n_attacks=n
-        )
-
-    found: list[tuple[str, Any]] = [("singling out", singling_out)]
-    if len(names) > 1:
-        found.append(("linkage", linkage))
-        found += [(f"inference of {name}", inference(name)) for name in mixed[:2]]
-    return found
-
-
-def _attacked(name: str, prepare: Any, inside: Any, rows: Any, outside: Any, n: int) -> Attack:
-    evaluator = prepare(inside, rows, outside, n)
-    evaluator.evaluate(mode="multivariate") if name == "singling out" else evaluator.evaluate(n_jobs=1)
-    found = evaluator.results(confidence_level=_CONFIDENCE)
-    rate, control_rate = float(found.attack_rate.value), float(found.control_rate.value)
-    n_made = int(getattr(found, "n_attacks", n))
-    return _compared(name, n_made, rate, control_rate)
+    return [_compared(one["name"], one["n"], one["rate"], one["control_rate"]) for one in json.loads(done.stdout)]
 
 
 def _compared(name: str, n: int, rate: float, control_rate: float) -> Attack:
@@ -220,7 +220,7 @@ def _wilson(share: float, n: int, z: float) -> tuple[float, float]:
     return middle - reach, middle + reach
 
 
-def _membership(inside: Any, rows: Any, outside: Any) -> Attack:
+def _membership(inside: pa.Table, rows: pa.Table, outside: pa.Table) -> Attack:
     """Guess that a row was fitted if a synthetic one is nearer to it than to half of all rows: right or wrong."""
     scaled = _scaled([inside, rows, outside])
     distances = [_nearest(scaled[0], scaled[1]), _nearest(scaled[2], scaled[1])]
@@ -230,30 +230,32 @@ def _membership(inside: Any, rows: Any, outside: Any) -> Attack:
     return _compared("membership", len(distances[0]), rate, control_rate)
 
 
-def _scaled(frames: Sequence[Any]) -> list[NDArray[np.float64]]:
-    """Columns as numbers: ordered ones by their place in the range, others by indicators."""
-    pandas = load_optional("pandas", "spinney audit --attacks")
-    whole = pandas.concat(frames, keys=range(len(frames)))
-    parts = []
-    for name in whole.columns:
-        column = whole[name]
-        if pandas.api.types.is_numeric_dtype(column) and not pandas.api.types.is_bool_dtype(column):
-            numbers = column.astype("float64")
-            reach = numbers.max() - numbers.min()
-            parts.append(((numbers - numbers.min()) / (reach or 1.0)).fillna(-1.0).to_numpy()[:, None])
-        else:
-            codes = pandas.get_dummies(column.astype(str)).to_numpy(dtype=np.float64)
-            parts.append(codes / math.sqrt(2))
+def _scaled(tables: Sequence[pa.Table]) -> list[Floats]:
+    """Columns as numbers: ordered ones by their place in the range, null outside of it; others by indicators."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    parts: list[Floats] = []
+    for name in tables[0].column_names:
+        columns = [table[name].combine_chunks() for table in tables]
+        if all(pa.types.is_integer(one.type) or pa.types.is_floating(one.type) for one in columns):
+            numbers = np.concatenate([np.asarray(one.cast(pa.float64()), dtype=np.float64) for one in columns])
+            low, high = np.nanmin(numbers), np.nanmax(numbers)
+            parts.append(np.nan_to_num((numbers - low) / ((high - low) or 1.0), nan=-1.0)[:, None])
+            continue
+        texts = pa.concat_arrays([pc.fill_null(one.cast(pa.string()), "") for one in columns])
+        codes = np.asarray(texts.dictionary_encode().indices)
+        parts.append(np.eye(int(codes.max()) + 1)[codes] / math.sqrt(2))
     everything = np.hstack(parts)
-    ends = np.cumsum([0, *(len(frame) for frame in frames)])
-    return [everything[low:high] for low, high in pairwise(ends)]
+    ends = np.cumsum([0, *(table.num_rows for table in tables)])
+    return [everything[low:high] for low, high in pairwise(ends.tolist())]
 
 
-def _nearest(rows: NDArray[np.float64], synthetic: NDArray[np.float64]) -> NDArray[np.float64]:
+def _nearest(rows: Floats, synthetic: Floats) -> Floats:
     """Squared distance of every row to the nearest synthetic one."""
     squared = (synthetic**2).sum(axis=1)
     found = [
         (part**2).sum(axis=1) + (squared[None, :] - 2 * part @ synthetic.T).min(axis=1)
-        for part in np.array_split(rows, max(1, len(rows) // 256))
+        for part in progress(np.array_split(rows, max(1, len(rows) // 256)), "comparing rows", unit="part")
     ]
     return np.maximum(np.round(np.concatenate(found), 9), 0.0)

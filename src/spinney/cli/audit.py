@@ -19,7 +19,7 @@ from spinney.shown import json_text, printable
         "spinney audit people.spinney --seconds 60",
         "spinney audit --family tables --family decisions --out audit.html",
         "spinney audit --black-box --json",
-        "spinney audit --attacks people.csv --schema schema.toml",
+        "spinney audit --attacks people.csv --schema schema.toml --anonymeter attacks/bin/python",
     ),
 )
 @click.argument("release", type=FILE, required=False)
@@ -62,6 +62,9 @@ from spinney.shown import json_text, printable
     help="With --attacks: rows of other people; by default half of the table.",
 )
 @click.option("--epsilon", metavar="EPSILON", help="With --attacks: the budget of the fit.  [default: 1]")
+@click.option(
+    "--anonymeter", metavar="PYTHON", help="With --attacks: a Python that has anonymeter, in an environment of its own."
+)
 @click.option("--ledger", type=FILE, metavar="FILE", help="With --attacks: an account of the table to charge.")
 @force_option
 @csv_options
@@ -81,6 +84,7 @@ def audit(
     control: str | None,
     epsilon: str | None,
     ledger: str | None,
+    anonymeter: str | None,
     force: bool,
     as_json: bool,
     **parameters: Any,
@@ -98,9 +102,11 @@ def audit(
     result. It is computed from private rows without noise.
     """
     if attacked is not None:
-        _attack(attacked, schema_path, control, epsilon, ledger, as_json=as_json, parameters=parameters)
+        attack_options = {"epsilon": 1 if epsilon is None else epsilon, "ledger": ledger, "anonymeter": anonymeter}
+        _attack(attacked, schema_path, control, attack_options, as_json=as_json, parameters=parameters)
         return
     given = {"--schema": schema_path, "--control": control, "--epsilon": epsilon, "--ledger": ledger}
+    given["--anonymeter"] = anonymeter
     for option in (name for name, value in given.items() if value is not None):
         raise click.UsageError(f"{option} goes with --attacks TABLE; an audit of mechanisms reads no table")
     if out is not None:
@@ -122,8 +128,7 @@ def _attack(
     table: str,
     schema_path: str | None,
     control: str | None,
-    epsilon: str | None,
-    ledger: str | None,
+    attack_options: dict[str, Any],
     *,
     as_json: bool,
     parameters: dict[str, Any],
@@ -138,7 +143,7 @@ def _attack(
     schema = Schema.from_file(schema_path)
     private = read_table(table, schema, csv)
     others = None if control is None else read_table(control, schema, csv)
-    result = attack(private, schema, control=others, epsilon=1 if epsilon is None else epsilon, ledger=ledger)
+    result = attack(private, schema, control=others, **attack_options)
     click.secho(
         "For the holder of the private table only: do not publish these figures.", err=True, fg="red", bold=True
     )
