@@ -148,7 +148,7 @@ class ClassesGame(Game):
 
         self.books = Ledger(unit=REPLACE)
         return forest_door.release_classes(
-            self._tables[coin], self._lattice, epsilon=ONE, ledger=self.books, entropy=SystemEntropy()
+            self._tables[coin], self._lattice, epsilon=Fraction(4), ledger=self.books, entropy=SystemEntropy()
         ).noisy_counts
 
 

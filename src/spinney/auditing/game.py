@@ -11,7 +11,6 @@ import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,8 +54,8 @@ class Game(ABC):
         claim: what the mechanism was charged for.
     """
 
-    family: ClassVar[str]
-    path: ClassVar[str]
+    family: str
+    path: str
     title: str
     unit: Unit
     claim: Claim

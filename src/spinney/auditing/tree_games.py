@@ -33,7 +33,7 @@ _MANY_BITS = 13
 # Counts far above every threshold: all leaves on the way are released.
 _FAR = 80
 # Of a charged tree, levels that are played at most, and those that begin above the cutoff.
-_MOST_LEVELS, _NEAR_LEVELS = 24, 6
+_MOST_LEVELS, _NEAR_LEVELS = 18, 6
 
 
 def tail(rate: float, t: NDArray[np.int64] | int) -> Floats:
@@ -213,7 +213,7 @@ class DecisionGame(SmallTrees):
     ) -> None:
         self.with_counts = with_counts
         if with_counts:
-            self.family = "whole tree"  # type: ignore[misc]
+            self.family = "whole tree"
         super().__init__(
             plan,
             start,
@@ -277,7 +277,9 @@ def empty_means_game(unit: Unit, epsilon: Fraction, *, levels: int = 3) -> Decis
         cutoff=1,
         threshold=1,
     )
-    return MomentDecisionGame(plan, start=0, title="a tree of leaf means without rows, or one")
+    game = MomentDecisionGame(plan, start=0, title="a tree of leaf means without rows, or one")
+    game.family = "empty space"
+    return game
 
 
 def privtree_game(

@@ -121,6 +121,8 @@ def audit(
         write_whole(out, lambda file: file.write(page), overwrite=force)
     click.echo(json_text(result.to_dict()) if as_json else printable(str(result), keep="\n"))
     if not result.passed:
+        click.secho("error: ", err=True, nl=False, fg="red")
+        click.echo("a lower bound exceeds its claim: more leaks than is charged; do not publish releases", err=True)
         ctx.exit(FAILED)
 
 
