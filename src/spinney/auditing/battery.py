@@ -143,9 +143,9 @@ _MAKERS: dict[str, Callable[..., Game]] = {
     "column tree": lambda unit, part: ColumnTreeGame(_one(part), unit),
     "choice": lambda unit, epsilon: ChoiceGame(Fraction(epsilon), unit),
     "structure": lambda unit, epsilon: StructureGame(Fraction(epsilon), unit),
-    "vector": lambda unit, part: VectorGame(_one(part), unit),
+    "vector": lambda unit, part, **rest: VectorGame(_one(part), unit, **rest),
     "products": lambda unit, part: ProductsGame(_one(part), unit),
-    "weighted": lambda unit, part: WeightedGame(_one(part), unit),
+    "weighted": lambda unit, part, **rest: WeightedGame(_one(part), unit, **rest),
     "alikeness": lambda unit, part: AlikenessGame(_one(part), unit),
     "tree fit": TreeFitGame,
     "forest fit": ForestFitGame,
@@ -177,7 +177,7 @@ def standard(families: Sequence[str], *, black_box: bool = False) -> list[Spec]:
     for unit in (Unit.ADD_REMOVE, Unit.REPLACE_ONE):
         specs += _standard_rows(unit)
     for unit in (Unit.ADD_REMOVE_PERSON, Unit.REPLACE_PERSON):
-        specs += _of_part(WeightedTables(Fraction(1, 4), 1, note="audit", stage="row tables"), unit, weight=2)
+        specs += _of_part(WeightedTables(Fraction(1, 4), 1, note="audit", stage="row tables"), unit, weight=1)
         specs += _of_part(GaussianVector(Fraction(1, 4), note="audit", stage="alikeness"), unit, weight=3)
     return _chosen([*specs, *_whole_fits(black_box=False)], families)
 
@@ -185,20 +185,20 @@ def standard(families: Sequence[str], *, black_box: bool = False) -> list[Spec]:
 def _standard_rows(unit: Unit) -> list[Spec]:
     name = unit.value
     specs = [
-        Spec("cells", "counts", name, {"epsilon": "1"}),
+        Spec("cells", "counts", name, {"epsilon": "1"}, 0.7),
         Spec("cells", "counts", name, {"epsilon": "1", "few": True}, 0.5),
-        Spec("empty cells", "empty space", name, {"epsilon": "1"}),
+        Spec("empty cells", "empty space", name, {"epsilon": "1"}, 0.7),
         Spec("empty trees", "empty space", name, {"epsilon": "1", "rule": "privtree"}, 0.5),
         Spec("empty trees", "empty space", name, {"epsilon": "1", "rule": "paper"}, 0.5),
-        Spec("privtree", "decisions", name, {"epsilon": "1"}),
+        Spec("privtree", "decisions", name, {"epsilon": "1"}, 0.7),
         Spec("privtree", "decisions", name, {"epsilon": "1", "low": True}),
-        Spec("privtree", "decisions", name, {"epsilon": "1", "moments_too": True}, 2),
+        Spec("privtree", "decisions", name, {"epsilon": "1", "moments_too": True}, 1.5),
         Spec("empty means", "empty space", name, {"epsilon": "1"}, 0.5),
-        Spec("paper", "decisions", name, {"epsilon": "1"}),
-        Spec("moments", "leaf moments", name, {"epsilon": "1"}),
-        Spec("mixed moments", "leaf moments", name, {"epsilon": "4", "depth": 2}),
+        Spec("paper", "decisions", name, {"epsilon": "1"}, 0.7),
+        Spec("moments", "leaf moments", name, {"epsilon": "1"}, 0.7),
+        Spec("mixed moments", "leaf moments", name, {"epsilon": "4", "depth": 2}, 1.5),
         Spec("bounds", "private bounds", name, {"epsilon": "1"}, 2),
-        Spec("values", "private lists", name, {"epsilon": "1", "delta": "1e-6"}),
+        Spec("values", "private lists", name, {"epsilon": "1", "delta": "1e-6"}, 0.7),
         Spec("answer", "bought answers", name, {"epsilon": "1", "is_mean": False}),
         Spec("answer", "bought answers", name, {"epsilon": "1", "is_mean": True}),
         Spec("pure table", "tables", name, {"epsilon": "1"}, 0.5),
@@ -211,13 +211,13 @@ def _standard_rows(unit: Unit) -> list[Spec]:
     spikes = _gaussian("spikes", unit, Fraction(1, 4))
     specs += _of_part(one_way, unit)
     specs.append(Spec("column", "columns", name, {"parts": [part_to_dict(one_way), part_to_dict(spikes)]}, 3))
-    specs.append(Spec("clique", "tables", name, {"part": part_to_dict(_gaussian("cliques", unit, Fraction(1)))}))
+    specs.append(Spec("clique", "tables", name, {"part": part_to_dict(_gaussian("cliques", unit, Fraction(1)))}, 1.5))
     from spinney.tree.calibration import decay_for
 
     rate = Fraction(2, 5)
     specs += _of_part(TreeShapes(rate, decay_for(rate), 14, 1, note="audit", stage="trees"), unit)
     vector = GaussianVector(Fraction(1, 4), note="audit", stage="products")
-    return [*specs, *_of_part(vector, unit, weight=2)]
+    return [*specs, *_of_part(vector, unit)]
 
 
 def _gaussian(stage: Any, unit: Unit, mu: Fraction) -> GaussianTables:
@@ -316,10 +316,15 @@ def _of_part(part: Part, unit: Unit, weight: float = 1.0) -> list[Spec]:
     if isinstance(part, Selections):
         return [Spec("choice", "selections", name, {"epsilon": str(part.epsilon)}, 2 * weight)]
     if isinstance(part, WeightedTables):
-        return [Spec("weighted", "persons' tables", name, {"part": described}, weight)]
+        alone = {"part": described, "packed": False}
+        specs = [Spec("weighted", "persons' tables", name, {"part": described}, 0.7)]
+        return [*specs, Spec("weighted", "persons' tables", name, alone, weight)]
     if part.stage == "alikeness":
         return [Spec("alikeness", "alikeness", name, {"part": described}, weight)]
-    specs = [Spec("vector", "vectors", name, {"part": described}, weight)]
+    specs = [
+        Spec("vector", "vectors", name, {"part": described, "packed": True}, 0.7),
+        Spec("vector", "vectors", name, {"part": described}, weight),
+    ]
     if part.stage == "products":
         specs.append(Spec("products", "vectors", name, {"part": described}, 2 * weight))
     return specs

@@ -25,7 +25,7 @@ from spinney.counting.state_tables import GAP_STEPS
 from spinney.counting.states import StateRows
 from spinney.errors import BudgetError
 from spinney.forest import cliques, columns, structure
-from spinney.forest.plan import Choices, ForestPlan, TableNoise, TreeNoise, class_sizes_plan, nothing, plan_of_parts
+from spinney.forest.plan import Choices, ForestPlan, TreeNoise, class_sizes_plan, nothing, plan_of_parts
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.privacy.budget import Unit
 from spinney.privacy.entropy import SystemEntropy
@@ -73,7 +73,7 @@ class TableGame(Game):
 
     def __init__(self, part: GaussianTables, unit: Unit, *, packed: bool = True) -> None:
         assert part.stage is not None
-        self.unit, self._part, self._stage, self._packed = unit, part, part.stage, packed
+        self.unit, self._part, self._stage, self.is_packed = unit, part, part.stage, packed
         one = replace(part, times=1)
         self.claim = curve_of([one], unit)
         self.title = f"{part.stage} table" + ("" if packed else ", a call a coin, asked for twice")
@@ -82,7 +82,7 @@ class TableGame(Game):
 
     @property
     def batch(self) -> int:
-        return 16_384 if self._packed else 256
+        return 16_384 if self.is_packed else 256
 
     def play(self, coins: Coins) -> Seen:
         n = self._n_cells
@@ -90,7 +90,7 @@ class TableGame(Game):
         true_counts[:, -1] += coins
         if n == 2:
             true_counts[:, 0] += ~coins
-        if self._packed:
+        if self.is_packed:
             noisy = opened(self._plan).noisy_counts(true_counts.ravel(), self._stage).reshape(true_counts.shape)
         else:
             noisy = np.stack([self._twice(table) for table in true_counts])
@@ -113,6 +113,7 @@ class PureTableGame(Game):
     family = "tables"
     path = "forest.prepaid: PrepaidMechanisms.noisy_counts"
     title = "sizes of classes, pure"
+    is_packed = True
 
     def __init__(self, unit: Unit, epsilon: Fraction) -> None:
         self.unit, self.claim = unit, PureClaim(float(epsilon))
@@ -138,12 +139,13 @@ class PureTableGame(Game):
 class ColumnGame(Game):
     """A row at a round number of a column whose tree is cut all the way: its leaf and its spike are counted.
 
-    One call of `release_column` a coin. The counts around the row are seen, and the law is learned, so that a row which
-    is counted where it should not be shows as well.
+    One call of `release_column` takes many coins, each with eight cells of its own. The counts around the row are seen,
+    and the law is learned, so that a row which is counted where it should not be shows as well.
     """
 
     family = "columns"
     path = "forest.columns: release_column"
+    is_packed = True
 
     def __init__(self, parts: Sequence[GaussianTables], unit: Unit) -> None:
         self.unit = unit
@@ -155,27 +157,27 @@ class ColumnGame(Game):
         levels = self._column.ruler.max_levels
         tree = TreeShapes(Fraction(1), decay_for(Fraction(1)), levels, 1, note="audit", stage="trees")
         self._plan = plan_of([*once, tree], unit)
-        self._places = np.array([40, 42, 100, 102])
+        self._lows = np.arange(1, 248, 8)
 
     @property
     def batch(self) -> int:
-        return 64
+        return len(self._lows)
 
     def play(self, coins: Coins) -> Seen:
-        return Seen(np.stack([self._once(bool(coin)) for coin in coins]))
-
-    def _once(self, coin: bool) -> Floats:
-        low, high = 41, 101
-        cells = np.array([low, high])
-        rows = np.array([3 + (not coin and self.unit.n_is_public), 3 + coin], dtype=np.int64)
+        lows = self._lows[: len(coins)]
+        cells = np.stack([lows, lows + 4], axis=1).ravel()
+        rows = np.full((len(coins), 2), 3, dtype=np.int64)
+        rows[:, 1] += coins
+        if self.unit.n_is_public:
+            rows[:, 0] += ~coins
         codes = cells.astype(np.uint64)[:, None] << np.uint64(64 - self._column.axis.bits)
-        counts = CellCounts(self._column.lattice, codes, rows)
+        counts = CellCounts(self._column.lattice, codes, rows.ravel())
         noisy = columns.release_column(counts, opened(self._plan), ruler=self._column.ruler, cutoff=-(10**6))
         assert noisy.noisy_spikes is not None
-        near = [low - 1, low, low + 1, high - 1, high, high + 1]
+        near = lows[:, None] + np.array([-1, 0, 1, 3, 4, 5])
         twice = len(noisy.noisy_spikes) // len(noisy.noisy_counts)  # more of them if somebody counts both ends
-        spikes = [noisy.noisy_spikes[twice * place + end] for place in near for end in range(twice)]
-        return np.array([*noisy.noisy_counts[near], *spikes], dtype=np.float64)
+        spikes = [noisy.noisy_spikes[twice * near + end] for end in range(twice)]
+        return Seen(np.hstack([noisy.noisy_counts[near], *spikes]).astype(np.float64))
 
 
 class CliqueGame(Game):
@@ -233,6 +235,7 @@ class ColumnTreeGame(Game):
 
     family = "column trees"
     path = "forest.prepaid: PrepaidMechanisms.ranges"
+    is_packed = True
 
     def __init__(self, noise: TreeNoise | TreeShapes, unit: Unit, *, n_levels: int = 5) -> None:
         self.unit, self._n_levels = unit, n_levels
@@ -371,35 +374,49 @@ class StructureGame(Game):
 
 
 class VectorGame(Game):
-    """A vector of sums, all of which a row moves as far as was said, up and down. One a coin, asked for twice."""
+    """A vector of sums, of which a row moves a few as far as was said, up and down.
+
+    Packed, one vector holds the sums of many coins, each of which moves its own; otherwise there is one vector a coin,
+    which is asked for twice.
+    """
 
     family = "vectors"
     path = "forest.prepaid: PrepaidMechanisms.noisy_sums"
 
-    def __init__(self, part: GaussianVector, unit: Unit, *, n_sums: int = 4, step: int = 64) -> None:
+    def __init__(
+        self, part: GaussianVector, unit: Unit, *, n_sums: int = 4, step: int = 64, packed: bool = False
+    ) -> None:
         assert part.stage is not None
         self.unit, self.claim, self._stage = unit, curve_of([part], unit), part.stage
-        self._plan, self._n_sums = plan_of([part], unit), n_sums
+        self._plan, self._n_sums, self.is_packed = plan_of([part], unit), n_sums, packed
         # Sums of products between -1 and 1 move by 1 or 2; so far that the variance for rounding matters little.
         self._moved = step * unit.factor * np.where(np.arange(n_sums) % 2, -1, 1)
-        self.title = f"{part.stage}, {n_sums} sums"
+        self._squared = int((self._moved**2).sum())
+        self.title = f"{part.stage}, {n_sums} sums" + ("" if packed else ", a call a coin, asked for twice")
+
+    @property
+    def batch(self) -> int:
+        return 8192 if self.is_packed else 256
 
     def play(self, coins: Coins) -> Seen:
-        seen = np.stack([self._once(bool(coin)) for coin in coins]).astype(np.float64)
+        true_sums = coins[:, None] * self._moved
+        if self.is_packed:
+            noisy = self._noisy(opened(self._plan), true_sums.ravel()).reshape(true_sums.shape)
+        else:
+            noisy = np.stack([self._twice(some) for some in true_sums])
+        seen = noisy.astype(np.float64)
         return Seen(seen, seen @ self._moved)
 
-    def _once(self, coin: bool) -> NDArray[Any]:
+    def _noisy(self, prepaid: PrepaidMechanisms, true_sums: NDArray[np.int64]) -> NDArray[np.int64]:
+        if self._stage == "products":
+            return prepaid.noisy_sums(true_sums, self._squared)
+        return prepaid.noisy_sums(true_sums, self._squared, self._stage)
+
+    def _twice(self, true_sums: NDArray[np.int64]) -> NDArray[Any]:
+        """The sums, or the mean of two if somebody hands them out twice for the price of once."""
         prepaid = opened(self._plan)
-        true_sums = self._moved * coin
-        squared = int((self._moved**2).sum())
-        stage = {} if self._stage == "products" else {"stage": self._stage}
-        once = prepaid.noisy_sums(true_sums, squared, **stage)
+        once = self._noisy(prepaid, true_sums)
         try:
-            return np.asarray((once + prepaid.noisy_sums(true_sums, squared, **stage)) / 2)
+            return np.asarray((once + self._noisy(prepaid, true_sums)) / 2)
         except BudgetError:
             return once
-
-
-def table_noise(noise: TableNoise, stage: Any) -> GaussianTables | None:
-    """A table's noise as a part, where it is Gaussian."""
-    return None if noise.variance is None else GaussianTables(noise.variance, 1, note=stage, stage=stage)

@@ -65,6 +65,8 @@ class Game(ABC):
     def play(self, coins: Coins) -> Seen:
         """Run the mechanism on one table where a coin is 0, and on its neighbour where it is 1."""
 
+    is_packed: bool = False  # whether one call of a mechanism takes a whole batch of coins
+
     @property
     def batch(self) -> int:
         """How many coins one call of `play` should get."""
@@ -102,17 +104,20 @@ def run(game: Game, *, seconds: float, error: float, most_coins: int = MOST_COIN
     A first short round, of which nothing is counted, has everything compiled and tells how long a coin takes. How many
     coins there are depends on the clock and on nothing that was seen.
     """
-    game.play(toss(min(game.batch, _FIRST)))
+    n_first = min(game.batch, most_coins) if game.is_packed else min(game.batch, _FIRST)
+    game.play(toss(n_first))
     begun = before = time.perf_counter()
-    first = toss(min(game.batch, _FIRST))
+    first = toss(n_first)
     parts: list[tuple[Coins, Seen]] = [(first, game.play(first))]
     for_one = (time.perf_counter() - before) / len(first)
     n_coins = len(first)
     while n_coins < most_coins:
         left = seconds - (time.perf_counter() - begun)
-        if left < _FIRST * for_one and n_coins >= _FEWEST:
+        if left < n_first * for_one and n_coins >= _FEWEST:
             break
-        n_more = min(game.batch, most_coins - n_coins, max(int(left / for_one), _FIRST))
+        n_more = min(game.batch, most_coins - n_coins)
+        if not game.is_packed:
+            n_more = min(n_more, max(int(left / for_one), _FIRST))
         before = time.perf_counter()
         coins = toss(n_more)
         parts.append((coins, game.play(coins)))

@@ -45,6 +45,7 @@ class MomentsGame(Game):
 
     family = "leaf moments"
     path = "tree.moments: release_moments"
+    is_packed = True
 
     def __init__(self, unit: Unit, epsilon: Fraction) -> None:
         self.unit, self.claim = unit, PureClaim(float(epsilon))

@@ -18,30 +18,40 @@ _N_OTHERS = 5
 
 
 class WeightedGame(Game):
-    """A person with several rows, all in one cell of a table of rows, or nobody; under replace-one, in another cell."""
+    """A person with several rows, all in one cell of a table of rows, or nobody; under replace-one, in another cell.
+
+    One table takes many coins, each with a person and two cells of its own; or one coin each.
+    """
 
     family = "persons' tables"
     path = "counting.weighted and forest.prepaid: PrepaidMechanisms.noisy_units"
 
-    def __init__(self, part: WeightedTables, unit: Unit, *, n_rows: int = 3) -> None:
+    def __init__(self, part: WeightedTables, unit: Unit, *, n_rows: int = 3, packed: bool = True) -> None:
         assert part.stage is not None
         one = replace(part, times=1)
         self.unit, self.claim, self._stage = unit, curve_of([one], unit), part.stage
-        self._plan, self._n_rows = plan_of([one], unit), n_rows
-        self.title = f"{part.stage}, a person with {n_rows} rows"
+        self._plan, self._n_rows, self.is_packed = plan_of([one], unit), n_rows, packed
+        self.title = f"{part.stage}, a person with {n_rows} rows" + ("" if packed else ", a call a coin")
+
+    @property
+    def batch(self) -> int:
+        return 4096 if self.is_packed else 256
 
     def play(self, coins: Coins) -> Seen:
-        seen = np.stack([self._once(bool(coin)) for coin in coins])
+        parts = [coins] if self.is_packed else np.split(coins, len(coins))
+        seen = np.concatenate([self._once(part) for part in parts])
         return Seen(seen, seen[:, 1] - (seen[:, 0] if self.unit.n_is_public else 0.0))
 
-    def _once(self, coin: bool) -> Floats:
-        numbers, cells = [1] * _N_OTHERS, [0] * _N_OTHERS
-        if coin or self.unit.n_is_public:
-            numbers.append(self._n_rows)
-            cells += [int(coin)] * self._n_rows
-        weighted = WeightedRows(np.cumsum([0, *numbers]), UNITS)
-        true_units = weighted.true_table([np.array(cells)], [2])
-        return opened(self._plan).noisy_units(true_units, self._stage) / UNITS
+    def _once(self, coins: Coins) -> Floats:
+        """The noisy units of two cells for each coin, in persons."""
+        is_there = np.ones(len(coins), dtype=np.bool_) if self.unit.n_is_public else coins
+        numbers = np.append(np.ones(_N_OTHERS, dtype=np.int64), np.full(int(is_there.sum()), self._n_rows))
+        places = (2 * np.arange(len(coins)) + coins)[is_there]
+        cells = np.append(np.zeros(_N_OTHERS, dtype=np.int64), np.repeat(places, self._n_rows))
+        weighted = WeightedRows(np.append(0, np.cumsum(numbers)), UNITS)
+        true_units = weighted.true_table([cells], [2 * len(coins)])
+        noisy = opened(self._plan).noisy_units(true_units, self._stage)
+        return np.asarray(noisy.reshape(-1, 2) / UNITS)
 
 
 class AlikenessGame(Game):

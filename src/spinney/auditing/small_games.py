@@ -65,6 +65,7 @@ class ValuesGame(Game):
 
     family = "private lists"
     path = "forest.found_values: release_values"
+    is_packed = True
 
     def __init__(self, unit: Unit, epsilon: Fraction, delta: Fraction) -> None:
         self.unit, self.claim = unit, DeltaClaim(float(epsilon), float(delta))

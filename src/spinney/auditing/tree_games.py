@@ -70,6 +70,7 @@ class SmallTrees(Game):
         self.claim = PureClaim(float(epsilon))
         self.books = Ledger(unit=plan.unit)  # the account of the last release
         self._is_pair = plan.unit.n_is_public
+        self.is_packed = n_bits > 1
         self._deeper = replace(plan, fixed_depth=plan.fixed_depth + n_bits, max_depth=plan.max_depth + n_bits)
         self._lattice = line(self._deeper.max_depth)
 
