@@ -78,19 +78,23 @@ class AttackResult:
     attacks: tuple[Attack, ...]
     n_rows: int  # in each half
     epsilon: str
+    is_charged: bool = False  # whether an account of the table has the fit's charge
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as plain data."""
         return {
             "not_private": NOT_PRIVATE,
             "epsilon": self.epsilon,
+            "charged_to_an_account": self.is_charged,
             "rows_in_each_half": self.n_rows,
             "confidence": _CONFIDENCE,
             "attacks": [{**asdict(one), "succeeds": one.succeeds} for one in self.attacks],
         }
 
     def __str__(self) -> str:
-        lines = [NOT_PRIVATE, f"{self.n_rows:,} rows were fitted at epsilon {self.epsilon}; as many were not.", ""]
+        lines = [NOT_PRIVATE, f"{self.n_rows:,} rows were fitted at epsilon {self.epsilon}; as many were not."]
+        charged = "The fit was charged to the account" if self.is_charged else "The fit was charged to no account"
+        lines += [f"{charged}. Its release was thrown away: publish nothing of it, and not these figures.", ""]
         lines.append(f"{'attack':<28}{'attacks':>8}{'fitted':>9}{'control':>9}   difference, with its interval")
         for one in self.attacks:
             between = f"{one.excess:+.3f}  [{one.excess_low:+.3f}, {one.excess_high:+.3f}]"
@@ -142,7 +146,7 @@ def attack(
     with waiting("attacking rows"):
         found = _by_anonymeter(python, [inside, rows, outside], asked)
     found.append(_membership(inside, rows, outside))
-    return AttackResult(tuple(found), fitted.num_rows, str(epsilon))
+    return AttackResult(tuple(found), fitted.num_rows, str(epsilon), ledger is not None)
 
 
 def _python(given: str | None) -> str:

@@ -160,7 +160,8 @@ class CellGame(SmallTrees):
     def _ratios(self, depths: Floats, noisy: Floats, without: int) -> Floats | None:
         rate, over = float(self.plan.count_rate), without - self.plan.threshold
         shown = rate * (np.abs(noisy - without) - np.abs(noisy - without - 1))
-        hidden = math.log(float(tail(rate, over + 2)) / float(tail(rate, over + 1)))
+        # Not to be released takes noise of `over + 1` below 0 at least, and one more where there is a row more.
+        hidden = -rate if over >= 0 else math.log(float(tail(rate, over + 2)) / float(tail(rate, over + 1)))
         return np.where(depths < 0, hidden, shown)
 
 

@@ -28,7 +28,9 @@ from spinney.synthesizers.tree import KDTreeSynthesizer
 from spinney.tree.release.binned import BinnedRelease
 from spinney.tree.release.moments import MomentsRelease
 
-_N_SAMPLED = 400
+# Rows and persons that are drawn: so many that the noise of the release is larger than that of drawing.
+_N_SAMPLED = 50_000
+_N_PERSONS = 2_000
 
 
 class FitGame(Game):
@@ -129,7 +131,9 @@ def _corners(table: MeasuredTable, sizes: Sequence[int]) -> tuple[int, int]:
 
 def _shares(rows: Any) -> Floats:
     """How often each column, and each two of them, have their second value in drawn rows."""
-    is_second = np.column_stack([np.array(column.to_pylist()) == "b" for column in rows.columns])
+    import pyarrow.compute as pc
+
+    is_second = np.column_stack([np.asarray(pc.equal(column.cast("string"), "b")) for column in rows.columns])
     n = is_second.shape[1]
     pairs = [(is_second[:, i] & is_second[:, j]).mean() for i in range(n) for j in range(i, n)]
     return np.array(pairs)
@@ -222,8 +226,10 @@ class PeopleFitGame(FitGame):
 
     def _look(self, release: PeopleRelease) -> tuple[Floats, float]:
         if self._black_box:
-            rows = release.sample(persons=_N_SAMPLED // 2, frame="pyarrow")
-            kinds = np.array(rows.column("kind").to_pylist()) == "b"
+            import pyarrow.compute as pc
+
+            rows = release.sample(persons=_N_PERSONS, frame="pyarrow")
+            kinds = np.asarray(pc.equal(rows.column("kind").cast("string"), "b"))
             return np.array([kinds.mean(), len(kinds)]), 0.0
         weights = _row_weights(release)
         return weights, float(weights[1] - weights[0])

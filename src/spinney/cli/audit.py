@@ -27,8 +27,8 @@ from spinney.shown import json_text, printable
     "--seconds",
     type=click.FloatRange(1, 86_400),
     metavar="N",
-    default=120.0,
-    show_default="120",
+    default=120,
+    show_default=True,
     help="About how long to play.",
 )
 @click.option(
@@ -36,7 +36,8 @@ from spinney.shown import json_text, printable
     "families",
     multiple=True,
     metavar="NAME",
-    help="Play games of this family only: counts, decisions, tables, ...; may be given several times.",
+    help="Play games of this family only, such as counts, decisions, tables, selections, vectors or 'whole forest'; "
+    "may be given several times. A wrong name lists all.",
 )
 @click.option("--black-box", is_flag=True, help="Look at rows drawn from whole releases, not at their noisy numbers.")
 @click.option(

@@ -61,6 +61,10 @@ def test_the_fit_is_charged_and_its_figures_are_marked(monkeypatch):
     assert found.to_dict()["not_private"]
     assert [one.name for one in found.attacks] == ["linkage", "membership"]
     assert found.n_rows == 1000
+    assert found.is_charged
+    assert "charged to the account" in str(found)
+    alone = attacks.attack(rows(2000), SCHEMA, epsilon="0.5", anonymeter=sys.executable, seed=1)
+    assert "charged to no account" in str(alone)
 
 
 def test_a_python_without_anonymeter_is_named_before_anything_is_said_of_rows():
