@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help demo test warmed test-all test-lowest lint bench tables nist fuzz docs paper page lock clean
+.PHONY: help demo test warmed test-all test-lowest lint bench tables nist fuzz audit docs paper page lock clean
 
 help:            ## list the goals
 	@grep -E '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -63,6 +63,10 @@ fuzz: $(READY)   ## look for inputs that crash, hang or leak (SECONDS=120 for ea
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'atheris>=3,<4' || echo "without atheris: no coverage to go by"
 	PYTHONPATH=tests $(BIN)/python -m fuzz --seconds $(SECONDS) --keep fuzz-output
 
+audit: $(READY)  ## play the audit's games against our mechanisms, and against every sabotaged one (ten minutes)
+	$(BIN)/spinney audit
+	$(BIN)/python -m benchmarks.audit_zoo
+
 docs: $(READY)   ## regenerate the command-line reference and the README's picture
 	$(BIN)/python tools/cli_page.py
 
@@ -77,6 +81,7 @@ page: $(READY)   ## regenerate the pages of measured results: the paper's, the f
 	$(BIN)/python tools/tables_page.py
 	$(BIN)/python tools/coverage_page.py
 	$(BIN)/python tools/people_page.py
+	$(BIN)/python tools/audit_page.py
 	$(BIN)/python tools/epsilon_table.py
 
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url \

@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from spinney.auditing.audit import audit
     from spinney.columns import Boolean, Category, Date, Datetime, Identifier, Ignore, Integer, Real, Time
     from spinney.errors import SpinneyError
     from spinney.privacy.entropy import UnsafeSeededEntropy
@@ -65,6 +66,7 @@ _HOME = {
     "SpinneyError": "spinney.errors",
     "UnsafeSeededEntropy": "spinney.privacy.entropy",
     "analyse": "spinney.release.answers.analyse",
+    "audit": "spinney.auditing.audit",
     "buy_answer": "spinney.synthesizers.buying",
     "check": "spinney.synthesizers.checking",
     "combine": "spinney.release.answers.combine",
@@ -105,6 +107,7 @@ __all__ = [
     "UnsafeSeededEntropy",
     "__version__",
     "analyse",
+    "audit",
     "buy_answer",
     "check",
     "combine",

@@ -9,6 +9,7 @@ from typing import Any, NoReturn
 import click
 
 from spinney.cli.ask import ask
+from spinney.cli.audit import audit
 from spinney.cli.card import card
 from spinney.cli.check import check
 from spinney.cli.compare import compare
@@ -96,6 +97,7 @@ for verb in (
     picture,
     report_verb,
     compare,
+    audit,
     ledger,
     demo,
     warm_up,

@@ -1,0 +1,65 @@
+"""What a number of lucky guesses proves: lower bounds of epsilon and of mu that hold with a stated confidence.
+
+A coin decides which of two neighbouring tables a mechanism gets, and whoever sees the output guesses the coin.
+
+    pure epsilon      Of r guesses, however many coins one output holds and however they hang together, the number of
+                      right ones is no larger, by law, than binomial(r, e^epsilon / (1 + e^epsilon)) (Steinke, Nasr and
+                      Jagielski 2023). So ln(p / (1-p)) bounds epsilon from below, p the Clopper-Pearson bound of the
+                      share of right guesses. To guess nothing of some coins is allowed.
+    (epsilon, delta)  P(A) <= e^epsilon Q(A) + delta for an event A, so epsilon >= ln((p - delta) / q), with p below
+                      P(A) and q above Q(A), half the error probability for each. Coins must be independent.
+    a curve           An event of chance at most a under Q that fails under P with chance at most b contradicts a
+                      trade-off function f with f(a) > b. In Gaussian terms: mu >= z(1-a) - z(b), to be compared with
+                      z(1-a) - z(f(a)). Coins must be independent.
+"""
+
+from __future__ import annotations
+
+import math
+from statistics import NormalDist
+from typing import Any
+
+from spinney.extras import load_optional
+
+_NORMAL = NormalDist()
+# Quantiles of chances nearer to 0 or 1 than this are those of this chance.
+_NEAREST = 1e-15
+
+
+def _special() -> Any:
+    return load_optional("scipy.special", "an audit")
+
+
+def chance_above(n_hits: int, n: int, error: float) -> float:
+    """The Clopper-Pearson lower bound of a chance: it is larger than the truth with probability `error` at most."""
+    if n_hits <= 0 or n <= 0:
+        return 0.0
+    return float(_special().betaincinv(n_hits, n - n_hits + 1, error))
+
+
+def chance_below(n_hits: int, n: int, error: float) -> float:
+    """The Clopper-Pearson upper bound of a chance."""
+    return 1.0 - chance_above(n - n_hits, n, error)
+
+
+def epsilon_of_guesses(n_right: int, n_guesses: int, error: float) -> float:
+    """The lower bound of a pure epsilon that so many right guesses prove."""
+    chance = chance_above(n_right, n_guesses, error)
+    return max(0.0, math.log(chance / (1 - chance))) if 0 < chance < 1 else 0.0
+
+
+def epsilon_of_event(n_hits: int, n: int, n_other_hits: int, n_other: int, *, delta: float, error: float) -> float:
+    """The lower bound of epsilon at a delta from how often an event occurs with one table and with the other."""
+    often = chance_above(n_hits, n, error / 2) - delta
+    seldom = chance_below(n_other_hits, n_other, error / 2)
+    return max(0.0, math.log(often / seldom)) if often > 0 else 0.0
+
+
+def quantile(chance: float) -> float:
+    """The number below which a standard normal one lies with this chance."""
+    return _NORMAL.inv_cdf(min(max(chance, _NEAREST), 1 - _NEAREST))
+
+
+def mu_of_rates(false_alarms: float, misses: float) -> float:
+    """The mu of two normal laws that a test of these two error rates tells apart."""
+    return max(0.0, quantile(1 - false_alarms) - quantile(misses))

@@ -1,0 +1,137 @@
+"""Plays a battery within its time, in this process or in others beside each other.
+
+Other processes are started afresh and told by text what to play, so nothing is shared: no entropy, no compiled state,
+no locks. Each draws from the operating system by itself.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from queue import Queue
+from threading import Thread
+from typing import Any
+
+from spinney.auditing.battery import Spec
+from spinney.auditing.claims import Finding, Tally
+from spinney.auditing.game import Verdict, run
+from spinney.errors import SpinneyError
+from spinney.progress import Bar, progress_bar
+
+# What an audit may be wrong about a sound library with, over all its games together.
+ERROR = 0.05
+# The part of the time that is left for starting and judging.
+_SPARE = 0.08
+_SHORTEST = 0.05
+
+
+def play_all(specs: Sequence[Spec], *, seconds: float, workers: int, error: float = ERROR) -> list[Verdict]:
+    """Verdicts in the order of the games, each of which may be wrong with an equal part of `error`."""
+    each = error / len(specs)
+    with progress_bar(len(specs), "playing games", unit="game") as bar:
+        if workers == 1:
+            return [_counted(verdict, bar) for verdict in play_in_turn(specs, seconds, each)]
+        return _beside(specs, seconds, each, workers, bar)
+
+
+def play_in_turn(specs: Sequence[Spec], seconds: float, error: float) -> Iterator[Verdict]:
+    """Play games one after the other; what one needs less, or more, the others share by their weights."""
+    begun = time.perf_counter()
+    for place, spec in enumerate(specs):
+        left = (1 - _SPARE) * seconds - (time.perf_counter() - begun)
+        weight = sum(other.weight for other in specs[place:])
+        yield run(spec.make(), seconds=max(_SHORTEST, left * spec.weight / weight), error=error)
+
+
+def _counted(verdict: Verdict, bar: Bar) -> Verdict:
+    bar.update()
+    return verdict
+
+
+def _beside(specs: Sequence[Spec], seconds: float, error: float, workers: int, bar: Bar) -> list[Verdict]:
+    """The games dealt out to processes so that all have about as much to do."""
+    dealt: list[list[int]] = [[] for _ in range(min(workers, len(specs)))]
+    loads = [0.0] * len(dealt)
+    for place in sorted(range(len(specs)), key=lambda place: -specs[place].weight):
+        hand = loads.index(min(loads))
+        dealt[hand].append(place)
+        loads[hand] += specs[place].weight
+    said: Queue[tuple[int, Any]] = Queue()
+    threads = [
+        Thread(target=_listen, args=([(place, specs[place]) for place in hand], seconds, error, said), daemon=True)
+        for hand in dealt
+    ]
+    for thread in threads:
+        thread.start()
+    found: dict[int, Verdict] = {}
+    while len(found) < len(specs):
+        place, answer = said.get()
+        if isinstance(answer, str):
+            raise SpinneyError(f"a process that played games ended early; run the audit with one worker: {answer}")
+        found[place] = verdict_from_dict(answer)
+        bar.update()
+    return [found[place] for place in range(len(specs))]
+
+
+def _listen(hand: Sequence[tuple[int, Spec]], seconds: float, error: float, said: Queue[tuple[int, Any]]) -> None:
+    """Start a process, hand it its games, and pass on what it says."""
+    request = {"seconds": seconds, "error": error, "games": [spec.to_dict() for _, spec in hand]}
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    with subprocess.Popen(
+        [sys.executable, "-m", "spinney.auditing.worker"],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        env=environment,
+    ) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        process.stdin.write(json.dumps(request))
+        process.stdin.close()
+        left = [place for place, _ in hand]
+        for line in process.stdout:
+            said.put((left.pop(0), json.loads(line)))
+        if left:
+            said.put((-1, process.stderr.read()[-2000:].strip().rpartition("\n")[2] or "no message"))
+
+
+# -------------------------------------------------------------------------------------------------------------- text
+
+
+def verdict_to_dict(verdict: Verdict) -> dict[str, Any]:
+    """A verdict as JSON-ready data."""
+    return {
+        "family": verdict.family,
+        "title": verdict.title,
+        "path": verdict.path,
+        "unit": verdict.unit,
+        "currency": verdict.finding.currency,
+        "claim": verdict.finding.claim,
+        "bound": verdict.finding.bound,
+        "exceeds": verdict.finding.exceeds,
+        "coins": verdict.n_coins,
+        "guesses": {name: getattr(verdict.tally, name) for name in Tally.__slots__},
+        "direction": verdict.direction,
+        "seconds": round(verdict.seconds, 2),
+    }
+
+
+def verdict_from_dict(described: dict[str, Any]) -> Verdict:
+    """Read what `verdict_to_dict` wrote."""
+    return Verdict(
+        described["family"],
+        described["title"],
+        described["path"],
+        described["unit"],
+        Finding(described["currency"], described["claim"], described["bound"]),
+        described["coins"],
+        Tally(**described["guesses"]),
+        described["direction"],
+        described["seconds"],
+    )

@@ -1,0 +1,208 @@
+"""Games with power: sound mechanisms pass, those with 0.7 of the noise are flagged, and errors add up as stated."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from unittest import mock
+
+import numpy as np
+import pytest
+
+from spinney.auditing.battery import FAMILIES, standard
+from spinney.auditing.claims import PureClaim, curve_of
+from spinney.auditing.forest_games import ChoiceGame, ColumnTreeGame, TableGame
+from spinney.auditing.game import Game, Seen, judge, run, toss
+from spinney.auditing.leaf_games import MomentsGame
+from spinney.auditing.learned import frequencies, linear
+from spinney.auditing.tree_games import CellGame, EmptyCellGame, paper_game, privtree_game
+from spinney.forest import prepaid
+from spinney.privacy.budget import Unit
+from spinney.privacy.noise.gaussian import discrete_gaussian
+from spinney.privacy.parts import GaussianTables, GaussianVector, TreeShapes
+from spinney.tree import kdtree, moments, ruled
+from spinney.tree.calibration import decay_for
+from support.audit_zoo import CAGED, ZOO, Caught, made
+
+ADD, REPLACE = Unit.ADD_REMOVE, Unit.REPLACE_ONE
+SHARPER = Fraction(10, 7)  # of a rate: 0.7 of the noise
+LONG = 600.0  # seconds that no game here takes: numbers of coins end them, so that slow machines see the same
+
+
+def less_noise(module):
+    sound = module.add_noise
+    return mock.patch.object(module, "add_noise", lambda counts, rate, entropy: sound(counts, rate * SHARPER, entropy))
+
+
+def sharper_choice():
+    sound = prepaid.choose
+    return mock.patch.object(prepaid, "choose", lambda scores, rate, entropy: sound(scores, rate * SHARPER, entropy))
+
+
+def sharper_tables():
+    return mock.patch.object(prepaid, "discrete_gaussian", lambda variance: discrete_gaussian(variance / SHARPER**2))
+
+
+def sharper_moments():
+    sound = moments.sup_norm_noise
+    return mock.patch.object(moments, "sup_norm_noise", lambda rate, n: sound(rate * SHARPER, n))
+
+
+SHAPES = TreeShapes(Fraction(2, 5), decay_for(Fraction(2, 5)), 14, 1, note="", stage="trees")
+TABLES = {unit: GaussianTables(4 * Fraction(unit.factor), 1, note="", stage="one-way") for unit in (ADD, REPLACE)}
+# How near a sound mechanism's bound must come to its claim with so many coins, and where noise is taken away.
+GAMES = {
+    "counts": (lambda unit: CellGame(unit, Fraction(1)), 60_000, 0.9, lambda: less_noise(kdtree)),
+    "empty cells": (lambda unit: EmptyCellGame(unit, Fraction(1)), 60_000, 0.8, None),
+    "privtree": (lambda unit: privtree_game(unit, Fraction(1)), 100_000, 0.6, lambda: less_noise(kdtree)),
+    "paper": (lambda unit: paper_game(unit, Fraction(1)), 60_000, 0.8, lambda: less_noise(kdtree)),
+    "moments": (lambda unit: MomentsGame(unit, Fraction(1)), 60_000, 0.7, sharper_moments),
+    "column trees": (lambda unit: ColumnTreeGame(SHAPES, unit), 60_000, 0.4, lambda: less_noise(ruled)),
+    "tables": (lambda unit: TableGame(TABLES[unit], unit), 200_000, 0.85, sharper_tables),
+    "selections": (lambda unit: ChoiceGame(Fraction(2), unit), 25_000, 0.4, sharper_choice),
+}
+
+
+@pytest.mark.parametrize("unit", [ADD, REPLACE], ids=str)
+@pytest.mark.parametrize("name", GAMES)
+def test_sound_mechanisms_pass_and_come_near_their_claims(name, unit):
+    """The bound is below the claim, and not far below."""
+    make, n_coins, least, _ = GAMES[name]
+    finding = run(make(unit), seconds=LONG, error=1e-6, most_coins=n_coins).finding
+    assert not finding.exceeds
+    assert finding.bound > least * finding.claim
+
+
+@pytest.mark.parametrize("name", [name for name, (*_, weaken) in GAMES.items() if weaken is not None])
+def test_seven_tenths_of_the_noise_are_flagged(name):
+    """The same games, where the mechanism draws 0.7 of the noise that it was charged for."""
+    make, n_coins, _, weaken = GAMES[name]
+    game = make(ADD)
+    with weaken():
+        assert run(game, seconds=LONG, error=1e-3, most_coins=n_coins).finding.exceeds
+
+
+class ExactGame(Game):
+    """Laplace counts whose law is known to the last digit, at a claim of one's choosing."""
+
+    family, path, title, unit = "counts", "none", "made up", ADD
+
+    def __init__(self, claim, *, epsilon=1.0, seed=0):
+        self.claim, self._epsilon, self._rng = claim, epsilon, np.random.default_rng(seed)
+
+    def play(self, coins):
+        a = 1 - np.exp(-self._epsilon)
+        noise = self._rng.geometric(a, len(coins)) - self._rng.geometric(a, len(coins))
+        return Seen((noise + coins)[:, None].astype(float))
+
+
+def test_errors_are_made_as_seldom_as_stated():
+    """Of audits of a law whose epsilon is exactly the claim, at most the stated share exceed it, learning included."""
+    n_audits, error = 250, 0.1
+    game, n_wrong = ExactGame(PureClaim(1.0)), 0
+    for _ in range(n_audits):
+        coins = toss(600)
+        finding, _, _ = judge(coins, game.play(coins), game.claim, error=error)
+        n_wrong += finding.exceeds
+    assert n_wrong <= n_audits * error + 3 * np.sqrt(n_audits * error)
+
+
+def test_a_family_of_games_is_wrong_as_seldom_as_one():
+    """Ten games of a tenth of the error each: at least one exceeds its claim in no more than the stated share."""
+    n_audits, n_wrong = 40, 0
+    gaussian = np.random.default_rng(1)
+    curve = curve_of([GaussianVector(Fraction(1), note="", stage="products")], ADD)
+    for seed in range(n_audits):
+        any_wrong = False
+        for place in range(10):
+            coins = toss(400)
+            if place % 2:
+                seen, claim = ExactGame(PureClaim(1.0), seed=100 * seed + place).play(coins), PureClaim(1.0)
+            else:
+                seen, claim = Seen((gaussian.normal(size=400) + coins)[:, None]), curve
+            any_wrong |= judge(coins, seen, claim, error=0.1 / 10)[0].exceeds
+        n_wrong += any_wrong
+    assert n_wrong <= 0.1 * n_audits + 3 * np.sqrt(0.1 * n_audits)
+
+
+def test_coins_are_fair_and_fresh():
+    """No two calls agree, and ones are half of all."""
+    first, second = toss(10_000), toss(10_000)
+    assert 4_700 < first.sum() < 5_300
+    assert 4_700 < (first == second).sum() < 5_300
+
+
+def test_linear_statistics_see_noise_that_is_shared():
+    """Two numbers with the same noise: their difference tells everything, and neither does alone."""
+    rng = np.random.default_rng(2)
+    coins = rng.random(4_000) < 0.5
+    noise = rng.normal(0, 50, 4_000)
+    seen = np.column_stack([noise, noise + coins])
+    statistic = linear(seen[:1_000], coins[:1_000])(seen[1_000:])
+    assert (statistic[coins[1_000:]].min()) > statistic[~coins[1_000:]].max()
+
+
+def test_frequencies_find_outcomes_that_one_table_cannot_have():
+    """An outcome that comes with one of the tables only, seldom, is told from all others."""
+    rng = np.random.default_rng(3)
+    coins = rng.random(6_000) < 0.5
+    seen = rng.integers(0, 5, (6_000, 2)).astype(float)
+    seen[coins & (rng.random(6_000) < 0.05)] = [9, 9]
+    statistic = frequencies(seen[:3_000], coins[:3_000])(seen)
+    is_rare = seen[:, 0] == 9
+    assert statistic[is_rare].min() > statistic[~is_rare].max()
+
+
+# --------------------------------------------------------------------------------------------------------------- zoo
+
+
+def test_no_sabotage_of_the_other_zoos_is_forgotten():
+    """Every sabotage has a game that is to catch it, or a reason why none can."""
+    for zoo, cages in CAGED.items():
+        assert set(ZOO[zoo]) == set(cages), zoo
+
+
+# Coins that take about a second each; `python -m benchmarks.audit_zoo` has all of them.
+QUICK = [
+    ("trees", "half noise on leaf counts", 40_000),
+    ("trees", "half noise on decisions, privtree", 40_000),
+    ("trees", "empty nodes never split", 40_000),
+    ("trees", "empty nodes never released", 40_000),
+    ("trees", "privtree without depth", 40_000),
+    ("trees", "threshold before noise", 40_000),
+    ("trees", "same words in every release", 600),
+    ("trees", "charge for counts only", 40_000),
+    ("leaf moments", "noise only on leaves with rows", 40_000),
+    ("leaf moments", "unmeasured axis forgotten", 300),
+    ("forests", "half the sensitivity", 15_000),
+    ("forests", "class sizes for nothing", 600),
+    ("vectors", "one draw for all sums", 500),
+    ("vectors", "half the noise of sums", 1_500),
+    ("others", "half noise on the number of rows", 2_000),
+    ("others", "rows of persons that are not weighted", 800),
+    ("others", "a box read off the rows", 200),
+]
+
+
+@pytest.mark.parametrize(("zoo", "name", "n_coins"), QUICK, ids=[name for _, name, _ in QUICK])
+def test_sabotage_is_caught(zoo, name, n_coins):
+    """The lower bound exceeds the claim of a sabotaged mechanism."""
+    entry = ZOO[zoo][name]
+    assert isinstance(entry, Caught)
+    game, sabotage = made(entry)
+    with sabotage:
+        verdict = run(game, seconds=LONG, error=1e-3, most_coins=n_coins)
+    assert verdict.finding.exceeds
+
+
+def test_every_game_of_the_battery_can_be_made_and_played():
+    """One short round of each kind, in the families that there are."""
+    specs = standard(FAMILIES)
+    assert {spec.family for spec in specs} == set(FAMILIES)
+    quick = {spec.maker: spec for spec in specs if spec.maker not in ("people fit", "products", "forest fit")}
+    for spec in quick.values():
+        game = spec.make()
+        coins = toss(4)
+        seen = game.play(coins)
+        assert len(seen.outcomes) == 4, spec
+        assert game.family == spec.family, spec
+        assert seen.likelihood is None or seen.likelihood.shape == (4,)
