@@ -93,7 +93,8 @@ def main() -> None:
             n_held, error = sum(line[place] for line in held), np.mean([line[place] for line in errors])
             half = np.mean([line[place] for line in halves])
             print(
-                f"  {figure_name:<14} {n_held} of {len(held)} intervals hold; mean error {error:.4f}, half width {half:.4f}"
+                f"  {figure_name:<14} {n_held} of {len(held)} intervals hold; mean error {error:.4f}, "
+                f"half width {half:.4f}"
             )
         half = float(np.mean([line[2] for line in halves]))
         verdict = "met" if half <= WANTED else "missed"
