@@ -16,7 +16,7 @@ from spinney.extras import load_optional
 from spinney.shown import printable
 
 MOST_LINES = 30
-_LONGEST = 200
+_LONGEST, _LONGEST_FACT = 200, 600
 _LONGEST_TEXT = 4_000
 
 
@@ -53,7 +53,7 @@ def fragment(
     return str(
         template.render(
             title=title,
-            facts={name: _short(value) for name, value in facts.items() if value not in (None, "")},
+            facts={name: _short(value, _LONGEST_FACT) for name, value in facts.items() if value not in (None, "")},
             warnings=warnings,
             tables=[
                 {
@@ -92,6 +92,6 @@ def finalized(value: Any, longest: int = _LONGEST_TEXT) -> Any:
     return "" if value is None else value
 
 
-def _short(value: Any) -> str:
+def _short(value: Any, longest: int = _LONGEST) -> str:
     text = str(value)
-    return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+    return text if len(text) <= longest else f"{text[:longest]}…"

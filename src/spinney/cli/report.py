@@ -76,7 +76,7 @@ def report(
     from spinney.privacy.ledger import Ledger
     from spinney.release.storage import load
     from spinney.report.contents import HOLDER_ONLY, report_contents
-    from spinney.report.page import check_report_name
+    from spinney.report.page import check_report_path
     from spinney.shown import json_text
 
     if not out and not as_json:
@@ -84,7 +84,7 @@ def report(
     if unseen is not None and not against:
         raise click.UsageError("--unseen is for --against, whose classifiers it tests")
     for path in out:
-        check_report_name(path)
+        check_report_path(path)
         check_output(path, force=force, inputs=[release])
     csv_said = {name: parameters.pop(name) for name in CSV_NAMES}
     loaded = load(release)

@@ -105,9 +105,9 @@ class ReportContents:
 def released_report(release: Release, path: str | Path | None, *, overwrite: bool, **options: Any) -> ReportContents:
     """What `Release.report` gives: the contents, and a file where one is wanted, whose name is looked at first."""
     if path is not None:
-        from spinney.report.page import check_report_name
+        from spinney.report.page import check_report_path
 
-        check_report_name(path)
+        check_report_path(path)
         check_writable(path, overwrite=overwrite)
     contents = report_contents(release, **options)
     if path is not None:

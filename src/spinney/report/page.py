@@ -41,10 +41,13 @@ MEANINGS = {
 }
 
 
-def check_report_name(path: str | Path) -> None:
-    """Raise unless the ending of a file name is one that reports are written as."""
+def check_report_path(path: str | Path) -> None:
+    """Raise unless a report can be written as the ending says: before any work, also where a library is missing."""
     if not str(path).lower().endswith(ENDINGS):
         raise ParameterError(f"report {str(path)!r} does not end in {' or '.join(ENDINGS)}")
+    if str(path).lower().endswith(".html"):
+        for module in ("jinja2", "matplotlib.figure"):
+            load_optional(module, "a page", extra="report", otherwise="write a .json file")
 
 
 def write_report(contents: ReportContents, path: str | Path, *, overwrite: bool = False) -> None:
@@ -59,7 +62,7 @@ def write_report(contents: ReportContents, path: str | Path, *, overwrite: bool 
         FileError: the file exists, or cannot be written.
         ParameterError: the ending is another one.
     """
-    check_report_name(path)
+    check_report_path(path)
     check_writable(path, overwrite=overwrite)
     is_json = str(path).lower().endswith(".json")
     text = report_json(contents) if is_json else report_html(contents)

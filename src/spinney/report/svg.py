@@ -108,7 +108,7 @@ def _drawn(figure: Figure) -> str:
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
         warnings.filterwarnings("ignore", message="Matplotlib currently does not support .* natively")
         written = io.StringIO()
-        figure.savefig(written, format="svg", dpi=72, metadata={"Date": None, "Creator": None, "Type": None})
+        figure.savefig(written, format="svg", dpi=72, metadata={"Date": None})
     return written.getvalue()
 
 
