@@ -15,7 +15,6 @@ from spinney.errors import MissingExtraError
 
 # Of each optional module: what pip calls it, and the extra of Spinney that brings it.
 OPTIONAL = {
-    "anonymeter": ("anonymeter", "attacks"),
     "cryptography": ("cryptography", "sign"),
     "duckdb": ("duckdb", "duckdb"),
     "finufft": ("finufft", "metrics"),

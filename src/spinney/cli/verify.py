@@ -126,7 +126,7 @@ _UNASKED = {
 
 
 def _described(release: Release, digest: str) -> dict[str, Any]:
-    from spinney.release.schema_check import released_schema, schema_digest
+    from spinney.schema.digests import schema_digest
     from spinney.version import commit_of
 
     card = release.card
@@ -136,7 +136,7 @@ def _described(release: Release, digest: str) -> dict[str, Any]:
         "delta": str(card.delta),
         "unit": card.unit,
         "digest": digest,
-        "schema_digest": schema_digest(released_schema(card.schema, card.people)),
+        "schema_digest": schema_digest(card.schema if card.people is None else card.people),
         "spinney_version": card.spinney_version,
         "commit": commit_of(card.spinney_version),
     }
@@ -250,6 +250,8 @@ def _ledger(path: str, release: Release) -> dict[str, Any]:
             "made without charging it"
         )
     check = f"the ledger {path!r} holds these very charges, from entry {found.first} on"
+    if found.by_digest:
+        check = f"the ledger {path!r} names this very release, with the charges on its card: {found.said}"
     others = []
     if not found.by_digest:
         many = "" if found.n_runs == 1 else f"; it holds such charges {found.n_runs} times"

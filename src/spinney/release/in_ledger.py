@@ -1,8 +1,8 @@
 """Whether a ledger holds the charges of a release: its events, one after the other, as a fit records them.
 
-A ledger says what was charged and not for which file, so two releases of equal charges cannot be told apart by it: the
-run that is found may be that of another release. Ledgers that record the digest of a release know better; `find_charge`
-is the one place to ask them.
+A ledger in a database names the release that came of a charge by its digest. Elsewhere, and where the fit ended before
+its release was recorded, it says what was charged and not for which file, so that two releases of equal charges cannot
+be told apart: the run that is found may be that of another release.
 """
 
 from __future__ import annotations
@@ -10,9 +10,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from spinney.errors import FileError
+from spinney.privacy.accounts.shared import SharedLedger
+from spinney.privacy.accounts.verifying import find_release
 from spinney.privacy.events import Event
 from spinney.privacy.ledger import Ledger
 from spinney.release.model import Release
+from spinney.release.storage import digest
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,13 +27,21 @@ class FoundCharge:
     n_events: int
     n_runs: int  # how many runs of the same charges there are; one of them is that of the release
     by_digest: bool = False  # whether the ledger names the release itself
+    said: str = ""  # then: who charged what, and when
 
 
 def find_charge(ledger: Ledger, release: Release) -> FoundCharge | None:
     """The charges of a release in a ledger; None where it does not hold them, or is of another unit.
 
-    To be extended where ledgers record digests of releases: `by_digest` says then that no other release is meant.
+    Raises:
+        FileError: the ledger names the release, and was charged for it something else than its card lists.
     """
+    if isinstance(ledger, SharedLedger) and release.card.events:
+        named = find_release(ledger, digest(release), release.card.events)
+        if named is not None:
+            if not named.agrees:
+                raise FileError(f"the ledger names this release, and other charges than its card lists: {named}")
+            return FoundCharge(named.charges[0].number, len(release.card.events), 1, by_digest=True, said=str(named))
     if ledger.unit.value != release.card.unit:
         return None
     wanted, held = release.card.events, ledger.events

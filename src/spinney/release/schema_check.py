@@ -7,13 +7,12 @@ in both, or the release was made under another schema.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
-from hashlib import sha256
 from typing import Any
 
 from spinney.privacy.events import DiscreteLaplaceCounts, Event, PartitionSelection
+from spinney.schema.digests import schema_digest
 from spinney.schema.people import PeopleShape, Tables
 from spinney.schema.plain import jsonable
 from spinney.schema.table import Schema
@@ -32,12 +31,6 @@ class SchemaComparison:
     released_digest: str
 
 
-def schema_digest(described: Mapping[str, Any]) -> str:
-    """SHA-256 of a schema as JSON with sorted keys and no spaces."""
-    text = json.dumps(jsonable(described), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return sha256(text.encode("ascii")).hexdigest()
-
-
 def released_schema(schema: Schema, people: PeopleShape | None) -> dict[str, Any]:
     """The schema of a release as data: of persons, all tables as they were stated."""
     return schema.to_dict() if people is None else people.to_dict()
@@ -48,15 +41,20 @@ def compare_schema(
 ) -> SchemaComparison:
     """The stated schema against that of a release, whose events say what was found privately."""
     released = released_schema(schema, people)
+    digests = schema_digest(stated), schema_digest(schema if people is None else people)
     is_of_persons = isinstance(stated, Tables) or stated.person is not None
     if is_of_persons != (people is not None):
         what = "persons with all their rows" if is_of_persons else "single rows"
-        digests = _digest_of(stated), schema_digest(released)
         return SchemaComparison((f"the schema protects {what}, and the release does not",), (), *digests)
     if people is not None:
         shape = PeopleShape.of(stated)
         differences, filled = _compare(shape.without_ignored().to_dict(), released, {})
-        return SchemaComparison(tuple(differences), tuple(filled), _digest_of(stated), schema_digest(released))
+        return SchemaComparison(
+            tuple(differences),
+            tuple(filled),
+            schema_digest(stated),
+            schema_digest(schema if people is None else people),
+        )
     assert isinstance(stated, Schema)
     found: dict[str, str] = {}
     for event in events:
@@ -67,11 +65,9 @@ def compare_schema(
     kept = stated.without_ignored()
     differences, filled = _compare(kept.to_dict(), released, found)
     filled = [f"column {name!r} is ignored, and left out" for name in stated if name not in kept] + filled
-    return SchemaComparison(tuple(differences), tuple(filled), _digest_of(stated), schema_digest(released))
-
-
-def _digest_of(stated: Schema | Tables) -> str:
-    return schema_digest(PeopleShape.of(stated).to_dict() if isinstance(stated, Tables) else stated.to_dict())
+    return SchemaComparison(
+        tuple(differences), tuple(filled), schema_digest(stated), schema_digest(schema if people is None else people)
+    )
 
 
 def _compare(

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import platform
-from hashlib import sha256
 from importlib import import_module
 from typing import Any
 
 from spinney.release.model import Release
 from spinney.release.storage import FORMAT_VERSION, digest
 from spinney.release.verification import verification
-from spinney.schema.plain import jsonable
+from spinney.schema.digests import schema_digest
 from spinney.shown import brief
 
 
@@ -23,7 +21,7 @@ def evidence_part(release: Release) -> dict[str, Any]:
         checks, problem = [], f"it could not be verified: {brief(str(err))}"
     return {
         "digest": digest(release),
-        "schema_digest": schema_digest(release),
+        "schema_digest": schema_digest(release.schema if release.card.people is None else release.card.people),
         "fitted_with": release.card.spinney_version,
         "reported_with": import_module("spinney").__version__,
         "python": platform.python_version(),
@@ -40,11 +38,3 @@ def evidence_part(release: Release) -> dict[str, Any]:
             },
         ],
     }
-
-
-def schema_digest(release: Release) -> str:
-    """SHA-256 of all that was stated of the tables, as JSON with sorted keys and no spaces."""
-    people = release.card.people
-    described = jsonable(release.schema.to_dict() if people is None else people.to_dict())
-    text = json.dumps(described, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
-    return sha256(text.encode("ascii")).hexdigest()

@@ -7,13 +7,15 @@ from hashlib import sha256
 from typing import Any
 
 from spinney.schema.people import PeopleShape, Tables
+from spinney.schema.plain import jsonable
 from spinney.schema.table import Schema
 
 
 def schema_digest(stated: Schema | Tables | PeopleShape) -> str:
-    """SHA-256 of a schema as it was stated, or of linked ones, in 64 hexadecimal digits."""
+    """SHA-256 of a schema, or of linked ones, as JSON with sorted keys and no spaces, in 64 hexadecimal digits."""
     if isinstance(stated, Schema) and stated.person is None:
         described: Any = stated.to_dict()
     else:
         described = (stated if isinstance(stated, PeopleShape) else PeopleShape.of(stated)).to_dict()
-    return sha256(json.dumps(described, sort_keys=True, default=str, ensure_ascii=False).encode()).hexdigest()
+    text = json.dumps(jsonable(described), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return sha256(text.encode("ascii")).hexdigest()
