@@ -50,6 +50,7 @@ class SqliteStore:
     def __init__(self, path: str | Path) -> None:
         # Resolved, so that a link or another working folder leads to the same file and the same journal.
         self.path = Path(path).resolve()
+        self._given = str(path)
 
     @property
     def address(self) -> str:
@@ -140,6 +141,8 @@ class SqliteStore:
 
     def _is_version_1(self) -> bool:
         """Whether the file is a JSON file of the first version; FileError where it is no file or has two names."""
+        if not self.path.exists():
+            raise FileError(f"there is no ledger {self._given!r}; open one first, with a limit")
         if first_bytes(self.path) == _MARK:
             return False
         read_version_1(self.path)  # a FileError says what is wrong where it is none
