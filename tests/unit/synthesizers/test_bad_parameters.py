@@ -218,7 +218,7 @@ def test_what_is_no_entropy_is_refused_before_anything_is_spent(kind, entropy, s
     [
         ("x.ledger", "there is no ledger 'x.ledger'"),
         (Path("x.ledger"), "there is no ledger 'x.ledger'"),
-        (3, "ledger is a int, not a Ledger or the path of a ledger file; leave it out"),
+        (3, "ledger is a int, not a Ledger or the path or address of one; leave it out"),
     ],
 )
 def test_what_is_no_ledger_is_refused(kind, ledger, told, square):

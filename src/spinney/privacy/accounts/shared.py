@@ -71,7 +71,7 @@ class SharedLedger(Ledger):
     def open_at(cls, place: str | Path, **details: Any) -> SharedLedger:
         ledger = cls(store_at(place), **details)
         ledger._read()
-        ledger._population()  # which has to be there
+        ledger._named = ledger._population().name  # which has to be there, and stays the one that is charged
         return ledger
 
     @property

@@ -37,7 +37,7 @@ _PAUSES = (0.001, 0.02)
 
 _MARK = b"SQLite format 3\0"
 _TABLE = (
-    "CREATE TABLE entries (number INTEGER PRIMARY KEY, content TEXT NOT NULL, hash TEXT NOT NULL UNIQUE) STRICT",
+    "CREATE TABLE entries (number INTEGER PRIMARY KEY, content TEXT NOT NULL, hash TEXT NOT NULL UNIQUE)",
     # Against slips of the hand; against an adversary there are heads.
     "CREATE TRIGGER entries_are_not_changed BEFORE UPDATE ON entries BEGIN SELECT RAISE(ABORT, 'entries stay'); END",
     "CREATE TRIGGER entries_are_not_removed BEFORE DELETE ON entries BEGIN SELECT RAISE(ABORT, 'entries stay'); END",
@@ -50,6 +50,7 @@ class SqliteStore:
     def __init__(self, path: str | Path) -> None:
         # Resolved, so that a link or another working folder leads to the same file and the same journal.
         self.path = Path(path).resolve()
+        self._given = str(path)
 
     @property
     def address(self) -> str:
@@ -140,6 +141,8 @@ class SqliteStore:
 
     def _is_version_1(self) -> bool:
         """Whether the file is a JSON file of the first version; FileError where it is no file or has two names."""
+        if not self.path.exists():
+            raise FileError(f"there is no ledger {self._given!r}; open one first, with a limit")
         if first_bytes(self.path) == _MARK:
             return False
         read_version_1(self.path)  # a FileError says what is wrong where it is none
@@ -177,7 +180,7 @@ class SqliteStore:
                 f"{self.shown} has format version {version}, and this version of Spinney reads up to {FORMAT_VERSION}; "
                 "upgrade it"
             )
-        found = connection.execute("SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL").fetchall()
+        found = connection.execute("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL").fetchall()
         if sorted(sql for (sql,) in found) != sorted(_TABLE):
             raise FileError(f"{self.shown} is a Spinney ledger with other tables than one has: it was changed by hand")
 

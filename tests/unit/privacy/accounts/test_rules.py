@@ -116,6 +116,16 @@ def test_populations_have_budgets_of_their_own(place):
         place.open("kim", population="staff").add_population("staff", limit=9)
 
 
+def test_an_opened_ledger_keeps_its_population(place, monkeypatch):
+    """What is added later, or named by the machine later, does not change whom it charges."""
+    keeper = place.create(limit=1, population="patients")
+    ledger = place.open("ann")
+    keeper.add_population("staff", limit=5)
+    monkeypatch.setenv("SPINNEY_POPULATION", "staff")
+    ledger.charge(counts("1/2"))
+    assert (ledger.population, ledger.spent) == ("patients", Fraction(1, 2))
+
+
 def test_the_machine_may_name_the_population(place, monkeypatch):
     place.create(limit=1, population="patients").add_population("staff", limit="0.5")
     monkeypatch.setenv("SPINNEY_POPULATION", "staff")
