@@ -36,12 +36,13 @@ def games(record: Record) -> Iterator[str]:
     """Of every family and unit the game that comes nearest to its claim."""
     found = record["audit"]
     yield (
-        f"`spinney audit` played {len(found['games'])} games in {found['seconds']:.0f} seconds; "
+        f"`spinney audit` played {len(found['games'])} games in {found['seconds']:.0f} seconds on the clock and "
+        f"{found['processor_seconds']:.0f} of processor time; "
         f"{'no bound exceeds its claim' if found['passed'] else 'a bound exceeds its claim'}."
     )
     yield "Of each family and unit the best game is shown; all bounds hold together with a confidence of 95 %."
     yield ""
-    yield "| family | unit | neighbours | by | claim | bound | ratio | coins | seconds |"
+    yield "| family | unit | neighbours | by | claim | bound | ratio | coins | processor seconds |"
     yield "|---|---|---|---|---:|---:|---:|---:|---:|"
     best: dict[tuple[str, str], Record] = {}
     for game in found["games"]:
@@ -51,7 +52,7 @@ def games(record: Record) -> Iterator[str]:
     for (family, unit), game in sorted(best.items(), key=lambda item: (_place(found, item[0][0]), item[0][1])):
         yield (
             f"| {family} | {unit} | {game['title']} | {game['currency']} | {game['claim']:.3f} | {game['bound']:.3f} "
-            f"| {game['ratio']:.2f} | {game['coins']:,} | {game['seconds']:.1f} |"
+            f"| {game['ratio']:.2f} | {game['coins']:,} | {game['processor_seconds']:.1f} |"
         )
 
 
