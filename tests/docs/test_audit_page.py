@@ -21,7 +21,8 @@ GAME = {
     "bound": 0.98,
     "ratio": 0.98,
     "coins": 1000,
-    "seconds": 1.5,
+    "seconds": 3.0,
+    "processor_seconds": 1.5,
 }
 CAUGHT = {
     "zoo": "trees",
@@ -72,7 +73,7 @@ def test_the_results_are_of_every_family_and_every_sabotage() -> None:
 def test_runs_are_taken_over_and_shown(page: ModuleType, tmp_path: Path) -> None:
     """The best game of a family, caught and missed sabotage, and what no game can see."""
     worse = GAME | {"title": "another cell", "bound": 0.5, "ratio": 0.5}
-    audit = {"passed": True, "seconds": 120.4, "games": [worse, GAME]}
+    audit = {"passed": True, "seconds": 120.4, "processor_seconds": 230.1, "games": [worse, GAME]}
     missed = CAUGHT | {"sabotage": "sly", "caught": False, "bound": 0.5}
     unseen = {"zoo": "trees", "sabotage": "late", "caught": None, "why": "only the order"}
     (tmp_path / "audit.json").write_text(json.dumps(audit))

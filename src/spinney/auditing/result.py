@@ -58,6 +58,7 @@ class AuditResult:
             "confidence": self.confidence,
             "black_box": self.black_box,
             "seconds": round(self.seconds, 1),
+            "processor_seconds": round(sum(verdict.processor_seconds for verdict in self.verdicts), 1),
             "games": [{**verdict_to_dict(verdict), "ratio": ratio_of(verdict)} for verdict in self.verdicts],
         }
 

@@ -26,16 +26,26 @@ from spinney.progress import Bar, progress_bar
 ERROR = 0.05
 # The part of the time that is left for starting and judging.
 _SPARE = 0.08
-_SHORTEST = 0.05
+_SHORTEST = 0.3
 
 
 def play_all(specs: Sequence[Spec], *, seconds: float, workers: int, error: float = ERROR) -> list[Verdict]:
     """Verdicts in the order of the games, each of which may be wrong with an equal part of `error`."""
     each = error / len(specs)
+    if workers == 1:
+        return _in_this_process(specs, seconds, each)
     with progress_bar(len(specs), "playing games", unit="game") as bar:
-        if workers == 1:
-            return [_counted(verdict, bar) for verdict in play_in_turn(specs, seconds, each)]
         return _beside(specs, seconds, each, workers, bar)
+
+
+def _in_this_process(specs: Sequence[Spec], seconds: float, error: float) -> list[Verdict]:
+    order = sorted(range(len(specs)), key=lambda place: specs[place].weight)
+    found: dict[int, Verdict] = {}
+    with progress_bar(len(specs), "playing games", unit="game") as bar:
+        for place, verdict in zip(order, play_in_turn([specs[place] for place in order], seconds, error), strict=True):
+            found[place] = verdict
+            bar.update()
+    return [found[place] for place in range(len(specs))]
 
 
 def play_in_turn(specs: Sequence[Spec], seconds: float, error: float) -> Iterator[Verdict]:
@@ -47,20 +57,17 @@ def play_in_turn(specs: Sequence[Spec], seconds: float, error: float) -> Iterato
         yield run(spec.make(), seconds=max(_SHORTEST, left * spec.weight / weight), error=error)
 
 
-def _counted(verdict: Verdict, bar: Bar) -> Verdict:
-    bar.update()
-    return verdict
-
-
 def _beside(specs: Sequence[Spec], seconds: float, error: float, workers: int, bar: Bar) -> list[Verdict]:
     """The games dealt out to processes so that all have about as much to do."""
     dealt: list[list[int]] = [[] for _ in range(min(workers, len(specs)))]
     loads = [0.0] * len(dealt)
     for place in sorted(range(len(specs)), key=lambda place: -specs[place].weight):
-        hand = loads.index(min(loads))
-        dealt[hand].append(place)
-        loads[hand] += specs[place].weight
+        least = loads.index(min(loads))
+        dealt[least].append(place)
+        loads[least] += specs[place].weight
     said: Queue[tuple[int, Any]] = Queue()
+    for hand in dealt:  # those that take longest come last, and get what is left
+        hand.sort(key=lambda place: specs[place].weight)
     threads = [
         Thread(target=_listen, args=([(place, specs[place]) for place in hand], seconds, error, said), daemon=True)
         for hand in dealt
@@ -119,6 +126,7 @@ def verdict_to_dict(verdict: Verdict) -> dict[str, Any]:
         "guesses": {name: getattr(verdict.tally, name) for name in Tally.__slots__},
         "direction": verdict.direction,
         "seconds": round(verdict.seconds, 2),
+        "processor_seconds": round(verdict.processor_seconds, 2),
     }
 
 
@@ -134,4 +142,5 @@ def verdict_from_dict(described: dict[str, Any]) -> Verdict:
         Tally(**described["guesses"]),
         described["direction"],
         described["seconds"],
+        described["processor_seconds"],
     )

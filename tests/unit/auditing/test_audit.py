@@ -23,7 +23,9 @@ GOLDEN = Path(__file__).parents[2] / "golden"
 
 def verdict(bound: float, title: str = "a <cell>") -> Verdict:
     tally = Tally(10, 10, 9, 1, 1, 9)
-    return Verdict("counts", title, "tree.grid", "add-remove", Finding("epsilon", 1.0, bound), 20, tally, "with", 0.5)
+    return Verdict(
+        "counts", title, "tree.grid", "add-remove", Finding("epsilon", 1.0, bound), 20, tally, "with", 0.5, 0.4
+    )
 
 
 @pytest.mark.parametrize(
