@@ -13,6 +13,7 @@ from spinney.cli.command import FILE, TABLE, Verb, check_output, force_option, j
 from spinney.cli.csv_options import csv_options
 from spinney.cli.given import given_tables, tables_option
 from spinney.cli.sample import PLACEMENTS
+from spinney.cli.saving import room_for, save_charged
 from spinney.errors import BudgetError, ParameterError
 from spinney.shown import printable
 
@@ -286,6 +287,7 @@ def fit(
     parse_epsilon(epsilon)  # a wrong budget is refused before anything is read
     parse_delta(parameters["delta"] or 0)
     private = given_tables(table, schema_path, tables_path, parameters, bounds_from_data=bounds_from_data_not_private)
+    takes_unit = ledger_path is not None and parameters["unit"] is None
     ledger = None if ledger_path is None else _open_ledger(ledger_path, parameters)
     if out == "-":
         raise click.UsageError("--out - is not possible, because a release is a binary file; name a file")
@@ -301,6 +303,8 @@ def fit(
     synthesizer = make_synthesizer(choice.method, epsilon, given)
     if not as_json:
         click.echo(f"method {choice.method}: {choice.reason}")
+        if takes_unit:
+            click.echo(printable(f"unit {parameters['unit']}: that of the ledger {ledger_path!r}"))
     card = fit_file(private.frames, schema, synthesizer, out, force=force, ledger=ledger, engine=engine)
     warn_of_brands(card)
     if card.is_empty:
@@ -357,8 +361,9 @@ def fit_file(
         start_spark()
     frame = table() if callable(table) else given_table(table)
     model: Any = synthesizer  # which takes tables where tables were given
-    model.fit(frame, schema, ledger=ledger, engine=engine)
-    synthesizer.save(out, overwrite=force)
+    with room_for(out):
+        model.fit(frame, schema, ledger=ledger, engine=engine)
+    save_charged(synthesizer, out, force=force, ledger=ledger)
     return synthesizer.card_
 
 
