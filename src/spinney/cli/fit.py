@@ -14,6 +14,7 @@ from spinney.cli.csv_options import csv_options
 from spinney.cli.given import given_tables, tables_option
 from spinney.cli.ledger_options import ledger_options, take_ledger
 from spinney.cli.sample import PLACEMENTS
+from spinney.cli.saving import room_for, save_charged
 from spinney.errors import BudgetError, ParameterError
 from spinney.shown import json_text, printable
 
@@ -284,6 +285,7 @@ def fit(
     parse_delta(parameters["delta"] or 0)
     private = given_tables(table, schema_path, tables_path, parameters, bounds_from_data=bounds_from_data_not_private)
     ledger = take_ledger(parameters)
+    takes_unit = bool(ledger) and parameters["unit"] is None
     if ledger:  # the unit is the ledger's unless another was asked for
         parameters["unit"] = parameters["unit"] or ledger.unit.of_rows.value
     if out == "-":
@@ -301,6 +303,8 @@ def fit(
     synthesizer = make_synthesizer(choice.method, epsilon, given)
     if not as_json:
         click.echo(f"method {choice.method}: {choice.reason}")
+        if ledger and takes_unit:
+            click.echo(printable(f"unit {parameters['unit']}: that of the ledger {ledger.address}"))
     card = fit_file(private.frames, schema, synthesizer, out, force=force, ledger=ledger, engine=engine)
     warn_of_brands(card)
     if card.is_empty:
@@ -355,8 +359,9 @@ def fit_file(
         start_spark()
     frame = table() if callable(table) else given_table(table)
     model: Any = synthesizer  # which takes tables where tables were given
-    model.fit(frame, schema, ledger=ledger, engine=engine)
-    synthesizer.save(out, overwrite=force)
+    with room_for(out):
+        model.fit(frame, schema, ledger=ledger, engine=engine)
+    save_charged(synthesizer, out, force=force, ledger=ledger)
     return synthesizer.card_
 
 

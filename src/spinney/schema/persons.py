@@ -12,7 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from spinney.columns import Category, Column, Identifier
+from spinney.columns import Bounded, Category, Column, Identifier, Real, whole_range
+from spinney.columns.base import LARGEST_WHOLE
 from spinney.columns.characters import check_characters
 from spinney.errors import SchemaError
 from spinney.schema.rules import Derivation, NeverAfter, PositionRule, Rule
@@ -21,6 +22,8 @@ from spinney.suggest import did_you_mean
 
 # A position within a person's rows takes two bytes.
 MOST_ROWS = 65_535
+# Sums of differences between reals that lie further apart may leave the range of floats, and their squares do.
+_FARTHEST = 1e150
 _ENTRIES = ("column", "most_rows", "order", "steps", "role", "differences")
 
 
@@ -61,6 +64,7 @@ class PersonRows:
         self._check_order(columns, computed, about)
         self._check_role(columns, computed, about)
         self._check_differences(columns, computed, about)
+        self._check_reach(columns, about)
         for rule in rules:
             if isinstance(rule, NeverAfter) and self.order is None:
                 raise SchemaError(f"{about}: {rule!r} needs order=..., the column that says which rows come after")
@@ -79,6 +83,20 @@ class PersonRows:
                 f"{about}: order={self.order!r} may be null, and rows without a place have no order; name a column "
                 "that is never null, or drop these rows"
             )
+
+    def _check_reach(self, columns: Mapping[str, Column], about: str) -> None:
+        """Refuse columns in steps and differences whose values lie so far apart that sums of differences go wrong."""
+        for name in (*((self.order,) if self.steps and self.order else ()), *self.differences):
+            column = columns[name]
+            if not isinstance(column, Bounded) or column.bounds != "stated":
+                continue
+            low, high = (float(column.low), float(column.high)) if isinstance(column, Real) else whole_range(column)
+            if high - low > (_FARTHEST if isinstance(column, Real) else LARGEST_WHOLE):
+                how = "steps" if name == self.order and self.steps else "differences"
+                raise SchemaError(
+                    f"{about}: {how}: column {name!r} reaches from {brief(column.low)} to {brief(column.high)}, too "
+                    "far for differences between its values; state bounds that are closer to each other"
+                )
 
     def _check_role(self, columns: Mapping[str, Column], computed: set[str], about: str) -> None:
         if self.role is None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 import spinney as sp
 from spinney.columns import whole_range
 from spinney.forest.release.column_model import ColumnModel
+from spinney.forest.release.far_out import is_far_out
 from spinney.forest.release.graded import graded_leaves
 
 
@@ -115,3 +116,21 @@ def test_older_releases_draw_evenly(tmp_path):
     again = sp.load(tmp_path / "even.spinney")
     assert not again.is_graded
     assert again._drawn_from is again.columns
+
+
+@pytest.mark.filterwarnings("error")
+@pytest.mark.parametrize("unit", [2.0**1000, 2.0**-1000])
+def test_leaves_of_any_size_are_told_alike(unit):
+    """Squares of the largest floats leave their range: leaves are graded, and far out, as those of plain numbers."""
+    low, length = np.array([0.0, 1.0, 4.0, 100.0]), np.array([1.0, 3.0, 96.0, 700.0])
+    sure = np.array([500.0, 400.0, 80.0, 1.0])
+    plain, scaled = (is_far_out(size * low, size * length, sure, 5.0) for size in (1.0, unit))
+    assert plain.tolist() == scaled.tolist() == [False, False, False, True]
+    flags, states = np.zeros(4, dtype=bool), np.arange(4, dtype=np.int32)
+    parts = []
+    for size in (1.0, unit):
+        model = ColumnModel(size * low, size * length, flags, sure, states, 4)
+        graded, leaf = graded_leaves(model, sp.Real(0, size * 1000))
+        parts.append(np.bincount(leaf, weights=graded.weights))
+        assert np.isfinite(graded.weights).all()
+    assert np.allclose(*parts)

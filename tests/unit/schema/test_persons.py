@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
 
@@ -197,3 +198,26 @@ def test_rules_of_positions_say_nothing_about_single_rows():
     rule = sp.NeverAfter("kind", ["fuel"])
     assert rule.clauses(COLUMNS) == []
     assert rule.says(COLUMNS["kind"]).ranges == ((1, 1),)
+
+
+@pytest.mark.parametrize(
+    ("column", "shown"),
+    [
+        (sp.Real(-8e307, 8e307), "from -8e+307 to 8e+307"),
+        (sp.Real(-1e308, 1e308), "from -1e+308 to 1e+308"),
+        (sp.Integer(-(2**61), 2**61), "from -2305843009213693952 to 2305843009213693952"),
+    ],
+)
+@pytest.mark.parametrize("options", [{"order": "t", "steps": True}, {"differences": ["t"]}])
+def test_columns_that_reach_too_far_have_no_differences(column, shown, options):
+    """Sums of their differences would leave the range of floats: rows would be null where they cannot be."""
+    columns = {"who": sp.Identifier(), "t": column}
+    with pytest.raises(SchemaError, match=re.escape(f"column 't' reaches {shown}, too far")):
+        sp.Schema(columns, person="who", most_rows=5, **options)
+    with pytest.raises(SchemaError, match=re.escape(f"column 't' reaches {shown}, too far")):
+        sp.Tables(
+            {"persons": {"id": sp.Identifier(), "a": sp.Boolean()}, "rows": columns},
+            links=[sp.Link("rows.who", "persons.id", most=5, **options)],
+        )
+    sp.Schema(columns, person="who", most_rows=5, order="t")
+    sp.Schema(columns | {"t": sp.Real(-4e149, 4e149)}, person="who", most_rows=5, **options)

@@ -7,6 +7,8 @@ noise by more than others to be believed.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,6 +16,8 @@ Floats = NDArray[np.float64]
 
 # By what part of the variance rows of noise may raise it.
 _FAR_OUT = 0.3
+# Squares of larger numbers, times counts, may be beyond the range of floats.
+_SQUARED = 1e140
 
 
 def is_far_out(
@@ -28,7 +32,14 @@ def is_far_out(
         noise_std: of the noise on a count.
         part: by what part of it rows of noise may raise the variance.
     """
+    unit = unit_of(max(float(np.abs(low).max(initial=0.0)), float(length.max(initial=0.0))))
+    low, length = low / unit, length / unit
     middle = low + length / 2
     spread = (middle - np.average(middle, weights=sure)) ** 2 + length**2 / 12  # of rows in a leaf about the mean
     variance = np.average(spread, weights=sure)
     return np.asarray(noise_std * spread > part * float(sure.sum()) * variance)
+
+
+def unit_of(largest: float) -> float:
+    """A power of two to tell numbers of this size in, so that floats hold their squares; 1 where they do anyway."""
+    return 1.0 if largest == 0 or 1 / _SQUARED <= largest <= _SQUARED else 2.0 ** math.frexp(largest)[1]

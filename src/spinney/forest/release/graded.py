@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from spinney.columns import Bounded, Column, whole_range
 from spinney.forest.release.column_model import ColumnModel, Floats, length_within
+from spinney.forest.release.far_out import unit_of
 
 # Leaves whose ends differ by no more than this factor stay even.
 _EVEN_WITHIN = 2.0
@@ -83,7 +84,7 @@ def _middle(model: ColumnModel, near: Floats) -> float:
 
 def _shares(sizes: Floats, *, is_tail: bool) -> Floats:
     """How the rows of a leaf are divided among its parts, whose ends have these sizes."""
-    below = sizes**-2.0 if is_tail else np.log(sizes)
+    below = (sizes / unit_of(float(sizes.max()))) ** -2.0 if is_tail else np.log(sizes)
     parts = np.abs(np.diff(below))
     return np.asarray(parts / parts.sum())
 

@@ -1,0 +1,81 @@
+"""Keeping what was paid for: room for a release is held before anything is charged, and no release is thrown away.
+
+A release that cannot be written after its charge would be lost, and fitting again is charged again. So a few megabytes
+are reserved where it is to lie before the table is read, and given back when it is written. Where it cannot be written
+even so, it goes to the folder for temporary files, and the error says where it is and what was charged.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from spinney.errors import FileError, SpinneyError
+
+if TYPE_CHECKING:
+    from spinney.privacy.ledger import Ledger
+    from spinney.synthesizers.method import AnySynthesizer
+
+# Releases of most tables are smaller.
+_ROOM = 1 << 23
+
+
+@contextmanager
+def room_for(out: str) -> Iterator[None]:
+    """Hold a few megabytes in the folder of a file that is to be written; a usage error where there is no room.
+
+    The file that holds them has no name, so nothing is left of it, however the process ends.
+    """
+    folder = Path(out).resolve().parent
+    with ExitStack() as stack:
+        try:
+            _reserve(stack.enter_context(tempfile.TemporaryFile(dir=folder)).fileno())
+        except OSError as err:
+            raise click.UsageError(
+                f"there is no room for {out!r}: {_ROOM >> 20} MiB cannot be written to {str(folder)!r} "
+                f"({err.strerror or err}); free some, or choose another folder; nothing was charged"
+            ) from err
+        yield
+
+
+def _reserve(descriptor: int) -> None:
+    if hasattr(os, "posix_fallocate"):
+        os.posix_fallocate(descriptor, 0, _ROOM)
+        return
+    os.write(descriptor, bytes(_ROOM))
+
+
+def save_charged(synthesizer: AnySynthesizer, out: str, *, force: bool, ledger: Ledger | None) -> None:
+    """Save a release that was paid for, here or else where it fits; a FileError says where it is, and what it cost."""
+    try:
+        synthesizer.save(out, overwrite=force)
+    except Exception as err:
+        what = str(err) if isinstance(err, SpinneyError) else f"cannot write {out!r}: {type(err).__name__}"
+        raise FileError(f"{what}; {_paid(synthesizer, ledger)}, and {_kept(synthesizer, out)}") from err
+    except BaseException as err:  # an interruption stays one
+        err.add_note(f"{_paid(synthesizer, ledger)}, and {_kept(synthesizer, out)}")
+        raise
+
+
+def _paid(synthesizer: AnySynthesizer, ledger: Ledger | None) -> str:
+    from spinney.privacy.events import decimal
+    from spinney.synthesizers.charged import charged_text
+
+    epsilon = synthesizer.card_.epsilon
+    return f"epsilon={decimal(epsilon)} was spent" if ledger is None else charged_text(epsilon, ledger)
+
+
+def _kept(synthesizer: AnySynthesizer, out: str) -> str:
+    """Where a release is that could not be written to its place."""
+    try:
+        place = Path(tempfile.mkdtemp(prefix="spinney-")) / Path(out).name
+        synthesizer.save(place)
+    except (OSError, SpinneyError, MemoryError):
+        return "the release is lost; fitting again is charged again"
+    return f"the release is kept in {str(place)!r}: move it from there, as fitting again is charged again"
