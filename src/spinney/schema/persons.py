@@ -22,6 +22,8 @@ from spinney.suggest import did_you_mean
 # A position within a person's rows takes two bytes.
 MOST_ROWS = 65_535
 _ENTRIES = ("column", "most_rows", "order", "steps", "role", "differences")
+# What a link calls the same.
+_OTHERWISE = {"most": "most_rows", "child": "column"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +46,7 @@ class PersonRows:
         if not isinstance(key, Identifier):
             raise SchemaError(
                 f"{about}: column {self.column!r} is of type {key.type_name}; declare the column that says whose row "
-                "it is as sp.Identifier(), whose values are never released"
+                f'it is as sp.Identifier(), whose values are never released (in a file: type = "identifier")'
             )
         if self.most_rows is None:
             raise SchemaError(
@@ -171,10 +173,18 @@ def options_from_dict(entry: Any) -> dict[str, Any]:
         raise SchemaError('[person] needs the column that says whose row it is, for example column = "customer"')
     for name in sorted(set(entry) - set(_ENTRIES)):
         raise SchemaError(
-            f"[person] has no entry {name!r}; it takes {', '.join(_ENTRIES)}{did_you_mean(name, _ENTRIES)}"
+            f"[person] has no entry {name!r}; it takes {', '.join(_ENTRIES)}"
+            f"{did_you_mean(_OTHERWISE.get(name, name), _ENTRIES)}"
         )
     options = dict(entry)
     return {"person": options.pop("column"), **options}
+
+
+def key_in(described: Mapping[str, Any]) -> str | None:
+    """The column that says whose row it is in the plain data of a schema; None where no [person] table names one."""
+    person = described.get("person")
+    column = person.get("column") if isinstance(person, Mapping) else None
+    return column if isinstance(column, str) else None
 
 
 def position_rules(rules: Iterable[Rule]) -> tuple[PositionRule, ...]:
