@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spinney.cli.command import FILE, ROWS, Verb, check_output, force_option, json_option, warn_of_brands
+from spinney.cli.command import FILE, ROWS, Verb, check_output, force_option, json_option, warn_of_brands, warn_of_none
 from spinney.cli.sample_people import FORMATS, is_folder_name, sample_people, wrote
 
 if TYPE_CHECKING:
@@ -214,6 +214,7 @@ def sample_file(
     loaded = load(release)
     options = _drawing(loaded, placement, where, balance)
     warn_of_brands(loaded.card)
+    warn_of_none("--rows", n_rows)
     table = loaded.sample(n_rows, seed=seed, frame="pyarrow", **options)
     write_table(table, out, overwrite=force)
     return int(table.num_rows)
