@@ -174,8 +174,8 @@ class LinkedSynthesizer(FrontDoor):
         """Synthetic persons with all their rows; see `PeopleRelease.sample`. Costs no epsilon, however often.
 
         Args:
-            persons: how many persons, not rows: `sample(1000)` draws a thousand persons with all their rows. By default as
-                many as the private tables had where that is public, else a noisy number.
+            persons: how many persons, not rows: `sample(1000)` draws a thousand persons with all their rows. By default
+                as many as the private tables had where that is public, else a noisy number.
             where: conditions that every person meets, by table and column, such as {"customers.region": "west"}.
             seed: repeats the same persons and rows.
             frame: "pandas", "polars", "pyarrow" or "numpy"; by default the kind that was fitted, table by table.
