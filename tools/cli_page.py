@@ -40,7 +40,7 @@ Outputs are written whole or not at all, and an existing file is overwritten onl
 | 0 | done |
 | {FAILED} | the run failed: the table does not fit its schema, the budget is too small, or a file cannot be read |
 | {WRONG_CALL} | the call is wrong: a bad option, parameter or schema, a missing input, or an output that exists |
-| {INTERRUPTED} | interrupted; nothing was written |
+| {INTERRUPTED} | interrupted; no file is left half written, and whole parts of a sample stay for the next run |
 
 Messages go to standard error as `error: ...`, or with `--json` as `{{"error": "..."}}`.
 They name columns and lines, never values of the table.

@@ -43,7 +43,7 @@ class App(click.Group):
             with told_warnings():
                 status = super().main(arguments, prog_name or "spinney", **extra | {"standalone_mode": False})
         except (Exception, KeyboardInterrupt) as err:
-            report(err, as_json="--json" in arguments)
+            report(err, arguments)
             sys.exit(exit_status(err))
         sys.exit(status or 0)
 

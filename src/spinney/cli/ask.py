@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +17,7 @@ from spinney.shown import json_text, printable
 
 if TYPE_CHECKING:
     from spinney.cli.answers import Asked
+    from spinney.errors import ParameterError
     from spinney.release.answers.answer import Answer, Answers
     from spinney.release.answers.grammar import ParsedQuestion
     from spinney.release.model import Release
@@ -110,7 +111,8 @@ def ask(
     Every answer says what kind of statement it is. Certified: the interval holds with the stated probability over the
     noise, whatever the rows are. Calibrated: noise, placement of rows and misfit were measured. Indicative: read signs
     and sizes, do not test hypotheses. Not supported: the release does not know, and gives no interval without --force.
-    Answers use only what was released and cost nothing.
+    Answers use only what was released and cost nothing. Where some of several questions are refused, the others are
+    answered, and the exit status is 2; files are then not written.
 
     A release of persons answers about persons: by columns of theirs, such as customers.age, and by the number of their
     rows, transactions.# (# where there is one table). Questions about rows are refused.
@@ -119,7 +121,6 @@ def ask(
     it beside that of the release. Everything is checked before the ledger is charged. A picture needs matplotlib.
     """
     from spinney.cli.answers import answer_table, described, shown
-    from spinney.release.answers.grammar import parse_question
     from spinney.release.answers.question import check_level
     from spinney.release.storage import load
 
@@ -132,7 +133,6 @@ def ask(
     loaded = load(release)
     if buy is not None and loaded.protects_persons:
         raise click.UsageError("--buy answers questions about rows, and this release is of persons; leave it out")
-    parsed = [parse_question(text, loaded.asked_schema) for text in questions]
     warn_of_brands(loaded.card)
     truth = "population" if population else "table"
     options = {
@@ -141,26 +141,27 @@ def ask(
         "statement": "certified" if certified else "auto",
         "force": force,
     }
-    asked = [
-        _asked(loaded, question, options, simultaneous=simultaneous, may_refuse=buy is not None) for question in parsed
-    ]
+    asked, refused = _asked_all(loaded, questions, options, simultaneous=simultaneous, may_refuse=buy is not None)
     bought = None
     if buy is not None:
         assert table is not None
-        bought = _bought(loaded, parsed[0], buy, table, ledger_path, level, truth, engine, parameters)
+        bought = _bought(loaded, asked[0].question, buy, table, ledger_path, level, truth, engine, parameters)
     with _keeping(bought, buy, ledger_path):
         # What was paid for is shown before a file can fail to be written.
         if as_json:
             files = {name: path for name, path in (("out", out), ("picture", picture)) if path is not None}
-            click.echo(json_text(described(asked, bought) | files))
-        elif out != "-":
+            rest = {"refused": {text: str(err) for text, err in refused.items()}} if refused else files
+            click.echo(json_text(described(asked, bought) | rest))
+        elif out != "-" and asked:
             click.echo(printable(shown(asked, bought), keep="\n"))
-        if out is not None:
+        if out == "-" or (out is not None and not refused):
             from spinney.cli.tables import write_table
             from spinney.tables.paths.expanding import is_parquet
 
             is_text = not is_parquet(out)
             write_table(answer_table(asked, bought, is_text=is_text), out, overwrite=overwrite)
+        if refused:
+            raise _refusal(refused, len(questions), [path for path in (out, picture) if path not in (None, "-")])
         if picture is not None:
             from spinney.report.answers import answers_figure
             from spinney.report.picture import save_figure
@@ -171,6 +172,15 @@ def ask(
             for path in (out, picture):
                 if path is not None:
                     click.echo(f"wrote {path}")
+
+
+def _refusal(refused: Mapping[str, ParameterError], n_asked: int, files: Sequence[str | None]) -> ParameterError:
+    """The error of questions that were refused, once the answers to the others are printed."""
+    from spinney.errors import ParameterError
+
+    many = f"{len(refused)} of {n_asked} questions {'was' if len(refused) == 1 else 'were'} refused"
+    unwritten = f", and nothing was written to {' or '.join(map(repr, files))}" if files else ""
+    return ParameterError("\n".join([f"{many}{unwritten}:", *(f"{text!r}: {err}" for text, err in refused.items())]))
 
 
 @contextmanager
@@ -220,6 +230,31 @@ def _check_files(inputs: list[str], out: str | None, picture: str | None, *, ove
         check_picture_name(picture)
         load_optional("matplotlib.figure", "a picture")
         check_output(picture, force=overwrite, inputs=inputs)
+
+
+def _asked_all(
+    release: Release,
+    questions: Sequence[str],
+    options: dict[str, Any],
+    *,
+    simultaneous: bool,
+    may_refuse: bool,
+) -> tuple[list[Asked], dict[str, ParameterError]]:
+    """What the release says to all questions, and why some of several are refused; a single one is refused here."""
+    from spinney.errors import ParameterError
+    from spinney.release.answers.grammar import parse_question
+
+    asked: list[Asked] = []
+    refused: dict[str, ParameterError] = {}
+    for text in questions:
+        try:
+            question = parse_question(text, release.asked_schema)
+            asked.append(_asked(release, question, options, simultaneous=simultaneous, may_refuse=may_refuse))
+        except ParameterError as err:
+            if len(questions) == 1:
+                raise
+            refused[text] = err
+    return asked, refused
 
 
 def _asked(

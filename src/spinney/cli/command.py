@@ -109,6 +109,14 @@ def check_output(path: str, *, force: bool, inputs: Sequence[str] = (), can_forc
         raise click.UsageError(str(err)) from err
 
 
+def warn_of_none(option: str, number: int | None) -> None:
+    """Say on standard error, where no rows are asked for, that there will be none."""
+    if number == 0:
+        click.secho(
+            f"caution: {option} 0 asks for no rows; what is written has columns and no rows", err=True, fg="yellow"
+        )
+
+
 def warn_of_brands(card: Card) -> None:
     """Say loudly, on standard error, what voids the guarantee of a release."""
     for warning in card.to_dict()["warnings"]:

@@ -16,7 +16,7 @@ import json
 import os
 import traceback
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -26,6 +26,9 @@ from spinney.errors import LedgerWarning, ParameterError, PrivacyWarning, Schema
 from spinney.shown import clipped, printable
 
 FAILED, WRONG_CALL, INTERRUPTED = 1, 2, 130
+
+# The verbs that can charge a ledger.
+CHARGING = ("fit", "ask")
 
 TRACEBACK_VARIABLE = "SPINNEY_TRACEBACK"
 
@@ -44,15 +47,17 @@ def exit_status(err: BaseException) -> int:
     return next((status for kind, status in _STATUS if isinstance(err, kind)), FAILED)
 
 
-def message(err: BaseException) -> str:
-    """What the person at the keyboard is told."""
+def message(err: BaseException, *, may_charge: bool = False) -> str:
+    """What the person at the keyboard is told; `may_charge` says whether the verb can charge a ledger."""
     if isinstance(err, click.ClickException):
         return clipped(err.format_message())
     if isinstance(err, SpinneyError):
         return clipped(str(err))
     if isinstance(err, (click.Abort, KeyboardInterrupt)):
-        notes = getattr(err, "__notes__", ())
-        told = "; ".join(notes) or "no finished output was written, though a ledger may have been charged"
+        # click raises an error of its own in place of Ctrl-C; what was noted is on the one that it comes from.
+        notes = [note for one in (err, err.__cause__) for note in getattr(one, "__notes__", ())]
+        charged = "no finished output was written, though a ledger may have been charged"
+        told = "; ".join(notes) or (charged if may_charge else "no output was written")
         return clipped(f"interrupted; {told}")
     if isinstance(err, MemoryError):
         return "out of memory; use a machine with more memory, or fit or draw fewer rows at a time"
@@ -64,15 +69,16 @@ def message(err: BaseException) -> str:
     )
 
 
-def report(err: BaseException, *, as_json: bool) -> None:
-    """Print the message on standard error, as text or as one line of JSON."""
+def report(err: BaseException, arguments: Sequence[str]) -> None:
+    """Print the message on standard error, as text or, where the command line asks for it, as one line of JSON."""
+    told = message(err, may_charge=bool(set(CHARGING) & set(arguments[:1])))
     if os.environ.get(TRACEBACK_VARIABLE):
         traceback.print_exception(err)
-    if as_json:
-        click.echo(json.dumps({"error": message(err)}), err=True)
+    if "--json" in arguments:
+        click.echo(json.dumps({"error": told}), err=True)
         return
     click.secho("error: ", err=True, nl=False, fg="red")
-    click.echo(printable(message(err), keep="\n"), err=True)
+    click.echo(printable(told, keep="\n"), err=True)
     if isinstance(err, click.UsageError) and err.ctx is not None:
         click.echo(f"for usage, run: {err.ctx.command_path} --help", err=True)
 

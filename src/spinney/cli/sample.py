@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from spinney.cli.command import FILE, ROWS, Verb, check_output, force_option, json_option, warn_of_brands
+from spinney.cli.command import FILE, ROWS, Verb, check_output, force_option, json_option, warn_of_brands, warn_of_none
 from spinney.cli.sample_people import FORMATS, is_folder_name, sample_people, wrote
 
 if TYPE_CHECKING:
@@ -167,9 +167,9 @@ def sample(
     if is_folder(out, parts):
         if draws is not None:
             raise click.UsageError("--draws writes one file for each table, and --out is a folder; leave out one")
-        n_rows, n_files = sample_folder(release, out, parts=parts, n_rows=rows, seed=seed, force=force, **asked)
-        told = f"wrote {n_rows:,} synthetic rows to {n_files:,} files in {out}"
-        click.echo(json.dumps({"out": out, "rows": n_rows, "parts": n_files}) if as_json else told)
+        n_rows, n_files, n_new = sample_folder(release, out, parts=parts, n_rows=rows, seed=seed, force=force, **asked)
+        described = {"out": out, "rows": n_rows, "parts": n_files, "written": n_new}
+        click.echo(json.dumps(described) if as_json else wrote_parts(described))
         return
     if draws is not None:
         files, n_rows = sample_files(release, out, draws, n_rows=rows, seed=seed, force=force, **asked)
@@ -214,6 +214,7 @@ def sample_file(
     loaded = load(release)
     options = _drawing(loaded, placement, where, balance)
     warn_of_brands(loaded.card)
+    warn_of_none("--rows", n_rows)
     table = loaded.sample(n_rows, seed=seed, frame="pyarrow", **options)
     write_table(table, out, overwrite=force)
     return int(table.num_rows)
@@ -241,8 +242,11 @@ def sample_folder(
     where: Sequence[str] = (),
     balance: Sequence[str] = (),
     force: bool = False,
-) -> tuple[int, int]:
-    """Draw rows into files of a folder, or those of them that are missing; returns how many rows and files it has."""
+) -> tuple[int, int, int]:
+    """Draw rows into files of a folder, or those of them that are missing.
+
+    Returns how many rows and files the folder has, and how many of the files are new.
+    """
     from spinney.errors import FileError
     from spinney.release.part_files import check_folder, seed_of
     from spinney.release.storage import load
@@ -260,7 +264,17 @@ def sample_folder(
     if force and begun is not None and not drawn.goes_on_in(out):
         drawn = loaded.sample(n_rows, **options)  # what is there goes, and its seed with it
     drawn.to_parquet(out, overwrite=force)
-    return drawn.n_rows, len(drawn)
+    return drawn.n_rows, len(drawn), drawn.n_written
+
+
+def wrote_parts(described: Mapping[str, Any]) -> str:
+    """What was written to a folder of parts, in a sentence."""
+    n_files, n_new, out = described["parts"], described["written"], described["out"]
+    rows = f"{described['rows']:,} synthetic rows"
+    if n_new == 0:
+        return f"nothing was drawn: all {n_files:,} files of {rows} were in {out} already"
+    told = f"wrote {rows} to {n_files:,} files in {out}"
+    return told if n_new == n_files else f"{told}, {n_files - n_new:,} of which were there already"
 
 
 def sample_files(

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spinney.cli.command import check_output, warn_of_brands
+from spinney.cli.command import check_output, warn_of_brands, warn_of_none
 from spinney.errors import FileError
 
 if TYPE_CHECKING:
@@ -51,6 +51,7 @@ def sample_people(
     files = _files(loaded, release, out, kind or FORMATS[0], force=force)
     asked = {"where": parse_where(where, loaded.asked_schema)} if where else {}
     warn_of_brands(loaded.card)
+    warn_of_none("--persons", persons)
     drawn = loaded.sample(persons, seed=seed, frame="pyarrow", **asked)
     tables = drawn if isinstance(drawn, dict) else {"": drawn}
     if files is None:

@@ -65,7 +65,7 @@ class Bounded(Column):
             missing = f"{' and '.join(absent)} {'is' if len(absent) == 1 else 'are'} missing"
             raise SchemaError(
                 f"{kind}: {missing}; state the bounds from what is publicly known about the column, "
-                'or pay for them with bounds="private"'
+                'or pay for them with bounds="private" (not in tables of persons with many rows)'
             )
         object.__setattr__(self, "low", self.parse(self.low, "low"))
         object.__setattr__(self, "high", self.parse(self.high, "high"))

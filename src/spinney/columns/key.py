@@ -22,6 +22,19 @@ _NOT_A_KEY = "keys are strings, whole numbers or bytes; convert the column"
 _WHOLE_TYPES = ("byte", "short", "integer", "long", "decimal")
 
 
+def keys_differ(one: Any, other: Any) -> str:
+    """What is said of keys of two Arrow types, in words, and what to do about it."""
+    import pyarrow as pa
+
+    from spinney.columns.arrow import is_string
+
+    def shown(kind: Any) -> str:
+        return "strings" if is_string(kind) else "whole numbers" if pa.types.is_integer(kind) else str(kind)
+
+    hint = " (keys of CSV files are read as strings)" if is_string(one) or is_string(other) else ""
+    return f"keys of different types, {shown(one)} and {shown(other)}; convert one of them{hint}"
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Key(Identifier):
     """A column whose values say whose row it is."""

@@ -28,6 +28,7 @@ from spinney.schema.zorder import Codes
 MEMORY_LIMIT = "SPINNEY_MEMORY_LIMIT"
 _DEFAULT_LIMIT = 2 << 30
 _SMALLEST_LIMIT = 1 << 20
+_LEAST_STATED = 10**6  # of what the environment may say
 _UNITS = {"": 1, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
 _UNITS |= {"KIB": 1 << 10, "MIB": 1 << 20, "GIB": 1 << 30, "TIB": 1 << 40}
 
@@ -47,8 +48,8 @@ def default_memory_limit() -> int:
     if found is None or found[2].upper() not in _UNITS:
         raise ParameterError(f"{MEMORY_LIMIT}={text!r} is not an amount of memory; write for example 500MB or 8GiB")
     limit = int(float(found[1]) * _UNITS[found[2].upper()])
-    if limit < _SMALLEST_LIMIT:
-        raise ParameterError(f"{MEMORY_LIMIT}={text!r} is too little to count cells; give at least 1MiB")
+    if limit < _LEAST_STATED:
+        raise ParameterError(f"{MEMORY_LIMIT}={text!r} is too little to count cells; give at least 1MB")
     return limit
 
 

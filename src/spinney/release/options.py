@@ -39,7 +39,8 @@ def explains_options(method: F) -> F:
             given = arguments[0] if arguments else options.pop("n_rows", None)
             arguments = (one_number_of_rows(given, options), *arguments[1:])
         if not options.keys() <= set(known):
-            _refuse_unknown(method.__name__, self._contents(), options, known)
+            contents = "persons" if "persons" in known else self._contents()
+            _refuse_unknown(method.__name__, contents, options, known)
         return method(self, *arguments, **options)
 
     return cast(F, checked)

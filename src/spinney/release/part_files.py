@@ -124,7 +124,8 @@ def _write(
 ) -> None:
     """Draw and write, one part each at a time; a part that is being written when something fails is given up."""
     n_done = sum(sizes) - sum(sizes[number] for number in missing)
-    with _told_of_parts(folder), progress_bar(sum(sizes), "drawing rows", unit="row") as bar, threads(1) as writer:
+    bars = progress_bar(sum(sizes), "drawing rows", unit="row")
+    with _told_of_parts(folder, len(sizes)), bars as bar, threads(1) as writer:
         bar.update(n_done)
         under_way = None
         for number in missing:
@@ -139,12 +140,15 @@ def _write(
 
 
 @contextmanager
-def _told_of_parts(folder: Path) -> Iterator[None]:
-    """Say of an interruption that what is whole stays, and how to go on."""
+def _told_of_parts(folder: Path, n_parts: int) -> Iterator[None]:
+    """Say of an interruption how many parts are there, for those that are whole stay, and how to go on."""
     try:
         yield
     except KeyboardInterrupt as err:
-        err.add_note(f"parts that are whole stay in {str(folder)!r}; the same call again goes on from there")
+        n_there = len(_parts_in(folder))
+        err.add_note(
+            f"{n_there:,} of {n_parts:,} parts are there, whole, in {str(folder)!r}; run the same again to go on"
+        )
         raise
 
 

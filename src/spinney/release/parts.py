@@ -142,6 +142,7 @@ class SampleParts(Sequence[Any]):
     ) -> None:
         self._draw = draw  # a part as a table; as an Arrow table where that is asked for
         self._n_rows, self._n_parts, self._described = n_rows, n_parts, described
+        self._n_written = 0
         self._shared = deepcopy(rng)
         rng.bit_generator.random_raw(_N_WORDS)  # so that the next sample of a generator is another one
 
@@ -169,6 +170,11 @@ class SampleParts(Sequence[Any]):
         """How many rows all parts have together."""
         return self._n_rows
 
+    @property
+    def n_written(self) -> int:
+        """How many parts the last `to_parquet` drew and wrote; the others were in the folder already."""
+        return self._n_written
+
     def to_parquet(self, folder: str | Path, *, overwrite: bool = False) -> Path:
         """Write every part to a file of a folder, two parts in memory at a time; goes on where it was stopped.
 
@@ -184,9 +190,13 @@ class SampleParts(Sequence[Any]):
         """
         from spinney.release.part_files import write_parts
 
-        return write_parts(
-            folder, self._sizes(), lambda n: self._draw(self._part(n), True), self._identity(), overwrite=overwrite
-        )
+        self._n_written = 0
+
+        def draw(number: int) -> Any:
+            self._n_written += 1
+            return self._draw(self._part(number), True)
+
+        return write_parts(folder, self._sizes(), draw, self._identity(), overwrite=overwrite)
 
     def goes_on_in(self, folder: str | Path) -> bool:
         """Whether a folder holds parts of this very sample, and nothing else.

@@ -89,7 +89,8 @@ def of_piles(name: str, column: Bounded, ranges: Ranges) -> Iterator[str]:
             change = f"raise high={at}" if is_upper else f"lower low={at}"
             yield (
                 f"column {name!r}: {share:.1%} of the rows lie at its {bound} bound. Values beyond a bound are moved "
-                f"to it; if there may be {more} ones, {change}"
+                f"to it; if there may be {more} ones, {change}. If {at} is a code, such as that of a missing value, "
+                "make it null and declare the column nullable"
             )
 
 

@@ -8,14 +8,29 @@ from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
-from spinney.columns import COLUMN_TYPES, Column
+from spinney.columns import COLUMN_TYPES, Column, Identifier
 from spinney.errors import SchemaError
 from spinney.shown import brief
 from spinney.suggest import did_you_mean
 
+# What is said of a column that is wrong, and is a key.
+KEY_REMEDY = 'says whose row it is; write type = "identifier" and nothing else'
 
-def column_from_dict(name: str, entry: Any, *, folder: str | Path | None = None) -> Column:
-    """The column that one [columns.NAME] table describes. Without a folder it may name no file."""
+
+def column_from_dict(name: str, entry: Any, *, folder: str | Path | None = None, is_key: bool = False) -> Column:
+    """The column that one [columns.NAME] table describes. Without a folder it may name no file.
+
+    Of a key of persons, what is wrong with any type but identifier is no matter: that type is the remedy.
+    """
+    try:
+        return _column(name, entry, folder)
+    except SchemaError as err:
+        if not is_key or (isinstance(entry, Mapping) and entry.get("type") == Identifier.type_name):
+            raise
+        raise SchemaError(f"column {name!r} {KEY_REMEDY}") from err
+
+
+def _column(name: str, entry: Any, folder: str | Path | None) -> Column:
     if not isinstance(entry, Mapping) or "type" not in entry:
         raise SchemaError(f'column {name!r}: the entry needs a type, for example type = "real"')
     options = dict(entry)

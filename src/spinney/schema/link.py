@@ -12,6 +12,8 @@ from spinney.shown import brief
 from spinney.suggest import did_you_mean
 
 _OPTIONS = ("child", "parent", "most", "order", "steps", "role", "differences")
+# What a [person] table calls the same.
+_OTHERWISE = {"most_rows": "most", "column": "child"}
 
 
 class Link:
@@ -86,7 +88,7 @@ def link_from_dict(number: int, entry: Any) -> Link:
     for name in sorted(set(entry) - set(_OPTIONS)):
         raise SchemaError(
             f"link {number}: {name!r} is not an option of a link; it takes {', '.join(_OPTIONS)}"
-            f"{did_you_mean(name, _OPTIONS)}"
+            f"{did_you_mean(_OTHERWISE.get(name, name), _OPTIONS)}"
         )
     for name in ("child", "parent"):
         if name not in entry:

@@ -113,6 +113,7 @@ class Tables(Mapping[str, Schema]):
             )
         for link in self._links:
             self._check_ends(link)
+            self._check_direction(link)
         self._check_owners()
         persons = self._links[0].parent_table
         for link in self._links:
@@ -155,10 +156,20 @@ class Tables(Mapping[str, Schema]):
             if not isinstance(schema[column], Identifier):
                 raise SchemaError(
                     f"{link.label}: column {column!r} of table {table!r} is of type {schema[column].type_name}; "
-                    "declare keys as sp.Identifier(), whose values are never released"
+                    'declare keys as sp.Identifier(), whose values are never released (in a file: type = "identifier")'
                 )
         if link.child_table == link.parent_table:
             raise SchemaError(f"{link.label}: the table is linked to itself; rows belong to the persons of another")
+
+    def _check_direction(self, link: Link) -> None:
+        """Raise where what a link states of its rows is in the table of persons: it was turned round."""
+        child, parent = self._schemas[link.child_table], self._schemas[link.parent_table]
+        for name in (link.rows.order, link.rows.role, *link.rows.differences):
+            if name is not None and name not in child and name in parent:
+                raise SchemaError(
+                    f"{link.label}: column {name!r} is not in {link.child_table!r} but in {link.parent_table!r}; child "
+                    "is the table of rows, and parent the table with one row for each person: swap child and parent"
+                )
 
     def _check_owners(self) -> None:
         """Raise where a table has two owners, where links go in a circle, or where they make a chain."""
@@ -230,6 +241,11 @@ def _schema_of(name: str, schema: Any) -> Schema:
 
 def _tables_from_plain(described: Any, *, folder: Path | None) -> Tables:
     if not isinstance(described, Mapping) or not isinstance(described.get("tables"), Mapping):
+        if isinstance(described, Mapping) and "columns" in described:
+            raise SchemaError(
+                "this file does not describe linked tables: it is the schema of one table, [columns.NAME]; say TABLE "
+                "--schema FILE in place of --tables, or read it with sp.Schema.from_file(...)"
+            )
         raise SchemaError("a file of tables needs a table for each of them: [tables.NAME]")
     check_plain(described)
     for entry in sorted(set(described) - set(_ENTRIES)):
@@ -240,16 +256,20 @@ def _tables_from_plain(described: Any, *, folder: Path | None) -> Tables:
     links = described.get("links", [])
     if not isinstance(links, list):
         raise SchemaError("links is not a list of tables; write each link as a table under [[links]]")
+    ends = [link.get(end) for link in links if isinstance(link, Mapping) for end in ("child", "parent")]
+    keys = {end for end in ends if isinstance(end, str)}
     schemas: dict[str, Schema] = {}
     files: dict[str, str] = {}
     for name, entry in described["tables"].items():
-        schemas[name], file = _table_from_plain(name, entry, folder)
+        schemas[name], file = _table_from_plain(name, entry, folder, keys)
         if file is not None:
             files[name] = file
     return Tables(schemas, links=[link_from_dict(number, it) for number, it in enumerate(links, 1)], files=files)
 
 
-def _table_from_plain(name: str, entry: Any, folder: Path | None) -> tuple[Schema, str | None]:
+def _table_from_plain(name: str, entry: Any, folder: Path | None, keys: set[str]) -> tuple[Schema, str | None]:
+    """The schema of one table and where it is; `keys` are the ends of links, TABLE.COLUMN."""
+    ends = [key.partition(".") for key in keys]
     if not isinstance(entry, Mapping) or "schema" not in entry:
         raise SchemaError(f'table {name!r}: the entry needs a schema, for example schema = "{name}.toml"')
     for option in sorted(set(entry) - set(_TABLE_ENTRIES)):
@@ -263,11 +283,12 @@ def _table_from_plain(name: str, entry: Any, folder: Path | None) -> tuple[Schem
     if isinstance(schema, str) and folder is None:
         raise SchemaError(f"table {name!r}: schema names a file, which only a file of tables may; write the schema out")
     try:
+        at = folder
         if isinstance(schema, str):
-            read = Schema.from_file(os.path.join(folder or "", schema))
-        else:
-            whole = with_shapes(schema, folder) if folder is not None and isinstance(schema, dict) else schema
-            read = schema_from_plain(whole, folder=folder)
+            path = Path(folder or "", schema)
+            schema, at = parse_toml(read_schema_text(path)), path.parent
+        whole = with_shapes(schema, at) if at is not None and isinstance(schema, dict) else schema
+        read = schema_from_plain(whole, folder=at, keys=[key for table, _, key in ends if table == name])
     except SchemaError as err:
         raise SchemaError(f"table {name!r}: {err}") from err
     return read, file if file is None or folder is None else os.path.join(folder, file)

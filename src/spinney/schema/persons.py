@@ -25,6 +25,8 @@ MOST_ROWS = 65_535
 # Sums of differences between reals that lie further apart may leave the range of floats, and their squares do.
 _FARTHEST = 1e150
 _ENTRIES = ("column", "most_rows", "order", "steps", "role", "differences")
+# What a link calls the same.
+_OTHERWISE = {"most": "most_rows", "child": "column"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,7 +49,7 @@ class PersonRows:
         if not isinstance(key, Identifier):
             raise SchemaError(
                 f"{about}: column {self.column!r} is of type {key.type_name}; declare the column that says whose row "
-                "it is as sp.Identifier(), whose values are never released"
+                f'it is as sp.Identifier(), whose values are never released (in a file: type = "identifier")'
             )
         if self.most_rows is None:
             raise SchemaError(
@@ -189,10 +191,18 @@ def options_from_dict(entry: Any) -> dict[str, Any]:
         raise SchemaError('[person] needs the column that says whose row it is, for example column = "customer"')
     for name in sorted(set(entry) - set(_ENTRIES)):
         raise SchemaError(
-            f"[person] has no entry {name!r}; it takes {', '.join(_ENTRIES)}{did_you_mean(name, _ENTRIES)}"
+            f"[person] has no entry {name!r}; it takes {', '.join(_ENTRIES)}"
+            f"{did_you_mean(_OTHERWISE.get(name, name), _ENTRIES)}"
         )
     options = dict(entry)
     return {"person": options.pop("column"), **options}
+
+
+def key_in(described: Mapping[str, Any]) -> str | None:
+    """The column that says whose row it is in the plain data of a schema; None where no [person] table names one."""
+    person = described.get("person")
+    column = person.get("column") if isinstance(person, Mapping) else None
+    return column if isinstance(column, str) else None
 
 
 def position_rules(rules: Iterable[Rule]) -> tuple[PositionRule, ...]:

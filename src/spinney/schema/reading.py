@@ -15,7 +15,7 @@ from typing import Any
 from spinney.columns import Column
 from spinney.errors import SchemaError
 from spinney.schema.entries import column_from_dict
-from spinney.schema.persons import options_from_dict
+from spinney.schema.persons import key_in, options_from_dict
 from spinney.schema.places import Place, check_places, place_from_dict, with_shapes
 from spinney.schema.plain import check_plain, parse_toml, read_schema_text
 from spinney.schema.rules import Rule, check_rules, rule_from_dict
@@ -29,6 +29,7 @@ class SchemaReading:
     schema: Schema | None  # the columns and rules that are right, if there is a column
     faults: tuple[str, ...]
     unread: frozenset[str] = frozenset()  # columns that the file names but describes wrongly
+    states_person: bool = False  # whether there is a [person] table, even one that is not right
 
 
 def read_schema(path: str | Path) -> SchemaReading:
@@ -51,15 +52,16 @@ def read_schema(path: str | Path) -> SchemaReading:
     places = _read_places(described, columns, rules, unread, faults, Path(path).parent)
     person = _read_person(described, columns, rules, unread, faults)
     schema = Schema(columns, rules=rules, places=places, **person) if columns else None
-    return SchemaReading(schema, tuple(faults or [first]), unread)
+    return SchemaReading(schema, tuple(faults or [first]), unread, "person" in described)
 
 
 def _read_columns(described: Mapping[str, Any], folder: Path, faults: list[str]) -> dict[str, Column]:
     columns: dict[str, Column] = {}
+    key = key_in(described)
     faults += [no_entry(entry) for entry in sorted(set(described) - set(ENTRIES))]
     for name, entry in described["columns"].items():
         try:
-            columns |= Schema({name: column_from_dict(name, entry, folder=folder)})
+            columns |= Schema({name: column_from_dict(name, entry, folder=folder, is_key=name == key)})
         except SchemaError as err:
             faults.append(str(err))
     return columns

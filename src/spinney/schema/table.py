@@ -23,7 +23,7 @@ from spinney.columns.characters import check_characters
 from spinney.errors import SchemaError
 from spinney.files import write_whole
 from spinney.schema.entries import column_from_dict
-from spinney.schema.persons import PersonRows, options_from_dict, stated_person
+from spinney.schema.persons import PersonRows, key_in, options_from_dict, stated_person
 from spinney.schema.places import Place, check_places, place_from_dict, with_shapes
 from spinney.schema.plain import check_plain, parse_toml, read_schema_text
 from spinney.schema.residual import residual_column
@@ -433,9 +433,17 @@ class Schema(Mapping[str, Column]):
         return schema_to_sdv(self, table)
 
 
-def schema_from_plain(described: Any, *, folder: str | Path | None) -> Schema:
-    """The schema of plain data, with files of values looked for from a folder, if they may be."""
+def schema_from_plain(described: Any, *, folder: str | Path | None, keys: Iterable[str] = ()) -> Schema:
+    """The schema of plain data, with files of values looked for from a folder, if they may be.
+
+    `keys` are columns that links say to be keys.
+    """
     if not isinstance(described, Mapping) or not isinstance(described.get("columns"), Mapping):
+        if isinstance(described, Mapping) and "tables" in described:
+            raise SchemaError(
+                "this file is not the schema of one table: it describes linked tables, [tables.NAME]; say --tables "
+                "FILE in place of TABLE and --schema, or read it with sp.Tables.from_file(...)"
+            )
         raise SchemaError("a schema needs a table named columns, one entry per column: [columns.NAME]")
     check_plain(described)
     for entry in sorted(set(described) - set(ENTRIES)):
@@ -445,8 +453,12 @@ def schema_from_plain(described: Any, *, folder: str | Path | None) -> Schema:
         raise SchemaError("rules is not a list of tables; write each rule as a table under [[rules]]")
     if not isinstance(places, list):
         raise SchemaError("places is not a list of tables; write each place as a table under [[places]]")
+    known = {key_in(described), *keys}
     return Schema(
-        {name: column_from_dict(name, entry, folder=folder) for name, entry in described["columns"].items()},
+        {
+            name: column_from_dict(name, entry, folder=folder, is_key=name in known)
+            for name, entry in described["columns"].items()
+        },
         rules=[rule_from_dict(number, entry) for number, entry in enumerate(rules, start=1)],
         places=[place_from_dict(number, entry) for number, entry in enumerate(places, start=1)],
         **(options_from_dict(described["person"]) if "person" in described else {}),

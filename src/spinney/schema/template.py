@@ -17,7 +17,7 @@ from spinney.columns import COLUMN_TYPES, KINDS
 from spinney.columns.arrow import is_string
 from spinney.dtypes import types_of
 from spinney.errors import InputError
-from spinney.schema.person_names import suggested_keys
+from spinney.schema.person_names import suggested_keys, suggested_orders
 from spinney.schema.place_names import suggested_places
 
 _PREAMBLE = """\
@@ -28,7 +28,8 @@ _PREAMBLE = """\
 # occur, are facts about the people in it; bounds taken from the data would reveal them without any noise. State what
 # is publicly known about each column: an age lies in 0..120, whoever is in the table. Generous bounds cost little, and
 # values outside are moved to the nearest bound. If nothing is known, write `bounds = "private"` in place of low and
-# high: fit then estimates the bounds privately, using part of epsilon.
+# high: fit then estimates the bounds privately, using part of epsilon. With [person], which is explained below, bounds
+# have to be stated.
 #
 # Remove the "# " before a line to state it. `nullable = true` allows missing values. A column that names rows or people
 # (a customer number, an e-mail address) is an "identifier": its values are never read, and new ones are generated. A
@@ -36,8 +37,8 @@ _PREAMBLE = """\
 #
 # A long list of values may be in a file: `values_from = "codes.txt"`, one value a line, in the folder of this file. If
 # there is no public list, write `values = "private"`: fit then finds the common values privately, using part of epsilon
-# and delta, and counts the others as `other`. Codes that belong together by their first characters are stated with
-# `hierarchy = [1, 3]`, so that rare ones are counted with their group.
+# and delta, and counts the others as `other`; with [person], values have to be listed. Codes that belong together by
+# their first characters are stated with `hierarchy = [1, 3]`, so that rare ones are counted with their group.
 #
 # More can be stated: `decimals = 2` or `multiple_of = 50` for numbers that come in steps (in days for dates,
 # in seconds for datetimes and times), and, at the end of the file, what holds between columns. Rules cost nothing, and
@@ -75,7 +76,7 @@ _PREAMBLE = """\
 #
 # Do rows belong to persons, so that somebody may have several: transactions of customers, visits of patients? Then
 # state whose rows they are in a table [person], as at the end of this file. The guarantee is then for a person with all
-# their rows; without it, it is for one row.
+# their rows; without it, it is for one row. Bounds and lists of values are then stated: none can be "private".
 """
 _NULLABLE = "# nullable = true"
 
@@ -98,37 +99,53 @@ def template_of(table: Any, *, private_bounds: bool = False) -> str:
 def schema_template(fields: pa.Schema, *, private_bounds: bool = False) -> str:
     """A template for columns of these names and types; with `private_bounds`, bounds are left to epsilon."""
     parts = [_PREAMBLE]
+    keys = [field.name for field in fields if _is_key(field.type)]
+    suggested = suggested_keys(keys)
     for field in fields:
         if not field.name:
             raise InputError("a column has no name; give every column one")
-        parts.append(
-            "\n".join([f"[columns.{_key(field.name)}]", *_entry(field.type, private_bounds), _NULLABLE]) + "\n"
-        )
+        lines = [*_entry(field.type, private_bounds), _NULLABLE]
+        if field.name in suggested[:1]:  # whose rows they are, as the lines at the end say it
+            lines = _identifier(lines)
+        parts.append("\n".join([f"[columns.{_key(field.name)}]", *lines]) + "\n")
     numbers = [field.name for field in fields if _is_number(field.type)]
     parts += [_place(columns) for columns in suggested_places(numbers)]
-    keys = [field.name for field in fields if _is_key(field.type)]
     if keys:
         orders = [field.name for field in fields if pa.types.is_date(field.type) or pa.types.is_timestamp(field.type)]
-        parts.append(_person(suggested_keys(keys), keys[0], orders[0] if orders else "day"))
+        orders += suggested_orders(name for name in numbers if name not in suggested[:1])
+        parts.append(_person(suggested, keys[0], orders[0] if orders else None))
     return "\n".join(parts)
 
 
-def _person(suggested: Sequence[str], first: str, order: str) -> str:
-    """The question whether rows belong to persons, with the lines to write."""
+def _identifier(lines: Sequence[str]) -> list[str]:
+    """The lines of a column that by its name says whose row it is; what its type would be is left as comments."""
+    kind, *more = lines
+    rest = [line for line in more if "identifier" not in line]
+    return [
+        'type = "identifier"  # by its name; if it names nobody, remove this line and state what follows',
+        *(line if line.startswith("#") else f"# {line}" for line in (kind, *rest)),
+    ]
+
+
+def _person(suggested: Sequence[str], first: str, order: str | None) -> str:
+    """The question whether rows belong to persons, with the lines to write: all of them hold as they stand.
+
+    Where no column suggests itself as an order, the line for it is commented out twice.
+    """
     lines = [
         "# Do rows belong to persons?",
         *(f"# By its name, {_key(name)} may say whose row it is: has anybody several rows?" for name in suggested),
         "# If so, remove the signs before these lines:",
     ]
-    said = {"column": suggested[0] if suggested else first, "order": order}
-    column, by = (_line(name, value) for name, value in said.items())
+    column = _line("column", suggested[0] if suggested else first)
+    by = '# order = "day"' if order is None else _line("order", order)
     return "\n".join(
         [
             *lines,
             "# [person]",
-            f'# {column}  # the column that says whose row it is, of type = "identifier"',
+            f'# {column}  # the column that says whose row it is; its type has to be "identifier"',
             "# most_rows = 200  # of one person, a round public number; a larger one adds no noise",
-            f"# {by}  # the column that a person's rows are sorted by; leave it out if they have no order",
+            f"# {by}  # the column that a person's rows are sorted by, never null; leave it out if they have no order",
             "",
         ]
     )

@@ -102,7 +102,7 @@ def _check_tables(frames: Any, tables: Tables, method: str, given: dict[str, Any
         one.look(schema)
         faults += [_of_table(name, finding) for finding in one.faults]
         warnings += [_of_table(name, finding) for finding in one.warnings]
-        notes += [f"Table {name!r}: {note}" for note in _notes(schema)]
+        notes += [f"Table {name!r}: {note}" for note in _notes(schema, of_persons=True)]
         n_rows[name] = one.n_rows
     keys = KeyFindings() if shape is None else check_keys(by_name, shape, engine)
     return Findings(
@@ -144,13 +144,15 @@ class _Check:
     def findings(self, method: str, given: dict[str, Any]) -> Findings:
         schema = self._described.schema
         choice, notes, n_persons = None, [], None
+        # Where [person] is stated and wrong, what holds for rows of nobody would mislead.
+        is_half_stated = schema is not None and schema.person is None and self._described.states_person
         if schema is not None:
-            choice = self._choose(schema, method, given)
-            notes = _notes(schema)
-            if schema.person is None:
+            choice = None if is_half_stated else self._choose(schema, method, given)
+            notes = _notes(schema, of_persons=is_half_stated or schema.person is not None)
+            if schema.person is None and not is_half_stated:
                 self.faults += [Finding(of_nobody(rule), rule.column) for rule in position_rules(schema.rules)]
             self.look(schema)
-            n_persons = self._look_at_keys(schema)
+            n_persons = None if is_half_stated else self._look_at_keys(schema)
         return Findings(
             faults=_once(self.faults),
             warnings=_once(self.warnings),
@@ -405,12 +407,12 @@ def _once(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     return tuple({finding.message: finding for finding in reversed(list(findings))}.values())[::-1]
 
 
-def _notes(schema: Schema) -> list[str]:
-    """What follows from the schema alone."""
+def _notes(schema: Schema, *, of_persons: bool) -> list[str]:
+    """What follows from the schema alone. Of persons nothing is estimated: that it should be is a fault."""
     notes = []
-    if private := schema.columns_awaiting_bounds("private"):
+    if not of_persons and (private := schema.columns_awaiting_bounds("private")):
         notes.append(f"Bounds of {', '.join(map(repr, private))} would be estimated privately, using part of epsilon.")
-    if private := schema.columns_awaiting_values:
+    if not of_persons and (private := schema.columns_awaiting_values):
         notes.append(
             f"Values of {', '.join(map(repr, private))} would be found privately, using part of epsilon and delta."
         )

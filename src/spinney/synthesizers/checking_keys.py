@@ -15,7 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from spinney.columns import Identifier
-from spinney.columns.key import Key
+from spinney.columns.key import Key, keys_differ
 from spinney.errors import SpinneyError
 from spinney.schema.people import PeopleShape, RowsShape
 from spinney.schema.table import Schema
@@ -48,7 +48,7 @@ def check_keys(frames: Mapping[str, Any], shape: PeopleShape, engine: str | None
             if len(distinct) < len(known):
                 message = (
                     f"{_at(shape.persons_name)}column {shape.key!r} holds some key twice, and a person has one row "
-                    "there; drop the repeated rows"
+                    "there; drop the repeated rows, or swap child and parent of the link if this is the table of rows"
                 )
                 found.faults.append(Finding(message, shape.key, len(known) - len(distinct)))
             known = distinct
@@ -109,7 +109,7 @@ def _of_somebody(keys: Any, known: Any, rows: RowsShape, shape: PeopleShape, fou
         found.faults.append(
             Finding(
                 f"{_at(rows.name)}column {rows.key!r} and column {shape.key!r} of table {shape.persons_name!r} have "
-                "keys of different types; convert one of them",
+                f"{keys_differ(keys.type, known.type)}",
                 rows.key,
             )
         )

@@ -79,7 +79,8 @@ class LinkedSynthesizer(FrontDoor):
         delta: the failure probability of (epsilon, delta)-differential privacy, above 0. By default a tenth of one over
             the number of persons, at most 1e-6.
         target: the column of the persons table that the others are about: "customers.churn".
-        quality: "fast", or "high" or "best" for more dependences between the columns of persons, at more time.
+        quality: "fast", or "high" or "best" for more dependences between the columns of persons, at more time. Rows are
+            modelled alike in all of them.
         unit: "replace-one" (the number of persons is public) or "add-remove" (it is private).
         assumed_persons: a public guess of the number of persons, for automatic values under "add-remove". By default
             persons are counted there with noise, for a hundredth of epsilon.
@@ -190,7 +191,8 @@ class LinkedSynthesizer(FrontDoor):
         """Synthetic persons with all their rows; see `PeopleRelease.sample`. Costs no epsilon, however often.
 
         Args:
-            persons: how many; by default as many as the private tables had where that is public, else a noisy number.
+            persons: how many persons, not rows: `sample(1000)` draws a thousand persons with all their rows. By default
+                as many as the private tables had where that is public, else a noisy number.
             where: conditions that every person meets, by table and column, such as {"customers.region": "west"}.
             seed: repeats the same persons and rows.
             frame: "pandas", "polars", "pyarrow" or "numpy"; by default the kind that was fitted, table by table.

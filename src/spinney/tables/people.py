@@ -18,7 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from numpy.typing import NDArray
 
-from spinney.columns.key import Key
+from spinney.columns.key import Key, keys_differ
 from spinney.errors import InputError
 from spinney.progress import waiting
 from spinney.redacted import redacted
@@ -149,8 +149,8 @@ def _places(keys: Any, known: Any, table: RowsShape, shape: PeopleShape) -> NDAr
         if not len(keys):  # no rows, of no type
             return np.zeros(0, dtype=np.int32)
         raise InputError(
-            f"its column {table.key!r} and column {shape.key!r} of table {shape.persons_name!r} have keys of different "
-            "types; convert one of them"
+            f"its column {table.key!r} and column {shape.key!r} of table {shape.persons_name!r} have "
+            f"{keys_differ(keys.type, known.type)}"
         )
     places = pc.index_in(keys, value_set=known)
     if places.null_count:

@@ -20,7 +20,7 @@ import spinney as sp
 from spinney.forest.release.model import ForestRelease
 from spinney.release.answers.answer import Answer
 from spinney.release.answers.question import Question
-from support.command_line import spinney
+from support.command_line import files_in, spinney
 
 SCHEMA = sp.Schema(
     {"age": sp.Integer(0, 99), "sex": sp.Category(["Male", "Female"]), "region": sp.Category(["North", "South"])}
@@ -188,6 +188,32 @@ def test_several_questions_as_json(release: Path, questions: list[Question]) -> 
     assert [cell["region"] for cell in second["cells"]] == ["North", "South"]
     assert second["cells"][1]["low"] is None
     assert second["cells"][1]["statement"] == "not supported"
+
+
+def test_a_question_that_is_refused_does_not_lose_the_others(
+    release: Path, tmp_path: Path, questions: list[Question]
+) -> None:
+    """Good answers are printed, then why the others have none; the call counts as wrong, and no file is written."""
+    wrong = ("count where ages < 50", "cuont")
+    run = spinney("ask", release, "count where age < 50", *wrong, "count where age < 20")
+    assert run.status == 2
+    assert len(questions) == 2
+    assert "count where age < 50" in run.out
+    assert "count where age < 20" in run.out
+    assert "2 of 4 questions were refused" in run.err
+    assert "did you mean 'age'?" in run.err
+    assert "did you mean 'count'?" in run.err
+    run = spinney("ask", release, "count where age < 50", wrong[0], "--json", "--out", tmp_path / "a.csv")
+    assert run.status == 2
+    assert [one["question"] for one in run.json["answers"]] == ["count where age < 50"]
+    assert list(run.json["refused"]) == [wrong[0]]
+    assert "1 of 2 questions was refused, and nothing was written to" in json.loads(run.err)["error"]
+    assert not files_in(tmp_path)
+    run = spinney("ask", release, "count where age < 50", wrong[0], "--out", "-")
+    assert run.status == 2
+    assert len(run.out.splitlines()) == 2
+    run = spinney("ask", release, *wrong)
+    assert (run.status, run.out) == (2, "")
 
 
 def test_answers_as_csv(release: Path, questions: list[Question]) -> None:

@@ -18,6 +18,8 @@ import pytest
 
 from spinney.cli import tables
 from spinney.cli.exit import TRACEBACK_VARIABLE
+from spinney.privacy.ledger import Ledger
+from spinney.synthesizers.forest import ForestSynthesizer
 from spinney.synthesizers.tree import KDTreeSynthesizer
 from support.command_line import MARKER_ROW, SCHEMA, files_in, people, spinney, write_people
 
@@ -299,8 +301,34 @@ def test_an_interrupt_while_writing_leaves_nothing(tmp_path: Path, out: Path, mo
     monkeypatch.setattr(tables.pq, "ParquetWriter", interrupted)
     run = spinney("sample", release, "--rows", 10, "--out", out.parent / "a.parquet")
     assert run.status == 130
-    assert "interrupted" in run.err
+    assert "interrupted; no output was written" in run.err
+    assert "ledger" not in run.err
     assert not files_in(out.parent)
+
+
+def test_an_interrupted_fit_tells_of_its_charge(tmp_path: Path, out: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before anything is charged the message leaves it open; after a charge it says how much."""
+
+    def interrupted(*_: Any, **__: Any) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ForestSynthesizer, "fit", interrupted)
+    run = fit(tmp_path, out)
+    assert run.status == 130
+    assert "interrupted; no finished output was written, though a ledger may have been charged" in run.err
+    monkeypatch.undo()
+    release = ForestSynthesizer._release
+
+    def interrupted_late(self: Any, *given: Any) -> None:
+        release(self, *given)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(ForestSynthesizer, "_release", interrupted_late)
+    ledger = tmp_path / "people.ledger"
+    Ledger.create(ledger, limit=2, delta="1e-5")
+    run = fit(tmp_path, out, "--ledger", ledger)
+    assert run.status == 130
+    assert "interrupted; epsilon=1 was charged to" in run.err
 
 
 def test_control_c_ends_with_130(tmp_path: Path, out: Path) -> None:

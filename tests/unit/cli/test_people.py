@@ -10,6 +10,7 @@ import pandas as pd
 import pytest
 
 from spinney.cli import tables as cli_tables
+from spinney.errors import ParameterError
 from support.command_line import Run, files_in, spinney
 from support.small_people import N_CUSTOMERS, flat_model, linked_model, shop, write_shop
 
@@ -152,11 +153,24 @@ def test_a_ledger_is_one_of_persons(tmp_path: Path) -> None:
         (["--parts", "3"], "--parts is for releases of rows"),
         (["--where", "sales.kind=food"], "'sales.kind' is a column of rows"),
         (["--where", "customers.regoin=west"], "did you mean 'customers.region'"),
+        (["--where", "region=west"], "'region' is not a column of the release; did you mean 'customers.region'"),
+        (["--where", "#=5..10"], "'#' is not a column of the release; did you mean 'sales.#'"),
     ],
 )
 def test_what_is_asked_of_rows_is_refused(linked: Path, tmp_path: Path, options: list[str], phrase: str) -> None:
     refused(spinney("sample", linked, *options, "--out", f"{tmp_path}/new/"), phrase)
     assert not files_in(tmp_path)
+
+
+def test_wrong_options_in_python_say_what_a_model_of_persons_takes() -> None:
+    """What it holds is no help; the number that is asked for is of persons."""
+    for model in (flat_model(), flat_model().release_):
+        with pytest.raises(ParameterError) as caught:
+            model.sample(rows=5)
+        assert str(caught.value) == (
+            "sample() has no option 'rows' for a release of persons; its options are persons, where, seed, frame; "
+            "persons are drawn with all their rows: say how many with `persons`"
+        )
 
 
 def test_persons_are_not_asked_of_releases_of_rows(tmp_path: Path) -> None:
@@ -198,6 +212,15 @@ def test_tables_are_written_all_or_none(linked: Path, tmp_path: Path, monkeypatc
     assert files_in(tmp_path) == {"out"}
     assert spinney(*sample, "--force", "--seed", "2").status == 0
     assert (folder / "customers.csv").read_bytes() != before["customers.csv"]
+
+
+def test_nobody_is_drawn_with_a_word(flat: Path, linked: Path, tmp_path: Path) -> None:
+    """No persons are a table without rows, which a typing error may be behind."""
+    for release, out in ((flat, "-"), (flat, tmp_path / "a.csv"), (linked, f"{tmp_path}/b/")):
+        run = spinney("sample", release, "--persons", "0", "--out", out)
+        assert run.status == 0
+        assert "caution: --persons 0 asks for no rows" in run.err
+    assert "caution" not in spinney("sample", flat, "--persons", "1", "--out", "-").err
 
 
 def test_the_number_of_rows_is_a_condition(flat: Path, tmp_path: Path) -> None:

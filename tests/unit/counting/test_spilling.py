@@ -203,13 +203,20 @@ def test_a_disk_that_is_really_full() -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "n_bytes"), [("", 2 << 30), ("3GiB", 3 << 30), ("1.5 gb", 1_500_000_000), ("2097152", 1 << 21)]
+    ("text", "n_bytes"),
+    [("", 2 << 30), ("3GiB", 3 << 30), ("1.5 gb", 1_500_000_000), ("1MB", 10**6), ("2097152", 1 << 21)],
 )
 def test_the_limit_is_read_from_the_environment(monkeypatch: pytest.MonkeyPatch, text: str, n_bytes: int) -> None:
     monkeypatch.setattr(spill, "memory_quota", lambda: None)
     monkeypatch.setenv(MEMORY_LIMIT, text)
     assert default_memory_limit() == n_bytes
     assert streamed(rows_of("scattered", n_rows=1), memory_limit=None).memory_limit == n_bytes
+
+
+def test_a_limit_that_is_too_little_names_one_that_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(MEMORY_LIMIT, "999KB")
+    with pytest.raises(ParameterError, match="'999KB' is too little to count cells; give at least 1MB"):
+        default_memory_limit()
 
 
 @pytest.mark.parametrize(("granted", "n_bytes"), [(64 << 30, 2 << 30), (1 << 30, 1 << 29), (1000, 1 << 20)])

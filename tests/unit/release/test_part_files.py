@@ -262,10 +262,11 @@ def test_an_interruption_leaves_whole_parts_alone(release, tmp_path, monkeypatch
         return draw(part, for_file)
 
     monkeypatch.setattr(drawn, "_draw", interrupted)
-    with pytest.raises(KeyboardInterrupt):
+    with pytest.raises(KeyboardInterrupt) as interrupted_by:
         drawn.to_parquet(tmp_path / "rows")
     left = names(tmp_path / "rows")  # the second may have been written by then, or given up
     assert left in (["part-000000.parquet"], ["part-000000.parquet", "part-000001.parquet"])
+    assert interrupted_by.value.__notes__[0].startswith(f"{len(left)} of 4 parts are there")
     monkeypatch.undo()
     drawn.to_parquet(tmp_path / "rows")
     assert pq.read_table(tmp_path / "rows").replace_schema_metadata().num_rows == 400
@@ -289,13 +290,35 @@ def test_a_disk_that_is_full_leaves_whole_parts_alone(release, tmp_path):
 # --------------------------------------------------------------------------------------------------- command line
 
 
+def test_the_command_line_says_how_many_parts_an_interruption_left(saved, tmp_path, monkeypatch):
+    """Ctrl-C reaches click, which makes another error of it: what was noted is told all the same, and no ledger."""
+    write_part = part_files._write_part
+
+    def interrupted(file, table):
+        if file.name == part_files.part_name(2):
+            raise KeyboardInterrupt
+        write_part(file, table)
+
+    monkeypatch.setattr(part_files, "_write_part", interrupted)
+    run = spinney("sample", saved, "--rows", 400, "--parts", 4, "--seed", 1, "--out", f"{tmp_path / 'rows'}/")
+    assert run.status == 130
+    assert "interrupted; 2 of 4 parts are there" in run.err
+    assert "run the same again" in run.err
+    assert "ledger" not in run.err
+
+
 def test_the_command_line_writes_a_folder(saved, tmp_path):
     """Rows as people write large numbers; a second run finds all done; programs get JSON."""
     out = f"{tmp_path / 'rows'}/"
     run = spinney("sample", saved, "--rows", "1e3", "--parts", 4, "--seed", 7, "--out", out)
     assert (run.status, run.out) == (0, f"wrote 1,000 synthetic rows to 4 files in {out}\n")
     again = spinney("sample", saved, "--rows", "1_000", "--parts", 4, "--seed", 7, "--out", out, "--json")
-    assert again.json == {"out": out, "rows": 1000, "parts": 4}
+    assert again.json == {"out": out, "rows": 1000, "parts": 4, "written": 0}
+    told = spinney("sample", saved, "--rows", 1000, "--parts", 4, "--seed", 7, "--out", out)
+    assert told.out == f"nothing was drawn: all 4 files of 1,000 synthetic rows were in {out} already\n"
+    (tmp_path / "rows" / "part-000001.parquet").unlink()
+    told = spinney("sample", saved, "--rows", 1000, "--parts", 4, "--seed", 7, "--out", out)
+    assert told.out == f"wrote 1,000 synthetic rows to 4 files in {out}, 3 of which were there already\n"
     expected = sp.load(saved).sample(1000, seed=7, parts=4, frame="pyarrow")
     assert pq.read_table(out).replace_schema_metadata().equals(pa.concat_tables(list(expected)))
 

@@ -36,7 +36,8 @@ def test_a_bound_that_is_too_narrow(method):
     assert len(found) == 1
     assert found[0].startswith("column 'age': 1")
     assert found[0].endswith("% of the rows lie at its upper bound. Values beyond a bound are moved to it; if there "
-                             "may be larger ones, raise high=65")  # fmt: skip
+                             "may be larger ones, raise high=65. If 65 is a code, such as that of a missing value, "
+                             "make it null and declare the column nullable")  # fmt: skip
     assert not remarks({"age": sp.Integer(0, 130)}, method)
 
 
@@ -45,7 +46,7 @@ def test_a_lower_bound_that_is_too_narrow():
     found = remarks({"age": sp.Integer(30, 130)}, "forest")
     assert len(found) == 1
     assert "lie at its lower bound" in found[0]
-    assert found[0].endswith("if there may be smaller ones, lower low=30")
+    assert "if there may be smaller ones, lower low=30. If 30 is a code" in found[0]
     low = Ranges(np.array([0.0, 1.0]), np.array([1.0, 999.0]), np.array([50.0, 50.0]))
     assert not list(of_piles("x", sp.Integer(0, 999), low))
     assert list(of_piles("x", sp.Integer(1, 1000), low))

@@ -99,6 +99,10 @@ A_IDS = sp.Schema({"id": sp.Identifier(), "of": sp.Identifier(), "x": sp.Boolean
             lambda: shop([sp.Link("orders.customer", "customers.id", most=9)]),
             r"NeverAfter\('kind', \['fuel'\]\) needs order=",
         ),
+        (
+            lambda: shop([sp.Link("customers.id", "orders.customer", most=9, order="day")]),
+            "column 'day' is not in 'customers' but in 'orders'; .*swap child and parent",
+        ),
         (lambda: shop([]), "Tables has no links"),
         (lambda: shop(LINK), "is not a list of links"),
         (lambda: shop(["orders"]), "'orders' is not a link"),
@@ -291,3 +295,66 @@ def test_what_a_model_of_persons_cannot_do_is_refused(make, said):
     """The error comes before any table is opened, and says what to state instead."""
     with pytest.raises(SchemaError, match=said):
         PeopleShape.of(make())
+
+
+# ------------------------------------------------------------------------------------------------- what files say
+
+CUSTOMERS_FILE = '[columns.id]\ntype = "integer"\n[columns.age]\ntype = "integer"\nlow = 0\nhigh = 99\n'
+WHOLE_FILE = CUSTOMERS_FILE.replace("integer", "identifier", 1)
+ORDERS_FILE = '[columns.customer]\ntype = "identifier"\n[columns.day]\ntype = "integer"\nlow = 0\nhigh = 99\n'
+
+
+@pytest.fixture
+def tables_file(tmp_path):
+    """Writes a file of two linked tables, whose link has these lines."""
+
+    def write(customers=WHOLE_FILE, link="most = 9"):
+        (tmp_path / "customers.toml").write_text(customers)
+        (tmp_path / "orders.toml").write_text(ORDERS_FILE)
+        (tmp_path / "shop.toml").write_text(
+            '[tables.customers]\nschema = "customers.toml"\n[tables.orders]\nschema = "orders.toml"\n'
+            f'[[links]]\nchild = "orders.customer"\nparent = "customers.id"\n{link}\n'
+        )
+        return tmp_path / "shop.toml"
+
+    return write
+
+
+def test_a_key_of_another_type_is_told_to_be_an_identifier(tables_file):
+    """Whatever its type lacks: bounds would not help. A key that is an identifier keeps its own errors."""
+    assert list(sp.Tables.from_file(tables_file())) == ["customers", "orders"]
+    with pytest.raises(SchemaError, match=r"table 'customers': column 'id' says whose row it is; .*identifier") as err:
+        sp.Tables.from_file(tables_file(CUSTOMERS_FILE))
+    assert "private" not in str(err.value)
+    misspelt = CUSTOMERS_FILE.replace('"integer"', '"identifier"\nprefx = "C-"', 1)
+    with pytest.raises(SchemaError, match="table 'customers': column 'id': 'prefx' is not an option"):
+        sp.Tables.from_file(tables_file(misspelt))
+    with pytest.raises(SchemaError, match="table 'customers': column 'age': Integer: high is missing"):
+        sp.Tables.from_file(tables_file(WHOLE_FILE.replace("high = 99", "")))
+
+
+def test_a_person_column_of_another_type_is_told_to_be_an_identifier():
+    """The same in a schema of one table; with bounds too, and in Python."""
+    person = '[person]\ncolumn = "id"\nmost_rows = 9\n'
+    with pytest.raises(SchemaError, match="column 'id' says whose row it is; write type = \"identifier\""):
+        sp.Schema.from_toml(CUSTOMERS_FILE + person)
+    whole = CUSTOMERS_FILE.replace('"integer"', '"integer"\nlow = 0\nhigh = 9', 1)
+    with pytest.raises(SchemaError, match=r"column 'id' is of type integer; .*sp.Identifier\(\).*\"identifier\""):
+        sp.Schema.from_toml(whole + person)
+
+
+def test_other_names_of_the_limit_are_known(tables_file):
+    """`most` in a link and `most_rows` in [person] mean the same."""
+    with pytest.raises(SchemaError, match=r"link 1: 'most_rows' is not an option of a link; .*; did you mean 'most'"):
+        sp.Tables.from_file(tables_file(link="most_rows = 9"))
+    with pytest.raises(SchemaError, match=r"\[person\] has no entry 'most'; .*; did you mean 'most_rows'"):
+        sp.Schema.from_toml(ORDERS_FILE + '[person]\ncolumn = "customer"\nmost = 9\n')
+
+
+def test_a_file_of_the_other_kind_is_told(tables_file):
+    """A file of tables where a schema is wanted, and the other way round."""
+    path = tables_file()
+    with pytest.raises(SchemaError, match=r"it describes linked tables, .*--tables FILE.*sp.Tables.from_file"):
+        sp.Schema.from_file(path)
+    with pytest.raises(SchemaError, match=r"it is the schema of one table, .*--schema FILE.*sp.Schema.from_file"):
+        sp.Tables.from_file(path.parent / "customers.toml")

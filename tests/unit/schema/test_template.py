@@ -193,6 +193,51 @@ def test_the_template_asks_whose_rows_they_are(name: str) -> None:
     assert person == {"column": name, "most_rows": 200, "order": "when"}
 
 
+@pytest.mark.parametrize(
+    ("columns", "order"),
+    [
+        ({"person": [1], "year": [1990], "games": [3]}, "year"),
+        ({"games": [3], "person": [1], "days": [2.5]}, "days"),
+        ({"yearID": [1990], "playerID": ["a"], "hits": [1]}, "yearID"),
+        ({"year": [1990], "person": [1], "when": [date(2024, 1, 31)]}, "when"),
+        ({"person": [1], "amount": [2.5]}, None),
+        ({"person": [1], "day": ["Monday"], "amount": [2.5]}, None),
+    ],
+)
+def test_the_lines_about_persons_hold_as_they_stand(columns: dict[str, list[object]], order: str | None) -> None:
+    """The key is an identifier, and the order a column that is there and has one, or none: bounds are all it lacks."""
+    text = sp.Schema.template(pa.table(columns).schema)
+    about, _, lines = text.partition("# [person]")
+    filled = "\n".join(line.removeprefix("# ") for line in f"# [person]{lines}".splitlines())
+    for blank, stated in (("# low = 1900", "low = 1900"), ("# high = 2099", "high = 2099")):
+        about = about.replace(blank, stated)
+    about = about.replace("# low = \n", "low = 0\n").replace("# high = \n", "high = 3000\n")
+    about = about.replace('# values = ["", ""]', 'values = ["a", "b"]')
+    # The bounds that the key would have are comments still.
+    key = next(name for name in columns if name.startswith("p"))
+    whole = tomllib.loads(about + filled)
+    whole["columns"][key] = {"type": whole["columns"][key]["type"]}
+    schema = sp.Schema.from_dict(whole)
+    assert schema.person == key
+    assert isinstance(schema[key], sp.Identifier)
+    assert schema.person_rows is not None
+    assert schema.person_rows.order == order
+
+
+def test_a_key_that_names_suggest_needs_no_bounds() -> None:
+    """Its block is whole as it stands, and what it would be otherwise is said."""
+    text = sp.Schema.template(pa.schema([("person", pa.int64())]), private_bounds=True)
+    assert tomllib.loads(text)["columns"]["person"] == {"type": "identifier"}
+    assert '# type = "integer"\n# bounds = "private"\n' in text
+
+
+def test_private_bounds_and_values_are_said_to_be_no_choice_with_persons() -> None:
+    text = sp.Schema.template(pa.schema([("person", pa.int64()), ("x", pa.float64())]))
+    told = " ".join(text.replace("\n# ", " ").split())
+    assert "With [person], which is explained below, bounds have to be stated." in told
+    assert "with [person], values have to be listed" in told
+
+
 def test_columns_that_are_no_keys_are_not_asked_about() -> None:
     assert "# [person]" not in sp.Schema.template(pa.table({"amount": [1.5], "ok": [True]}).schema)
     assert "By its name" not in sp.Schema.template(pa.table({"colour": ["a"], "video": ["b"], "n": [1]}).schema)

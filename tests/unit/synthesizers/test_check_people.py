@@ -9,7 +9,7 @@ import pytest
 
 import spinney as sp
 from spinney.errors import InputError
-from support.small_people import FLAT, SALES, TABLES, shop
+from support.small_people import CUSTOMERS, FLAT, SALES, TABLES, shop
 
 
 def said(findings) -> str:
@@ -39,6 +39,9 @@ def test_keys_of_other_types_are_a_fault() -> None:
     tables["sales"]["customer"] = range(len(tables["sales"]))
     found = sp.check(tables, TABLES)
     assert "table 'sales': column 'customer' and column 'id' of table 'customers' have keys of different types" in said(
+        found.faults
+    )
+    assert "whole numbers and strings; convert one of them (keys of CSV files are read as strings)" in said(
         found.faults
     )
 
@@ -82,6 +85,46 @@ def test_identifiers_that_repeat_are_warned_of() -> None:
     assert warning.column == "customer"
     assert warning.n_rows == len(sales) - sales["customer"].nunique()
     assert "State whose rows they are" in warning.message
+
+
+@pytest.mark.parametrize(
+    ("person", "fault"),
+    [
+        ('column = "customer"', "most_rows is missing"),
+        ('column = "customer"\nmost_rows = 20\norder = "hour"', "column 'hour' is not in the schema"),
+        ('column = "customer"\nmost_rows = 20\nordre = "day"', "did you mean 'order'"),
+        ('column = "amount"\nmost_rows = 20', "column 'amount' is of type real"),
+    ],
+)
+def test_a_wrong_person_table_is_the_only_thing_told_of_persons(tmp_path, person: str, fault: str) -> None:
+    """Whose rows they are is stated, if wrongly: nobody is told to state it, nor of a model of rows."""
+    path = tmp_path / "sales.toml"
+    path.write_text(f"{SALES.to_toml()}\n[person]\n{person}\n")
+    found = sp.check(shop()["sales"], path)
+    assert fault in said(found.faults)
+    assert len(found.faults) == 1
+    assert "State whose rows they are" not in str(found)
+    assert "Method" not in str(found)
+
+
+def test_a_key_that_is_a_number_is_told_to_be_an_identifier(tmp_path) -> None:
+    path = tmp_path / "sales.toml"
+    text = FLAT.to_toml().replace('type = "identifier"', 'type = "integer"')
+    path.write_text(text)
+    found = sp.check(shop()["sales"], path)
+    assert said(found.faults) == "column 'customer' says whose row it is; write type = \"identifier\" and nothing else"
+    assert "Method" not in str(found)
+
+
+def test_private_bounds_of_persons_are_a_fault_and_no_note() -> None:
+    """Nothing of persons is estimated, so nobody is told that it would be; of rows it is."""
+    columns = {**SALES, "day": sp.Integer(bounds="private"), "kind": sp.Category(values="private")}
+    found = sp.check(shop()["sales"], sp.Schema(columns, person="customer", most_rows=20))
+    assert "column 'day' has bounds='private'" in said(found.faults)
+    assert "privately" not in str(found)
+    tables = sp.Tables({"customers": CUSTOMERS, "sales": sp.Schema(columns)}, links=TABLES.links)
+    assert "privately" not in str(sp.check(shop(), tables))
+    assert "Bounds of 'day' would be estimated privately" in str(sp.check(shop()["sales"], sp.Schema(columns)))
 
 
 def test_parts_are_looked_at_together(tmp_path) -> None:

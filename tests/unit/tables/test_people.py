@@ -250,7 +250,8 @@ def test_rows_without_a_key_are_refused(hold, missing, tmp_path):
         ),
         (
             {"rows": rows("pqr").assign(who=[1, 2, 3])},
-            "table 'rows': its column 'who' and column 'id' of table 'people' have keys of different types",
+            "table 'rows': its column 'who' and column 'id' of table 'people' have keys of different types, "
+            "whole numbers and strings; convert one of them \\(keys of CSV files are read as strings\\)",
         ),
         ({"rows": rows("pqr").assign(who=[0.5, 1.5, 2.5])}, "table 'rows': column 'who': keys are strings"),
         ({"rows": rows("pqr").assign(who=[1, None, 2])}, "table 'rows': column 'who' holds missing keys"),

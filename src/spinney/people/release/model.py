@@ -84,7 +84,8 @@ class PeopleRelease(AskingPersons):
         """Synthetic persons with all their rows. Costs no epsilon, however often.
 
         Args:
-            persons: how many; by default as many as the private tables had where that is public, else a noisy number.
+            persons: how many persons, not rows: `sample(1000)` draws a thousand persons with all their rows. By default
+                as many as the private tables had where that is public, else a noisy number.
             where: conditions that every person meets, by table and column, such as {"customers.region": "west"}:
                 a value, a range `(low, high)` with both ends (None: no end), a list of values, or None for null. The
                 number of rows of a table is "transactions.#", or "#" where there is one table.

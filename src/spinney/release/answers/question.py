@@ -20,7 +20,7 @@ from spinney.release.answers.answer import TRUTHS, Truth, shown_label, shown_lev
 from spinney.release.answers.conditions import plain
 from spinney.schema.table import Schema
 from spinney.shown import as_given, brief
-from spinney.suggest import did_you_mean
+from spinney.suggest import did_you_mean_column
 
 Kind = Literal["count", "proportion", "mean", "quantile"]
 Wanted = Literal["auto", "certified", "calibrated"]
@@ -115,7 +115,7 @@ def check_column(name: Any, schema: Schema, argument: str) -> None:
         known = list(schema)
         raise ParameterError(
             f"{argument}: there is no column {brief(name)}; the columns are {', '.join(map(repr, known[:20]))}"
-            f"{', ...' if len(known) > 20 else ''}{did_you_mean(str(name), known)}"
+            f"{', ...' if len(known) > 20 else ''}{did_you_mean_column(str(name), known)}"
         )
 
 

@@ -17,7 +17,7 @@ from typing import NoReturn
 
 from spinney.errors import ParameterError
 from spinney.shown import printable
-from spinney.suggest import did_you_mean
+from spinney.suggest import did_you_mean_column
 
 QUOTES = "\"'"
 # Characters of the line that are shown to either side of the place.
@@ -83,7 +83,7 @@ class Line:
             name = self.word(at)
             end = at + len(name)
         if name not in known or not re.compile(before).match(self.text, end):
-            hint = did_you_mean(name, known)
+            hint = did_you_mean_column(name, known)
             self.refuse(
                 f"{self.what}: {name!r} is not a column of the release{hint}", at, max(end, at + 1) if name else None
             )
