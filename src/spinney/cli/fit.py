@@ -361,7 +361,7 @@ def fit_file(
     model: Any = synthesizer  # which takes tables where tables were given
     with room_for(out):
         model.fit(frame, schema, ledger=ledger, engine=engine)
-    save_charged(synthesizer, out, force=force, ledger=ledger)
+    save_charged(synthesizer, out, force=force, ledger=ledger or None)
     return synthesizer.card_
 
 

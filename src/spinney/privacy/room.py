@@ -40,7 +40,7 @@ class Room:
             )
         if self.limit is not None and self.spent + epsilon > self.limit:
             raise BudgetError(
-                f"epsilon={epsilon} does not fit: {self.spent} of {self.limit} is spent; "
+                f"epsilon={decimal(epsilon)} does not fit: {decimal(self.spent)} of {decimal(self.limit)} is spent; "
                 "ask for less or open a ledger with a higher limit"
             )
         if self.delta_limit is not None and self.spent_delta + delta > self.delta_limit:
