@@ -61,7 +61,7 @@ def test_a_charge_beyond_the_limit_raises_and_records_nothing():
     """The hair that would exceed the limit is refused, and the account is as before."""
     ledger = sp.Ledger(limit="1")
     ledger.charge(counts("0.75"))
-    with pytest.raises(BudgetError, match=r"3/4 of 1 is spent"):
+    with pytest.raises(BudgetError, match=r"0.75 of 1 is spent"):
         ledger.charge(counts(Fraction(1, 4) + Fraction(1, 10**30)))
     assert len(ledger.events) == 1
     ledger.charge(counts("0.25"))
@@ -187,7 +187,7 @@ def test_deltas_add_up_exactly_to_the_limit():
 def test_epsilon_still_has_its_limit():
     """TreewidthBudget for delta makes no room for epsilon; charges of one call count together."""
     ledger = sp.Ledger(limit=1, delta="0.5")
-    with pytest.raises(BudgetError, match="epsilon=6/5 does not fit"):
+    with pytest.raises(BudgetError, match="epsilon=1.2 does not fit"):
         ledger.charge(sums("0.6", "1e-6"), sums("0.6", "1e-6"))
     with pytest.raises(BudgetError, match=r"delta=0\.6 does not fit"):
         ledger.charge(sums("0.5", "0.3"), sums("0.5", "0.3"))
