@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import spinney as sp
-from spinney.errors import BudgetError, ParameterError
+from spinney.errors import BudgetError, InputError, ParameterError
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.privacy.ledger import Charge, DiscreteLaplaceCounts, LeafMoments, SplitDecisions
 from spinney.tables import frames
