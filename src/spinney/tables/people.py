@@ -234,10 +234,11 @@ def _without_places(never_null: Mapping[str, str]) -> Iterator[None]:
     try:
         yield
     except MissingValueError as err:
-        if err.column not in never_null:
+        why = never_null.get(err.column or "")
+        if why is None:
             raise
         what = str(err).split("; ", 1)[0]
-        raise_alone(InputError(f"{what}, and {never_null[err.column]}; drop these rows, or give them a value"))
+        raise_alone(InputError(f"{what}, and {why}; drop these rows, or give them a value"))
 
 
 def _in_table(name: str) -> AbstractContextManager[None]:
