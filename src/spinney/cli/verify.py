@@ -167,7 +167,7 @@ def _listed(entries: list[str]) -> list[str]:
 def _contents(path: str, release: Release) -> tuple[list[str], list[dict[str, str]]]:
     """Nothing stands in the file that is no part of the release; a FileError where something does."""
     from spinney.errors import FileError
-    from spinney.release.storage import entries_unwritten, is_written_plainly, members_unread
+    from spinney.release.storage import bytes_beside, entries_unwritten, members_unread
     from spinney.version import full_version
 
     unread = members_unread(path, release)
@@ -184,12 +184,12 @@ def _contents(path: str, release: Release) -> tuple[list[str], list[dict[str, st
         others.append({"what": "that all of the card follows from the contents", "why": why})
     else:
         checks.append("every member, and every entry of the card, is what this version writes of the release")
-    if is_written_plainly(path):
+    more = bytes_beside(path)
+    if more == 0:
         checks.append("nothing stands in the archive beside its members")
-    elif version == full_version():
+    elif more is not None and version == full_version():
         raise FileError(
-            f"{path!r} has bytes that belong to none of its members, or was packed again by another tool; load it and "
-            "save it again if you trust it"
+            f"{path!r} has {more:,} bytes that belong to none of its members; load it and save it again if you trust it"
         )
     else:
         why = "the archive was not written by Spinney as it is now"

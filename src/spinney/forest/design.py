@@ -359,7 +359,7 @@ def _shape(
     if analyses_share is not None:
         shares["analyses"] = used * analyses_share / (1 - analyses_share)
         used += shares["analyses"]
-    if utility_share is not None:
+    if utility_share is not None and used:  # where all columns are known there is nothing to compare
         shares["utility"] = used * utility_share / (1 - utility_share)
         used += shares["utility"]
     return Shape(

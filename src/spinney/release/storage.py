@@ -110,11 +110,15 @@ def entries_unwritten(path: str | Path, release: Release) -> list[str]:
     return found
 
 
-def is_written_plainly(path: str | Path) -> bool:
-    """Whether nothing stands in a file beside its members: they are all that it has bytes for."""
+def bytes_beside(path: str | Path) -> int | None:
+    """By how many bytes a file is longer than its members need; None where it was packed in another way than ours."""
     plain = io.BytesIO()
     _write(plain, _all_members(Path(path), with_signature=True))
-    return plain.getvalue() == Path(path).read_bytes()
+    content = Path(path).read_bytes()
+    if content == plain.getvalue():
+        return 0
+    more = len(content) - len(plain.getvalue())
+    return more if more > 0 else None
 
 
 def _digest(members: Members) -> str:

@@ -28,10 +28,8 @@ def verify_utility(release: Release) -> list[str]:
         is_nothing = card.is_empty or not _has_columns(release)
         check(not n_paid or is_nothing, "figures of utility were paid for, and the card has none")
         is_uniform = card.plan.get("structure") == "uniform"
-        check(
-            not is_asked or n_paid > 0 or is_uniform,
-            "the call asks for figures of utility, and no charge pays for them",
-        )
+        is_told = not is_asked or n_paid > 0 or is_uniform or is_nothing
+        check(is_told, "the call asks for figures of utility, and no charge pays for them")
         return []
     check(n_paid == 1, "figures of utility are there, and not one charge pays for them")
     charge = paid_figures(card.events)

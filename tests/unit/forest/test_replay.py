@@ -13,7 +13,7 @@ import spinney as sp
 from spinney.forest import columns, products, rounds
 from spinney.forest.release.regressors import Block
 from spinney.release.utility import figures_reach_squared
-from spinney.synthesizers import forest
+from spinney.synthesizers import forest, utility
 from support.replay import compare, failures
 
 SCHEMA = sp.Schema(
@@ -46,6 +46,13 @@ MODELS = {
 }
 FITS = pytest.mark.parametrize("options", MODELS.values(), ids=MODELS)
 UNITS = pytest.mark.parametrize("unit", ["replace-one", "add-remove"])
+
+
+@pytest.fixture(autouse=True)
+def few_drawn():
+    """Rows that figures of utility are about are drawn in a moment."""
+    with mock.patch.object(utility, "MOST_DRAWN", 1 << 12):
+        yield
 
 
 def table(last=None):

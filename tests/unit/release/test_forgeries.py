@@ -209,6 +209,21 @@ def test_a_plan_of_another_version_is_told_and_not_judged(files, tmp_path):
     assert "threshold would be" in run.out
 
 
+@pytest.mark.parametrize("name", ["grid", "moments", "forest", "people"])
+@pytest.mark.parametrize("value", [None, [], {"x": 1}, "x" * 1000, 10**18, -1, 1e308, True])
+def test_parameters_of_a_file_may_be_anything(files, tmp_path, name, value):
+    """A plan that cannot be made is a plan that is not the one on the card; nothing crashes or hangs."""
+
+    def change(members) -> None:
+        parameters = card(members)["parameters"]
+        for place, key in enumerate(sorted(parameters)):
+            if key not in ("epsilon", "delta", "unit") and place % 2:
+                parameters[key] = value
+
+    run = spinney("verify", forged(files[name], change, tmp_path / "forged"))
+    assert run.status in (0, 1)
+
+
 # ------------------------------------------------------------------------------------------------- totals and noise
 
 

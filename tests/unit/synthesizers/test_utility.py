@@ -238,3 +238,34 @@ def saved(tmp_path_factory):
             paths[name] = folder / f"{name}.spinney"
             fit(name).save(paths[name])
     return paths
+
+
+NOTHING = {
+    "known columns": (sp.ForestSynthesizer(1, utility_share="0.1"), sp.Schema({"k": sp.Category([0])}), {"k": [0] * 9}),
+    "no bins": (sp.KDTreeSynthesizer(1, moments=False, threshold=10**6, utility_share="0.1"), FEW, None),
+    "no budget": (sp.ForestSynthesizer("1e-5", utility_share="0.1"), SCHEMA, None),
+}
+
+
+@pytest.mark.parametrize(("model", "schema", "table"), NOTHING.values(), ids=NOTHING)
+@pytest.mark.filterwarnings("ignore::spinney.errors.SchemaWarning")
+def test_where_nothing_is_to_be_compared_there_are_none(tmp_path, model, schema, table):
+    """Nothing that has more than one value, nothing released, or too little budget for anything: the file loads."""
+    rows = frame()[list(schema)] if table is None else pl.DataFrame(table)
+    model.fit(rows, schema).save(tmp_path / "r.spinney")
+    assert sp.load(tmp_path / "r.spinney").utility is None
+
+
+@pytest.mark.filterwarnings("ignore::spinney.errors.SchemaWarning")
+def test_rules_places_and_identifiers_are_compared_as_they_are_drawn():
+    """Computed columns follow from others, a place is one column, and identifiers are none."""
+    rng = np.random.default_rng(0)
+    table = pl.DataFrame(
+        {"x": rng.gamma(2, 1, 400), "y": rng.gamma(2, 2, 400), "e": rng.random(400), "n": rng.random(400)}
+    )
+    table = table.with_columns(t=pl.col("x") + pl.col("y"), id=pl.int_range(400))
+    columns = {name: sp.Real(0, 50) for name in ("x", "y")} | {"t": sp.Real(0, 100), "id": sp.Identifier()}
+    columns |= {"e": sp.Real(0, 1), "n": sp.Real(0, 1)}
+    schema = sp.Schema(columns, rules=[sp.Sum("t", ["x", "y"])], places=[sp.Place("e", "n")])
+    found = sp.ForestSynthesizer(4, utility_share="0.1").fit(table[list(columns)], schema).release_.utility
+    assert (found.n_columns, found.n_pairs) == (3, 3)
