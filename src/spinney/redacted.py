@@ -29,7 +29,9 @@ def redacted(told: Callable[[BaseException], SpinneyError | None], *, at: str | 
     except (InputError, SchemaError) as err:
         if at is None:
             raise
-        raise_alone(type(err)(f"{at}: {err}"))
+        placed = type(err)(f"{at}: {err}")
+        placed.__dict__.update(err.__dict__)
+        raise_alone(placed)
     except (SpinneyError, MemoryError):
         raise
     except BaseException as err:

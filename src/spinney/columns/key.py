@@ -114,6 +114,12 @@ def key_array(values: Any) -> Any:
     kind = array.type
     if isinstance(kind, pa.BaseExtensionType):
         array, kind = array.storage, kind.storage_type
+    if pa.types.is_run_end_encoded(kind):
+        array = pc.run_end_decode(array)
+        kind = array.type
+    if pa.types.is_binary_view(kind):
+        array = array.cast(pa.large_binary())
+        kind = array.type
     if is_string(kind):
         texts = array.cast(pa.large_string())
         return pc.if_else(pc.equal(texts, ""), pa.scalar(None, texts.type), texts)

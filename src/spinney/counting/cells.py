@@ -75,12 +75,20 @@ def encode_rows(columns: list[AxisCells], lattice: Lattice, first_row: int, code
                 add_axis(block_cells, spread, here)
 
 
-def missing(name: str) -> InputError:
-    """The error for a null, a NaN or an infinity in a column that the schema says has none."""
-    return InputError(
-        f"column {name!r} holds a missing or non-finite value; declare it nullable in the schema "
+class MissingValueError(InputError):
+    """A null, a NaN or an infinity in a column that the schema says has none."""
+
+    column: str | None = None
+
+
+def missing(name: str, place: str | None = None) -> MissingValueError:
+    """The error for a missing value in a column, at a place of it where that is known."""
+    problem = MissingValueError(
+        f"{place or f'column {name!r}'} holds a missing or non-finite value; declare it nullable in the schema "
         "(nullable=True; in a schema file, nullable = true) or clean the table"
     )
+    problem.column = name
+    return problem
 
 
 @compiled

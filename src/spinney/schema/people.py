@@ -50,13 +50,17 @@ class RowsShape:
         """The rules about a row's position among the rows of its person."""
         return position_rules(self.schema.rules)
 
+    @property
+    def facts(self) -> PersonRows:
+        """What was stated of the rows of a person."""
+        return PersonRows(self.key, self.most, self.order, self.steps, self.role, self.differences)
+
     def to_dict(self) -> dict[str, Any]:
         """The table as JSON-ready data."""
         described: dict[str, Any] = {"name": self.name, "schema": jsonable(self.schema.to_dict())}
         if self.schema.person is not None:
             return described
-        facts = PersonRows(self.key, self.most, self.order, self.steps, self.role, self.differences)
-        return described | {"rows": facts.to_dict()}
+        return described | {"rows": self.facts.to_dict()}
 
 
 @dataclass(frozen=True, slots=True)

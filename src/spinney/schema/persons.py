@@ -128,6 +128,12 @@ class PersonRows:
             if self.steps and name == self.order:
                 raise SchemaError(f"{about}: differences: column {name!r} is in steps already; leave it out")
 
+    @property
+    def never_null(self) -> dict[str, str]:
+        """Columns that cannot be nullable, and why: for errors about missing values in them."""
+        found = dict.fromkeys(self.differences, "it is learnt by differences, which a missing value has none of")
+        return found if self.order is None else {self.order: "rows without a place have no order", **found}
+
     def to_dict(self) -> dict[str, Any]:
         """The same as plain data; what is at its default is left out."""
         described: dict[str, Any] = {"column": self.column, "most_rows": self.most_rows}

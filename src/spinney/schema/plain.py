@@ -84,9 +84,11 @@ def check_plain(described: Any) -> None:
                     _check_name(name)
                 waiting += [(item, (*trail, name)) for name, item in value.items()]
             else:
-                waiting += [(item, (*trail, "")) for item in value]
+                # A list may name hundreds of thousands of categories: their texts are looked at together.
+                _check_texts([item for item in value if isinstance(item, str)])
+                waiting += [(item, (*trail, "")) for item in value if not isinstance(item, str)]
         elif isinstance(value, str):
-            _check_text(value)
+            _check_texts([value])
         elif isinstance(value, int) and value.bit_length() > _MOST_BITS:
             place = ".".join(name for name in trail if name)
             raise SchemaError(f"{place or 'the schema'} holds {brief(value)}; numbers of use have a few digits")
@@ -104,13 +106,14 @@ def jsonable(value: Any) -> Any:
 def _check_name(name: Any) -> None:
     if not isinstance(name, str) or len(name) > _LONGEST_NAME:
         raise SchemaError(f"{brief(name)} is not a name of at most {_LONGEST_NAME} characters")
-    _check_text(name)
+    _check_texts([name])
 
 
-def _check_text(text: str) -> None:
-    if len(text) > _LONGEST_TEXT:
-        raise SchemaError(f"the schema holds a string of {len(text):,} characters; shorten it")
-    check_characters([text])
+def _check_texts(texts: list[str]) -> None:
+    longest = max(map(len, texts), default=0)
+    if longest > _LONGEST_TEXT:
+        raise SchemaError(f"the schema holds a string of {longest:,} characters; shorten it")
+    check_characters(texts)
 
 
 def _line(text: str, found: re.Match[str]) -> int:

@@ -19,7 +19,7 @@ from spinney.columns import Bounded, Category, Column, Identifier, Stepped
 from spinney.errors import InputError, SchemaError, SpinneyError
 from spinney.forest.rule_tables import impossible_values
 from spinney.schema.people import PeopleShape, Tables
-from spinney.schema.persons import position_rules
+from spinney.schema.persons import PersonRows, position_rules
 from spinney.schema.place_axis import place_axis
 from spinney.schema.reading import SchemaReading, read_schema
 from spinney.schema.rules import Rule
@@ -98,7 +98,8 @@ def _check_tables(frames: Any, tables: Tables, method: str, given: dict[str, Any
     except SpinneyError as err:
         faults.append(Finding(str(err)))
     for name, schema in tables.items():
-        one = _Check(by_name[name], SchemaReading(schema, ()), engine)
+        facts = next((link.rows for link in tables.links if link.child_table == name), None)
+        one = _Check(by_name[name], SchemaReading(schema, ()), engine, facts)
         one.look(schema)
         faults += [_of_table(name, finding) for finding in one.faults]
         warnings += [_of_table(name, finding) for finding in one.warnings]
@@ -130,8 +131,12 @@ def _described(schema: Any) -> SchemaReading:
 class _Check:
     """One run of `check`: findings come together as the table is opened and read."""
 
-    def __init__(self, frame: Any, described: SchemaReading, engine: str | None) -> None:
+    def __init__(
+        self, frame: Any, described: SchemaReading, engine: str | None, facts: PersonRows | None = None
+    ) -> None:
         self.frame = frame
+        stated = None if described.schema is None else described.schema.person_rows
+        self._never_null = {} if (rows := facts or stated) is None else rows.never_null
         self._described = described
         # Columns are read apart where one cannot be read; a table that is held would be read whole every time.
         self._engine = None if engine == "memory" else engine
@@ -375,11 +380,10 @@ class _Check:
             told = tally.complaint if f"column {name!r}" in tally.complaint else f"column {name!r}: {tally.complaint}"
             self._fault(told, name, tally.n_wrong if tally.is_counted else None)
         if tally.n_missing and not column.nullable:
-            self._fault(
-                f"column {name!r} holds a missing or non-finite value; declare it nullable or clean the table",
-                name,
-                tally.n_missing,
-            )
+            why = self._never_null.get(name)
+            remedy = "; declare it nullable or clean the table"
+            remedy = remedy if why is None else f", and {why}; drop these rows, or give them a value"
+            self._fault(f"column {name!r} holds a missing or non-finite value{remedy}", name, tally.n_missing)
         if isinstance(column, Bounded):
             outside = {f"below low={column.low}": tally.n_below, f"above high={column.high}": tally.n_above}
             for where, n_rows in outside.items():

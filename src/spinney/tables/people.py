@@ -8,8 +8,8 @@ about privacy.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from contextlib import AbstractContextManager
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from typing import Any, NoReturn
 
@@ -19,7 +19,8 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from spinney.columns.key import Key, keys_differ
-from spinney.errors import InputError
+from spinney.counting.cells import MissingValueError
+from spinney.errors import InputError, raise_alone
 from spinney.progress import waiting
 from spinney.redacted import redacted
 from spinney.schema.people import PeopleShape, RowsShape
@@ -101,9 +102,10 @@ def gather(
     for name, schema in shape.tables.items():
         with _in_table(name):
             sources[name] = _opened(given[name], schema, keys[name], engine)
+    never_null = {rows.name: rows.facts.never_null for rows in shape.rows}
     held: dict[str, HeldRows] = {}
     for name, source in sources.items():
-        with _in_table(name):
+        with _in_table(name), _without_places(never_null.get(name, {})):
             held[name] = source.held_rows()
     kinds = {name: source.kind for name, source in sources.items()}
     with waiting("sorting rows by person"):
@@ -224,6 +226,19 @@ def _opened(frame: Any, schema: Schema, key: str, engine: str | None) -> Source:
     read = dict(schema.as_read) | {key: Key()}
     source = open_source(frame, Schema(read), engine=engine)
     return source.with_schema(Schema({name: column for name, column in read.items() if column.is_read}))
+
+
+@contextmanager
+def _without_places(never_null: Mapping[str, str]) -> Iterator[None]:
+    """Errors about missing values in columns that cannot be nullable say what helps."""
+    try:
+        yield
+    except MissingValueError as err:
+        why = never_null.get(err.column or "")
+        if why is None:
+            raise
+        what = str(err).split("; ", 1)[0]
+        raise_alone(InputError(f"{what}, and {why}; drop these rows, or give them a value"))
 
 
 def _in_table(name: str) -> AbstractContextManager[None]:

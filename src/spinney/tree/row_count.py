@@ -24,7 +24,8 @@ def release_rows(true_rows: int, *, epsilon: Fraction, ledger: Ledger, entropy: 
     """
     assert not ledger.unit.n_is_public
     sensitivity = ledger.unit.factor
-    charge = DiscreteLaplaceCounts(epsilon, sensitivity, "rows: how many there are", stage="rows", times=1)
+    who = "persons" if ledger.unit.is_person else "rows"
+    charge = DiscreteLaplaceCounts(epsilon, sensitivity, f"{who}: how many there are", stage="rows", times=1)
     ledger.charge(charge)  # [step 1] charge before noise
     brand_unless_system(ledger, entropy, "rows")
     rate = epsilon / sensitivity

@@ -334,6 +334,8 @@ def test_one_composed_charge_and_one_ledger(shop, unit):
     assert model.card_.epsilon == 8
     assert model.card_.unit.endswith("person")
     assert model.card_.n_rows == (500 if unit == "replace-one" else None)
+    counted = [event.note for event in model.card_.events if getattr(event, "stage", None) == "rows"]
+    assert counted == ([] if unit == "replace-one" else ["persons: how many there are"])
     of_rows = sp.Ledger(20, delta="1e-3", unit=unit)
     with pytest.raises(ParameterError, match="protects persons with all their rows and the ledger single rows"):
         shop.fit(shop.frames, shop.tables(), unit=unit, ledger=of_rows)

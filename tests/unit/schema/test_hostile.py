@@ -10,6 +10,7 @@ import pytest
 
 import spinney as sp
 from spinney.errors import SchemaError, SpinneyError
+from spinney.schema import plain
 from spinney.schema.plain import LARGEST_FILE
 from support.command_line import SCHEMA, people, spinney
 
@@ -134,6 +135,21 @@ def test_half_characters_are_refused():
     for described in ({"\ud800": {"type": "boolean"}}, {"x": {"type": "category", "values": ["a", "\ud800"]}}):
         with pytest.raises(SchemaError, match="half a character"):
             sp.Schema.from_dict({"columns": described})
+
+
+def test_the_texts_of_a_list_are_looked_at_together(monkeypatch):
+    """Not one by one, which took seconds for hundreds of thousands of categories; each of them counts all the same."""
+    looked = []
+    monkeypatch.setattr(plain, "check_characters", lambda texts: looked.append(len(texts)))
+    values = [f"v{number}" for number in range(10_000)]
+    plain.check_plain({"columns": {"c": {"type": "category", "values": values}}})
+    assert len(looked) < 20
+    assert sum(looked) >= 10_000
+    monkeypatch.undo()
+    with pytest.raises(SchemaError, match="half a character"):
+        plain.check_plain({"values": [*values, "\ud800"]})
+    with pytest.raises(SchemaError, match="a string of 1,048,577 characters"):
+        plain.check_plain({"values": [*values, "x" * (2**20 + 1)]})
 
 
 def test_long_lists_are_read():

@@ -11,6 +11,7 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from scipy.stats import chisquare
 
@@ -238,6 +239,50 @@ def test_rows_without_a_key_are_refused(hold, missing, tmp_path):
     with pytest.raises(InputError, match="column 'who' holds missing keys") as err:
         gather(held, flat(), rng=coins())
     assert SECRET not in str(err.value)
+
+
+@pytest.mark.parametrize("hold", ["pandas", "polars", "csv", "parquet"])
+def test_an_order_that_is_missing_is_not_told_to_be_nullable(hold, tmp_path):
+    """Which an order cannot be: the remedy is one that helps, and the check of a table says the same."""
+    frame = rows("ppp").assign(day=pd.array([1, None, 3], dtype="Int64"))
+    held = {
+        "pandas": lambda: frame,
+        "polars": lambda: pl.from_pandas(frame).lazy(),
+        "csv": lambda: csv(tmp_path, frame),
+        "parquet": lambda: frame.to_parquet(tmp_path / "t.parquet") or tmp_path / "t.parquet",
+    }[hold]()
+    helps = "holds a missing or non-finite value, and rows without a place have no order; drop these rows"
+    with pytest.raises(InputError, match=f"column 'day'.* {helps}"):
+        gather(held, flat(order="day"), rng=coins())
+    schema = sp.Schema(dict(ROWS), person="who", most_rows=9, order="day")
+    assert [helps in fault.message for fault in sp.check(held, schema).faults] == [True]
+    differences = "it is learnt by differences, which a missing value has none of"
+    with pytest.raises(InputError, match=differences):
+        gather(held, flat(differences=["day"]), rng=coins())
+    tables = {"people": people(), "rows": frame}
+    with pytest.raises(InputError, match=f"table 'rows': column 'day' {helps}"):
+        gather(tables, linked(order="day"), rng=coins())
+    stated = sp.Tables({"people": PERSONS, "rows": ROWS}, links=[sp.Link("rows.who", "people.id", most=9, order="day")])
+    assert [helps in fault.message for fault in sp.check(tables, stated).faults] == [True]
+    with pytest.raises(InputError, match="declare it nullable"):
+        gather(held, flat(), rng=coins())
+
+
+@pytest.mark.parametrize("is_chunked", [False, True])
+def test_keys_of_any_layout_are_compared(is_chunked):
+    """Runs of equal keys and views of bytes are strings, whole numbers or bytes like any other."""
+    frame = pa.Table.from_pandas(rows("ppqqr"))
+
+    def n_persons(keys):
+        keys = pa.chunked_array([keys.slice(0, 2), keys.slice(2)]) if is_chunked else keys
+        return gather(frame.set_column(0, "who", keys), flat(), rng=coins()).n_persons
+
+    texts, numbers = pa.array(list("ppqqr")), pa.array([7, 7, 8, 8, 9])
+    for keys in (texts, numbers, texts.cast(pa.binary())):
+        assert n_persons(pc.run_end_encode(keys)) == 3
+    assert n_persons(pa.array([b"p", b"p", b"q", b"q", b"r"], pa.binary_view())) == 3
+    with pytest.raises(InputError, match="keys are strings, whole numbers or bytes"):
+        n_persons(pc.run_end_encode(pa.array([0.5, 0.5, 1.5, 1.5, 2.5])))
 
 
 @pytest.mark.parametrize(

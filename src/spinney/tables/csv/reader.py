@@ -17,6 +17,7 @@ import pyarrow.csv as pacsv
 
 from spinney.columns import Column
 from spinney.columns.physical import Physical
+from spinney.counting.cells import missing
 from spinney.errors import InputError, raise_alone
 from spinney.schema.table import Schema
 from spinney.tables.batches import Batch
@@ -79,10 +80,7 @@ class CSVTable(Table):
         physical = super().physical(name)
         is_missing = ~np.isfinite(physical.values) if physical.is_null is None else physical.is_null
         if not self.schema[name].nullable and is_missing.any():
-            raise InputError(
-                f"{self._place(name, int(is_missing.argmax()))} holds a missing or non-finite value; declare it "
-                "nullable in the schema or clean the table"
-            )
+            raise missing(name, self._place(name, int(is_missing.argmax())))
         return physical
 
     def stored(self, name: str) -> Physical:
