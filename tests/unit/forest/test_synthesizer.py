@@ -95,7 +95,7 @@ def test_the_budget_is_what_was_asked_for():
 def test_a_shared_ledger_is_charged_and_holds():
     ledger = sp.Ledger(limit="1", delta="1e-5")
     sp.ForestSynthesizer("0.6").fit(mixed(400), SCHEMA, ledger=ledger)
-    with pytest.raises(sp.SpinneyError, match=r"epsilon=0.6 does not fit"):
+    with pytest.raises(sp.SpinneyError, match=r"epsilon=0\.6 does not fit"):
         sp.ForestSynthesizer("0.6").fit(mixed(400), SCHEMA, ledger=ledger)
     assert str(ledger.spent) == "3/5"
 

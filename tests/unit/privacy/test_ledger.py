@@ -187,7 +187,7 @@ def test_deltas_add_up_exactly_to_the_limit():
 def test_epsilon_still_has_its_limit():
     """TreewidthBudget for delta makes no room for epsilon; charges of one call count together."""
     ledger = sp.Ledger(limit=1, delta="0.5")
-    with pytest.raises(BudgetError, match="epsilon=1.2 does not fit"):
+    with pytest.raises(BudgetError, match=r"epsilon=1\.2 does not fit"):
         ledger.charge(sums("0.6", "1e-6"), sums("0.6", "1e-6"))
     with pytest.raises(BudgetError, match=r"delta=0\.6 does not fit"):
         ledger.charge(sums("0.5", "0.3"), sums("0.5", "0.3"))

@@ -123,7 +123,7 @@ def test_a_crash_wastes_budget_but_never_hides_it(square, has_moments):
             raise OSError("no randomness today")
 
     ledger = sp.Ledger(limit=1)
-    with pytest.raises(InputError, match="unexpected OSError .*; epsilon=1 was charged to the ledger"):
+    with pytest.raises(InputError, match=r"unexpected OSError .*; epsilon=1 was charged to the ledger"):
         sp.KDTreeSynthesizer(1, moments=has_moments).fit(*square, ledger=ledger, entropy=Broken())
     assert ledger.spent == 1
 
@@ -136,7 +136,7 @@ def test_a_shared_ledger_blocks_the_second_release(square, monkeypatch, has_mome
     events = ledger.events
     monkeypatch.setattr(memory, "count_cells", None)
     for model in (sp.KDTreeSynthesizer(1, moments=has_moments), sp.GridSynthesizer("0.500000001")):
-        with pytest.raises(BudgetError, match="1 of 1.5 is spent"):
+        with pytest.raises(BudgetError, match=r"1 of 1\.5 is spent"):
             model.fit(*square, ledger=ledger)
     assert ledger.events == events
     monkeypatch.undo()
@@ -214,7 +214,7 @@ def test_a_forest_that_crashes_stays_paid_for(model, square, monkeypatch, place)
     schema = sp.Schema({"x": sp.Real(0, 1), "y": sp.Real(0, 1), "z": sp.Boolean()})
     table = np.column_stack([square[0], square[0][:, 0] > 0.3])
     ledger = sp.Ledger(limit=3, delta="1e-5", unit=model.unit)
-    with pytest.raises(InputError, match="unexpected OSError .*; epsilon=3 was charged to the ledger"):
+    with pytest.raises(InputError, match=r"unexpected OSError .*; epsilon=3 was charged to the ledger"):
         rich.fit(table, schema, ledger=ledger)
     assert ledger.spent == 3
     assert not hasattr(rich, "release_")
@@ -232,7 +232,7 @@ def test_classes_that_crash_stay_paid_for(square, delta):
 
     ledger = sp.Ledger(limit=1, delta="1e-5")
     schema = sp.Schema({"x": sp.Real(0, 1), "y": sp.Boolean()})
-    with pytest.raises(InputError, match="unexpected OSError .*; epsilon=0.04 was charged to the ledger"):
+    with pytest.raises(InputError, match=r"unexpected OSError .*; epsilon=0.04 was charged to the ledger"):
         sp.ForestSynthesizer(1, delta, target="y").fit(np.round(square[0]), schema, ledger=ledger, entropy=Broken())
     assert ledger.spent == Fraction(1, 25)
     assert ledger.spent_delta == 0
