@@ -92,9 +92,8 @@ def main() -> None:
         for place, figure_name in enumerate(NAMES):
             n_held, error = sum(line[place] for line in held), np.mean([line[place] for line in errors])
             half = np.mean([line[place] for line in halves])
-            print(
-                f"  {figure_name:<14} {n_held} of {len(held)} intervals hold; mean error {error:.4f}, half width {half:.4f}"
-            )
+            summary = f"{n_held} of {len(held)} intervals hold; mean error {error:.4f}, half width {half:.4f}"
+            print(f"  {figure_name:<14} {summary}")
         half = float(np.mean([line[2] for line in halves]))
         verdict = "met" if half <= WANTED else "missed"
         print(f"  the mean over pairs within {WANTED} (95 %): half width {half:.4f}, {verdict}")
