@@ -213,6 +213,8 @@ def _release(path: Path, kind: type[Release], described: dict[str, Any], members
         # Files of the first two versions say nothing of it.
         release.stream = _stream(described["stream"]) if described["format_version"] > 2 else "given"
         verification(release)
+        if "groups" in described["card"]:  # which the first files do not have
+            release.card.check_groups(described["card"]["groups"])
     except (
         LookupError,
         TypeError,

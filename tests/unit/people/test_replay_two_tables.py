@@ -40,6 +40,7 @@ LINKED = {
     "in no order": {"order": None},
     "a panel": {"order": "day", "steps": True, "differences": ["amount"]},
     "with roles": {"order": "day", "role": "kind"},
+    "with rules over positions": {"order": "day", "steps": True, "rules": [sp.NeverAfter("kind", ["c"])]},
 }
 # A person's units divided by this many rows would round up.
 MOST = 22
@@ -101,10 +102,10 @@ def _table(types, rows):
     )
 
 
-def fitting(unit, *, target=None, **options):
+def fitting(unit, *, target=None, rules=(), **options):
     """A fit of two tables of rows, that of visits always in no order."""
     stated = sp.Tables(
-        {"people": PERSONS, "rows": sp.Schema(ROWS), "visits": sp.Schema(VISITS)},
+        {"people": PERSONS, "rows": sp.Schema(ROWS, rules=list(rules)), "visits": sp.Schema(VISITS)},
         links=[
             sp.Link("rows.who", "people.id", most=MOST, **options),
             sp.Link("visits.who", "people.id", most=3),
