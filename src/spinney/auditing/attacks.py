@@ -35,6 +35,7 @@ from spinney.errors import InputError, MissingExtraError, ParameterError
 from spinney.progress import progress, waiting
 from spinney.schema.table import Schema
 from spinney.synthesizers.method import AUTOMATIC, choose, make
+from spinney.synthesizers.validation import checked_ledger
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -122,7 +123,8 @@ def attack(
         schema: what its columns are.
         control: rows of other people from the same population; by default the other half of the table.
         epsilon: the budget of the fit.
-        ledger: an account of the table, or its path, that the fit is charged to.
+        ledger: an account of the table, or its path, that the fit is charged to; by default that of this machine, if
+            SPINNEY_LEDGER names one, and False for none.
         anonymeter: a Python that has anonymeter; by default this one, where it has it.
         n_attacks: how many attacks of each kind at most.
         seed: repeats how rows are split and attacked, not the noise of the fit.
@@ -146,7 +148,8 @@ def attack(
     with waiting("attacking rows"):
         found = _by_anonymeter(python, [inside, rows, outside], asked)
     found.append(_membership(inside, rows, outside))
-    return AttackResult(tuple(found), fitted.num_rows, str(epsilon), ledger is not None)
+    is_charged = checked_ledger(ledger) is not None
+    return AttackResult(tuple(found), fitted.num_rows, str(epsilon), is_charged)
 
 
 def _python(given: str | None) -> str:

@@ -98,7 +98,7 @@ class ForestFitGame(FitGame):
         table = pa.table({name: [*values, *value] for name, values in self._base.items()})
         assumed = None if self._unit_text == Unit.REPLACE_ONE.value else self._n_rows
         synthesizer = ForestSynthesizer(self._epsilon, self._delta, unit=self._unit_text, assumed_rows=assumed)
-        return synthesizer.fit(table, self._schema)
+        return synthesizer.fit(table, self._schema, ledger=False)
 
     def _look(self, release: ForestRelease) -> tuple[Floats, float]:
         if self._black_box:
@@ -159,7 +159,7 @@ class TreeFitGame(FitGame):
         synthesizer = KDTreeSynthesizer(
             self._epsilon, moments=self._moments, unit=self._unit_text, assumed_rows=None if is_public else 60
         )
-        return synthesizer.fit(table, self._schema)
+        return synthesizer.fit(table, self._schema, ledger=False)
 
     def _look(self, release: Release) -> tuple[Floats, float]:
         if self._black_box:
@@ -222,7 +222,7 @@ class PeopleFitGame(FitGame):
         synthesizer = LinkedSynthesizer(
             self._epsilon, self._delta, unit=self._unit_text, assumed_persons=None if is_public else n
         )
-        return synthesizer.fit(pa.table({"id": persons, "kind": kinds}), self._schema)
+        return synthesizer.fit(pa.table({"id": persons, "kind": kinds}), self._schema, ledger=False)
 
     def _look(self, release: PeopleRelease) -> tuple[Floats, float]:
         if self._black_box:

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from spinney.cli.command import FILE, Verb, check_output, force_option, warn_of_brands
+from spinney.cli.verify import check_contents
 
 _PUBLIC = ".pub.pem"
 
@@ -82,6 +83,7 @@ def sign(release: str, key_path: str, out: str | None, embed: bool, stated: str 
     from spinney.release.signature import sign as sign_file
     from spinney.release.storage import file_digest, load
     from spinney.release.verification import verification
+    from spinney.synthesizers.replan import check_plan
 
     signed_at = stated_time(stated)
     target = out or (release if embed else f"{release}{ENDING}")
@@ -99,8 +101,10 @@ def sign(release: str, key_path: str, out: str | None, embed: bool, stated: str 
     loaded = load(release)
     try:
         verification(loaded, refits=True)
+        check_plan(loaded)
     except ContradictionError as err:
         raise FileError(f"{release!r} is a Spinney release with inconsistent contents: {err}") from err
+    check_contents(release, loaded)
     warn_of_brands(loaded.card)
     signature = sign_file(release, key, signed_at=signed_at)
     if signature.digest != digest:

@@ -105,7 +105,7 @@ def verify(
     asked["signatures"], of_signatures = _signatures(release, key_path, signature_path)
     checks += [signature["check"] for signature in asked["signatures"]]
     others += of_signatures
-    plain, not_plain = _contents(release, loaded)
+    plain, not_plain = check_contents(release, loaded)
     checks += plain
     others += not_plain
     if digest != file_digest(release):
@@ -164,7 +164,7 @@ def _listed(entries: list[str]) -> list[str]:
     ]
 
 
-def _contents(path: str, release: Release) -> tuple[list[str], list[dict[str, str]]]:
+def check_contents(path: str, release: Release) -> tuple[list[str], list[dict[str, str]]]:
     """Nothing stands in the file that is no part of the release; a FileError where something does."""
     from spinney.errors import FileError
     from spinney.release.storage import bytes_beside, entries_unwritten, members_unread

@@ -188,6 +188,12 @@ class Ledger:
 
         return ledger_fragment(self)
 
+    def statement(self) -> Ledger:
+        """The account as it is now, in memory: it can be read, and neither charged nor traced to where it is kept."""
+        copy = Ledger(self.limit, delta=self.delta_limit or 0, unit=self.unit)
+        copy._events, copy._process = list(self.events), None
+        return copy
+
     def __getstate__(self) -> dict[str, Any]:
         """What a copy or a pickle holds: a statement of the account, without the right to charge it or its parent."""
         return self.__dict__ | {"_process": None, "_parent": None, "_events": list(self._events)}

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from spinney.errors import FileError
 from spinney.privacy.accounts.shared import SharedLedger
 from spinney.privacy.accounts.verifying import find_release
-from spinney.privacy.events import Event
+from spinney.privacy.events import Brand, Event
 from spinney.privacy.ledger import Ledger
 from spinney.release.model import Release
 from spinney.release.storage import digest
@@ -44,13 +44,23 @@ def find_charge(ledger: Ledger, release: Release) -> FoundCharge | None:
             return FoundCharge(named.charges[0].number, len(release.card.events), 1, by_digest=True, said=str(named))
     if ledger.unit.value != release.card.unit:
         return None
-    wanted, held = release.card.events, ledger.events
+    wanted, held = release.card.events, _unclaimed(ledger)
     if not wanted:
         return None
     places = _places(held, wanted)
     if not places:
         return None
     return FoundCharge(places[0] + 1, len(wanted), _n_apart(places, len(wanted)))
+
+
+def _unclaimed(ledger: Ledger) -> tuple[Event, ...]:
+    """The events that may be those of a release that is not named: of no other release, and of no failed fit."""
+    if not isinstance(ledger, SharedLedger):
+        return ledger.events
+    free = [charge for charge in ledger.charges if charge.release is None and charge.error is None]
+    claimed = [event for charge in ledger.charges if charge not in free for event in charge.events or ()]
+    brands = [event for event in ledger.events if isinstance(event, Brand)]
+    return (*brands, *(event for charge in free for event in charge.events or ())) if claimed else ledger.events
 
 
 def _places(held: Sequence[Event], wanted: Sequence[Event]) -> list[int]:

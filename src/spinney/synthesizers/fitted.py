@@ -33,6 +33,11 @@ class FrontDoor(Parameters):
     release_: Release
     ledger_: Ledger
 
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy or a pickle holds: of a ledger a statement, which cannot be charged and says not where it is."""
+        ledger = self.__dict__.get("ledger_")
+        return self.__dict__ if ledger is None else self.__dict__ | {"ledger_": ledger.statement()}
+
     @property
     def card_(self) -> Card:
         """What was promised and what it cost."""

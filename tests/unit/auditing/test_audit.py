@@ -109,3 +109,12 @@ def test_a_release_is_audited_at_its_own_epsilon(tmp_path):
     assert Fraction(game.finding.claim).limit_denominator(1000) == Fraction(3, 4)
     assert "grid.spinney" in str(result)
     assert result.passed
+
+
+@pytest.mark.parametrize("families", ["whole tree", "whole persons"])
+def test_nothing_is_charged_to_the_ledger_of_this_machine(families, monkeypatch, tmp_path):
+    """Fits of made-up tables are nobody's budget, whatever SPINNEY_LEDGER says."""
+    ledger = sp.Ledger.create(tmp_path / "machine.ledger", limit=1000, delta="1e-3")
+    monkeypatch.setenv("SPINNEY_LEDGER", str(tmp_path / "machine.ledger"))
+    audit(seconds=1, families=families, workers=1)
+    assert ledger.spent == 0

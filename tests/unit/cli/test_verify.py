@@ -139,9 +139,22 @@ def test_a_ledger_that_was_charged(made):
     """Holds these very charges; that it was for this very file is not checked, and is told."""
     run = spinney("verify", made / "people.spinney", "--ledger", made / "people.ledger", "--json")
     assert run.status == 0
-    assert run.json["ledger"]["first_entry"] == 1
     assert run.json["ledger"]["times_held"] == 1
-    assert any("this very file" in other["what"] for other in run.json["not_checked"])
+    assert any("names this very release" in check for check in run.json["checks"])
+    assert not any("this very file" in other["what"] for other in run.json["not_checked"])
+
+
+def test_a_release_that_nobody_paid_for_is_not_that_of_equal_charges(tmp_path):
+    """A ledger that was charged for one release holds nothing for another of the same parameters."""
+    rows = np.random.default_rng(0).random((500, 2))
+    schema = sp.Schema({"x": sp.Real(0, 1), "y": sp.Real(0, 1)})
+    sp.Ledger.create(tmp_path / "a.ledger", limit=2)
+    sp.KDTreeSynthesizer(1).fit(rows, schema, ledger=tmp_path / "a.ledger").save(tmp_path / "paid.spinney")
+    sp.KDTreeSynthesizer(1).fit(rows, schema, ledger=False).save(tmp_path / "unpaid.spinney")
+    assert spinney("verify", tmp_path / "paid.spinney", "--ledger", tmp_path / "a.ledger").status == 0
+    run = spinney("verify", tmp_path / "unpaid.spinney", "--ledger", tmp_path / "a.ledger")
+    assert run.status == 1
+    assert "does not hold the charges of this release" in run.err
 
 
 def test_ledgers_of_others(made, tmp_path):
