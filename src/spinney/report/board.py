@@ -58,7 +58,12 @@ def _identification(found: Mapping[str, Any]) -> list[Question]:
         if column["type"] == "identifier"
     ]
     risk = "The guarantee is void: assume that anybody in the table can be found."
-    if promise["is_private"]:
+    if promise["is_private"] and not promise["is_bounded"]:
+        risk = (
+            f"Practically always: somebody who knows everything else may find out {promise['secret']}, as the "
+            "guarantee bounds nothing. What stands against it is not in this report."
+        )
+    elif promise["is_private"]:
         risk = (
             f"Bounded for everybody alike: whatever an attacker knows, {promise['secret']} is guessed right at most "
             f"{percent(promise['guess'])} of the time. No record is anybody's, so matching rows to persons proves "

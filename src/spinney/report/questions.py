@@ -57,16 +57,17 @@ def _parameters(promise: Mapping[str, Any]) -> list[Question]:
             topic,
             "What do the parameters mean for somebody in the table?",
             f"An attacker who knows all but one thing is right about it at most {guess} of the time, where a coin is "
-            "right 50 % of the time.",
+            "right 50 % of the time."
+            if promise["is_bounded"]
+            else "Practically nothing: an attacker who knows all but one thing may be right about it practically "
+            "always.",
             COMPUTED,
         ),
         Question(topic, "Is delta small against the number of people?", promise["delta_words"], COMPUTED),
         Question(
             topic,
             "Is epsilon larger than it should be?",
-            " ".join(promise["cautions"])
-            or "No caution applies: epsilon is at most 20, and delta at most one over "
-            "the number of people where that is known.",
+            " ".join([promise["epsilon_words"], *(f"Caution: {caution}." for caution in promise["cautions"])]),
             COMPUTED,
         ),
         Question(

@@ -60,6 +60,21 @@ def test_odds_are_those_of_the_definition() -> None:
     assert percent(largest_guess(Fraction(20))) == "practically 100 %"
 
 
+@pytest.mark.parametrize(("epsilon", "odds", "is_bounded"), [("1", "2.72", True), ("15", "3,269,018", False)])
+def test_an_epsilon_is_told_as_odds_and_a_large_one_is_left_to_judge(epsilon: str, odds: str, is_bounded: bool) -> None:
+    table = np.random.default_rng(0).random((200, 2))
+    contents = sp.KDTreeSynthesizer(epsilon).fit(table, _unit_square()).report()
+    asked = {line["question"]: line for line in (*contents.nist, *contents.board)}
+    said = asked["Is epsilon larger than it should be?"]
+    assert f"Epsilon is {epsilon}: odds of 1 to 1 may become {odds} to 1" in said["answer"]
+    assert "between about 0.1 and 10" in said["answer"]
+    assert said["source"] == "computed"
+    assert ("judge it" in said["answer"]) is not is_bounded
+    assert ("bounds nothing" in contents.promise["headline"]) is not is_bounded
+    risk = asked["How likely is it that somebody is recognised?"]["answer"]
+    assert ("Practically always" in risk) is not is_bounded
+
+
 def test_no_test_of_membership_beats_the_bound() -> None:
     """The best attack on randomised response, which is exactly epsilon-private, meets the bound and stays below it."""
     for epsilon in (Fraction(1, 10), Fraction(1), Fraction(3)):
