@@ -23,6 +23,7 @@ from spinney.progress import progress
 from spinney.release.answers.answer import STATEMENTS
 from spinney.report.contents import HOLDER_ONLY, ReportContents
 from spinney.report.promise_part import percent
+from spinney.report.questions import counted
 from spinney.shown import json_text
 
 ENDINGS = (".html", ".json")
@@ -32,6 +33,7 @@ LARGEST = 3_000_000  # bytes
 _LONGEST = 4_000  # characters of a text
 _FEW_DRAWN, _SHORT = 12, 80  # of a page that would be larger
 _MOST_REASONS = 8
+_MOST_DIGITS = 10**15  # numbers from here on are shown as they come
 
 MEANINGS = {
     "certified": "holds with the stated probability over the noise of the release, whatever the rows of the table are",
@@ -87,7 +89,8 @@ def report_html(contents: ReportContents) -> str:
 def _rendered(contents: ReportContents, most_drawn: int, longest: int) -> str:
     markup = load_optional("markupsafe", "a report", extra="report").Markup
     environment = template_environment().overlay(finalize=lambda value: finalized(value, longest))
-    environment.filters = environment.filters | {"rounded": _rounded, "percent": percent, "flat": _flat}
+    ours = {"rounded": _rounded, "percent": percent, "flat": _flat, "apart": _apart, "counted": counted}
+    environment.filters = environment.filters | ours
     style = files("spinney.report").joinpath("templates/style.css").read_text("utf-8")
     hashed = b64encode(sha256(style.encode()).digest()).decode()
     found = drawings(contents, most_drawn)
@@ -115,6 +118,12 @@ def _rounded(value: float, digits: int | None = 0) -> str:
         return str(value)
     text = f"{value:,.{digits}f}"
     return text.removeprefix("-") if float(text.replace(",", "")) == 0 else text
+
+
+def _apart(value: Any) -> Any:
+    """A bound as people read it: thousands of a large number apart, and nothing rounded; years stay as they are."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return f"{value:,}" if is_number and 10_000 <= abs(value) < _MOST_DIGITS else value
 
 
 def _flat(entries: Mapping[str, Any], before: str = "", depth: int = 0) -> dict[str, str]:

@@ -37,7 +37,7 @@ NOT_PROMISED = (
     "That the holder keeps the real table safe, or deleted what it should: no report can see that.",
     "That several releases together stay within this epsilon: their costs add up, and a ledger keeps the sum.",
     "That the schema is harmless: names, bounds, lists of values and rules stand in the release as the holder stated "
-    "them.",
+    "them, where they are not marked as estimated privately.",
 )
 
 _NEIGHBOURS = {

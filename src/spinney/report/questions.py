@@ -8,10 +8,11 @@ says where it comes from: stated by the holder, computed from the release, how S
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from spinney.report.described_part import ESTIMATED
 from spinney.report.promise_part import percent
 
 STATED, COMPUTED, DESIGN, NOT_KNOWN = "stated by the holder", "computed", "how Spinney works", "not known"
@@ -156,8 +157,7 @@ def _mechanisms(found: Mapping[str, Any]) -> list[Question]:
             "Where do bounds come from (sensitivity)?",
             "At least one bound was read off the data, which voids the guarantee."
             if from_data
-            else f"The schema states them, or they were estimated privately at a cost that is listed; "
-            f"{len(bounds)} columns have bounds. Values beyond a bound are moved to it.",
+            else f"{_bounds_in_words(len(bounds), estimated(found, 'bounds'))} Values beyond a bound are moved to it.",
             COMPUTED,
         ),
         Question(
@@ -167,6 +167,30 @@ def _mechanisms(found: Mapping[str, Any]) -> list[Question]:
             NOT_KNOWN,
         ),
     ]
+
+
+def _bounds_in_words(n_bounds: int, names: Sequence[str]) -> str:
+    columns = f"{counted(n_bounds, 'column')} with bounds"
+    if not names:
+        return f"{columns}, as the schema states them."
+    rest = f" The schema states the other {n_bounds - len(names):,}." if n_bounds > len(names) else ""
+    return f"{columns}. Estimated privately, at a cost that is listed: {listing(names)}.{rest}"
+
+
+def estimated(found: Mapping[str, Any], what: str) -> list[str]:
+    """Columns whose bounds or values were estimated privately, and not stated."""
+    columns = [column for table in found["schema"] for column in table["columns"]]
+    return [column["name"] for column in columns if column["source"] == f"{what} {ESTIMATED}"]
+
+
+def counted(number: int, what: str) -> str:
+    """So many of something: 1 table, 1,200 tables."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def listing(names: Sequence[str], most: int = 12) -> str:
+    """A few names, and how many more there are."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
 
 def _utility(found: Mapping[str, Any]) -> list[Question]:

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import polars as pl
 import pytest
 
 import spinney as sp
@@ -208,6 +209,20 @@ def test_a_ledger_that_knows_more_is_shown_with_more() -> None:
     assert account["ledger"]["remaining"] is None
     assert account["ledger"]["has_this"]
     assert account_part(card, ledger, "a third")["events"][0]["who"] == "not known", "two charged the same"
+
+
+def test_what_was_found_privately_is_not_said_to_be_stated() -> None:
+    rng = np.random.default_rng(0)
+    table = pl.DataFrame({"pay": rng.normal(30_000, 5_000, 5_000), "age": rng.integers(0, 90, 5_000)})
+    schema = sp.Schema({"pay": sp.Real(bounds="private"), "age": sp.Integer(0, 90)})
+    contents = sp.ForestSynthesizer("2").fit(table, schema).report()
+    pay, age = contents.schema[0]["columns"]
+    assert pay["source"] == "bounds estimated privately"
+    assert age["source"] == "stated"
+    asked = {line["question"]: line["answer"] for line in (*contents.nist, *contents.board)}
+    assert "Estimated privately, at a cost that is listed: pay." in asked["Where do bounds come from (sensitivity)?"]
+    assert "Bounds of pay were estimated privately" in asked["Are extreme values cut off?"]
+    assert "found with noise" in contents.to_html()
 
 
 def test_utility_is_shown_where_it_was_measured() -> None:
