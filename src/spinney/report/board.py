@@ -144,8 +144,11 @@ def _detail(found: Mapping[str, Any]) -> list[Question]:
 def _decision(found: Mapping[str, Any]) -> list[Question]:
     topic, ledger = "Answering for it", found["account"]["ledger"]
     contact = found["stated"]["contact"]
-    whos = sorted({event["who"] for event in found["account"]["events"] if event["who"] != NOT_KNOWN})
-    who = ", ".join(whos) if whos else "Not known: no ledger was given that says it."
+    told = [
+        [event[name] for name in ("who", "when") if event[name] != NOT_KNOWN] for event in found["account"]["events"]
+    ]
+    whos = list(dict.fromkeys(", ".join(parts) for parts in told if parts))
+    who = "; ".join(whos) if whos else "Not known: no ledger was given that says it."
     left = "Not known: no ledger was given."
     if ledger is not None:
         left = "There is no limit." if ledger["remaining"] is None else f"Epsilon {ledger['remaining']} is left."

@@ -117,7 +117,7 @@ def _unit(promise: Mapping[str, Any], schema: Any) -> list[Question]:
 
 
 def _mechanisms(found: Mapping[str, Any]) -> list[Question]:
-    topic, model = "Mechanisms", found["model"]
+    topic, model, ledger = "Mechanisms", found["model"], found["account"]["ledger"]
     noise = sorted({stage["noise"].partition(",")[0] for stage in found["budget"]})
     entropy = "Noise is drawn exactly, in whole numbers, from the operating system's entropy."
     if found["warnings"]:
@@ -163,10 +163,28 @@ def _mechanisms(found: Mapping[str, Any]) -> list[Question]:
         Question(
             topic,
             "Were parameters tuned on the private table?",
-            "No fit does so by itself. Whether the holder fitted several times and kept the best is not known.",
-            NOT_KNOWN,
+            f"No fit does so by itself. {_other_fits(ledger)}",
+            COMPUTED if ledger is not None and ledger["has_this"] else NOT_KNOWN,
         ),
     ]
+
+
+def _other_fits(ledger: Mapping[str, Any] | None) -> str:
+    """Whether a ledger shows that the best of several fits may have been kept."""
+    if ledger is None or not ledger["has_this"]:
+        why = "no ledger was given" if ledger is None else "the ledger does not hold this release"
+        return f"Whether the holder fitted several times and kept the best is not known: {why}."
+    others = counted(ledger["other_charges"], "other charge")
+    if ledger["other_releases"] is not None:
+        others = counted(ledger["other_releases"], "other release") + " of the same people"
+        if ledger["without_release"]:
+            others += f", and {counted(ledger['without_release'], 'charge')} that no release is named for"
+    is_only = not ledger["other_charges"]
+    return f"The ledger holds {others}" + (
+        ": no other fit was charged to it."
+        if is_only
+        else "; whether the best of several was kept is for the holder to say, and all of them are paid for."
+    )
 
 
 def _bounds_in_words(n_bounds: int, names: Sequence[str]) -> str:

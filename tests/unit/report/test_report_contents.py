@@ -19,10 +19,11 @@ from spinney.errors import ParameterError
 from spinney.privacy.ledger import DiscreteLaplaceCounts
 from spinney.release.answers.answer import STATEMENTS
 from spinney.release.storage import digest
+from spinney.report.board import board_questions
 from spinney.report.contents import report_contents
 from spinney.report.maps_part import maps_part
 from spinney.report.promise_part import largest_belief, largest_guess, percent
-from spinney.report.questions import SOURCES
+from spinney.report.questions import SOURCES, nist_questions
 from spinney.report.spending_part import account_part
 from support.reports import KINDS, Page, contents_of, golden
 from support.small_forests import fitted
@@ -188,6 +189,12 @@ def test_a_ledger_says_what_is_left_and_whether_it_paid(tmp_path: Path) -> None:
     described = contents.to_dict()["account"]["ledger"]
     assert described["has_this"]
     assert (described["limit"], described["spent"], described["remaining"]) == ("3", "1", "2")
+    assert (described["other_charges"], described["other_epsilon"]) == (0, "0")
+    tuned = next(line for line in contents.nist if line["question"].startswith("Were parameters tuned"))
+    assert "no other fit was charged" in tuned["answer"]
+    page = Page(contents.to_html()).text
+    assert "from the release and a ledger" in page
+    assert "release alone" not in page
     other = sp.Ledger(limit=3)
     assert not model.report(ledger=other).to_dict()["account"]["ledger"]["has_this"]
 
@@ -205,7 +212,14 @@ def test_a_ledger_that_knows_more_is_shown_with_more() -> None:
     )
     account = account_part(card, ledger, "ours")
     assert (account["events"][0]["who"], account["events"][0]["when"]) == ("ann <b>", "2024-05-01")
-    assert [entry["who"] for entry in account["ledger"]["entries"]] == ["ann <b>", "bob", "not known"]
+    described = account["ledger"]
+    assert "bob" not in json.dumps(account), "who charged other releases is nobody's business"
+    assert (described["other_charges"], described["other_releases"], described["without_release"]) == (2, 1, 0)
+    assert described["other_epsilon"] == "2"
+    found = contents_of("v3-tree-cube").to_dict() | {"account": account}
+    asked = {line["question"]: line["answer"] for line in (*nist_questions(found), *board_questions(found))}
+    assert asked["Who made the release, and when?"] == "ann <b>, 2024-05-01"
+    assert "1 other release of the same people" in asked["Were parameters tuned on the private table?"]
     assert account["ledger"]["remaining"] is None
     assert account["ledger"]["has_this"]
     assert account_part(card, ledger, "a third")["events"][0]["who"] == "not known", "two charged the same"
