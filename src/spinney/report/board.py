@@ -22,6 +22,20 @@ def board_questions(found: Mapping[str, Any]) -> list[dict[str, str]]:
     return [line.to_dict() for line in lines]
 
 
+def released_in_words(found: Mapping[str, Any]) -> str:
+    """What was released and for whom, without a word of modelling: what stands below the title."""
+    schema, promise = found["schema"], found["promise"]
+    n_columns = sum(len(table["columns"]) for table in schema)
+    tables = "a private table" if len(schema) == 1 else f"{len(schema):,} private tables"
+    rows = (
+        f"Anybody who holds this release can draw synthetic rows from it, in place of {tables} with "
+        f"{counted(n_columns, 'column')}."
+    )
+    if not promise["is_private"]:
+        return f"{rows} Nothing is promised to those in the {'table' if len(schema) == 1 else 'tables'}."
+    return f"{rows} The unit of protection is {promise['protected']}."
+
+
 def _what_leaves(found: Mapping[str, Any]) -> list[Question]:
     topic, schema, promise = "What leaves", found["schema"], found["promise"]
     n_columns = sum(len(table["columns"]) for table in schema)

@@ -20,6 +20,7 @@ from spinney.schema.table import Schema
 MOST_CLIQUES = 300
 ESTIMATED = "estimated privately"
 _MOST_VALUES = 12
+_TOLD_ELSEWHERE = ("utility", "prior")
 _LONGEST_VALUES = 160
 
 
@@ -78,10 +79,11 @@ def _values(column: Column) -> str | None:
 def model_part(release: Release) -> dict[str, Any]:
     """What kind of model it is, and what was counted together, the strongest dependence first."""
     card = release.card
+    prior = card._prior_in_words()
     described: dict[str, Any] = {
         "kind": release.kind,
         "synthesizer": card.synthesizer,
-        "contents": card.contents,
+        "contents": _contents(card.released),
         "is_empty": card.is_empty,
         "target": card.parameters.get("target"),
         "structure": None,
@@ -90,8 +92,8 @@ def model_part(release: Release) -> dict[str, Any]:
         "cliques_left_out": 0,
         "graph": None,
         "rows": [],
-        "parameters": {str(name): plain(value) for name, value in card.parameters.items() if value is not None},
-        "plan": {str(name): plain(value) for name, value in card.plan.items()},
+        "parameters": _in_words(card.parameters) | ({} if prior is None else {"prior": prior}),
+        "plan": _in_words(card.plan),
     }
     if isinstance(release, PeopleRelease):
         people = release.explain()
@@ -101,6 +103,27 @@ def model_part(release: Release) -> dict[str, Any]:
         explanation = explain(release)
         described |= _of_forest(explanation) | {"meaning": explanation.meaning}
     return described
+
+
+def _contents(released: Mapping[str, int]) -> str:
+    """What was released: 1 table, 12 leaves."""
+    return ", ".join(f"{count:,} {_one(what) if count == 1 else what}" for what, count in released.items())
+
+
+def _one(what: str) -> str:
+    """One of them: leaf of leaves, table of rows of tables of rows."""
+    first, space, rest = what.partition(" ")
+    return {"leaves": "leaf"}.get(first, first.removesuffix("s")) + space + rest
+
+
+def _in_words(entries: Mapping[str, Any]) -> dict[str, Any]:
+    """Entries of a call or a plan that have a value; what stands elsewhere on the page is left out."""
+    found: dict[str, Any] = {}
+    for name, value in entries.items():
+        if value is None or name in _TOLD_ELSEWHERE:
+            continue
+        found[str(name)] = _in_words(value) if isinstance(value, Mapping) else plain(value)
+    return found
 
 
 def _of_forest(explanation: Explanation) -> dict[str, Any]:

@@ -133,9 +133,21 @@ def _flat(entries: Mapping[str, Any], before: str = "", depth: int = 0) -> dict[
         if isinstance(value, Mapping) and depth < 3:
             found |= _flat(value, f"{before}{name}, ", depth + 1)
         else:
-            text = str(value)
+            text = _entry(value)
             found[f"{before}{name}"] = text if len(text) <= 300 else f"{text[:300]}…"
     return found
+
+
+def _entry(value: Any) -> str:
+    """An entry as people read it: yes and no, and lists without brackets."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: {_entry(part)}" for name, part in value.items())
+    if isinstance(value, list):
+        between = "; " if any(isinstance(part, (list, Mapping)) for part in value) else ", "
+        return between.join(map(_entry, value)) or "none"
+    return str(value)
 
 
 # ----------------------------------------------------------------------------------------------------------- drawings
@@ -206,7 +218,7 @@ def _sections(contents: ReportContents, found: Mapping[str, Any]) -> list[dict[s
         ("pairs", "Pairs", bool(contents.pairs["pairs"])),
         ("graph", "Dependences", bool(found["graph"])),
         ("rows", "Rows of persons", bool(contents.model["rows"])),
-        ("utility", "Utility", True),
+        ("utility", "Utility" if contents.utility is not None else "Utility (not measured)", True),
         ("holder", "Real beside synthetic", contents.holder is not None),
         ("budget", "Budget", True),
         ("schema", "Schema", True),

@@ -150,9 +150,9 @@ def _cautions(card: Card) -> list[str]:
     if card.is_private and is_large and not any("epsilon" in caution for caution in found):
         found.insert(
             0,
-            f"epsilon is {float(card.epsilon):g}: somebody who knows everything else may be right "
-            f"{percent(largest_guess(card.epsilon))} of the time, so the definition by itself protects hardly anybody; "
-            "judge it by what else stands between readers and the table, or ask for a smaller epsilon",
+            f"with an epsilon of {float(card.epsilon):g}, somebody who knows everything else may be right practically "
+            "always, so the guarantee by itself protects hardly anybody; judge it by what else stands between readers "
+            "and the people in the table, or ask for a smaller epsilon",
         )
     return found
 

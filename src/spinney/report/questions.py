@@ -191,7 +191,11 @@ def _bounds_in_words(n_bounds: int, names: Sequence[str]) -> str:
     columns = f"{counted(n_bounds, 'column')} with bounds"
     if not names:
         return f"{columns}, as the schema states them."
-    rest = f" The schema states the other {n_bounds - len(names):,}." if n_bounds > len(names) else ""
+    rest = (
+        f" The schema states those of {counted(n_bounds - len(names), 'other column')}."
+        if n_bounds > len(names)
+        else ""
+    )
     return f"{columns}. Estimated privately, at a cost that is listed: {listing(names)}.{rest}"
 
 

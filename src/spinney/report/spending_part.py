@@ -22,6 +22,8 @@ UNKNOWN = "not known"
 _WHO = ("user", "who", "by")
 _WHEN = ("time", "when", "at")
 _PURPOSE = ("purpose",)
+# What lines of a composed charge count.
+_PARTS = ("table", "selection", "tree shape")
 
 STAGES = {
     "rows": "how many rows there are",
@@ -128,11 +130,19 @@ def _entry(event: Any) -> dict[str, Any]:
     is_brand = isinstance(event, Brand)
     return {
         "what": _text(getattr(event, "note", None) or type(event).__name__),
-        "lines": [line.strip() for line in event_lines(event)] if isinstance(event, Event) else [_text(event)],
+        "lines": [_of_one(line.strip()) for line in event_lines(event)] if isinstance(event, Event) else [_text(event)],
         "epsilon": None if is_brand else _number(getattr(event, "epsilon", None)),
         "delta": None if is_brand else _number(getattr(event, "delta", None)),
         "is_brand": is_brand,
     } | _about([event])
+
+
+def _of_one(line: str) -> str:
+    """The line of a part, of which there may be one only: 1 table, not 1 tables."""
+    for what in _PARTS:
+        if line.startswith(f"1 {what}s:"):
+            return f"1 {what}:" + line.removeprefix(f"1 {what}s:")
+    return line
 
 
 def _about(holders: Sequence[Any]) -> dict[str, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from copy import copy
 from dataclasses import replace
 from fractions import Fraction
@@ -65,7 +66,7 @@ def test_odds_are_those_of_the_definition() -> None:
 @pytest.mark.parametrize(("epsilon", "odds", "is_bounded"), [("1", "2.72", True), ("15", "3,269,018", False)])
 def test_an_epsilon_is_told_as_odds_and_a_large_one_is_left_to_judge(epsilon: str, odds: str, is_bounded: bool) -> None:
     table = np.random.default_rng(0).random((200, 2))
-    contents = sp.KDTreeSynthesizer(epsilon).fit(table, _unit_square()).report()
+    contents = report_contents(sp.KDTreeSynthesizer(epsilon).fit(table, _unit_square()).release_)
     asked = {line["question"]: line for line in (*contents.nist, *contents.board)}
     said = asked["Is epsilon larger than it should be?"]
     assert f"Epsilon is {epsilon}: odds of 1 to 1 may become {odds} to 1" in said["answer"]
@@ -185,7 +186,7 @@ def test_who_and_when_are_not_known_without_a_ledger() -> None:
 def test_a_ledger_says_what_is_left_and_whether_it_paid(tmp_path: Path) -> None:
     ledger = sp.Ledger.create(tmp_path / "people.ledger", limit=3, delta="1e-4")
     model = sp.KDTreeSynthesizer("1").fit(np.random.default_rng(0).random((500, 2)), _unit_square(), ledger=ledger)
-    contents = model.report(ledger=ledger)
+    contents = report_contents(model.release_, ledger=ledger)
     described = contents.to_dict()["account"]["ledger"]
     assert described["has_this"]
     assert (described["limit"], described["spent"], described["remaining"]) == ("3", "1", "2")
@@ -229,7 +230,7 @@ def test_what_was_found_privately_is_not_said_to_be_stated() -> None:
     rng = np.random.default_rng(0)
     table = pl.DataFrame({"pay": rng.normal(30_000, 5_000, 5_000), "age": rng.integers(0, 90, 5_000)})
     schema = sp.Schema({"pay": sp.Real(bounds="private"), "age": sp.Integer(0, 90)})
-    contents = sp.ForestSynthesizer("2").fit(table, schema).report()
+    contents = report_contents(sp.ForestSynthesizer("2").fit(table, schema).release_)
     pay, age = contents.schema[0]["columns"]
     assert pay["source"] == "bounds estimated privately"
     assert age["source"] == "stated"
@@ -237,6 +238,28 @@ def test_what_was_found_privately_is_not_said_to_be_stated() -> None:
     assert "Estimated privately, at a cost that is listed: pay." in asked["Where do bounds come from (sensitivity)?"]
     assert "Bounds of pay were estimated privately" in asked["Are extreme values cut off?"]
     assert "found with noise" in contents.to_html()
+
+
+def test_a_page_reads_as_words() -> None:
+    """No data of Python among the parameters, boxes beside leaves, one pair without others, one of a thing."""
+    release = golden("v3-forest-measured")
+    contents = report_contents(release)
+    text = Page(contents.to_html()).text
+    assert "{'" not in text
+    assert "noisy" not in contents.model["parameters"] | contents.model["plan"]
+    assert not re.search(r"\b1 (tables|columns|cliques|leaves)\b", text)
+    assert "spinney verify RELEASE --schema" in text
+    assert "spinney audit RELEASE" in text
+    points = np.random.default_rng(0).random((2000, 2)) * 90_000
+    wide = sp.Schema({"x": sp.Real(0, 90_000), "y": sp.Real(0, 90_000)})
+    release = sp.KDTreeSynthesizer("2").fit(points, wide, entropy=sp.UnsafeSeededEntropy(1)).release_
+    contents = report_contents(release)
+    text = Page(contents.to_html()).text
+    assert contents.maps[0]["released"] == release.card.released["leaves"]
+    assert "90,000" in text
+    assert "other pairs" not in text
+    assert "Utility (not measured)" in text
+    assert "each by itself" in text
 
 
 def test_utility_is_shown_where_it_was_measured() -> None:
