@@ -20,6 +20,16 @@ if TYPE_CHECKING:
     from spinney.schema.table import Schema
 
 
+_NAMES_USERS = (
+    "with --ledger the report names users of the ledger: who charged this release, when and what for. Leave --ledger "
+    "out of a page that is to be published"
+)
+_LEDGER = (
+    "The ledger that the release was charged to. The page then names users of the ledger, those who charged this "
+    "release; leave it out of a page that is to be published."
+)
+
+
 @click.command(
     cls=Verb,
     examples=(
@@ -33,7 +43,7 @@ if TYPE_CHECKING:
 )
 @click.argument("release", type=FILE)
 @click.option("--out", multiple=True, metavar="FILE", help="An .html or .json file. May be repeated, for both.")
-@click.option("--ledger", "ledger_path", type=FILE, metavar="FILE", help="The ledger that the release was charged to.")
+@click.option("--ledger", "ledger_path", type=FILE, metavar="FILE", help=_LEDGER)
 @click.option("--title", metavar="TEXT", help="What the table is called; shown as the holder states it.")
 @click.option("--purpose", metavar="TEXT", help="What the table was collected and is released for.")
 @click.option("--contact", metavar="TEXT", help="Whom readers may ask.")
@@ -70,6 +80,9 @@ def report(
     with the source of the answer. It uses only what was released, costs nothing, and may be published with the release.
     It needs jinja2 and matplotlib: pip install jinja2 matplotlib.
 
+    With --ledger it also says who charged the release, when and what for, and sums up what else was charged. Such a
+    page names users of the ledger: leave --ledger out of a page that is to be published.
+
     With --against it shows the real table beside the synthetic one. Such a page is computed from the real table without
     noise: it is for the holder only, says so everywhere, and must not be published. CSV options describe these tables.
     """
@@ -92,6 +105,8 @@ def report(
     ledger = None if ledger_path is None else Ledger.open(ledger_path)
     found = report_contents(loaded, ledger=ledger, **parameters)
     contents: Report = found
+    if ledger is not None:
+        click.echo(f"note: {_NAMES_USERS}", err=True)
     if against:
         contents = _beside(loaded, found, against, unseen, csv_said)
         click.secho(f"*** {HOLDER_ONLY} ***", err=True, fg="red", bold=True)

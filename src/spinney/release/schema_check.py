@@ -7,7 +7,7 @@ in both, or the release was made under another schema.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -29,6 +29,17 @@ class SchemaComparison:
     filled_in: tuple[str, ...]
     stated_digest: str
     released_digest: str
+
+
+def found_privately(events: Iterable[Event]) -> dict[str, str]:
+    """By column what a fit found privately, and paid for: "bounds" or "values"."""
+    found: dict[str, str] = {}
+    for event in events:
+        if isinstance(event, DiscreteLaplaceCounts) and event.stage == "bounds" and event.column is not None:
+            found[event.column] = "bounds"
+        elif isinstance(event, PartitionSelection) and event.column is not None:
+            found[event.column] = "values"
+    return found
 
 
 def released_schema(schema: Schema, people: PeopleShape | None) -> dict[str, Any]:
@@ -56,12 +67,7 @@ def compare_schema(
             schema_digest(schema if people is None else people),
         )
     assert isinstance(stated, Schema)
-    found: dict[str, str] = {}
-    for event in events:
-        if isinstance(event, DiscreteLaplaceCounts) and event.stage == "bounds" and event.column is not None:
-            found[event.column] = "bounds"
-        elif isinstance(event, PartitionSelection) and event.column is not None:
-            found[event.column] = "values"
+    found = found_privately(events)
     kept = stated.without_ignored()
     differences, filled = _compare(kept.to_dict(), released, found)
     filled = [f"column {name!r} is ignored, and left out" for name in stated if name not in kept] + filled

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from spinney.report.promise_part import percent
-from spinney.report.questions import COMPUTED, DESIGN, NOT_KNOWN, STATED, Question
+from spinney.report.questions import COMPUTED, DESIGN, NOT_KNOWN, STATED, Question, counted, estimated, listing
 
 # A list of more values than this is called long.
 _LONG_LIST = 100
@@ -22,17 +22,30 @@ def board_questions(found: Mapping[str, Any]) -> list[dict[str, str]]:
     return [line.to_dict() for line in lines]
 
 
+def released_in_words(found: Mapping[str, Any]) -> str:
+    """What was released and for whom, without a word of modelling: what stands below the title."""
+    schema, promise = found["schema"], found["promise"]
+    n_columns = sum(len(table["columns"]) for table in schema)
+    tables = "a private table" if len(schema) == 1 else f"{len(schema):,} private tables"
+    rows = (
+        f"Anybody who holds this release can draw synthetic rows from it, in place of {tables} with "
+        f"{counted(n_columns, 'column')}."
+    )
+    if not promise["is_private"]:
+        return f"{rows} Nothing is promised to those in the {'table' if len(schema) == 1 else 'tables'}."
+    return f"{rows} The unit of protection is {promise['protected']}."
+
+
 def _what_leaves(found: Mapping[str, Any]) -> list[Question]:
     topic, schema, promise = "What leaves", found["schema"], found["promise"]
     n_columns = sum(len(table["columns"]) for table in schema)
-    tables = "1 table" if len(schema) == 1 else f"{len(schema)} tables"
     purpose, licence = found["stated"]["purpose"], found["stated"]["licence"]
     return [
         Question(
             topic,
             "What is released?",
-            f"A model of {tables}, {n_columns} columns: {found['model']['contents']}. "
-            "Rows drawn from it are synthetic.",
+            f"A model of {counted(len(schema), 'table')}, {counted(n_columns, 'column')}: "
+            f"{found['model']['contents']}. Rows drawn from it are synthetic.",
             COMPUTED,
         ),
         Question(topic, "For which purpose?", purpose or "Not stated (--purpose).", STATED if purpose else NOT_KNOWN),
@@ -41,7 +54,8 @@ def _what_leaves(found: Mapping[str, Any]) -> list[Question]:
             topic,
             "Does any real row leave?",
             "No row, exact count or exact sum of the table is in the release; "
-            "what it states of the schema was public already."
+            "what it says of the schema was public already"
+            + (", or estimated privately." if estimated(found, "bounds") or estimated(found, "values") else ".")
             if promise["is_private"]
             else "The guarantee is void, so this cannot be ruled out.",
             COMPUTED if not promise["is_private"] else DESIGN,
@@ -58,7 +72,12 @@ def _identification(found: Mapping[str, Any]) -> list[Question]:
         if column["type"] == "identifier"
     ]
     risk = "The guarantee is void: assume that anybody in the table can be found."
-    if promise["is_private"]:
+    if promise["is_private"] and not promise["is_bounded"]:
+        risk = (
+            f"Practically always: somebody who knows everything else may find out {promise['secret']}, as the "
+            "guarantee bounds nothing. What stands against it is not in this report."
+        )
+    elif promise["is_private"]:
         risk = (
             f"Bounded for everybody alike: whatever an attacker knows, {promise['secret']} is guessed right at most "
             f"{percent(promise['guess'])} of the time. No record is anybody's, so matching rows to persons proves "
@@ -97,6 +116,7 @@ def _detail(found: Mapping[str, Any]) -> list[Question]:
     long_lists = [column["name"] for column in columns if (column["n_values"] or 0) > _LONG_LIST]
     places = [", ".join(place["columns"]) for table in found["schema"] for place in table["places"]]
     places += [", ".join(drawn["columns"]) for drawn in found["maps"] if ", ".join(drawn["columns"]) not in places]
+    bounds, values = estimated(found, "bounds"), estimated(found, "values")
     rules = sum(len(table["rules"]) for table in found["schema"])
     piles = [remark for remark in found["remarks"] if "bound" in remark]
     return [
@@ -112,24 +132,22 @@ def _detail(found: Mapping[str, Any]) -> list[Question]:
         Question(
             topic,
             "Are extreme values cut off?",
-            "Values beyond the stated bounds are moved to them. "
+            "Values beyond the bounds are moved to them. "
+            + (f"Bounds of {listing(bounds)} were estimated privately, the others stated. " if bounds else "")
             + (" ".join(piles) if piles else "No pile of rows at a bound stands out."),
             COMPUTED,
         ),
         Question(
             topic,
             "Are there long lists of values, such as codes?",
-            f"{', '.join(long_lists[:12])}"
-            + (f" and {len(long_lists) - 12} more" if len(long_lists) > 12 else "")
-            + "."
-            if long_lists
-            else f"No list has more than {_LONG_LIST} values.",
+            (f"{listing(long_lists)}." if long_lists else f"No list has more than {_LONG_LIST} values.")
+            + (f" Values of {listing(values)} were estimated privately: rare ones are left out." if values else ""),
             COMPUTED,
         ),
         Question(
             topic,
             "Which rules do rows obey?",
-            f"{rules} stated rules, listed with the schema; they are public and cost nothing."
+            f"{counted(rules, 'stated rule')}, listed with the schema: public, and at no cost."
             if rules
             else "None were stated.",
             STATED if rules else COMPUTED,
@@ -140,8 +158,11 @@ def _detail(found: Mapping[str, Any]) -> list[Question]:
 def _decision(found: Mapping[str, Any]) -> list[Question]:
     topic, ledger = "Answering for it", found["account"]["ledger"]
     contact = found["stated"]["contact"]
-    whos = sorted({event["who"] for event in found["account"]["events"] if event["who"] != NOT_KNOWN})
-    who = ", ".join(whos) if whos else "Not known: no ledger was given that says it."
+    told = [
+        [event[name] for name in ("who", "when") if event[name] != NOT_KNOWN] for event in found["account"]["events"]
+    ]
+    whos = list(dict.fromkeys(", ".join(parts) for parts in told if parts))
+    who = "; ".join(whos) if whos else "Not known: no ledger was given that says it."
     left = "Not known: no ledger was given."
     if ledger is not None:
         left = "There is no limit." if ledger["remaining"] is None else f"Epsilon {ledger['remaining']} is left."

@@ -17,7 +17,7 @@ from spinney.files import check_writable
 from spinney.progress import waiting
 from spinney.release.answers.bars import ErrorBars
 from spinney.release.model import Release
-from spinney.report.board import board_questions
+from spinney.report.board import board_questions, released_in_words
 from spinney.report.columns_part import columns_part, drawn_tables, persons_table
 from spinney.report.described_part import model_part, schema_part
 from spinney.report.evidence_part import evidence_part
@@ -42,6 +42,7 @@ class ReportContents:
     """All parts of a report, each plain data. `to_dict` is the JSON twin of the page."""
 
     title: str
+    released: str  # what was released, and for whom, in a sentence
     stated: Mapping[str, str | None]
     warnings: list[str]  # what voids the guarantee
     promise: Mapping[str, Any]
@@ -161,6 +162,7 @@ def report_contents(
         "schema": schema_part(release),
         "evidence": evidence,
     }
+    found["released"] = released_in_words(found)
     found["nist"], found["board"] = nist_questions(found), board_questions(found)
     return ReportContents(title=stated["title"] or "Synthetic table", cuts=shown.cuts, **found)
 

@@ -50,5 +50,5 @@ def map_drawing(drawn: Mapping[str, Any], name: str) -> str:
         figure,
         name=name,
         title=f"Map of {drawn['columns'][0]} and {drawn['columns'][1]}",
-        description=f"{drawn['boxes']:,} released boxes, the stronger the shade the more rows are expected in a cell.",
+        description=f"{drawn['boxes']:,} boxes, the stronger the shade the more rows are expected in a cell.",
     )

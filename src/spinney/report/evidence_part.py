@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-from importlib import import_module
 from typing import Any
 
 from spinney.release.model import Release
@@ -11,6 +10,7 @@ from spinney.release.storage import FORMAT_VERSION, digest
 from spinney.release.verification import verification
 from spinney.schema.digests import schema_digest
 from spinney.shown import brief
+from spinney.version import full_version
 
 
 def evidence_part(release: Release) -> dict[str, Any]:
@@ -23,13 +23,21 @@ def evidence_part(release: Release) -> dict[str, Any]:
         "digest": digest(release),
         "schema_digest": schema_digest(release.schema if release.card.people is None else release.card.people),
         "fitted_with": release.card.spinney_version,
-        "reported_with": import_module("spinney").__version__,
+        "reported_with": full_version(),
         "python": platform.python_version(),
         "format_version": FORMAT_VERSION,
         "checks": checks,
         "problem": problem,
         "commands": [
             {"command": "spinney verify RELEASE", "does": "computes the guarantee again from the charges in the file"},
+            {
+                "command": "spinney verify RELEASE --schema schema.toml --ledger people.ledger --key office.pub.pem",
+                "does": "also checks it against the schema that was stated beforehand, the ledger and the signature",
+            },
+            {
+                "command": "spinney audit RELEASE",
+                "does": "plays games against the code that made it, and sets what they find beside what is claimed",
+            },
             {"command": "spinney card RELEASE", "does": "prints the card that this report is made from"},
             {"command": "spinney report RELEASE --out report.html", "does": "makes this page again, digest included"},
             {

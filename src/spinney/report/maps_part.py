@@ -27,6 +27,8 @@ _CELLS = 220
 _FEWEST = 24
 _MOST_MAPS = 4
 _DIGITS = 4  # of a density
+# What trees and grids release, and one of it.
+_RELEASED = {"leaves": "leaf", "bins": "bin", "points": "point"}
 
 Floats = NDArray[np.float64]
 
@@ -83,10 +85,22 @@ def _grid(release: Release, x: str, y: str) -> dict[str, Any] | None:
         "x": list(limits[0]),
         "y": list(limits[1]),
         "boxes": len(rows),
+        **_released(release, x, y),
         "rows": float(f"{grid.sum():.6g}"),
         # Lines from south to north, each a text of numbers from west to east: how many rows are expected in a cell.
         "cells": [" ".join(f"{cell:.{_DIGITS}g}" for cell in line) for line in grid],
     }
+
+
+def _released(release: Release, x: str, y: str) -> dict[str, Any]:
+    """What the boxes of a map come from: leaves or bins of the whole release, regions of a place."""
+    if isinstance(release, ForestRelease):
+        place = next(place for place in release.places.values() if {x, y} <= set(place.names))
+        return {"released": len(place.weights), "released_as": "region"}
+    what, one = next(
+        ((what, one) for what, one in _RELEASED.items() if what in release.card.released), ("points", "point")
+    )
+    return {"released": release.card.released.get(what), "released_as": one}
 
 
 def _boxes(release: Release, x: str, y: str) -> tuple[Floats, Floats] | None:

@@ -23,6 +23,7 @@ from spinney.progress import progress
 from spinney.release.answers.answer import STATEMENTS
 from spinney.report.contents import HOLDER_ONLY, ReportContents
 from spinney.report.promise_part import percent
+from spinney.report.questions import counted
 from spinney.shown import json_text
 
 ENDINGS = (".html", ".json")
@@ -32,6 +33,7 @@ LARGEST = 3_000_000  # bytes
 _LONGEST = 4_000  # characters of a text
 _FEW_DRAWN, _SHORT = 12, 80  # of a page that would be larger
 _MOST_REASONS = 8
+_MOST_DIGITS = 10**15  # numbers from here on are shown as they come
 
 MEANINGS = {
     "certified": "holds with the stated probability over the noise of the release, whatever the rows of the table are",
@@ -87,7 +89,8 @@ def report_html(contents: ReportContents) -> str:
 def _rendered(contents: ReportContents, most_drawn: int, longest: int) -> str:
     markup = load_optional("markupsafe", "a report", extra="report").Markup
     environment = template_environment().overlay(finalize=lambda value: finalized(value, longest))
-    environment.filters = environment.filters | {"rounded": _rounded, "percent": percent, "flat": _flat}
+    ours = {"rounded": _rounded, "percent": percent, "flat": _flat, "apart": _apart, "counted": counted}
+    environment.filters = environment.filters | ours
     style = files("spinney.report").joinpath("templates/style.css").read_text("utf-8")
     hashed = b64encode(sha256(style.encode()).digest()).decode()
     found = drawings(contents, most_drawn)
@@ -117,6 +120,12 @@ def _rounded(value: float, digits: int | None = 0) -> str:
     return text.removeprefix("-") if float(text.replace(",", "")) == 0 else text
 
 
+def _apart(value: Any) -> Any:
+    """A bound as people read it: thousands of a large number apart, and nothing rounded; years stay as they are."""
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return f"{value:,}" if is_number and 10_000 <= abs(value) < _MOST_DIGITS else value
+
+
 def _flat(entries: Mapping[str, Any], before: str = "", depth: int = 0) -> dict[str, str]:
     """Entries and entries of entries, by their full names, as texts."""
     found: dict[str, str] = {}
@@ -124,9 +133,21 @@ def _flat(entries: Mapping[str, Any], before: str = "", depth: int = 0) -> dict[
         if isinstance(value, Mapping) and depth < 3:
             found |= _flat(value, f"{before}{name}, ", depth + 1)
         else:
-            text = str(value)
+            text = _entry(value)
             found[f"{before}{name}"] = text if len(text) <= 300 else f"{text[:300]}…"
     return found
+
+
+def _entry(value: Any) -> str:
+    """An entry as people read it: yes and no, and lists without brackets."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, Mapping):
+        return ", ".join(f"{name}: {_entry(part)}" for name, part in value.items())
+    if isinstance(value, list):
+        between = "; " if any(isinstance(part, (list, Mapping)) for part in value) else ", "
+        return between.join(map(_entry, value)) or "none"
+    return str(value)
 
 
 # ----------------------------------------------------------------------------------------------------------- drawings
@@ -197,7 +218,7 @@ def _sections(contents: ReportContents, found: Mapping[str, Any]) -> list[dict[s
         ("pairs", "Pairs", bool(contents.pairs["pairs"])),
         ("graph", "Dependences", bool(found["graph"])),
         ("rows", "Rows of persons", bool(contents.model["rows"])),
-        ("utility", "Utility", True),
+        ("utility", "Utility" if contents.utility is not None else "Utility (not measured)", True),
         ("holder", "Real beside synthetic", contents.holder is not None),
         ("budget", "Budget", True),
         ("schema", "Schema", True),

@@ -24,16 +24,20 @@ from spinney.release.card import Card
 BEFORE = (0.01, 0.1, 0.5, 0.9)
 _LARGEST_EXPONENT = 700.0
 _DIGITS = 4  # of a share; the last is rounded up
+# Shares above this are certainty for all purposes.
+_CERTAIN = 0.9995
+# Useful epsilons lie between about these.
+_USEFUL = (0.1, 10)
 
 NOT_PROMISED = (
     "That nobody can learn anything: facts about groups, such as how income goes with age, are what a release is for, "
     "and they can be used to guess at people who were never in the table.",
     "That the synthetic rows are right in every respect: they carry noise, and know only what was measured.",
     "That side channels are closed: how long a fit took, or how much memory, is not covered.",
-    "That the holder keeps the real table safe, or deleted what it should: this report sees the release alone.",
+    "That the holder keeps the real table safe, or deleted what it should: no report can see that.",
     "That several releases together stay within this epsilon: their costs add up, and a ledger keeps the sum.",
     "That the schema is harmless: names, bounds, lists of values and rules stand in the release as the holder stated "
-    "them.",
+    "them, where they are not marked as estimated privately.",
 )
 
 _NEIGHBOURS = {
@@ -73,20 +77,23 @@ def promise_part(card: Card) -> dict[str, Any]:
         "n": n_known,
         "n_is_public": card.n_rows is not None,
         "n_in_words": card._rows_in_words(),
-        "cautions": list(card.cautions),
+        "cautions": _cautions(card),
         "not_promised": list(NOT_PROMISED),
     }
     if not card.is_private:
         return found | {
             "headline": None,
             "guess": None,
+            "is_bounded": False,
+            "epsilon_words": None,
             "beliefs": [],
             "groups": [],
             "delta_words": None,
             "in_words": [],
         }
     guess = largest_guess(card.epsilon, card.delta)
-    found["guess"] = guess
+    found["guess"], found["is_bounded"] = guess, guess <= _CERTAIN
+    found["epsilon_words"] = _epsilon_in_words(card.epsilon)
     found["beliefs"] = [{"before": before, "after": largest_belief(before, card.epsilon)} for before in BEFORE]
     found["groups"] = [
         {
@@ -102,6 +109,9 @@ def promise_part(card: Card) -> dict[str, Any]:
     found["headline"] = (
         f"is how often, at most, somebody is right who wants to find out {secret}, holds both answers equally likely "
         "and knows everything else. A coin is right 50 % of the time."
+        if found["is_bounded"]
+        else f"is how often somebody may be right who wants to find out {secret}, holds both answers equally likely "
+        f"and knows everything else: {what_bounds_nothing(card.epsilon)} bounds nothing."
     )
     found["in_words"] = _in_words(card, found)
     return found
@@ -128,9 +138,47 @@ def _shown(value: Fraction) -> float:
     return float(f"{float(value):.6g}")
 
 
+def what_bounds_nothing(epsilon: Fraction) -> str:
+    """What to blame where somebody may be right practically always: epsilon, or delta beside it."""
+    return "this epsilon" if largest_guess(epsilon) > _CERTAIN else "this guarantee"
+
+
+def _cautions(card: Card) -> list[str]:
+    """Those of the card, and one of an epsilon that the card lets pass and readers should judge."""
+    found = list(card.cautions)
+    is_large = float(card.epsilon) > _USEFUL[1] or largest_guess(card.epsilon) > _CERTAIN
+    if card.is_private and is_large and not any("epsilon" in caution for caution in found):
+        found.insert(
+            0,
+            f"with an epsilon of {float(card.epsilon):g}, somebody who knows everything else may be right practically "
+            "always, so the guarantee by itself protects hardly anybody; judge it by what else stands between readers "
+            "and the people in the table, or ask for a smaller epsilon",
+        )
+    return found
+
+
+def _epsilon_in_words(epsilon: Fraction) -> str:
+    """Epsilon as a number, as odds, and beside values that are of use."""
+    low, high = _USEFUL
+    place = "below" if float(epsilon) < low else "above" if float(epsilon) > high else "between"
+    where = "this one lies between them" if place == "between" else f"this one is {place}"
+    return (
+        f"Epsilon is {float(epsilon):g}: odds of 1 to 1 may become {_odds(epsilon)} to 1 at most. Useful values lie "
+        f"between about {low:g} and {high:g}, and the smaller, the stronger is the promise; {where}."
+    )
+
+
+def _odds(epsilon: Fraction) -> str:
+    if float(epsilon) > 30:
+        return f"e^{float(epsilon):g}"
+    ratio = math.exp(float(epsilon))
+    digits = 4 if ratio < 1.01 else 2 if ratio < 100 else 0
+    return f"{math.ceil(ratio * 10**digits - 1e-9) / 10**digits:,.{digits}f}"
+
+
 def percent(share: float) -> str:
     """A share that was rounded up, in per cent, rounded up once more: 73.2 %."""
-    if share > 0.9995:
+    if share > _CERTAIN:
         return "practically 100 %"
     return f"{math.ceil(share * 1000 - 1e-9) / 10:.1f} %"
 

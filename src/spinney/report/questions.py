@@ -8,10 +8,11 @@ says where it comes from: stated by the holder, computed from the release, how S
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from spinney.report.described_part import ESTIMATED
 from spinney.report.promise_part import percent
 
 STATED, COMPUTED, DESIGN, NOT_KNOWN = "stated by the holder", "computed", "how Spinney works", "not known"
@@ -57,16 +58,17 @@ def _parameters(promise: Mapping[str, Any]) -> list[Question]:
             topic,
             "What do the parameters mean for somebody in the table?",
             f"An attacker who knows all but one thing is right about it at most {guess} of the time, where a coin is "
-            "right 50 % of the time.",
+            "right 50 % of the time."
+            if promise["is_bounded"]
+            else "Practically nothing: an attacker who knows all but one thing may be right about it practically "
+            "always.",
             COMPUTED,
         ),
         Question(topic, "Is delta small against the number of people?", promise["delta_words"], COMPUTED),
         Question(
             topic,
             "Is epsilon larger than it should be?",
-            " ".join(promise["cautions"])
-            or "No caution applies: epsilon is at most 20, and delta at most one over "
-            "the number of people where that is known.",
+            " ".join([promise["epsilon_words"], *(f"Caution: {caution}." for caution in promise["cautions"])]),
             COMPUTED,
         ),
         Question(
@@ -115,7 +117,7 @@ def _unit(promise: Mapping[str, Any], schema: Any) -> list[Question]:
 
 
 def _mechanisms(found: Mapping[str, Any]) -> list[Question]:
-    topic, model = "Mechanisms", found["model"]
+    topic, model, ledger = "Mechanisms", found["model"], found["account"]["ledger"]
     noise = sorted({stage["noise"].partition(",")[0] for stage in found["budget"]})
     entropy = "Noise is drawn exactly, in whole numbers, from the operating system's entropy."
     if found["warnings"]:
@@ -155,17 +157,62 @@ def _mechanisms(found: Mapping[str, Any]) -> list[Question]:
             "Where do bounds come from (sensitivity)?",
             "At least one bound was read off the data, which voids the guarantee."
             if from_data
-            else f"The schema states them, or they were estimated privately at a cost that is listed; "
-            f"{len(bounds)} columns have bounds. Values beyond a bound are moved to it.",
+            else f"{_bounds_in_words(len(bounds), estimated(found, 'bounds'))} Values beyond a bound are moved to it.",
             COMPUTED,
         ),
         Question(
             topic,
             "Were parameters tuned on the private table?",
-            "No fit does so by itself. Whether the holder fitted several times and kept the best is not known.",
-            NOT_KNOWN,
+            f"No fit does so by itself. {_other_fits(ledger)}",
+            COMPUTED if ledger is not None and ledger["has_this"] else NOT_KNOWN,
         ),
     ]
+
+
+def _other_fits(ledger: Mapping[str, Any] | None) -> str:
+    """Whether a ledger shows that the best of several fits may have been kept."""
+    if ledger is None or not ledger["has_this"]:
+        why = "no ledger was given" if ledger is None else "the ledger does not hold this release"
+        return f"Whether the holder fitted several times and kept the best is not known: {why}."
+    others = counted(ledger["other_charges"], "other charge")
+    if ledger["other_releases"] is not None:
+        others = counted(ledger["other_releases"], "other release") + " of the same people"
+        if ledger["without_release"]:
+            others += f", and {counted(ledger['without_release'], 'charge')} that no release is named for"
+    is_only = not ledger["other_charges"]
+    return f"The ledger holds {others}" + (
+        ": no other fit was charged to it."
+        if is_only
+        else "; whether the best of several was kept is for the holder to say, and all of them are paid for."
+    )
+
+
+def _bounds_in_words(n_bounds: int, names: Sequence[str]) -> str:
+    columns = f"{counted(n_bounds, 'column')} with bounds"
+    if not names:
+        return f"{columns}, as the schema states them."
+    rest = (
+        f" The schema states those of {counted(n_bounds - len(names), 'other column')}."
+        if n_bounds > len(names)
+        else ""
+    )
+    return f"{columns}. Estimated privately, at a cost that is listed: {listing(names)}.{rest}"
+
+
+def estimated(found: Mapping[str, Any], what: str) -> list[str]:
+    """Columns whose bounds or values were estimated privately, and not stated."""
+    columns = [column for table in found["schema"] for column in table["columns"]]
+    return [column["name"] for column in columns if column["source"] == f"{what} {ESTIMATED}"]
+
+
+def counted(number: int, what: str) -> str:
+    """So many of something: 1 table, 1,200 tables."""
+    return f"{number:,} {what}{'' if number == 1 else 's'}"
+
+
+def listing(names: Sequence[str], most: int = 12) -> str:
+    """A few names, and how many more there are."""
+    return ", ".join(names[:most]) + (f" and {len(names) - most:,} more" if len(names) > most else "")
 
 
 def _utility(found: Mapping[str, Any]) -> list[Question]:

@@ -1,13 +1,15 @@
 """What was charged for what, by whom and when where a ledger says so, and where the budget went, stage by stage.
 
 A release knows its own events. Who charged them and when stands in a ledger, if anywhere; what is asked of a ledger is
-asked by name, so one that keeps less, or more, is shown with what it has.
+asked by name, so one that keeps less, or more, is shown with what it has. Charges of other releases are told as sums:
+they, and who made them, are no business of the readers of this one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from datetime import date
+from fractions import Fraction
 from typing import Any
 
 from spinney.forest.release.budget_report import stages
@@ -16,12 +18,12 @@ from spinney.privacy.ledger import Brand, Event, decimal, event_lines, event_to_
 from spinney.release.card import Card
 
 UNKNOWN = "not known"
-# Entries of a ledger that are listed.
-MOST_ENTRIES = 200
 # What a ledger may call who charged, when, and what for.
 _WHO = ("user", "who", "by")
 _WHEN = ("time", "when", "at")
 _PURPOSE = ("purpose",)
+# What lines of a composed charge count.
+_PARTS = ("table", "selection", "tree shape")
 
 STAGES = {
     "rows": "how many rows there are",
@@ -88,7 +90,7 @@ def account_part(card: Card, ledger: Any = None, digest: str | None = None) -> d
     kept = list(_kept(ledger))
     for entry, event in zip(own, card.events, strict=True):
         _learn(entry, event, kept, digest)
-    entries = [_entry(event, about) for event, about in kept]
+    has_this = _has_all(card.events, [event for event, _ in kept])
     described = {
         "unit": _text(getattr(getattr(ledger, "unit", None), "value", getattr(ledger, "unit", None))),
         "limit": _number(getattr(ledger, "limit", None)),
@@ -97,24 +99,50 @@ def account_part(card: Card, ledger: Any = None, digest: str | None = None) -> d
         "delta_limit": _number(getattr(ledger, "delta_limit", None)),
         "spent_delta": _number(getattr(ledger, "spent_delta", None)),
         "remaining_delta": _number(getattr(ledger, "remaining_delta", None)),
-        "has_this": _has_all(card.events, getattr(ledger, "events", ())),
-        "entries": entries[:MOST_ENTRIES],
-        "entries_left_out": max(0, len(entries) - MOST_ENTRIES),
-    }
+        "has_this": has_this,
+    } | _others(card, ledger, len(kept), digest, has_this=has_this)
     return {"events": own, "ledger": described}
 
 
-def _entry(event: Any, about: Any = None) -> dict[str, Any]:
-    """An event, and who charged it and when, where it or what holds it says so."""
-    holders = [holder for holder in (about, event) if holder is not None]
+def _others(card: Card, ledger: Any, n_events: int, digest: str | None, *, has_this: bool) -> dict[str, Any]:
+    """What else a ledger holds, in sums; of one without records, releases are not known."""
+    spent, records = getattr(ledger, "spent", None), getattr(ledger, "charges", None)
+    found: dict[str, Any] = {
+        "other_charges": n_events - (len(card.events) if has_this else 0),
+        "other_epsilon": None
+        if spent is None
+        else _number(max(spent - (card.epsilon if has_this else 0), Fraction(0))),
+        "other_releases": None,
+        "without_release": None,
+    }
+    if not isinstance(records, Sequence):
+        return found
+    named = [getattr(record, "release", None) for record in records]
+    is_unnamed = has_this and digest not in named  # then a charge without a release is that of this one
+    return found | {
+        "other_releases": len({name for name in named if name is not None and name != digest}),
+        "without_release": max(0, named.count(None) - is_unnamed),
+    }
+
+
+def _entry(event: Any) -> dict[str, Any]:
+    """An event, and who charged it and when, where it says so."""
     is_brand = isinstance(event, Brand)
     return {
         "what": _text(getattr(event, "note", None) or type(event).__name__),
-        "lines": [line.strip() for line in event_lines(event)] if isinstance(event, Event) else [_text(event)],
+        "lines": [_of_one(line.strip()) for line in event_lines(event)] if isinstance(event, Event) else [_text(event)],
         "epsilon": None if is_brand else _number(getattr(event, "epsilon", None)),
         "delta": None if is_brand else _number(getattr(event, "delta", None)),
         "is_brand": is_brand,
-    } | _about(holders)
+    } | _about([event])
+
+
+def _of_one(line: str) -> str:
+    """The line of a part, of which there may be one only: 1 table, not 1 tables."""
+    for what in _PARTS:
+        if line.startswith(f"1 {what}s:"):
+            return f"1 {what}:" + line.removeprefix(f"1 {what}s:")
+    return line
 
 
 def _about(holders: Sequence[Any]) -> dict[str, str]:

@@ -58,6 +58,7 @@ def test_a_ledger_is_shown(tmp_path: Path) -> None:
     run = spinney("report", GOLDEN / "v3-points.spinney", "--json", "--ledger", tmp_path / "l.ledger")
     assert run.json["account"]["ledger"]["limit"] == "2"
     assert run.json["account"]["ledger"]["has_this"] is False
+    assert "names users of the ledger" in run.err
 
 
 def test_beside_the_real_table_it_is_for_the_holder_only(folder: Path, tmp_path: Path) -> None:

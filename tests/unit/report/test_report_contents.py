@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from copy import copy
 from dataclasses import replace
 from fractions import Fraction
@@ -11,6 +12,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import numpy as np
+import polars as pl
 import pytest
 
 import spinney as sp
@@ -18,10 +20,11 @@ from spinney.errors import ParameterError
 from spinney.privacy.ledger import DiscreteLaplaceCounts
 from spinney.release.answers.answer import STATEMENTS
 from spinney.release.storage import digest
+from spinney.report.board import board_questions
 from spinney.report.contents import report_contents
 from spinney.report.maps_part import maps_part
 from spinney.report.promise_part import largest_belief, largest_guess, percent
-from spinney.report.questions import SOURCES
+from spinney.report.questions import SOURCES, nist_questions
 from spinney.report.spending_part import account_part
 from support.reports import KINDS, Page, contents_of, golden
 from support.small_forests import fitted
@@ -58,6 +61,21 @@ def test_odds_are_those_of_the_definition() -> None:
     assert largest_guess(Fraction(5000)) == 1.0
     assert percent(largest_guess(Fraction(1))) == "73.2 %"
     assert percent(largest_guess(Fraction(20))) == "practically 100 %"
+
+
+@pytest.mark.parametrize(("epsilon", "odds", "is_bounded"), [("1", "2.72", True), ("15", "3,269,018", False)])
+def test_an_epsilon_is_told_as_odds_and_a_large_one_is_left_to_judge(epsilon: str, odds: str, is_bounded: bool) -> None:
+    table = np.random.default_rng(0).random((200, 2))
+    contents = report_contents(sp.KDTreeSynthesizer(epsilon).fit(table, _unit_square()).release_)
+    asked = {line["question"]: line for line in (*contents.nist, *contents.board)}
+    said = asked["Is epsilon larger than it should be?"]
+    assert f"Epsilon is {epsilon}: odds of 1 to 1 may become {odds} to 1" in said["answer"]
+    assert "between about 0.1 and 10" in said["answer"]
+    assert said["source"] == "computed"
+    assert ("judge it" in said["answer"]) is not is_bounded
+    assert ("bounds nothing" in contents.promise["headline"]) is not is_bounded
+    risk = asked["How likely is it that somebody is recognised?"]["answer"]
+    assert ("Practically always" in risk) is not is_bounded
 
 
 def test_no_test_of_membership_beats_the_bound() -> None:
@@ -168,10 +186,16 @@ def test_who_and_when_are_not_known_without_a_ledger() -> None:
 def test_a_ledger_says_what_is_left_and_whether_it_paid(tmp_path: Path) -> None:
     ledger = sp.Ledger.create(tmp_path / "people.ledger", limit=3, delta="1e-4")
     model = sp.KDTreeSynthesizer("1").fit(np.random.default_rng(0).random((500, 2)), _unit_square(), ledger=ledger)
-    contents = model.report(ledger=ledger)
+    contents = report_contents(model.release_, ledger=ledger)
     described = contents.to_dict()["account"]["ledger"]
     assert described["has_this"]
     assert (described["limit"], described["spent"], described["remaining"]) == ("3", "1", "2")
+    assert (described["other_charges"], described["other_epsilon"]) == (0, "0")
+    tuned = next(line for line in contents.nist if line["question"].startswith("Were parameters tuned"))
+    assert "no other fit was charged" in tuned["answer"]
+    page = Page(contents.to_html()).text
+    assert "from the release and a ledger" in page
+    assert "release alone" not in page
     other = sp.Ledger(limit=3)
     assert not model.report(ledger=other).to_dict()["account"]["ledger"]["has_this"]
 
@@ -189,10 +213,53 @@ def test_a_ledger_that_knows_more_is_shown_with_more() -> None:
     )
     account = account_part(card, ledger, "ours")
     assert (account["events"][0]["who"], account["events"][0]["when"]) == ("ann <b>", "2024-05-01")
-    assert [entry["who"] for entry in account["ledger"]["entries"]] == ["ann <b>", "bob", "not known"]
+    described = account["ledger"]
+    assert "bob" not in json.dumps(account), "who charged other releases is nobody's business"
+    assert (described["other_charges"], described["other_releases"], described["without_release"]) == (2, 1, 0)
+    assert described["other_epsilon"] == "2"
+    found = contents_of("v3-tree-cube").to_dict() | {"account": account}
+    asked = {line["question"]: line["answer"] for line in (*nist_questions(found), *board_questions(found))}
+    assert asked["Who made the release, and when?"] == "ann <b>, 2024-05-01"
+    assert "1 other release of the same people" in asked["Were parameters tuned on the private table?"]
     assert account["ledger"]["remaining"] is None
     assert account["ledger"]["has_this"]
     assert account_part(card, ledger, "a third")["events"][0]["who"] == "not known", "two charged the same"
+
+
+def test_what_was_found_privately_is_not_said_to_be_stated() -> None:
+    rng = np.random.default_rng(0)
+    table = pl.DataFrame({"pay": rng.normal(30_000, 5_000, 5_000), "age": rng.integers(0, 90, 5_000)})
+    schema = sp.Schema({"pay": sp.Real(bounds="private"), "age": sp.Integer(0, 90)})
+    contents = report_contents(sp.ForestSynthesizer("2").fit(table, schema).release_)
+    pay, age = contents.schema[0]["columns"]
+    assert pay["source"] == "bounds estimated privately"
+    assert age["source"] == "stated"
+    asked = {line["question"]: line["answer"] for line in (*contents.nist, *contents.board)}
+    assert "Estimated privately, at a cost that is listed: pay." in asked["Where do bounds come from (sensitivity)?"]
+    assert "Bounds of pay were estimated privately" in asked["Are extreme values cut off?"]
+    assert "found with noise" in contents.to_html()
+
+
+def test_a_page_reads_as_words() -> None:
+    """No data of Python among the parameters, boxes beside leaves, one pair without others, one of a thing."""
+    release = golden("v3-forest-measured")
+    contents = report_contents(release)
+    text = Page(contents.to_html()).text
+    assert "{'" not in text
+    assert "noisy" not in contents.model["parameters"] | contents.model["plan"]
+    assert not re.search(r"\b1 (tables|columns|cliques|leaves)\b", text)
+    assert "spinney verify RELEASE --schema" in text
+    assert "spinney audit RELEASE" in text
+    points = np.random.default_rng(0).random((2000, 2)) * 90_000
+    wide = sp.Schema({"x": sp.Real(0, 90_000), "y": sp.Real(0, 90_000)})
+    release = sp.KDTreeSynthesizer("2").fit(points, wide, entropy=sp.UnsafeSeededEntropy(1)).release_
+    contents = report_contents(release)
+    text = Page(contents.to_html()).text
+    assert contents.maps[0]["released"] == release.card.released["leaves"]
+    assert "90,000" in text
+    assert "other pairs" not in text
+    assert "Utility (not measured)" in text
+    assert "each by itself" in text
 
 
 def test_utility_is_shown_where_it_was_measured() -> None:
