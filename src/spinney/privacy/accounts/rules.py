@@ -138,7 +138,7 @@ class State:
         imported = None if fields.is_missing("imported") else fields.key("imported")
         if imported is not None and imported in self.imports | {self.ledger}:
             raise ParameterError("this ledger was imported already; a copy of it would have the rest once more")
-        population = Population(name, Room(fields.unit(), *fields.limits()), fields.flag("approval"))
+        population = Population(name, Room(fields.unit(), *fields.limits(), is_kept=True), fields.flag("approval"))
         self.populations[name] = population
         if imported is not None:
             self.imports.add(imported)
