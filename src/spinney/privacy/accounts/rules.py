@@ -224,6 +224,11 @@ class State:
             raise BudgetError(f"request={number} was made by {brief(request.user)}, and is not {brief(user)}'s to use")
         if request.table not in (None, charge.table):
             raise BudgetError(f"request={number} is for the table {brief(request.table)}")
+        if charge.purpose not in (None, request.purpose):
+            raise BudgetError(
+                f"request={number} is for the purpose {brief(request.purpose)}, and not for {brief(charge.purpose)}; "
+                "leave the purpose out, or ask anew for this one"
+            )
         before = self.fits.get(fit)
         epsilon = charge.epsilon + (before.epsilon if before else 0)
         delta = charge.delta + (before.delta if before else 0)

@@ -212,7 +212,8 @@ class SharedLedger(Ledger):
             raise ParameterError(f"epsilon={brief(epsilon)} and delta={brief(delta)} must not be negative")
         with turn():
             state = self._present()
-            charged = Charged(self._population().name, Unit.parse(unit), epsilon, delta, self._table, self._schema)
+            name, where = self._population().name, (self._table, self._schema)
+            charged = Charged(name, Unit.parse(unit), epsilon, delta, *where, self._purpose)
             fit = self._fit or ""
             user = self._store.user() if self._request is not None or fit in state.fits else ""
             state.check_charge(charged, fit=fit, user=user, request=self._request)
@@ -252,7 +253,7 @@ class SharedLedger(Ledger):
                 "unit": self._population().room.unit.value,
                 "table": self._table,
                 "schema": self._schema,
-                "purpose": self._purpose,
+                "purpose": self._stated_purpose(),
                 "request": self._request,
                 "imported": False,
                 "epsilon": str(total_epsilon(events)),
@@ -260,6 +261,11 @@ class SharedLedger(Ledger):
                 "events": listed,
             },
         )
+
+    def _stated_purpose(self) -> str | None:
+        """What the charges are for: what was said, or else what was asked for."""
+        request = self._state.requests.get(self._request or 0)
+        return request.purpose if self._purpose is None and request is not None else self._purpose
 
     def _append(self, kind: str, fields: dict[str, Any]) -> Entry:
         with turn():

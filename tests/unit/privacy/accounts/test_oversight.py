@@ -53,3 +53,21 @@ def test_who_is_over_the_limit_is_sent_to_those_who_raise_it(tmp_path: Path) -> 
         sp.Ledger(limit=1, delta="1e-6").charge(vector)
     with pytest.raises(BudgetError, match=r"is pure.*spinney ledger raise LEDGER --delta"):
         sp.Ledger.create(tmp_path / "pure.ledger", limit=1).charge(vector)
+
+
+def test_a_request_pays_for_the_purpose_that_was_approved(place):
+    """Another purpose is refused, by the server too; where none is named, that of the request is on record."""
+    place.create(limit=2, approval=True)
+    number = place.open("ann").request("0.5", purpose="annual report")
+    place.open("kim").approve(number)
+    other = place.open("ann", request=number, purpose="marketing")
+    with pytest.raises(BudgetError, match="is for the purpose 'annual report', and not for 'marketing'"):
+        other.require(Fraction(1, 2), unit=other.unit)
+    with pytest.raises(BudgetError, match="annual report"):
+        other.charge(counts("0.5"))
+    with pytest.raises(BudgetError, match="purpose"):
+        other._record(counts("0.5"))  # what a client without any check of its own would send
+    assert other.spent == 0
+    place.open("ann", request=number).charge(counts("0.5"))
+    (charge,) = place.open("kim").charges
+    assert charge.purpose == "annual report"
