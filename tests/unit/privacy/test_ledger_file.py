@@ -87,7 +87,7 @@ def test_a_charge_beyond_the_limit_is_refused_by_whoever_asks(path):
     """Two holders of one account see each other's charges, also those made after both had opened it."""
     one, other = sp.Ledger.create(path, limit=1), sp.Ledger.open(path)
     one.charge(counts("0.7"))
-    with pytest.raises(BudgetError, match="7/10 of 1 is spent"):
+    with pytest.raises(BudgetError, match=r"0\.7 of 1 is spent"):
         other.charge(counts("0.4"))
     other.charge(counts("0.3"))
     with pytest.raises(BudgetError):

@@ -144,7 +144,7 @@ def test_the_verbs_of_a_team(tmp_path, monkeypatch):
     assert by("kim", "policy", path, "--no-approval", "--why", "small team").status == 0
     assert by("kim", "population", path, "staff", "--limit", "1").status == 0
     assert by("kim", "bind", path, "people", "--population", "patients", "--schema", schema).status == 0
-    assert by("ann", path).status == 2  # of two populations one has to be named
+    assert [each["population"] for each in by("ann", path, "--json").json["overview"]] == ["patients", "staff"]
     shown = by("ann", "show", path, "--population", "patients", "--json").json
     assert (shown["limit"], shown["spent"], shown["approval"]) == ("3", "1/2", False)
     head = by("ann", "head", path).out.strip()

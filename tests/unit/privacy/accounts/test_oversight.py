@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 import spinney as sp
-from spinney.errors import BudgetError
+from spinney.errors import BudgetError, FileError
 from spinney.privacy.accounts.sqlite import SqliteStore
-from spinney.privacy.ledger import DiscreteGaussianVector, DiscreteLaplaceCounts
+from spinney.privacy.accounts.verifying import verify_ledger
+from spinney.privacy.ledger import DiscreteGaussianVector, DiscreteLaplaceCounts, NotPrivate
 from support.command_line import spinney
 
 
@@ -71,3 +72,113 @@ def test_a_request_pays_for_the_purpose_that_was_approved(place):
     place.open("ann", request=number).charge(counts("0.5"))
     (charge,) = place.open("kim").charges
     assert charge.purpose == "annual report"
+
+
+def test_who_decided_what_and_why_is_shown(place):
+    """Approvals, denials, limits and policies, with user, time and reason: in show, in JSON, by requests and verify."""
+    keeper = place.create(limit=1, approval=True)
+    first, second = (place.open("ann").request("0.5", purpose=purpose) for purpose in ("annual report", "a draft"))
+    keeper.approve(first)
+    place.open("kay").deny(second, why="too early")
+    keeper.set_limits("3/2", why="the board agreed")
+    place.open("kay").set_policy(approval=False, why="a small team")
+    decided = keeper.decisions[1:]
+    assert [(each.user, each.what, each.why) for each in decided] == [
+        ("kim", f"approved request {first} by ann, epsilon 0.5 for annual report", None),
+        ("kay", f"denied request {second} by ann, epsilon 0.5 for a draft", "too early"),
+        ("kim", "limit 1.5 instead of limit 1", "the board agreed"),
+        ("kay", "charges need no approval any more", "a small team"),
+    ]
+    assert keeper.decisions[0].what == "opened with limit 1, charges need approval"
+    address = place.address_of("kim")
+    shown, described = spinney("ledger", "show", address).out, spinney("ledger", "show", address, "--json").json
+    for each, listed in zip(keeper.decisions, described["decisions"], strict=True):
+        assert (listed["time"], listed["user"], listed["what"], listed["why"]) == (
+            *(each.time, each.user, each.what, each.why),
+        )
+        (line,) = (line for line in shown.splitlines() if each.what in line and line.split()[0] == str(each.number))
+        assert each.user in line
+        assert (each.why or "-") in line
+    requests = spinney("ledger", "requests", address).out.splitlines()
+    assert "  kim  " in requests[1]
+    assert "kay (too early)" in requests[2]
+    (remark,) = (remark for remark in verify_ledger(address).remarks if "approval" in remark)
+    assert "kay" in remark
+    assert "no approval any more: a small team" in remark
+
+
+def test_brands_are_said_first(tmp_path):
+    path = tmp_path / "s.ledger"
+    ledger = sp.Ledger.create(path, limit=1, population="patients")
+    ledger.add_population("staff", limit=1)
+    assert "NOT PRIVATE" not in spinney("ledger", path).out
+    ledger.brand(NotPrivate("exact bounds"))
+    for options in ([], ["--population", "patients"]):
+        assert spinney("ledger", "show", path, *options).out.startswith("NOT PRIVATE: something was released without")
+    assert "NOT PRIVATE" not in spinney("ledger", "show", path, "--population", "staff").out
+    assert spinney("ledger", "show", path, "--json").json["brands"][0]["note"] == "exact bounds"
+    assert verify_ledger(path).remarks[0].startswith("NOT PRIVATE")
+
+
+def test_imported_charges_are_marked_and_the_old_ledger_is_closed(tmp_path, monkeypatch):
+    """Who takes charges over is not who made them; what was taken over is closed rather than overdrawn."""
+    monkeypatch.setattr(SqliteStore, "user", lambda _store: "ann")
+    old, new = tmp_path / "old.ledger", tmp_path / "new.ledger"
+    sp.Ledger.create(old, limit=1, population="patients").charge(counts("0.5"))
+    sp.Ledger.create(new, limit=1, population="staff").charge(counts("0.25"))
+    monkeypatch.setattr(SqliteStore, "user", lambda _store: "kim")
+    assert spinney("ledger", "import", old, new).status == 0
+    (charge,) = sp.Ledger.open(new, population="patients").charges
+    assert (charge.user, charge.imported_by) == ("unknown", "kim")
+    assert "unknown, imported by kim" in spinney("ledger", "show", new, "--population", "patients").out
+    staff = spinney("ledger", "show", new, "--population", "staff", "--json").json["charges"][0]
+    assert (staff["user"], staff["imported_by"]) == ("ann", None)
+    assert any("1 charges were imported" in remark for remark in verify_ledger(new).remarks)
+    shown = spinney("ledger", "show", old).out
+    assert f"closed, moved to {new}" in shown
+    assert "OVERDRAWN" not in shown
+    remarks = " ".join(verify_ledger(old).remarks)
+    assert "is closed: it was moved to" in remarks
+    assert "more than its limits" not in remarks
+    with pytest.raises(BudgetError, match="is closed here: it was moved to"):
+        sp.Ledger.open(old).charge(counts("0.1"))
+
+
+def test_several_populations_are_shown_together(tmp_path):
+    path = tmp_path / "s.ledger"
+    sp.Ledger.create(path, limit=1, population="patients").charge(counts("0.5"))
+    sp.Ledger.open(path).add_population("staff", limit=2, delta="1e-6", approval=True)
+    lines = spinney("ledger", "show", path).out.splitlines()
+    assert lines[0] == "2 populations; show one with --population NAME"
+    assert lines[2].split() == ["patients", "0.5", "1", "0", "0", "replace-one", "-"]
+    assert lines[3].split()[:3] == ["staff", "0", "2"]
+    assert "charges need approval" in lines[3]
+    assert spinney("ledger", path).out.splitlines() == lines
+
+
+def test_a_limit_for_a_ledger_that_exists_points_at_raise(tmp_path):
+    path = tmp_path / "town.ledger"
+    assert spinney("ledger", path, "--limit", "1").status == 0
+    run = spinney("ledger", path, "--limit", "5")
+    assert run.status == 2
+    assert f"spinney ledger raise {path} --limit 5 --why" in " ".join(run.err.split())
+    for wrong in (run, spinney("ledger", path, "--nonsense"), spinney("ledger", path, "--unit", "add-remove")):
+        assert "account" not in wrong.err
+    assert sp.Ledger.open(path).limit == 1
+
+
+def test_a_request_for_more_than_is_left_is_warned_of(tmp_path):
+    path = tmp_path / "s.ledger"
+    sp.Ledger.create(path, limit=1).charge(counts("0.75"))
+    assert not spinney("ledger", "request", path, "--epsilon", "0.25", "--purpose", "p").err
+    run = spinney("ledger", "request", path, "--epsilon", "0.5", "--delta", "1e-6", "--purpose", "p")
+    assert run.status == 0
+    assert "asks for epsilon 0.5, and 0.25 is left" in run.err
+    assert "asks for delta 1e-06, and 0 is left" in run.err
+
+
+def test_a_json_ledger_of_another_version_says_that_later_ones_are_databases(tmp_path):
+    path = tmp_path / "s.ledger"
+    path.write_text('{"format": "spinney-ledger", "format_version": 2}')
+    with pytest.raises(FileError, match="JSON ledgers end with version 1: later ones are databases"):
+        sp.Ledger.open(path)
