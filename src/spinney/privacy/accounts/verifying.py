@@ -7,6 +7,7 @@ all of it anew, and then only a head that was kept elsewhere can tell.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -190,6 +191,11 @@ def _check_sums(store: PostgresStore, state: State) -> None:
 # ------------------------------------------------------------------------------------------------------- one release
 
 
+def numbered(numbers: Sequence[int]) -> str:
+    """Entries by their numbers, as people write them."""
+    return f"{'entry' if len(numbers) == 1 else 'entries'} {', '.join(map(str, numbers))}"
+
+
 @dataclass(frozen=True, slots=True)
 class FoundRelease:
     """The charges that paid for a release, and whether they are what its card says."""
@@ -202,7 +208,9 @@ class FoundRelease:
         first = self.charges[0]
         cost = sum((charge.epsilon for charge in self.charges), Fraction(0))
         paid = f"epsilon={cost} charged by {first.user} at {first.time} to the population {first.population!r}"
-        return f"{paid} (entry {first.number})" + ("" if self.agrees else ", for other events than its card lists")
+        return f"{paid} ({numbered([charge.number for charge in self.charges])})" + (
+            "" if self.agrees else ", for other events than its card lists"
+        )
 
 
 def find_release(ledger: SharedLedger | str | Path, digest: str, events: tuple[Event, ...]) -> FoundRelease | None:

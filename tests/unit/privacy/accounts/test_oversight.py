@@ -13,7 +13,7 @@ from spinney.errors import BudgetError, FileError
 from spinney.privacy.accounts.sqlite import SqliteStore
 from spinney.privacy.accounts.verifying import verify_ledger
 from spinney.privacy.ledger import DiscreteGaussianVector, DiscreteLaplaceCounts, NotPrivate
-from support.command_line import spinney
+from support.command_line import spinney, write_people
 
 
 def counts(epsilon: str, note: str = "counts") -> DiscreteLaplaceCounts:
@@ -182,3 +182,37 @@ def test_a_json_ledger_of_another_version_says_that_later_ones_are_databases(tmp
     path.write_text('{"format": "spinney-ledger", "format_version": 2}')
     with pytest.raises(FileError, match="JSON ledgers end with version 1: later ones are databases"):
         sp.Ledger.open(path)
+
+
+def test_a_release_is_found_in_a_ledger_of_several_populations(tmp_path):
+    """`verify` and `report` look at all populations, and name every entry that paid for the release."""
+    table, schema = write_people(tmp_path)
+    path, out = tmp_path / "s.ledger", tmp_path / "r.spinney"
+    sp.Ledger.create(path, limit=2, population="patients").add_population("staff", limit=3)
+    fit = ("fit", table, "--schema", schema, "--epsilon", "1", "--method", "tree", "--ledger", path)
+    assert spinney(*fit, "--population", "staff", "--out", out).status == 0
+    paid = [charge.number for charge in sp.Ledger.open(path, population="staff").charges]
+    run = spinney("verify", out, "--ledger", path, "--json")
+    assert run.status == 0
+    assert (run.json["ledger"]["entries"], run.json["ledger"]["population"]) == (paid, "staff")
+    assert all(str(number) in " ".join(run.json["checks"]) for number in paid)
+    described = spinney("report", out, "--ledger", path, "--json").json["account"]["ledger"]
+    assert (described["limit"], described["has_this"]) == ("3", True)
+    other = tmp_path / "other.ledger"
+    sp.Ledger.create(other, limit=2, population="patients").add_population("staff", limit=3)
+    for verb in ("verify", "report"):
+        run = spinney(verb, out, "--ledger", other, "--json")
+        assert run.status == 1
+        assert "charges of this release" in run.err + run.out
+
+
+def test_all_entries_of_a_release_are_named():
+    """Two charges of one release are two entries, also where others charged in between."""
+    from spinney.privacy.accounts.verifying import numbered
+    from spinney.release.in_ledger import _runs
+
+    first, second, other = counts("0.1"), counts("0.2"), counts("0.3")
+    assert _runs([other, first, second, first, second], [first, second]) == [[1, 2], [3, 4]]
+    assert _runs([first, other, second], [first, second]) == [[0, 2]]
+    assert _runs([second, first], [first, second]) == []
+    assert (numbered([3]), numbered([3, 5])) == ("entry 3", "entries 3, 5")
