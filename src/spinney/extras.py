@@ -25,7 +25,7 @@ OPTIONAL = {
     "optax": ("optax", "baselines"),
     "pandas": ("pandas", "pandas"),
     "polars": ("polars", "polars"),
-    "psycopg": ("psycopg[binary]", "postgres"),
+    "psycopg": ("psycopg", "postgres"),
     "pyspark": ("pyspark", "spark"),
     "scipy": ("scipy", "baselines"),
     "sklearn": ("scikit-learn", "classify"),

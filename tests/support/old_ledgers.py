@@ -22,5 +22,7 @@ def write_version_1(
         "delta": delta,
         "events": [event_to_dict(event) for event in events],
     }
-    path.write_text(json.dumps(described, indent=2, ensure_ascii=False))
+    beside = path.with_name(f"{path.name}.new")  # whole or not at all, as the first version wrote it
+    beside.write_text(json.dumps(described, indent=2, ensure_ascii=False))
+    beside.replace(path)
     return path

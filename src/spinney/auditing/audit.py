@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import os
 import time
 import warnings
 from collections.abc import Sequence
@@ -14,6 +13,7 @@ from spinney.auditing.battery import FAMILIES, checked_families, of_release, sta
 from spinney.auditing.result import AuditResult
 from spinney.auditing.runner import ERROR, play_all
 from spinney.errors import ParameterError, PrivacyWarning, SchemaWarning
+from spinney.parallel import available_processors
 from spinney.release.model import Release
 from spinney.release.storage import load
 from spinney.shown import as_given
@@ -82,9 +82,8 @@ def _checked_seconds(seconds: Any) -> float:
 
 
 def _checked_workers(workers: Any, seconds: float) -> int:
-    n_cores = os.cpu_count() or 1
     if workers is None:
-        return min(_WORKERS, n_cores) if seconds >= _SHORT else 1
+        return min(_WORKERS, available_processors()) if seconds >= _SHORT else 1
     if isinstance(workers, bool) or not isinstance(workers, int) or not 1 <= workers <= 64:
         raise ParameterError(f"workers={as_given(workers)} is not a whole number from 1 to 64")
     return workers

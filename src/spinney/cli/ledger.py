@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -9,7 +11,7 @@ import click
 from spinney.cli.command import Verb, check_output, json_option
 from spinney.cli.ledger_keeping import approve, bind, deny, import_, policy, population, raise_, request, requests
 from spinney.cli.ledger_options import LEDGER, NEW_LEDGER, population_option
-from spinney.cli.ledger_shown import described, text_of
+from spinney.cli.ledger_shown import described, overview, overview_text, text_of
 from spinney.shown import json_text, printable
 
 if TYPE_CHECKING:
@@ -17,6 +19,18 @@ if TYPE_CHECKING:
 
 _UNITS = click.Choice(["replace-one", "add-remove", "replace-one-person", "add-remove-person"])
 _OLD = "account"  # the verb behind `spinney ledger FILE`
+
+
+class _Unnamed(click.Context):
+    """Of the verb that nobody has to name: usage and errors do not name it either."""
+
+    @property
+    def command_path(self) -> str:
+        return super().command_path.removesuffix(f" {_OLD}")
+
+
+class _Account(Verb):
+    context_class = _Unnamed
 
 
 class Ledgers(click.Group):
@@ -75,7 +89,7 @@ _unit = click.option(
 
 @ledger.command(
     _OLD,
-    cls=Verb,
+    cls=_Account,
     hidden=True,
     examples=(
         "spinney ledger people.ledger --limit 2",
@@ -94,8 +108,6 @@ def account(
     file: str, limit: str | None, delta: str | None, unit: str | None, population: str | None, as_json: bool
 ) -> None:
     """Create the ledger FILE with a limit, or show what was spent."""
-    from spinney.privacy.ledger import Ledger
-
     if limit is not None:
         _show(_created(file, limit, delta, unit, population, approval=False), as_json=as_json)
         return
@@ -105,7 +117,7 @@ def account(
             raise click.UsageError(
                 f"{option} is for a new ledger, together with --limit; an existing ledger keeps its {name}"
             )
-    _show(Ledger.open(file, population=population), as_json=as_json)
+    _show_at(file, population, as_json=as_json)
 
 
 @ledger.command(
@@ -150,12 +162,13 @@ def create(
 def show(ledger: str, population: str | None, as_json: bool) -> None:
     """Show what was spent on what: when, by whom, for which table and purpose, and which release came of it.
 
+    Below that stands who raised or lowered limits, changed the policy, approved, denied or bound something, and why.
+    Of several populations an overview is shown; name one to see its charges.
+
     Limits are held to the sum of all charges. Where several releases were composed of many parts, what they cost
     together is shown as well: it is less than the sum, and holds if all of them were planned before the first.
     """
-    from spinney.privacy.ledger import Ledger
-
-    _show(Ledger.open(ledger, population=population), as_json=as_json)
+    _show_at(ledger, population, as_json=as_json)
 
 
 @ledger.command(cls=Verb, examples=("spinney ledger head people.ledger",))
@@ -204,6 +217,11 @@ def _created(
     from spinney.privacy.ledger import Ledger
 
     if not is_address(place):
+        if Path(place).is_file():
+            raise click.UsageError(
+                f"{place!r} exists; to change the limits of an existing ledger, on record, say spinney ledger raise "
+                f"{shlex.quote(place)} --limit {shlex.quote(limit)} --why ..., and for a new one choose another name"
+            )
         check_output(place, force=False, can_force=False)
     return Ledger.create(
         place,
@@ -213,6 +231,20 @@ def _created(
         population=population or "default",
         approval=approval,
     )
+
+
+def _show_at(place: str, population: str | None, *, as_json: bool) -> None:
+    """Show one population of a ledger, or all where there are several and none is named."""
+    from spinney.privacy.accounts.places import default_population, store_at
+    from spinney.privacy.accounts.shared import SharedLedger
+    from spinney.privacy.ledger import Ledger
+
+    if population is None and default_population() is None:
+        account = SharedLedger(store_at(place))
+        if len(account.populations) > 1:
+            click.echo(json_text(overview(account)) if as_json else overview_text(account))
+            return
+    _show(Ledger.open(place, population=population), as_json=as_json)
 
 
 def _show(account: SharedLedger, *, as_json: bool) -> None:

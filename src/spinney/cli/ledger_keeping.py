@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from spinney.cli.command import FILE, Verb, json_option
 from spinney.cli.ledger_options import LEDGER, population_option
 from spinney.cli.ledger_shown import aligned
 from spinney.shown import json_text, printable
+
+if TYPE_CHECKING:
+    from spinney.privacy.accounts.shared import SharedLedger
 
 _why = click.option("--why", required=True, metavar="TEXT", help="The reason, which stays on record.")
 
@@ -43,7 +48,26 @@ def request(
 
     account = Ledger.open(ledger, population=population)
     number = account.request(epsilon, delta or 0, purpose=purpose, table=table)
+    _warn_of_too_much(account, number)
     click.echo(json_text({"request": number, "head": account.head}) if as_json else f"request {number}")
+
+
+def _warn_of_too_much(account: SharedLedger, number: int) -> None:
+    """Say on standard error where more was asked for than is left: approved or not, it could not be spent now."""
+    from spinney.privacy.ledger import decimal
+
+    asked = next(request for request in account.requests if request.number == number)
+    for name, wanted, left in (
+        ("epsilon", asked.epsilon, account.remaining),
+        ("delta", asked.delta, account.remaining_delta),
+    ):
+        if left is not None and wanted > left:
+            click.secho(
+                f"caution: request {number} asks for {name} {decimal(wanted)}, and {decimal(left)} is left; it cannot "
+                "be spent unless the limit is raised",
+                err=True,
+                fg="yellow",
+            )
 
 
 @click.command(cls=Verb, examples=("spinney ledger requests people.ledger",))
@@ -51,7 +75,7 @@ def request(
 @population_option
 @json_option
 def requests(ledger: str, population: str | None, as_json: bool) -> None:
-    """List requests: who asked for how much, for what, and whether it was approved, denied or used."""
+    """List requests: who asked for how much, for what, whether it was approved, denied or used, and who decided."""
     from spinney.privacy.ledger import Ledger, decimal
 
     found = Ledger.open(ledger, population=population).requests
@@ -73,7 +97,7 @@ def requests(ledger: str, population: str | None, as_json: bool) -> None:
         ]
         click.echo(json_text({"requests": listed}))
         return
-    rows = [("request", "time (UTC)", "user", "state", "epsilon", "delta", "table", "purpose")]
+    rows = [("request", "time (UTC)", "user", "state", "epsilon", "delta", "table", "decided by", "purpose")]
     rows += [
         (
             str(each.number),
@@ -83,6 +107,7 @@ def requests(ledger: str, population: str | None, as_json: bool) -> None:
             decimal(each.epsilon),
             decimal(each.delta),
             each.table or "-",
+            (each.decided_by or "-") + (f" ({each.why})" if each.why else ""),
             each.purpose,
         )
         for each in found

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 from spinney.shown import printable
 
 if TYPE_CHECKING:
-    from spinney.privacy.accounts.records import ChargeOnRecord
+    from spinney.privacy.accounts.records import ChargeOnRecord, Decision
     from spinney.privacy.accounts.shared import SharedLedger
     from spinney.privacy.accounts.spending import Together
+    from spinney.privacy.events import Brand
 
 _SHORT = 12  # characters of a digest that tell one release from another
 
@@ -33,6 +34,9 @@ def described(account: SharedLedger) -> dict[str, Any]:
         "remaining_delta": None if account.remaining_delta is None else str(account.remaining_delta),
         "together": None if together is None else {"epsilon": str(together.epsilon), "delta": str(together.delta)},
         "populations": [population.name for population in account.populations],
+        "moved_to": account.moved_to,
+        "brands": [{"entry": number, **event_to_dict(event)} for number, event in _brands(account)],
+        "decisions": [_decision(decision) for decision in account.decisions],
         "charges": [
             {
                 "entry": charge.number,
@@ -45,6 +49,7 @@ def described(account: SharedLedger) -> dict[str, Any]:
                 "request": charge.request,
                 "release": charge.release,
                 "error": charge.error,
+                "imported_by": charge.imported_by,
             }
             for charge in account.charges
         ],
@@ -55,17 +60,23 @@ def described(account: SharedLedger) -> dict[str, Any]:
 
 def text_of(account: SharedLedger) -> str:
     """The ledger as lines: what is spent and left, then every charge with what it was for."""
-    from spinney.privacy.ledger import Brand, decimal, event_lines
+    from spinney.privacy.ledger import decimal, event_lines
 
+    lines, brands = _warnings(account), _brands(account)
     names = [population.name for population in account.populations]
-    lines = [f"population {account.population}, one of {len(names)}"] if len(names) > 1 else []
+    if len(names) > 1:
+        lines.append(f"population {account.population}, one of {len(names)}")
+    if account.moved_to is not None:
+        lines.append(f"closed, moved to {account.moved_to}")
     limits = ", no limit"
-    if account.limit is not None and account.remaining is not None:
+    if account.moved_to is not None:
+        limits = ", closed"
+    elif account.limit is not None and account.remaining is not None:
         limits = f" of {decimal(account.limit)}, {decimal(account.remaining)} left"
     lines.append(f"spent {decimal(account.spent)}{limits}, unit {account.unit.value}")
     if account.delta_limit or account.spent_delta:
-        limits = ", no limit"
-        if account.delta_limit is not None and account.remaining_delta is not None:
+        limits = ", no limit" if account.moved_to is None else ", closed"
+        if account.moved_to is None and account.delta_limit is not None and account.remaining_delta is not None:
             limits = f" of {decimal(account.delta_limit)}, {decimal(account.remaining_delta)} left"
         lines.append(f"delta {decimal(account.spent_delta)}{limits}")
     if (together := _together(account)) is not None:
@@ -75,11 +86,101 @@ def text_of(account: SharedLedger) -> str:
         )
     if account.needs_approval:
         lines.append("a charge needs a request that somebody else has approved")
-    if account.is_overdrawn:
+    if account.is_overdrawn and account.moved_to is None:
         lines.append("OVERDRAWN: more is on record than the limit allows, so nothing more is granted")
     lines += charge_lines(account.charges)
-    lines += [f"  {line}" for event in account.events if isinstance(event, Brand) for line in event_lines(event)]
+    lines += [f"  {line}" for _number, event in brands for line in event_lines(event)]
+    lines += decision_lines(account.decisions)
     return "\n".join(printable(line) for line in [*lines, f"head {account.head}"])
+
+
+def overview(account: SharedLedger) -> dict[str, Any]:
+    """All populations of a ledger as JSON-ready data; numbers are exact texts."""
+    from spinney.privacy.accounts.records import decisions_of
+    from spinney.privacy.ledger import event_to_dict
+
+    return {
+        "address": account.address,
+        "populations": [population.name for population in account.populations],
+        "overview": [
+            {
+                "population": each.name,
+                "approval": each.approval,
+                "unit": each.room.unit.value,
+                "limit": None if each.room.limit is None else str(each.room.limit),
+                "spent": str(each.room.spent),
+                "delta": None if each.room.delta_limit is None else str(each.room.delta_limit),
+                "spent_delta": str(each.room.spent_delta),
+                "moved_to": each.moved_to,
+            }
+            for each in account.populations
+        ],
+        "brands": [{"entry": number, **event_to_dict(event)} for number, event in _brands(account, of_all=True)],
+        "decisions": [_decision(decision) for decision in decisions_of(account._read())],
+        "head": account.head,
+    }
+
+
+def overview_text(account: SharedLedger) -> str:
+    """All populations of a ledger as lines: what each has spent, and who decided what."""
+    from spinney.privacy.accounts.records import decisions_of
+    from spinney.privacy.ledger import decimal
+
+    rows = [("population", "spent", "limit", "delta spent", "delta limit", "unit", "state")]
+    for each in account.populations:
+        room, state = each.room, "charges need approval" if each.approval else "-"
+        if each.moved_to is not None:
+            state = f"closed, moved to {each.moved_to}"
+        elif room.is_overdrawn:
+            state = "OVERDRAWN"
+        limits = [
+            "-" if limit is None or each.moved_to is not None else decimal(limit)
+            for limit in (room.limit, room.delta_limit)
+        ]
+        spent = decimal(room.spent), decimal(room.spent_delta)
+        rows.append((each.name, spent[0], limits[0], spent[1], limits[1], room.unit.value, state))
+    lines = [*_warnings(account, of_all=True), f"{len(rows) - 1} populations; show one with --population NAME"]
+    lines += [f"  {line}" for line in aligned(rows)]
+    lines += decision_lines(decisions_of(account._read()), of_all=True)
+    return "\n".join(printable(line) for line in [*lines, f"head {account.head}"])
+
+
+def decision_lines(decisions: Sequence[Decision], *, of_all: bool = False) -> list[str]:
+    """Who decided what, when and why, as a table."""
+    rows = [("entry", "time (UTC)", "user", "decided", "why")]
+    for each in decisions:
+        what = f"{each.population}: {each.what}" if of_all else each.what
+        rows.append((str(each.number), each.time[:19].replace("T", " "), each.user, what, each.why or "-"))
+    return [] if len(rows) == 1 else ["decisions", *(f"  {line}" for line in aligned(rows))]
+
+
+def _decision(decision: Decision) -> dict[str, Any]:
+    return {
+        "entry": decision.number,
+        "time": decision.time,
+        "user": decision.user,
+        "population": decision.population,
+        "what": decision.what,
+        "why": decision.why,
+    }
+
+
+def _imported(charge: ChargeOnRecord) -> str:
+    by = "" if charge.imported_by == charge.user else f" by {charge.imported_by}"
+    return f"{charge.user}, imported{by}"
+
+
+def _brands(account: SharedLedger, *, of_all: bool = False) -> tuple[tuple[int, Brand], ...]:
+    from spinney.privacy.accounts.records import brands_of
+
+    return brands_of(account._read(), None if of_all else account.population)
+
+
+def _warnings(account: SharedLedger, *, of_all: bool = False) -> list[str]:
+    from spinney.privacy.accounts.records import brand_warning
+
+    warning = brand_warning(_brands(account, of_all=of_all))
+    return [] if warning is None else [warning]
 
 
 def charge_lines(charges: Sequence[ChargeOnRecord]) -> list[str]:
@@ -95,7 +196,7 @@ def charge_lines(charges: Sequence[ChargeOnRecord]) -> list[str]:
             (
                 str(charge.number),
                 charge.time[:19].replace("T", " "),
-                charge.user,
+                charge.user if charge.imported_by is None else _imported(charge),
                 decimal(charge.epsilon),
                 decimal(charge.delta),
                 charge.table or "-",

@@ -86,7 +86,7 @@ def report(
     With --against it shows the real table beside the synthetic one. Such a page is computed from the real table without
     noise: it is for the holder only, says so everywhere, and must not be published. CSV options describe these tables.
     """
-    from spinney.privacy.ledger import Ledger
+    from spinney.release.in_ledger import open_for
     from spinney.release.storage import load
     from spinney.report.contents import HOLDER_ONLY, report_contents
     from spinney.report.page import check_report_path
@@ -102,7 +102,7 @@ def report(
     csv_said = {name: parameters.pop(name) for name in CSV_NAMES}
     loaded = load(release)
     warn_of_brands(loaded.card)
-    ledger = None if ledger_path is None else Ledger.open(ledger_path)
+    ledger = None if ledger_path is None else open_for(ledger_path, loaded)
     found = report_contents(loaded, ledger=ledger, **parameters)
     contents: Report = found
     if ledger is not None:

@@ -237,10 +237,12 @@ def _stated(path: str) -> Any:
 def _ledger(path: str, release: Release) -> dict[str, Any]:
     """The ledger holds the charges of the release; a FileError where it does not."""
     from spinney.errors import FileError
-    from spinney.privacy.ledger import Ledger
+    from spinney.privacy.accounts.places import store_at
+    from spinney.privacy.accounts.shared import SharedLedger
+    from spinney.privacy.accounts.verifying import numbered
     from spinney.release.in_ledger import find_charge
 
-    ledger = Ledger.open(path)
+    ledger = SharedLedger(store_at(path))
     found = find_charge(ledger, release)
     if found is None and not release.card.events:
         return {"file": path, "checks": ["the release was charged nothing, so no ledger has to hold it"]}
@@ -249,7 +251,8 @@ def _ledger(path: str, release: Release) -> dict[str, Any]:
             f"the ledger {path!r} does not hold the charges of this release: it is another ledger, or the release was "
             "made without charging it"
         )
-    check = f"the ledger {path!r} holds these very charges, from entry {found.first} on"
+    which = f"{numbered(found.entries)} of the population {found.population!r}"
+    check = f"the ledger {path!r} holds these very charges: {which}"
     if found.by_digest:
         check = f"the ledger {path!r} names this very release, with the charges on its card: {found.said}"
     others = []
@@ -258,6 +261,7 @@ def _ledger(path: str, release: Release) -> dict[str, Any]:
         why = f"the ledger says what was charged, not for which file{many}"
         others.append({"what": "that the ledger was charged for this very file", "why": why})
     described = {"file": path, "first_entry": found.first, "n_entries": found.n_events, "times_held": found.n_runs}
+    described |= {"entries": list(found.entries), "population": found.population}
     return described | {"checks": [check], "not_checked": others}
 
 

@@ -60,9 +60,8 @@ def read_version_1(path: Path) -> Version1:
     version = described.get("format_version")
     if type(version) is not int or not 1 <= version <= FORMAT_VERSION:
         raise FileError(
-            f"{str(path)!r} has format version {brief(version)}, and this version of Spinney reads up to "
-            f"{FORMAT_VERSION}; "
-            "upgrade it"
+            f"{str(path)!r} is a JSON ledger of format version {brief(version)}, and JSON ledgers end with version "
+            f"{FORMAT_VERSION}: later ones are databases; it was edited, or upgrade Spinney if a newer one wrote it"
         )
     try:
         limit = described["limit"]

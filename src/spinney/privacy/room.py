@@ -23,6 +23,7 @@ class Room:
     delta_limit: Fraction | None
     spent: Fraction = Fraction(0)
     spent_delta: Fraction = Fraction(0)
+    is_kept: bool = False  # in a file or on a server, where limits can be raised on record
 
     @property
     def is_overdrawn(self) -> bool:
@@ -41,18 +42,27 @@ class Room:
         if self.limit is not None and self.spent + epsilon > self.limit:
             raise BudgetError(
                 f"epsilon={decimal(epsilon)} does not fit: {decimal(self.spent)} of {decimal(self.limit)} is spent; "
-                "ask for less or open a ledger with a higher limit"
+                f"{self._instead('--limit')}"
             )
         if self.delta_limit is not None and self.spent_delta + delta > self.delta_limit:
             if not self.delta_limit:
+                remedy = "open a ledger with a delta, such as Ledger(limit=2, delta='1e-6')"
+                if self.is_kept:
+                    remedy = "have a delta allowed: spinney ledger raise LEDGER --delta ... --why ..."
                 raise BudgetError(
                     f"delta={decimal(delta)} does not fit: the ledger is pure, with a delta of 0; fit with delta=0, or "
-                    "open a ledger with a delta, such as Ledger(limit=2, delta='1e-6')"
+                    f"{remedy}"
                 )
             raise BudgetError(
                 f"delta={decimal(delta)} does not fit: {decimal(self.spent_delta)} of {decimal(self.delta_limit)} "
-                "is spent; ask for less or open a ledger with a higher delta"
+                f"is spent; {self._instead('--delta')}"
             )
+
+    def _instead(self, option: str) -> str:
+        """What to do where too little is left."""
+        if not self.is_kept:
+            return "ask for less"
+        return f"ask for less, or have the limit raised: spinney ledger raise LEDGER {option} ... --why ..."
 
     def check_digits(self, epsilon: Fraction, delta: Fraction) -> None:
         """Raise where sums would get so long that adding to them takes forever."""

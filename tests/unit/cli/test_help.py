@@ -32,6 +32,7 @@ VERBS = [
         "picture",
         "report",
         "compare",
+        "audit",
         "ledger",
         "demo",
         "warm-up",

@@ -328,7 +328,7 @@ def test_keys_are_checked_for_the_holder(tmp_path: Path) -> None:
     said = " ".join(run.out.split())
     for phrase in (
         "There are 600 persons.",
-        "table 'customers': column 'id' holds some key twice, and a person has one row there; drop the repeated rows "
+        "table 'customers': column 'id' holds some key twice, and a person has one row there; drop the repeated rows",
         "(2 rows)",
         "table 'sales': column 'customer' holds missing keys",
         "or give them a key (4 rows)",

@@ -139,6 +139,8 @@ def test_a_ledger_that_was_charged(made):
     """Holds these very charges; that it was for this very file is not checked, and is told."""
     run = spinney("verify", made / "people.spinney", "--ledger", made / "people.ledger", "--json")
     assert run.status == 0
+    (charge,) = spinney("ledger", made / "people.ledger", "--json").json["charges"]
+    assert run.json["ledger"]["entries"] == [run.json["ledger"]["first_entry"]] == [charge["entry"]]
     assert run.json["ledger"]["times_held"] == 1
     assert any("names this very release" in check for check in run.json["checks"])
     assert not any("this very file" in other["what"] for other in run.json["not_checked"])

@@ -125,7 +125,7 @@ def test_what_was_measured_gives_the_model_again(name, tmp_path):
         assert model.tree.cliques == one.model.tree.cliques
         for released, again in zip(one.model.beliefs, model.beliefs, strict=True):
             assert again == pytest.approx(released, abs=1e-7)
-        assert verification(one, refits=True).checks[-1].startswith("the model was fitted again")
+        assert any(check.startswith("the model was fitted again") for check in verification(one, refits=True).checks)
 
 
 @each_forest
@@ -186,7 +186,7 @@ def test_counts_under_a_prior_are_those_before_it():
     model = sp.ForestSynthesizer("1", prior=small_forests.table(500))
     release = model.fit(rows, small_forests.SCHEMA, entropy=sp.UnsafeSeededEntropy(1)).release_
     assert all(column is not None for column in release.measured.columns)
-    assert len(verification(release, refits=True).checks) == len(verification(release).checks)
+    assert not any("fitted again" in check for check in verification(release, refits=True).checks)
 
 
 # ------------------------------------------------------------------------------------------------------ laws of noise

@@ -234,6 +234,7 @@ def test_files_from_before_load_and_draw_but_are_not_redrawn(members, tmp_path):
     """They hold no counts; the same seed draws the same rows, and several draws are refused with what to do."""
     older = {name: content for name, content in members.items() if name not in MEASURED_MEMBERS}
     older = with_card(older, lambda described: described.pop("measured"))
+    older = with_card(older, lambda described: described["card"].update(spinney_version="0.0.1"))
     before = sp.load(written(tmp_path / "a.spinney", older))
     now = sp.load(written(tmp_path / "b.spinney", members))
     assert before.measured is None

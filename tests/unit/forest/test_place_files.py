@@ -82,7 +82,7 @@ FORGERIES = {
     "other columns": (lambda d, _: d["places"][0].__setitem__("columns", ["y", "x"]), "not those of the card"),
     "another axis": (other_axis, "does not fit the column"),
     "no places": (lambda d, _: d.pop("places"), "not those of the card"),
-    "unpaid shape": (without_part("regions"), "fewer places were paid for"),
+    "unpaid shape": (without_part("regions"), "fewer places were paid for|no charge pays for regions"),
     "unpaid counts": (without_part("places"), "pays for places|fewer places"),
     "fewer levels": (fewer_levels, "fewer levels"),
 }

@@ -80,7 +80,7 @@ def test_errors_are_a_small_family():
         errors.MissingExtraError: ImportError,
     }
     defined = {value for value in vars(errors).values() if isinstance(value, type)}
-    defined -= {errors.SpinneyError, errors.PrivacyWarning, errors.SchemaWarning}
+    defined -= {errors.SpinneyError, errors.PrivacyWarning, errors.SchemaWarning, errors.LedgerWarning}
     assert defined == set(family)
     for error, builtin in family.items():
         assert issubclass(error, errors.SpinneyError)

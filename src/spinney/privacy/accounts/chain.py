@@ -31,6 +31,7 @@ from spinney.shown import brief
 
 FORMAT_VERSION = 2
 BEGINNING = "0" * 64  # what stands for the hash of the entry before the first
+NOBODY = "unknown"  # the user of entries that were made before anybody wrote down by whom
 LARGEST_CONTENT = 2**21
 
 KINDS = (

@@ -35,6 +35,7 @@ class Charged:
     delta: Fraction
     table: str | None = None
     schema: str | None = None
+    purpose: str | None = None
 
 
 class Fields:
@@ -117,8 +118,7 @@ class Fields:
     def charged(self) -> Charged:
         """What the rules need to know of a charge; what it lists is read by those who show it or verify it."""
         self.long_text("events")
-        if not self.is_missing("purpose"):
-            self.text("purpose")
+        purpose = None if self.is_missing("purpose") else self.text("purpose")
         epsilon, delta = self._exact("epsilon"), self._exact("delta")
         if epsilon <= 0 or delta < 0:
             raise BudgetError("a charge costs something, and what was spent cannot be earned back")
@@ -129,6 +129,7 @@ class Fields:
             delta,
             self.optional_name("table"),
             self.optional_digest("schema"),
+            purpose,
         )
 
 

@@ -207,7 +207,8 @@ class PostgresStore:
         state = _state_of(err)
         first = str(err).splitlines()[0] if str(err) else type(err).__name__
         if state == _BUDGET:
-            return BudgetError(f"{first}; ask for less, or have the limit of {self.shown} raised")
+            remedy = "; ask for less, or have the limit raised: spinney ledger raise LEDGER --limit ... --why ..."
+            return BudgetError(first + (remedy if " is spent" in first else ""))
         if state == _RULE:
             return ParameterError(f"{self.shown} refuses this entry: {first}")
         if state in _NO_LEDGER:

@@ -55,7 +55,8 @@ CREATE TABLE spinney_ledger.requests (
     delta spinney_ledger.fraction NOT NULL,
     made_by text NOT NULL,
     state text NOT NULL CHECK (state IN ('pending', 'approved', 'denied', 'used')),
-    fit text
+    fit text,
+    purpose text NOT NULL
 );
 CREATE TABLE spinney_ledger.fits (
     key text PRIMARY KEY,
@@ -368,11 +369,13 @@ BEGIN
         IF NOT FOUND OR request.state NOT IN ('approved', 'used') OR request.made_by <> session_user
             OR (request.fit IS NOT NULL AND request.fit <> fit_key)
             OR (request.for_table IS NOT NULL AND request.for_table IS DISTINCT FROM table_name)
+            OR purpose <> request.purpose
             OR NOT spinney_ledger.is_at_most(in_all, request.epsilon)
             OR NOT spinney_ledger.is_at_most(in_all_delta, request.delta) THEN
             RAISE EXCEPTION USING ERRCODE = 'SP001', MESSAGE = 'request ' || request_number
-                || ' is not one of this user that is approved, unused, for this table and sufficient';
+                || ' is not one of this user that is approved, unused, for this table and purpose, and sufficient';
         END IF;
+        purpose := request.purpose;
         UPDATE spinney_ledger.requests r SET state = 'used', fit = fit_key WHERE r.number = request_number;
     END IF;
 
@@ -500,7 +503,8 @@ BEGIN
             spinney_ledger.exact_delta(fields ->> 'delta') AS delta
             INTO wanted;
         INSERT INTO spinney_ledger.requests VALUES (
-            next_number, population.name, given_name, wanted.epsilon, wanted.delta, session_user, 'pending', NULL
+            next_number, population.name, given_name, wanted.epsilon, wanted.delta, session_user, 'pending', NULL,
+            spinney_ledger.text_of(fields, 'purpose', 2000, true)
         );
         RETURN jsonb_build_object(
             'population', population.name, 'table', given_name, 'epsilon', spinney_ledger.written(wanted.epsilon),

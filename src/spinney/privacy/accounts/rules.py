@@ -18,6 +18,10 @@ from spinney.privacy.events import decimal
 from spinney.privacy.room import Room
 from spinney.shown import brief
 
+# The least limit there is, for accounts that went elsewhere, and how the reason for it begins.
+CLOSED = Fraction(1, 2**30)
+MOVED = "moved to "
+
 
 @dataclass(slots=True)
 class Population:
@@ -26,6 +30,7 @@ class Population:
     name: str
     room: Room
     approval: bool  # whether a charge needs an approved request
+    moved_to: str | None = None  # the ledger that took it over, where it is closed here
 
 
 @dataclass(slots=True)
@@ -138,7 +143,7 @@ class State:
         imported = None if fields.is_missing("imported") else fields.key("imported")
         if imported is not None and imported in self.imports | {self.ledger}:
             raise ParameterError("this ledger was imported already; a copy of it would have the rest once more")
-        population = Population(name, Room(fields.unit(), *fields.limits()), fields.flag("approval"))
+        population = Population(name, Room(fields.unit(), *fields.limits(), is_kept=True), fields.flag("approval"))
         self.populations[name] = population
         if imported is not None:
             self.imports.add(imported)
@@ -146,7 +151,8 @@ class State:
     def _limit(self, _entry: Entry, fields: Fields) -> None:
         population = self.population(fields.name("population"))
         limit, delta = fields.limits()
-        fields.text("why")
+        why = fields.text("why")
+        population.moved_to = why.removeprefix(MOVED) if limit == CLOSED and why.startswith(MOVED) else None
         population.room = replace(population.room, limit=limit, delta_limit=delta)
 
     def _policy(self, _entry: Entry, fields: Fields) -> None:
@@ -224,6 +230,11 @@ class State:
             raise BudgetError(f"request={number} was made by {brief(request.user)}, and is not {brief(user)}'s to use")
         if request.table not in (None, charge.table):
             raise BudgetError(f"request={number} is for the table {brief(request.table)}")
+        if charge.purpose not in (None, request.purpose):
+            raise BudgetError(
+                f"request={number} is for the purpose {brief(request.purpose)}, and not for {brief(charge.purpose)}; "
+                "leave the purpose out, or ask anew for this one"
+            )
         before = self.fits.get(fit)
         epsilon = charge.epsilon + (before.epsilon if before else 0)
         delta = charge.delta + (before.delta if before else 0)
@@ -241,7 +252,15 @@ class State:
         population = self.population(charge.population)
         room = population.room
         self._check_place(charge)
-        room.check(charge.epsilon, charge.delta, charge.unit)
+        try:
+            room.check(charge.epsilon, charge.delta, charge.unit)
+        except BudgetError:
+            if population.moved_to is None:
+                raise
+            raise BudgetError(
+                f"the population {brief(population.name)} is closed here: it was moved to {population.moved_to}; "
+                "charge it there"
+            ) from None
         room.check_digits(charge.epsilon, charge.delta)
         begun = self.fits.get(fit)
         if begun is not None:

@@ -22,8 +22,8 @@ from spinney.privacy import guard
 from spinney.privacy.accounts.chain import FORMAT_VERSION, Entry
 from spinney.privacy.accounts.fields import LONGEST_NAME, Charged, clean_text
 from spinney.privacy.accounts.places import Proposals, Store, default_population, store_at
-from spinney.privacy.accounts.records import ChargeOnRecord, charges_of, events_of
-from spinney.privacy.accounts.rules import Population, Request, State, Table
+from spinney.privacy.accounts.records import ChargeOnRecord, Decision, charges_of, decisions_of, events_of
+from spinney.privacy.accounts.rules import CLOSED, MOVED, Population, Request, State, Table
 from spinney.privacy.accounts.sqlite import SqliteStore
 from spinney.privacy.accounts.version1 import imported
 from spinney.privacy.budget import Unit, parse_delta, parse_epsilon
@@ -32,9 +32,6 @@ from spinney.privacy.ledger import Ledger, parse_limits
 from spinney.privacy.room import Room
 from spinney.privacy.turns import turn
 from spinney.shown import brief
-
-# The least limit there is, for accounts that went elsewhere.
-_CLOSED = Fraction(1, 2**30)
 
 
 class SharedLedger(Ledger):
@@ -199,6 +196,18 @@ class SharedLedger(Ledger):
         name = self._population().name
         return charges_of(self._state, name)
 
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """Who opened this population, changed its limits or policy, approved or denied a request: when and why."""
+        self._read()
+        return decisions_of(self._state, self._population().name)
+
+    @property
+    def moved_to(self) -> str | None:
+        """The ledger that took this population over, where it is closed here."""
+        self._read()
+        return self._population().moved_to
+
     # ------------------------------------------------------------------------------------------------------- charging
 
     def start(self, *, schema: str | None = None) -> SharedLedger:
@@ -212,7 +221,8 @@ class SharedLedger(Ledger):
             raise ParameterError(f"epsilon={brief(epsilon)} and delta={brief(delta)} must not be negative")
         with turn():
             state = self._present()
-            charged = Charged(self._population().name, Unit.parse(unit), epsilon, delta, self._table, self._schema)
+            name, where = self._population().name, (self._table, self._schema)
+            charged = Charged(name, Unit.parse(unit), epsilon, delta, *where, self._purpose)
             fit = self._fit or ""
             user = self._store.user() if self._request is not None or fit in state.fits else ""
             state.check_charge(charged, fit=fit, user=user, request=self._request)
@@ -252,7 +262,7 @@ class SharedLedger(Ledger):
                 "unit": self._population().room.unit.value,
                 "table": self._table,
                 "schema": self._schema,
-                "purpose": self._purpose,
+                "purpose": self._stated_purpose(),
                 "request": self._request,
                 "imported": False,
                 "epsilon": str(total_epsilon(events)),
@@ -260,6 +270,11 @@ class SharedLedger(Ledger):
                 "events": listed,
             },
         )
+
+    def _stated_purpose(self) -> str | None:
+        """What the charges are for: what was said, or else what was asked for."""
+        request = self._state.requests.get(self._request or 0)
+        return request.purpose if self._purpose is None and request is not None else self._purpose
 
     def _append(self, kind: str, fields: dict[str, Any]) -> Entry:
         with turn():
@@ -347,7 +362,7 @@ class SharedLedger(Ledger):
             self._store.append(self._state, entries)
         hand = copy(self)
         hand._named = name
-        other.set_limits(_CLOSED, 0, why=f"moved to {self.address}")
+        other.set_limits(CLOSED, 0, why=f"{MOVED}{self.address}")
         return hand
 
 

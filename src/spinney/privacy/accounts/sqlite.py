@@ -20,6 +20,7 @@ import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
 from pathlib import Path
+from types import ModuleType
 from typing import IO, Any
 
 from spinney.errors import FileError, SpinneyError
@@ -29,6 +30,12 @@ from spinney.privacy.accounts import version1
 from spinney.privacy.accounts.chain import FORMAT_VERSION, Entry, Row, now, this_version, written
 from spinney.privacy.accounts.rules import State
 from spinney.privacy.turns import turn
+
+pwd: ModuleType | None
+try:
+    import pwd
+except ImportError:  # where users have no numbers
+    pwd = None
 
 APPLICATION = 0x53504E59  # "SPNY", which tells a ledger from other databases
 LARGEST_FILE = 2**30
@@ -61,11 +68,17 @@ class SqliteStore:
         return repr(str(self.path))
 
     def user(self) -> str:
-        """Who is at work, as the operating system says; whoever can write the file can claim to be somebody else."""
+        """Who is at work, as the operating system says, whatever the environment says."""
+        if pwd is not None:
+            number = os.geteuid()
+            try:
+                return str(pwd.getpwuid(number).pw_name)[:200] or f"uid {number}"
+            except KeyError:
+                return f"uid {number}"
         try:
             return getpass.getuser()[:200] or "unknown"
-        except (OSError, KeyError):
-            return f"uid {os.getuid()}" if hasattr(os, "getuid") else "unknown"
+        except (OSError, KeyError, ImportError):
+            return "unknown"
 
     def create(self, entries: list[tuple[str, dict[str, Any]]]) -> None:
         """Make the file, with its first entries; FileError where it exists."""

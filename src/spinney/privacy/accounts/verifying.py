@@ -7,6 +7,7 @@ all of it anew, and then only a head that was kept elsewhere can tell.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -16,7 +17,7 @@ from spinney.errors import FileError, SpinneyError
 from spinney.privacy.accounts.chain import Entry, parse_head
 from spinney.privacy.accounts.places import store_at
 from spinney.privacy.accounts.postgres import PostgresStore
-from spinney.privacy.accounts.records import ChargeOnRecord, charges_of, events_of
+from spinney.privacy.accounts.records import ChargeOnRecord, brand_warning, brands_of, charges_of, events_of
 from spinney.privacy.accounts.rules import State
 from spinney.privacy.accounts.shared import SharedLedger
 from spinney.privacy.accounts.sqlite import SqliteStore, first_bytes
@@ -50,7 +51,8 @@ def verify_ledger(place: str | Path, *, head: str | None = None) -> LedgerVerifi
     if isinstance(store, SqliteStore) and first_bytes(store.path)[:1] != b"S":
         if wanted is not None:
             raise FileError(f"{store.shown} is of version 1, which has no head: it was restored from an old copy")
-        return LedgerVerification(f"{state.number}:{state.hash}", ("every number is possible",), (_OLD,))
+        remarks = [*_remarks(state), _OLD]
+        return LedgerVerification(f"{state.number}:{state.hash}", ("every number is possible",), tuple(remarks))
     checks = [
         f"{state.number:,} entries, each with the hash of the one before",
         "every entry keeps to the rules: limits, requests, approvals, tables",
@@ -103,7 +105,8 @@ def _check_head(state: State, wanted: tuple[int | None, str], where: str) -> Non
 
 
 def _remarks(state: State) -> list[str]:
-    remarks = []
+    warning = brand_warning(brands_of(state))
+    remarks = [] if warning is None else [warning]
     late = [entry for before, entry in zip(state.entries, state.entries[1:], strict=False) if entry.time < before.time]
     if late:
         remarks.append(
@@ -112,10 +115,25 @@ def _remarks(state: State) -> list[str]:
     remarks += [
         f"the population {population.name!r} has spent more than its limits allow"
         for population in state.populations.values()
-        if population.room.is_overdrawn
+        if population.room.is_overdrawn and population.moved_to is None
+    ]
+    remarks += [
+        f"the population {population.name!r} is closed: it was moved to {population.moved_to}"
+        for population in state.populations.values()
+        if population.moved_to is not None
     ]
     raised = Counter(entry.fields["population"] for entry in state.entries if entry.kind == "limit")
     remarks += [f"the limits of the population {name!r} were changed {n} times" for name, n in raised.items()]
+    remarks += [
+        f"entry {entry.number:,}, {entry.user} at {entry.time[:19]}Z: charges to the population "
+        f"{entry.fields['population']!r} need {'approval' if entry.fields['approval'] else 'no approval any more'}: "
+        f"{entry.fields['why']}"
+        for entry in state.entries
+        if entry.kind == "policy"
+    ]
+    imported = sum(entry.kind == "charge" and entry.fields.get("imported") is True for entry in state.entries)
+    if imported:
+        remarks.append(f"{imported:,} charges were imported: who made them before, and when, is not known here")
     return remarks
 
 
@@ -173,6 +191,11 @@ def _check_sums(store: PostgresStore, state: State) -> None:
 # ------------------------------------------------------------------------------------------------------- one release
 
 
+def numbered(numbers: Sequence[int]) -> str:
+    """Entries by their numbers, as people write them."""
+    return f"{'entry' if len(numbers) == 1 else 'entries'} {', '.join(map(str, numbers))}"
+
+
 @dataclass(frozen=True, slots=True)
 class FoundRelease:
     """The charges that paid for a release, and whether they are what its card says."""
@@ -185,7 +208,9 @@ class FoundRelease:
         first = self.charges[0]
         cost = sum((charge.epsilon for charge in self.charges), Fraction(0))
         paid = f"epsilon={cost} charged by {first.user} at {first.time} to the population {first.population!r}"
-        return f"{paid} (entry {first.number})" + ("" if self.agrees else ", for other events than its card lists")
+        return f"{paid} ({numbered([charge.number for charge in self.charges])})" + (
+            "" if self.agrees else ", for other events than its card lists"
+        )
 
 
 def find_release(ledger: SharedLedger | str | Path, digest: str, events: tuple[Event, ...]) -> FoundRelease | None:
@@ -211,3 +236,9 @@ def find_release(ledger: SharedLedger | str | Path, digest: str, events: tuple[E
         if entry.kind in ("charge", "brand") and entry.fields.get("fit") == fit.key:
             listed += events_of(entry) or ()
     return FoundRelease(charges, agrees=tuple(listed) == tuple(events), head=f"{state.number}:{state.hash}")
+
+
+def all_charges(ledger: SharedLedger) -> tuple[ChargeOnRecord, ...]:
+    """The charges of all populations of a ledger."""
+    state = ledger._read()
+    return tuple(charge for name in state.populations for charge in charges_of(state, name))

@@ -23,11 +23,10 @@ from filelock import FileLock, Timeout
 
 from spinney.errors import FileError
 from spinney.privacy.account import Version1, read_version_1
-from spinney.privacy.accounts.chain import BEGINNING, FORMAT_VERSION, Row, this_version, written
+from spinney.privacy.accounts.chain import BEGINNING, FORMAT_VERSION, NOBODY, Row, this_version, written
 from spinney.privacy.events import Charge, Event, event_to_dict, total_delta, total_epsilon
 
 POPULATION = "default"
-NOBODY = "unknown"
 _PATIENCE = 60.0
 
 
