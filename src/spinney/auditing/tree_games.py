@@ -9,6 +9,7 @@ that noise which repeats from release to release shows.
 from __future__ import annotations
 
 import math
+from abc import abstractmethod
 from dataclasses import replace
 from fractions import Fraction
 from functools import lru_cache
@@ -133,9 +134,9 @@ class SmallTrees(Game):
         columns = [depths[more], noisy[more] - self.without, depths[less], noisy[less] - self.first]
         return Seen(np.column_stack(columns), None if lost is None or won is None else won - lost)
 
+    @abstractmethod
     def _ratios(self, depths: Floats, noisy: Floats, without: int) -> Floats | None:
         """The log-ratio of P(outcome of a tree | one row more than `without`) to P(outcome | without), where known."""
-        raise NotImplementedError
 
 
 class CellGame(SmallTrees):

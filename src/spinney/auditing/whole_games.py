@@ -5,6 +5,7 @@ One fit a coin. White box, the noisy numbers that the release holds; black box, 
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Sequence
 from typing import Any
 
@@ -55,12 +56,13 @@ class FitGame(Game):
             return Seen(np.stack([outcome for outcome, _ in found]))
         return Seen(np.stack([outcome for outcome, _ in found]), np.array([ratio for _, ratio in found]))
 
+    @abstractmethod
     def _fit(self, coin: bool) -> Any:
-        raise NotImplementedError
+        """A model fitted to one of the two tables."""
 
+    @abstractmethod
     def _look(self, release: Any) -> tuple[Floats, float]:
         """What is seen, and a statistic that grows with the likelihood of the second table."""
-        raise NotImplementedError
 
 
 def _claim_of(ledger: Ledger) -> Claim:

@@ -27,11 +27,7 @@ from spinney.forest.release.forest_file import forest_from_members, forest_membe
 from spinney.forest.release.graded import graded_leaves
 from spinney.forest.release.measured import Measured
 from spinney.forest.release.measured_file import MEASURED_MEMBERS
-from spinney.forest.release.measured_verification import (
-    check_model,
-    check_spread_of_tables,
-    unverified_of_forest,
-)
+from spinney.forest.release.measured_verification import check_model, check_spread_of_tables, unverified_of_forest
 from spinney.forest.release.place_model import PlaceModel
 from spinney.forest.release.plausible_analyses import check_analyses_weights
 from spinney.forest.release.products import MEMBERS, ReleasedProducts
