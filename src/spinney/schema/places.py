@@ -8,7 +8,7 @@ holder: it costs nothing and is never checked against the private table. So is t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -114,6 +114,17 @@ def _with_shape(number: int, entry: Any, folder: Path) -> Any:
         return {**entry, "within": shape_from_file(folder / entry["within"]).to_plain()}
     except SchemaError as err:
         raise SchemaError(f"place {number}: {err}") from err
+
+
+def listed_places(places: Any) -> tuple[Place, ...]:
+    """The places that were stated, or a SchemaError where something is none."""
+    if isinstance(places, (str, Mapping, Place)) or not isinstance(places, Iterable):
+        raise SchemaError(f"places={brief(places)} is not a list of places such as [sp.Place('lon', 'lat')]")
+    listed = tuple(places)
+    for place in listed:
+        if not isinstance(place, Place):
+            raise SchemaError(f"places: {brief(place)} is not a place such as sp.Place('lon', 'lat')")
+    return listed
 
 
 def check_places(places: Sequence[Place], columns: Mapping[str, Column], rules: Sequence[Rule]) -> None:

@@ -24,7 +24,7 @@ from spinney.errors import SchemaError
 from spinney.files import write_whole
 from spinney.schema.entries import column_from_dict
 from spinney.schema.persons import PersonRows, key_in, options_from_dict, stated_person
-from spinney.schema.places import Place, check_places, place_from_dict, with_shapes
+from spinney.schema.places import Place, check_places, listed_places, place_from_dict, with_shapes
 from spinney.schema.plain import check_plain, parse_toml, read_schema_text
 from spinney.schema.residual import residual_column
 from spinney.schema.rules import Derivation, Rule, Sum, check_rules, derivations_in_order, rule_from_dict, widened
@@ -87,7 +87,7 @@ class Schema(Mapping[str, Column]):
         self._columns = dict(columns)
         self._rules = _checked_rules(rules)
         check_rules(self._rules, self._columns)
-        self._places = _checked_places(places)
+        self._places = listed_places(places)
         check_places(self._places, self._columns, self._rules)
         self._person_rows = stated_person(person, most_rows, order, steps, role, differences)
         if self._person_rows is not None:
@@ -488,16 +488,6 @@ def _checked_rules(rules: Any) -> tuple[Rule, ...]:
     for rule in listed:
         if not isinstance(rule, Rule):
             raise SchemaError(f"rules: {rule!r} is not a rule such as sp.AtMost('start', 'end')")
-    return listed
-
-
-def _checked_places(places: Any) -> tuple[Place, ...]:
-    if isinstance(places, (str, Mapping, Place)) or not isinstance(places, Iterable):
-        raise SchemaError(f"places={brief(places)} is not a list of places such as [sp.Place('lon', 'lat')]")
-    listed = tuple(places)
-    for place in listed:
-        if not isinstance(place, Place):
-            raise SchemaError(f"places: {brief(place)} is not a place such as sp.Place('lon', 'lat')")
     return listed
 
 
