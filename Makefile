@@ -88,7 +88,7 @@ LOCK := uv pip compile --quiet --universal --python-version 3.11 --no-header --n
 	  --extra plot --extra metrics --extra baselines --group test
 
 lock:            ## renew both lock files from the ranges in pyproject.toml: newest and lowest versions (needs uv)
-	$(LOCK) --group lint --output-file requirements.lock pyproject.toml
+	$(LOCK) --group lint --group site --output-file requirements.lock pyproject.toml
 	$(LOCK) --resolution lowest-direct --output-file requirements.lowest.lock pyproject.toml
 
 clean:           ## remove the environments and everything generated
