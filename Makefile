@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help demo test warmed test-all test-lowest lint bench tables nist fuzz audit docs paper page lock clean
+.PHONY: help demo test warmed test-all test-lowest lint bench tables nist fuzz audit wheel-test image-test docs paper page lock clean
 
 help:            ## list the goals
 	@grep -E '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -66,6 +66,12 @@ fuzz: $(READY)   ## look for inputs that crash, hang or leak (SECONDS=120 for ea
 audit: $(READY)  ## play the audit's games against our mechanisms, and against every sabotaged one (ten minutes)
 	$(BIN)/spinney audit
 	$(BIN)/python -m benchmarks.audit_zoo
+
+wheel-test:      ## build the wheel and the source archive, and run the demo from each in an empty environment (three minutes)
+	$(PYTHON) tools/wheel_test.py
+
+image-test:      ## build the image of the Containerfile and run the demo in it, where a container engine works (OPTIONS="--base IMAGE ...")
+	$(PYTHON) tools/image_test.py $(OPTIONS)
 
 docs: $(READY)   ## regenerate the command-line reference and the README's picture
 	$(BIN)/python tools/cli_page.py
