@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help demo test warmed test-all test-lowest lint bench tables nist fuzz audit wheel-test image-test docs paper page lock clean
+.PHONY: help demo test test-long warmed test-all test-lowest lint bench tables nist fuzz audit wheel-test image-test docs paper page lock clean
 
 help:            ## list the goals
 	@grep -E '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -27,6 +27,9 @@ test: $(READY)   ## lint, types, import contracts and all tests
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint warmed
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= SPINNEY_WARMED=$(WARMED) NUMBA_CACHE_DIR=$(WARMED)/used \
 	  $(BIN)/python -m pytest -n 2 --dist worksteal
+
+test-long: $(READY)   ## the tests that take longer, and all others in more depth: most of those on Spark, many random cases (half an hour)
+	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 SPINNEY_LONG_TESTS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m ""
 
 warmed: $(READY)
 	rm -rf $(WARMED)

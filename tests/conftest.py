@@ -16,9 +16,22 @@ from spinney.schema.lattice import Lattice, tree_lattice
 from spinney.tree.bins import NoisyBins
 from spinney.tree.release.binned import BinnedRelease
 from support.handmade_leaves import card_by_hand, plan_by_hand
+from support.long import cases
 
-settings.register_profile("spinney", deadline=None, derandomize=True)
+settings.register_profile("spinney", deadline=None, derandomize=True, max_examples=cases(40, 200))
 settings.load_profile("spinney")
+
+# The tests of Spark that `make test` runs; all others need most of its time, and `make test-long` runs them too.
+_SHORT_SPARK_TESTS = "test_spark.py"
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Tests on Spark are long, but those of one file."""
+    for item in items:
+        is_on_spark = "spark" in getattr(item, "fixturenames", ()) or "[spark" in item.name or "-spark" in item.name
+        if is_on_spark and item.path.name != _SHORT_SPARK_TESTS:
+            item.add_marker(pytest.mark.long)
 
 
 @pytest.fixture

@@ -6,6 +6,7 @@ import re
 import shutil
 import subprocess
 import sys
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -37,30 +38,45 @@ for number, (name, text) in enumerate(json.load(sys.stdin).items()):
 """
 
 
-def python_pages() -> list:
-    """The marked Python snippets of every page by their names; those that need Java apart."""
-    pages: dict[str, dict[str, str]] = {}
+# How many processes share the snippets of all pages: each takes seconds to begin.
+N_PROCESSES = 8
+
+
+def python_snippets(*, java: bool) -> dict[str, str]:
+    """The marked Python snippets of all pages by their names: those that need Java, or all others."""
+    found = {}
     for page in PAGES:
         name = str(page.relative_to(ROOT))
         for index, match in enumerate(FENCE.finditer(page.read_text())):
-            if match["runs"] and match["language"] == "python" and not match["runs"].startswith("file "):
-                whose = f"{name}, Java" if "Java" in match["runs"] else name
-                pages.setdefault(whose, {})[f"{name}#{index}"] = match["text"]
-    return [
-        pytest.param(texts, id=name, marks=[NEEDS_JAVA] if name.endswith("Java") else [])
-        for name, texts in pages.items()
-    ]
+            runs = match["runs"] or ""
+            if runs and match["language"] == "python" and not runs.startswith("file ") and ("Java" in runs) == java:
+                found[f"{name}#{index}"] = match["text"]
+    return found
 
 
-@pytest.mark.parametrize("texts", python_pages())
+def shared_out() -> list:
+    """The snippets for each process, named by their pages."""
+    snippets = list(python_snippets(java=False).items())
+    ends = [len(snippets) * k // N_PROCESSES for k in range(N_PROCESSES + 1)]
+    parts = [dict(snippets[first:last]) for first, last in pairwise(ends)]
+    return [pytest.param(part, id=" ".join(dict.fromkeys(name.split("#")[0] for name in part))) for part in parts]
+
+
+@pytest.mark.parametrize("texts", shared_out())
 def test_python_snippets_run(texts, tmp_path):
-    """Every Python snippet runs by itself; those of a page take turns in one process, which takes seconds to start."""
+    """Every Python snippet runs by itself, in a folder and a namespace of its own; a few share a process."""
     folder = tmp_path / "first"
     folder.mkdir()
     command = [sys.executable, "-W", "error", "-c", RUNNER]
     run = subprocess.run(command, cwd=folder, input=json.dumps(texts), capture_output=True, text=True, check=False)
     assert run.returncode == 0, run.stderr
     assert len(list(tmp_path.iterdir())) == len(texts) + 1, "all of them ran"
+
+
+@pytest.mark.long
+@NEEDS_JAVA
+def test_python_snippets_run_on_spark(tmp_path):
+    test_python_snippets_run(python_snippets(java=True), tmp_path)
 
 
 def test_a_snippet_that_fails_is_named(tmp_path):
@@ -145,7 +161,7 @@ def test_every_snippet_is_marked():
 
 def test_the_readme_has_snippets():
     """The markers are found at all: a wrong pattern would make the tests above pass on nothing."""
-    snippets = [name for page in python_pages() for name in page.values[0]]
-    names = [*snippets, *(page.id for page in shell_pages())]
+    assert python_snippets(java=True)
+    names = [*python_snippets(java=False), *(page.id for page in shell_pages())]
     assert sum(name.startswith("README.md") for name in names) == 3
     assert "docs/start/first-release.md" in names

@@ -23,6 +23,7 @@ import spinney as sp
 from spinney.errors import FileError, ParameterError, SpinneyError
 from spinney.release import arrow as arrow_module
 from spinney.release.arrow import FLOAT, WHOLE, from_arrow, to_arrow
+from support.long import cases
 
 GOLDEN = sorted((Path(__file__).parents[2] / "golden").glob("*.spinney"))
 KINDS = {"bins": "v1-tree-mixed", "moments": "v1-moments-mixed", "forest": "v1-forest-mixed", "points": "v1-points"}
@@ -363,8 +364,19 @@ print("done", n_loaded)
 def test_bytes_changed_at_random(tmp_path, name, where):
     """Lengths, offsets and counts of all kinds of files, spoilt with right checksums: our errors, and no crash."""
     golden = next(path for path in GOLDEN if path.stem == name)
-    command = [sys.executable, "-W", "ignore", "-c", PROGRAM, str(golden), str(tmp_path / "r"), where, "7", "250"]
-    ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=200)
+    command = [
+        sys.executable,
+        "-W",
+        "ignore",
+        "-c",
+        PROGRAM,
+        str(golden),
+        str(tmp_path / "r"),
+        where,
+        "7",
+        str(cases(50, 250)),
+    ]
+    ended = subprocess.run(command, check=False, capture_output=True, text=True, timeout=600)
     assert ended.returncode == 0, (ended.returncode, ended.stderr[-2000:])
     assert ended.stdout.startswith("done")
 
