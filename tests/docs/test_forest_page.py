@@ -60,6 +60,7 @@ def test_the_page_shows_what_the_results_say():
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.long
 def test_the_table_of_epsilons_is_what_comes_out():
     """docs/how-to/choosing-epsilon.md shows what the command that it names makes."""
     done = script("epsilon_table.py", "--check")
