@@ -66,10 +66,8 @@ def events_before(schema: Schema, shares: Shares, unit: Unit) -> tuple[Event, ..
     if shares.utility:
         found.append(figures_charge(shares.utility, unit))
     private = schema.columns_awaiting_values
-    for name in private:
-        found.append(
-            values_charge(name, epsilon=shares.values / len(private), delta=shares.values_delta / len(private))
-        )
+    each = {"epsilon": shares.values / max(1, len(private)), "delta": shares.values_delta / max(1, len(private))}
+    found += [values_charge(name, **each) for name in private]
     return (*found, *bounds_charges(schema, shares.bounds, unit))
 
 
