@@ -79,8 +79,9 @@ def distributions(
             f"a picture shows up to {_MOST_PANELS} columns, and there are {len(found)}; name those to draw"
         )
     every = bare(len(found), _ACROSS, 3.8, 0.9 + 0.22 * max(min(len(one["bars"]), 15) for one, _ in found))
-    for axes, (described, real) in zip(every, found, strict=True):
-        _draw_column(axes, described, real, source)
+    for place, (axes, (described, real)) in enumerate(zip(every, found, strict=True)):
+        beside = found[place // _ACROSS * _ACROSS :][:_ACROSS]
+        _draw_column(axes, described, real, source, n_lines=max(len(_labels(one)) for one, _ in beside))
     return every
 
 
@@ -102,7 +103,7 @@ def pairs(release: Any, *, show: str = "dependence", ax: Axes | None = None, lev
     source = release_of(release)
     shown = {"dependence": ("distance", STRONG), "uncertainty": ("share", WARM)}
     if not isinstance(show, str) or show not in shown:
-        raise ParameterError(f"show={as_given(show)} is not {' or '.join(map(repr, shown))}")
+        raise ParameterError(f"show={as_given(show)} is not 'dependence' or 'uncertainty'")
     key, color = shown[show]
     drawn = drawn_tables(source).get(persons_table(source) or "") if source.kind != "forest" else None
     found = pairs_part(source, report_bars(source, level), drawn)
@@ -135,7 +136,7 @@ def pair(release: Any, x: str, y: str, *, ax: Axes | None = None) -> Axes:
     """
     source = release_of(release)
     found = joint_of(source, x, y)
-    axes = panels(ax, 2.4 + 0.33 * len(found.across), 1.6 + 0.28 * len(found.up))
+    axes = panels(ax, 2.4 + 0.33 * len(found.across), 1.6 + 0.28 * max(len(found.up), 3))
     style(axes)
     largest = float(found.shares.max()) or 1.0
     shades = axes.imshow(found.shares, origin="lower", aspect="auto", cmap="YlGn", vmin=0.0, vmax=largest)
@@ -206,12 +207,17 @@ def graph(release: Any, *, ax: Axes | None = None) -> Axes:
     return axes
 
 
-def _draw_column(axes: Axes, described: Any, real: Sequence[float] | None, source: Any) -> None:
-    """One column on axes: labels on the left, rows or shares along the bottom."""
+def _labels(described: Any) -> list[str]:
+    """What stands beside the bars of a column, and below them how many more there are."""
     bars, n_more = shown_bars(described)
-    labels = [cut_label(bar["label"]) for bar in bars] + ([f"and {n_more:,} more"] if n_more else [])
+    return [cut_label(bar["label"]) for bar in bars] + ([f"and {n_more:,} more"] if n_more else [])
+
+
+def _draw_column(axes: Axes, described: Any, real: Sequence[float] | None, source: Any, n_lines: int = 1) -> None:
+    """One column on axes: labels on the left, rows or shares along the bottom; as thick as so many lines make bars."""
+    labels = _labels(described)
     style(axes)
-    draw_bars(axes, bars, real, n_lines=max(len(labels), 1))
+    draw_bars(axes, shown_bars(described)[0], real, n_lines=max(len(labels), n_lines))
     axes.set_yticks(range(len(labels)), labels, parse_math=False)
     axes.tick_params(axis="y", length=0)
     who = "persons" if source.card.unit.endswith("person") else "rows"
