@@ -202,7 +202,7 @@ def test_the_model_would_notice(tmp_path, monkeypatch, sabotage):
     if sabotage == "limits":
         monkeypatch.setattr("spinney.privacy.room.Room.check", lambda *_: None)
     else:
-        monkeypatch.setattr("spinney.privacy.accounts.rules.State.check_request", lambda *_: None)
+        monkeypatch.setattr("spinney.privacy.accounts.charging.check_request", lambda *_: None)
 
     def place():
         path = Path(tempfile.mkdtemp(dir=tmp_path)) / "people.ledger"

@@ -38,7 +38,7 @@ def ledger(postgres):
 
 def call(place, user, function, kind, fields, key=KEY):
     with psycopg.connect(place.address_of(user), autocommit=True) as connection:
-        query = f"SELECT * FROM spinney_ledger.{function}(%s, %s::jsonb, %s, %s)"
+        query = f"SELECT * FROM spinney_ledger.{function}(%s, %s::json, %s, %s)"
         return connection.execute(query, (kind, json.dumps(fields), "0", key)).fetchone()
 
 
@@ -61,12 +61,12 @@ STATEMENTS = [
     "RETURNS boolean LANGUAGE sql AS 'SELECT true'",
     "CREATE TABLE spinney_ledger.mine (x int)",
     "SET SESSION AUTHORIZATION kim",
-    "SET ROLE spinney_keeper",
+    "SET ROLE spinney_keeper_postgres",
     "SET ROLE owner",
-    "GRANT spinney_keeper TO ann",
+    "GRANT spinney_keeper_postgres TO ann",
     "SELECT spinney_ledger.append('limit', '{}', '0', 'x', true)",
-    "SELECT spinney_ledger.take('limit', '{}', 1)",
-    "SELECT spinney_ledger.take_charge('{}', 1, true)",
+    "SELECT spinney_ledger.take_decision('limit', '{}')",
+    "SELECT spinney_ledger.take_charge('{}', true)",
     "SELECT * FROM spinney_ledger.entries FOR UPDATE",
     "CREATE FUNCTION spinney_ledger.mine() RETURNS int LANGUAGE sql AS 'SELECT 1'",
     "BEGIN; LOCK TABLE spinney_ledger.entries IN EXCLUSIVE MODE",
@@ -204,14 +204,14 @@ def test_charges_that_nobody_can_read_lock_nobody_out(ledger):
 
 def test_keepers_do_not_approve_their_own_requests(ledger):
     """A keeper who is an analyst too needs another keeper."""
-    ledger.server.execute("GRANT spinney_analyst TO kay")
+    ledger.server.execute("GRANT spinney_analyst_postgres TO kay")
     try:
         number = ledger.open("kay").request("1/4", purpose="p")
         with pytest.raises(sp.SpinneyError, match="somebody else has to approve"):
             ledger.open("kay").approve(number)
         ledger.open("kim").approve(number)
     finally:
-        ledger.server.execute("REVOKE spinney_analyst FROM kay")
+        ledger.server.execute("REVOKE spinney_analyst_postgres FROM kay")
 
 
 def test_strangers_see_nothing(ledger):
