@@ -31,7 +31,7 @@ def server() -> Iterator[Server]:
 
 
 def grant_roles(server: Server, database: str) -> None:
-    """Make the roles of a database, and give them to the users; a ledger that is created there takes them as they are."""
+    """Make the roles of a database, and give them to the users; a ledger that is created there takes them over."""
     for role in sorted(set(USERS.values())):
         server.execute(f"CREATE ROLE spinney_{role}_{database} NOLOGIN")
     for user, role in USERS.items():
