@@ -136,8 +136,8 @@ def take_charge(state: State, entry: Entry, fields: Fields) -> None:
         state.schemas.setdefault(charge.schema, population.name)
     if paid_by is not None:
         state.requests[paid_by.number] = replace(paid_by, state="used", fit=fit)
-    sums = {"epsilon": begun.epsilon + charge.epsilon, "delta": begun.delta + charge.delta}
-    state.fits[fit] = replace(begun, request=request, charges=(*begun.charges, entry), **sums)
+    begun = replace(begun, epsilon=begun.epsilon + charge.epsilon, delta=begun.delta + charge.delta)
+    state.fits[fit] = replace(begun, request=request, charges=(*begun.charges, entry))
     state.keys[key] = entry.number
 
 
