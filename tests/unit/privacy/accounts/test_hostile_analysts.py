@@ -188,6 +188,9 @@ def test_nobody_fills_a_server_alone(postgres):
     postgres.create(limit=10, population="people")
     hand = postgres.open("bob").start()
     hand.charge(counts("1/10"))
+    raw(postgres, "bob", "charge", charge_of("1/10") | {"purpose": "x" * 2000, "table": "y" * 200})
+    raw(postgres, "bob", "brand", brand_of(events=json.dumps([{"event": "NotPrivate", "note": "n" * 40_000}])))
+    assert postgres.server.execute("SELECT n FROM spinney_ledger.writers") == [(1 + 1 + 11,)]
     postgres.server.execute("UPDATE spinney_ledger.writers SET n = 100000")
     with pytest.raises(psycopg.Error, match="at most 100,000"):
         raw(postgres, "bob", "charge", charge_of("1/1000000"))

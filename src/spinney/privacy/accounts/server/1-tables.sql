@@ -81,7 +81,7 @@ CREATE TABLE spinney_ledger.releases (
     digest text PRIMARY KEY,
     made_by text NOT NULL
 );
--- How many entries a user has written as an analyst: nobody fills the ledger alone.
+-- How much a user has written as an analyst, in entries of 4,000 characters: nobody fills the ledger alone.
 CREATE TABLE spinney_ledger.writers (
     made_by text PRIMARY KEY,
     n bigint NOT NULL

@@ -89,8 +89,9 @@ BEGIN
         RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = 'an analyst may request and charge, and nothing else';
     END IF;
     result := spinney_ledger.append(kind, fields, spinney_version, entry_key, false);
-    INSERT INTO spinney_ledger.writers AS w VALUES (session_user, 1)
-        ON CONFLICT (made_by) DO UPDATE SET n = w.n + 1 RETURNING w.n INTO n_written;
+    -- Everybody reads all entries, so long ones count for several.
+    INSERT INTO spinney_ledger.writers AS w VALUES (session_user, 1 + char_length(result.content) / 4000)
+        ON CONFLICT (made_by) DO UPDATE SET n = w.n + excluded.n RETURNING w.n INTO n_written;
     -- What was begun can end.
     IF n_written > 100000 AND kind IN ('request', 'charge', 'brand') THEN
         RAISE EXCEPTION USING ERRCODE = 'SP001',
