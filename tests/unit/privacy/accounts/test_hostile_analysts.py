@@ -305,6 +305,16 @@ def test_usual_amounts_are_counted_as_they_are():
         assert amount < counted(amount) < amount + Fraction(1, GRAIN)
 
 
+def test_a_population_that_moved_away_is_not_charged(team, tmp_path):
+    """Not by a client of one's own either; a server's population moves to a file as a file's does to a server."""
+    team.open("ann").charge(counts("1/10"))
+    hand = sp.Ledger.create(tmp_path / "elsewhere.ledger", limit=1, population="x").take_over(team.address_of("kim"))
+    assert (hand.population, hand.spent, hand.limit) == ("people", Fraction(1, 10), 10)
+    with pytest.raises(REFUSED, match="closed here: it was moved to"):
+        raw(team, "bob", "charge", charge_of("1/1000000000"))
+    assert verify_ledger(team.address).checks
+
+
 # ------------------------------------------------------------------------------------------------ lies and locks
 
 
