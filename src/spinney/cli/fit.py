@@ -388,13 +388,11 @@ def _require(ledger: Ledger, synthesizer: AnySynthesizer) -> None:
     stated = getattr(synthesizer, "delta", 0)  # None: chosen by the number of rows, which is not known yet
     delta = None if stated is None else parse_delta(stated)
     if delta != 0 and ledger.delta_limit == 0:
-        remedy = "charge a ledger that was opened with a delta (spinney ledger FILE --limit NUMBER --delta NUMBER"
+        remedy = "have a delta allowed (spinney ledger raise LEDGER --delta NUMBER --why TEXT)"
         if is_of_persons:
-            raise BudgetError(
-                f"a model of persons needs a delta, and the ledger allows none; {remedy} --unit {unit.value})"
-            )
+            raise BudgetError(f"a model of persons needs a delta, and the ledger allows none; {remedy}")
         raise BudgetError(
-            f"a forest needs a delta, and the ledger allows none; use --delta 0 for pure epsilon, or {remedy})"
+            f"a forest needs a delta, and the ledger allows none; use --delta 0 for pure epsilon, or {remedy}"
         )
     ledger.require(epsilon, unit=unit, delta=delta or Fraction(0))
 

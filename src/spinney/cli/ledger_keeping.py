@@ -223,22 +223,37 @@ def bind(ledger: str, table: str, schema_path: str | None, population: str | Non
 @click.command(
     "import",
     cls=Verb,
-    examples=("spinney ledger import people.ledger postgresql://db.example/ledger --population patients",),
+    examples=(
+        "spinney ledger import people.ledger postgresql://db.example/ledger --population patients",
+        "spinney ledger import clinic.ledger postgresql://db.example/ledger --from staff",
+    ),
 )
 @click.argument("old", type=LEDGER)
 @click.argument("ledger", type=LEDGER)
 @click.option("--population", metavar="NAME", help="What it is called in LEDGER. Default: as in OLD.")
+@click.option("--from", "source", metavar="NAME", help="Which population of OLD it is. Default: the only one.")
 @json_option
-def import_(old: str, ledger: str, population: str | None, as_json: bool) -> None:
-    """Take the population of OLD, with its limits and all its charges, over into LEDGER, once, and close OLD.
+def import_(old: str, ledger: str, population: str | None, source: str | None, as_json: bool) -> None:
+    """Close a population of OLD, and take it over into LEDGER, once, with its limits and all that it spent.
 
-    OLD may be of version 1, a JSON file. It stays where it is, with a limit that lets nothing through.
+    OLD may be of version 1, a JSON file. It stays where it is, and nothing can be charged to that population there. If
+    the import is interrupted, the budget is in neither ledger; the same command again finishes it. What is imported is
+    not held to limits and approvals: it was spent. Requests stay in OLD.
     """
     from spinney.privacy.accounts.places import store_at
     from spinney.privacy.accounts.shared import SharedLedger
 
-    account = SharedLedger(store_at(ledger)).take_over(old, population=population)
-    _told(account.head, as_json, f"imported {old} as the population {account.population}, and closed it")
+    closed = store_at(old).address
+    account = SharedLedger(store_at(ledger)).take_over(old, population=population, source=source)
+    for table in account.tables_elsewhere:
+        click.secho(
+            printable(
+                f"caution: the table {table} belongs to another population of {account.address}, and stays there"
+            ),
+            err=True,
+            fg="yellow",
+        )
+    _told(account.head, as_json, f"closed {closed}, and imported it as the population {account.population}")
 
 
 def _written(ledger: str, as_json: bool, said: str, verb: str, *values: object, **options: object) -> None:

@@ -25,9 +25,10 @@ class LedgerPlace(_Text):
         self.exists = exists
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        from spinney.privacy.accounts.places import is_address
+        from spinney.privacy.accounts.places import check_scheme, is_address
 
         place = str(value)
+        check_scheme(place)  # before a file of that name is looked for: it may hold a password
         if not is_address(place):
             if Path(place).is_dir():
                 self.fail(f"{place!r} is a folder; name a file in it", param, ctx)

@@ -88,6 +88,8 @@ def text_of(account: SharedLedger) -> str:
         lines.append("a charge needs a request that somebody else has approved")
     if account.is_overdrawn and account.moved_to is None:
         lines.append("OVERDRAWN: more is on record than the limit allows, so nothing more is granted")
+    if imported := sum(charge.imported_by is not None for charge in account.charges):
+        lines.append(f"{imported} charges were imported, and not held to limits and approvals here")
     lines += charge_lines(account.charges)
     lines += [f"  {line}" for _number, event in brands for line in event_lines(event)]
     lines += decision_lines(account.decisions)

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from spinney.errors import BudgetError, ParameterError
-from spinney.privacy.budget import LARGEST_BITS, Unit
+from spinney.privacy.budget import Unit
 from spinney.privacy.events import decimal
 
 
@@ -63,12 +63,6 @@ class Room:
         if not self.is_kept:
             return "ask for less"
         return f"ask for less, or have the limit raised: spinney ledger raise LEDGER {option} ... --why ..."
-
-    def check_digits(self, epsilon: Fraction, delta: Fraction) -> None:
-        """Raise where sums would get so long that adding to them takes forever."""
-        for total in (self.spent + epsilon, self.spent_delta + delta):
-            if total.denominator.bit_length() > 4 * LARGEST_BITS:
-                raise BudgetError("the sum of all charges has too many digits; charge amounts of a few digits")
 
 
 def _remedy(asked: Unit, kept: Unit) -> str:

@@ -83,7 +83,7 @@ def open_for(place: str | Path, release: Release) -> SharedLedger:
             return Ledger.open(place, population=found.population)
         if default_population() is None:
             raise FileError(
-                f"the ledger {str(place)!r} has {len(ledger.populations)} populations, and none of them holds the "
+                f"the ledger {ledger.address!r} has {len(ledger.populations)} populations, and none of them holds the "
                 "charges of this release; name one with SPINNEY_POPULATION"
             )
     return Ledger.open(place)

@@ -182,13 +182,14 @@ def test_a_pure_ledger_says_how_a_forest_can_be_had(tmp_path: Path, out: Path, m
     common = ["fit", table, "--schema", schema, "--epsilon", "1", "--out", out, "--force", "--ledger"]
     pure, with_delta = tmp_path / "pure.ledger", tmp_path / "delta.ledger"
     spinney("ledger", pure, "--limit", "2")
-    spinney("ledger", with_delta, "--limit", "2", "--delta", "1e-6")
+    spinney("ledger", with_delta, "--limit", "2")
+    spinney("ledger", "raise", with_delta, "--delta", "1e-6", "--why", "forests")
     with monkeypatch.context() as patched:
         patched.setattr("spinney.synthesizers.base.open_source", None)
         run = spinney(*common, pure)
     assert run.status == 1
     assert "--delta 0" in run.err
-    assert "spinney ledger FILE --limit NUMBER --delta NUMBER" in run.err
+    assert "spinney ledger raise LEDGER --delta NUMBER --why TEXT" in run.err
     assert sp.Ledger.open(pure).spent == 0
     assert not out.exists()
     assert spinney(*common, pure, "--delta", "0").status == 0

@@ -8,6 +8,7 @@ is whole may have been written anew.
     opened       a ledger and its version; of an imported one, what it was made from
     population   whose budget it is: unit, limits, whether charges need approval
     limit        other limits, and why          policy    whether charges need approval from now on, and why
+    closed       a population goes on in another ledger, and is not charged here any more
     table        a table, by name and schema, bound to a population
     request      so much is wanted for a purpose; `approval` and `denial` name its number
     charge       what is paid for, before noise is drawn          brand     what voids a guarantee
@@ -35,11 +36,11 @@ NOBODY = "unknown"  # the user of entries that were made before anybody wrote do
 LARGEST_CONTENT = 2**21
 
 KINDS = (
-    *("opened", "population", "limit", "policy", "table"),
+    *("opened", "population", "limit", "policy", "closed", "table"),
     *("request", "approval", "denial", "charge", "brand", "released", "failed"),
 )
 # What only those who keep the ledger may write, where a server tells who they are.
-KEPT_BY_KEEPERS = ("population", "limit", "policy", "table", "approval", "denial")
+KEPT_BY_KEEPERS = ("population", "limit", "policy", "closed", "table", "approval", "denial")
 
 _COMMON = ("number", "previous", "time", "user", "spinney", "kind")
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -90,9 +91,13 @@ def this_version() -> str:
 
 
 def written(number: int, previous: str, time: str, user: str, version: str, kind: str, fields: dict[str, Any]) -> Entry:
-    """A new entry after the one with the hash `previous`."""
+    """A new entry after the one with the hash `previous`; a ParameterError where nobody could read it again."""
     described = dict(zip(_COMMON, (number, previous, time, user, version, kind), strict=True)) | fields
     content = json.dumps(described, ensure_ascii=False, allow_nan=False)
+    if len(content) > LARGEST_CONTENT:
+        raise ParameterError(f"an entry of {len(content):,} characters is too long; {LARGEST_CONTENT:,} are allowed")
+    if any("\ud800" <= character <= "\udfff" for character in content):
+        raise ParameterError("an entry holds half a character, which no database keeps; check names and notes")
     return Entry(number, previous, time, user, version, kind, fields, content, hash_of(content))
 
 

@@ -2,10 +2,16 @@
 
 Whoever writes an entry checks what people gave more closely (`clean_text`); a reader takes what a database would keep,
 so that nothing that is on record by the rules of a server can lock others out.
+
+Costs are exact. What a release counts as in the sum of its population is its exact cost where the denominator of that
+divides GRAIN, and otherwise the next multiple of 1/GRAIN above it: so no charge, whatever its denominator, makes the
+sum of all charges longer than GRAIN, and no sum is below what was spent. Decimals of up to 40 places, thirds, sevenths
+and the like are kept as they are.
 """
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -21,6 +27,7 @@ LONGEST_NAME = 200
 LONGEST_TEXT = 2_000
 LONGEST_EVENTS = 1_000_000
 MOST_ENTRIES = 1_000_000
+GRAIN = 2**64 * 10**40 * math.lcm(*range(1, 31))
 _KEY = re.compile(r"[0-9a-f]{32}")
 _DIGEST = re.compile(r"[0-9a-f]{64}")
 
@@ -36,6 +43,11 @@ class Charged:
     table: str | None = None
     schema: str | None = None
     purpose: str | None = None
+
+
+def counted(cost: Fraction) -> Fraction:
+    """What a cost counts as in the sum of its population: itself, or the next multiple of 1/GRAIN above it."""
+    return cost if GRAIN % cost.denominator == 0 else Fraction(math.ceil(cost * GRAIN), GRAIN)
 
 
 class Fields:
@@ -83,6 +95,9 @@ class Fields:
 
     def key(self, name: str) -> str:
         return self._matching(name, _KEY)
+
+    def optional_key(self, name: str) -> str | None:
+        return None if self.is_missing(name) else self.key(name)
 
     def digest(self, name: str) -> str:
         return self._matching(name, _DIGEST)

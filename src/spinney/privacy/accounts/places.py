@@ -11,10 +11,11 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from spinney.errors import ParameterError
+from spinney.privacy.accounts.addresses import SCHEMES
 from spinney.privacy.accounts.chain import Entry
-from spinney.privacy.accounts.postgres import SCHEMES, PostgresStore
-from spinney.privacy.accounts.rules import State
+from spinney.privacy.accounts.postgres import PostgresStore
 from spinney.privacy.accounts.sqlite import SqliteStore
+from spinney.privacy.accounts.state import State
 from spinney.shown import brief
 
 LEDGER_VARIABLE = "SPINNEY_LEDGER"
@@ -32,6 +33,7 @@ class Store(Protocol):
     @property
     def shown(self) -> str: ...
     def user(self) -> str: ...
+    def may_keep(self) -> bool: ...
     def exists(self) -> bool: ...
     def create(self, entries: Proposals) -> None: ...
     def read(self, state: State) -> None: ...
@@ -49,10 +51,15 @@ def store_at(place: str | Path) -> Store:
         return PostgresStore(place)
     if not isinstance(place, (str, os.PathLike)) or not os.fspath(place):
         raise ParameterError(f"{brief(place)} is not the path of a ledger or its address, postgresql://host/name")
-    if isinstance(place, str) and "://" in place:
-        scheme = place.partition("://")[0]
-        raise ParameterError(f"{scheme}:// is not an address of a ledger; servers are given as postgresql://host/name")
+    check_scheme(place)
     return SqliteStore(Path(place))
+
+
+def check_scheme(place: Any) -> None:
+    """Raise where a place is an address of something else; what follows `://` may hold a password and is not told."""
+    if isinstance(place, str) and "://" in place and not is_address(place):
+        scheme = brief(place.partition("://")[0]).strip("'")
+        raise ParameterError(f"{scheme}:// is not an address of a ledger; servers are given as postgresql://host/name")
 
 
 def default_place() -> str | None:

@@ -1,9 +1,11 @@
-"""A ledger on a PostgreSQL server, which keeps to the rules by itself (`postgres.sql`).
+"""A ledger on a PostgreSQL server, which keeps to the rules by itself (`server/`).
 
 An entry is one call of a function in one transaction of its own, with a key that no other call has. Where the
 connection breaks before the answer is there, the same call is made again with the same key: the server then says what
 it did the first time, or does it now, but never both. Where the server cannot be reached again, the error says that the
 charge may be on record. Nothing was released in either case: noise is drawn after the answer.
+
+Our own rules are asked first (`rules.rehearsed`), so that nothing is sent that we could not read again.
 """
 
 from __future__ import annotations
@@ -17,15 +19,15 @@ from contextlib import suppress
 from importlib.resources import files
 from secrets import token_hex
 from typing import Any, TypeVar
-from urllib.parse import parse_qs, urlsplit
 
 from spinney.errors import BudgetError, FileError, ParameterError, SpinneyError
 from spinney.extras import load_optional
+from spinney.privacy.accounts.addresses import parse_address
 from spinney.privacy.accounts.chain import FORMAT_VERSION, KEPT_BY_KEEPERS, Entry, read_entry, this_version
-from spinney.privacy.accounts.rules import State
+from spinney.privacy.accounts.rules import apply, read, rehearsed
+from spinney.privacy.accounts.state import State
 from spinney.privacy.turns import turn
 
-SCHEMES = ("postgresql", "postgres")
 PATIENCE = 60.0  # seconds that a charge waits for others, or for a server that restarts
 _PAUSE = 0.1
 
@@ -34,6 +36,13 @@ _NO_LEDGER = ("3F000", "42P01", "42883")  # no such schema, table or function
 _NO_RIGHT = ("42501", "28000", "28P01")
 _LOCKED = ("55P03", "57014")
 _AGAIN = ("40001", "40P01")  # two transactions in each other's way
+# Who has the lock that others wait for: of those who hold any on the head, those who wait for none.
+_HOLDERS = """
+    SELECT DISTINCT a.usename, a.pid FROM pg_locks l JOIN pg_stat_activity a USING (pid)
+    WHERE l.granted AND l.relation = to_regclass('spinney_ledger.head') AND l.mode <> 'AccessShareLock'
+        AND l.pid <> pg_backend_pid()
+        AND NOT EXISTS (SELECT FROM pg_locks w WHERE w.pid = l.pid AND NOT w.granted)
+"""
 
 # Connections that a forked process found: closing one would end that of the parent.
 _NOT_OURS: list[Any] = []
@@ -49,7 +58,8 @@ class PostgresStore:
     def __init__(self, url: str) -> None:
         self._url = url
         self._process = 0
-        self._psycopg()
+        self._user: str | None = None
+        self._address = parse_address(url, self._psycopg())
 
     def __getstate__(self) -> dict[str, Any]:
         return self.__dict__ | {"_connection": None, "_process": 0}
@@ -57,11 +67,7 @@ class PostgresStore:
     @property
     def address(self) -> str:
         """Where it is, without a password."""
-        parts, named = urlsplit(self._url), parse_qs(urlsplit(self._url).query)
-        host = parts.hostname or (named.get("host") or ["localhost"])[0]
-        port = f":{parts.port}" if parts.port else ""
-        user = f"{parts.username}@" if parts.username else ""
-        return f"postgresql://{user}{host}{port}{parts.path}"
+        return self._address.shown
 
     @property
     def shown(self) -> str:
@@ -69,26 +75,35 @@ class PostgresStore:
 
     def user(self) -> str:
         """Who is logged in, as the server says."""
-        return str(self._answer(lambda c: c.execute("SELECT session_user::text").fetchone()[0], "read"))
+        if self._user is None:
+            self._user = str(self._answer(lambda c: c.execute("SELECT session_user::text").fetchone()[0], "read"))
+        return self._user
+
+    def may_keep(self) -> bool:
+        """Whether this user may write what keepers write."""
+        query = "SELECT has_function_privilege('spinney_ledger.keeper_append(text, json, text, text)', 'execute')"
+        return bool(self._answer(lambda c: c.execute(query).fetchone()[0], "read"))
 
     def exists(self) -> bool:
         return True
 
     def create(self, entries: list[tuple[str, dict[str, Any]]]) -> None:
         """Make the ledger in a database that has none, with its first entries, all or nothing."""
-        script = files("spinney.privacy.accounts").joinpath("postgres.sql").read_text(encoding="utf-8")
+        folder = files("spinney.privacy.accounts").joinpath("server")
+        scripts = sorted((part for part in folder.iterdir() if part.name.endswith(".sql")), key=lambda part: part.name)
 
         def make(connection: Any) -> None:
             with connection.transaction():
                 if connection.execute("SELECT to_regnamespace('spinney_ledger') IS NOT NULL").fetchone()[0]:
                     raise FileError(f"{self.shown} has a ledger already; open it, or add a population to it")
-                connection.execute(script)
+                for script in scripts:
+                    connection.execute(script.read_text(encoding="utf-8"))
                 connection.execute(
                     "INSERT INTO spinney_ledger.head (version, number, hash) VALUES (%s, 0, repeat('0', 64))",
                     (FORMAT_VERSION,),
                 )
                 for kind, fields in entries:
-                    query = "SELECT spinney_ledger.append(%s, %s::jsonb, %s, %s, true)"
+                    query = "SELECT spinney_ledger.append(%s, %s::json, %s, %s, true)"
                     connection.execute(query, _arguments(kind, fields))
 
         self._answer(make, "create")
@@ -114,12 +129,14 @@ class PostgresStore:
                     f"whose hash was {state.hash}, is not there any more; it was restored from a copy, or edited"
                 )
             rows = rows[1:]
-        state.read(rows, self.shown)
+        read(state, rows, self.shown)
         if not state.number:
             raise FileError(f"{self.shown} is a Spinney ledger without any entry; entries were removed")
 
     def append(self, state: State, entries: list[tuple[str, dict[str, Any]]]) -> list[Entry]:
         """Have the server check and write entries, all or none. They are durable there when this returns."""
+        self.read(state)
+        rehearsed(state, entries, self.user())
         calls = [(_function(kind, fields), _arguments(kind, fields)) for kind, fields in entries]
 
         def write(connection: Any) -> list[Any]:
@@ -130,7 +147,7 @@ class PostgresStore:
         written = [read_entry(row) for row in rows]
         for entry in written:
             if entry.number == state.number + 1 and entry.previous == state.hash:
-                state.apply(entry)
+                apply(state, entry)
         return written
 
     def sums(self) -> dict[str, tuple[str | None, ...]]:
@@ -141,7 +158,7 @@ class PostgresStore:
         )
         rows = self._answer(
             lambda c: c.execute(
-                f"SELECT name, unit, approval::text, {columns} FROM spinney_ledger.populations"  # noqa: S608
+                f"SELECT name, unit, approval::text, moved_to, {columns} FROM spinney_ledger.populations"  # noqa: S608
             ).fetchall(),
             "read",
         )
@@ -193,10 +210,8 @@ class PostgresStore:
 
     def _connect(self, psycopg: Any) -> Any:
         defaults = {"connect_timeout": 10, "application_name": "spinney"}
-        given = psycopg.conninfo.conninfo_to_dict(self._url)
-        return psycopg.connect(
-            self._url, autocommit=True, **{name: value for name, value in defaults.items() if name not in given}
-        )
+        left_out = {name: value for name, value in defaults.items() if name not in self._address.given}
+        return psycopg.connect(self._url, autocommit=True, **left_out)
 
     def _drop(self, connection: Any) -> None:
         self._connection = None
@@ -204,8 +219,7 @@ class PostgresStore:
 
     def _told(self, err: Any) -> SpinneyError | None:
         """What the server refused, in words; None where the connection broke and asking again may help."""
-        state = _state_of(err)
-        first = str(err).splitlines()[0] if str(err) else type(err).__name__
+        state, first = _state_of(err), self._first_line(err)
         if state == _BUDGET:
             remedy = "; ask for less, or have the limit raised: spinney ledger raise LEDGER --limit ... --why ..."
             return BudgetError(first + (remedy if " is spent" in first else ""))
@@ -216,16 +230,34 @@ class PostgresStore:
         if state in _NO_RIGHT:
             return FileError(
                 f"this user may not do that at {self.shown} ({first}); nothing was recorded. Analysts need the role "
-                "spinney_analyst, and those who approve and set limits spinney_keeper"
+                "spinney_analyst_DATABASE, and those who approve and set limits spinney_keeper_DATABASE"
             )
         if state in _LOCKED:
-            return FileError(f"{self.shown} was locked by somebody else for {PATIENCE:g} seconds; nothing was charged")
+            return FileError(
+                f"{self.shown} was locked by {self._holders()} for {PATIENCE:g} seconds; nothing was charged"
+            )
         if state in _AGAIN or isinstance(err, (self._psycopg().OperationalError, self._psycopg().InterfaceError)):
             return None
         return FileError(f"{self.shown} could not do that: {first}")
 
+    def _first_line(self, err: Any) -> str:
+        text = self._address.redacted(str(err))
+        return text.splitlines()[0] if text else type(err).__name__
+
+    def _holders(self) -> str:
+        """Who has the lock, and how the owner of the server ends it."""
+        found: list[Any] = []
+        with suppress(Exception):
+            found = self._connection.execute(_HOLDERS).fetchall()
+        if not found:
+            return "somebody else"
+        return " and ".join(
+            f"{user}, whose connection the owner of the server can end (SELECT pg_terminate_backend({process}))"
+            for user, process in found
+        )
+
     def _away(self, err: Any, what: str, *, was_sent: bool) -> FileError:
-        first = str(err).splitlines()[0] if str(err) else type(err).__name__
+        first = self._first_line(err)
         if not was_sent:
             return FileError(f"the ledger {self.shown} cannot be reached ({first}); nothing was charged")
         return FileError(
@@ -249,7 +281,7 @@ def _function(kind: str, fields: dict[str, Any]) -> str:
     """The call that writes an entry of a kind: a keeper's or an analyst's."""
     keeps = kind in KEPT_BY_KEEPERS or fields.get("imported") is True
     function = "keeper_append" if keeps else "analyst_append"
-    return f"SELECT number, content, hash FROM spinney_ledger.{function}(%s, %s::jsonb, %s, %s)"  # noqa: S608
+    return f"SELECT number, content, hash FROM spinney_ledger.{function}(%s, %s::json, %s, %s)"  # noqa: S608
 
 
 def _arguments(kind: str, fields: dict[str, Any]) -> tuple[str, str, str, str]:

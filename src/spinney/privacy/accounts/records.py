@@ -10,8 +10,10 @@ from typing import Any
 from spinney.errors import BudgetError
 from spinney.files import read_json
 from spinney.privacy.accounts.chain import NOBODY, Entry
-from spinney.privacy.accounts.rules import State
+from spinney.privacy.accounts.state import State
 from spinney.privacy.events import Brand, Event, NotPrivate, decimal, event_from_dict
+
+_SHORT = 12  # characters of a name that tell one ledger from another
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,13 +93,23 @@ def _decided(state: State, entry: Entry, limits: dict[str, str]) -> tuple[str, s
         return name, f"bound the table {fields['table']}" + (" to a schema" if fields.get("schema") else "")
     if entry.kind == "policy":
         return name, "charges need approval" if fields["approval"] else "charges need no approval any more"
+    if entry.kind == "closed":
+        return name, f"closed, moved to {fields['moved_to']}"
     if entry.kind not in ("population", "limit"):
         return None
     before, limits[name] = limits.get(name), _limits_said(fields)
     if before is not None:
         return name, f"{limits[name]} instead of {before}"
     approval = ", charges need approval" if fields["approval"] else ""
-    return name, f"{'imported' if fields.get('imported') else 'opened'} with {limits[name]}{approval}"
+    return name, f"{_begun(fields)} with {limits[name]}{approval}"
+
+
+def _begun(fields: Mapping[str, Any]) -> str:
+    """How a population came to be; what was imported was not held to its limits and approvals here."""
+    if not fields.get("imported"):
+        return "opened"
+    named = f" {fields['imported_population']!r} of" if fields.get("imported_population") else ""
+    return f"imported{named} the ledger {fields['imported'][:_SHORT]}"
 
 
 def _limits_said(fields: Mapping[str, Any]) -> str:

@@ -1,7 +1,4 @@
-"""A ledger in a database: `Ledger`, with others at the same account.
-
-What is on record decides: every question and every charge first reads what others wrote meanwhile. A copy of the
-object, a pickled one and that of a forked process too, is another hand on the same account and not another account.
+"""A ledger in a database: `Ledger`, with others at the same account. What it knows is `kept`; here it is written.
 
 `start` gives a hand for one release. Its charges carry one key, a request pays for one such release, and what came of
 the charges is recorded under the same key: the digest of the release, or that the fit failed.
@@ -10,32 +7,33 @@ the charges is recorded under the same key: the digest of the release, or that t
 from __future__ import annotations
 
 import json
-from contextlib import AbstractContextManager
 from copy import copy
 from fractions import Fraction
 from pathlib import Path
 from secrets import token_hex
 from typing import Any
 
-from spinney.errors import BudgetError, FileError, ParameterError
+from spinney.errors import BudgetError, ParameterError
 from spinney.privacy import guard
 from spinney.privacy.accounts.chain import FORMAT_VERSION, Entry
+from spinney.privacy.accounts.charging import check_charge
 from spinney.privacy.accounts.fields import LONGEST_NAME, Charged, clean_text
-from spinney.privacy.accounts.places import Proposals, Store, default_population, store_at
-from spinney.privacy.accounts.records import ChargeOnRecord, Decision, charges_of, decisions_of, events_of
-from spinney.privacy.accounts.rules import CLOSED, MOVED, Population, Request, State, Table
-from spinney.privacy.accounts.sqlite import SqliteStore
-from spinney.privacy.accounts.version1 import imported
+from spinney.privacy.accounts.importing import move
+from spinney.privacy.accounts.kept import KeptLedger
+from spinney.privacy.accounts.places import Store, store_at
+from spinney.privacy.accounts.state import State
 from spinney.privacy.budget import Unit, parse_delta, parse_epsilon
 from spinney.privacy.events import Charge, Event, event_to_dict, total_delta, total_epsilon
-from spinney.privacy.ledger import Ledger, parse_limits
-from spinney.privacy.room import Room
+from spinney.privacy.ledger import parse_limits
 from spinney.privacy.turns import turn
 from spinney.shown import brief
 
 
-class SharedLedger(Ledger):
+class SharedLedger(KeptLedger):
     """A `Ledger` in a database, with one population of it to charge; see `Ledger.create` and `Ledger.open`."""
+
+    # After `take_over`: tables of the population that belong to another one here, and were left there.
+    tables_elsewhere: tuple[str, ...] = ()
 
     def __init__(
         self,
@@ -46,8 +44,7 @@ class SharedLedger(Ledger):
         purpose: str | None = None,
         request: int | None = None,
     ) -> None:
-        self._store, self._state, self._parent = store, State(), None
-        self._named = population
+        super().__init__(store, population=population)
         self._table = None if table is None else clean_text(table, "table", LONGEST_NAME)
         self._purpose = None if purpose is None else clean_text(purpose, "purpose")
         self._request = None if request is None else int(guard.whole(1, 10**6)(request, "request"))
@@ -71,143 +68,6 @@ class SharedLedger(Ledger):
         ledger._named = ledger._population().name  # which has to be there, and stays the one that is charged
         return ledger
 
-    @property
-    def path(self) -> Path | None:
-        """The file, where the ledger is one."""
-        return self._store.path if isinstance(self._store, SqliteStore) else None
-
-    @property
-    def address(self) -> str:
-        """The path, or the address of the server without a password."""
-        return self._store.address
-
-    @property
-    def is_open(self) -> bool:
-        return True
-
-    def __getstate__(self) -> dict[str, Any]:
-        return dict(self.__dict__)
-
-    # ------------------------------------------------------------------------------------------------- what is known
-
-    def _turn(self) -> AbstractContextManager[Any]:
-        return turn()
-
-    def _read(self) -> State:
-        """What is on record now; where the file is gone, what was known of it."""
-        with turn():
-            if not self._state.number or self._store.exists():
-                self._store.read(self._state)
-        return self._state
-
-    def _population(self) -> Population:
-        populations = self._state.populations
-        name = self._named or default_population()
-        if name is not None:
-            return self._state.population(name)
-        if len(populations) != 1:
-            known = ", ".join(map(repr, populations)) or "none"
-            raise ParameterError(
-                f"the ledger {self._store.shown} has several populations ({known}); name the one that is charged: "
-                "population=..., --population or SPINNEY_POPULATION"
-            )
-        return next(iter(populations.values()))
-
-    @property
-    def population(self) -> str:
-        """Whose budget this hand charges."""
-        self._read()
-        return self._population().name
-
-    @property
-    def needs_approval(self) -> bool:
-        """Whether a charge needs a request that somebody else has approved."""
-        self._read()
-        return self._population().approval
-
-    def _room(self) -> Room:
-        self._read()
-        return self._population().room
-
-    @property
-    def unit(self) -> Unit:
-        return self._room().unit
-
-    @property
-    def limit(self) -> Fraction | None:
-        return self._room().limit
-
-    @property
-    def delta_limit(self) -> Fraction | None:
-        return self._room().delta_limit
-
-    @property
-    def spent(self) -> Fraction:
-        return self._room().spent
-
-    @property
-    def spent_delta(self) -> Fraction:
-        return self._room().spent_delta
-
-    @property
-    def head(self) -> str:
-        """The number and the hash of the last entry: write it down elsewhere, and `verify` can tell what happened."""
-        state = self._read()
-        return f"{state.number}:{state.hash}"
-
-    @property
-    def entries(self) -> tuple[Entry, ...]:
-        """All entries of the ledger, of every population: who did what, when."""
-        return tuple(self._read().entries)
-
-    @property
-    def populations(self) -> tuple[Population, ...]:
-        """All populations of the ledger."""
-        return tuple(self._read().populations.values())
-
-    @property
-    def requests(self) -> tuple[Request, ...]:
-        """The requests of this population."""
-        state, name = self._read(), self.population
-        return tuple(request for request in state.requests.values() if request.population == name)
-
-    @property
-    def tables(self) -> tuple[Table, ...]:
-        """The tables of this population."""
-        state, name = self._read(), self.population
-        return tuple(table for table in state.tables.values() if table.population == name)
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """All charges and brands of this population that this Spinney can read; others may have charged since."""
-        self._read()
-        name = self._population().name
-        listed = (
-            events_of(entry)
-            for entry in self._state.entries
-            if entry.kind in ("charge", "brand") and entry.fields.get("population") == name
-        )
-        return tuple(event for events in listed for event in events or ())
-
-    @property
-    def charges(self) -> tuple[ChargeOnRecord, ...]:
-        """The charges of this population, with what came of them."""
-        self._read()
-        name = self._population().name
-        return charges_of(self._state, name)
-
-    @property
-    def decisions(self) -> tuple[Decision, ...]:
-        """Who opened this population, changed its limits or policy, approved or denied a request: when and why."""
-        self._read()
-        return decisions_of(self._state, self._population().name)
-
-    @property
-    def moved_to(self) -> str | None:
-        """The ledger that took this population over, where it is closed here."""
-        self._read()
-        return self._population().moved_to
-
     # ------------------------------------------------------------------------------------------------------- charging
 
     def start(self, *, schema: str | None = None) -> SharedLedger:
@@ -225,7 +85,7 @@ class SharedLedger(Ledger):
             charged = Charged(name, Unit.parse(unit), epsilon, delta, *where, self._purpose)
             fit = self._fit or ""
             user = self._store.user() if self._request is not None or fit in state.fits else ""
-            state.check_charge(charged, fit=fit, user=user, request=self._request)
+            check_charge(state, charged, fit=fit, user=user, request=self._request)
 
     def charge(self, *charges: Charge) -> None:
         self._check_charges(charges)
@@ -246,8 +106,7 @@ class SharedLedger(Ledger):
     def _record(self, *events: Event) -> None:
         if not events:
             return
-        # A server that was set back to an earlier state is noticed; a file is looked at when it is written.
-        if self.path is None or not self._state.number:
+        if not self._state.number:
             self._present()
         fit, key = self._fit or token_hex(16), token_hex(16)
         listed = json.dumps([event_to_dict(event) for event in events], ensure_ascii=False)
@@ -281,7 +140,8 @@ class SharedLedger(Ledger):
             return self._store.append(self._state, [(kind, fields)])[-1]
 
     def _was_charged(self) -> bool:
-        return self._fit is not None and self._fit in self._present().fits
+        begun = self._present().fits.get(self._fit or "")
+        return begun is not None and bool(begun.charges)
 
     def record_release(self, digest: str) -> None:
         if self._was_charged():
@@ -341,28 +201,20 @@ class SharedLedger(Ledger):
         }
         return self._append("request", fields).number
 
-    def take_over(self, place: str | Path, *, population: str | None = None) -> SharedLedger:
-        """Import the one population of another ledger, with all that it spent, and close it there; a hand on it here.
+    def take_over(self, place: str | Path, *, population: str | None = None, source: str | None = None) -> SharedLedger:
+        """Close a population of another ledger, and take it over with all that it spent; a hand on it here.
 
-        Everything is taken over or nothing. The other ledger stays, with a limit that lets nothing through.
+        Where this was interrupted, doing it again finishes it: until then the budget is in neither ledger.
+
+        Args:
+            place: the path or the address of the other ledger, which stays as it is, closed.
+            population: what the population is called here; by default as there.
+            source: which population of the other ledger it is; by default the only one.
         """
-        other = SharedLedger.open_at(place)
-        room, source = other._room(), other._state
-        name = clean_text(population or other.population, "population", LONGEST_NAME)
-        limits = {
-            "epsilon": None if room.limit is None else str(room.limit),
-            "delta": None if room.limit is None else str(room.delta_limit),
-        }
-        described = {"population": name, "unit": room.unit.value, **limits, "approval": other.needs_approval}
-        entries: Proposals = [("population", {**described, "imported": source.ledger})]
-        if other.charges and any(charge.events is None for charge in other.charges):
-            raise FileError(f"{other._store.shown} has charges that this Spinney cannot read; upgrade it")
-        entries += list(imported(other.events, name, room.unit.value, str(source.ledger)))
         with turn():
-            self._store.append(self._state, entries)
+            moved = move(store_at(place), self._store, self._state, source=source, name=population)
         hand = copy(self)
-        hand._named = name
-        other.set_limits(CLOSED, 0, why=f"{MOVED}{self.address}")
+        hand._named, hand.tables_elsewhere = moved.population, moved.tables_elsewhere
         return hand
 
 

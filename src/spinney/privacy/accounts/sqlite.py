@@ -27,8 +27,9 @@ from spinney.errors import FileError, SpinneyError
 from spinney.files import write_whole
 from spinney.privacy.account import read_version_1
 from spinney.privacy.accounts import version1
-from spinney.privacy.accounts.chain import FORMAT_VERSION, Entry, Row, now, this_version, written
-from spinney.privacy.accounts.rules import State
+from spinney.privacy.accounts.chain import FORMAT_VERSION, NOBODY, Entry, Row
+from spinney.privacy.accounts.rules import read, rehearsed
+from spinney.privacy.accounts.state import State
 from spinney.privacy.turns import turn
 
 pwd: ModuleType | None
@@ -72,19 +73,21 @@ class SqliteStore:
         if pwd is not None:
             number = os.geteuid()
             try:
-                return str(pwd.getpwuid(number).pw_name)[:200] or f"uid {number}"
+                return _name(pwd.getpwuid(number).pw_name) or f"uid {number}"
             except KeyError:
                 return f"uid {number}"
         try:
-            return getpass.getuser()[:200] or "unknown"
+            return _name(getpass.getuser()) or NOBODY
         except (OSError, KeyError, ImportError):
-            return "unknown"
+            return NOBODY
+
+    def may_keep(self) -> bool:
+        """Whether this user may write what keepers write: whoever may write the file."""
+        return os.access(self.path, os.W_OK) and os.access(self.path.parent, os.W_OK)
 
     def create(self, entries: list[tuple[str, dict[str, Any]]]) -> None:
         """Make the file, with its first entries; FileError where it exists."""
-        state = State()
-        for kind, fields in entries:
-            state.apply(self._next(state, kind, fields))
+        state = rehearsed(State(), entries, self.user())
         write_database(self.path, [entry.row for entry in state.entries], overwrite=False)
 
     def exists(self) -> bool:
@@ -107,21 +110,14 @@ class SqliteStore:
             with self._connected() as connection:
                 _begin(connection)
                 self._read_on(connection, state)
-                before = state.number
-                try:
-                    for kind, fields in entries:
-                        entry = self._next(state, kind, fields)
-                        state.apply(entry)
-                        connection.execute("INSERT INTO entries (number, content, hash) VALUES (?, ?, ?)", entry.row)
-                    connection.execute("COMMIT")
-                except BaseException:
-                    if state.number > before:
-                        state.forget()  # what was taken in is not on record
-                    raise
-                return state.entries[before:]
-
-    def _next(self, state: State, kind: str, fields: dict[str, Any]) -> Entry:
-        return written(state.number + 1, state.hash, now(), self.user(), this_version(), kind, fields)
+                trial = rehearsed(state, entries, self.user())
+                new = trial.entries[state.number :]
+                connection.executemany(
+                    "INSERT INTO entries (number, content, hash) VALUES (?, ?, ?)", [entry.row for entry in new]
+                )
+                connection.execute("COMMIT")
+                state.take(trial)
+                return new
 
     def _read_on(self, connection: sqlite3.Connection, state: State) -> None:
         """Read what follows the last known entry, which has to be there still."""
@@ -137,14 +133,14 @@ class SqliteStore:
         rows = connection.execute(
             "SELECT number, content, hash FROM entries WHERE number > ? ORDER BY number", (state.number,)
         ).fetchall()
-        state.read(rows, self.shown)
+        read(state, rows, self.shown)
         if not state.number:
             raise FileError(f"{self.shown} is a Spinney ledger without any entry; entries were removed")
 
     def _read_version_1(self, state: State) -> None:
         """Read the whole file, which others may have charged, but whose limits and unit are no longer changed."""
         found = State()
-        found.read(version1.rows_of(self.path), self.shown)
+        read(found, version1.rows_of(self.path), self.shown)
         found.is_provisional = True
         if state.number:
             rooms = [each.populations[version1.POPULATION].room for each in (state, found)]
@@ -211,6 +207,11 @@ class SqliteStore:
         else:
             what = f"is not a Spinney ledger, or is damaged ({err})"
         return FileError(f"{self.shown} {what}")
+
+
+def _name(given: str) -> str:
+    """A user's name as an entry can hold it: what is no character is written as an escape."""
+    return given.encode("utf-8", "backslashreplace").decode()[:200]
 
 
 def _begin(connection: sqlite3.Connection) -> None:

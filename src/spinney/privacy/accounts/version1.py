@@ -51,14 +51,14 @@ def _entries(account: Version1) -> Iterable[tuple[str, dict[str, Any]]]:
         "delta": None if account.limit is None else str(account.delta),
     }
     yield "population", {"population": POPULATION, "unit": account.unit.value, **limits, "approval": False}
-    yield from imported(account.events, POPULATION, account.unit.value, name)
+    yield from _charges(account.events, account.unit.value, name)
 
 
-def imported(events: Iterable[Event], population: str, unit: str, name: str) -> Iterable[tuple[str, dict[str, Any]]]:
-    """Charges and brands of another ledger as entries of this one. Limits are not looked at: they were spent."""
+def _charges(events: Iterable[Event], unit: str, name: str) -> Iterable[tuple[str, dict[str, Any]]]:
+    """Charges and brands as entries. Limits are not looked at: they were spent."""
     for number, event in enumerate(events):
         key = sha256(f"{name} {number}".encode()).hexdigest()[:32]
-        fields: dict[str, Any] = {"key": key, "fit": key, "population": population, "imported": True}
+        fields: dict[str, Any] = {"key": key, "fit": key, "population": POPULATION, "imported": True}
         listed = json.dumps([event_to_dict(event)], ensure_ascii=False)
         if isinstance(event, Charge):
             amounts = {"epsilon": str(total_epsilon([event])), "delta": str(total_delta([event]))}

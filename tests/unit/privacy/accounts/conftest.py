@@ -14,7 +14,7 @@ from spinney.privacy.accounts.shared import SharedLedger
 from spinney.privacy.ledger import DiscreteLaplaceCounts
 from support.postgres import Server, programs
 
-USERS = {"ann": "spinney_analyst", "bob": "spinney_analyst", "kim": "spinney_keeper", "kay": "spinney_keeper"}
+USERS = {"ann": "analyst", "bob": "analyst", "kim": "keeper", "kay": "keeper"}
 
 
 @pytest.fixture(scope="session")
@@ -24,12 +24,18 @@ def server() -> Iterator[Server]:
         pytest.skip("PostgreSQL is not installed: no initdb, postgres and pg_ctl were found")
     pytest.importorskip("psycopg")
     with Server() as running:
-        for role in sorted(set(USERS.values())):
-            running.execute(f"CREATE ROLE {role} NOLOGIN")
-        for user, role in USERS.items():
-            running.execute(f"CREATE ROLE {user} LOGIN IN ROLE {role}")
-        running.execute("CREATE ROLE stranger LOGIN")
+        for user in (*USERS, "stranger"):
+            running.execute(f"CREATE ROLE {user} LOGIN")
+        grant_roles(running, "postgres")
         yield running
+
+
+def grant_roles(server: Server, database: str) -> None:
+    """Make the roles of a database, and give them to the users; a ledger that is created there takes them over."""
+    for role in sorted(set(USERS.values())):
+        server.execute(f"CREATE ROLE spinney_{role}_{database} NOLOGIN")
+    for user, role in USERS.items():
+        server.execute(f"GRANT spinney_{role}_{database} TO {user}")
 
 
 class Place:
@@ -63,6 +69,7 @@ def postgres(server: Server) -> Place:
 def one_for_all(server: Server) -> Place:
     """A ledger in a database of its own, for tests in which nothing is recorded."""
     database = server.new_database()
+    grant_roles(server, database)
     made = Place(server.url(database), server, database)
     made.create(limit=1)
     made.open("ann").charge(DiscreteLaplaceCounts(Fraction(1, 4), 2, "counts"))

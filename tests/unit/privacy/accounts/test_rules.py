@@ -139,11 +139,11 @@ def test_a_table_belongs_to_one_population(place):
     keeper.add_population("others", limit=5)
     keeper.bind("wards")
     place.open("ann", population="patients", table="visits").charge(counts("0.1"))
+    with pytest.raises(ParameterError, match="two budgets"):
+        place.open("kim", population="others").bind("wards")
     for table in ("visits", "wards"):
         with pytest.raises(ParameterError, match="two budgets"):
             place.open("ann", population="others", table=table).charge(counts("0.1"))
-        with pytest.raises(ParameterError, match="two budgets"):
-            place.open("kim", population="others").bind(table)
         with pytest.raises(ParameterError, match="two budgets"):
             place.open("ann", population="others").request("0.1", purpose="p", table=table)
     assert place.open("ann", population="others").spent == 0

@@ -165,7 +165,7 @@ def test_earlier_heads_are_good_too(path):
 
 def test_the_clock_decides_nothing(path, monkeypatch):
     """A clock that runs backwards is remarked on, and neither charges nor budgets depend on it."""
-    monkeypatch.setattr("spinney.privacy.accounts.sqlite.now", lambda: "1999-01-01T00:00:00.000000Z")
+    monkeypatch.setattr("spinney.privacy.accounts.rules.now", lambda: "1999-01-01T00:00:00.000000Z")
     sp.Ledger.open(path).charge(counts("1/16"))
     assert any("clock ran backwards" in remark for remark in verify_ledger(path).remarks)
     assert sp.Ledger.open(path).spent == 1
