@@ -16,30 +16,18 @@ from unittest import mock
 import numpy as np
 
 import spinney as sp
+from spinney.auditing.choice_games import ChoiceGame, StructureGame
 from spinney.auditing.claims import PureClaim
-from spinney.auditing.forest_games import (
-    ChoiceGame,
-    CliqueGame,
-    ColumnGame,
-    StructureGame,
-    TableGame,
-    VectorGame,
-    opened,
-    plan_of,
-)
+from spinney.auditing.decision_games import empty_means_game, paper_game, privtree_game
 from spinney.auditing.game import Coins, Game, Seen
 from spinney.auditing.leaf_games import MixedMomentsGame, MomentsGame
 from spinney.auditing.people_games import AlikenessGame, WeightedGame
+from spinney.auditing.prepaid_plans import opened, plan_of
 from spinney.auditing.product_games import ProductsGame
 from spinney.auditing.small_games import RowCountGame
-from spinney.auditing.tree_games import (
-    CellGame,
-    EmptyCellGame,
-    EmptyTreeGame,
-    empty_means_game,
-    paper_game,
-    privtree_game,
-)
+from spinney.auditing.table_games import CliqueGame, ColumnGame, TableGame
+from spinney.auditing.tree_games import CellGame, EmptyCellGame, EmptyTreeGame
+from spinney.auditing.vector_games import VectorGame
 from spinney.auditing.whole_games import ForestFitGame, TreeFitGame
 from spinney.counting.counts import CellCounts
 from spinney.counting.weighted import WeightedRows

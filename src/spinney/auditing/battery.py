@@ -11,30 +11,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from spinney.auditing.forest_games import (
-    ChoiceGame,
-    CliqueGame,
-    ColumnGame,
-    ColumnTreeGame,
-    PureTableGame,
-    StructureGame,
-    TableGame,
-    VectorGame,
-)
+from spinney.auditing.choice_games import ChoiceGame, StructureGame
+from spinney.auditing.column_tree_games import ColumnTreeGame
+from spinney.auditing.decision_games import charged_game, empty_means_game, paper_game, privtree_game
 from spinney.auditing.game import Game
 from spinney.auditing.leaf_games import MixedMomentsGame, MomentsGame
 from spinney.auditing.people_games import AlikenessGame, WeightedGame
 from spinney.auditing.product_games import ProductsGame
 from spinney.auditing.small_games import AnswerGame, BoundsGame, RowCountGame, ValuesGame
-from spinney.auditing.tree_games import (
-    CellGame,
-    EmptyCellGame,
-    EmptyTreeGame,
-    charged_game,
-    empty_means_game,
-    paper_game,
-    privtree_game,
-)
+from spinney.auditing.table_games import CliqueGame, ColumnGame, PureTableGame, TableGame
+from spinney.auditing.tree_games import CellGame, EmptyCellGame, EmptyTreeGame
+from spinney.auditing.vector_games import VectorGame
 from spinney.auditing.whole_games import ForestFitGame, PeopleFitGame, TreeFitGame
 from spinney.errors import ParameterError
 from spinney.privacy.budget import Unit

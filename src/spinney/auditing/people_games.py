@@ -7,8 +7,8 @@ from dataclasses import replace
 import numpy as np
 
 from spinney.auditing.claims import curve_of
-from spinney.auditing.forest_games import opened, plan_of
 from spinney.auditing.game import Coins, Floats, Game, Seen
+from spinney.auditing.prepaid_plans import opened, plan_of
 from spinney.counting.weighted import WeightedRows
 from spinney.people import alike
 from spinney.privacy.budget import Unit

@@ -9,12 +9,15 @@ import numpy as np
 import pytest
 
 from spinney.auditing.battery import FAMILIES, standard
+from spinney.auditing.choice_games import ChoiceGame
 from spinney.auditing.claims import PureClaim, curve_of
-from spinney.auditing.forest_games import ChoiceGame, ColumnTreeGame, TableGame
+from spinney.auditing.column_tree_games import ColumnTreeGame
+from spinney.auditing.decision_games import paper_game, privtree_game
 from spinney.auditing.game import Game, Seen, judge, run, toss
 from spinney.auditing.leaf_games import MomentsGame
 from spinney.auditing.learned import frequencies, linear
-from spinney.auditing.tree_games import CellGame, EmptyCellGame, paper_game, privtree_game
+from spinney.auditing.table_games import TableGame
+from spinney.auditing.tree_games import CellGame, EmptyCellGame
 from spinney.forest import prepaid
 from spinney.privacy.budget import Unit
 from spinney.privacy.noise.gaussian import discrete_gaussian
