@@ -28,7 +28,8 @@ from spinney.auditing.small_games import RowCountGame
 from spinney.auditing.table_games import CliqueGame, ColumnGame, TableGame
 from spinney.auditing.tree_games import CellGame, EmptyCellGame, EmptyTreeGame
 from spinney.auditing.vector_games import VectorGame
-from spinney.auditing.whole_games import ForestFitGame, TreeFitGame
+from spinney.auditing.whole_forests import ForestFitGame
+from spinney.auditing.whole_games import TreeFitGame
 from spinney.counting.counts import CellCounts
 from spinney.counting.weighted import WeightedRows
 from spinney.errors import BudgetError

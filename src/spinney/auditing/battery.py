@@ -22,7 +22,9 @@ from spinney.auditing.small_games import AnswerGame, BoundsGame, RowCountGame, V
 from spinney.auditing.table_games import CliqueGame, ColumnGame, PureTableGame, TableGame
 from spinney.auditing.tree_games import CellGame, EmptyCellGame, EmptyTreeGame
 from spinney.auditing.vector_games import VectorGame
-from spinney.auditing.whole_games import ForestFitGame, PeopleFitGame, TreeFitGame
+from spinney.auditing.whole_forests import ForestFitGame
+from spinney.auditing.whole_games import TreeFitGame
+from spinney.auditing.whole_persons import PeopleFitGame
 from spinney.errors import ParameterError
 from spinney.privacy.budget import Unit
 from spinney.privacy.composition import Part
@@ -133,7 +135,7 @@ _MAKERS: dict[str, Callable[..., Game]] = {
     "vector": lambda unit, part, **rest: VectorGame(_one(part), unit, **rest),
     "products": lambda unit, part: ProductsGame(_one(part), unit),
     "weighted": lambda unit, part, **rest: WeightedGame(_one(part), unit, **rest),
-    "alikeness": lambda unit, part: AlikenessGame(_one(part), unit),
+    "alikeness": lambda unit, part, **rest: AlikenessGame(_one(part), unit, **rest),
     "tree fit": TreeFitGame,
     "forest fit": ForestFitGame,
     "people fit": PeopleFitGame,
@@ -165,7 +167,7 @@ def standard(families: Sequence[str], *, black_box: bool = False) -> list[Spec]:
         specs += _standard_rows(unit)
     for unit in (Unit.ADD_REMOVE_PERSON, Unit.REPLACE_PERSON):
         specs += _of_part(WeightedTables(Fraction(1, 4), 1, note="audit", stage="row tables"), unit, weight=1)
-        specs += _of_part(GaussianVector(Fraction(1, 4), note="audit", stage="alikeness"), unit, weight=3)
+        specs += _of_part(GaussianVector(Fraction(1, 4), note="audit", stage="alikeness"), unit, weight=1)
     return _chosen([*specs, *_whole_fits(black_box=False)], families)
 
 
@@ -184,7 +186,7 @@ def _standard_rows(unit: Unit) -> list[Spec]:
         Spec("paper", "decisions", name, {"epsilon": "1"}, 0.7),
         Spec("moments", "leaf moments", name, {"epsilon": "1"}, 0.7),
         Spec("mixed moments", "leaf moments", name, {"epsilon": "4", "depth": 2}, 1.5),
-        Spec("bounds", "private bounds", name, {"epsilon": "1"}, 2),
+        Spec("bounds", "private bounds", name, {"epsilon": "1"}, 4),
         Spec("values", "private lists", name, {"epsilon": "1", "delta": "1e-6"}, 0.7),
         Spec("answer", "bought answers", name, {"epsilon": "1", "is_mean": False}),
         Spec("answer", "bought answers", name, {"epsilon": "1", "is_mean": True}),
@@ -212,21 +214,21 @@ def _gaussian(stage: Any, unit: Unit, mu: Fraction) -> GaussianTables:
 
 
 def _whole_fits(*, black_box: bool) -> list[Spec]:
-    """Fits at epsilons with which the few that there is time for say something."""
+    """Fits at epsilons with which the few that there is time for say most: those of persons take longest."""
     specs = []
     for unit in (Unit.ADD_REMOVE, Unit.REPLACE_ONE):
         name, common = unit.value, {"black_box": black_box}
         specs += [
-            Spec("tree fit", "whole tree", name, {"epsilon": "4", **common}, 3),
-            Spec("tree fit", "whole tree", name, {"epsilon": "4", "moments": False, **common}, 3),
-            Spec("forest fit", "whole forest", name, {"epsilon": "10", "delta": "1e-6", **common}, 4),
+            Spec("tree fit", "whole tree", name, {"epsilon": "4", **common}, 2),
+            Spec("tree fit", "whole tree", name, {"epsilon": "4", "moments": False, **common}, 2),
+            Spec("forest fit", "whole forest", name, {"epsilon": "10", "delta": "1e-6", **common}, 8),
         ]
         if not black_box:
             together = {"epsilon": "1", "counts": "1"}
             specs.append(Spec("privtree", "whole tree", name, together, 0.7))
             specs.append(Spec("privtree", "whole tree", name, {**together, "few": True}, 1))
     specs += [
-        Spec("people fit", "whole persons", unit.value, {"epsilon": "20", "delta": "1e-6", "black_box": black_box}, 8)
+        Spec("people fit", "whole persons", unit.value, {"epsilon": "14", "delta": "1e-6", "black_box": black_box}, 18)
         for unit in (Unit.ADD_REMOVE_PERSON, Unit.REPLACE_PERSON)
     ]
     return specs
@@ -308,7 +310,10 @@ def _of_part(part: Part, unit: Unit, weight: float = 1.0) -> list[Spec]:
         specs = [Spec("weighted", "persons' tables", name, {"part": described}, 0.7)]
         return [*specs, Spec("weighted", "persons' tables", name, alone, weight)]
     if part.stage == "alikeness":
-        return [Spec("alikeness", "alikeness", name, {"part": described}, weight)]
+        return [
+            Spec("alikeness", "alikeness", name, {"part": described, "packed": True}, 0.7),
+            Spec("alikeness", "alikeness", name, {"part": described}, weight),
+        ]
     specs = [
         Spec("vector", "vectors", name, {"part": described, "packed": True}, 0.7),
         Spec("vector", "vectors", name, {"part": described}, weight),
