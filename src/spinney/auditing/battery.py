@@ -18,7 +18,7 @@ from spinney.auditing.game import Game
 from spinney.auditing.leaf_games import MixedMomentsGame, MomentsGame
 from spinney.auditing.people_games import AlikenessGame, WeightedGame
 from spinney.auditing.product_games import ProductsGame
-from spinney.auditing.small_games import AnswerGame, BoundsGame, RowCountGame, ValuesGame
+from spinney.auditing.small_games import AnswerGame, BoundsGame, FiguresGame, RowCountGame, ValuesGame
 from spinney.auditing.table_games import CliqueGame, ColumnGame, PureTableGame, TableGame
 from spinney.auditing.tree_games import CellGame, EmptyCellGame, EmptyTreeGame
 from spinney.auditing.vector_games import VectorGame
@@ -58,6 +58,7 @@ FAMILIES = (
     "private lists",
     "number of rows",
     "bought answers",
+    "utility figures",
     "tables",
     "columns",
     "column trees",
@@ -125,6 +126,7 @@ _MAKERS: dict[str, Callable[..., Game]] = {
     "values": lambda unit, epsilon, delta: ValuesGame(unit, Fraction(epsilon), Fraction(delta)),
     "rows": lambda unit, epsilon: RowCountGame(Fraction(epsilon), unit),
     "answer": lambda unit, epsilon, is_mean: AnswerGame(unit, Fraction(epsilon), is_mean=is_mean),
+    "figures": lambda unit, epsilon: FiguresGame(unit, Fraction(epsilon)),
     "table": lambda unit, part, **rest: TableGame(_one(part), unit, **rest),
     "pure table": lambda unit, epsilon: PureTableGame(unit, Fraction(epsilon)),
     "clique": lambda unit, part: CliqueGame(_one(part), unit),
@@ -190,6 +192,7 @@ def _standard_rows(unit: Unit) -> list[Spec]:
         Spec("values", "private lists", name, {"epsilon": "1", "delta": "1e-6"}, 0.7),
         Spec("answer", "bought answers", name, {"epsilon": "1", "is_mean": False}),
         Spec("answer", "bought answers", name, {"epsilon": "1", "is_mean": True}),
+        Spec("figures", "utility figures", name, {"epsilon": "1"}),
         Spec("pure table", "tables", name, {"epsilon": "1"}, 0.5),
         Spec("choice", "selections", name, {"epsilon": "1"}, 2),
         Spec("structure", "selections", name, {"epsilon": "4"}, 3),
@@ -228,7 +231,7 @@ def _whole_fits(*, black_box: bool) -> list[Spec]:
             specs.append(Spec("privtree", "whole tree", name, together, 0.7))
             specs.append(Spec("privtree", "whole tree", name, {**together, "few": True}, 1))
     specs += [
-        Spec("people fit", "whole persons", unit.value, {"epsilon": "14", "delta": "1e-6", "black_box": black_box}, 18)
+        Spec("people fit", "whole persons", unit.value, {"epsilon": "14", "delta": "1e-6", "black_box": black_box}, 30)
         for unit in (Unit.ADD_REMOVE_PERSON, Unit.REPLACE_PERSON)
     ]
     return specs
@@ -265,6 +268,8 @@ def _of_event(event: Event, unit: Unit, card: Card) -> list[Spec]:
             cells = {"epsilon": each, "threshold": threshold}
             return [Spec("cells", "counts", name, cells), Spec("empty cells", "empty space", name, {"epsilon": each})]
         return [Spec("pure table", "tables", name, {"epsilon": each})]
+    if isinstance(event, LeafMoments) and event.stage == "utility":
+        return [Spec("figures", "utility figures", name, {"epsilon": str(event.epsilon)})]
     if isinstance(event, LeafMoments):
         return [Spec("moments", "leaf moments", name, {"epsilon": str(event.epsilon)})]
     if isinstance(event, SplitDecisions):

@@ -25,6 +25,7 @@ from spinney.tree.release.moments import MomentsRelease
 
 # Rows that are drawn: so many that the noise of the release is larger than that of drawing.
 N_SAMPLED = 50_000
+_FAR = 40.0
 
 
 class FitGame(Game):
@@ -66,7 +67,7 @@ def _claim_of(ledger: Ledger) -> Claim:
 
 
 class TreeFitGame(FitGame):
-    """A tree over one column of stated bounds: a row far from the others, or among them."""
+    """A tree over one column of stated bounds: a row far above the others, or none; under replace-one, far below."""
 
     family = "whole tree"
     path = "KDTreeSynthesizer.fit"
@@ -80,7 +81,7 @@ class TreeFitGame(FitGame):
 
     def _fit(self, coin: bool) -> KDTreeSynthesizer:
         is_public = self._unit_text == Unit.REPLACE_ONE.value
-        end = [40.0] if coin else ([0.0] if is_public else [])
+        end = [_FAR] if coin else ([-_FAR] if is_public else [])
         table = np.append(self._rows, end)[:, None]
         synthesizer = KDTreeSynthesizer(
             self._epsilon, moments=self._moments, unit=self._unit_text, assumed_rows=None if is_public else 60
@@ -90,8 +91,8 @@ class TreeFitGame(FitGame):
     def _look(self, release: Release) -> tuple[Floats, float]:
         if self._black_box:
             values = np.asarray(release.sample(N_SAMPLED, frame="numpy"), dtype=np.float64)[:, 0]
-            far, near = (values > 12).mean(), (np.abs(values) < 6).mean()
-            return np.array([far, near, values.min(), values.max()]), float(far)
+            above, below = (values > 12).mean(), (values < -12).mean()
+            return np.array([above, below, values.min(), values.max()]), float(above - self._less(below))
         if isinstance(release, BinnedRelease):
             lattice, codes, depths, noisy = (
                 release.bins.lattice,
@@ -110,8 +111,16 @@ class TreeFitGame(FitGame):
             )
         axis = lattice.axes[0]
         first, size = deinterleave(codes, depths, lattice)
-        cell = axis.scale * (40.0 - axis.origin)
-        over = (first[:, 0] <= cell) & (cell < first[:, 0] + size[:, 0])
-        far = float(noisy[over].sum())
-        seen = [far, float(depths[over].sum()), float(axis.low), float(axis.high), float(noisy.sum() - far)]
-        return np.array(seen), far
+        ends = []
+        for end in (_FAR, -_FAR):
+            cell = axis.scale * (end - axis.origin)
+            over = (first[:, 0] <= cell) & (cell < first[:, 0] + size[:, 0])
+            ends += [float(noisy[over].sum()), float(depths[over].sum())]
+        # Laplace noise says one of two things of a count that is 0 or 1: which of the two it is nearer to.
+        above, below = np.clip([ends[0], ends[2]], 0, 1)
+        seen = [*ends, float(axis.low), float(axis.high), float(noisy.sum())]
+        return np.array(seen), float(above - self._less(below))
+
+    def _less(self, below: float) -> float:
+        """What speaks for the first of the two tables, where that has a row of its own."""
+        return below if self.unit.n_is_public else 0.0
