@@ -112,7 +112,7 @@ class Utility:
             columns += " and 1 pair" if self.n_pairs == 1 else f" and {self.n_pairs:,} pairs"
         return (
             f"total variation distance of tables of {columns}, between the private table and {self.drawn_rows:,} rows "
-            f"drawn with seed {self.seed}, which are themselves off by {self.sampling[-1]:.4f} at most on average"
+            f"drawn with seed {self.seed}, whose own sampling error is {self.sampling[-1]:.4f} at most on average"
         )
 
     @property
