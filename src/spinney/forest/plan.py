@@ -341,8 +341,8 @@ def _pure_plan(shape: Shape, epsilon: Fraction, unit: Unit) -> ForestPlan:
         share = epsilon * shape.shares[stage]
         rate, decay = largest_privtree_rate(share / n_trees, levels=levels, unit=unit)
         trees[stage] = TreeNoise(rate, decay, levels, n_trees)
-        what = ("column tree", "column trees") if stage == "trees" else ("tree of places", "trees of places")
-        note = f"shapes of {n_trees} {what[n_trees > 1]}"
+        tree = ("column tree", "column trees") if stage == "trees" else ("tree of places", "trees of places")
+        note = f"shapes of {n_trees} {tree[n_trees > 1]}"
         charges.append(
             SplitDecisions(share, "privtree", rate, levels, note=note, stage=stage, times=n_trees, decay=decay)
         )
