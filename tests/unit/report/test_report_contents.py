@@ -305,7 +305,7 @@ def test_utility_is_shown_where_it_was_measured() -> None:
     figure = {"name": "two-way mean", "estimate": 0.0417, "low": 0.04, "high": 0.05, "statement": "certified"}
     measured = {"figures": [figure | {"level": 0.95, "noise_std": 0.001}], "n_pairs": 3}
     for utility, said in (
-        (SimpleNamespace(to_dict=lambda: measured, compared="of <3> pairs"), "of <3> pairs"),
+        (SimpleNamespace(to_dict=lambda: measured, compared="of <3> pairs"), "Of <3> pairs"),
         (SimpleNamespace(to_dict=lambda: {"pairs": {"share": 0.0417}}), "pairs, share"),
     ):
         release = copy(golden("v3-points"))
