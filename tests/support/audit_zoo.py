@@ -16,31 +16,20 @@ from unittest import mock
 import numpy as np
 
 import spinney as sp
+from spinney.auditing.choice_games import ChoiceGame, StructureGame
 from spinney.auditing.claims import PureClaim
-from spinney.auditing.forest_games import (
-    ChoiceGame,
-    CliqueGame,
-    ColumnGame,
-    StructureGame,
-    TableGame,
-    VectorGame,
-    opened,
-    plan_of,
-)
+from spinney.auditing.decision_games import empty_means_game, paper_game, privtree_game
 from spinney.auditing.game import Coins, Game, Seen
 from spinney.auditing.leaf_games import MixedMomentsGame, MomentsGame
 from spinney.auditing.people_games import AlikenessGame, WeightedGame
+from spinney.auditing.prepaid_plans import opened, plan_of
 from spinney.auditing.product_games import ProductsGame
-from spinney.auditing.small_games import RowCountGame
-from spinney.auditing.tree_games import (
-    CellGame,
-    EmptyCellGame,
-    EmptyTreeGame,
-    empty_means_game,
-    paper_game,
-    privtree_game,
-)
-from spinney.auditing.whole_games import ForestFitGame, TreeFitGame
+from spinney.auditing.small_games import FiguresGame, RowCountGame
+from spinney.auditing.table_games import CliqueGame, ColumnGame, TableGame
+from spinney.auditing.tree_games import CellGame, EmptyCellGame, EmptyTreeGame
+from spinney.auditing.vector_games import VectorGame
+from spinney.auditing.whole_forests import ForestFitGame
+from spinney.auditing.whole_games import TreeFitGame
 from spinney.counting.counts import CellCounts
 from spinney.counting.weighted import WeightedRows
 from spinney.errors import BudgetError
@@ -54,6 +43,7 @@ from spinney.synthesizers import forest as forest_door
 from spinney.synthesizers.tree import KDTreeSynthesizer
 from spinney.tables.opening import open_source
 from spinney.tree import kdtree, moments, row_count
+from spinney.tree import utility as figures
 from spinney.tree.calibration import decay_for, worst_path_loss
 from support import sabotaged_forests, sabotaged_moments, sabotaged_products, sabotaged_spikes, sabotaged_sums
 from support import sabotaged_trees as trees
@@ -200,6 +190,11 @@ def box_from_the_rows() -> AbstractContextManager[Any]:
         return fit(self, rows, sp.Schema({"x": sp.Real(float(rows.min()), float(rows.max()))}), **rest)
 
     return mock.patch.object(KDTreeSynthesizer, "fit", peeking)
+
+
+def half_noise_on_figures() -> AbstractContextManager[Any]:
+    sound = figures.sup_norm_noise
+    return mock.patch.object(figures, "sup_norm_noise", lambda rate, n: sound(2 * rate, n))
 
 
 def rows_of_persons_unweighted() -> AbstractContextManager[Any]:
@@ -393,6 +388,7 @@ SUMS: dict[str, Entry] = {
 OTHERS: dict[str, Entry] = {
     "half noise on the number of rows": Caught(lambda: RowCountGame(ONE), half_noise_on_rows),
     "a number of rows never below the truth": Caught(lambda: RowCountGame(ONE), rows_never_below_the_truth),
+    "half noise on figures of utility": Caught(lambda: FiguresGame(ADD, ONE), half_noise_on_figures),
     "a box read off the rows": Caught(lambda: TreeFitGame(REPLACE, 1), box_from_the_rows),
     "rows of persons that are not weighted": Caught(
         lambda: WeightedGame(WeightedTables(ONE, 1, note="audit", stage="row tables"), Unit.ADD_REMOVE_PERSON),

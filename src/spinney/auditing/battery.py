@@ -11,31 +11,20 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any
 
-from spinney.auditing.forest_games import (
-    ChoiceGame,
-    CliqueGame,
-    ColumnGame,
-    ColumnTreeGame,
-    PureTableGame,
-    StructureGame,
-    TableGame,
-    VectorGame,
-)
+from spinney.auditing.choice_games import ChoiceGame, StructureGame
+from spinney.auditing.column_tree_games import ColumnTreeGame
+from spinney.auditing.decision_games import charged_game, empty_means_game, paper_game, privtree_game
 from spinney.auditing.game import Game
 from spinney.auditing.leaf_games import MixedMomentsGame, MomentsGame
 from spinney.auditing.people_games import AlikenessGame, WeightedGame
 from spinney.auditing.product_games import ProductsGame
-from spinney.auditing.small_games import AnswerGame, BoundsGame, RowCountGame, ValuesGame
-from spinney.auditing.tree_games import (
-    CellGame,
-    EmptyCellGame,
-    EmptyTreeGame,
-    charged_game,
-    empty_means_game,
-    paper_game,
-    privtree_game,
-)
-from spinney.auditing.whole_games import ForestFitGame, PeopleFitGame, TreeFitGame
+from spinney.auditing.small_games import AnswerGame, BoundsGame, FiguresGame, RowCountGame, ValuesGame
+from spinney.auditing.table_games import CliqueGame, ColumnGame, PureTableGame, TableGame
+from spinney.auditing.tree_games import CellGame, EmptyCellGame, EmptyTreeGame
+from spinney.auditing.vector_games import VectorGame
+from spinney.auditing.whole_forests import ForestFitGame
+from spinney.auditing.whole_games import TreeFitGame
+from spinney.auditing.whole_persons import PeopleFitGame
 from spinney.errors import ParameterError
 from spinney.privacy.budget import Unit
 from spinney.privacy.composition import Part
@@ -69,6 +58,7 @@ FAMILIES = (
     "private lists",
     "number of rows",
     "bought answers",
+    "utility figures",
     "tables",
     "columns",
     "column trees",
@@ -136,6 +126,7 @@ _MAKERS: dict[str, Callable[..., Game]] = {
     "values": lambda unit, epsilon, delta: ValuesGame(unit, Fraction(epsilon), Fraction(delta)),
     "rows": lambda unit, epsilon: RowCountGame(Fraction(epsilon), unit),
     "answer": lambda unit, epsilon, is_mean: AnswerGame(unit, Fraction(epsilon), is_mean=is_mean),
+    "figures": lambda unit, epsilon: FiguresGame(unit, Fraction(epsilon)),
     "table": lambda unit, part, **rest: TableGame(_one(part), unit, **rest),
     "pure table": lambda unit, epsilon: PureTableGame(unit, Fraction(epsilon)),
     "clique": lambda unit, part: CliqueGame(_one(part), unit),
@@ -146,7 +137,7 @@ _MAKERS: dict[str, Callable[..., Game]] = {
     "vector": lambda unit, part, **rest: VectorGame(_one(part), unit, **rest),
     "products": lambda unit, part: ProductsGame(_one(part), unit),
     "weighted": lambda unit, part, **rest: WeightedGame(_one(part), unit, **rest),
-    "alikeness": lambda unit, part: AlikenessGame(_one(part), unit),
+    "alikeness": lambda unit, part, **rest: AlikenessGame(_one(part), unit, **rest),
     "tree fit": TreeFitGame,
     "forest fit": ForestFitGame,
     "people fit": PeopleFitGame,
@@ -178,7 +169,7 @@ def standard(families: Sequence[str], *, black_box: bool = False) -> list[Spec]:
         specs += _standard_rows(unit)
     for unit in (Unit.ADD_REMOVE_PERSON, Unit.REPLACE_PERSON):
         specs += _of_part(WeightedTables(Fraction(1, 4), 1, note="audit", stage="row tables"), unit, weight=1)
-        specs += _of_part(GaussianVector(Fraction(1, 4), note="audit", stage="alikeness"), unit, weight=3)
+        specs += _of_part(GaussianVector(Fraction(1, 4), note="audit", stage="alikeness"), unit, weight=1)
     return _chosen([*specs, *_whole_fits(black_box=False)], families)
 
 
@@ -197,10 +188,11 @@ def _standard_rows(unit: Unit) -> list[Spec]:
         Spec("paper", "decisions", name, {"epsilon": "1"}, 0.7),
         Spec("moments", "leaf moments", name, {"epsilon": "1"}, 0.7),
         Spec("mixed moments", "leaf moments", name, {"epsilon": "4", "depth": 2}, 1.5),
-        Spec("bounds", "private bounds", name, {"epsilon": "1"}, 2),
+        Spec("bounds", "private bounds", name, {"epsilon": "1"}, 4),
         Spec("values", "private lists", name, {"epsilon": "1", "delta": "1e-6"}, 0.7),
         Spec("answer", "bought answers", name, {"epsilon": "1", "is_mean": False}),
         Spec("answer", "bought answers", name, {"epsilon": "1", "is_mean": True}),
+        Spec("figures", "utility figures", name, {"epsilon": "1"}),
         Spec("pure table", "tables", name, {"epsilon": "1"}, 0.5),
         Spec("choice", "selections", name, {"epsilon": "1"}, 2),
         Spec("structure", "selections", name, {"epsilon": "4"}, 3),
@@ -225,21 +217,21 @@ def _gaussian(stage: Any, unit: Unit, mu: Fraction) -> GaussianTables:
 
 
 def _whole_fits(*, black_box: bool) -> list[Spec]:
-    """Fits at epsilons with which the few that there is time for say something."""
+    """Fits at epsilons with which the few that there is time for say most: those of persons take longest."""
     specs = []
     for unit in (Unit.ADD_REMOVE, Unit.REPLACE_ONE):
         name, common = unit.value, {"black_box": black_box}
         specs += [
-            Spec("tree fit", "whole tree", name, {"epsilon": "4", **common}, 3),
-            Spec("tree fit", "whole tree", name, {"epsilon": "4", "moments": False, **common}, 3),
-            Spec("forest fit", "whole forest", name, {"epsilon": "10", "delta": "1e-6", **common}, 4),
+            Spec("tree fit", "whole tree", name, {"epsilon": "4", **common}, 2),
+            Spec("tree fit", "whole tree", name, {"epsilon": "4", "moments": False, **common}, 2),
+            Spec("forest fit", "whole forest", name, {"epsilon": "10", "delta": "1e-6", **common}, 8),
         ]
         if not black_box:
             together = {"epsilon": "1", "counts": "1"}
             specs.append(Spec("privtree", "whole tree", name, together, 0.7))
             specs.append(Spec("privtree", "whole tree", name, {**together, "few": True}, 1))
     specs += [
-        Spec("people fit", "whole persons", unit.value, {"epsilon": "20", "delta": "1e-6", "black_box": black_box}, 8)
+        Spec("people fit", "whole persons", unit.value, {"epsilon": "14", "delta": "1e-6", "black_box": black_box}, 30)
         for unit in (Unit.ADD_REMOVE_PERSON, Unit.REPLACE_PERSON)
     ]
     return specs
@@ -276,6 +268,8 @@ def _of_event(event: Event, unit: Unit, card: Card) -> list[Spec]:
             cells = {"epsilon": each, "threshold": threshold}
             return [Spec("cells", "counts", name, cells), Spec("empty cells", "empty space", name, {"epsilon": each})]
         return [Spec("pure table", "tables", name, {"epsilon": each})]
+    if isinstance(event, LeafMoments) and event.stage == "utility":
+        return [Spec("figures", "utility figures", name, {"epsilon": str(event.epsilon)})]
     if isinstance(event, LeafMoments):
         return [Spec("moments", "leaf moments", name, {"epsilon": str(event.epsilon)})]
     if isinstance(event, SplitDecisions):
@@ -321,7 +315,10 @@ def _of_part(part: Part, unit: Unit, weight: float = 1.0) -> list[Spec]:
         specs = [Spec("weighted", "persons' tables", name, {"part": described}, 0.7)]
         return [*specs, Spec("weighted", "persons' tables", name, alone, weight)]
     if part.stage == "alikeness":
-        return [Spec("alikeness", "alikeness", name, {"part": described}, weight)]
+        return [
+            Spec("alikeness", "alikeness", name, {"part": described, "packed": True}, 0.7),
+            Spec("alikeness", "alikeness", name, {"part": described}, weight),
+        ]
     specs = [
         Spec("vector", "vectors", name, {"part": described, "packed": True}, 0.7),
         Spec("vector", "vectors", name, {"part": described}, weight),

@@ -10,7 +10,9 @@ A coin decides which of two neighbouring tables a mechanism gets, and whoever se
                       P(A) and q above Q(A), half the error probability for each. Coins must be independent.
     a curve           An event of chance at most a under Q that fails under P with chance at most b contradicts a
                       trade-off function f with f(a) > b. In Gaussian terms: mu >= z(1-a) - z(b), to be compared with
-                      z(1-a) - z(f(a)). Coins must be independent.
+                      z(1-a) - z(f(a)). Or every coin is guessed: a share of right guesses above (1 + d) / 2, d the
+                      total variation distance that f allows, contradicts f as well, and takes one bound of all coins
+                      instead of two of half of them; mu is then 2 z(share). Coins must be independent.
 """
 
 from __future__ import annotations
@@ -58,6 +60,16 @@ def epsilon_of_event(n_hits: int, n: int, n_other_hits: int, n_other: int, *, de
 def quantile(chance: float) -> float:
     """The number below which a standard normal one lies with this chance."""
     return _NORMAL.inv_cdf(min(max(chance, _NEAREST), 1 - _NEAREST))
+
+
+def mu_of_guesses(n_right: int, n_coins: int, error: float) -> float:
+    """The lower bound of mu that so many right guesses prove, of fair and independent coins, all of them guessed."""
+    return mu_of_share(chance_above(n_right, n_coins, error))
+
+
+def mu_of_share(share: float) -> float:
+    """The mu of two normal laws between which whoever guesses best is right this often."""
+    return max(0.0, 2 * quantile(share))
 
 
 def mu_of_rates(false_alarms: float, misses: float) -> float:

@@ -7,16 +7,22 @@ charged parts says how well any test can do, and mu is that of two normal laws w
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.auditing.bounds import chance_below, epsilon_of_event, epsilon_of_guesses, mu_of_rates, quantile
+from spinney.auditing.bounds import (
+    chance_below,
+    epsilon_of_event,
+    epsilon_of_guesses,
+    mu_of_guesses,
+    mu_of_rates,
+    mu_of_share,
+    quantile,
+)
 from spinney.privacy.budget import Unit
 from spinney.privacy.composition import Part, composed_deltas
 
@@ -86,9 +92,17 @@ class CurveClaim:
     unit: Unit
 
     def judged(self, tally: Tally, error: float) -> Finding:
+        if tally.ones_guessed_zero + tally.zeros_guessed_zero:  # every coin was guessed (`rules`)
+            n_right = tally.ones_guessed_one + tally.zeros_guessed_zero
+            return Finding("mu", self.mu_of_best_guess, mu_of_guesses(n_right, tally.n_ones + tally.n_zeros, error))
         false_alarms = chance_below(tally.zeros_guessed_one, tally.n_zeros, error / 2)
         misses = chance_below(tally.n_ones - tally.ones_guessed_one, tally.n_ones, error / 2)
         return Finding("mu", self.mu_at(false_alarms), mu_of_rates(false_alarms, misses))
+
+    @property
+    def mu_of_best_guess(self) -> float:
+        """The claim where all coins are guessed: delta at an epsilon of 0 is the total variation distance."""
+        return mu_of_share((1 + float(_deltas(self.parts, self.unit)[1][0])) / 2)
 
     def mu_at(self, false_alarms: float) -> float:
         """The claim at one point of the curve, as the mu of two normal laws."""
@@ -120,22 +134,3 @@ def _fewest_misses(parts: tuple[Part, ...], unit: Unit, false_alarms: float) -> 
     steep = 1 - deltas - np.exp(capped) * false_alarms
     flat = np.exp(-epsilons) * (1 - deltas - false_alarms)
     return float(max(0.0, steep.max(), flat.max()))
-
-
-def currency_of(claim: Claim) -> str:
-    """What a claim is compared by."""
-    return "mu" if isinstance(claim, CurveClaim) else "epsilon"
-
-
-def nominal(claim: Claim) -> float:
-    """A claim as one number, for plans of how long to play: at the middle of its curve."""
-    return claim.mu_at(0.3) if isinstance(claim, CurveClaim) else claim.epsilon
-
-
-def described(claim: Claim) -> dict[str, Any]:
-    """A claim as JSON-ready data."""
-    if isinstance(claim, PureClaim):
-        return {"epsilon": claim.epsilon}
-    if isinstance(claim, DeltaClaim):
-        return {"epsilon": claim.epsilon, "delta": claim.delta}
-    return {"mu": round(nominal(claim), 6), "parts": len(claim.parts), "at": math.nan if not claim.parts else 0.3}

@@ -25,8 +25,8 @@ Floats = NDArray[np.float64]
 Coins = NDArray[np.bool_]
 
 # Of all coins: to learn statistics, and to choose among them and their thresholds. The rest are guessed.
-_LEARNED = 0.2
-_CHOSEN = 0.2
+_LEARNED = 0.15
+_CHOSEN = 0.15
 # Coins of the rounds by which a game is timed.
 _FIRST = 4
 # A game has at least so many, however long they take.

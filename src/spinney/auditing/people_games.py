@@ -5,10 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from spinney.auditing.claims import curve_of
-from spinney.auditing.forest_games import opened, plan_of
 from spinney.auditing.game import Coins, Floats, Game, Seen
+from spinney.auditing.prepaid_plans import opened, plan_of
 from spinney.counting.weighted import WeightedRows
 from spinney.people import alike
 from spinney.privacy.budget import Unit
@@ -55,25 +56,38 @@ class WeightedGame(Game):
 
 
 class AlikenessGame(Game):
-    """A person whose two rows agree in every column as much as can be, or nobody; under replace-one, as little."""
+    """A person whose two rows agree in every column as much as can be, or nobody; under replace-one, as little.
+
+    Packed, the sums of the two tables are made once, and one vector takes the noise of many coins; otherwise sums are
+    made and get their noise coin by coin.
+    """
 
     family = "alikeness"
     path = "people.alike: two_rows, true_alikeness, and PrepaidMechanisms.noisy_sums"
 
-    def __init__(self, part: GaussianVector, unit: Unit, *, n_columns: int = 3) -> None:
+    def __init__(self, part: GaussianVector, unit: Unit, *, n_columns: int = 3, packed: bool = False) -> None:
         assert part.stage is not None
         self.unit, self.claim, self._stage = unit, curve_of([part], unit), part.stage
-        self._plan, self._n_columns = plan_of([part], unit), n_columns
-        self.title = f"{n_columns} columns"
+        self._plan, self._n_columns, self.is_packed = plan_of([part], unit), n_columns, packed
+        self.title = f"{n_columns} columns" + ("" if packed else ", a call a coin")
         # Nearly all of a column's law at its two ends, so that a product of places is nearly 1 or -1.
         self._laws = [alike.ColumnLaw(np.array([1e-6, 1 - 2e-6, 1e-6]), is_ordered=True)] * n_columns
         self._sensitivity = alike.sensitivity_squared(n_columns, unit)
 
+    @property
+    def batch(self) -> int:
+        return 8192 if self.is_packed else 256
+
     def play(self, coins: Coins) -> Seen:
-        seen = np.stack([self._once(bool(coin)) for coin in coins])
+        if self.is_packed:
+            sums = np.stack([self._sums(coin) for coin in (False, True)])
+            seen = self._noisy(sums[coins.astype(np.int64)].ravel()).reshape(len(coins), -1)
+        else:
+            seen = np.stack([self._noisy(self._sums(bool(coin))) for coin in coins])
         return Seen(seen, seen[:, :-1].sum(axis=1) + (0.0 if self.unit.n_is_public else seen[:, -1]))
 
-    def _once(self, coin: bool) -> Floats:
+    def _sums(self, coin: bool) -> NDArray[np.int64]:
+        """What is summed over the persons of one of the two tables."""
         rows = [(1, 1)]  # of somebody in the middle
         if coin:
             rows.append((2, 2))
@@ -83,5 +97,7 @@ class AlikenessGame(Game):
         starts = np.arange(0, 2 * len(rows) + 1, 2)
         # Which two of two rows is no secret, so the coins of persons are as good as any here.
         compared = alike.two_rows(states, starts, np.random.default_rng())
-        vector = alike.true_alikeness(compared, self._laws)
-        return opened(self._plan).noisy_sums(vector, self._sensitivity, self._stage) / UNITS
+        return alike.true_alikeness(compared, self._laws)
+
+    def _noisy(self, true_sums: NDArray[np.int64]) -> Floats:
+        return opened(self._plan).noisy_sums(true_sums, self._sensitivity, self._stage) / UNITS

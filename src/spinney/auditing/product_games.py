@@ -10,8 +10,8 @@ from zlib import crc32
 import numpy as np
 
 from spinney.auditing.claims import curve_of
-from spinney.auditing.forest_games import opened, plan_of, rows_of
 from spinney.auditing.game import Coins, Floats, Game, Seen
+from spinney.auditing.prepaid_plans import opened, plan_of, rows_of
 from spinney.forest import products
 from spinney.forest.design import EFFORTS
 from spinney.forest.release.column_model import ColumnModel

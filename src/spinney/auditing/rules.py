@@ -1,8 +1,10 @@
 """Rules: from what was seen to a guess, chosen on coins that are not counted afterwards.
 
-Of all coins of a game a fifth serve to learn statistics (`learned`), a fifth to choose one of them and its thresholds,
-and the rest to be guessed. A statistic grows with the chance that the coin fell on 1. A rule guesses 1 from a threshold
-on and 0 up to another, and nothing between them; where the claim has a delta or is a curve, one threshold is used.
+Of all coins of a game some serve to learn statistics (`learned`), as many to choose one of them and its thresholds, and
+the rest, seven tenths, to be guessed. A statistic grows with the chance that the coin fell on 1. A rule guesses 1 from
+a threshold on and 0 up to another, and nothing between them. Where the claim has a delta one threshold is used; where
+it is a curve too, and either only 1 is guessed, for two rates of errors, or all coins are, for one share of right
+guesses.
 """
 
 from __future__ import annotations
@@ -134,11 +136,18 @@ def _of_a_curve(
     more: float,
     error: float,
 ) -> Rule:
+    """Two rates of errors, or one share of right guesses of all coins: whichever promises more."""
     z = quantile(1 - error / 2)
     alarms = _foreseen(zeros, np.full(len(zeros), n_zeros), more, z)
     misses = _foreseen(n_ones - ones, np.full(len(ones), n_ones), more, z)
     promises = np.array([quantile(1 - a) - quantile(b) for a, b in zip(alarms, misses, strict=True)])
     best = int(np.argmax(promises))
+    right = ones + n_zeros - zeros
+    shares = _foreseen(right, np.full(len(right), n_ones + n_zeros), more, -quantile(1 - error))
+    surest = int(np.argmax(shares))
+    if 2 * quantile(shares[surest]) > promises[best]:
+        end = thresholds[surest]
+        return Rule(float(end), float(np.nextafter(end, -_NONE)), 2 * quantile(shares[surest]))
     return Rule(float(thresholds[best]), -_NONE, float(promises[best]))
 
 

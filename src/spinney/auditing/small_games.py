@@ -1,4 +1,4 @@
-"""Games on what is bought by itself: bounds of a column, lists of its values, the number of rows, single answers."""
+"""Games on what is paid for by itself: bounds, lists of values, the number of rows, single answers, utility figures."""
 
 from __future__ import annotations
 
@@ -18,7 +18,9 @@ from spinney.privacy.budget import Unit
 from spinney.privacy.entropy import SystemEntropy
 from spinney.privacy.ledger import Ledger
 from spinney.privacy.noise.partitions import keep_law
+from spinney.release.utility import NAMES, figure_reach
 from spinney.tree import bounds, direct, row_count
+from spinney.tree.utility import PaidFigures
 
 _MANY = 500
 _STEPS = 100  # in which a mean's column is counted, from its middle to an end
@@ -160,3 +162,32 @@ class AnswerGame(Game):
         rate, noise = float(asked.rate(self._epsilon)), noisy - _MANY
         ratios = rate * (np.abs(noise).max(axis=1) - np.abs(noise - self._moved).max(axis=1))
         return Seen(noise, ratios)
+
+
+class FiguresGame(Game):
+    """Figures of utility of a pure release: a row that moves all of them as far as a row can, or not.
+
+    A release with a delta has them as a vector of its composed charge, which is a game of vectors.
+    """
+
+    family = "utility figures"
+    path = "tree.utility: PaidFigures.noisy_figures"
+    title = "four distances that a row moves as far as it can"
+
+    def __init__(self, unit: Unit, epsilon: Fraction) -> None:
+        self.unit, self.claim, self._epsilon = unit, PureClaim(float(epsilon)), epsilon
+        self._reach = figure_reach(unit)
+        self._moved = np.full(len(NAMES), self._reach, dtype=np.int64)
+
+    def play(self, coins: Coins) -> Seen:
+        ledger, entropy = Ledger(unit=self.unit), SystemEntropy()
+        noisy = np.stack(
+            [
+                PaidFigures(self._epsilon, ledger, entropy).noisy_figures(_MANY * self._moved + coin * self._moved)
+                for coin in coins.astype(np.int64)
+            ]
+        )
+        noise = (noisy - _MANY * self._moved).astype(np.float64)
+        rate = float(self._epsilon) / self._reach
+        ratios = rate * (np.abs(noise).max(axis=1) - np.abs(noise - self._moved).max(axis=1))
+        return Seen(noise / self._reach, ratios)

@@ -20,7 +20,7 @@ def main() -> None:
         warnings.simplefilter("ignore", category)
     request = json.load(sys.stdin)
     specs = [Spec(**entry) for entry in request["games"]]
-    for verdict in play_in_turn(specs, request["seconds"], request["error"]):
+    for verdict in play_in_turn(specs, request["seconds"], request["errors"]):
         print(json.dumps(verdict_to_dict(verdict)), flush=True)  # noqa: T201
 
 

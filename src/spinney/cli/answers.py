@@ -55,7 +55,7 @@ def shown(asked: Sequence[Asked], bought: Answer | None = None) -> str:
 def described(asked: Sequence[Asked], bought: Answer | None = None) -> dict[str, Any]:
     """All answers as plain data for JSON."""
     answers = [{"question": one.question.text} | _described(one) for one in asked]
-    return {"answers": answers} | ({} if bought is None else {"bought": bought.to_dict()})
+    return {"answers": answers} | ({} if bought is None else {"bought": bought.to_dict() | {"digest": bought.digest}})
 
 
 def answer_table(asked: Sequence[Asked], bought: Answer | None = None, *, is_text: bool = False) -> pa.Table:

@@ -96,7 +96,8 @@ def audit(
     lower bound of epsilon (or of mu, for parts of a composed charge) beside what is charged. All tables are made up:
     no private table is read and no budget is spent. With RELEASE, the mechanisms have the numbers of its charges.
 
-    Exits with status 1 if a bound exceeds its claim, which happens to sound mechanisms once in twenty audits at most.
+    Exits with status 1 if a bound exceeds its claim, twice in a row: a game that is won is played again. That happens
+    to sound mechanisms in fewer than one audit of 400.
 
     With --attacks, something else is done, for the holder of a private table only: half of the table is fitted, and
     rows drawn from that release are attacked by anonymeter, as if to find out who is in the table. Do not publish the

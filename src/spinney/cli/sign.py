@@ -84,6 +84,7 @@ def sign(release: str, key_path: str, out: str | None, embed: bool, stated: str 
     from spinney.release.storage import file_digest, load
     from spinney.release.verification import verification
     from spinney.synthesizers.replan import check_plan
+    from spinney.synthesizers.utility_check import check_figures
 
     signed_at = stated_time(stated)
     target = out or (release if embed else f"{release}{ENDING}")
@@ -102,6 +103,7 @@ def sign(release: str, key_path: str, out: str | None, embed: bool, stated: str 
     try:
         verification(loaded, refits=True)
         check_plan(loaded)
+        check_figures(loaded)
     except ContradictionError as err:
         raise FileError(f"{release!r} is a Spinney release with inconsistent contents: {err}") from err
     check_contents(release, loaded)

@@ -81,16 +81,18 @@ def verify(
     from spinney.release.storage import file_digest, load
     from spinney.release.verification import verification
     from spinney.synthesizers.replan import check_plan
+    from spinney.synthesizers.utility_check import check_figures
 
     digest = file_digest(release)
     loaded = load(release)
     try:
         found = verification(loaded, refits=True)
         planned, unplanned = check_plan(loaded)
+        compared, not_compared = check_figures(loaded)
     except ContradictionError as err:
         raise FileError(f"{release!r} is a Spinney release with inconsistent contents: {err}") from err
-    checks = [*found.checks, *planned]
-    others = [*unplanned, *({"what": one.what, "why": one.why} for one in found.not_checked)]
+    checks = [*found.checks, *planned, *compared]
+    others = [*unplanned, *not_compared, *({"what": one.what, "why": one.why} for one in found.not_checked)]
     asked: dict[str, Any] = {}
     for name, path, compare in (
         ("schema", schema_path, _schema),

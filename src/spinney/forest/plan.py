@@ -341,8 +341,8 @@ def _pure_plan(shape: Shape, epsilon: Fraction, unit: Unit) -> ForestPlan:
         share = epsilon * shape.shares[stage]
         rate, decay = largest_privtree_rate(share / n_trees, levels=levels, unit=unit)
         trees[stage] = TreeNoise(rate, decay, levels, n_trees)
-        what = "column trees" if stage == "trees" else "trees of places"
-        note = f"shapes of {n_trees} {what}"
+        tree = ("column tree", "column trees") if stage == "trees" else ("tree of places", "trees of places")
+        note = f"shapes of {n_trees} {tree[n_trees > 1]}"
         charges.append(
             SplitDecisions(share, "privtree", rate, levels, note=note, stage=stage, times=n_trees, decay=decay)
         )
@@ -350,13 +350,14 @@ def _pure_plan(shape: Shape, epsilon: Fraction, unit: Unit) -> ForestPlan:
     for stage, times in _tables(shape).items():
         share = epsilon * shape.shares[stage]
         tables[stage] = TableNoise(None, share / (times * unit.factor), times)
-        note = f"{stage}: {times} tables"
+        note = f"{stage}: {times} {'table' if times == 1 else 'tables'}"
         charges.append(DiscreteLaplaceCounts(share, times * unit.factor, note, stage=stage, times=times))
     for stage, times in _choices(shape).items():
         share = epsilon * shape.shares[stage]
         choices[stage] = Choices(share / times, times)
         what = "columns to look at together" if stage == "selection" else "where to use the prior"
-        charges.append(Selection(share, f"{times} choices of {what}", stage=stage, times=times))
+        note = f"{times} {'choice' if times == 1 else 'choices'} of {what}"
+        charges.append(Selection(share, note, stage=stage, times=times))
     return ForestPlan(
         unit,
         epsilon,

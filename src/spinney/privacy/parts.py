@@ -97,7 +97,7 @@ class GaussianTables(_Checked):
     note: str
     stage: StageName | None = field(default=None, kw_only=True)
 
-    what: ClassVar[str] = "tables"
+    what: ClassVar[tuple[str, str]] = ("table", "tables")
     stages: ClassVar[tuple[StageName, ...]] = ("one-way", "spikes", "places", "workload", "pairs", "cliques")
 
     @property
@@ -116,7 +116,7 @@ class TreeShapes(_Checked):
     note: str
     stage: StageName | None = field(default=None, kw_only=True)
 
-    what: ClassVar[str] = "tree shapes"
+    what: ClassVar[tuple[str, str]] = ("tree shape", "tree shapes")
     stages: ClassVar[tuple[StageName, ...]] = ("trees", "regions", "row trees")
 
     @property
@@ -136,7 +136,7 @@ class Selections(_Checked):
     note: str
     stage: StageName | None = field(default=None, kw_only=True)
 
-    what: ClassVar[str] = "selections"
+    what: ClassVar[tuple[str, str]] = ("selection", "selections")
     stages: ClassVar[tuple[StageName, ...]] = ("selection", "prior", "row selection")
 
     @property
@@ -157,7 +157,7 @@ class GaussianVector(_Checked):
     stage: StageName | None = field(default=None, kw_only=True)
 
     times: ClassVar[int] = 1
-    what: ClassVar[str] = "vector of sums"
+    what: ClassVar[tuple[str, str]] = ("vector of sums", "vectors of sums")
     stages: ClassVar[tuple[StageName, ...]] = ("analyses", "products", "alikeness", "utility")
 
     @property
@@ -179,7 +179,7 @@ class WeightedTables(_Checked):
     note: str
     stage: StageName | None = field(default=None, kw_only=True)
 
-    what: ClassVar[str] = "tables of persons' rows"
+    what: ClassVar[tuple[str, str]] = ("table of persons' rows", "tables of persons' rows")
     stages: ClassVar[tuple[StageName, ...]] = ("row one-way", "row spikes", "row tables")
 
     @property
@@ -212,7 +212,7 @@ def units_variance(mean_squared: Fraction, unit: Unit, units: int = UNITS) -> Fr
 
 def part_line(part: Part) -> str:
     """A part as a line of an account: how many of what, by which law, and what for."""
-    return f"{part.times} {part.what}: {printable(part.note)} ({part.law})"
+    return f"{part.times} {part.what[part.times > 1]}: {printable(part.note)} ({part.law})"
 
 
 def part_to_dict(part: Part) -> dict[str, Any]:

@@ -331,7 +331,8 @@ def _utility_lines(utility: Utility | None) -> list[str]:
     """The figures of utility, each on a line, below what they are of."""
     if utility is None:
         return []
-    return [*_wrapped("utility", utility.compared), *(f"{'':>14}{figure}" for figure in utility)]
+    remarks = [line for remark in utility.remarks for line in _wrapped("", remark)]
+    return [*_wrapped("utility", utility.compared), *(f"{'':>14}{figure}" for figure in utility), *remarks]
 
 
 def _rows_lines(rows: RowsShape) -> list[str]:

@@ -102,7 +102,7 @@ class Utility:
         return len(self.figures)
 
     def __str__(self) -> str:
-        return "\n".join([self.compared, *map(str, self.figures)])
+        return "\n".join([self.compared, *map(str, self.figures), *self.remarks])
 
     @property
     def compared(self) -> str:
@@ -112,8 +112,23 @@ class Utility:
             columns += " and 1 pair" if self.n_pairs == 1 else f" and {self.n_pairs:,} pairs"
         return (
             f"total variation distance of tables of {columns}, between the private table and {self.drawn_rows:,} rows "
-            f"drawn with seed {self.seed}, which are themselves off by {self.sampling[-1]:.4f} at most on average"
+            f"drawn with seed {self.seed}, whose own sampling error is {self.sampling[-1]:.4f} at most on average"
         )
+
+    @property
+    def remarks(self) -> list[str]:
+        """What a reader has to know of these very figures: which of them are of the same distance."""
+        same = []
+        if self.n_columns == 1:
+            same.append("there is one column")
+        if self.n_pairs == 1:
+            same.append("there is one pair")
+        said = [f"{one}, so its mean and its worst are the same distance: they differ by noise alone" for one in same]
+        one_way = self["one-way mean"].estimate > self["one-way worst"].estimate and self.n_columns > 1
+        two_way = self.n_pairs > 1 and self["two-way mean"].estimate > self["two-way worst"].estimate
+        if one_way or two_way:
+            said.append("a mean that is above its worst is so by noise: rely on the intervals")
+        return said
 
     def to_dict(self) -> dict[str, Any]:
         """The figures as plain data for JSON."""

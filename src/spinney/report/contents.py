@@ -28,7 +28,8 @@ from spinney.report.questions import nist_questions
 from spinney.report.spending_part import account_part, budget_part
 from spinney.shown import as_given
 
-REPORT_VERSION = 1
+# One more whenever an entry of the JSON comes, goes or means something else, so that a program knows what to expect.
+REPORT_VERSION = 2
 HOLDER_ONLY = (
     "FOR THE HOLDER ONLY. This report holds figures that were computed from the real table without noise. Do not "
     "publish it, and do not choose parameters by it."
@@ -195,4 +196,5 @@ def _utility(release: Release) -> Any:
         described() if callable(described) else measured if isinstance(measured, dict) else {"figures": str(measured)}
     )
     compared = getattr(measured, "compared", None)
-    return dict(found) | ({"compared": compared} if isinstance(compared, str) else {})
+    words = {"compared": compared, "remarks": list(getattr(measured, "remarks", ()))}
+    return dict(found) | (words if isinstance(compared, str) else {})

@@ -8,6 +8,7 @@ page's content security policy holds, so that nothing else can style the page an
 from __future__ import annotations
 
 import math
+import re
 from base64 import b64encode
 from collections.abc import Mapping
 from hashlib import sha256
@@ -29,6 +30,12 @@ from spinney.shown import json_text
 ENDINGS = (".html", ".json")
 # Columns that are drawn; the rest stand in tables. A page of so many stays well below three megabytes.
 MOST_DRAWN = 48
+_FIGURE_WORDS = {
+    "one-way mean": "how far single columns are off, on average",
+    "one-way worst": "how far the worst column is off",
+    "two-way mean": "how far pairs of columns are off, on average",
+    "two-way worst": "how far the worst pair is off",
+}
 LARGEST = 3_000_000  # bytes
 _LONGEST = 4_000  # characters of a text
 _FEW_DRAWN, _SHORT = 12, 80  # of a page that would be larger
@@ -89,7 +96,14 @@ def report_html(contents: ReportContents) -> str:
 def _rendered(contents: ReportContents, most_drawn: int, longest: int) -> str:
     markup = load_optional("markupsafe", "a report", extra="report").Markup
     environment = template_environment().overlay(finalize=lambda value: finalized(value, longest))
-    ours = {"rounded": _rounded, "percent": percent, "flat": _flat, "apart": _apart, "counted": counted}
+    ours = {
+        "rounded": _rounded,
+        "percent": percent,
+        "flat": _flat,
+        "apart": _apart,
+        "counted": counted,
+        "moment": _moment,
+    }
     environment.filters = environment.filters | ours
     style = files("spinney.report").joinpath("templates/style.css").read_text("utf-8")
     hashed = b64encode(sha256(style.encode()).digest()).decode()
@@ -103,6 +117,7 @@ def _rendered(contents: ReportContents, most_drawn: int, longest: int) -> str:
             sections=_sections(contents, found),
             statements=_statements(contents),
             utility_figures=utility_figures(contents),
+            figure_words=_FIGURE_WORDS,
             reasons=list(dict.fromkeys(column["why"] for column in contents.columns if column["why"]))[:_MOST_REASONS],
             style=markup(style),
             style_hash=f"sha256-{hashed}",
@@ -184,6 +199,11 @@ def drawings(contents: ReportContents, most_drawn: int = MOST_DRAWN) -> dict[str
             for number, table in enumerate((contents.holder or {"tables": []})["tables"])
         ],
     }
+
+
+def _moment(text: str) -> str:
+    """A time of a ledger without parts of seconds; other words as they are."""
+    return re.sub(r"^(\d{4}-\d\d-\d\d)T(\d\d:\d\d:\d\d)(\.\d+)?Z$", r"\1 \2 UTC", text)
 
 
 def utility_figures(contents: ReportContents) -> list[dict[str, Any]]:

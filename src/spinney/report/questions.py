@@ -174,17 +174,22 @@ def _other_fits(ledger: Mapping[str, Any] | None) -> str:
     if ledger is None or not ledger["has_this"]:
         why = "no ledger was given" if ledger is None else "the ledger does not hold this release"
         return f"Whether the holder fitted several times and kept the best is not known: {why}."
-    others = counted(ledger["other_charges"], "other charge")
-    if ledger["other_releases"] is not None:
-        others = counted(ledger["other_releases"], "other release") + " of the same people"
-        if ledger["without_release"]:
-            others += f", and {counted(ledger['without_release'], 'charge')} that no release is named for"
-    is_only = not ledger["other_charges"]
-    return f"The ledger holds {others}" + (
-        ": no other fit was charged to it."
-        if is_only
-        else "; whether the best of several was kept is for the holder to say, and all of them are paid for."
-    )
+    tuning, kept = ledger["tuning"], "whether the best of several was kept is for the holder to say"
+    if tuning is None:  # a ledger without records
+        if not ledger["other_charges"]:
+            return "The ledger holds no other charge, so no other fit was charged to it."
+        others = counted(ledger["other_charges"], "other charge")
+        return f"The ledger holds {others}; {kept}, and all of them are paid for."
+    of = "the same people" if tuning["table"] is None else f"the same table, {tuning['table']!r}"
+    counts = [
+        (tuning["releases"], "other release", f" of {of}"),
+        (tuning["failed"], "charge", " of fits that failed"),
+        (tuning["without_release"], "charge", " that no release is named for"),
+    ]
+    found = [counted(number, what) + rest for number, what, rest in counts if number]
+    if not found:
+        return f"The ledger holds no other fit of {of}."
+    return f"The ledger holds {', '.join(found)}; {kept}, and all of them are paid for."
 
 
 def _bounds_in_words(n_bounds: int, names: Sequence[str]) -> str:

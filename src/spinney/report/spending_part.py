@@ -22,8 +22,6 @@ UNKNOWN = "not known"
 _WHO = ("user", "who", "by")
 _WHEN = ("time", "when", "at")
 _PURPOSE = ("purpose",)
-# What lines of a composed charge count.
-_PARTS = ("table", "selection", "tree shape")
 
 STAGES = {
     "rows": "how many rows there are",
@@ -114,15 +112,50 @@ def _others(card: Card, ledger: Any, n_events: int, digest: str | None, *, has_t
         else _number(max(spent - (card.epsilon if has_this else 0), Fraction(0))),
         "other_releases": None,
         "without_release": None,
+        "bought_answers": None,
+        "tuning": None,
     }
     if not isinstance(records, Sequence):
         return found
     named = [getattr(record, "release", None) for record in records]
     is_unnamed = has_this and digest not in named  # then a charge without a release is that of this one
-    return found | {
-        "other_releases": len({name for name in named if name is not None and name != digest}),
-        "without_release": max(0, named.count(None) - is_unnamed),
+    mine = [record for record, name in zip(records, named, strict=True) if digest is not None and name == digest]
+    table = getattr(mine[0], "table", None) if mine else None
+    others = [record for record in records if record not in mine]
+    answers = [record for record in others if _is_answer(record)]
+    return (
+        found
+        | {
+            "other_releases": len(_digests(others)),
+            "without_release": max(0, named.count(None) - is_unnamed),
+            "bought_answers": len(answers),
+        }
+        | {"tuning": _tuning([one for one in others if one not in answers], table, is_unnamed=is_unnamed)}
+    )
+
+
+def _tuning(others: Sequence[Any], table: str | None, *, is_unnamed: bool) -> dict[str, Any]:
+    """Other fits of the same table, where charges name their tables, or of the same people."""
+    same = [record for record in others if table is None or getattr(record, "table", None) == table]
+    failed = [record for record in same if getattr(record, "error", None) is not None]
+    unnamed = [record for record in same if getattr(record, "release", None) is None and record not in failed]
+    return {
+        "table": table,
+        "releases": len(_digests(same)),
+        "failed": len(failed),
+        "without_release": max(0, len(unnamed) - is_unnamed),
     }
+
+
+def _digests(records: Sequence[Any]) -> set[str]:
+    """The releases that records name, bought answers left out."""
+    return {record.release for record in records if getattr(record, "release", None) and not _is_answer(record)}
+
+
+def _is_answer(record: Any) -> bool:
+    """Whether a charge is for an answer that was bought beside a release."""
+    events = getattr(record, "events", None) or ()
+    return bool(events) and all(getattr(event, "stage", None) == "answer" for event in events)
 
 
 def _entry(event: Any) -> dict[str, Any]:
@@ -130,19 +163,11 @@ def _entry(event: Any) -> dict[str, Any]:
     is_brand = isinstance(event, Brand)
     return {
         "what": _text(getattr(event, "note", None) or type(event).__name__),
-        "lines": [_of_one(line.strip()) for line in event_lines(event)] if isinstance(event, Event) else [_text(event)],
+        "lines": [line.strip() for line in event_lines(event)] if isinstance(event, Event) else [_text(event)],
         "epsilon": None if is_brand else _number(getattr(event, "epsilon", None)),
         "delta": None if is_brand else _number(getattr(event, "delta", None)),
         "is_brand": is_brand,
     } | _about([event])
-
-
-def _of_one(line: str) -> str:
-    """The line of a part, of which there may be one only: 1 table, not 1 tables."""
-    for what in _PARTS:
-        if line.startswith(f"1 {what}s:"):
-            return f"1 {what}:" + line.removeprefix(f"1 {what}s:")
-    return line
 
 
 def _about(holders: Sequence[Any]) -> dict[str, str]:

@@ -27,7 +27,7 @@ from spinney.release.model import Release
 from spinney.schema.table import Schema
 from spinney.shown import as_given, printable
 from spinney.synthesizers.asked_states import AskedColumn, asked_columns, true_sums
-from spinney.synthesizers.charged import started, told_of_charge
+from spinney.synthesizers.charged import record_outcome, started, told_of_charge
 from spinney.synthesizers.validation import LedgerLike, checked_entropy, checked_ledger, warn_of_weak_promise
 from spinney.tables.opening import open_source
 from spinney.tables.outline import names_of, parts_of
@@ -113,10 +113,11 @@ def buy_answer(
             entropy=source,
         )
         answer = _answer(asked, columns, sums, unit, n_rows, noise_level, price)
-        if truth == "table":
-            return answer
-        assert n_rows is not None
-        return _of_population(answer, asked, n_rows, level)
+        if truth == "population":
+            assert n_rows is not None
+            answer = _of_population(answer, asked, n_rows, level)
+    record_outcome(account, answer.digest, "answer")
+    return answer
 
 
 # ---------------------------------------------------------------------------------------------- before the charge

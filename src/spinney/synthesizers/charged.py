@@ -26,7 +26,12 @@ def told_of_charge(books: Ledger, account: Ledger, price: Fraction) -> Iterator[
     with _told(
         books, lambda: f"{charged_text(price, account)}, and no answer came of it; asking again is charged again"
     ):
-        yield
+        try:
+            yield
+        except BaseException as err:
+            with suppress(Exception):  # what went wrong first is what has to be told
+                account.record_failure(type(err).__name__)
+            raise
 
 
 @contextmanager
@@ -55,14 +60,17 @@ def started(account: Ledger | None, stated: Schema | Tables | PeopleShape) -> Le
 
 
 def record_release(account: Ledger | None, release: Release) -> None:
-    """Record what was paid for. The release is worth more than its record: where that fails, a warning says so."""
-    if account is None or account.address is None:
-        return
-    found = digest(release)
+    """Record the release that was paid for, where an account is kept in a place."""
+    if account is not None and account.address is not None:
+        record_outcome(account, digest(release), "release")
+
+
+def record_outcome(account: Ledger, found: str, what: str) -> None:
+    """Record what was paid for, by its digest. It is worth more than its record: a warning says where that fails."""
     try:
         account.record_release(found)
     except SpinneyError as err:
-        warn_of_ledger(f"the charge is on record, and the digest of the release, {found}, is not: {err}")
+        warn_of_ledger(f"the charge is on record, and the digest of the {what}, {found}, is not: {err}")
 
 
 @contextmanager

@@ -48,7 +48,7 @@ def with_utility(release: R, table: Source, cuts: Sequence[AnyCut], noisy_figure
     if not cuts or release.card.is_empty:
         return release
     n_rows = release.card.n_rows if release.card.n_rows is not None else max(1, release._noisy_total())
-    drawn = min(MOST_DRAWN, max(_MOST_VALUES // len(release.schema), 1))
+    drawn = n_drawn_rows(release)
     singles = [(column,) for column in range(len(cuts))]
     sets = [some for some in (singles, compared_pairs(len(cuts))) if some]
     shares = drawn_shares(release, cuts, [*singles, *(sets[1] if len(sets) > 1 else [])], drawn)  # [step 2]
@@ -71,6 +71,11 @@ def with_utility(release: R, table: Source, cuts: Sequence[AnyCut], noisy_figure
         sampling=sampling,
     )
     return _with_entry(release, entry)
+
+
+def n_drawn_rows(release: Release) -> int:
+    """How many rows are drawn to compare a release by."""
+    return min(MOST_DRAWN, max(_MOST_VALUES // len(release.schema), 1))
 
 
 def compared_pairs(n_columns: int) -> list[Clique]:

@@ -8,13 +8,20 @@ from unittest import mock
 import numpy as np
 import pytest
 
+from spinney.auditing import runner
 from spinney.auditing.battery import FAMILIES, standard
+from spinney.auditing.choice_games import ChoiceGame
 from spinney.auditing.claims import PureClaim, curve_of
-from spinney.auditing.forest_games import ChoiceGame, ColumnTreeGame, TableGame
+from spinney.auditing.column_tree_games import ColumnTreeGame
+from spinney.auditing.decision_games import paper_game, privtree_game
 from spinney.auditing.game import Game, Seen, judge, run, toss
 from spinney.auditing.leaf_games import MomentsGame
 from spinney.auditing.learned import frequencies, linear
-from spinney.auditing.tree_games import CellGame, EmptyCellGame, paper_game, privtree_game
+from spinney.auditing.rules import Rule
+from spinney.auditing.table_games import TableGame
+from spinney.auditing.tree_games import CellGame, EmptyCellGame
+from spinney.auditing.whole_forests import ForestFitGame
+from spinney.auditing.whole_persons import PeopleFitGame
 from spinney.forest import prepaid
 from spinney.privacy.budget import Unit
 from spinney.privacy.noise.gaussian import discrete_gaussian
@@ -178,6 +185,7 @@ QUICK = [
     ("vectors", "one draw for all sums", 500),
     ("vectors", "half the noise of sums", 1_500),
     ("others", "half noise on the number of rows", 2_000),
+    ("others", "half noise on figures of utility", 3_000),
     ("others", "rows of persons that are not weighted", 800),
     ("others", "a box read off the rows", 200),
 ]
@@ -192,6 +200,63 @@ def test_sabotage_is_caught(zoo, name, n_coins):
     with sabotage:
         verdict = run(game, seconds=LONG, error=1e-3, most_coins=n_coins)
     assert verdict.finding.exceeds
+
+
+@pytest.mark.parametrize("black_box", [False, True], ids=["noisy numbers", "drawn rows"])
+@pytest.mark.parametrize(
+    ("make", "n_coins", "least"),
+    [
+        (lambda black_box: ForestFitGame(ADD, "10", "1e-6", black_box=black_box), 160, 1.2),
+        (lambda black_box: PeopleFitGame(Unit.ADD_REMOVE_PERSON, "14", "1e-6", black_box=black_box), 24, 0.6),
+    ],
+    ids=["forest", "persons"],
+)
+def test_whole_fits_are_told_apart_by_all_that_they_count(make, n_coins, least, black_box):
+    """The sum of what all tables say lies apart by so many standard deviations; by no more than is charged for."""
+    game = make(black_box)
+    coins = np.arange(n_coins) % 2 == 1
+    ratios = game.play(coins).likelihood
+    spread = np.sqrt((ratios[coins].var() + ratios[~coins].var()) / 2)
+    apart = (ratios[coins].mean() - ratios[~coins].mean()) / spread
+    slack = 5 * np.sqrt(4 / n_coins)
+    assert least < apart < game.claim.mu_of_best_guess + slack
+
+
+def test_guesses_of_all_coins_prove_more_than_two_rates():
+    """Of a normal law at its own claim: never above it, and nearer than bounds of both kinds of errors come."""
+    rng, curve = np.random.default_rng(4), curve_of([GaussianVector(Fraction(4), note="", stage="products")], ADD)
+    coins = rng.random(2_000) < 0.5
+    seen = rng.normal(size=2_000) + 2 * coins
+    guessed = Rule(1.0, np.nextafter(1.0, -np.inf), 0.0).tally(seen, coins)
+    rates = Rule(1.0, -np.inf, 0.0).tally(seen, coins)
+    assert curve.mu_of_best_guess == pytest.approx(2.0, rel=3e-3)
+    all_coins, two_rates = (curve.judged(tally, 1e-3) for tally in (guessed, rates))
+    assert two_rates.bound < all_coins.bound < 2.0
+    assert all_coins.bound > 1.7
+
+
+def test_games_that_take_long_have_more_of_the_error():
+    """Parts of the error probability are those of the time, and add up to it."""
+    specs = [spec for spec in standard(["counts", "private bounds"]) if spec.unit == "add-remove"]
+    errors = []
+    sound = mock.Mock(**{"finding.exceeds": False})
+    with mock.patch.object(runner, "run", lambda game, *, seconds, error: errors.append((game.name, error)) or sound):
+        runner.play_all(specs, seconds=1, workers=1)
+    parts = dict(errors)
+    assert len(parts) == len(specs)
+    assert sum(parts.values()) == pytest.approx(runner.ERROR)
+    assert max(parts, key=parts.get).startswith("private bounds")
+
+
+def test_a_game_that_is_won_is_played_again():
+    """The second verdict counts, whatever the first was; a game that is not won is played once."""
+    (spec, *_) = standard(["counts"])
+    won, lost = (mock.Mock(**{"finding.exceeds": exceeds}) for exceeds in (True, False))
+    for played, counts in (([won, lost], lost), ([won, won], won), ([lost], lost)):
+        left = list(played)
+        with mock.patch.object(runner, "run", lambda game, *, seconds, error, left=left: left.pop(0)):
+            assert list(runner.play_in_turn([spec], 1, [0.05])) == [counts]
+        assert not left
 
 
 def test_every_game_of_the_battery_can_be_made_and_played():

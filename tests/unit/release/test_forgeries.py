@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from fractions import Fraction
 from functools import partial
 from pathlib import Path
@@ -78,14 +79,13 @@ def fitted() -> dict[str, object]:
 
 
 @pytest.fixture(scope="module")
-def files(tmp_path_factory) -> dict[str, Path]:
+def files(tmp_path_factory) -> Iterator[dict[str, Path]]:
     folder, paths = tmp_path_factory.mktemp("honest"), {}
-    with mock.patch.object(utility, "MOST_DRAWN", 1 << 15):
-        models = fitted()
-    for number, (name, model) in enumerate(models.items()):
-        paths[name] = folder / f"{number}.spinney"
-        model.save(paths[name])
-    return paths
+    with mock.patch.object(utility, "MOST_DRAWN", 1 << 15):  # fits and checks alike draw fewer rows
+        for number, (name, model) in enumerate(fitted().items()):
+            paths[name] = folder / f"{number}.spinney"
+            model.save(paths[name])
+        yield paths
 
 
 def row_variance(members) -> None:
@@ -194,6 +194,35 @@ def test_a_lower_promise_above_unchanged_noise_fails(files, tmp_path, what):
     run = spinney("verify", path)
     assert run.status == 1
     assert "inconsistent contents" in run.err
+
+
+def figures(**changed):
+    """Figures of utility that say they are of something else."""
+
+    def change(members) -> None:
+        entry = card(members)["plan"]["utility"]
+        for name, value in changed.items():
+            assert entry[name] != value
+            entry[name] = value
+
+    return without_words(change)
+
+
+@pytest.mark.parametrize("name", ["forest", "moments, utility"])
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (figures(cells=[2, 4]), "cells would be"),
+        (figures(columns=3, pairs=3), "columns"),
+        (figures(drawn_rows=1 << 20), "drawn_rows would be"),
+        (figures(sampling=[0.0001, 0.0001]), "sampling error of columns would be"),
+    ],
+)
+def test_figures_of_utility_of_something_else_fail(files, tmp_path, name, change, told):
+    """How many columns, pairs and cells were compared, by how many rows, is found again from the release."""
+    run = spinney("verify", forged(files[name], change, tmp_path / "forged"))
+    assert run.status == 1
+    assert told in run.err
 
 
 def test_a_plan_of_another_version_is_told_and_not_judged(files, tmp_path):

@@ -10,6 +10,7 @@ from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -192,7 +193,7 @@ def test_a_ledger_says_what_is_left_and_whether_it_paid(tmp_path: Path) -> None:
     assert (described["limit"], described["spent"], described["remaining"]) == ("3", "1", "2")
     assert (described["other_charges"], described["other_epsilon"]) == (0, "0")
     tuned = next(line for line in contents.nist if line["question"].startswith("Were parameters tuned"))
-    assert "no other fit was charged" in tuned["answer"]
+    assert "The ledger holds no other fit of the same people." in tuned["answer"]
     page = Page(contents.to_html()).text
     assert "from the release and a ledger" in page
     assert "release alone" not in page
@@ -224,6 +225,43 @@ def test_a_ledger_that_knows_more_is_shown_with_more() -> None:
     assert account["ledger"]["remaining"] is None
     assert account["ledger"]["has_this"]
     assert account_part(card, ledger, "a third")["events"][0]["who"] == "not known", "two charged the same"
+
+
+def test_tuning_is_told_by_other_fits_of_the_same_table() -> None:
+    """Of another table of the same people, and bought answers, are no fits of this one; those that failed are."""
+    charge = DiscreteLaplaceCounts(Fraction(1), 2, "counts", stage="leaves")
+    answer = DiscreteLaplaceCounts(Fraction(1), 1, "answer: count", stage="answer", times=1)
+    card = replace(golden("v3-tree-cube").card, events=(charge,))
+
+    def record(release: str | None, *, table: str, event: Any = charge, error: str | None = None) -> SimpleNamespace:
+        return SimpleNamespace(events=(event,), release=release, table=table, error=error)
+
+    records = [
+        record("ours", table="visits"),
+        record("theirs", table="stays"),
+        record("earlier", table="visits"),
+        record(None, table="visits", error="MemoryError"),
+        record("an answer", table="visits", event=answer),
+    ]
+    ledger = SimpleNamespace(events=[one.events[0] for one in records], charges=records, spent=Fraction(5))
+    account = account_part(card, ledger, "ours")
+    assert account["ledger"]["tuning"] == {"table": "visits", "releases": 1, "failed": 1, "without_release": 0}
+    assert (account["ledger"]["other_releases"], account["ledger"]["bought_answers"]) == (2, 1)
+    found = contents_of("v3-tree-cube").to_dict() | {"account": account}
+    asked = {line["question"]: line["answer"] for line in nist_questions(found)}
+    said = asked["Were parameters tuned on the private table?"]
+    assert "1 other release of the same table, 'visits', 1 charge of fits that failed;" in said
+
+
+def test_entries_of_the_json_go_with_its_version() -> None:
+    """Whoever adds, renames or removes an entry raises the version, and this list with it."""
+    described = contents_of("v3-forest-mixed").to_dict()
+    assert described["report_version"] == 2
+    assert set(described) == {
+        *("report", "report_version", "publishable", "notice", "title", "released", "stated", "warnings", "promise"),
+        *("account", "budget", "model", "columns", "columns_left_out", "pairs", "maps", "remarks", "utility", "schema"),
+        *("nist", "board", "evidence", "holder"),
+    }
 
 
 def test_what_was_found_privately_is_not_said_to_be_stated() -> None:
@@ -267,7 +305,7 @@ def test_utility_is_shown_where_it_was_measured() -> None:
     figure = {"name": "two-way mean", "estimate": 0.0417, "low": 0.04, "high": 0.05, "statement": "certified"}
     measured = {"figures": [figure | {"level": 0.95, "noise_std": 0.001}], "n_pairs": 3}
     for utility, said in (
-        (SimpleNamespace(to_dict=lambda: measured, compared="of <3> pairs"), "of <3> pairs"),
+        (SimpleNamespace(to_dict=lambda: measured, compared="of <3> pairs"), "Of <3> pairs"),
         (SimpleNamespace(to_dict=lambda: {"pairs": {"share": 0.0417}}), "pairs, share"),
     ):
         release = copy(golden("v3-points"))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import polars as pl
@@ -401,3 +402,21 @@ def test_a_table_in_the_place_of_the_question_is_not_shown(release: Release) -> 
     with pytest.raises(ParameterError, match="<a DataFrame>") as caught:
         sp.buy_answer(release, private, "count", epsilon="0.1", ledger=sp.Ledger(limit=1))
     assert "4711" not in str(caught.value)
+
+
+def test_a_ledger_names_the_answer_that_it_paid_for(tmp_path: Path) -> None:
+    """By the digest that the answer has; and where nothing came of a charge, it says so."""
+    table = pl.DataFrame({"x": np.arange(200.0) % 7})
+    ledger = sp.Ledger.create(tmp_path / "people.ledger", limit=9)
+    schema = sp.Schema({"x": sp.Real(0, 7)})
+    release = sp.KDTreeSynthesizer("1").fit(table, schema, ledger=ledger).release_
+    answer = sp.buy_answer(release, "count where x < 3", table, epsilon="0.5", ledger=ledger)
+    fitted, *_, paid = ledger.charges
+    assert paid.release == answer.digest != fitted.release
+    assert len(answer.digest) == 64
+    with (
+        mock.patch.object(buying, "_counted", side_effect=MemoryError),
+        pytest.raises(InputError, match="was charged"),
+    ):
+        sp.buy_answer(release, "count where x < 3", table, epsilon="0.5", ledger=ledger)
+    assert ledger.charges[-1].error == "MemoryError"

@@ -15,6 +15,7 @@ import spinney as sp
 from spinney.counting import distances
 from spinney.privacy.ledger import ComposedRelease, LeafMoments, Ledger
 from spinney.privacy.parts import GaussianVector
+from spinney.release import utility as laws
 from spinney.release.utility import GAP_STEPS
 from spinney.synthesizers import utility
 from spinney.synthesizers.utility import compared_pairs
@@ -269,3 +270,19 @@ def test_rules_places_and_identifiers_are_compared_as_they_are_drawn():
     schema = sp.Schema(columns, rules=[sp.Sum("t", ["x", "y"])], places=[sp.Place("e", "n")])
     found = sp.ForestSynthesizer(4, utility_share="0.1").fit(table[list(columns)], schema).release_.utility
     assert (found.n_columns, found.n_pairs) == (3, 3)
+
+
+def test_one_pair_has_one_distance_and_the_text_says_so():
+    """Its mean and its worst are the same but for noise; so is a mean above its worst."""
+
+    def of(n_columns: int, n_pairs: int, *estimates: float) -> list[str]:
+        found = [
+            laws.UtilityFigure(name, estimate, 0.01, 0.0, 1.0, 0.95)
+            for name, estimate in zip(laws.NAMES, estimates, strict=False)
+        ]
+        return laws.Utility(tuple(found), n_columns, n_pairs, 100, 100, 0, (0.1,)).remarks
+
+    assert ["one pair" in remark for remark in of(2, 1, 0.1, 0.2, 0.3, 0.2)] == [True]
+    assert ["one column" in remark for remark in of(1, 0, 0.2, 0.1)] == [True]
+    assert ["above its worst" in remark for remark in of(3, 3, 0.2, 0.1, 0.2, 0.3)] == [True]
+    assert of(3, 3, 0.1, 0.2, 0.2, 0.3) == []

@@ -101,7 +101,8 @@ def verify_forest(release: ForestRelease) -> list[str]:
     check_sums(release, times["products"])
     from_prior = _prior(release, times["prior"])
     n_counted = len(release.looked_at)
-    counted = f"{n_counted} tables of several columns were counted, {n_paid} paid for, each with the noise stated"
+    were = "table of several columns was" if n_counted == 1 else "tables of several columns were"
+    counted = f"{n_counted} {were} counted, {n_paid} paid for, each with the noise stated"
     measured, named = check_measured(release), verify_analyses(release, unit)
     return [counted, *from_prior, *measured, *_products(release, unit), *named, *_found_values(card)]
 

@@ -44,7 +44,8 @@ def verify_people(release: PeopleRelease) -> list[str]:
         needed = units_variance(weighted["row tables"].mean_squared, Unit.parse(release.card.unit)) if paid else None
         is_paid = needed is not None and 0 <= release.row_variance - needed < VARIANCE_STEP
         check(is_paid, "the tables of rows have other noise than was paid for")
-    counted = f"{n_tables} tables of rows were measured, {paid} paid for, each with the noise of one row a person"
+    were = "table of rows was" if n_tables == 1 else "tables of rows were"
+    counted = f"{n_tables} {were} measured, {paid} paid for, each with the noise of one row a person"
     return [*forest, counted]
 
 

@@ -10,6 +10,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
@@ -64,6 +66,11 @@ class Answer:
         from spinney.release.answers.fragment import answer_fragment
 
         return answer_fragment(self)
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of the answer as JSON, keys sorted: a ledger names an answer that it was charged for by this."""
+        return hashlib.sha256(json.dumps(self.to_dict(), sort_keys=True).encode()).hexdigest()
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain data for JSON, in which a mean of no rows is null."""
