@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help demo test warmed test-all test-lowest lint bench tables nist fuzz audit docs paper page lock clean
+.PHONY: help demo test warmed test-all test-lowest lint bench tables nist fuzz audit docs site paper page lock clean
 
 help:            ## list the goals
 	@grep -E '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -70,6 +70,9 @@ audit: $(READY)  ## play the audit's games against our mechanisms, and against e
 docs: $(READY)   ## regenerate the command-line reference and the README's picture
 	$(BIN)/python tools/cli_page.py
 
+site: $(READY)   ## build the documentation into site/, which is read from disk: open site/index.html
+	$(BIN)/python -m tools.website
+
 paper: $(READY)  ## run every experiment of the paper in full (hours; DATA=folder with the credit-card table)
 	$(BIN)/spinney paper all --out paper-output $(if $(DATA),--data $(DATA))
 
@@ -92,4 +95,4 @@ lock:            ## renew both lock files from the ranges in pyproject.toml: new
 	$(LOCK) --resolution lowest-direct --output-file requirements.lowest.lock pyproject.toml
 
 clean:           ## remove the environments and everything generated
-	rm -rf $(VENV) $(WARMED) .venv-3.* .venv-lowest .venv-nist demo-output nist-output tables-output paper-output fuzz-output .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(WARMED) .venv-3.* .venv-lowest .venv-nist demo-output site .site nist-output tables-output paper-output fuzz-output .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from posixpath import relpath
 
-from nav import EXPLAIN, HOW_TO
+from tools.website.nav import EXPLAIN, HOW_TO
 
 _HEADS = {
     "how-to": "# How-to\n\nOne page for each thing that you may want to do.\n",

@@ -1,7 +1,7 @@
 """Builds the documentation into a static site that works from disk and loads nothing from a network.
 
-python tools/site/build.py               write site/, and check every link of it
-python tools/site/build.py --prepare     only write the pages and the settings that MkDocs reads, into .site/
+python -m tools.website                write site/, and check every link of it
+python -m tools.website --prepare      only write the pages and the settings that MkDocs reads, into .site/
 
 Pages are prepared as plain Markdown in a folder of their own, so that whatever builds the site needs to know nothing of
 this repository: proofs and the changelog are pages, links lead to pages, notebooks are Markdown, indexes are there.
@@ -17,13 +17,13 @@ import subprocess
 import sys
 from pathlib import Path
 
-from api import api_pages
-from check import faults_of
-from code_host import for_python_markdown
-from indexes import indexes, title_of
-from nav import navigation
-from notebooks import notebook_page
-from places import ROOT, SINGLE_PAGES, Places
+from tools.website.api import api_pages
+from tools.website.check import faults_of
+from tools.website.code_host import for_python_markdown
+from tools.website.indexes import indexes, title_of
+from tools.website.nav import navigation
+from tools.website.notebooks import notebook_page
+from tools.website.places import ROOT, SINGLE_PAGES, Places
 
 PREPARED = ROOT / ".site"
 SITE = ROOT / "site"

@@ -28,7 +28,9 @@ _GROUPS = {
 }
 _HIDDEN = {"to_members", "from_members", "verify_contents", "verify_model", "unverified", "get_metadata_routing"}
 _ALONE = "    options:\n      members: []\n"
-_ALL = "    options:\n      inherited_members: true\n      filters: ['!^_', '!^({})$']\n".format("|".join(sorted(_HIDDEN)))
+_ALL = "    options:\n      inherited_members: true\n      filters: ['!^_', '!^({})$']\n".format(
+    "|".join(sorted(_HIDDEN))
+)
 
 
 def api_pages() -> dict[str, str]:
@@ -51,16 +53,17 @@ def api_pages() -> dict[str, str]:
 
 
 def _metrics() -> str:
-    text = (
-        "# Metrics\n\n`from spinney import metrics`. Every metric reads the real table and adds no noise: none is private "
-        "([compare with the real table](../../how-to/compare.md)).\n\n"
-    )
+    text = "# Metrics\n\n`from spinney import metrics`.\n"
+    text += "Every metric reads the real table and adds no noise: none is private "
+    text += "([compare with the real table](../../how-to/compare.md)).\n\n"
     return text + "".join(f"::: spinney.metrics.{name}\n{_ALL}\n" for name in spinney.metrics.__all__)
 
 
 def error_names() -> list[str]:
     """The errors and warnings that a caller may catch, in the order of their file."""
-    return [name for name, value in vars(spinney.errors).items() if isinstance(value, type) and not name.startswith("_")]
+    return [
+        name for name, value in vars(spinney.errors).items() if isinstance(value, type) and not name.startswith("_")
+    ]
 
 
 def _errors() -> str:

@@ -1,8 +1,8 @@
 """Which file of the repository is which page of the site, and where links lead.
 
-Pages under `docs/` keep their place. Proofs, which stand beside the code, become `proofs/NAME.md`; the changelog and the
-contributor's page get one each; a link to a folder leads to its index. Any other file that a page links to is copied
-as text, so that no link of the site is dead and none leads out of it.
+Pages under `docs/` keep their place. Proofs, which stand beside the code, become `proofs/NAME.md`; the changelog and
+the contributor's page get one each; a link to a folder leads to its index. Any other file that a page links to is
+copied as text, so that no link of the site is dead and none leads out of it.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import re
 from pathlib import Path, PurePosixPath
 from posixpath import normpath, relpath
 
-from code_host import outside_fences
+from tools.website.code_host import outside_fences
 
 ROOT = Path(__file__).parents[2]
 LINK = re.compile(r"(?<!\\)\]\((?P<target>[^)\s#]*)(?P<anchor>#[^)\s]*)?(?P<title>\s+\"[^\"]*\")?\)")
@@ -79,6 +79,4 @@ class Places:
                 raise ValueError(f"{origin} links to {target}, which is nowhere")
             return f"]({relpath(wanted, str(PurePosixPath(page).parent))}{match['anchor'] or ''}{match['title'] or ''})"
 
-        return "".join(
-            LINK.sub(moved, line) if is_prose else line for line, is_prose in outside_fences(text)
-        )
+        return "".join(LINK.sub(moved, line) if is_prose else line for line, is_prose in outside_fences(text))
