@@ -5,6 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
+import pandas as pd
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -12,9 +13,10 @@ from hypothesis import strategies as st
 import spinney as sp
 from spinney.columns import Column
 from spinney.privacy.ledger import Brand
+from spinney.synthesizers.method import make
 from support.small_people import FLAT, TABLES, shop
 
-FEW = settings(max_examples=6)
+FEW = settings(max_examples=3)
 EPSILONS = st.sampled_from(["0.02", "0.3", "1", "5"])
 UNITS = st.sampled_from(["replace-one", "add-remove"])
 
@@ -66,9 +68,14 @@ def agree(plan, model) -> None:
     assert (plan.card.epsilon, plan.card.delta) == (card.epsilon, card.delta)
 
 
-@pytest.mark.parametrize("quality", ["fast", "high", "best"])
-@FEW
-@given(columns=MIXED, epsilon=EPSILONS, unit=UNITS, n_rows=st.sampled_from([40, 900]))
+@settings(max_examples=6)
+@given(
+    quality=st.sampled_from(["fast", "high", "best"]),
+    columns=MIXED,
+    epsilon=EPSILONS,
+    unit=UNITS,
+    n_rows=st.sampled_from([40, 900]),
+)
 def test_forests(quality, columns, epsilon, unit, n_rows):
     """Every forest is charged as it was planned, at every quality, pure or with a delta, whatever it can afford."""
     schema = sp.Schema(columns)
@@ -84,14 +91,14 @@ def test_forests(quality, columns, epsilon, unit, n_rows):
         assert error.noise_std == stated.noise_std
 
 
-@FEW
+@settings(max_examples=2)
 @given(columns=MIXED, epsilon=st.sampled_from(["1", "5"]))
 def test_forests_with_a_target(columns, epsilon):
     """With classes of about the same size, the plan of a forest with a target is the one that is fitted."""
     schema = sp.Schema(columns | {"label": sp.Boolean()})
-    plan = sp.plan(schema, 2000, epsilon, target="label", utility_share="0.05")
+    plan = sp.plan(schema, 800, epsilon, target="label", utility_share="0.05")
     model = sp.ForestSynthesizer(epsilon, target="label", utility_share="0.05")
-    model.fit(as_table(dict(schema), 2000), schema, entropy=seeded())
+    model.fit(as_table(dict(schema), 800), schema, entropy=seeded())
     assert plan.events == charged(model)
     assert plan.structure.name == model.design_.structure
 
@@ -115,21 +122,18 @@ def test_a_rare_class_changes_the_plan_as_it_changes_the_fit():
 @given(columns=MEASURED, epsilon=EPSILONS, unit=UNITS)
 def test_trees_and_grids(options, columns, epsilon, unit):
     """Trees by every rule and grids are charged and laid out as they were planned."""
-    from spinney.synthesizers.method import choose, make
-
     schema, n_rows = sp.Schema(columns), 400
     plan = sp.plan(schema, n_rows, epsilon, unit=unit, **{"method": "tree", **options})
     given_options = {name: value for name, value in options.items() if name != "method"} | {"unit": unit}
     given_options |= {} if unit == "replace-one" else {"assumed_rows": n_rows}
     method = options.get("method", "tree")
-    model = make(choose(schema, given_options, method=method).method, epsilon, given_options)
+    model = make(method, epsilon, given_options)
     model.fit(as_table(columns, n_rows), schema, entropy=seeded())
     assert plan.events == charged(model)
     assert all(model.card_.plan[name] == value for name, value in plan.card.plan.items())
 
 
-@pytest.mark.parametrize("epsilon", ["1", "8"])
-@pytest.mark.parametrize("unit", ["replace-one", "add-remove"])
+@pytest.mark.parametrize(("epsilon", "unit"), [("1", "replace-one"), ("8", "add-remove")])
 def test_persons(epsilon, unit):
     """Linked tables and one table of persons' rows are charged as they were planned; the plan is for persons."""
     tables = shop(300)
@@ -154,8 +158,6 @@ def test_one_table_of_persons():
 def test_what_is_found_on_the_way_is_charged_as_planned():
     """Private bounds and lists of values cost what the plan says; what follows from them is said not to be known."""
     rng = np.random.default_rng(0)
-    import pandas as pd
-
     frame = pd.DataFrame({"amount": rng.gamma(2, 20, 4000), "code": rng.choice(["a", "b", "c"], 4000)})
     columns = {"amount": sp.Real(bounds="private"), "code": sp.Category(values="private", other="rest")}
     plan = sp.plan(columns, 4000, 4)
