@@ -86,6 +86,8 @@ page: $(READY)   ## regenerate the pages of measured results: the paper's, the f
 	$(BIN)/python tools/people_page.py
 	$(BIN)/python tools/audit_page.py
 	$(BIN)/python tools/epsilon_table.py
+	$(BIN)/python tools/peers_page.py
+	$(BIN)/python -m tools.gallery
 
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url \
 	  --extra plot --extra metrics --extra baselines --group test

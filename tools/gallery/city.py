@@ -11,10 +11,10 @@ from matplotlib.axes import Axes
 from matplotlib.collections import PolyCollection
 from matplotlib.colors import LogNorm
 from matplotlib.ticker import MaxNLocator
+from tools.gallery.work import EXAMPLES, OURS, REAL, Work, console, new_figure, save, table
 
 import spinney as sp
 from spinney.report.picture import released_boxes
-from tools.gallery.work import EXAMPLES, OURS, REAL, Work, console, new_figure, save, table
 
 _BOX = {"lng": (-0.52, 0.34), "lat": (51.28, 51.70)}
 _KM = {"lng": 69.5, "lat": 111.2}  # kilometres of a degree at this latitude
@@ -56,9 +56,7 @@ def measure(work: Work) -> dict[str, Any]:
 
 def _counts(rows: pl.DataFrame, side: float) -> np.ndarray:
     """How many rows lie in every square of this many kilometres."""
-    edges = [
-        np.arange(_BOX[name][0], _BOX[name][1] + side / _KM[name], side / _KM[name]) for name in ("lng", "lat")
-    ]
+    edges = [np.arange(_BOX[name][0], _BOX[name][1] + side / _KM[name], side / _KM[name]) for name in ("lng", "lat")]
     return np.histogram2d(rows["lng"].to_numpy(), rows["lat"].to_numpy(), bins=edges)[0].ravel()
 
 
@@ -131,7 +129,12 @@ def _draw_squares(rows: pl.DataFrame, drawn: pl.DataFrame) -> None:
         seen = (real > 0) | (synthetic > 0)
         axes.plot([0.7, most], [0.7, most], color=REAL, linewidth=1)
         axes.scatter(
-            np.maximum(real[seen], 0.7), np.maximum(synthetic[seen], 0.7), s=7, c=OURS, alpha=0.35, linewidths=0,
+            np.maximum(real[seen], 0.7),
+            np.maximum(synthetic[seen], 0.7),
+            s=7,
+            c=OURS,
+            alpha=0.35,
+            linewidths=0,
             rasterized=True,
         )
         axes.set(xscale="log", yscale="log", xlim=(0.6, most), ylim=(0.6, most))
@@ -166,5 +169,5 @@ def blocks(record: dict[str, Any]) -> dict[str, str]:
         "squares": table(heads, rows)
         + f"\nOf the {busiest['of']} busiest squares of a kilometre, {busiest['found']} are among the {busiest['of']} "
         f"busiest of the synthetic rows; of rows that differ by chance alone it is {busiest['chance']}.\n"
-        f"{found['nowhere']:.1%} of the synthetic accidents lie in squares of half a kilometre that hold no real one.\n",
+        f"{found['nowhere']:.1%} of the synthetic accidents lie in squares of half a kilometre without a real one.\n",
     }

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import shutil
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import polars as pl
+from tools.gallery.work import EXAMPLES, OURS, REAL, Work, console, new_figure, save, table
 
 import spinney as sp
 from spinney.metrics import compare, train_on_synthetic
-from tools.gallery.work import EXAMPLES, OURS, REAL, Work, console, new_figure, save, table
 
 _TARGET = "default"
 _CLASSIFIERS = ["Logistic Regression", "GBM"]
@@ -32,7 +33,9 @@ def measure(work: Work) -> dict[str, Any]:
     work.run("plan", f"spinney plan credit.toml --rows {fitted.height} {options}", lines=60)
     work.run("fit", f"spinney fit credit.parquet --schema credit.toml {options} --out credit.spinney")
     work.run("sample", f"spinney sample credit.spinney --rows {fitted.height} --out synthetic.parquet")
-    work.run("ask", 'spinney ask credit.spinney "proportion where default = 1 given PAY_0 = 2" "mean(LIMIT_BAL) by SEX"')
+    work.run(
+        "ask", 'spinney ask credit.spinney "proportion where default = 1 given PAY_0 = 2" "mean(LIMIT_BAL) by SEX"'
+    )
     schema = sp.Schema.from_file(work.folder / "credit.toml")
     drawn = pl.read_parquet(work.folder / "synthetic.parquet")
     compared = compare(fitted, drawn, schema)
@@ -79,12 +82,12 @@ def _rates(fitted: pl.DataFrame, drawn: pl.DataFrame, release: Any) -> list[dict
 
 def _neighbours(rows: pl.DataFrame) -> float:
     """Mean rank correlation of the bills of two successive months."""
-    pairs = zip(_BILLS, _BILLS[1:], strict=False)
+    pairs = pairwise(_BILLS)
     return float(np.mean([rows.select(pl.corr(one, two, method="spearman")).item() for one, two in pairs]))
 
 
 def _odd(rows: pl.DataFrame) -> float:
-    """The share of rows in which all six bills lie within a tenth of the limit, and five of the six do."""
+    """The share of rows in which no bill exceeds the limit by more than a tenth."""
     within = [(pl.col(bill) <= pl.col("LIMIT_BAL") * 1.1) for bill in _BILLS]
     return float(rows.select(pl.all_horizontal(within).mean()).item())
 
@@ -145,8 +148,8 @@ def blocks(record: dict[str, Any]) -> dict[str, str]:
         "ask": console(typed["ask"]),
         "auc": table(("AUC on unseen card holders", "trained on synthetic rows", "trained on real rows"), areas),
         "rates": table(heads, rates),
-        "shortfalls": f"Single columns are off by {found['ks']['mean']:.3f} on average (Kolmogorov-Smirnov), and the worst, "
-        f"{name}, by {value:.3f}.\n"
+        "shortfalls": f"Single columns are off by {found['ks']['mean']:.3f} on average (Kolmogorov-Smirnov), and the "
+        f"worst, {name}, by {value:.3f}.\n"
         f"Pairs of columns are off by {found['pairs']['mean']:.3f} on average (total variation), and most so:\n\n"
         f"| pair | total variation |\n|---|---:|\n{worst}\n"
         f"Bills of two successive months have a rank correlation of {found['bills'][0]:.2f}, "

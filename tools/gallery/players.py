@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-
-from spinney.metrics import compare
 from tools.gallery.work import EXAMPLES, OURS, REAL, Work, console, new_figure, save, table
+
+import spinney as sp
+from spinney.metrics import compare
 
 _MOST_DRAWN = 25
 _COUNTS = ("G", "AB", "H", "HR", "SB", "BB")
@@ -26,19 +27,19 @@ def measure(work: Work) -> dict[str, Any]:
     for name in ("players", "seasons", "baseball"):
         shutil.copy(EXAMPLES / f"{name}.toml", work.folder)
     work.run("check", "spinney check --tables baseball.toml")
-    work.run("plan", f"spinney plan --tables baseball.toml --persons {players.height} --epsilon 1", lines=60)
     work.run("fit", "spinney fit --tables baseball.toml --epsilon 1 --out baseball.spinney")
     work.run("sample", "spinney sample baseball.spinney --out synthetic/")
     work.run("ask", 'spinney ask baseball.spinney "mean(seasons.#) by players.bats" "count where seasons.# >= 10"')
-    drawn = pl.read_parquet(work.folder / "synthetic/players.parquet"), pl.read_parquet(
-        work.folder / "synthetic/seasons.parquet"
+    drawn = (
+        pl.read_parquet(work.folder / "synthetic/players.parquet"),
+        pl.read_parquet(work.folder / "synthetic/seasons.parquet"),
     )
     real = players, seasons
     _draw(real, drawn)
-    from spinney import Schema
-
-    columns = {name: kind for name, kind in Schema.from_file(work.folder / "seasons.toml").items() if name != "player"}
-    compared = compare(seasons.select(*columns), drawn[1].select(*columns), Schema(columns))
+    columns = {
+        name: kind for name, kind in sp.Schema.from_file(work.folder / "seasons.toml").items() if name != "player"
+    }
+    compared = compare(seasons.select(*columns), drawn[1].select(*columns), sp.Schema(columns))
     return {
         "players": [players.height, drawn[0].height],
         "seasons": [seasons.height, drawn[1].height],
@@ -121,10 +122,9 @@ def blocks(record: dict[str, Any]) -> dict[str, str]:
         "table": f"There are {found['players'][0]:,} players with {found['seasons'][0]:,} seasons; "
         f"one of them has {found['most']}.\n",
         "check": console(typed["check"]),
-        "plan": console(typed["plan"]),
         "fit": console("\n\n".join([typed["fit"], typed["sample"]]))
-        + f"\nThe fit took {seconds['fit']:.0f} seconds with all loading, and the draw gave {found['players'][1]:,} players "
-        f"with {found['seasons'][1]:,} seasons.\n",
+        + f"\nThe fit took {seconds['fit']:.0f} seconds with all loading, and the draw gave {found['players'][1]:,} "
+        f"players with {found['seasons'][1]:,} seasons.\n",
         "ask": console(typed["ask"]),
         "facts": table(("", "real", "synthetic"), facts),
         "columns": table(("column of seasons", "Kolmogorov-Smirnov distance"), columns),

@@ -57,9 +57,7 @@ class Work:
         arguments[0] = str(Path(sys.executable).parent / arguments[0])
         before = time.perf_counter()
         environment = os.environ | {"PYTHONPATH": str(ROOT / "src"), "COLUMNS": "100"}
-        done = subprocess.run(
-            arguments, cwd=self.folder, env=environment, capture_output=True, text=True, check=False
-        )
+        done = subprocess.run(arguments, cwd=self.folder, env=environment, capture_output=True, text=True, check=False)
         self.seconds[name] = round(time.perf_counter() - before, 1)
         if done.returncode:
             raise SystemExit(f"{command}\n{done.stdout}{done.stderr}")
