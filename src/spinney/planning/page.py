@@ -141,7 +141,12 @@ def _side_by_side(plans: Sequence[Plan]) -> list[list[str]]:
     for stage, what in named:
         found = [next((error for error in plan.errors if error.stage == stage), None) for plan in plans]
         table.append([f"{what}, ±", *("-" if error is None else _number(error.within_95) for error in found)])
-    table.append(["a tenth of them, ±", *_of_each(plan.answer and _number(plan.answer.within_95) for plan in plans)])
+    table.append(
+        [
+            "a tenth of them, ±",
+            *_of_each(None if plan.answer is None else _number(plan.answer.within_95) for plan in plans),
+        ]
+    )
     groups = [plan.structure.smallest_group for plan in plans]
     table.append(["smallest group", *_of_each(None if group is None else f"{group:,}" for group in groups)])
     return table

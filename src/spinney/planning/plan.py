@@ -41,6 +41,8 @@ from spinney.version import full_version
 _MOST_PLANS = 12
 # Where a plan is poor, so many times its epsilon are tried for a richer one.
 _TIMES = (2, 4, 8)
+# Below, noise is so wide that accounting for it takes seconds for each of them.
+_LEAST_TRIED = Fraction(1, 1000)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -273,7 +275,7 @@ def plan_of(
 
 def _richer(rehearsal: Rehearsal, rehearse: Callable[[Fraction], Rehearsal]) -> tuple[str, ...]:
     """The smallest of a few larger epsilons that pays for a richer structure, in words; none where none does."""
-    for times in _TIMES:
+    for times in _TIMES if rehearsal.epsilon >= _LEAST_TRIED else ():
         budget = rehearsal.epsilon * times
         if budget > LARGEST_CREDIBLE_EPSILON:
             break

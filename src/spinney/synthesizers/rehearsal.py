@@ -53,7 +53,7 @@ class Rehearsal:
 
 def checked_number(n_rows: Any, name: str = "n_rows") -> int:
     """How many rows or persons there are, as somebody states it; a ParameterError where that is no such number."""
-    if isinstance(n_rows, bool) or not isinstance(n_rows, Integral) or not 1 <= n_rows <= MOST_ROWS:
+    if isinstance(n_rows, bool) or not isinstance(n_rows, Integral) or not 1 <= int(n_rows) <= MOST_ROWS:
         raise ParameterError(f"{name}={as_given(n_rows)} is not a whole number from 1 to {MOST_ROWS:,}")
     return int(n_rows)
 

@@ -72,11 +72,11 @@ def test_measured_errors_of_a_tree_are_about_the_expected_ones():
 
 def test_more_epsilon_buys_more():
     """Noise falls and structures grow with epsilon, in rows that say so side by side."""
-    plans = sp.plan(MIXED, 20_000, ["0.0001", "0.1", 1], quality="high")
+    plans = sp.plan(MIXED, 2000, ["0.01", "0.5", 5], quality="high")
     assert [plan.structure.name for plan in plans] == ["uniform", "tree", "rounds"]
     noises = [plan.errors[0].noise_std for plan in plans[1:]]
     assert noises[0] > 5 * noises[1]
-    assert "so far nothing is told from noise" in plans[0].hints[0]
+    assert any("so far nothing is told from noise" in hint for hint in plans[0].hints)
     page = str(plans)
     assert "uniform" in page
     assert "rounds" in page
