@@ -62,10 +62,12 @@ def test_every_public_name_has_an_entry() -> None:
     text = "".join(api.api_pages().values())
     named = set(re.findall(r"^::: (\S+)$", text, re.MULTILINE))
     wanted = {f"spinney.{name}" for name in sp.__all__ if name not in ("__version__", "SpinneyError")}
-    wanted |= {f"spinney.metrics.{name}" for name in spinney.metrics.__all__}
+    wanted |= {api.metric_path(name) for name in spinney.metrics.__all__}
     wanted |= {f"spinney.errors.{name}" for name in api.error_names()}
     assert named == wanted
     assert "BudgetError" in api.error_names()
+    assert api.metric_path("beside") == "spinney.metrics.beside.beside"
+    assert api.metric_path("mmd") == "spinney.metrics.mmd"
 
 
 def undocumented(door: Any) -> list[str]:

@@ -50,7 +50,7 @@ def draw() -> None:
     left.set(xlim=(0, 1000), xlabel="k-marginal score, 1,000 is best")
     lost = _lost(_best(settings, is_whole=True))[::-1]
     right.barh([name for name, _ in lost], [value for _, value in lost], color=OURS, height=0.7)
-    right.set(xlabel="mean total variation of its pairs", title="columns that lose most, 24 columns")
+    right.set(xlabel="mean total variation of its pairs", title="which columns lose most")
     save(figure, "census-scores.svg")
 
 

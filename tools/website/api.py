@@ -6,6 +6,8 @@ is shown. Of everything else all public methods are, with those that are inherit
 
 from __future__ import annotations
 
+from importlib.util import find_spec
+
 import spinney
 import spinney.errors
 import spinney.metrics
@@ -56,7 +58,13 @@ def _metrics() -> str:
     text = "# Metrics\n\n`from spinney import metrics`.\n"
     text += "Every metric reads the real table and adds no noise: none is private "
     text += "([compare with the real table](../../how-to/compare.md)).\n\n"
-    return text + "".join(f"::: spinney.metrics.{name}\n{_ALL}\n" for name in spinney.metrics.__all__)
+    return text + "".join(f"::: {metric_path(name)}\n{_ALL}\n" for name in spinney.metrics.__all__)
+
+
+def metric_path(name: str) -> str:
+    """Where a metric is to be found; one that is called as its module is, would be taken for the module."""
+    path = f"spinney.metrics.{name}"
+    return f"{path}.{name}" if find_spec(path) is not None else path
 
 
 def error_names() -> list[str]:
