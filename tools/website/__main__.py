@@ -1,7 +1,8 @@
 """Builds the documentation into a static site that works from disk and loads nothing from a network.
 
-python -m tools.website                write site/, and check every link of it
-python -m tools.website --prepare      only write the pages and the settings that MkDocs reads, into .site/
+python -m tools.website              write site/, and check every link of it
+python -m tools.website --prepare    only write the pages and the settings that MkDocs reads, into .site/
+python -m tools.website --browse     open every page of site/ in Chromium: what it asks for, breaks, or is too wide
 
 Pages are prepared as plain Markdown in a folder of their own, so that whatever builds the site needs to know nothing of
 this repository: proofs and the changelog are pages, links lead to pages, notebooks are Markdown, indexes are there.
@@ -18,6 +19,7 @@ import sys
 from pathlib import Path
 
 from tools.website.api import api_pages
+from tools.website.browse import faults_in_browser
 from tools.website.check import faults_of
 from tools.website.code_host import for_python_markdown
 from tools.website.indexes import indexes, title_of
@@ -108,6 +110,9 @@ def main(arguments: list[str]) -> None:
             build()
         case ["--prepare"]:
             prepare(PREPARED)
+        case ["--browse"]:
+            faults = faults_in_browser(SITE)
+            sys.exit("\n".join(faults) if faults else None)
         case _:
             sys.exit(__doc__)
 
