@@ -30,6 +30,7 @@ from tools.website.places import ROOT, SINGLE_PAGES, Places
 PREPARED = ROOT / ".site"
 SITE = ROOT / "site"
 _ELSEWHERE = re.compile(r"https://unpkg\.com/[^\"'`]*")
+_SEARCH = '<div class="md-search" data-md-component="search" role="dialog"'  # has no name for screen readers
 _TITLES = {"index.md": "Home", "changelog.md": "Changelog", "explain/glossary.md": "Glossary"}
 _FRONT = {"index.md": "---\nhide: [navigation, toc]\n---\n\n"}
 
@@ -84,7 +85,7 @@ def build() -> None:
     environment = os.environ | {"NO_MKDOCS_2_WARNING": "1"}
     if subprocess.run(command, cwd=PREPARED, env=environment, check=False).returncode:
         sys.exit("MkDocs complained, see above; site/ is not to be used")
-    _forget_other_sites(SITE)
+    _mend_theme(SITE)
     faults = faults_of(SITE)
     if faults:
         sys.exit("\n".join([*faults, f"{len(faults)} faults in site/"]))
@@ -93,12 +94,15 @@ def build() -> None:
     sys.stdout.write(f"{pages} pages, {size / 1e6:.1f} MB, every link leads somewhere: open site/index.html\n")
 
 
-def _forget_other_sites(site: Path) -> None:
-    """Take addresses out of the theme's script from which it would load what we do not use: polyfills and diagrams."""
+def _mend_theme(site: Path) -> None:
+    """Take addresses out of the theme's script from which it would load what we do not use, and name its search."""
     for script in (site / "assets" / "javascripts").rglob("*.js"):
         text = script.read_text(encoding="utf-8")
         if _ELSEWHERE.search(text):
             script.write_text(_ELSEWHERE.sub("about:blank", text), encoding="utf-8")
+    for page in site.rglob("*.html"):
+        text = page.read_text(encoding="utf-8")
+        page.write_text(text.replace(_SEARCH, f'{_SEARCH} aria-label="Search"'), encoding="utf-8")
     for unread in [*site.rglob("*.map"), *site.glob("sitemap.xml*")]:
         unread.unlink()
 
