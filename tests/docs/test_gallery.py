@@ -44,6 +44,14 @@ def test_linked_tables_are_read() -> None:
     assert list(sp.Tables.from_file(ROOT / "examples/gallery/baseball.toml")) == ["players", "seasons"]
 
 
+@pytest.mark.parametrize("schema", ["london.toml", "credit.toml", "baseball.toml"])
+def test_what_was_fitted_can_be_planned(schema: str) -> None:
+    """The schemas of the gallery have plans, those of linked tables with hidden levels too."""
+    path = ROOT / "examples" / "gallery" / schema
+    stated = sp.Tables.from_file(path) if schema == "baseball.toml" else sp.Schema.from_file(path)
+    assert sp.plan(stated, 20_000).epsilon == 1
+
+
 def test_pictures_are_shown_and_small() -> None:
     """Each picture is on a page, and none is larger than a page should load."""
     text = "".join(page.read_text() for page in GALLERY.glob("*.md"))

@@ -27,6 +27,7 @@ def measure(work: Work) -> dict[str, Any]:
     for name in ("players", "seasons", "baseball"):
         shutil.copy(EXAMPLES / f"{name}.toml", work.folder)
     work.run("check", "spinney check --tables baseball.toml")
+    work.run("plan", f"spinney plan --tables baseball.toml --persons {players.height} --epsilon 1")
     work.run("fit", "spinney fit --tables baseball.toml --epsilon 1 --out baseball.spinney")
     work.run("sample", "spinney sample baseball.spinney --out synthetic/")
     work.run("ask", 'spinney ask baseball.spinney "mean(seasons.#) by players.bats" "count where seasons.# >= 10"')
@@ -114,7 +115,7 @@ def blocks(record: dict[str, Any]) -> dict[str, str]:
     found, typed, seconds = record["figures"], record["transcripts"], record["seconds"]
 
     def shown(name: str, value: float) -> str:
-        return f"{value:.1%}" if name in _SHARES else f"{value:.2f}" if value < 10 else f"{value:,.0f}"
+        return f"{value:.1%}" if name in _SHARES else f"{value:.3g}" if value < 10 else f"{value:,.0f}"
 
     facts = [(name, *(shown(name, value) for value in values)) for name, values in found["facts"].items()]
     columns = [(name, f"{value:.3f}") for name, value in found["ks"].items()]
@@ -122,6 +123,7 @@ def blocks(record: dict[str, Any]) -> dict[str, str]:
         "table": f"There are {found['players'][0]:,} players with {found['seasons'][0]:,} seasons; "
         f"one of them has {found['most']}.\n",
         "check": console(typed["check"]),
+        "plan": console(typed["plan"]),
         "fit": console("\n\n".join([typed["fit"], typed["sample"]]))
         + f"\nThe fit took {seconds['fit']:.0f} seconds with all loading, and the draw gave {found['players'][1]:,} "
         f"players with {found['seasons'][1]:,} seasons.\n",
