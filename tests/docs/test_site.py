@@ -127,6 +127,9 @@ def test_links_to_the_repository_become_links_within_the_site() -> None:
     assert "\n[p](../../src/spinney/tree/grid.proof.md)\n" in text
     assert "[far](https://example.org/a)" in text
     assert known.copied == {"tests/docs/test_site.py"}
+    books = places.Places({"notebooks/tour.ipynb", "notebooks/tour.md"})
+    assert books.relinked("[t](../notebooks/tour.ipynb)", "how-to/ask.md") == "[t](../notebooks/tour.md)"
+    assert books.relinked("[t](tour.ipynb)", "notebooks/tour.md") == "[t](tour.ipynb)"
     assert known.relinked("[c](docs/how-to/ask.md)", "changelog.md") == "[c](how-to/ask.md)"
     with pytest.raises(ValueError, match=r"nothing\.md, which is nowhere"):
         known.relinked("[n](nothing.md)", "how-to/ask.md")

@@ -54,7 +54,7 @@ class Places:
             return known[origin]
         if origin.startswith("docs/"):
             place = origin.removeprefix("docs/")
-            for one in (place, place.replace(".ipynb", ".md"), f"{place}/index.md"):
+            for one in (place.replace(".ipynb", ".md"), place, f"{place}/index.md"):
                 if one in self.files:
                     return one
         if (ROOT / origin).is_file():
@@ -77,6 +77,8 @@ class Places:
             wanted = self.page_of(normpath(str(origin.parent / target)))
             if wanted is None:
                 raise ValueError(f"{origin} links to {target}, which is nowhere")
+            if wanted == page and target.endswith(".ipynb"):
+                return match[0]  # the page of a notebook offers the notebook itself
             return f"]({relpath(wanted, str(PurePosixPath(page).parent))}{match['anchor'] or ''}{match['title'] or ''})"
 
         return "".join(LINK.sub(moved, line) if is_prose else line for line, is_prose in outside_fences(text))
