@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: help demo test test-long warmed test-all test-lowest lint bench tables nist fuzz audit wheel-test image-test docs paper page lock clean
+.PHONY: help demo test test-long warmed test-all test-lowest lint bench tables nist fuzz audit wheel-test image-test docs site paper page lock clean
 
 help:            ## list the goals
 	@grep -E '^[a-z-]+: .*##|^[a-z-]+:  *##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/'
@@ -79,6 +79,9 @@ image-test:      ## build the image of the Containerfile and run the demo in it,
 docs: $(READY)   ## regenerate the command-line reference and the README's picture
 	$(BIN)/python tools/cli_page.py
 
+site: $(READY)   ## build the documentation into site/, which is read from disk: open site/index.html
+	$(BIN)/python -m tools.website
+
 paper: $(READY)  ## run every experiment of the paper in full (hours; DATA=folder with the credit-card table)
 	$(BIN)/spinney paper all --out paper-output $(if $(DATA),--data $(DATA))
 
@@ -92,6 +95,8 @@ page: $(READY)   ## regenerate the pages of measured results: the paper's, the f
 	$(BIN)/python tools/people_page.py
 	$(BIN)/python tools/audit_page.py
 	$(BIN)/python tools/epsilon_table.py
+	$(BIN)/python tools/peers_page.py
+	$(BIN)/python -m tools.gallery
 
 LOCK := uv pip compile --quiet --universal --python-version 3.11 --no-header --no-annotate --no-emit-index-url \
 	  --extra plot --extra metrics --extra baselines --group test
@@ -101,4 +106,4 @@ lock:            ## renew both lock files from the ranges in pyproject.toml: new
 	$(LOCK) --resolution lowest-direct --output-file requirements.lowest.lock pyproject.toml
 
 clean:           ## remove the environments and everything generated
-	rm -rf $(VENV) $(WARMED) .venv-3.* .venv-lowest .venv-nist demo-output nist-output tables-output paper-output fuzz-output .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache
+	rm -rf $(VENV) $(WARMED) .venv-3.* .venv-lowest .venv-nist demo-output site .site nist-output tables-output paper-output fuzz-output .mypy_cache .ruff_cache .pytest_cache .hypothesis .import_linter_cache

@@ -22,13 +22,21 @@ from spinney.metrics.sup import sup_distance
 
 @dataclass(frozen=True, slots=True)
 class Metric:
-    """One number that compares a real with a synthetic table, and what there is to know about it."""
+    """One number that compares a real with a synthetic table, and what there is to know about it.
+
+    Attributes:
+        name: what it is called in `METRICS`.
+        better: "lower" or "higher".
+        low: the lowest value it can have.
+        high: the highest value it can have.
+        takes: "points", numeric points with a bandwidth, or "tables" of any kind with a schema.
+    """
 
     name: str
     better: Literal["lower", "higher"]
     low: float
     high: float
-    takes: Literal["points", "tables"]  # numeric points with a bandwidth, or tables of any kind with a schema
+    takes: Literal["points", "tables"]
     _measure: Callable[..., float]
 
     # It reads the real table without noise. No metric can say otherwise.
@@ -113,3 +121,4 @@ _ALL = (
 )
 
 METRICS = {metric.name: metric for metric in _ALL}
+"""Every metric by its name."""

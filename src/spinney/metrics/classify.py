@@ -44,6 +44,7 @@ _SETTINGS: dict[str, tuple[str, str, dict[str, Any]]] = {
 }
 
 CLASSIFIERS = tuple(_SETTINGS)
+"""The names of the paper's twelve classifiers."""
 
 PROTOCOLS = ("ranking", "dp-merf")
 

@@ -30,8 +30,16 @@ NOT_PRIVATE = "For the holder of the real table only: these figures are computed
 class ColumnComparison:
     """The distances of one column; None where a question does not apply to it.
 
-    `mean_off` is the difference of the means in standard deviations of the real column, and `spread` the synthetic
-    standard deviation over the real one: both see how far away wrong rows lie, which distances by rank do not.
+    The last two see how far away wrong rows lie, which distances by rank do not.
+
+    Attributes:
+        ks: Kolmogorov-Smirnov distance.
+        total_variation: total variation distance, in bins at the quantiles of the real column.
+        wasserstein: Wasserstein-1 distance by rank: past how many of the real rows values are moved.
+        common_values_kept: how much of the commonest values comes back at exactly these values.
+        zeros_off: how far the share of exact zeros is off.
+        mean_off: the difference of the means in standard deviations of the real column.
+        spread: the synthetic standard deviation over the real one.
     """
 
     ks: float
@@ -47,8 +55,10 @@ class ColumnComparison:
 class Comparison:
     """What `compare` found. `str()` of it is the page; not private.
 
-    `columns` holds the distances of each column; `pairs` and `triples` the total variation of columns together, where
-    they were asked for.
+    Attributes:
+        columns: the distances of each column, by its name.
+        pairs: the total variation of two columns together, by their names, where it was asked for.
+        triples: the same of three columns.
     """
 
     columns: Mapping[str, ColumnComparison]

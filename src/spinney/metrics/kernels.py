@@ -36,6 +36,14 @@ def kernel_density(
     """KD_P(x) = sum_p w_p K(x, p) at every x of `at`. Not private if the points are.
 
     The paper's density: between 0 and 1, not normalised to integrate to 1.
+
+    Args:
+        points: the weighted set P.
+        at: the places x, with as many columns as the points.
+        weights: weights >= 0 that add up to 1; by default equal.
+        bandwidth: sigma of the kernel; or give gamma = 1/(2 sigma^2).
+        gamma: see bandwidth.
+        method: how sums are made, as in `mmd`.
     """
     scale = read_gamma(bandwidth, gamma)
     weighted = read_set(points, weights, "points", weights_argument="weights")
@@ -58,6 +66,15 @@ def kernel_metric(
     """kappa(P, Q) = sum_p sum_q w_p w_q K(p, q), the mean of the kernel matrix. Not private if a set is.
 
     `kernel_metric(x, x)` sums each pair once.
+
+    Args:
+        first: the weighted set P.
+        second: the weighted set Q.
+        first_weights: weights >= 0 that add up to 1; by default equal.
+        second_weights: the same for the second set.
+        bandwidth: sigma of the kernel; or give gamma = 1/(2 sigma^2).
+        gamma: see bandwidth.
+        method: how sums are made, as in `mmd`.
     """
     scale = read_gamma(bandwidth, gamma)
     one, two = read_pair(first, second, ("first", "second"), (first_weights, second_weights))
@@ -109,6 +126,16 @@ def rkhs_distance(
     """Norm of the difference of two kernel densities, for weights of any sign and sum. Lower is better. Not private.
 
     With weights that add up to 1 it is `mmd`. Balog et al. publish weights that do not.
+
+    Args:
+        real: points of the real table.
+        synthetic: points of the synthetic one.
+        real_weights: weights of any sign and sum; by default equal, with a sum of 1.
+        synthetic_weights: the same for the synthetic points.
+        bandwidth: sigma of the kernel; or give gamma = 1/(2 sigma^2).
+        gamma: see bandwidth.
+        kappa_real: `kernel_metric(real, real)` if known already.
+        method: how sums are made, as in `mmd`.
     """
     scale = read_gamma(bandwidth, gamma)
     weights = (real_weights, synthetic_weights)
@@ -130,6 +157,15 @@ def mmd_squared_unbiased(
 
     Pairs of a point with itself are left out: kappa(P, P) becomes (kappa(P, P) - sum w_p^2) / (1 - sum w_p^2), which
     for equal weights is the mean over the n(n-1) other pairs.
+
+    Args:
+        real: points of the real table.
+        synthetic: points of the synthetic one.
+        real_weights: weights >= 0 that add up to 1; by default equal. Two points at least need a positive one.
+        synthetic_weights: the same for the synthetic points.
+        bandwidth: sigma of the kernel; or give gamma = 1/(2 sigma^2).
+        gamma: see bandwidth.
+        method: how sums are made, as in `mmd`.
     """
     scale = read_gamma(bandwidth, gamma)
     one, two = read_pair(real, synthetic, ("real", "synthetic"), (real_weights, synthetic_weights))
@@ -149,6 +185,13 @@ def mmd_squared_to_gaussian(
 
     (s/(2+s))^(d/2) - 2 (s/(1+s))^(d/2) sum_i w_i exp(-||z_i||^2/(2(1+s))) + the mean of K over pairs of different
     points, with s = sigma^2. The paper's formula calls the bandwidth gamma; here gamma is always 1/(2 sigma^2).
+
+    Args:
+        sample: the points that are compared with the normal law, at least two.
+        weights: weights >= 0 that add up to 1; by default equal.
+        bandwidth: sigma of the kernel; or give gamma = 1/(2 sigma^2).
+        gamma: see bandwidth.
+        method: how sums are made, as in `mmd`.
     """
     scale = read_gamma(bandwidth, gamma)
     weighted = read_set(sample, weights, "sample", weights_argument="weights")
@@ -163,6 +206,9 @@ def sup_bound_from_mmd(distance: float) -> float:
     """The largest sup-norm distance of kernel densities that an MMD allows: MMD <= e implies sup <= e.
 
     |f(x)| = |<f, K(x, .)>| <= ||f|| sqrt(K(x, x)) = ||f||; no two densities are further apart than 1.
+
+    Args:
+        distance: an MMD, 0 or more.
     """
     return min(_checked_bound(distance), 1.0)
 
@@ -171,6 +217,9 @@ def mmd_bound_from_sup(distance: float) -> float:
     """The largest MMD that a sup-norm distance of kernel densities allows: sup <= e implies MMD <= sqrt(2 e).
 
     MMD^2 = sum_p w_p f(p) - sum_q w_q f(q) <= 2 sup |f| for f = KD_P - KD_Q.
+
+    Args:
+        distance: a sup-norm distance, 0 or more.
     """
     return math.sqrt(2 * min(_checked_bound(distance), 1.0))
 

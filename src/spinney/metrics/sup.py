@@ -32,7 +32,12 @@ _UNIT_ROUNDOFF = 2.0**-53
 
 @dataclass(frozen=True, slots=True)
 class SupDistance:
-    """Where the kernel densities were found to differ most, and by how much at least."""
+    """Where the kernel densities were found to differ most, and by how much at least.
+
+    Attributes:
+        point: where that is.
+        at_least: the difference there, which the supremum is not below.
+    """
 
     point: tuple[float, ...]
     at_least: float

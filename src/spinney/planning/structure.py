@@ -103,7 +103,8 @@ def _largest_clique(design: Design) -> int:
 def _most_cells(design: Design, schema: Schema, largest: int) -> int:
     """How many cells a table of so many columns has at the most, where all columns have as many states as they may."""
     variables = Variables.of(schema)
-    states = design.states_of_columns(len(variables.names))
+    n_columns = max(len(variables.names), *(number + 1 for number in design.measured))  # hidden levels come last
+    states = design.states_of_columns(n_columns)
     sizes = dict(enumerate(states))
     for column, number in variables.numbers.items():
         sizes[number] = variables.rules.sizes(states[number])[column]

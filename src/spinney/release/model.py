@@ -50,7 +50,11 @@ _BYTES_OF_PARTS = 64
 
 
 class Release(Asking):
-    """A released model with its card. `sp.load` returns one, and a fitted synthesizer holds one in `release_`."""
+    """A released model with its card. `sp.load` returns one, and a fitted synthesizer holds one in `release_`.
+
+    Args:
+        card: the guarantee, the charges and the plan.
+    """
 
     kind: ClassVar[str]  # what a file is marked with
     member_names: ClassVar[tuple[str, ...]]  # what it holds besides the card

@@ -1,0 +1,1 @@
+"""The documentation as a static site: `python -m tools.website`, or `make site`."""
