@@ -19,6 +19,7 @@ def has_reticulate() -> bool:
     return shutil.which("Rscript") is not None and subprocess.run(asked, check=False, timeout=60).returncode == 0
 
 
+@pytest.mark.long
 def test_snippets_run_in_r(tmp_path):
     """Both ways end with a data frame of R, and a release that Python loads."""
     if not has_reticulate():

@@ -342,6 +342,7 @@ def test_a_small_run_from_end_to_end_and_none_of_it_twice(tmp_path: Path, capsys
     assert "2 of 4 releases to measure" in capsys.readouterr().out
 
 
+@pytest.mark.long
 def test_several_processes_measure_what_one_does(tmp_path: Path) -> None:
     """As a program of its own, which is how processes find what they run."""
     arguments = ["--only", "adult", "--epsilon", "1", "--quality", "fast", "--runs", "1", "--distances-only"]

@@ -89,6 +89,7 @@ def test_nothing_is_printed_behind_pipes(code: str) -> None:
     assert behind_pipes(code + "\nimport sys; print('tqdm' in sys.modules)") == ("False\n", "")
 
 
+@pytest.mark.long
 def test_rounds_of_high_quality_and_large_samples_are_shown() -> None:
     out = on_terminal(HIGH)
     assert "fitting the table (" in out

@@ -18,7 +18,10 @@ ROOT = Path(__file__).parents[3]
 MADE_UP = ["fig-partition", "fig-high-dim", "fig-scaling", "fig-uniform-mixture", "fig-size", "fig-variance"]
 
 
-@pytest.mark.parametrize("one", MADE_UP)
+LONGER = [pytest.param(one, marks=pytest.mark.long) for one in MADE_UP[1:5]]
+
+
+@pytest.mark.parametrize("one", [MADE_UP[0], *LONGER, MADE_UP[5]])
 def test_every_figure_in_seconds(one, tmp_path):
     """Results, picture, table and verdict; a second call only draws again."""
     run = spinney("paper", one, "--quick", "--out", tmp_path / "made")

@@ -318,6 +318,7 @@ def test_two_half_steps_of_dp_merf_stay_within_epsilon_and_delta():
         assert 0.6e-5 < whole <= 1e-5
 
 
+@pytest.mark.long
 def test_dp_merf_runs_quickly_on_made_up_data(tmp_path):
     one = experiment("tab-fraud-dpmerf")
     one = replace(one, quick=one.quick | {"epsilons": ["10"]})
