@@ -14,13 +14,19 @@ from starlette.responses import Response
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
-from spinney.studio import entry_pages, start_pages
+from spinney.studio import budget_pages, entry_pages, job_pages, schema_pages, start_pages
 from spinney.studio.errors import PageError
 from spinney.studio.pages import Call, Pages, error_page
 from spinney.studio.security import App, Guard, Receive, Scope, Send
 from spinney.studio.studio import Studio
 
-PAGES: tuple[Pages, ...] = (start_pages.pages, entry_pages.pages)
+PAGES: tuple[Pages, ...] = (
+    start_pages.pages,
+    entry_pages.pages,
+    schema_pages.pages,
+    budget_pages.pages,
+    job_pages.pages,
+)
 
 
 def make_app(studio: Studio) -> App:

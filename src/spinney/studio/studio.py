@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from spinney.studio.doors import Doors
+from spinney.studio.jobs import Jobs
 from spinney.studio.workspace import Workspace
 
 LARGEST_UPLOAD = 2 << 30  # bytes; larger tables are opened where they are
@@ -20,6 +21,10 @@ class Studio:
     doors: Doors = field(default_factory=Doors)
     nav: tuple[tuple[str, str], ...] = ()
     largest_upload: int = LARGEST_UPLOAD
+    jobs: Jobs = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.jobs = Jobs(self.workspace)
 
     def new_link(self) -> str:
         """An address that opens the studio once."""
