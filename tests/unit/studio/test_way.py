@@ -162,8 +162,21 @@ def test_all_faults_of_a_schema_are_told_at_once_beside_their_fields(client):
     said = text_of(answer)
     assert "2 faults to mend" in said
     assert 'href="#c0-low"' in answer.text
+    assert "column 'y': Real: low='many' is not a number" in said  # in the list
+    assert "Low='many' is not a number" in said  # beside the field
     assert 'id="c1-low" name="c1.low" value="many"' in answer.text
     assert answer.text.count('aria-invalid="true"') == 2
+
+
+def test_a_fault_stands_beside_the_field_that_it_is_about(client):
+    draft = begin(client)
+    answer = state(client, draft, columns(high=""))
+    assert 'id="c0-high-fault"' in answer.text
+    assert 'id="c0-low-fault"' not in answer.text
+    answer = state(client, draft, columns(step="tiny"))
+    assert 'id="c0-step-fault"' in answer.text
+    answer = state(client, draft, columns(type="category", values=""))
+    assert 'id="c0-values-fault"' in answer.text
 
 
 def test_faults_of_the_table_stand_beside_its_columns(tmp_path, client):
