@@ -133,4 +133,4 @@ def paid(workspace: Workspace, job: dict[str, Any]) -> Paid:
     epsilon = sum((charge.epsilon for charge in charges), Fraction(0))
     delta = sum((charge.delta for charge in charges), Fraction(0))
     was = f" and delta {decimal(delta)} were" if delta else " was"
-    return Paid(True, f"Epsilon {decimal(epsilon)}{was} charged to the ledger {place}, and stays charged.")
+    return Paid(True, f"Epsilon {decimal(epsilon)}{was} charged to the ledger {place}; that stays.")

@@ -21,6 +21,7 @@ VERBS = [
     *(
         "schema",
         "check",
+        "plan",
         "fit",
         "sample",
         "ask",
