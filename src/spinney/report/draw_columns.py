@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST_BARS = 14
-_WIDTH, _LABELS, _NUMBERS = 340, 128, 58
-_LINE_HEIGHT = 20
+WIDTH, _LABELS, _NUMBERS = 340, 128, 58
+LINE_HEIGHT = 20
 _SPARE = 4  # bars more than most are drawn rather than counted
 _LONGEST = 18
 
@@ -30,9 +30,9 @@ def column_drawing(column: Mapping[str, Any], name: str, real: Sequence[float | 
     bars = every if len(every) <= MOST_BARS + _SPARE else every[:MOST_BARS]
     n_more = len(column["bars"]) - len(bars) + column["bars_left_out"]
     lines = len(bars) + bool(n_more)
-    height = _LINE_HEIGHT * lines + 6
-    figure = new_figure(_WIDTH, height)
-    axes = bare_axes(figure, _LABELS, 2, _WIDTH - _LABELS - _NUMBERS, height - 4)
+    height = LINE_HEIGHT * lines + 6
+    figure = new_figure(WIDTH, height)
+    axes = bare_axes(figure, _LABELS, 2, WIDTH - _LABELS - _NUMBERS, height - 4)
     shown_real = list(real or [])[: len(bars)]
     reach = (
         max(
@@ -64,7 +64,7 @@ def column_drawing(column: Mapping[str, Any], name: str, real: Sequence[float | 
             )
     if n_more:
         axes.text(
-            -8 / (_WIDTH - _LABELS - _NUMBERS),
+            -8 / (WIDTH - _LABELS - _NUMBERS),
             len(bars),
             f"and {n_more:,} more",
             ha="right",
@@ -123,7 +123,7 @@ def _bar(axes: Axes, place: int, bar: Mapping[str, Any], scale: str) -> None:
             clip_on=False,
         )
     beside = axes.get_yaxis_transform()
-    width = _WIDTH - _LABELS - _NUMBERS
+    width = WIDTH - _LABELS - _NUMBERS
     axes.text(
         -8 / width,
         place,

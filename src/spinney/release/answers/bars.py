@@ -285,6 +285,30 @@ def ranges_from(column: Bounded, starts: Sequence[Any]) -> Iterator[Any]:
         yield column.logical(low) if low == high else (column.logical(low), column.logical(high))
 
 
+def ranges_of(column: Column, cells: Sequence[Any], wanted: tuple[Any, Any]) -> Iterator[Any]:
+    """Values and ranges of a column, cut to a range, both ends included; what lies outside of it is left out.
+
+    Args:
+        column: a column of numbers, dates or times.
+        cells: its values and ranges; null is left out.
+        wanted: the range; an end may be None.
+    """
+    if not isinstance(column, Bounded):
+        return
+    low, high = wanted
+    least = -math.inf if low is None else column.wanted(low, "")
+    most = math.inf if high is None else column.wanted(high, "")
+    for cell in cells:
+        if cell is None:
+            continue
+        first, last = cell if isinstance(cell, tuple) else (cell, cell)
+        begins, ends = column.physical(first), column.physical(last)
+        if ends < least or begins > most:
+            continue
+        begin, end = low if begins < least else first, high if ends > most else last
+        yield begin if begin == end else (begin, end)
+
+
 def _even(column: Bounded, most: int) -> Iterator[Any]:
     first, last = column.first_and_last()
     for place in range(1, most):
