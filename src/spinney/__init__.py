@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from spinney.auditing.audit import audit
     from spinney.columns import Boolean, Category, Date, Datetime, Identifier, Ignore, Integer, Real, Time
     from spinney.errors import SpinneyError
+    from spinney.planning.plan import plan
     from spinney.privacy.entropy import UnsafeSeededEntropy
     from spinney.privacy.ledger import Ledger
     from spinney.release.answers.analyse import analyse
@@ -71,6 +72,7 @@ _HOME = {
     "check": "spinney.synthesizers.checking",
     "combine": "spinney.release.answers.combine",
     "load": "spinney.release.storage",
+    "plan": "spinney.planning.plan",
     "synthesize": "spinney.synthesizers.synthesize",
 }
 
@@ -112,6 +114,7 @@ __all__ = [
     "check",
     "combine",
     "load",
+    "plan",
     "synthesize",
 ]
 

@@ -47,11 +47,16 @@ def release_values(
 ) -> tuple[Any, ...]:
     """The values of one column that are common enough, in ascending order. Charges `epsilon` and `delta` first."""
     law = keep_law(epsilon, delta, ledger.unit)
-    ledger.charge(PartitionSelection(epsilon, delta, f"values of {name}", stage="values", column=name))
+    ledger.charge(values_charge(name, epsilon=epsilon, delta=delta))
     brand_unless_system(ledger, entropy, "forest")
     is_kept = law.keep(counts.true_counts, entropy)
     kept = counts.true_values.filter(pa.array(is_kept)).to_pylist()
     return tuple(value for value in kept if value != column.other and _can_be_listed(value))
+
+
+def values_charge(name: str, *, epsilon: Fraction, delta: Fraction) -> PartitionSelection:
+    """What finding the values of one column is charged as."""
+    return PartitionSelection(epsilon, delta, f"values of {name}", stage="values", column=name)
 
 
 def _can_be_listed(value: str | int) -> bool:

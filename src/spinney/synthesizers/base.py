@@ -16,9 +16,10 @@ from fractions import Fraction
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
 from spinney.errors import InputError
+from spinney.forest.design import Design
 from spinney.privacy.budget import Unit, parse_delta, parse_epsilon, parse_share
 from spinney.privacy.entropy import Entropy
-from spinney.privacy.ledger import Ledger, NotPrivate
+from spinney.privacy.ledger import Charge, Ledger, NotPrivate
 from spinney.privacy.promise import cautions, default_delta
 from spinney.progress import waiting
 from spinney.release.entries import MOST_ROWS
@@ -28,6 +29,7 @@ from spinney.schema.table import Schema, SchemaLike
 from spinney.synthesizers.bounds import find_bounds, with_widest_bounds
 from spinney.synthesizers.charged import record_release, started, told_of_fit
 from spinney.synthesizers.fitted import FrontDoor
+from spinney.synthesizers.rehearsal import Partition, Rehearsal, awaited, checked_number, events_before
 from spinney.synthesizers.rows import after_counting, first_that_works
 from spinney.synthesizers.shares import Shares, shared_out
 from spinney.synthesizers.validation import (
@@ -163,13 +165,7 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
         self, frame: Any, schema: SchemaLike, ledger: LedgerLike, entropy: Entropy | None, engine: str | None
     ) -> None:
         given, source = checked_ledger(ledger), checked_entropy(entropy)
-        epsilon, unit = parse_epsilon(self.epsilon), Unit.parse_rows(self.unit)
-        stated_delta = None if self.delta is None else parse_delta(self.delta)
-        assumed_rows = checked_rows(self.assumed_rows)
-        for name in ("bounds_share", "values_share"):
-            parse_share(getattr(self, name), name)
-        if self.utility_share is not None:
-            parse_share(self.utility_share, "utility_share")
+        epsilon, unit, stated_delta, assumed_rows = self._terms()
         stated = rows_alone(schema, type(self).__name__)
         account = started(given, stated)
         table = open_source(frame, stated.as_read, engine=engine)
@@ -187,6 +183,72 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
         books = Ledger(limit=epsilon, delta=delta, unit=unit, parent=account)
         books.require(epsilon, unit=unit, delta=delta)
 
+        shares, facts, first = self._prepared(schema, n_rows, epsilon=epsilon, delta=delta, unit=unit)
+        self._check_room(table, facts, first)
+        rehearsed: PlanT | None = first
+        # Of a residual that is missing, counting could not tell which part is.
+        has_residuals = any(rule.modelled is not None for rule in schema.derivations)
+        pays_first = schema.awaits_bounds or self._pays_before_counting or has_residuals
+        pays_first |= n_rows is None and self._cells_follow_rows
+        pays_first |= shares.utility > 0
+        if pays_first:
+            table.check_values()
+        if schema.has_data_derived_bounds:
+            books.brand(NotPrivate(note="bounds were read off the data"))
+        with told_of_fit(books, account):
+            self.release_ = self._paid(table, facts, books, source, schema, shares, rehearsed, pays_first=pays_first)
+        self.ledger_ = books if given is None else given
+        self._late_record = lambda: record_release(account, self.release_)
+
+    def rehearsal(self, schema: SchemaLike, n_rows: int, *, class_size: float | None = None) -> Rehearsal:
+        """What `fit` would do with a table of so many rows. Nothing is read, and nothing is charged.
+
+        Args:
+            schema: what is public about the table, as for `fit`.
+            n_rows: how many rows there are; under "add-remove" a public guess, as `assumed_rows` is.
+            class_size: of a forest with a target that has classes, a guess of the size of the second largest, on which
+                the plan depends; by default it is taken to be large.
+
+        Raises:
+            SchemaError, ParameterError, BudgetError: what `fit` would raise before it reads a row.
+        """
+        fitting = copy(self)
+        fitting._settle()
+        return fitting._rehearsal(rows_alone(schema, type(self).__name__), checked_number(n_rows), class_size)
+
+    def _rehearsal(self, stated: Schema, n_rows: int, class_size: float | None) -> Rehearsal:
+        epsilon, unit, stated_delta, _ = self._terms()
+        schema = stated.without_ignored()
+        self._check(schema)
+        delta = default_delta(n_rows) if stated_delta is None else stated_delta
+        shares, facts, first = self._prepared(schema, n_rows, epsilon=epsilon, delta=delta, unit=unit)
+        planned, charges, stand_ins = self._foreseen(facts, first, class_size)
+        before = events_before(schema, shares, unit)
+        return Rehearsal(
+            facts.schema, epsilon, delta, unit, n_rows, planned, (*before, *charges), (*awaited(schema), *stand_ins)
+        )
+
+    @abstractmethod
+    def _foreseen(
+        self, facts: PublicFacts, rehearsed: PlanT, class_size: float | None
+    ) -> tuple[Partition | Design, Sequence[Charge], Sequence[str]]:
+        """What is planned, what it is charged as, and what the plan follows from that is not known yet."""
+
+    def _terms(self) -> tuple[Fraction, Unit, Fraction | None, int | None]:
+        """The budget, the unit, a delta that was stated, and a guess of the number of rows; shares are checked too."""
+        epsilon, unit = parse_epsilon(self.epsilon), Unit.parse_rows(self.unit)
+        stated_delta = None if self.delta is None else parse_delta(self.delta)
+        assumed_rows = checked_rows(self.assumed_rows)
+        for name in ("bounds_share", "values_share"):
+            parse_share(getattr(self, name), name)
+        if self.utility_share is not None:
+            parse_share(self.utility_share, "utility_share")
+        return epsilon, unit, stated_delta, assumed_rows
+
+    def _prepared(
+        self, schema: Schema, n_rows: int | None, *, epsilon: Fraction, delta: Fraction, unit: Unit
+    ) -> tuple[Shares, PublicFacts, PlanT]:
+        """How the budget is shared, what a plan may depend on, and the plan; for some number of rows if it is None."""
         shares = shared_out(
             schema,
             epsilon=epsilon,
@@ -206,22 +268,7 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
             n_rows or 1,
             rows_epsilon=shares.rows,
         )
-        first = self._rehearse_any(facts) if n_rows is None else self._rehearse(facts)
-        self._check_room(table, facts, first)
-        rehearsed: PlanT | None = first
-        # Of a residual that is missing, counting could not tell which part is.
-        has_residuals = any(rule.modelled is not None for rule in schema.derivations)
-        pays_first = schema.awaits_bounds or self._pays_before_counting or has_residuals
-        pays_first |= n_rows is None and self._cells_follow_rows
-        pays_first |= shares.utility > 0
-        if pays_first:
-            table.check_values()
-        if schema.has_data_derived_bounds:
-            books.brand(NotPrivate(note="bounds were read off the data"))
-        with told_of_fit(books, account):
-            self.release_ = self._paid(table, facts, books, source, schema, shares, rehearsed, pays_first=pays_first)
-        self.ledger_ = books if given is None else given
-        self._late_record = lambda: record_release(account, self.release_)
+        return shares, facts, self._rehearse_any(facts) if n_rows is None else self._rehearse(facts)
 
     def _paid(
         self,

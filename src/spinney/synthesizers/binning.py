@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Sequence
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,12 +11,13 @@ from numpy.typing import NDArray
 
 from spinney.errors import ParameterError
 from spinney.privacy.entropy import Entropy
-from spinney.privacy.ledger import Ledger
+from spinney.privacy.ledger import Charge, Ledger
 from spinney.release.options import explains_options
 from spinney.release.row_count import noisy_rows_entry
 from spinney.schema.lattice import Lattice
 from spinney.schema.table import Schema
 from spinney.synthesizers.base import PublicFacts, Synthesizer
+from spinney.synthesizers.rehearsal import Partition
 from spinney.synthesizers.utility import even_cuts, with_utility
 from spinney.tables.source import Source
 from spinney.tree.kdtree import check_size, release_tree
@@ -110,6 +112,14 @@ class PartitionSynthesizer(Synthesizer[tuple[Lattice, SplitPlan]]):
         else:
             check_size(plan)
         return lattice, plan
+
+    def _foreseen(
+        self,
+        facts: PublicFacts,  # noqa: ARG002
+        rehearsed: tuple[Lattice, SplitPlan],
+        class_size: float | None,  # noqa: ARG002 - of forests
+    ) -> tuple[Partition, Sequence[Charge], Sequence[str]]:
+        return Partition(*rehearsed), rehearsed[1].charges(), ()
 
     def _release(
         self,

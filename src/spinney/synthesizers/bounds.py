@@ -7,12 +7,14 @@ from typing import Any
 
 from spinney.columns import Bounded
 from spinney.errors import InputError, SchemaError, raise_alone
+from spinney.privacy.budget import Unit
 from spinney.privacy.entropy import Entropy
-from spinney.privacy.ledger import Ledger
+from spinney.privacy.ledger import Charge, Ledger
 from spinney.redacted import redacted
 from spinney.schema.table import Schema
 from spinney.tables.source import Source
 from spinney.tree.bounds import ladder_lattice, release_bounds, widest_bounds
+from spinney.tree.plan import grid_plan
 
 
 def with_widest_bounds(schema: Schema) -> Schema:
@@ -36,6 +38,13 @@ def find_bounds(table: Source, epsilon: Fraction, ledger: Ledger, entropy: Entro
     for (name, column), counts in zip(columns.items(), table.count_columns(ladders), strict=True):
         found[name] = release_bounds(counts, column, epsilon=epsilon / len(paid_for), ledger=ledger, entropy=entropy)
     return found
+
+
+def bounds_charges(schema: Schema, epsilon: Fraction, unit: Unit) -> tuple[Charge, ...]:
+    """What finding all private bounds is charged as, column by column."""
+    names = schema.columns_awaiting_bounds("private")
+    plans = [grid_plan(unit=unit, depth=0, epsilon=epsilon / len(names), threshold=1) for _ in names]
+    return tuple(charge for name, plan in zip(names, plans, strict=True) for charge in plan.charges(name))
 
 
 def _data_derived_bounds(table: Source, name: str) -> tuple[Any, Any]:

@@ -16,6 +16,7 @@ from spinney.forest.analyses import release_analyses, weighted_blocks
 from spinney.forest.columns import release_classes
 from spinney.forest.design import EFFORTS, Design, design
 from spinney.forest.grow import grow
+from spinney.forest.plan import class_sizes_plan
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.forest.release.column_model import ColumnModel
 from spinney.forest.release.explain import Explanation
@@ -28,7 +29,7 @@ from spinney.forest.rule_tables import RuleTables
 from spinney.forest.variables import Variables
 from spinney.privacy.budget import Unit, parse_share
 from spinney.privacy.entropy import Entropy
-from spinney.privacy.ledger import Ledger
+from spinney.privacy.ledger import Charge, Ledger
 from spinney.release.options import explains_options
 from spinney.release.row_count import noisy_rows_entry
 from spinney.release.utility import figures_reach_squared, weights_of
@@ -249,6 +250,18 @@ class ForestSynthesizer(Synthesizer[Design]):
         if not self._counts_classes(facts.schema):
             return self._design(facts)
         return self._design(replace(facts, epsilon=facts.epsilon * (1 - _CLASSES_SHARE)), class_size=math.inf)
+
+    def _foreseen(
+        self, facts: PublicFacts, rehearsed: Design, class_size: float | None
+    ) -> tuple[Design, Sequence[Charge], Sequence[str]]:
+        if self.target is None or not self._counts_classes(facts.schema):
+            return rehearsed, rehearsed.plan.charges, ()
+        epsilon = facts.epsilon * _CLASSES_SHARE
+        if class_size is not None:
+            rehearsed = self._design(replace(facts, epsilon=facts.epsilon - epsilon), class_size=class_size)
+        of_classes = class_sizes_plan(self.target, epsilon=epsilon, unit=facts.unit).charges
+        unknown = () if class_size is not None else (f"how many rows have each value of {self.target!r}",)
+        return rehearsed, (*of_classes, *rehearsed.plan.charges), unknown
 
     def _check_room(self, table: Source, facts: PublicFacts, rehearsed: Design) -> None:
         variables, effort = Variables.of(facts.schema), EFFORTS[self.quality]

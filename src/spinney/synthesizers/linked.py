@@ -39,6 +39,7 @@ from spinney.synthesizers.base import PublicFacts
 from spinney.synthesizers.charged import record_release, started, told_of_fit
 from spinney.synthesizers.fitted import FrontDoor
 from spinney.synthesizers.forest import QUALITIES
+from spinney.synthesizers.rehearsal import Rehearsal, checked_number
 from spinney.synthesizers.rows import after_counting, first_that_works
 from spinney.synthesizers.shares import ROWS_SHARE
 from spinney.synthesizers.validation import (
@@ -133,16 +134,10 @@ class LinkedSynthesizer(FrontDoor):
             SchemaError, InputError, ParameterError, BudgetError: something does not fit; nothing was spent.
         """
         given, source = checked_ledger(ledger), checked_entropy(entropy)
-        epsilon, unit = parse_epsilon(self.epsilon), self._unit()
-        stated_delta = None if self.delta is None else parse_delta(self.delta)
-        if stated_delta == 0:
-            raise ParameterError("delta=0: persons with many rows need a delta above 0, such as 1e-6; leave it out")
-        assumed = checked_rows(self.assumed_persons)
-        if not isinstance(self.quality, str) or self.quality not in QUALITIES:
-            raise ParameterError(f"quality={as_given(self.quality)} is not 'fast', 'high' or 'best'")
+        epsilon, unit, stated_delta, assumed = self._terms()
         shape = PeopleShape.of(tables if isinstance(tables, Tables) else as_schema(tables))
         account = started(given, shape)
-        target = self._checked_target(shape)
+        self._checked_target(shape)
         # Neither is noise. How many coins are used depends on private rows, so public draws are from another generator.
         coins, rng = (np.random.default_rng(source.words(8)) for _ in range(2))
         gathered = gather(frames, shape, engine=engine, rng=coins)
@@ -156,9 +151,7 @@ class LinkedSynthesizer(FrontDoor):
         books.require(epsilon, unit=unit, delta=delta)
 
         def rehearse(number: int, budget: Fraction) -> PeopleDesign:
-            return people_design(
-                shape, n_persons=number, epsilon=budget, delta=delta, unit=unit, target=target, quality=self.quality
-            )
+            return self._design(shape, PublicFacts(persons_schema(shape), budget, delta, unit, number))
 
         with told_of_fit(books, account):
             row_count = None
@@ -228,7 +221,42 @@ class LinkedSynthesizer(FrontDoor):
             shape: persons and their rows.
             facts: number of persons, budget and unit.
         """
-        plan = people_design(
+        plan = self._design(shape, facts)
+        return {"structure": plan.persons.structure, **plan.plan.to_dict()}
+
+    def rehearsal(self, tables: Tables | SchemaLike, n_persons: int) -> Rehearsal:
+        """What `fit` would do with tables of so many persons. Nothing is read, and nothing is charged.
+
+        Args:
+            tables: what is public about the tables, as for `fit`.
+            n_persons: how many persons there are; under "add-remove" a public guess, as `assumed_persons` is.
+
+        Raises:
+            SchemaError, ParameterError, BudgetError: what `fit` would raise before it reads a row.
+        """
+        n_persons = checked_number(n_persons, "n_persons")
+        epsilon, unit, stated_delta, _ = self._terms()
+        shape = PeopleShape.of(tables if isinstance(tables, Tables) else as_schema(tables))
+        self.check_shape(shape)
+        delta = default_delta(n_persons) if stated_delta is None else stated_delta
+        shape = shape.without_ignored()
+        plan = self._design(shape, PublicFacts(persons_schema(shape), epsilon, delta, unit, n_persons))
+        return Rehearsal(plan.schema, epsilon, delta, unit, n_persons, plan, plan.plan.charges)
+
+    def _terms(self) -> tuple[Fraction, Unit, Fraction | None, int | None]:
+        """The budget, the unit, a delta that was stated, and a guess of the number of persons."""
+        epsilon, unit = parse_epsilon(self.epsilon), self._unit()
+        stated_delta = None if self.delta is None else parse_delta(self.delta)
+        if stated_delta == 0:
+            raise ParameterError("delta=0: persons with many rows need a delta above 0, such as 1e-6; leave it out")
+        assumed = checked_rows(self.assumed_persons)
+        if not isinstance(self.quality, str) or self.quality not in QUALITIES:
+            raise ParameterError(f"quality={as_given(self.quality)} is not 'fast', 'high' or 'best'")
+        return epsilon, unit, stated_delta, assumed
+
+    def _design(self, shape: PeopleShape, facts: PublicFacts) -> PeopleDesign:
+        """The plan of public quantities."""
+        return people_design(
             shape,
             n_persons=facts.n_rows,
             epsilon=facts.epsilon,
@@ -237,7 +265,6 @@ class LinkedSynthesizer(FrontDoor):
             target=self._checked_target(shape),
             quality=self.quality,
         )
-        return {"structure": plan.persons.structure, **plan.plan.to_dict()}
 
     def _unit(self) -> Unit:
         if not isinstance(self.unit, str) or self.unit not in _UNITS:

@@ -12,6 +12,7 @@ Cells are finer than leaves, so engines go on counting cells and nothing else. P
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import pairwise
@@ -71,6 +72,12 @@ def check_leaves(plan: SplitPlan, lattice: Lattice) -> None:
             f"this plan would make about {expected:.2g} leaves of empty space (limit {MAX_LEAVES:.2g}), and leaf "
             "moments release them all; use a smaller max_depth, or moments=False"
         )
+
+
+def leaf_noise_std(plan: SplitPlan, lattice: Lattice) -> float:
+    """Standard deviation of the noise on the count of a leaf that has several cells along every ordered axis."""
+    n_measured = sum(axis.kind != "category" for axis in lattice.axes)
+    return math.sqrt(sup_norm_noise(plan.count_rate / QUANTUM, n_measured + 1).variance()) / QUANTUM
 
 
 def release_moments(counts: CellCounts, *, plan: SplitPlan, ledger: Ledger, entropy: Entropy) -> NoisyMoments:

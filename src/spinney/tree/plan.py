@@ -127,11 +127,15 @@ class SplitPlan:
 
     def empty_split_chance(self, depth: int) -> flint.arb:
         """Chance that an empty node at `depth` splits, at the current precision."""
+        return self.split_chance(0, depth)
+
+    def split_chance(self, n_rows: int, depth: int) -> flint.arb:
+        """Chance that a node of so many rows at `depth` splits, at the current precision."""
         if depth < self.fixed_depth:
             return flint.arb(1)
         if depth >= self.max_depth:
             return flint.arb(0)
-        score = int(self.score(np.zeros(1, dtype=np.int64), depth)[0])
+        score = int(self.score(np.array([n_rows], dtype=np.int64), depth)[0])
         return discrete_laplace(self.decision_rate).tail(self.cutoff - score + 1)
 
     def empty_pass_chance(self) -> flint.arb:
@@ -148,6 +152,13 @@ class SplitPlan:
     def expected_empty_leaves(self) -> float:
         """Expected number of leaves of a table without rows, released or not."""
         return _expected_empty(self, of_bins=False)
+
+    def expected_leaves(self, n_rows: int) -> float:
+        """Expected number of leaves of a table whose rows are spread evenly over all that the schema allows.
+
+        e(max_depth) = 1;  e(k) = (1-s) + 2s e(k+1), where s is the chance that a node of n / 2^k rows splits.
+        """
+        return _expected_even(self, n_rows)
 
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON-ready data."""
@@ -179,6 +190,15 @@ def _expected_empty(plan: SplitPlan, *, of_bins: bool) -> float:
     for depth in reversed(range(plan.max_depth)):
         s = plan.empty_split_chance(depth)
         expected = (1 - s) * p + 2 * s * expected
+    return float(expected.upper())
+
+
+@lru_cache(maxsize=256)
+def _expected_even(plan: SplitPlan, n_rows: int) -> float:
+    expected = flint.arb(1)
+    for depth in reversed(range(plan.max_depth)):
+        s = plan.split_chance(n_rows >> depth, depth)
+        expected = (1 - s) + 2 * s * expected
     return float(expected.upper())
 
 

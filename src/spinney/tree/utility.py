@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.errors import BudgetError
+from spinney.privacy.budget import Unit
 from spinney.privacy.entropy import Entropy, brand_unless_system
 from spinney.privacy.ledger import LeafMoments, Ledger
 from spinney.privacy.noise.discrete import within_range
@@ -30,12 +31,17 @@ Figures = NDArray[np.int64]
 NOTE = "utility: distances of the release from the table"
 
 
+def figures_charge(epsilon: Fraction, unit: Unit) -> LeafMoments:
+    """What figures that are paid for by themselves are charged as."""
+    return LeafMoments(epsilon, unit.factor, NOTE, stage="utility")
+
+
 class PaidFigures:
     """Noise for one vector of figures, charged when this object is made."""
 
     def __init__(self, epsilon: Fraction, ledger: Ledger, entropy: Entropy) -> None:
         unit = ledger.unit
-        ledger.charge(LeafMoments(epsilon, unit.factor, NOTE, stage="utility"))  # [step 1]
+        ledger.charge(figures_charge(epsilon, unit))  # [step 1]
         brand_unless_system(ledger, entropy, "utility")
         self.unit, self._entropy = unit, entropy
         self._rate = epsilon / figure_reach(unit)

@@ -1,0 +1,295 @@
+"""`plan`: what a budget buys for a table of a given schema and size, before anything is read or spent.
+
+It begins where a fit begins: the same checks, the same choice of a method, the same plan and the same charges, which a
+fit of as many rows then states on its card. It sees no table. What it cannot know it says.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, overload
+
+from spinney.errors import ParameterError
+from spinney.forest.release.budget_report import Stage
+from spinney.people.design import PeopleDesign
+from spinney.planning.advice import Cost, costs, hints, unknown
+from spinney.planning.expected import (
+    ExpectedAnswer,
+    ExpectedError,
+    budget_stages,
+    expected_answer,
+    expected_errors,
+)
+from spinney.planning.page import plan_fragment, plan_text, plans_fragment, plans_text
+from spinney.planning.structure import Structure, structure_of
+from spinney.privacy.budget import parse_epsilon
+from spinney.privacy.events import Event, event_to_dict
+from spinney.release.card import Card
+from spinney.report.promise_part import promise_part
+from spinney.report.spending_part import budget_part
+from spinney.schema.people import Tables
+from spinney.schema.table import SchemaLike, as_schema
+from spinney.synthesizers.linked import LinkedSynthesizer
+from spinney.synthesizers.method import AUTOMATIC, choose, make, whose_rows
+from spinney.synthesizers.rehearsal import Partition, Rehearsal, checked_number
+from spinney.version import full_version
+
+_MOST_PLANS = 12
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Plan:
+    """What a fit would do and how far its counts would be off. `print` it; `to_dict` is meant to be parsed.
+
+    Attributes:
+        method: "tree", "forest", "grid" or "linked".
+        reason: why this method.
+        structure: what is counted together, or how deep a tree goes, and the smallest group that shows.
+        budget: the stages that the budget would go to, with their shares and their noise.
+        errors: the noise on a count, of one column and of columns together.
+        answer: a question about a tenth of the rows as an interval; None where nothing is counted.
+        costs: what else is paid for, and what would save it.
+        hints: what would bring more.
+        unknown: what only the rows can tell.
+        card: the guarantee and the charges, as the card of such a fit would have them.
+    """
+
+    method: str
+    reason: str
+    structure: Structure
+    budget: tuple[Stage, ...]
+    errors: tuple[ExpectedError, ...]
+    answer: ExpectedAnswer | None
+    costs: tuple[Cost, ...]
+    hints: tuple[str, ...]
+    unknown: tuple[str, ...]
+    card: Card
+    _rehearsal: Rehearsal
+
+    @property
+    def epsilon(self) -> Fraction:
+        """The whole budget that the plan is for."""
+        return self._rehearsal.epsilon
+
+    @property
+    def delta(self) -> Fraction:
+        """The failure probability that the plan is for; 0 where the guarantee is pure."""
+        return self._rehearsal.delta
+
+    @property
+    def n_rows(self) -> int:
+        """How many rows, or persons, the plan is for."""
+        return self._rehearsal.n_rows
+
+    @property
+    def who(self) -> str:
+        """What is protected and counted: "rows" or "persons"."""
+        return "persons" if self._rehearsal.unit.is_person else "rows"
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """All that would be charged, in the order of a fit."""
+        return self._rehearsal.events
+
+    @property
+    def promise(self) -> dict[str, Any]:
+        """The guarantee in words and as odds, as a report has it."""
+        return promise_part(self.card)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plan as JSON-ready data."""
+        return {
+            "spinney_version": self.card.spinney_version,
+            "method": self.method,
+            "reason": self.reason,
+            "synthesizer": self.card.synthesizer,
+            "parameters": dict(self.card.parameters),
+            "who": self.who,
+            "n_rows": self.n_rows,
+            "epsilon": str(self.epsilon),
+            "delta": str(self.delta),
+            "unit": self.card.unit,
+            "promise": self.promise,
+            "structure": self.structure.to_dict(),
+            "errors": [error.to_dict() for error in self.errors],
+            "answer": None if self.answer is None else self.answer.to_dict(),
+            "budget": budget_part(self.card),
+            "costs": [cost.to_dict() for cost in self.costs],
+            "hints": list(self.hints),
+            "unknown": list(self.unknown),
+            "cautions": self.card.cautions,
+            "plan": dict(self.card.plan),
+            "events": [event_to_dict(event) for event in self.events],
+        }
+
+    def __str__(self) -> str:
+        return plan_text(self)
+
+    def __repr__(self) -> str:
+        return f"Plan({self.method}, epsilon={self.epsilon}, {self.n_rows:,} {self.who}: {self.structure.name})"
+
+    def _repr_html_(self) -> str | None:
+        return plan_fragment(self)
+
+
+class Plans(Sequence[Plan]):
+    """Plans of one table at several epsilons, side by side. `print` it; `to_dict` is meant to be parsed."""
+
+    def __init__(self, plans: Sequence[Plan]) -> None:
+        self._plans = tuple(plans)
+
+    @overload
+    def __getitem__(self, place: int) -> Plan: ...
+    @overload
+    def __getitem__(self, place: slice) -> Plans: ...
+    def __getitem__(self, place: int | slice) -> Plan | Plans:
+        return Plans(self._plans[place]) if isinstance(place, slice) else self._plans[place]
+
+    def __iter__(self) -> Iterator[Plan]:
+        return iter(self._plans)
+
+    def __len__(self) -> int:
+        return len(self._plans)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The plans as JSON-ready data, in order."""
+        return {"plans": [plan.to_dict() for plan in self]}
+
+    def __str__(self) -> str:
+        return plans_text(self)
+
+    def __repr__(self) -> str:
+        return f"Plans({', '.join(map(repr, self))})"
+
+    def _repr_html_(self) -> str | None:
+        return plans_fragment(self)
+
+
+@overload
+def plan(schema: SchemaLike | Tables, n_rows: int, epsilon: list[Any] | tuple[Any, ...], **options: Any) -> Plans: ...
+@overload
+def plan(schema: SchemaLike | Tables, n_rows: int, epsilon: Any = 1, **options: Any) -> Plan: ...
+def plan(
+    schema: SchemaLike | Tables,
+    n_rows: int,
+    epsilon: Any = 1,
+    *,
+    method: str = AUTOMATIC,
+    delta: Any = None,
+    unit: str | None = None,
+    target: str | None = None,
+    quality: str | None = None,
+    utility_share: Any = None,
+    class_size: float | None = None,
+    **options: Any,
+) -> Plan | Plans:
+    """What a budget buys for such a table: method, guarantee, structure, expected errors, where the budget goes.
+
+    No table is read and nothing is spent. A fit of as many rows with the same parameters states the same charges and
+    the same noise, but for what is found on the way (private bounds, private values, the sizes of a target's classes).
+
+    >>> import spinney as sp
+    >>> schema = sp.Schema({"age": sp.Integer(0, 99), "kind": sp.Category(["a", "b"]), "x": sp.Real(0, 1000)})
+    >>> plan = sp.plan(schema, 10_000, 1)
+    >>> plan.method, plan.structure.name
+    ('forest', 'tree')
+
+    Args:
+        schema: what is public about the table: a `Schema`, the path of a schema file, or a dictionary of columns; of
+            linked tables, `sp.Tables`.
+        n_rows: how many rows the table has, as you state it; where the schema says whose rows they are, how many
+            persons. With unit="add-remove" it stands for `assumed_rows` or `assumed_persons`.
+        epsilon: the whole budget, exact: a number or text such as "0.1" or "1/3". A list of several gives `Plans`.
+        method: "tree", "forest", "grid" or "linked", instead of what the schema suggests.
+        delta: the failure probability, as the forest takes it; by default what a fit would take.
+        unit: "replace-one" or "add-remove".
+        target: the column that the others are about.
+        quality: "fast", "high" or "best".
+        utility_share: the part of the budget for figures of utility.
+        class_size: a guess of how many rows the target's second largest class has; by default no class is rare.
+        options: other parameters of the synthesizer, as for `sp.synthesize`: workload, analyses, moments, bins, ...
+            A prior is not opened; that there is one changes the plan.
+
+    Raises:
+        ParameterError, SchemaError, BudgetError: what `fit` would refuse before it reads a row.
+    """
+    stated = schema if isinstance(schema, Tables) else as_schema(schema)
+    named = {"delta": delta, "unit": unit, "target": target, "quality": quality, "utility_share": utility_share}
+    given = options | {name: value for name, value in named.items() if value is not None}
+    if not isinstance(epsilon, (list, tuple)):
+        return _one_plan(stated, n_rows, epsilon, method, class_size, given)
+    if not 1 <= len(epsilon) <= _MOST_PLANS:
+        raise ParameterError(f"epsilon is a list of {len(epsilon)}; give 1 to {_MOST_PLANS} of them")
+    for each in epsilon:
+        parse_epsilon(each)
+    return Plans([_one_plan(stated, n_rows, each, method, class_size, given) for each in epsilon])
+
+
+def _one_plan(stated: Any, n_rows: Any, epsilon: Any, method: str, class_size: Any, given: dict[str, Any]) -> Plan:
+    parse_epsilon(epsilon)
+    of_persons = whose_rows(stated) is not None
+    n_rows = checked_number(n_rows)
+    choice = choose(stated, given, method=method)
+    assumed = "assumed_persons" if of_persons else "assumed_rows"
+    if assumed in given:
+        raise ParameterError(f"{assumed}: a plan takes n_rows for it; leave it out")
+    if given.get("unit") == "add-remove":
+        given = given | {assumed: n_rows}
+    model = make(choice.method, epsilon, given)
+    if isinstance(model, LinkedSynthesizer):
+        _refuse_class_size(class_size)
+        rehearsal = model.rehearsal(stated, n_rows)
+    elif class_size is None:
+        rehearsal = model.rehearsal(stated, n_rows)
+    else:
+        if choice.method != "forest" or given.get("target") is None:
+            _refuse_class_size(class_size)
+        rehearsal = model.rehearsal(stated, n_rows, class_size=float(checked_number(class_size, "class_size")))
+    return _described(choice.method, choice.reason, model, rehearsal)
+
+
+def _refuse_class_size(class_size: Any) -> None:
+    if class_size is not None:
+        raise ParameterError("class_size is of the classes of a forest's target; name a target, or leave it out")
+
+
+def _described(method: str, reason: str, model: Any, rehearsal: Rehearsal) -> Plan:
+    stages = budget_stages(rehearsal)
+    errors = expected_errors(rehearsal, stages)
+    structure = structure_of(rehearsal, errors)
+    card = Card(
+        spinney_version=full_version(),
+        synthesizer=type(model).__name__,
+        parameters={name: model._on_card(name, value) for name, value in model.get_params().items()},
+        unit=rehearsal.unit.value,
+        events=rehearsal.events,
+        schema=rehearsal.schema,
+        plan=_on_card(rehearsal),
+        n_rows=rehearsal.n_rows if rehearsal.unit.n_is_public else None,
+        released={},
+        frame="numpy",
+    )
+    return Plan(
+        method,
+        reason,
+        structure,
+        stages,
+        errors,
+        expected_answer(rehearsal, errors),
+        costs(stages),
+        hints(rehearsal, structure),
+        unknown(rehearsal),
+        card,
+        rehearsal,
+    )
+
+
+def _on_card(rehearsal: Rehearsal) -> dict[str, Any]:
+    """The plan as a card states it."""
+    planned = rehearsal.planned
+    if isinstance(planned, Partition):
+        return planned.plan.to_dict()
+    design = planned.persons if isinstance(planned, PeopleDesign) else planned
+    return {"structure": design.structure, **design.plan.to_dict()}

@@ -1,0 +1,26 @@
+"""What one running studio is: its workspace, its doors, its port, and the entries of its navigation."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from spinney.studio.doors import Doors
+from spinney.studio.workspace import Workspace
+
+LARGEST_UPLOAD = 2 << 30  # bytes; larger tables are opened where they are
+
+
+@dataclass(slots=True)
+class Studio:
+    """One running studio."""
+
+    workspace: Workspace
+    port: int
+    ledger: str | None = None  # the one that is offered first
+    doors: Doors = field(default_factory=Doors)
+    nav: tuple[tuple[str, str], ...] = ()
+    largest_upload: int = LARGEST_UPLOAD
+
+    def new_link(self) -> str:
+        """An address that opens the studio once."""
+        return f"http://127.0.0.1:{self.port}/open?key={self.doors.new_link()}"
