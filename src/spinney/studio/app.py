@@ -14,13 +14,29 @@ from starlette.responses import Response
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
-from spinney.studio import entry_pages, start_pages
+from spinney.studio import (
+    compare_pages,
+    download_pages,
+    entry_pages,
+    ledger_pages,
+    question_pages,
+    release_pages,
+    start_pages,
+)
 from spinney.studio.errors import PageError
 from spinney.studio.pages import Call, Pages, error_page
 from spinney.studio.security import App, Guard, Receive, Scope, Send
 from spinney.studio.studio import Studio
 
-PAGES: tuple[Pages, ...] = (start_pages.pages, entry_pages.pages)
+PAGES: tuple[Pages, ...] = (
+    start_pages.pages,
+    entry_pages.pages,
+    question_pages.pages,
+    download_pages.pages,
+    release_pages.pages,
+    compare_pages.pages,
+    ledger_pages.pages,
+)
 
 
 def make_app(studio: Studio) -> App:

@@ -9,6 +9,8 @@ from starlette.responses import HTMLResponse
 
 from spinney.extras import load_optional
 from spinney.fragments import finalized
+from spinney.report.page import rounded
+from spinney.report.promise_part import percent
 from spinney.version import full_version
 
 
@@ -24,7 +26,7 @@ def environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters["counted"] = counted
+    found.filters |= {"counted": counted, "rounded": rounded, "percent": percent}
     found.globals["version"] = full_version()
     return found
 

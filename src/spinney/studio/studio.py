@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from spinney.studio.doors import Doors
+from spinney.studio.ledgers.known import KnownLedgers
+from spinney.studio.releases.beside import Beside
+from spinney.studio.releases.opened import Shelf
 from spinney.studio.workspace import Workspace
 
 LARGEST_UPLOAD = 2 << 30  # bytes; larger tables are opened where they are
@@ -20,6 +23,13 @@ class Studio:
     doors: Doors = field(default_factory=Doors)
     nav: tuple[tuple[str, str], ...] = ()
     largest_upload: int = LARGEST_UPLOAD
+    beside: Beside = field(default_factory=Beside)
+    shelf: Shelf = field(init=False)
+    ledgers: KnownLedgers = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.shelf = Shelf(self.workspace)
+        self.ledgers = KnownLedgers(self.workspace, self.ledger)
 
     def new_link(self) -> str:
         """An address that opens the studio once."""

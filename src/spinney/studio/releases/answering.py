@@ -55,7 +55,6 @@ def answered(
     digest: str,
     text: str,
     level: float,
-    *,
     population: bool = False,
     certified: bool = False,
     simultaneous: bool = False,

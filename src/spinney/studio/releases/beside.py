@@ -1,7 +1,7 @@
 """Processes beside the server: what takes longer than a page may is worked out there, once, and kept by what was asked.
 
-There are two, so that a question does not wait for a report. Work is a function of a module and plain arguments; what it
-returns is kept, and who asks for the same while it is under way waits for the same. A process that ends, as one that
+There are two, so that a question does not wait for a report. Work is a function of a module and plain arguments; what
+it returns is kept, and who asks for the same while it is under way waits for the same. A process that ends, as one that
 runs out of memory does, is told to whoever waits, and started anew for the next.
 """
 
@@ -9,12 +9,12 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Callable
-from concurrent.futures import Future, TimeoutError
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from multiprocessing import get_context
 from multiprocessing.connection import Connection
 from queue import SimpleQueue
-from threading import Lock, Thread
+from threading import Lock, Semaphore, Thread
 from time import monotonic
 from typing import Any
 
@@ -22,10 +22,13 @@ from spinney.errors import SpinneyError
 from spinney.studio.errors import PageError
 
 _MOST_KEPT = 400
+_ENDED = (
+    "The process that worked on this release ended, as happens where memory is short. Ask again, or ask for less."
+)
 _PATIENCE = 2.5  # seconds that a page waits before it says that it is waiting
 
 
-class StillWorking(Exception):
+class StillWorking(Exception):  # noqa: N818  # which is no error
     """Something is not ready yet; the page says what, and asks again."""
 
     def __init__(self, title: str, seconds: float) -> None:
@@ -57,6 +60,7 @@ class Beside:
     def __init__(self) -> None:
         self._kept: OrderedDict[tuple[Any, ...], Task] = OrderedDict()
         self._lock = Lock()
+        self.drawing = Semaphore(2)  # downloads of rows, each with a process of its own
         self._quick, self._slow = _Lane("quick"), _Lane("slow")
 
     def ask(self, title: str, work: Callable[..., Any], *arguments: Any, is_slow: bool = False) -> Task:
@@ -108,10 +112,7 @@ class _Lane:
                 is_well, found = line.recv()
             except (EOFError, OSError):
                 self._process = None
-                is_well, found = False, EndedError(
-                    "The process that worked on this release ended, as happens where memory is short. Ask again, or ask "
-                    "for less."
-                )  # fmt: skip
+                is_well, found = False, EndedError(_ENDED)
             if is_well:
                 task.future.set_result(found)
             else:

@@ -141,7 +141,9 @@ def meeting(table: pa.Table, wanted: Mapping[str, Any]) -> pa.Table:
         if value is None:
             is_met = column.is_null()
         elif isinstance(value, tuple):
-            ends = [(end, pc.greater_equal if low else pc.less_equal) for end, low in zip(value, (True, False), strict=True)]
+            ends = [
+                (end, pc.greater_equal if low else pc.less_equal) for end, low in zip(value, (True, False), strict=True)
+            ]
             is_met = pa.chunked_array([pa.array([True] * table.num_rows)])
             for end, compare in ends:
                 if end is not None:

@@ -12,6 +12,7 @@ from spinney.release.answers.answer import shown_label
 from spinney.release.storage import digest as digest_of
 from spinney.release.whole_file import check_contents
 from spinney.report.described_part import schema_part
+from spinney.report.maps_part import mapped_columns
 from spinney.report.promise_part import promise_part
 from spinney.report.spending_part import account_part, budget_part
 from spinney.studio.releases.loaded import asked_columns, loaded, takes_conditions
@@ -47,6 +48,7 @@ def overview(path: str, digest: str) -> dict[str, Any]:
         "fields": [
             field(name, holder.schema[own]) for name, (holder, own) in asked_columns(release).items()
         ],
+        "maps": mapped_columns(release),
         "card": str(card),
     }  # fmt: skip
 
@@ -73,7 +75,15 @@ def quoted(name: str) -> str:
     """A name or a value as conditions and questions take it: in quotes where it holds more than letters and digits."""
     import re
 
-    is_plain = re.fullmatch(_PLAIN_NAME, name) and name.lower() not in ("and", "by", "where", "given", "in", "is", "not")
+    is_plain = re.fullmatch(_PLAIN_NAME, name) and name.lower() not in (
+        "and",
+        "by",
+        "where",
+        "given",
+        "in",
+        "is",
+        "not",
+    )
     return name if is_plain else '"' + name.replace('"', '""') + '"'
 
 

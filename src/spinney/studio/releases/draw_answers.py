@@ -108,15 +108,13 @@ def pair_drawing(found: Mapping[str, Any], name: str = "pair") -> str:
         range(len(across)), labels, fontsize=11, color=INK, rotation=30, ha="left", rotation_mode="anchor",
         parse_math=False,
     )  # fmt: skip
-    axes.set_yticks(
-        range(len(down)), [_cut(label, 20) for label in down], fontsize=11.5, color=INK, parse_math=False
-    )
+    axes.set_yticks(range(len(down)), [_cut(label, 20) for label in down], fontsize=11.5, color=INK, parse_math=False)
     return to_svg(
         figure,
         name=name,
         title=f"{found['columns'][0]} by {found['columns'][1]}",
-        description=f"{len(down)} parts of {found['columns'][0]} by {len(across)} of {found['columns'][1]}; the darker a "
-        "cell, the larger its share of its line. The table holds the same numbers.",
+        description=f"{len(down)} parts of {found['columns'][0]} by {len(across)} of {found['columns'][1]}; the darker "
+        "a cell, the larger its share of its line. The table holds the same numbers.",
     )
 
 

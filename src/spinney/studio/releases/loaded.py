@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any
 
 from spinney.errors import FileError
 from spinney.forest.release.model import ForestRelease
@@ -10,6 +11,7 @@ from spinney.people.release.model import PeopleRelease
 from spinney.release.model import Release
 from spinney.release.storage import file_digest, load
 from spinney.report.contents import ReportContents, report_contents
+from spinney.report.maps_part import maps_part
 
 LEVEL = 0.95
 _MOST = 6  # releases, and contents of reports, that are kept in memory
@@ -27,6 +29,12 @@ def loaded(path: str, digest: str) -> Release:
 def contents(path: str, digest: str) -> ReportContents:
     """What a report says of a release, pairs and maps included; of many columns this takes seconds."""
     return report_contents(loaded(path, digest), level=LEVEL)
+
+
+@lru_cache(maxsize=_MOST)
+def maps(path: str, digest: str) -> list[dict[str, Any]]:
+    """The maps of a release."""
+    return maps_part(loaded(path, digest))
 
 
 def asked_columns(release: Release) -> dict[str, tuple[Release, str]]:

@@ -58,7 +58,9 @@ class Shelf:
         if path is None or not path.is_file() or self._digest(path) != key:
             path = next((place for place in self._every() if self._known_digest(place) == key), None)
         if path is None:
-            raise MissingPageError("No release in the opened folder has this digest any more. Open it again by its path.")
+            raise MissingPageError(
+                "No release in the opened folder has this digest any more. Open it again by its path."
+            )
         return self._opened(path, key, {})
 
     def by_path(self, text: str) -> OpenedRelease:

@@ -25,7 +25,6 @@ def pairs_shown(path: str, digest: str) -> dict[str, Any]:
         "cliques": found.model["cliques"],
         "target": found.model["target"],
         "has_rows": bool(found.model["rows"]),
-        "maps": [{name: value for name, value in one.items() if name != "cells"} for one in found.maps],
         "who": found.promise["who"],
     }
 

@@ -19,7 +19,7 @@ from spinney.studio.releases.answering import answered
 from spinney.studio.releases.conditioned import columns_under
 from spinney.studio.releases.described import overview
 from spinney.studio.releases.draw_answers import answers_drawing, pair_drawing
-from spinney.studio.releases.loaded import contents
+from spinney.studio.releases.loaded import contents, maps
 from spinney.studio.releases.paired import pair_table
 
 _LIGHT = (
@@ -32,7 +32,8 @@ _DARK = (
 )
 _ROLES = ("ink", "quiet", "line", "bar", "strong", "warm", "real", "target", "soft")
 STYLE = (
-    f":root{{{_LIGHT}}}@media (prefers-color-scheme:dark){{:root{{{_DARK}}}image{{filter:invert(1) hue-rotate(180deg)}}}}"
+    f":root{{{_LIGHT}}}@media (prefers-color-scheme:dark){{:root{{{_DARK}}}"
+    "image{filter:invert(1) hue-rotate(180deg)}}"
     "text{font-family:system-ui,-apple-system,'Segoe UI',Roboto,'Noto Sans',sans-serif;fill:var(--ink)}"
     + "".join(f".f-{role}{{fill:var(--{role})}}.s-{role}{{stroke:var(--{role})}}" for role in _ROLES)
     + ".f-paper{fill:var(--card)}.s-paper{stroke:var(--card)}"
@@ -73,8 +74,7 @@ def answers_picture(
     path: str, digest: str, text: str, level: float, population: bool, certified: bool, simultaneous: bool
 ) -> str:
     """Answers with error bars."""
-    options = {"population": population, "certified": certified, "simultaneous": simultaneous}
-    return standalone(answers_drawing(answered(path, digest, text, level, **options)))
+    return standalone(answers_drawing(answered(path, digest, text, level, population, certified, simultaneous)))
 
 
 def overview_picture(path: str, digest: str, which: str) -> str:
@@ -83,11 +83,12 @@ def overview_picture(path: str, digest: str, which: str) -> str:
     return standalone(belief_drawing(found["promise"]) if which == "belief" else budget_drawing(found["budget"]))
 
 
-def contents_picture(path: str, digest: str, which: str, number: int = 0) -> str:
-    """The graph, a map, or how well pairs are known."""
+def map_picture(path: str, digest: str, number: int) -> str:
+    """A map, as wide and tall as it is on the ground."""
+    return standalone(map_drawing(maps(path, digest)[number], f"map{number}"))
+
+
+def contents_picture(path: str, digest: str, which: str) -> str:
+    """The graph, or how well pairs are known."""
     found = contents(path, digest)
-    if which == "graph":
-        return standalone(graph_drawing(found.model["graph"]))
-    if which == "map":
-        return standalone(map_drawing(found.maps[number], f"map{number}"))
-    return standalone(uncertainty_drawing(found.pairs))
+    return standalone(graph_drawing(found.model["graph"]) if which == "graph" else uncertainty_drawing(found.pairs))

@@ -1,4 +1,4 @@
-"""The report of a release, as the studio shows and hands it out: the page, its JSON twin, and what the holder states."""
+"""The report of a release, as the studio shows it and hands it out: the page and its JSON twin."""
 
 from __future__ import annotations
 
