@@ -55,7 +55,7 @@ def columns_part(release: Release, bars: ErrorBars, drawn: Mapping[str, pa.Table
             key = f"{table}.{name}" if table else name
             own = with_bars.get(name) if table in ("", persons_table(release)) and not _is_row(release, table) else None
             if own is not None and own.answers is not None:
-                described, labels = with_bars(own, total)
+                described, labels = described_bars(own, total)
             else:
                 why = bars.refusal if own is None else own.refusal
                 if _is_row(release, table):
@@ -66,7 +66,7 @@ def columns_part(release: Release, bars: ErrorBars, drawn: Mapping[str, pa.Table
     if isinstance(release, PeopleRelease):
         for name, own in with_bars.items():
             if name not in {one["name"] for one in found if own.answers is not None and one["has_intervals"]}:
-                described, _ = with_bars(own, total) if own.answers is not None else ({}, [])
+                described, _ = described_bars(own, total) if own.answers is not None else ({}, [])
                 if described:
                     found.append({"key": name, "table": None, "name": name, "type": "rows of a person"} | described)
     return Shown(found[:MOST_COLUMNS], cuts, max(0, len(found) - MOST_COLUMNS))
@@ -109,7 +109,7 @@ def _scale(release: Release, total: float) -> float | None:
 # ---------------------------------------------------------------------------------------------------- one column
 
 
-def with_bars(column: ColumnBars, total: float) -> tuple[dict[str, Any], list[Any]]:
+def described_bars(column: ColumnBars, total: float) -> tuple[dict[str, Any], list[Any]]:
     """A column that has error bars, as plain data, and what each bar stands for; shares are those of a total."""
     assert column.answers is not None
     every = [(label, answer) for (label,), answer in zip(column.answers.labels, column.answers, strict=True)]

@@ -16,7 +16,7 @@ from spinney.people.release.model import PeopleRelease
 from spinney.release.answers.bars import ColumnBars, bar_cells, ranges_of
 from spinney.release.answers.where import parse_conditions
 from spinney.release.model import Release
-from spinney.report.columns_part import MOST_COLUMNS, columns_part, drawn_tables, from_rows, with_bars
+from spinney.report.columns_part import MOST_COLUMNS, columns_part, drawn_tables, from_rows, described_bars
 from spinney.studio.releases.loaded import LEVEL, asked_columns, loaded, takes_conditions
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _columns_among(release: Release, wanted: Mapping[str, Any]) -> list[dict[str
         bars = _bars_among(release, name, holder, own, wanted)
         if bars.answers is not None:
             total = sum(max(answer.estimate, 0.0) for answer in bars.answers)
-            described, _ = with_bars(bars, total)
+            described, _ = described_bars(bars, total)
         else:
             drawn = _drawn(release, wanted, _DRAWN) if drawn is None else drawn
             described, _ = from_rows(_table_of(drawn, release), own, column, bars.refusal, None)
