@@ -22,9 +22,7 @@ from spinney.errors import SpinneyError
 from spinney.studio.errors import PageError
 
 _MOST_KEPT = 400
-_ENDED = (
-    "The process that worked on this release ended, as happens where memory is short. Ask again, or ask for less."
-)
+_ENDED = "The process that worked on this release ended, as happens where memory is short. Ask again, or ask for less."
 _PATIENCE = 2.5  # seconds that a page waits before it says that it is waiting
 
 

@@ -16,7 +16,7 @@ from spinney.people.release.model import PeopleRelease
 from spinney.release.answers.bars import ColumnBars, bar_cells, ranges_of
 from spinney.release.answers.where import parse_conditions
 from spinney.release.model import Release
-from spinney.report.columns_part import MOST_COLUMNS, columns_part, drawn_tables, from_rows, described_bars
+from spinney.report.columns_part import MOST_COLUMNS, columns_part, described_bars, drawn_tables, from_rows
 from spinney.studio.releases.loaded import LEVEL, asked_columns, loaded, takes_conditions
 
 if TYPE_CHECKING:

@@ -56,9 +56,10 @@ def overview(path: str, digest: str) -> dict[str, Any]:
 def field(name: str, column: Column) -> dict[str, Any]:
     """A column as whoever writes a condition has to know it."""
     values = [str(value) for value in column.listed] if isinstance(column, Listed) else []
-    bounds = None
+    bounds, some = None, None
     if isinstance(column, Bounded) and column.has_bounds:
         bounds = shown_label((column.low, column.high))
+        some = _some(column)
     return {
         "name": name,
         "type": column.type_name,
@@ -67,7 +68,7 @@ def field(name: str, column: Column) -> dict[str, Any]:
         "bounds": bounds,
         "nullable": column.nullable,
         "has_mean": isinstance(column, Number) or column.type_name == "boolean",
-        "example": _example(name, values, bounds),
+        "example": _example(name, values, some),
     }
 
 
@@ -87,10 +88,21 @@ def quoted(name: str) -> str:
     return name if is_plain else '"' + name.replace('"', '""') + '"'
 
 
-def _example(name: str, values: list[str], bounds: str | None) -> str:
+def _some(column: Bounded) -> str:
+    """The middle of a column's range, for an example."""
+    first, last = column.first_and_last()
+    ends = [
+        first + (last - first) * share // 4 if column.is_whole else first + (last - first) * share / 4
+        for share in (1, 2)
+    ]
+    low, high = (column.logical(column.aligned(end, up=True) if column.is_whole else end) for end in ends)
+    return shown_label((low, high))
+
+
+def _example(name: str, values: list[str], some: str | None) -> str:
     if values:
         return f"{quoted(name)} = {quoted(values[0])}"
-    return f"{quoted(name)} in {bounds}" if bounds else f"{quoted(name)} = null"
+    return f"{quoted(name)} in {some}" if some else f"{quoted(name)} = null"
 
 
 def _default_rows(release: Any) -> int | None:

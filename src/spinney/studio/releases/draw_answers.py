@@ -14,8 +14,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST_DRAWN = 60
-_WIDTH, _LABELS, _NUMBERS, _LINE_HEIGHT = 640, 170, 96, 24
-_LONGEST = 24
+WIDTH, _LABELS, _NUMBERS, LINE_HEIGHT = 460, 132, 74, 24
+_LONGEST = 18
 _CELL_WIDTH, _CELL_HEIGHT, _LONGEST_PART = 74, 30, 16
 _DARK = 0.55  # a shade on which paper reads better than ink
 
@@ -23,9 +23,9 @@ _DARK = 0.55  # a shade on which paper reads better than ink
 def answers_drawing(found: Mapping[str, Any], name: str = "answers") -> str:
     """Estimates with their intervals as SVG, cells from top to bottom."""
     cells = [cell for cell in found["cells"] if isfinite(cell["estimate"])][:MOST_DRAWN]
-    height = _LINE_HEIGHT * len(cells) + 44
-    figure = new_figure(_WIDTH, height)
-    axes = bare_axes(figure, _LABELS, 34, _WIDTH - _LABELS - _NUMBERS, height - 40)
+    height = LINE_HEIGHT * len(cells) + 44
+    figure = new_figure(WIDTH, height)
+    axes = bare_axes(figure, _LABELS, 34, WIDTH - _LABELS - _NUMBERS, height - 40)
     low, high = _reach(cells)
     axes.set_xlim(low, high)
     axes.set_ylim(max(len(cells), 1) - 0.5, -0.5)
@@ -74,7 +74,7 @@ def _answer(axes: Axes, place: int, cell: Mapping[str, Any]) -> None:
         markerfacecolor=STRONG if is_supported else PAPER,
         clip_on=False,
     )
-    width = _WIDTH - _LABELS - _NUMBERS
+    width = WIDTH - _LABELS - _NUMBERS
     beside = axes.get_yaxis_transform()
     label = _cut(", ".join(cell["label"]), _LONGEST)
     options: dict[str, Any] = {"va": "center_baseline", "transform": beside, "fontsize": 13, "parse_math": False}
@@ -87,7 +87,7 @@ def pair_drawing(found: Mapping[str, Any], name: str = "pair") -> str:
     from matplotlib.patches import Rectangle
 
     cells, across, down = found["cells"], found["across"], found["down"]
-    left, top = 150, 92
+    left, top = 150, 26 + 4 * min(max(map(len, across)), _LONGEST_PART)
     figure = new_figure(left + _CELL_WIDTH * len(across) + 20, top + _CELL_HEIGHT * len(down) + 8)
     axes = bare_axes(figure, left, 8, _CELL_WIDTH * len(across), _CELL_HEIGHT * len(down))
     axes.set_xlim(-0.5, len(across) - 0.5)

@@ -39,7 +39,7 @@ def heat_rows(names: list[str], found: dict[tuple[str, ...], Any], figure: str) 
         for other in names[:place]:
             one = found.get((other, name)) or found.get((name, other))
             value = None if one is None else one[figure]
-            shade = None if value is None else round(_SHADES * (value / largest) ** 0.7)
+            shade = None if value is None else round(_SHADES * (value / largest) ** 0.5)
             cells.append({"columns": (other, name), "value": value, "shade": shade, "pair": one})
         rows.append({"name": name, "cells": cells})
     return rows
