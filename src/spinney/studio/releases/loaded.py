@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from spinney.errors import FileError
 from spinney.forest.release.model import ForestRelease
 from spinney.people.release.model import PeopleRelease
 from spinney.release.model import Release
 from spinney.release.storage import file_digest, load
-from spinney.report.contents import ReportContents, report_contents
-from spinney.report.maps_part import maps_part
+
+if TYPE_CHECKING:
+    from spinney.report.contents import ReportContents
 
 LEVEL = 0.95
 _MOST = 6  # releases, and contents of reports, that are kept in memory
@@ -28,12 +29,16 @@ def loaded(path: str, digest: str) -> Release:
 @lru_cache(maxsize=_MOST)
 def contents(path: str, digest: str) -> ReportContents:
     """What a report says of a release, pairs and maps included; of many columns this takes seconds."""
+    from spinney.report.contents import report_contents
+
     return report_contents(loaded(path, digest), level=LEVEL)
 
 
 @lru_cache(maxsize=_MOST)
 def maps(path: str, digest: str) -> list[dict[str, Any]]:
     """The maps of a release."""
+    from spinney.report.maps_part import maps_part
+
     return maps_part(loaded(path, digest))
 
 

@@ -1,5 +1,6 @@
 """The ledger's pages: what is spent, requests with approve and deny, the chain, and no password anywhere."""
 
+import numpy as np
 import pytest
 
 import spinney as sp
@@ -54,7 +55,7 @@ def test_a_ledger_shows_what_is_spent_and_left(client, key):
 def test_charges_say_who_when_why_and_which_release(client, key, root):
     ledger = sp.Ledger.open(root / "people.ledger", population="staff", purpose="a trial")
     model = sp.KDTreeSynthesizer("0.5").fit(
-        [[0.1, 0.2]] * 50, sp.Schema({"x": sp.Real(0, 1), "y": sp.Real(0, 1)}), ledger=ledger
+        np.full((50, 2), 0.3), sp.Schema({"x": sp.Real(0, 1), "y": sp.Real(0, 1)}), ledger=ledger
     )
     model.save(root / "spinney-studio" / "releases" / "trial.spinney")
     page = client.get(f"/ledgers/{key}?population=staff")

@@ -14,8 +14,7 @@ def test_an_answer_is_that_of_the_release_with_its_kind_of_statement(get, studio
     release = sp.load(studio.workspace.release("people").path)
     answer = release.count({"age": (30, 40)})
     said = text_of(get("/releases/people/questions", params={"q": "count where age in 30..40"}))
-    assert f"{answer.estimate:,.0f}" in said
-    assert f"{answer.low:,.0f}" in said
+    assert all(number in said for number in str(answer).split(" (")[0].replace("to", "").split())
     assert answer.statement in said
     assert answer.why in said
     assert "What kind of statement this is" in said
@@ -71,7 +70,7 @@ def test_names_with_signs_are_put_in_quotes(name):
         ({"q": "count", "level": "95"}, "level", "between 0 and 1"),
         ({"q": "count", "level": "x"}, "level", "between 0 and 1"),
         ({"q": "c" * 3_000}, "q", "at most"),
-        ({"q": "regression income ~ age"}, "q", "regression"),
+        ({"q": "regression income ~ age"}, "q", "income ~ age"),
     ],
 )
 def test_what_is_wrong_stands_beside_its_field(get, query, field, said):
