@@ -11,7 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spinney.cli.demo_data import make_town
+from spinney.demo_data import make_town
 from spinney.columns import Category
 from spinney.schema.table import Schema
 

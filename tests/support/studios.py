@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import warnings
 from html import unescape
@@ -10,7 +11,9 @@ from typing import Any
 
 from spinney.studio.app import make_app
 from spinney.studio.places import Root
+from spinney.studio.running import Workers
 from spinney.studio.studio import Studio
+from spinney.studio.worker import run
 from spinney.studio.workspace import Workspace
 
 with warnings.catch_warnings():  # newer versions of starlette would rather have another client library
@@ -21,9 +24,18 @@ PORT = 8765
 ORIGIN = f"http://127.0.0.1:{PORT}"
 
 
-def make_studio(folder: Path, **options: Any) -> Studio:
-    """A studio whose root is a folder."""
-    return Studio(Workspace(Root(folder)), PORT, **options)
+class WorkersAtOnce(Workers):
+    """Workers that do their work while they are started, in this process, where everything is compiled already."""
+
+    def start(self, name: str, spec: dict[str, Any]) -> None:
+        run(json.loads(json.dumps(spec)))
+
+
+def make_studio(folder: Path, *, workers: Workers | None = None, **options: Any) -> Studio:
+    """A studio whose root is a folder; its workers are done at once, unless others are given."""
+    studio = Studio(Workspace(Root(folder)), PORT, **options)
+    studio.jobs.workers = workers or WorkersAtOnce()
+    return studio
 
 
 def client_of(studio: Studio, *, enters: bool = True) -> TestClient:

@@ -15,12 +15,15 @@ from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
 from spinney.studio import (
+    budget_pages,
     compare_pages,
     download_pages,
     entry_pages,
+    job_pages,
     ledger_pages,
     question_pages,
     release_pages,
+    schema_pages,
     start_pages,
 )
 from spinney.studio.errors import PageError
@@ -31,6 +34,9 @@ from spinney.studio.studio import Studio
 PAGES: tuple[Pages, ...] = (
     start_pages.pages,
     entry_pages.pages,
+    schema_pages.pages,
+    budget_pages.pages,
+    job_pages.pages,
     question_pages.pages,
     download_pages.pages,
     release_pages.pages,

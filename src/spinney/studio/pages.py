@@ -161,6 +161,14 @@ def check_token(request: Request, given: Any) -> None:
         )
 
 
+def revision_of(call: Call) -> int:
+    """The revision of the draft that a form was made from."""
+    given = call.text("revision")
+    if not given.isascii() or not given.isdigit() or len(given) > 9:
+        raise PageError("The form is not whole. Load the page again, and send it from there.")
+    return int(given)
+
+
 def error_page(call: Call, err: Exception) -> Response:
     """What the reader is told of an error: our own message, and of any other error its kind alone."""
     title, status = "This cannot be done", 400

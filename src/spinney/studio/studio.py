@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from spinney.studio.doors import Doors
+from spinney.studio.jobs import Jobs
 from spinney.studio.ledgers.known import KnownLedgers
 from spinney.studio.releases.beside import Beside
 from spinney.studio.releases.opened import Shelf
@@ -23,11 +24,13 @@ class Studio:
     doors: Doors = field(default_factory=Doors)
     nav: tuple[tuple[str, str], ...] = ()
     largest_upload: int = LARGEST_UPLOAD
+    jobs: Jobs = field(init=False)
     beside: Beside = field(default_factory=Beside)
     shelf: Shelf = field(init=False)
     ledgers: KnownLedgers = field(init=False)
 
     def __post_init__(self) -> None:
+        self.jobs = Jobs(self.workspace)
         self.shelf = Shelf(self.workspace)
         self.ledgers = KnownLedgers(self.workspace, self.ledger)
 

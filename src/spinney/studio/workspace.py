@@ -2,6 +2,7 @@
 
     tables/     what was uploaded, and the made-up town
     drafts/     what was said so far about a table and its release, a record each
+    looks/      what looks at a draft have found: whether its table fits, and what its budget buys
     jobs/       what was spent: what each job is to do, and how far it came
     releases/   release files, each with a record of where it came from beside it
     ledgers/    ledgers that were made here
@@ -53,8 +54,9 @@ class Workspace:
         self.tables_folder = private_folder(self.folder / "tables")
         self.releases_folder = private_folder(self.folder / "releases")
         self.ledgers_folder = private_folder(self.folder / "ledgers")
+        self.jobs_folder, self.looks_folder = self.folder / "jobs", private_folder(self.folder / "looks")
         self._drafts = Records(self.folder / "drafts", "draft")
-        self._jobs = Records(self.folder / "jobs", "job")
+        self._jobs = Records(self.jobs_folder, "job")
         self._lock = RLock()
         self._held = FileLock(self.folder / ".lock", mode=0o600)
 
@@ -144,6 +146,7 @@ class Workspace:
         """A name for a release that none has: the wanted one, or that with a number."""
         base = tidy_name(wanted)
         taken = {path.name for path in self.releases_folder.iterdir()}
+        taken |= {f"{job.get('release')}{RELEASE_ENDING}" for job in self.jobs()}
         names = (base if n == 1 else f"{base}-{n}" for n in range(1, 100_000))
         return next(name for name in names if f"{name}{RELEASE_ENDING}" not in taken)
 

@@ -19,3 +19,53 @@ addEventListener("pageshow", () => {
     for (const button of form.querySelectorAll("button")) button.removeAttribute("aria-disabled");
   }
 });
+
+// A file that is dropped on a card is sent with the form in it.
+for (const place of document.querySelectorAll("[data-drop]")) {
+  const input = place.querySelector("input[type=file]");
+  const over = (event) => {
+    event.preventDefault();
+    place.classList.add("over");
+  };
+  place.addEventListener("dragenter", over);
+  place.addEventListener("dragover", over);
+  place.addEventListener("dragleave", () => place.classList.remove("over"));
+  place.addEventListener("drop", (event) => {
+    event.preventDefault();
+    place.classList.remove("over");
+    if (event.dataTransfer.files.length) {
+      input.files = event.dataTransfer.files;
+      input.form.requestSubmit();
+    }
+  });
+}
+
+// What needs a script is shown where there is one.
+for (const part of document.querySelectorAll("[data-needs-script]")) part.hidden = false;
+for (const input of document.querySelectorAll("input[data-fills]")) {
+  input.addEventListener("change", async () => {
+    if (input.files.length) document.getElementById(input.dataset.fills).value = await input.files[0].text();
+  });
+}
+
+// Progress that moves by itself; when the work is over, the page is loaded again.
+for (const part of document.querySelectorAll("[data-events]")) {
+  const title = part.querySelector("[data-title]");
+  const bar = part.querySelector("[data-bar]");
+  const source = new EventSource(part.dataset.events);
+  source.addEventListener("message", (event) => {
+    const told = JSON.parse(event.data);
+    if (told.state !== "running" && told.state !== "queued") {
+      source.close();
+      location.reload();
+      return;
+    }
+    if (told.title && title.textContent !== told.title) title.textContent = told.title;
+    if (told.total) {
+      bar.max = told.total;
+      bar.value = told.done;
+    } else {
+      bar.removeAttribute("value");
+    }
+  });
+}
