@@ -23,7 +23,7 @@ def show(call: Call) -> Response:
         going_on=going_on,
         progress=call.studio.jobs.progress(job["key"]) if going_on else {},
         is_stopping=going_on and call.studio.jobs.is_stopping(job["key"]),
-        paid=paid(job),
+        paid=paid(call.workspace, job),
     )
 
 
@@ -33,7 +33,8 @@ async def events(call: Call) -> Response:
     jobs, key = call.studio.jobs, call.path["key"]
 
     def look() -> dict[str, object]:
-        return {**jobs.progress(key), "state": jobs.get(key)["state"]}
+        job = jobs.get(key)
+        return {**jobs.progress(key), "state": job["state"], "said": paid(call.workspace, job).sentence}
 
     return told_until(call.request, look, set(UNFINISHED))
 

@@ -117,7 +117,7 @@ def digest_of(kind: str, draft: dict[str, Any]) -> str:
     return sha256(repr([draft.get(entry) for entry in LOOKS[kind]]).encode()).hexdigest()
 
 
-def paid(job: dict[str, Any]) -> Paid:
+def paid(workspace: Workspace, job: dict[str, Any]) -> Paid:
     """Whether a job was charged, as its ledger says."""
     said = job["ledger"]
     if said is None:
@@ -126,9 +126,11 @@ def paid(job: dict[str, Any]) -> Paid:
         charges = Ledger.open(said["place"], population=said["population"]).paid_under(job["key"])
     except SpinneyError as err:
         return Paid(None, f"The ledger cannot be asked whether it was charged: {err}")
+    place = workspace.shown(said["address"])
     if not charges:
-        return Paid(False, f"Nothing was charged to {said['address']}.")
+        yet = " yet" if job["state"] in UNFINISHED else ""
+        return Paid(False, f"Nothing was charged{yet} to the ledger {place}.")
     epsilon = sum((charge.epsilon for charge in charges), Fraction(0))
     delta = sum((charge.delta for charge in charges), Fraction(0))
     of_delta = f" and delta {decimal(delta)}" if delta else ""
-    return Paid(True, f"Epsilon {decimal(epsilon)}{of_delta} was charged to {said['address']}, and stays charged.")
+    return Paid(True, f"Epsilon {decimal(epsilon)}{of_delta} was charged to the ledger {place}, and stays charged.")

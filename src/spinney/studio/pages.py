@@ -78,13 +78,14 @@ class Call:
         return value.strip() if isinstance(value, str) else default
 
     def page(self, template: str, *, title: str, status: int = 200, **context: Any) -> Response:
-        """A page made from a template, which also knows `form_token`, `path` and `nav`."""
+        """A page made from a template, which also knows `form_token`, `path`, `nav` and `shown`, for paths."""
         session = getattr(self.request.state, "session", None)
         return rendered(
             template,
             status=status,
             title=title,
             nav=self.studio.nav,
+            shown=self.workspace.shown,
             path=self.request.url.path,
             form_token="" if session is None else session.form_token,
             **context,

@@ -62,7 +62,7 @@ def column_rows(text: str, fields: Sequence[Sequence[str]]) -> list[dict[str, An
         return None
     columns = entries["columns"]
     names = [name for name, _type in fields]
-    told = dict(fields)
+    told = {name: kind for name, kind in fields}  # noqa: C416  # pairs are lists here
     return [
         _row(name, columns.get(name), told.get(name)) for name in [*names, *(one for one in columns if one not in told)]
     ]
@@ -108,7 +108,7 @@ def suggestions(fields: Sequence[Sequence[str]]) -> dict[str, list[str]]:
 def text_from_form(text: str, given: Mapping[str, str], fields: Sequence[Sequence[str]]) -> str:
     """The schema file that a form states, with what the form has no field for taken from the file as it was."""
     entries = stated_entries(text) or {"columns": {}}
-    told = dict(fields)
+    told = {name: kind for name, kind in fields}  # noqa: C416  # pairs are lists here
     columns = {}
     number = 0
     while f"c{number}.name" in given:

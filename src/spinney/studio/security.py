@@ -2,7 +2,8 @@
 
     Host            has to be this studio's own name and port: another name that leads here (DNS rebinding) is refused
     Sec-Fetch-Site  other sites, and other ports of this machine, may not ask for anything but to open a link
-    Origin          of an unsafe method has to be this studio; a form carries the token of its session as well
+    Origin          of an unsafe method has to be this studio, by this header or, where a browser hides it, by the one
+                    above; a form carries the token of its session as well
     Cookie          one, HttpOnly and SameSite=Strict, which a link was exchanged for; without it there is no page
     Content-Length  bounded; what is streamed is counted as it comes
 
@@ -106,8 +107,10 @@ class Guard:
 
     @staticmethod
     def _check_origin(headers: dict[str, str], host: str) -> None:
-        is_ours = headers.get("origin") == f"http://{host}"
-        if not is_ours or headers.get("sec-fetch-site", "same-origin") != "same-origin":
+        # Browsers that are told to send no referrer send no origin with a form; they say then that it is the same one.
+        site, origin = headers.get("sec-fetch-site"), headers.get("origin")
+        is_ours = origin == f"http://{host}" and site in (None, "same-origin")
+        if not is_ours and not (origin == "null" and site == "same-origin"):
             raise RefusedError(
                 "This form was not sent by a page of this studio, so nothing was done. Go back, load the page again, "
                 "and send it from there."

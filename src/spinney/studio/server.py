@@ -35,6 +35,7 @@ def listening(port: int, host: str = HOST) -> socket.socket:
         if os.name == "posix":
             opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         opened.bind((host, port))
+        opened.listen()  # from here on nobody is turned away, though the first may wait for a moment
     except (OSError, OverflowError) as err:
         opened.close()
         reason = getattr(err, "strerror", None) or "there is no such port"

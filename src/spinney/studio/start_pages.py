@@ -50,7 +50,11 @@ def _browsed(call: Call, folder: str, *, faults: tuple[str, ...] = (), given: di
     root = call.workspace.root
     here = root.inside(folder)
     path = "" if here == root.folder else root.relative(here)
-    listed = root.listing(path, (*TABLE_ENDINGS, *DUCKDB_ENDINGS))
+    listed = [
+        one
+        for one in root.listing(path, (*TABLE_ENDINGS, *DUCKDB_ENDINGS))
+        if root.folder / one.path != call.workspace.folder
+    ]
     parts = Path(path).parts
     return call.page(
         "tables.html",

@@ -11,7 +11,7 @@ from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import StreamingResponse
 
-_LOOKS_EVERY = 0.4
+_LOOKS_EVERY = 0.5
 _QUIET = 15.0  # seconds after which an empty line says that the server is still there
 
 
@@ -37,4 +37,4 @@ def told_until(request: Request, look: Callable[[], dict[str, Any]], going_on: s
 
 
 def _public(found: dict[str, Any]) -> dict[str, Any]:
-    return {name: found.get(name) for name in ("state", "title", "done", "total")}
+    return {name: found.get(name) for name in ("state", "title", "done", "total", "said")}

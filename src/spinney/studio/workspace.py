@@ -60,6 +60,13 @@ class Workspace:
         self._lock = RLock()
         self._held = FileLock(self.folder / ".lock", mode=0o600)
 
+    def shown(self, place: str) -> str:
+        """A path as pages show it: short where it lies in the workspace or in the root."""
+        path = Path(place)
+        if self.folder in path.parents:
+            return f"{path.relative_to(self.folder).as_posix()} in the workspace"
+        return path.relative_to(self.root.folder).as_posix() if self.root.folder in path.parents else place
+
     def hold(self) -> None:
         """Keep others out of the workspace until this process ends; an error where another is in it."""
         try:

@@ -61,6 +61,8 @@ for (const part of document.querySelectorAll("[data-events]")) {
       return;
     }
     if (told.title && title.textContent !== told.title) title.textContent = told.title;
+    const said = part.querySelector("[data-said]");
+    if (said && told.said && said.textContent !== told.said) said.textContent = told.said;
     if (told.total) {
       bar.max = told.total;
       bar.value = told.done;

@@ -1,0 +1,136 @@
+"""Workers as processes of their own: one that dies is noticed, and the ledger says whether it had been paid."""
+
+import json
+import os
+import signal
+import time
+
+import pytest
+
+import spinney as sp
+from spinney.progress import begin, is_watched, listening, progress, waiting
+from spinney.studio.jobs import paid
+from spinney.studio.running import Traces, Workers
+from support.studios import client_of, make_studio, text_of
+
+SCHEMA = "".join(f'[columns.{name}]\ntype = "integer"\nlow = 0\nhigh = 99\n' for name in "abcdef")
+
+
+@pytest.fixture
+def studio(tmp_path):
+    rows = "\n".join(",".join(str(n * k % 97) for k in (1, 2, 3, 5, 7, 11)) for n in range(30_000))
+    (tmp_path / "big.csv").write_text(f"a,b,c,d,e,f\n{rows}\n")
+    sp.Ledger.create(tmp_path / "big.ledger", limit=2, delta="1e-3")
+    return make_studio(tmp_path, workers=Workers())
+
+
+def spent_draft(studio, **more):
+    """A job that is on record, and that nobody works on yet."""
+    workspace = studio.workspace
+    table = {"at": "root", "path": "big.csv", "table": "", "csv": {}, "name": "big"}
+    draft = workspace.new_draft(name="big", table=table, schema=SCHEMA, folder=str(workspace.root.folder), fields=[])
+    place = str(workspace.root.folder / "big.ledger")
+    ledger = {"place": place, "address": place, "population": "default", "table": "", "purpose": "", "request": None}
+    job = {"state": "queued", "name": "big", "release": "big", "table": table, "schema": SCHEMA, "epsilon": "1"}
+    job |= {"folder": draft["folder"], "delta": "", "options": {"quality": "best"}, "ledger": ledger}
+    record, _is_new = workspace.spend_draft(draft["key"], 1, job | more)
+    return record["key"]
+
+
+def until(condition, *, seconds=60):
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        if condition():
+            return
+        time.sleep(0.02)
+    raise AssertionError("it takes too long")
+
+
+def test_a_worker_that_dies_after_the_charge_is_told_as_interrupted_and_charged(tmp_path, studio):
+    """Killed in the middle, server and worker: a studio that is started anew says so, and no half release is there."""
+    key = spent_draft(studio)
+    studio.jobs.start(key)
+    until(lambda: sp.Ledger.open(tmp_path / "big.ledger").charges)
+    assert studio.jobs.get(key)["state"] == "running"
+    fresh = make_studio(tmp_path, workers=Workers())  # as after a restart: it did not start the worker
+    assert fresh.jobs.get(key)["state"] == "running"
+    process = studio.workspace.job(key)["process"]
+    os.kill(process, signal.SIGKILL)
+    until(lambda: not studio.jobs.workers.is_alive(f"fit {key}"))
+    assert fresh.jobs.get(key)["state"] == "interrupted"
+    said = text_of(client_of(fresh).get(f"/jobs/{key}"))
+    assert "was interrupted" in said
+    assert "It was charged" in said
+    assert "Epsilon 1" in said
+    assert fresh.workspace.releases() == []
+    assert sp.Ledger.open(tmp_path / "big.ledger").spent == 1
+
+
+def test_a_job_that_nobody_began_is_told_as_not_charged(tmp_path, studio):
+    """The server died between the record and the start of the worker; a worker that comes late does nothing."""
+    from spinney.studio.worker import fit
+
+    key = spent_draft(studio)
+    assert studio.jobs.get(key)["state"] == "interrupted"
+    assert paid(studio.workspace, studio.workspace.job(key)).is_charged is False
+    fit(studio.workspace, key)
+    assert studio.workspace.job(key)["state"] == "interrupted"
+    assert sp.Ledger.open(tmp_path / "big.ledger").spent == 0
+
+
+def test_a_job_that_was_charged_before_is_not_fitted_again(tmp_path, studio):
+    """Even if its record is set back: the ledger knows the key of the job."""
+    from spinney.studio.worker import fit
+
+    key = spent_draft(studio, options={"delta": "0"}, schema=SCHEMA)
+    fit(studio.workspace, key)
+    assert studio.workspace.job(key)["state"] == "done"
+    spent = sp.Ledger.open(tmp_path / "big.ledger").spent
+    studio.workspace.change_job(key, state="queued", release="second")
+    fit(studio.workspace, key)
+    job = studio.workspace.job(key)
+    assert job["state"] == "failed"
+    assert "charged for this job before" in job["error"]
+    assert sp.Ledger.open(tmp_path / "big.ledger").spent == spent == 1
+
+
+def test_a_worker_that_was_asked_to_stop_before_the_charge_charges_nothing(tmp_path, studio):
+    key = spent_draft(studio)
+    Traces(studio.workspace.jobs_folder, key).ask_to_stop()
+    studio.jobs.start(key)
+    until(lambda: studio.jobs.get(key)["state"] not in ("queued", "running"))
+    job = studio.workspace.job(key)
+    assert job["state"] == "cancelled"
+    assert paid(studio.workspace, job).is_charged is bool(sp.Ledger.open(tmp_path / "big.ledger").spent)
+    until(lambda: not studio.jobs.workers.is_alive(f"fit {key}"))
+
+
+def test_listeners_hear_of_progress_and_nothing_is_drawn(capfd):
+    """Of a bar inside of a line both are told, and the outer one again when the inner one has ended."""
+    heard = []
+    assert not is_watched()
+    with listening(lambda *told: heard.append(told)):
+        assert is_watched()
+        with waiting("outer"):
+            for _step in progress(range(3), "inner", unit="step"):
+                time.sleep(0.11)
+        bar = begin("by hand", total=2)
+        bar.close()
+    assert not is_watched()
+    assert heard[0] == ("outer", 0, None)
+    assert heard[1] == ("inner", 0, 3)
+    assert ("inner", 2, 3) in heard
+    assert heard[-2:] == [("outer", 0, None), ("by hand", 0, 2)]
+    assert capfd.readouterr() == ("", "")
+
+
+def test_progress_is_left_for_the_server(tmp_path):
+    traces = Traces(tmp_path, "0" * 32)
+    traces.tell("counting", 0, 10)
+    traces.tell("counting", 3, 10)  # too soon after the first
+    assert traces.told() == {"title": "counting", "done": 0, "total": 10}
+    traces.tell("counting", 10, 10)
+    assert traces.told()["done"] == 10
+    assert json.loads((tmp_path / f"{'0' * 32}.progress").read_text())["title"] == "counting"
+    traces.clear()
+    assert traces.told()["title"] == "starting"
