@@ -60,7 +60,7 @@ def ready(page, name: str | None = None, *, themes: tuple[str, ...] = ("light", 
 def test_a_release_alone_is_opened_by_path_and_by_hand(page, served):
     """An analyst opens a file without a table; a damaged one is refused in clear words."""
     page.goto(f"{served.origin}/releases")
-    ready(page, "releases")
+    ready(page, "releases", themes=("light",))
     page.get_by_label("A release file").set_input_files(
         {"name": "bad.spinney", "mimeType": "application/octet-stream", "buffer": b"not a release"}
     )
@@ -88,7 +88,7 @@ def test_a_condition_shows_columns_and_rows_under_it(page, served):
     page.get_by_label("A condition, or nothing for all rows").fill("age in 30..40 and sex = male")
     page.get_by_role("button", name="Show").click()
     page.get_by_role("heading", name="How many meet it").wait_for()
-    ready(page, "release-condition")
+    ready(page, "release-condition", themes=("light",))
     ages = [int(text) for text in page.locator("table.rows tbody td:first-child").all_inner_texts()]
     assert len(ages) == 12
     assert all(30 <= age <= 40 for age in ages)
@@ -122,7 +122,7 @@ def test_a_question_is_put_together_and_answered(page, served):
     page.get_by_role("button", name="Ask").first.click()
     page.get_by_role("heading", name="mean(income) by region where age in 30..60").wait_for()
     assert page.get_by_role("region", name="Answers").locator("tbody tr").count() == 4
-    ready(page, "release-questions")
+    ready(page, "release-questions", themes=("light",))
     page.get_by_label("Question", exact=True).fill("median(regoin)")
     page.get_by_role("button", name="Ask").last.click()
     assert "did you mean 'region'" in page.locator("#q-fault").inner_text()
@@ -169,7 +169,7 @@ def test_releases_stand_side_by_side(page, served):
     page.get_by_role("button", name="Show them side by side").click()
     page.get_by_role("heading", name="What each promises").wait_for()
     assert page.get_by_role("img", name="Distribution of income").count() == 2
-    ready(page, "compare")
+    ready(page, "compare", themes=("light",))
 
 
 def test_requests_are_approved_and_denied(page, served):

@@ -197,7 +197,7 @@ def test_persons_and_points_are_shown_by_their_rows_where_they_have_no_bars(get,
 def test_every_pair_can_be_chosen_and_shows_its_table(get, studio):
     """The cells of the chosen pair are the library's own counts."""
     page = get("/releases/people/pairs", params={"first": "sex", "second": "region"})
-    links = re.findall(r'class="cell[^"]*" href="\?first=([^&]+)&amp;second=([^#]+)#pair"', page.text)
+    links = re.findall(r'class="cell[^"]*" href="\?first=([^&]+)&amp;second=([^#]+)#pair-h"', page.text)
     assert len(links) == 6
     release = sp.load(studio.workspace.release("people").path)
     said = text_of(page)
