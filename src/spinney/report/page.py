@@ -89,7 +89,7 @@ def report_html(contents: ReportContents) -> str:
 def _rendered(contents: ReportContents, most_drawn: int, longest: int) -> str:
     markup = load_optional("markupsafe", "a report", extra="report").Markup
     environment = template_environment().overlay(finalize=lambda value: finalized(value, longest))
-    ours = {"rounded": _rounded, "percent": percent, "flat": _flat, "apart": _apart, "counted": counted}
+    ours = {"rounded": rounded, "percent": percent, "flat": _flat, "apart": _apart, "counted": counted}
     environment.filters = environment.filters | ours
     style = files("spinney.report").joinpath("templates/style.css").read_text("utf-8")
     hashed = b64encode(sha256(style.encode()).digest()).decode()
@@ -110,7 +110,7 @@ def _rendered(contents: ReportContents, most_drawn: int, longest: int) -> str:
     )
 
 
-def _rounded(value: float, digits: int | None = 0) -> str:
+def rounded(value: float, digits: int | None = 0) -> str:
     """A number as people read it: thousands apart; with digits=None as short as it can be said."""
     if digits is None:
         return f"{value:.4g}"

@@ -14,7 +14,18 @@ from starlette.responses import Response
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
-from spinney.studio import budget_pages, entry_pages, job_pages, schema_pages, start_pages
+from spinney.studio import (
+    budget_pages,
+    compare_pages,
+    download_pages,
+    entry_pages,
+    job_pages,
+    ledger_pages,
+    question_pages,
+    release_pages,
+    schema_pages,
+    start_pages,
+)
 from spinney.studio.errors import PageError
 from spinney.studio.pages import Call, Pages, error_page
 from spinney.studio.security import App, Guard, Receive, Scope, Send
@@ -26,6 +37,11 @@ PAGES: tuple[Pages, ...] = (
     schema_pages.pages,
     budget_pages.pages,
     job_pages.pages,
+    question_pages.pages,
+    download_pages.pages,
+    release_pages.pages,
+    compare_pages.pages,
+    ledger_pages.pages,
 )
 
 

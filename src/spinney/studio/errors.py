@@ -39,6 +39,13 @@ class OutdatedError(PageError):
     title = "This was changed in another tab"
 
 
+class BusyError(PageError):
+    """As much is under way as this machine should do at once."""
+
+    status = 503
+    title = "One moment"
+
+
 class TooLargeError(PageError):
     """A form or a file is larger than the studio takes."""
 

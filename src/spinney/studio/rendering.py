@@ -10,6 +10,8 @@ from starlette.responses import HTMLResponse
 
 from spinney.extras import load_optional
 from spinney.fragments import finalized
+from spinney.report.page import rounded as number
+from spinney.report.promise_part import percent as at_most
 from spinney.version import full_version
 
 
@@ -33,6 +35,7 @@ def environment() -> Any:
         "rounded": rounded,
         "kept": kept,
     }
+    found.filters |= {"number": number, "at_most": at_most}  # as reports show figures
     found.globals["version"] = full_version()
     return found
 

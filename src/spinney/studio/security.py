@@ -117,7 +117,7 @@ class Guard:
             )
 
     def _most_bytes(self, scope: Scope) -> int:
-        most = self._largest_upload if scope["path"] == UPLOAD else LARGEST_FORM
+        most = self._largest_upload if scope["path"] in UPLOADS else LARGEST_FORM
         length = _headers(scope).get("content-length", "0")
         if not length.isascii() or not length.isdigit() or int(length[:20]) > most:
             raise TooLargeError(f"At most {most >> 20:,} MiB can be sent at once, and this is more.")
@@ -125,6 +125,8 @@ class Guard:
 
 
 UPLOAD = "/tables/upload"
+RELEASE_UPLOAD = "/releases/upload"
+UPLOADS = (UPLOAD, RELEASE_UPLOAD)
 
 
 def _headers(scope: Scope) -> dict[str, str]:
