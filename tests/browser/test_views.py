@@ -54,6 +54,7 @@ def ready(page, name: str | None = None, *, themes: tuple[str, ...] = ("light", 
             break
         page.wait_for_timeout(50)
     assert page.evaluate("[...document.images].filter((one) => !one.naturalWidth).length") == 0
+    page.evaluate("scrollTo(0, 0)")
     look(page, name, themes=themes)
 
 

@@ -133,7 +133,7 @@ def spent_picture(populations: tuple[tuple[str, str, str | None, float | None], 
         short = printable(name)
         short = short if len(short) <= _LONGEST else short[: _LONGEST - 1] + "…"
         said = f"{spent} of {limit}" if limit is not None else f"{spent}, no limit"
-        options = {"va": "center_baseline", "fontsize": 14, "parse_math": False}
+        options: dict[str, Any] = {"va": "center_baseline", "fontsize": 14, "parse_math": False}
         axes.text(0, place + 0.34, short, color=INK, **options)
         axes.text(1, place + 0.34, f"epsilon {said}", ha="right", color=QUIET, **options)
     told = "; ".join(f"{name}: {spent} of {limit or 'no limit'}" for name, spent, limit, _ in populations)

@@ -69,11 +69,14 @@ def answered(
         "force": False,
     }
     found = answers_to(release, question, options, simultaneous=simultaneous)
+    by: list[str] = []
+    cells: list[tuple[tuple[str, ...], Answer]] = []
+    held = False
     if isinstance(found, Answer):
-        by, cells, held = [], [((), found)], False
+        cells.append(((), found))
     else:
-        labels = [tuple(map(shown_label, label)) for label in found.labels]
-        by, cells, held = list(found.by), list(zip(labels, found, strict=True)), found.simultaneous
+        by, held = list(found.by), found.simultaneous
+        cells += [(tuple(map(shown_label, label)), one) for label, one in zip(found.labels, found, strict=True)]
     reasons = list(dict.fromkeys(answer.why for _, answer in cells))
     kinds = list(dict.fromkeys(answer.statement for _, answer in cells))
     return {

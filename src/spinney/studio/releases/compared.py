@@ -8,6 +8,7 @@ draws of one release differ too: that distance is told as well, and what is not 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import lru_cache
 from itertools import combinations
 from typing import Any
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney.columns import Column
 from spinney.people.release.model import PeopleRelease
 from spinney.release.model import Release
 from spinney.studio.releases.loaded import loaded
@@ -41,13 +43,15 @@ def distances(first: Opened, other: Opened) -> dict[str, Any]:
     cuts = {name: _Cut(rows[name]) for name in names}
     parts = [{name: cuts[name].parts(table[name]) for name in names} for table in (rows, again, theirs)]
     columns = [{"name": name, **_both((name,), parts, cuts)} for name in names]
-    pairs = {pair: {"columns": list(pair), **_both(pair, parts, cuts)} for pair in combinations(names, 2)}
+    pairs: dict[tuple[str, ...], dict[str, Any]] = {
+        pair: {"columns": list(pair), **_both(pair, parts, cuts)} for pair in combinations(names, 2)
+    }
     listed = sorted(pairs.values(), key=lambda one: -one["distance"])
     return {
         "names": names,
         "columns": columns,
         "pairs": listed,
-        "heat": heat_rows(names, dict(pairs), "distance"),
+        "heat": heat_rows(names, pairs, "distance"),
         "drawn": len(next(iter(theirs.values()))) if theirs else 0,
     }
 
@@ -91,7 +95,9 @@ class _Cut:
 
 
 def _schema(release: Release) -> dict[str, str]:
-    columns = release.shape.persons or {} if isinstance(release, PeopleRelease) else release.schema
+    columns: Mapping[str, Column] = release.schema
+    if isinstance(release, PeopleRelease):
+        columns = release.shape.persons or {}
     return {name: column.type_name for name, column in columns.items() if column.is_read}
 
 

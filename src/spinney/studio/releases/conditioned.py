@@ -119,12 +119,11 @@ def _kept(release: Release, wanted: Mapping[str, Any]) -> dict[str, Any]:
 
 def _drawn(release: Release, wanted: Mapping[str, Any], n_rows: int) -> dict[str, pa.Table]:
     """Synthetic rows under a condition, by table."""
+    asked: dict[str, Any] = {"where": dict(wanted)} if wanted else {}
     if isinstance(release, PeopleRelease):
-        asked = {"where": dict(wanted)} if wanted else {}
         rows = release.sample(min(n_rows, _DRAWN_PERSONS), seed=SEED, frame="pyarrow", **asked)
         return dict(rows) if isinstance(rows, dict) else {"": rows}
     if takes_conditions(release):
-        asked = {"where": dict(wanted)} if wanted else {}
         return {"": release.sample(n_rows, seed=SEED, frame="pyarrow", **asked)}
     return {"": meeting(release.sample(n_rows, seed=SEED, frame="pyarrow"), wanted)}
 

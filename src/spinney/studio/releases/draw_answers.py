@@ -60,7 +60,8 @@ def _reach(cells: Sequence[Mapping[str, Any]]) -> tuple[float, float]:
 
 def _answer(axes: Axes, place: int, cell: Mapping[str, Any]) -> None:
     if cell["low"] is not None and cell["high"] is not None:
-        ends, style = [cell["low"], cell["high"]], {"color": STRONG, "clip_on": False}
+        ends = [cell["low"], cell["high"]]
+        style: dict[str, Any] = {"color": STRONG, "clip_on": False}
         axes.plot(ends, [place, place], linewidth=2, linestyle=LINES[cell["statement"]], **style)
         axes.plot(ends, [place, place], linestyle="none", marker="|", markersize=9, markeredgewidth=2, **style)
     is_supported = cell["statement"] != "not supported"
