@@ -100,6 +100,7 @@ def test_a_pair_is_chosen_by_keyboard(page, served):
     """One stop of the Tab key, arrows between cells, Enter shows the pair and puts the focus on it."""
     page.get_by_role("link", name="Pairs", exact=True).click()
     page.get_by_role("heading", name="How strongly columns depend").wait_for()
+    page.wait_for_load_state()
     cells = page.locator("a.cell")
     assert cells.count() == 6
     assert page.locator("a.cell[tabindex='0']").count() == 1
