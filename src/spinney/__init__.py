@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from spinney.columns import Boolean, Category, Date, Datetime, Identifier, Ignore, Integer, Real, Time
     from spinney.errors import SpinneyError
     from spinney.planning.plan import plan
+    from spinney.plotting import plot
     from spinney.privacy.entropy import UnsafeSeededEntropy
     from spinney.privacy.ledger import Ledger
     from spinney.release.answers.analyse import analyse
@@ -73,6 +74,7 @@ _HOME = {
     "combine": "spinney.release.answers.combine",
     "load": "spinney.release.storage",
     "plan": "spinney.planning.plan",
+    "plot": "spinney.plotting",
     "synthesize": "spinney.synthesizers.synthesize",
 }
 
@@ -115,6 +117,7 @@ __all__ = [
     "combine",
     "load",
     "plan",
+    "plot",
     "synthesize",
 ]
 

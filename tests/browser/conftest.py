@@ -45,6 +45,7 @@ class Served:
             stdout=self._log,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
+            env={**os.environ, "HOME": str(self.root.parent)},  # so that pictures say ~/tables
         )
         self.link = self._printed_link()
         self.origin = self.link.partition("/open")[0]
@@ -85,7 +86,8 @@ def chromium():
 @pytest.fixture
 def served(tmp_path):
     """A studio over an empty folder, ended at the end of the test."""
-    running = Served(tmp_path)
+    (tmp_path / "tables").mkdir()
+    running = Served(tmp_path / "tables")
     yield running
     if running.process.poll() is None:
         running.end()

@@ -89,8 +89,13 @@ def test_the_whole_way_on_the_made_up_town(page, served, looking):
     looking(page, "done")
     assert ledger_of(served).spent == 1
     assert (served.root / "spinney-studio" / "releases" / "town.spinney").is_file()
+    page.get_by_role("link", name="See the ledger").click()
+    assert "a map of the town" in page.inner_text("main")
+    page.go_back()
+    page.get_by_role("link", name="Open the release").click()
+    page.get_by_role("heading", name="town").first.wait_for()
     page.goto(served.origin)
-    assert page.get_by_role("link", name="town").is_visible()
+    assert page.get_by_role("link", name="town").first.is_visible()
     assert [told for told in page.problems if "404" not in told and "400" not in told] == []
 
 

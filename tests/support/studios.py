@@ -6,6 +6,7 @@ import json
 import re
 import warnings
 from html import unescape
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
@@ -62,3 +63,43 @@ def text_of(answer: Any) -> str:
     """What a page says, without its markup."""
     body = re.sub(r"(?s)<head>.*?</head>", "", answer.text)
     return unescape(re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", body)))
+
+
+def fields_of(answer: Any, action: str) -> dict[str, str]:
+    """What a browser would send of the form of a page that leads to an address, as it was loaded."""
+    reader = _Form(action)
+    reader.feed(answer.text)
+    assert reader.fields, f"there is no form for {action}"
+    return reader.fields
+
+
+class _Form(HTMLParser):
+    def __init__(self, action: str) -> None:
+        super().__init__()
+        self._action, self._is_in, self._select, self._area = action, False, "", ""
+        self.fields: dict[str, str] = {}
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        given = {name: value or "" for name, value in attrs}
+        if tag == "form":
+            self._is_in = given.get("action") == self._action
+        if not self._is_in:
+            return
+        name, kind = given.get("name", ""), given.get("type", "")
+        if tag == "input" and name and (kind not in ("checkbox", "radio") or "checked" in given):
+            self.fields[name] = given.get("value", "")
+        if tag == "select":
+            self._select = name
+        if tag == "option" and ("selected" in given or self._select not in self.fields):
+            self.fields[self._select] = given["value"]
+        if tag == "textarea":
+            self._area, self.fields[name] = name, ""
+
+    def handle_data(self, data: str) -> None:
+        if self._area:
+            self.fields[self._area] += data
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag == "textarea" and self._area:
+            self.fields[self._area] = self.fields[self._area].removeprefix("\n")  # which browsers leave out
+            self._area = ""

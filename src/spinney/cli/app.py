@@ -20,6 +20,7 @@ from spinney.cli.fit import fit
 from spinney.cli.ledger import ledger
 from spinney.cli.paper import paper
 from spinney.cli.picture import picture
+from spinney.cli.plan import plan
 from spinney.cli.report import report as report_verb
 from spinney.cli.sample import sample
 from spinney.cli.schema import schema
@@ -73,6 +74,7 @@ def app(ctx: click.Context) -> None:
     \b
     spinney schema   write a template of what you must state about the table
     spinney check    list everything that is wrong with the schema or the table
+    spinney plan     say what epsilon would buy, without reading the table
     spinney fit      spend epsilon, once, and write a release
     spinney sample   draw rows from the release, as often as you like
     spinney ask      ask the release questions; answers come with error bars
@@ -88,6 +90,7 @@ def app(ctx: click.Context) -> None:
 for verb in (
     schema,
     check,
+    plan,
     fit,
     sample,
     ask,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from csv import reader as csv_reader
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
@@ -193,7 +193,8 @@ _PARAMETERS: tuple[Callable[[Any], Any], ...] = (
 )
 
 
-def _with_parameters(command: Callable[..., None]) -> Callable[..., None]:
+def with_parameters(command: Callable[..., None]) -> Callable[..., None]:
+    """Give a command the options that are parameters of a synthesizer."""
     for option in reversed(_PARAMETERS):
         command = option(command)
     return command
@@ -239,7 +240,7 @@ def _with_parameters(command: Callable[..., None]) -> Callable[..., None]:
     "in memory.",
 )
 @csv_options
-@_with_parameters
+@with_parameters
 @click.option(
     "--bounds-from-data-not-private",
     is_flag=True,
@@ -298,7 +299,7 @@ def fit(
         raise click.UsageError("--prior is the private table itself; a prior is public, so name another or none")
     schema = private.stated()
     given = {name: value for name, value in parameters.items() if value is not None and value != ()}
-    choice = choose(schema, given, method=method, spelt=_as_option)
+    choice = choose(schema, given, method=method, spelt=as_option)
     synthesizer = make_synthesizer(choice.method, epsilon, given)
     if not as_json:
         click.echo(f"method {choice.method}: {choice.reason}")
@@ -412,6 +413,12 @@ def make_synthesizer(method: str, epsilon: str, given: dict[str, Any]) -> AnySyn
     """The synthesizer that a method and the given options describe; the rest keeps the library's default."""
     from spinney.synthesizers.method import make
 
+    return make(method, epsilon, given_parameters(given))
+
+
+def given_parameters(options: Mapping[str, Any]) -> dict[str, Any]:
+    """The options that were given, as the library takes them."""
+    given = {name: value for name, value in options.items() if value is not None and value != ()}
     parameters: dict[str, Any] = {
         name: _number_or_mapping(value, name.replace("_", "-")) if name in _PER_COLUMN else value
         for name, value in given.items()
@@ -420,10 +427,10 @@ def make_synthesizer(method: str, epsilon: str, given: dict[str, Any]) -> AnySyn
         parameters["workload"] = tables_of(parameters["workload"])
     if "analyses" in parameters:
         parameters["analyses"] = list(parameters["analyses"])
-    return make(method, epsilon, parameters)
+    return parameters
 
 
-def _as_option(name: str, value: str | None = None) -> str:
+def as_option(name: str, value: str | None = None) -> str:
     """A parameter as it is written on the command line."""
     option = f"--{name.replace('_', '-')}"
     return option if value is None else f"{option} {value}"

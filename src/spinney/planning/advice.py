@@ -1,4 +1,4 @@
-"""What a plan spends on other things than the rows, what would help, and what nobody can know before the rows are seen."""
+"""What a plan spends on other things, what would help, and what nobody can know before the rows are seen."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any
 from spinney.forest.design import Design
 from spinney.forest.release.budget_report import Stage
 from spinney.people.design import PeopleDesign
+from spinney.planning.expected import are_even_rows_lost
 from spinney.planning.structure import Structure
 from spinney.synthesizers.rehearsal import Partition, Rehearsal
 
@@ -64,8 +65,6 @@ def hints(rehearsal: Rehearsal, structure: Structure) -> tuple[str, ...]:
     planned, who = rehearsal.planned, "persons" if rehearsal.unit.is_person else "rows"
     if structure.name == "uniform":
         found.append(f"a larger epsilon, or more {who}: so far nothing is told from noise")
-    elif structure.name in ("independent", "target") and structure.numbers["columns"] > 2:
-        found.append(f"a larger epsilon, or more {who}, would pay for pairs of columns too")
     if isinstance(planned, (Design, PeopleDesign)):
         n_columns = structure.numbers["columns"] + structure.numbers.get("row columns", 0)
         if n_columns >= _MANY_COLUMNS:
@@ -75,20 +74,25 @@ def hints(rehearsal: Rehearsal, structure: Structure) -> tuple[str, ...]:
             found.append("a delta, such as 1e-6: the noise of many counts grows more slowly with one")
         if structure.name == "tree" and isinstance(planned, Design) and not planned.effort.rounds_per_column:
             found.append('quality="high", if there are enough rows: more pairs, and groups of three, at more time')
-    elif planned.plan.rule != "grid" and planned.lattice.n_axes > 1:
-        found.append("fewer columns: every one divides the rows among more leaves")
+    else:
+        if are_even_rows_lost(planned, rehearsal.n_rows):
+            found.append("a lower threshold, fewer bins or levels, or a larger epsilon: so far most leaves may be lost")
+        if planned.lattice.n_axes > 1:
+            found.append("fewer columns: every one divides the rows among more leaves")
     return tuple(found)
 
 
 def unknown(rehearsal: Rehearsal) -> tuple[str, ...]:
     """What the plan follows from, or what the result depends on, and only the rows could tell."""
     found = [
-        f"{what}: the plan takes a stand-in, and a fit plans anew once this is found" for what in rehearsal.stand_ins
+        f"{what}: a stand-in takes its place, and a fit plans anew once it is found" for what in rehearsal.stand_ins
     ]
     planned, who = rehearsal.planned, "persons" if rehearsal.unit.is_person else "rows"
     if isinstance(planned, Partition):
-        found.append(f"how the {who} are spread: crowded places are divided more finely than a plan can say")
-        found.append("how far the rows within a leaf are from what is released of it")
+        is_grid = planned.plan.rule == "grid"
+        finer = "" if is_grid else ": crowded places are divided more finely than a plan can say"
+        found.append(f"how the {who} are spread{finer}")
+        found.append(f"how far the rows within a {'cell' if is_grid else 'leaf'} are from what is released of it")
     elif isinstance(planned, PeopleDesign) or planned.structure in ("tree", "rounds"):
         found.append("which columns depend on each other, and so which are counted together")
         found.append("how far the table is from what these tables can say: that error is not noise, and comes on top")

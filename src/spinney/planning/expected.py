@@ -26,6 +26,9 @@ _NORMAL = NormalDist().inv_cdf((1 + LEVEL) / 2)
 # P(|X| > t) = e^(-t / scale), and the standard deviation is sqrt(2) scale.
 _LAPLACE = math.log(1 / (1 - LEVEL)) / math.sqrt(2)
 
+# A leaf that is lost with no larger chance than this does not count.
+_RARELY = 5e-4
+
 # What a count of each stage is of, the plainest first.
 COUNTED = {
     "classes": "a value of the target",
@@ -123,11 +126,13 @@ def expected_errors(rehearsal: Rehearsal, found: Sequence[Stage]) -> tuple[Expec
 
 
 def expected_answer(rehearsal: Rehearsal, errors: Sequence[ExpectedError]) -> ExpectedAnswer | None:
-    """The answer to a count of a tenth of the rows; None where nothing is counted."""
+    """The answer to a count of a tenth of the rows; None where nothing is counted, or a threshold takes part of it."""
     who = "persons" if rehearsal.unit.is_person else "rows"
     found = {error.stage: error for error in errors}
     if isinstance(rehearsal.planned, Partition):
-        n_leaves = max(1.0, SHARE * rehearsal.planned.plan.expected_leaves(rehearsal.n_rows))
+        if are_even_rows_lost(rehearsal.planned, rehearsal.n_rows):
+            return None
+        n_leaves = max(1.0, SHARE * even_leaves(rehearsal.planned, rehearsal.n_rows))
         noise_std = math.sqrt(n_leaves) * found["leaves"].noise_std
         what = f"how many {who} lie in a box that holds a tenth of them"
         return ExpectedAnswer(what, rehearsal.n_rows, noise_std, _NORMAL * noise_std, is_even=True)
@@ -136,6 +141,22 @@ def expected_answer(rehearsal: Rehearsal, errors: Sequence[ExpectedError]) -> Ex
         return None
     what = f"how many {who} have a value that a tenth of them have"
     return ExpectedAnswer(what, rehearsal.n_rows, one.noise_std, one.within_95, is_even=False)
+
+
+def even_leaves(planned: Partition, n_rows: int) -> int:
+    """About how many leaves there are if rows are spread evenly; of a grid, how many cells."""
+    if planned.plan.rule == "grid":
+        return math.prod(axis.n_possible for axis in planned.lattice.axes)
+    return max(1, round(planned.plan.expected_leaves(n_rows)))
+
+
+def are_even_rows_lost(planned: Partition, n_rows: int) -> bool:
+    """Whether a threshold takes noisy leaves of evenly spread rows more often than once in a few thousand times."""
+    plan = planned.plan
+    if plan.has_moments:
+        return False
+    missing = n_rows // even_leaves(planned, n_rows) - plan.threshold
+    return missing < 0 or math.exp(-float(plan.count_rate) * missing) / 2 > _RARELY
 
 
 def _named(rehearsal: Rehearsal, what: str) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from textwrap import wrap
 from typing import TYPE_CHECKING
 
@@ -40,10 +41,8 @@ def plan_text(plan: Plan) -> str:
     if plan.answer is not None:
         lines += _wrapped("question", f"{plan.answer.what}: {_answer(plan)}")
     if plan.structure.smallest_group is not None:
-        lines += _wrapped(
-            "smallest",
-            f"a group of fewer than about {plan.structure.smallest_group:,} {plan.who} is hardly told from none",
-        )
+        seen = f"fewer than about {plan.structure.smallest_group:,} {plan.who}"
+        lines += _wrapped("smallest", f"a group of {seen} is hardly told from none")
     if plan.budget:
         lines.append("  budget")
         for stage in plan.budget:
@@ -75,11 +74,11 @@ def plans_text(plans: Sequence[Plan]) -> str:
     for row in table:
         cells = [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
         lines.append("  " + "  ".join(cells).rstrip())
-    for title, found in (
+    for title, some in (
         ("would help", [plan.hints for plan in plans]),
         ("not known", [plan.unknown for plan in plans]),
     ):
-        for sentence in dict.fromkeys(sentence for some in found for sentence in some):
+        for sentence in dict.fromkeys(chain.from_iterable(some)):
             lines += _wrapped(title, sentence)
     return "\n".join(printable(line) for line in lines)
 
@@ -142,7 +141,12 @@ def _side_by_side(plans: Sequence[Plan]) -> list[list[str]]:
     for stage, what in named:
         found = [next((error for error in plan.errors if error.stage == stage), None) for plan in plans]
         table.append([f"{what}, ±", *("-" if error is None else _number(error.within_95) for error in found)])
-    table.append(["a tenth of them, ±", *_of_each(plan.answer and _number(plan.answer.within_95) for plan in plans)])
+    table.append(
+        [
+            "a tenth of them, ±",
+            *_of_each(None if plan.answer is None else _number(plan.answer.within_95) for plan in plans),
+        ]
+    )
     groups = [plan.structure.smallest_group for plan in plans]
     table.append(["smallest group", *_of_each(None if group is None else f"{group:,}" for group in groups)])
     return table

@@ -6,7 +6,7 @@ fit of as many rows then states on its card. It sees no table. What it cannot kn
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, overload
@@ -23,20 +23,26 @@ from spinney.planning.expected import (
     expected_errors,
 )
 from spinney.planning.page import plan_fragment, plan_text, plans_fragment, plans_text
-from spinney.planning.structure import Structure, structure_of
+from spinney.planning.structure import Structure, afforded, rank, structure_of
 from spinney.privacy.budget import parse_epsilon
-from spinney.privacy.events import Event, event_to_dict
+from spinney.privacy.events import Event, decimal, event_to_dict
+from spinney.privacy.promise import LARGEST_CREDIBLE_EPSILON
+from spinney.progress import progress, waiting
 from spinney.release.card import Card
 from spinney.report.promise_part import promise_part
 from spinney.report.spending_part import budget_part
 from spinney.schema.people import Tables
-from spinney.schema.table import SchemaLike, as_schema
+from spinney.schema.table import Schema, SchemaLike, as_schema
 from spinney.synthesizers.linked import LinkedSynthesizer
-from spinney.synthesizers.method import AUTOMATIC, choose, make, whose_rows
+from spinney.synthesizers.method import AUTOMATIC, AnySynthesizer, Choice, choose, make, whose_rows
 from spinney.synthesizers.rehearsal import Partition, Rehearsal, checked_number
 from spinney.version import full_version
 
 _MOST_PLANS = 12
+# Where a plan is poor, so many times its epsilon are tried for a richer one.
+_TIMES = (2, 4, 8)
+# Below, noise is so wide that accounting for it takes seconds for each of them.
+_LEAST_TRIED = Fraction(1, 1000)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -218,44 +224,68 @@ def plan(
     stated = schema if isinstance(schema, Tables) else as_schema(schema)
     named = {"delta": delta, "unit": unit, "target": target, "quality": quality, "utility_share": utility_share}
     given = options | {name: value for name, value in named.items() if value is not None}
+    asked: dict[str, Any] = {"method": method, "class_size": class_size, "options": given}
     if not isinstance(epsilon, (list, tuple)):
-        return _one_plan(stated, n_rows, epsilon, method, class_size, given)
+        with waiting("planning"):
+            return plan_of(stated, n_rows, epsilon, **asked)
     if not 1 <= len(epsilon) <= _MOST_PLANS:
         raise ParameterError(f"epsilon is a list of {len(epsilon)}; give 1 to {_MOST_PLANS} of them")
     for each in epsilon:
         parse_epsilon(each)
-    return Plans([_one_plan(stated, n_rows, each, method, class_size, given) for each in epsilon])
+    return Plans([plan_of(stated, n_rows, each, **asked) for each in progress(epsilon, "planning", unit="plan")])
 
 
-def _one_plan(stated: Any, n_rows: Any, epsilon: Any, method: str, class_size: Any, given: dict[str, Any]) -> Plan:
+def plan_of(
+    stated: Schema | Tables,
+    n_rows: Any,
+    epsilon: Any,
+    *,
+    method: str = AUTOMATIC,
+    class_size: Any = None,
+    options: Mapping[str, Any],
+    spelt: Callable[..., str] | None = None,
+) -> Plan:
+    """One plan; `spelt` says how the caller writes a parameter, for messages to speak the caller's language."""
+    given = dict(options)
     parse_epsilon(epsilon)
     of_persons = whose_rows(stated) is not None
-    n_rows = checked_number(n_rows)
-    choice = choose(stated, given, method=method)
+    n_rows = checked_number(n_rows, "n_rows" if spelt is None else spelt("persons" if of_persons else "rows"))
+    choice = choose(stated, given, method=method, spelt=spelt)
     assumed = "assumed_persons" if of_persons else "assumed_rows"
     if assumed in given:
-        raise ParameterError(f"{assumed}: a plan takes n_rows for it; leave it out")
+        raise ParameterError(f"{assumed}: a plan takes the number of {assumed[8:]} for it; leave it out")
     if given.get("unit") == "add-remove":
-        given = given | {assumed: n_rows}
-    model = make(choice.method, epsilon, given)
-    if isinstance(model, LinkedSynthesizer):
-        _refuse_class_size(class_size)
-        rehearsal = model.rehearsal(stated, n_rows)
-    elif class_size is None:
-        rehearsal = model.rehearsal(stated, n_rows)
-    else:
-        if choice.method != "forest" or given.get("target") is None:
-            _refuse_class_size(class_size)
-        rehearsal = model.rehearsal(stated, n_rows, class_size=float(checked_number(class_size, "class_size")))
-    return _described(choice.method, choice.reason, model, rehearsal)
-
-
-def _refuse_class_size(class_size: Any) -> None:
+        given[assumed] = n_rows
     if class_size is not None:
-        raise ParameterError("class_size is of the classes of a forest's target; name a target, or leave it out")
+        if choice.method != "forest" or given.get("target") is None:
+            raise ParameterError("class_size is of the classes of a forest's target; name a target, or leave it out")
+        class_size = checked_number(class_size, "class_size")
+
+    def rehearse(budget: Any) -> tuple[AnySynthesizer, Rehearsal]:
+        model = make(choice.method, budget, given)
+        if isinstance(model, LinkedSynthesizer):
+            return model, model.rehearsal(stated, n_rows)
+        assert not isinstance(stated, Tables)
+        return model, model.rehearsal(stated, n_rows, class_size=class_size)
+
+    model, rehearsal = rehearse(epsilon)
+    richer = _richer(rehearsal, lambda budget: rehearse(budget)[1])
+    return _described(choice, model, rehearsal, richer)
 
 
-def _described(method: str, reason: str, model: Any, rehearsal: Rehearsal) -> Plan:
+def _richer(rehearsal: Rehearsal, rehearse: Callable[[Fraction], Rehearsal]) -> tuple[str, ...]:
+    """The smallest of a few larger epsilons that pays for a richer structure, in words; none where none does."""
+    for times in _TIMES if rehearsal.epsilon >= _LEAST_TRIED else ():
+        budget = rehearsal.epsilon * times
+        if budget > LARGEST_CREDIBLE_EPSILON:
+            break
+        larger = rehearse(budget)
+        if rank(larger) > rank(rehearsal):
+            return (f"epsilon {decimal(budget)}, {times} times as much, would pay for {afforded(larger)}",)
+    return ()
+
+
+def _described(choice: Choice, model: AnySynthesizer, rehearsal: Rehearsal, richer: tuple[str, ...]) -> Plan:
     stages = budget_stages(rehearsal)
     errors = expected_errors(rehearsal, stages)
     structure = structure_of(rehearsal, errors)
@@ -272,14 +302,14 @@ def _described(method: str, reason: str, model: Any, rehearsal: Rehearsal) -> Pl
         frame="numpy",
     )
     return Plan(
-        method,
-        reason,
+        choice.method,
+        choice.reason,
         structure,
         stages,
         errors,
         expected_answer(rehearsal, errors),
         costs(stages),
-        hints(rehearsal, structure),
+        (*richer, *hints(rehearsal, structure)),
         unknown(rehearsal),
         card,
         rehearsal,

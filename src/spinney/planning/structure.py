@@ -1,4 +1,4 @@
-"""Which structure a plan affords: what is counted together, in how many tables of how many cells, or how deep a tree."""
+"""Which structure a plan affords: what is counted together, in how many tables and cells, or how deep a tree."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typing import Any
 from spinney.forest.design import Design
 from spinney.forest.variables import Variables
 from spinney.people.design import PeopleDesign
-from spinney.planning.expected import ExpectedError
+from spinney.planning.expected import ExpectedError, are_even_rows_lost, even_leaves
 from spinney.release.card import structure_in_words
 from spinney.schema.table import Schema
 from spinney.synthesizers.rehearsal import Partition, Rehearsal
@@ -18,6 +18,9 @@ from spinney.tree.plan import SplitPlan
 
 # A group of fewer rows than so many standard deviations of the noise on its count can hardly be told from none.
 SEEN_FROM = 4.0
+
+# Structures of forests from the poorest to the richest.
+_RICHER = ("uniform", "independent", "target", "tree", "rounds")
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +53,21 @@ def structure_of(rehearsal: Rehearsal, errors: Sequence[ExpectedError]) -> Struc
     if isinstance(planned, PeopleDesign):
         return _of_people(planned, smallest)
     return _of_forest(planned, rehearsal.schema, smallest)
+
+
+def rank(rehearsal: Rehearsal) -> int:
+    """How rich the structure of a forest is; all trees and grids are alike."""
+    planned = rehearsal.planned
+    if isinstance(planned, Partition):
+        return 0
+    return _RICHER.index(planned.persons.structure if isinstance(planned, PeopleDesign) else planned.structure)
+
+
+def afforded(rehearsal: Rehearsal) -> str:
+    """What the structure of a forest pays for, in a few words."""
+    planned = rehearsal.planned
+    assert not isinstance(planned, Partition)
+    return structure_in_words(_RICHER[rank(rehearsal)]).partition(":")[0]
 
 
 # ----------------------------------------------------------------------------------------------- forests and persons
@@ -107,15 +125,15 @@ def _forest_sentence(design: Design, numbers: Mapping[str, int]) -> str:
     if design.places:
         parts.append(_many(len(design.places), "map"))
     if n_pairs := numbers.get("pairs tables"):
-        parts.append(f"{_many(n_pairs, 'table')} of a column with {'another' if design.has_plain_pairs else 'it'}")
+        with_what = "another" if design.has_plain_pairs else "the target"
+        parts.append(f"{_many(n_pairs, 'table')} of a column with {with_what}")
     if n_cliques := numbers.get("cliques tables"):
-        what = {2: "pair", 3: "triple"}.get(numbers["columns together"], "group")
-        of_target = " with the target" if design.structure == "tree" and what == "triple" else ""
-        chosen = what if design.structure == "tree" else f"{what if what == 'pair' else 'group'}"
-        up_to = "" if design.structure == "tree" else f" of up to {numbers['columns together']} columns"
-        parts.append(
-            f"{_many(n_cliques, chosen)}{of_target}{up_to}, of up to {numbers['cells of a table']:,} cells each"
-        )
+        size, n_cells = numbers["columns together"], numbers["cells of a table"]
+        if design.structure == "tree":
+            what = _many(n_cliques, "pair") if size == 2 else f"{_many(n_cliques, 'triple')} with the target"
+        else:
+            what = f"{_many(n_cliques, 'table')} of up to {size} columns"
+        parts.append(f"{what}, each of up to {n_cells:,} cells")
     if n_stated := numbers.get("workload tables"):
         parts.append(f"{_many(n_stated, 'table')} that the call names")
     if design.plan.products is not None:
@@ -144,14 +162,17 @@ def _of_people(design: PeopleDesign, smallest: int | None) -> Structure:
 
 def _of_partition(planned: Partition, n_rows: int, smallest: int | None) -> Structure:
     plan, lattice = planned.plan, planned.lattice
-    if plan.rule == "grid":
-        n_cells = math.prod(axis.n_possible for axis in lattice.axes)
-        name, sentence = (
-            "grid",
-            f"a grid of {n_cells:,} cells; cells whose noisy count is below {plan.threshold:,} are lost",
+    if not plan.has_moments and smallest is not None:
+        smallest = max(smallest, plan.threshold)
+    n_leaves = even_leaves(planned, n_rows)
+    lost = f"{'cells' if plan.rule == 'grid' else 'leaves'} whose noisy count is below {plan.threshold:,} are lost"
+    if are_even_rows_lost(planned, n_rows):
+        lost += (
+            f", and if the rows are spread evenly, that is so of many: they hold about {n_rows / n_leaves:,.0f} each"
         )
-        return Structure(name, sentence, {"cells": n_cells, "threshold": plan.threshold}, smallest)
-    n_leaves = round(plan.expected_leaves(n_rows))
+    if plan.rule == "grid":
+        numbers = {"columns": lattice.n_axes, "cells": n_leaves, "threshold": plan.threshold}
+        return Structure("grid", f"a grid of {_many(n_leaves, 'cell')}; {lost}", numbers, smallest)
     depth = _even_depth(plan, n_rows)
     numbers = {
         "columns": lattice.n_axes,
@@ -161,13 +182,12 @@ def _of_partition(planned: Partition, n_rows: int, smallest: int | None) -> Stru
         "leaves of even rows": n_leaves,
     }
     sentence = (
-        f"one tree over {_many(lattice.n_axes, 'column')}: about {_many(n_leaves, 'leaf')} at depth {depth} if the rows "
-        f"are spread evenly, fewer where they are not, and down to depth {plan.max_depth} where they crowd"
+        f"one tree over {_many(lattice.n_axes, 'column')}: about {_many(n_leaves, 'leaf')} at depth {depth} if the "
+        f"rows are spread evenly, smaller ones where they crowd, down to depth {plan.max_depth}"
     )
     if plan.has_moments:
         return Structure("moments", f"{sentence}; leaves release counts and means", numbers, smallest)
-    sentence += f"; leaves whose noisy count is below {plan.threshold:,} are lost"
-    return Structure("bins", sentence, numbers | {"threshold": plan.threshold}, smallest)
+    return Structure("bins", f"{sentence}; {lost}", numbers | {"threshold": plan.threshold}, smallest)
 
 
 def _even_depth(plan: SplitPlan, n_rows: int) -> int:

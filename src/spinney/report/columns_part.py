@@ -22,7 +22,9 @@ from spinney.release.model import Release
 from spinney.schema.table import Schema
 
 if TYPE_CHECKING:
+    import numpy as np
     import pyarrow as pa
+    from numpy.typing import NDArray
 
 # Columns that are listed, bars of each, and rows that stand for a column without error bars.
 MOST_COLUMNS = 400
@@ -176,28 +178,36 @@ def from_rows(
 def _shares(values: Any, column: Column) -> tuple[list[Any], list[float], int]:
     """Values or ranges of a column, and the share of rows in each."""
     import numpy as np
+
+    labels, place, n_left_out = placed(values, column)
+    counts = np.bincount(place[place >= 0], minlength=len(labels))
+    return labels, [float(count) / len(values) for count in counts], n_left_out
+
+
+def placed(values: Any, column: Column) -> tuple[list[Any], NDArray[np.int64], int]:
+    """Values or ranges of a column, which of them each row has, -1 for none, and how many values have no place."""
+    import numpy as np
     import pyarrow.compute as pc
 
-    n_rows = len(values)
     if isinstance(column, Listed) or not isinstance(column, Bounded) or not column.has_bounds:
         counted = {item["values"]: item["counts"] for item in pc.value_counts(values).to_pylist()}
         order = sorted(counted, key=lambda value: -counted[value])
         if isinstance(column, Listed) and len(column.listed) <= _DRAWN_BARS:
             order = [*column.listed, *([None] if column.nullable else [])]
         shown = order[:_DRAWN_BARS]
-        return shown, [counted.get(value, 0) / n_rows for value in shown], len(order) - len(shown)
+        places = {value: place for place, value in enumerate(shown)}
+        found = np.array([places.get(value, -1) for value in values.to_pylist()], dtype=np.int64)
+        return shown, found, len(order) - len(shown)
+    is_null = np.asarray(values.is_null().to_numpy(zero_copy_only=False))
     physical = np.array([float(column.physical(value)) for value in values.drop_null().to_pylist()])
     # Even ranges over where nearly all rows are: bounds may be generous.
     first, last = np.quantile(physical, [0.005, 0.995]) if len(physical) else column.first_and_last()
     starts = [first + (last - first) * place / _DRAWN_BARS for place in range(1, _DRAWN_BARS)]
     labels = list(ranges_from(column, starts))
     edges = [float(column.physical(label[0] if isinstance(label, tuple) else label)) for label in labels]
-    place = np.clip(np.searchsorted(edges, physical, side="right") - 1, 0, len(labels) - 1)
-    counts = np.bincount(place, minlength=len(labels))
-    shares = [float(count) / n_rows for count in counts]
-    if column.nullable:
-        labels, shares = [*labels, None], [*shares, values.null_count / n_rows]
-    return labels, shares, 0
+    found = np.full(len(values), len(labels) if column.nullable else -1, dtype=np.int64)
+    found[~is_null] = np.clip(np.searchsorted(edges, physical, side="right") - 1, 0, len(labels) - 1)
+    return [*labels, *([None] if column.nullable else [])], found, 0
 
 
 def _ends(label: Any) -> dict[str, Any]:

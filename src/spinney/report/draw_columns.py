@@ -26,42 +26,16 @@ _LONGEST = 18
 
 def column_drawing(column: Mapping[str, Any], name: str, real: Sequence[float | None] | None = None) -> str:
     """The distribution of one column as SVG; `real` holds what the real table has for each bar."""
-    every = column["bars"]
-    bars = every if len(every) <= MOST_BARS + _SPARE else every[:MOST_BARS]
-    n_more = len(column["bars"]) - len(bars) + column["bars_left_out"]
+    bars, n_more = shown_bars(column)
     lines = len(bars) + bool(n_more)
     height = LINE_HEIGHT * lines + 6
     figure = new_figure(WIDTH, height)
     axes = bare_axes(figure, _LABELS, 2, WIDTH - _LABELS - _NUMBERS, height - 4)
-    shown_real = list(real or [])[: len(bars)]
-    reach = (
-        max(
-            [abs(bar["estimate"]) for bar in bars]
-            + [bar["high"] for bar in bars if bar["high"] is not None]
-            + [value for value in shown_real if value is not None],
-            default=1.0,
-        )
-        or 1.0
-    )
-    axes.set_xlim(0, reach * 1.03)
-    axes.set_ylim(lines - 0.5, -0.5)
     axes.set_axis_off()
+    draw_bars(axes, bars, real, n_lines=lines)
     axes.plot([0, 0], [-0.5, len(bars) - 0.5], color=LINE, linewidth=1, clip_on=False)
     for place, bar in enumerate(bars):
-        _bar(axes, place, bar, column["scale"])
-        beside = shown_real[place] if place < len(shown_real) else None
-        if beside is not None:
-            axes.plot(
-                [beside],
-                [place],
-                marker="D",
-                markersize=5.5,
-                color=REAL,
-                linestyle="none",
-                markerfacecolor="none",
-                markeredgewidth=1.4,
-                clip_on=False,
-            )
+        _write_beside(axes, place, bar, column["scale"])
     if n_more:
         axes.text(
             -8 / (WIDTH - _LABELS - _NUMBERS),
@@ -90,7 +64,43 @@ def utility_drawing(figures: Sequence[Mapping[str, Any]]) -> str:
     return column_drawing(column | {"statement": figures[0]["statement"]}, "utility")
 
 
-def _bar(axes: Axes, place: int, bar: Mapping[str, Any], scale: str) -> None:
+def shown_bars(column: Mapping[str, Any], most: int = MOST_BARS) -> tuple[Sequence[Mapping[str, Any]], int]:
+    """The bars of a column that are drawn, and how many more there are."""
+    every = column["bars"]
+    bars = every if len(every) <= most + _SPARE else every[:most]
+    return bars, len(every) - len(bars) + column["bars_left_out"]
+
+
+def draw_bars(
+    axes: Axes, bars: Sequence[Mapping[str, Any]], real: Sequence[float | None] | None = None, *, n_lines: int
+) -> None:
+    """Bars from the top down with their intervals, on axes with room for so many lines; real figures as diamonds."""
+    beside = list(real or [])[: len(bars)]
+    ends = [bar["high"] for bar in bars if bar["high"] is not None]
+    reach = max(
+        [*(abs(bar["estimate"]) for bar in bars), *ends, *(value for value in beside if value is not None)],
+        default=1.0,
+    )
+    axes.set_xlim(0, (reach or 1.0) * 1.03)
+    axes.set_ylim(n_lines - 0.5, -0.5)
+    for place, bar in enumerate(bars):
+        _draw_bar(axes, place, bar)
+    for place, value in enumerate(beside):
+        if value is not None:
+            axes.plot(
+                [value],
+                [place],
+                marker="D",
+                markersize=5.5,
+                color=REAL,
+                linestyle="none",
+                markerfacecolor="none",
+                markeredgewidth=1.4,
+                clip_on=False,
+            )
+
+
+def _draw_bar(axes: Axes, place: int, bar: Mapping[str, Any]) -> None:
     has_interval = bar["low"] is not None and bar["high"] is not None
     estimate = max(bar["estimate"], 0.0)
     axes.barh(
@@ -122,12 +132,16 @@ def _bar(axes: Axes, place: int, bar: Mapping[str, Any], scale: str) -> None:
             markeredgewidth=1.5,
             clip_on=False,
         )
+
+
+def _write_beside(axes: Axes, place: int, bar: Mapping[str, Any], scale: str) -> None:
+    """What a bar stands for on its left, and its number on its right."""
     beside = axes.get_yaxis_transform()
     width = WIDTH - _LABELS - _NUMBERS
     axes.text(
         -8 / width,
         place,
-        _cut(bar["label"]),
+        cut_label(bar["label"]),
         ha="right",
         va="center_baseline",
         transform=beside,
@@ -154,6 +168,7 @@ def shown_estimate(estimate: float, scale: str) -> str:
     return f"{estimate:,.0f}"
 
 
-def _cut(label: str) -> str:
+def cut_label(label: str) -> str:
+    """A label that fits beside a bar."""
     text = printable(label)
     return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

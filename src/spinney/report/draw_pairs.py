@@ -22,7 +22,7 @@ def dependence_drawing(pairs: Mapping[str, Any], name: str = "dependence") -> st
     return _heat_map(
         pairs["names"],
         shades,
-        _marks(pairs),
+        marks_of(pairs),
         STRONG,
         name=name,
         title="How strongly columns depend on each other",
@@ -37,7 +37,7 @@ def uncertainty_drawing(pairs: Mapping[str, Any], name: str = "uncertainty") -> 
     return _heat_map(
         pairs["names"],
         shades,
-        _marks(pairs),
+        marks_of(pairs),
         WARM,
         name=name,
         title="How far a cell of two columns' table may be off",
@@ -61,7 +61,7 @@ def distance_drawing(names: Sequence[str], found: Sequence[Mapping[str, Any]], n
     )
 
 
-def _marks(pairs: Mapping[str, Any]) -> dict[tuple[str, ...], str]:
+def marks_of(pairs: Mapping[str, Any]) -> dict[tuple[str, ...], str]:
     """What a cell is marked by, besides its shade."""
     found = {}
     for pair in pairs["pairs"]:
@@ -84,11 +84,23 @@ def _heat_map(
     title: str,
     description: str,
 ) -> str:
-    from matplotlib.patches import Rectangle
-
     size = _CELL * len(names)
     figure = new_figure(size + _LABELS + 40, size + _LABELS * 0.78 + 22)
     axes = bare_axes(figure, _LABELS, _LABELS * 0.78, size, size)
+    draw_heat_map(axes, names, shades, marks, color)
+    return to_svg(figure, name=name, title=title, description=description)
+
+
+def draw_heat_map(
+    axes: Any,
+    names: Sequence[str],
+    shades: Mapping[tuple[str, ...], float | None],
+    marks: Mapping[tuple[str, ...], str],
+    color: str,
+) -> None:
+    """One cell for each pair below the diagonal, shaded by its figure, marked, with names along both sides."""
+    from matplotlib.patches import Rectangle
+
     axes.set_xlim(-0.5, len(names) - 0.5)
     axes.set_ylim(len(names) - 0.5, -0.5)
     places = {column: place for place, column in enumerate(names)}
@@ -124,7 +136,6 @@ def _heat_map(
     )
     if known:
         _scale(axes, color, largest, len(names))
-    return to_svg(figure, name=name, title=title, description=description)
 
 
 def _scale(axes: Any, color: str, largest: float, n_names: int) -> None:

@@ -18,7 +18,7 @@ def enter(call: Call) -> Response:
     if session is None:
         raise LockedOutError(
             "This link was used before, or is of an earlier start of the studio. Each link opens the studio once. "
-            "Press Enter in the terminal where `spinney studio` runs, and use the link that it shows then. Where a "
+            "Press Enter in the terminal where the studio was started, and use the link that it shows then. Where a "
             "tab with the studio is open in this browser, go on there."
         )
     response = call.page("entered.html", title="Welcome")

@@ -132,5 +132,5 @@ def paid(workspace: Workspace, job: dict[str, Any]) -> Paid:
         return Paid(False, f"Nothing was charged{yet} to the ledger {place}.")
     epsilon = sum((charge.epsilon for charge in charges), Fraction(0))
     delta = sum((charge.delta for charge in charges), Fraction(0))
-    of_delta = f" and delta {decimal(delta)}" if delta else ""
-    return Paid(True, f"Epsilon {decimal(epsilon)}{of_delta} was charged to the ledger {place}, and stays charged.")
+    was = f" and delta {decimal(delta)} were" if delta else " was"
+    return Paid(True, f"Epsilon {decimal(epsilon)}{was} charged to the ledger {place}; that stays.")

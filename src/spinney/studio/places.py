@@ -39,6 +39,12 @@ class Root:
         if not self.folder.is_dir():
             raise PageError(f"{str(folder)!r} is not a folder; name one with --root")
 
+    @property
+    def shown(self) -> str:
+        """The folder as people name it."""
+        home = Path.home()
+        return f"~/{self.folder.relative_to(home).as_posix()}" if home in self.folder.parents else str(self.folder)
+
     def inside(self, path: str) -> Path:
         """What a path of a form means, if that lies in the root; else an error that says so."""
         if "\0" in path:
@@ -49,7 +55,7 @@ class Root:
             raise MissingPageError(f"{path!r} cannot be looked at.") from None
         if found != self.folder and self.folder not in found.parents:
             raise PageError(
-                f"{path!r} is outside of the folder that this studio was opened for, {str(self.folder)!r}. "
+                f"{path!r} is outside of the folder that this studio was opened for, {self.shown}. "
                 "Start it with --root to open another folder."
             )
         return found

@@ -27,7 +27,14 @@ def environment() -> Any:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    found.filters |= {"counted": counted, "moment": moment, "size": size, "percent": percent, "rounded": rounded}
+    found.filters |= {
+        "counted": counted,
+        "moment": moment,
+        "size": size,
+        "percent": percent,
+        "rounded": rounded,
+        "kept": kept,
+    }
     found.filters |= {"number": number, "at_most": at_most}  # as reports show figures
     found.globals["version"] = full_version()
     return found
@@ -36,6 +43,12 @@ def environment() -> Any:
 def rendered(template: str, *, status: int = 200, **context: Any) -> HTMLResponse:
     """A page; its policy and all other headers come from `security`."""
     return HTMLResponse(environment().get_template(template).render(**context), status_code=status)
+
+
+def kept(value: Any) -> Any:
+    """What a field holds, escaped and otherwise as it is: it comes back with the form, and has to be the same then."""
+    markupsafe = load_optional("markupsafe", "the studio", extra="studio")
+    return markupsafe.escape("" if value is None else str(value))
 
 
 def counted(number: int, what: str) -> str:

@@ -192,7 +192,9 @@ def placed_faults(faults: Sequence[Any], rows: Sequence[Mapping[str, Any]]) -> d
     for fault in faults:
         number = column_of(fault, rows)
         if number is not None:
-            placed.setdefault(str(number), {}).setdefault(_field_of(str(fault), rows[number]), []).append(str(fault))
+            placed.setdefault(str(number), {}).setdefault(_field_of(str(fault), rows[number]), []).append(
+                short_fault(str(fault), rows[number]["name"])
+            )
     return placed
 
 
@@ -217,16 +219,22 @@ def fault_target(fault: Any, rows: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _field_of(message: str, row: Mapping[str, Any]) -> str:
-    kind = row["type"]
-    if kind in BOUNDED and re.search(r"\b(low|bounds)\b", message) and row["bounds"] == "stated":
-        return "low"
-    if kind in BOUNDED and re.search(r"\bhigh\b", message) and row["bounds"] == "stated":
-        return "high"
-    if kind in BOUNDED and "multiple_of" in message:
+    """The field of a column that a message is about: that of the first word of it that names one."""
+    kind, said = row["type"], short_fault(message, row["name"])
+    if kind in BOUNDED and "multiple_of" in said.lower():
         return "step"
-    if kind == "category" and re.search(r"\bvalues?\b", message) and row["found"] == "listed":
+    if kind in BOUNDED and row["bounds"] == "stated":
+        found = re.search(r"\b(low|high|bounds)\b", said, re.IGNORECASE)
+        return "type" if found is None else "high" if found[1].lower() == "high" else "low"
+    if kind == "category" and row["found"] == "listed" and re.search(r"\bvalues\b", said, re.IGNORECASE):
         return "values"
     return "type"
+
+
+def short_fault(message: str, name: str) -> str:
+    """What is said of a column where it stands beside it: without its name, and without the name of its class."""
+    said = re.sub(r"^[A-Z][a-z]+: ", "", message.removeprefix(f"column {name!r}").lstrip(": "))
+    return said[:1].upper() + said[1:]
 
 
 # ------------------------------------------------------------------------------------------------------------- values
@@ -237,6 +245,8 @@ def _text(value: Any) -> str:
         return ""
     if isinstance(value, (date, datetime, time)):
         return value.isoformat()
+    if isinstance(value, float) and value.is_integer() and abs(value) < 1e15:
+        return str(int(value))
     return "true" if value is True else "false" if value is False else str(value)
 
 

@@ -18,6 +18,7 @@ from threading import Thread
 from spinney.errors import FileError, ParameterError
 from spinney.extras import load_optional
 from spinney.studio.app import make_app
+from spinney.studio.jobs import UNFINISHED
 from spinney.studio.records import write_private
 from spinney.studio.studio import Studio
 from spinney.studio.workspace import Workspace
@@ -77,6 +78,8 @@ def serve(
         uvicorn.Server(config).run(sockets=[bound])
     finally:
         bound.close()
+        if any(job["state"] in UNFINISHED for job in studio.jobs.all()):
+            say("A release is still being made; it goes on, and is there when you start the studio again.")
         (workspace.folder / _OPENER).unlink(missing_ok=True)
         workspace.give_back()
 

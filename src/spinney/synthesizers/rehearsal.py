@@ -53,7 +53,7 @@ class Rehearsal:
 
 def checked_number(n_rows: Any, name: str = "n_rows") -> int:
     """How many rows or persons there are, as somebody states it; a ParameterError where that is no such number."""
-    if isinstance(n_rows, bool) or not isinstance(n_rows, Integral) or not 1 <= n_rows <= MOST_ROWS:
+    if isinstance(n_rows, bool) or not isinstance(n_rows, Integral) or not 1 <= int(n_rows) <= MOST_ROWS:
         raise ParameterError(f"{name}={as_given(n_rows)} is not a whole number from 1 to {MOST_ROWS:,}")
     return int(n_rows)
 
@@ -66,10 +66,8 @@ def events_before(schema: Schema, shares: Shares, unit: Unit) -> tuple[Event, ..
     if shares.utility:
         found.append(figures_charge(shares.utility, unit))
     private = schema.columns_awaiting_values
-    for name in private:
-        found.append(
-            values_charge(name, epsilon=shares.values / len(private), delta=shares.values_delta / len(private))
-        )
+    each = {"epsilon": shares.values / max(1, len(private)), "delta": shares.values_delta / max(1, len(private))}
+    found += [values_charge(name, **each) for name in private]
     return (*found, *bounds_charges(schema, shares.bounds, unit))
 
 

@@ -30,10 +30,13 @@ def reserved(out: str | Path) -> IO[bytes]:
     The file that holds them has no name, so nothing is left of it, however the process ends.
     """
     folder = Path(out).resolve().parent
+    held = None
     try:
         held = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  # whoever asked for it closes it
         _reserve(held.fileno())
     except OSError as err:
+        if held is not None:
+            held.close()
         raise FileError(
             f"there is no room for {str(out)!r}: {_ROOM >> 20} MiB cannot be written to {str(folder)!r} "
             f"({err.strerror or err}); free some, or choose another folder; nothing was charged"

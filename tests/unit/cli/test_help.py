@@ -21,6 +21,7 @@ VERBS = [
     *(
         "schema",
         "check",
+        "plan",
         "fit",
         "sample",
         "ask",
@@ -34,6 +35,7 @@ VERBS = [
         "compare",
         "audit",
         "ledger",
+        "studio",
         "demo",
         "warm-up",
         "paper",

@@ -91,6 +91,16 @@ def test_explanations() -> None:
     assert "model of persons" in shown(explanation).text
 
 
+def test_answers() -> None:
+    """One answer is shown with its interval, the cells of a table with theirs."""
+    release = fitted(target="label").release_
+    answer = release.count({"label": True})
+    assert str(answer).split()[0] in shown(answer).text
+    table = release.table({"label": [False, True]})
+    assert "Answers by label" in shown(table).text
+    assert "True" in shown(table).text
+
+
 def test_long_tables_are_cut() -> None:
     text = fragment("t", {}, tables=[Lines("many", ("n",), [[number] for number in range(100)])])
     assert text is not None

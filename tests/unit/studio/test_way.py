@@ -4,13 +4,14 @@ import json
 import re
 import stat
 import time
+import tomllib
 from fractions import Fraction
 
 import pytest
 
 import spinney as sp
 from spinney.demo_data import make_town
-from support.studios import client_of, form_token, make_studio, send, text_of
+from support.studios import client_of, fields_of, form_token, make_studio, send, text_of
 
 ROWS = "x,y\n" + "\n".join(f"{x},{y}" for x, y in make_town(2_000)) + "\n"
 
@@ -162,8 +163,21 @@ def test_all_faults_of_a_schema_are_told_at_once_beside_their_fields(client):
     said = text_of(answer)
     assert "2 faults to mend" in said
     assert 'href="#c0-low"' in answer.text
+    assert "column 'y': Real: low='many' is not a number" in said  # in the list
+    assert "Low='many' is not a number" in said  # beside the field
     assert 'id="c1-low" name="c1.low" value="many"' in answer.text
     assert answer.text.count('aria-invalid="true"') == 2
+
+
+def test_a_fault_stands_beside_the_field_that_it_is_about(client):
+    draft = begin(client)
+    answer = state(client, draft, columns(high=""))
+    assert 'id="c0-high-fault"' in answer.text
+    assert 'id="c0-low-fault"' not in answer.text
+    answer = state(client, draft, columns(step="tiny"))
+    assert 'id="c0-step-fault"' in answer.text
+    answer = state(client, draft, columns(type="category", values=""))
+    assert 'id="c0-values-fault"' in answer.text
 
 
 def test_faults_of_the_table_stand_beside_its_columns(tmp_path, client):
@@ -196,10 +210,59 @@ def test_the_schema_can_be_edited_as_text_and_keeps_what_the_form_does_not_know(
     stated += '[[rules]]\ntype = "at-most"\ncolumn = "x"\nother = "y"\n'
     send(client, page, {"revision": revision(client, page), "schema": stated, "do": "save"})
     state(client, draft, columns(high="12"), do="save")
-    kept = sp.Schema.from_dict(__import__("tomllib").loads(client.get(f"{draft}/schema.toml").text))
+    kept = sp.Schema.from_dict(tomllib.loads(client.get(f"{draft}/schema.toml").text))
     assert kept["x"].bits == 8
     assert kept["x"].high == 12
     assert len(kept.rules) == 1
+
+
+ODD = """\
+[columns."odd \\u202ename"]
+type = "category"
+values = ["a b", "<i>", "line\\u0007", "\\""]
+other = "rest"
+
+[columns.born]
+type = "date"
+low = 1900-01-01
+high = 2020-12-31
+nullable = true
+
+[columns.amount]
+type = "real"
+low = -1.5
+high = 1e6
+multiple_of = 0.01
+
+[columns.code]
+type = "category"
+values = "private"
+
+[columns.when]
+type = "datetime"
+bounds = "private"
+
+[columns.owner]
+type = "identifier"
+
+[person]
+column = "owner"
+most_rows = 50
+order = "born"
+"""
+
+
+@pytest.mark.parametrize("page", ["schema", "schema/text"])
+def test_a_form_that_is_sent_as_it_was_loaded_changes_nothing(client, page):
+    """Values of several lines, signs that are not printable, dates and steps: all come back as they were."""
+    draft = begin(client)
+    text = f"{draft}/schema/text"
+    send(client, text, {"revision": revision(client, text), "schema": ODD, "do": "save"})
+    place = f"{draft}/{page}"
+    client.post(place, data={**fields_of(client.get(place), place), "do": "save"})
+    kept = tomllib.loads(client.get(f"{draft}/schema.toml").text)
+    assert {name: kept["columns"][name] for name in tomllib.loads(ODD)["columns"]} == tomllib.loads(ODD)["columns"]
+    assert kept["person"] == tomllib.loads(ODD)["person"]
 
 
 def test_text_that_is_no_toml_is_told_and_kept(client):

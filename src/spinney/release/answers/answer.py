@@ -60,6 +60,11 @@ class Answer:
         whose = "" if self.of == "table" else ", of the population"
         return f"{estimate}   {low} to {high} ({shown_level(self.level)}{whose}, {self.statement}: {self.why})"
 
+    def _repr_html_(self) -> str | None:
+        from spinney.release.answers.fragment import answer_fragment
+
+        return answer_fragment(self)
+
     def to_dict(self) -> dict[str, Any]:
         """The answer as plain data for JSON, in which a mean of no rows is null."""
         return asdict(self) | {"estimate": None if math.isnan(self.estimate) else self.estimate}
@@ -107,6 +112,11 @@ class Answers(Sequence[Answer]):
         shown = [", ".join(map(shown_label, label)) for label in self.labels]
         widest = max(map(len, shown), default=0)
         return "\n".join(f"{label:<{widest}}   {answer}" for label, answer in zip(shown, self, strict=True))
+
+    def _repr_html_(self) -> str | None:
+        from spinney.release.answers.fragment import answers_fragment
+
+        return answers_fragment(self, [", ".join(map(shown_label, label)) for label in self.labels])
 
     def cell(self, *label: Any) -> Answer:
         """The answer of one cell, named by its values in the order of `by`.
