@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import spinney as sp
-from browser.conftest import WIDTH, Served, look
+from browser.conftest import SCREENSHOTS, WIDTH, Served, keep_picture, look
 from spinney.privacy.accounts.sqlite import SqliteStore
 from support.shown_releases import put_releases
 
@@ -161,7 +161,12 @@ def test_downloads_are_what_was_asked_for(page, served):
 def test_the_map_is_drawn(page, served):
     page.goto(f"{served.origin}/releases/at?path=town.spinney")
     page.get_by_role("heading", name="The map of lon and lat").wait_for()
-    ready(page, "release-map", themes=("dark",))
+    ready(page, themes=("dark",))
+    page.emulate_media(color_scheme="dark")
+    page.locator("figure.map").scroll_into_view_if_needed()
+    if SCREENSHOTS:
+        keep_picture(page, "release-map")
+    page.emulate_media(color_scheme="light")
 
 
 def test_releases_stand_side_by_side(page, served):
