@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import spinney as sp
-from browser.conftest import WIDTH, Served, look
+from browser.conftest import SCREENSHOTS, WIDTH, Served, keep_picture, look
 from spinney.privacy.accounts.sqlite import SqliteStore
 from support.shown_releases import put_releases
 
@@ -100,6 +100,7 @@ def test_a_pair_is_chosen_by_keyboard(page, served):
     """One stop of the Tab key, arrows between cells, Enter shows the pair and puts the focus on it."""
     page.get_by_role("link", name="Pairs", exact=True).click()
     page.get_by_role("heading", name="How strongly columns depend").wait_for()
+    page.wait_for_load_state()
     cells = page.locator("a.cell")
     assert cells.count() == 6
     assert page.locator("a.cell[tabindex='0']").count() == 1
@@ -160,7 +161,12 @@ def test_downloads_are_what_was_asked_for(page, served):
 def test_the_map_is_drawn(page, served):
     page.goto(f"{served.origin}/releases/at?path=town.spinney")
     page.get_by_role("heading", name="The map of lon and lat").wait_for()
-    ready(page, "release-map", themes=("dark",))
+    ready(page, themes=("dark",))
+    page.emulate_media(color_scheme="dark")
+    page.locator("figure.map").scroll_into_view_if_needed()
+    if SCREENSHOTS:
+        keep_picture(page, "release-map")
+    page.emulate_media(color_scheme="light")
 
 
 def test_releases_stand_side_by_side(page, served):
