@@ -403,6 +403,10 @@ def test_a_file_is_not_kept_without_the_token_or_beyond_the_limit(studio, client
     headers = {"content-type": "multipart/form-data; boundary=b"}
     assert small.post("/tables/upload", content=chunks(), headers=headers).status_code == 413
     assert client.post("/tables/upload", content=body[:1500], headers=headers).status_code in (400, 403)
+    late = b'--b\r\ncontent-disposition: form-data; name="file"; filename="a.csv"\r\n\r\nx\r\n'
+    late += b'--b\r\ncontent-disposition: form-data; name="form_token"\r\n\r\n' + form_token(client).encode()
+    late += b"\r\n--b--\r\n"  # nothing is written before the token was seen
+    assert client.post("/tables/upload", content=late, headers=headers).status_code == 403
     assert list(studio.workspace.tables_folder.iterdir()) == []
 
 

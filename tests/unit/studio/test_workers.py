@@ -49,6 +49,15 @@ def test_a_worker_that_dies_after_the_charge_is_told_as_interrupted_and_charged(
     assert sp.Ledger.open(tmp_path / "big.ledger").spent == 1
 
 
+def test_a_draft_is_spent_once_also_by_two_requests_at_the_same_moment(studio):
+    """Both have seen the draft before either was spent; the second gets the job of the first, of the same revision."""
+    key = spent_draft(studio.workspace)
+    job = studio.workspace.job(key)
+    record, is_new = studio.workspace.spend_draft(key, 1, {"state": "queued"})
+    assert (record, is_new) == (job, False)
+    assert studio.workspace.jobs() == [job]
+
+
 def test_a_job_that_nobody_began_is_told_as_not_charged(tmp_path, studio):
     """The server died between the record and the start of the worker; a worker that comes late does nothing."""
     from spinney.studio.worker import fit
