@@ -86,7 +86,7 @@ def draw_picture(path: Path) -> None:
     import numpy as np
 
     from spinney import KDTreeSynthesizer, UnsafeSeededEntropy
-    from spinney.cli.demo_data import make_town, town_schema
+    from spinney.demo_data import make_town, town_schema
     from spinney.report.picture import comparison_figure, save_figure
 
     town = make_town()

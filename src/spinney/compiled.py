@@ -14,7 +14,7 @@ import numba
 from numba.core import event
 from numba.core.caching import NullCache
 
-from spinney.progress import Shown, is_watched
+from spinney.progress import Begun, begin, is_watched
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -58,7 +58,7 @@ class Compilations(event.Listener):
         self.seconds = 0.0
         self._depth = 0  # loops are compiled while others are that call them; numba holds a lock meanwhile
         self._start = 0.0
-        self._shown: Shown | None = None
+        self._shown: Begun | None = None
 
     def on_start(self, happening: Any) -> None:
         if not _is_ours(happening):
@@ -70,7 +70,7 @@ class Compilations(event.Listener):
         if is_watched():
             keeps = is_cached(happening.data["dispatcher"])
             # Loops take less than two seconds each, and all together far more.
-            self._shown = Shown(lambda: self._title(keeps), spent=self.seconds)
+            self._shown = begin(lambda: self._title(keeps), spent=self.seconds)
 
     def on_end(self, happening: Any) -> None:
         if not _is_ours(happening):

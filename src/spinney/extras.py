@@ -27,7 +27,10 @@ OPTIONAL = {
     "polars": ("polars", "polars"),
     "psycopg": ("psycopg", "postgres"),
     "pyspark": ("pyspark", "spark"),
+    "python_multipart": ("python-multipart", "studio"),
     "scipy": ("scipy", "baselines"),
+    "starlette": ("starlette", "studio"),
+    "uvicorn": ("uvicorn", "studio"),
     "sklearn": ("scikit-learn", "classify"),
     # The usual build for Linux brings hundreds of megabytes of CUDA.
     "xgboost": ("xgboost-cpu" if sys.platform == "linux" else "xgboost", "classify"),

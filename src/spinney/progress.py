@@ -3,12 +3,16 @@
 Where nobody watches (a pipe, a log, a test) no bar is made and tqdm is not imported. A bar counts steps whose number is
 known; a line says what is being done, and for how long. Both are kept moving by a thread, so that one long step does
 not look like a process that hangs. Titles are ours: nothing of the table is in them.
+
+A program that shows progress in its own way listens instead (`listening`): it is told the title, the steps that are
+done and their number, and nothing is drawn.
 """
 
 from __future__ import annotations
 
 import os
 import sys
+import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from importlib.util import find_spec
@@ -17,9 +21,14 @@ from typing import Any, Protocol, TypeVar
 
 T = TypeVar("T")
 
+# What is told the title, the steps that are done, and their number or None.
+Listener = Callable[[str, int, int | None], object]
+
 # Seconds before anything is shown, and between two drawings.
 DELAY = 2.0
 _EVERY = 0.5
+# Seconds between two things that a listener is told of one bar.
+_TOLD_EVERY = 0.2
 # From here on numbers of steps are shortened: 12.3M.
 _LARGE = 10_000
 
@@ -28,6 +37,30 @@ class Bar(Protocol):
     """What is told of steps that are done."""
 
     def update(self, n: int = 1) -> None: ...
+
+
+class Begun(Bar, Protocol):
+    """The same, until it is closed."""
+
+    def close(self) -> None: ...
+
+
+@contextmanager
+def listening(listener: Listener) -> Iterator[None]:
+    """Tell a listener of all progress in this process, in place of drawing it."""
+    before = list(_LISTENERS)
+    _LISTENERS[:] = [listener]
+    try:
+        yield
+    finally:
+        _LISTENERS[:] = before
+
+
+def begin(title: str | Callable[[], str], *, total: int | None = None, unit: str = "step", spent: float = 0.0) -> Begun:
+    """Begin a bar, or without a total a line with a clock, for whoever listens or watches."""
+    if _LISTENERS:
+        return Heard(title, total=total)
+    return Shown(title, total=total, unit=unit, spent=spent)
 
 
 def progress(steps: Sequence[T], title: str, *, unit: str) -> Iterable[T]:
@@ -48,7 +81,7 @@ def progress_bar(total: int, title: str, *, unit: str) -> Iterator[Bar]:
     if not is_watched():
         yield _Unseen()
         return
-    shown = Shown(title, total=total, unit=unit)
+    shown = begin(title, total=total, unit=unit)
     try:
         yield shown
     finally:
@@ -61,7 +94,7 @@ def waiting(title: str) -> Iterator[None]:
     if not is_watched():
         yield
         return
-    shown = Shown(title)
+    shown = begin(title)
     try:
         yield
     finally:
@@ -69,8 +102,8 @@ def waiting(title: str) -> Iterator[None]:
 
 
 def is_watched() -> bool:
-    """Whether standard error is a terminal, or the process is behind a notebook."""
-    if is_notebook():
+    """Whether somebody listens, standard error is a terminal, or the process is behind a notebook."""
+    if _LISTENERS or is_notebook():
         return True
     try:
         return sys.stderr is not None and sys.stderr.isatty()
@@ -88,6 +121,36 @@ def is_notebook() -> bool:
 class _Unseen:
     def update(self, n: int = 1) -> None:
         """Nobody watches."""
+
+
+class Heard:
+    """A bar that a listener is told of: when it begins, every now and then, and again when one inside of it ended."""
+
+    def __init__(self, title: str | Callable[[], str], *, total: int | None = None) -> None:
+        self._title = title if callable(title) else lambda: title
+        self._total, self._done, self._told = total, 0, 0.0
+        with _LOCK:
+            _HEARD.append(self)
+            self._tell()
+
+    def update(self, n: int = 1) -> None:
+        """Count steps; the listener hears of them, but not of each."""
+        with _LOCK:
+            self._done += n
+            if _HEARD[-1] is self and time.monotonic() - self._told >= _TOLD_EVERY:
+                self._tell()
+
+    def close(self) -> None:
+        """End, and go back to the bar that this one is inside of."""
+        with _LOCK:
+            _HEARD.remove(self)
+            if _HEARD:
+                _HEARD[-1]._tell()
+
+    def _tell(self) -> None:
+        self._told = time.monotonic()
+        for listener in _LISTENERS:
+            listener(self._title(), self._done, self._total)
 
 
 class Shown:
@@ -161,6 +224,8 @@ class Shown:
 
 # All that are not closed, in the order in which they were begun.
 _OPEN: list[Shown] = []
+_HEARD: list[Heard] = []
+_LISTENERS: list[Listener] = []
 _LOCK = RLock()
 
 

@@ -12,8 +12,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from spinney.cli.demo_data import make_town
 from spinney.columns import Category
+from spinney.demo_data import make_town
 from spinney.schema.table import Schema
 
 ROOT = Path(__file__).parents[2]

@@ -25,6 +25,7 @@ from spinney.cli.report import report as report_verb
 from spinney.cli.sample import sample
 from spinney.cli.schema import schema
 from spinney.cli.sign import keygen, sign
+from spinney.cli.studio import studio
 from spinney.cli.verify import verify
 from spinney.cli.warm_up import warm_up
 
@@ -78,6 +79,7 @@ def app(ctx: click.Context) -> None:
     spinney sample   draw rows from the release, as often as you like
     spinney ask      ask the release questions; answers come with error bars
 
+    `spinney studio` does all of it in a browser, on this machine.
     `spinney demo` shows all of it on a made-up town. `spinney warm-up` compiles Spinney's loops ahead of the first fit.
     """  # noqa: D301  # click reads the backspace as "do not re-wrap"
     if ctx.invoked_subcommand is None:
@@ -102,6 +104,7 @@ for verb in (
     compare,
     audit,
     ledger,
+    studio,
     demo,
     warm_up,
     paper,

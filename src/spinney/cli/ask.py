@@ -18,7 +18,7 @@ from spinney.shown import json_text, printable
 if TYPE_CHECKING:
     from spinney.cli.answers import Asked
     from spinney.errors import ParameterError
-    from spinney.release.answers.answer import Answer, Answers
+    from spinney.release.answers.answer import Answer
     from spinney.release.answers.grammar import ParsedQuestion
     from spinney.release.model import Release
 
@@ -263,56 +263,14 @@ def _asked(
     """What the release says; where an answer is bought beside it, it may also refuse to answer."""
     from spinney.cli.answers import Asked
     from spinney.errors import ParameterError
+    from spinney.release.answers.put import answers_to
 
     try:
-        return Asked(question, _answers(release, question, options, simultaneous=simultaneous))
+        return Asked(question, answers_to(release, question, options, simultaneous=simultaneous))
     except ParameterError as err:
         if not may_refuse:
             raise
         return Asked(question, None, str(err))
-
-
-def _answers(
-    release: Release, question: ParsedQuestion, options: dict[str, Any], *, simultaneous: bool
-) -> Answer | Answers:
-    """One answer, or those of a table or of a regression."""
-    if question.formula is not None:
-        return _coefficients(release, question.formula, options, simultaneous=simultaneous)
-    where = question.where or None
-    if question.by:
-        options = options | {"simultaneous": simultaneous}
-    if question.kind == "table":
-        return release.table(dict(question.by), where=where, **options)
-    if question.kind == "count":
-        return release.count(where, **options)
-    if question.kind == "proportion":
-        return release.proportion(question.where, given=question.given, **options)
-    assert question.column is not None
-    by = dict(question.by) or None
-    if question.kind == "mean":
-        return release.mean(question.column, where=where, by=by, **options)
-    assert question.at is not None
-    return release.quantile(question.column, question.at, where=where, by=by, **options)
-
-
-def _coefficients(release: Release, formula: str, options: dict[str, Any], *, simultaneous: bool) -> Answers:
-    """The coefficients of a regression that was named before the fit."""
-    from spinney.errors import ParameterError
-    from spinney.release.answers.answer import Answers
-
-    if options["statement"] == "certified" or options["force"] or simultaneous:
-        raise ParameterError(
-            "a regression takes no --certified, --force or --simultaneous: its intervals are calibrated, one by one; "
-            "leave them out, or raise --level"
-        )
-    ask = getattr(release, "regression", None)
-    if ask is None:
-        raise ParameterError(
-            "a tree or a grid measures no regressions; fit a forest with --analysis and the formula, or run the "
-            "analysis on draws"
-        )
-    found = ask(formula, level=options["level"], of=options["of"])
-    return Answers(["coefficient"], [(name,) for name in found], list(found.values()))
 
 
 def _bought(

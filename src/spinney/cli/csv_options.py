@@ -57,7 +57,7 @@ def csv_options(command: Callable[..., None]) -> Callable[..., None]:
 def take_csv(table: str, parameters: dict[str, Any]) -> CSV | None:
     """How TABLE is written, taken out of the parameters of a verb; None where nothing was said."""
     from spinney.cli.command import files_of, is_piped
-    from spinney.cli.conditions import csv_fields
+    from spinney.release.answers.options import csv_fields
     from spinney.tables.csv.format import CSV
     from spinney.tables.paths.expanding import is_parquet, is_remote
 

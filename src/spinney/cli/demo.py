@@ -16,7 +16,7 @@ import click
 from spinney.cli.command import Verb
 
 if TYPE_CHECKING:
-    from spinney.cli.demo_data import Points
+    from spinney.demo_data import Points
 
 FILES = ("town.csv", "schema.toml", "town.spinney", "synthetic.parquet", "town.png")
 
@@ -62,10 +62,10 @@ def _check_folder(folder: Path, *, force: bool) -> None:
 def _make(scratch: Path, folder: Path) -> None:
     import pyarrow as pa
 
-    from spinney.cli.demo_data import make_town, town_schema
     from spinney.cli.fit import fit_file
     from spinney.cli.sample import sample_file
     from spinney.cli.tables import read_table, write_table
+    from spinney.demo_data import make_town, town_schema
     from spinney.release.storage import load
     from spinney.synthesizers.tree import KDTreeSynthesizer
 
@@ -106,7 +106,7 @@ def _points(table: Any) -> Points:
 
 def _compare(town: Points, synthetic: Points) -> None:
     """Shares of rows by district. Printing the true ones spends no budget only because the town is made up."""
-    from spinney.cli.demo_data import district_shares
+    from spinney.demo_data import district_shares
 
     click.echo("Real and synthetic rows compared. The true shares may be shown only because the town is made up:\n")
     click.echo(f"  {'share of rows in':<18} {'true':>7} {'synthetic':>10}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from csv import reader as csv_reader
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal
+from typing import IO, TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -14,8 +14,7 @@ from spinney.cli.csv_options import csv_options
 from spinney.cli.given import given_tables, tables_option
 from spinney.cli.ledger_options import ledger_options, take_ledger
 from spinney.cli.sample import PLACEMENTS
-from spinney.cli.saving import room_for, save_charged
-from spinney.errors import BudgetError, ParameterError
+from spinney.errors import BudgetError, FileError, ParameterError
 from spinney.shown import json_text, printable
 
 if TYPE_CHECKING:
@@ -353,6 +352,7 @@ def fit_file(
     `table` is a path, or a function that gives what the library takes. What comes through a pipe is held in memory.
     """
     from spinney.cli.tables import given_table
+    from spinney.synthesizers.saving import save_charged
 
     if ledger:
         _require(ledger, synthesizer)
@@ -360,10 +360,20 @@ def fit_file(
         start_spark()
     frame = table() if callable(table) else given_table(table)
     model: Any = synthesizer  # which takes tables where tables were given
-    with room_for(out):
+    with _room_for(out):
         model.fit(frame, schema, ledger=ledger, engine=engine)
     save_charged(synthesizer, out, force=force, ledger=ledger or None)
     return synthesizer.card_
+
+
+def _room_for(out: str) -> IO[bytes]:
+    """Room for a file that is to be written; a usage error where there is none."""
+    from spinney.synthesizers.saving import reserved
+
+    try:
+        return reserved(out)
+    except FileError as err:
+        raise click.UsageError(str(err)) from err
 
 
 def start_spark() -> None:

@@ -39,7 +39,7 @@ def picture(release: str, out: str, columns: str | None, error_bars: bool, force
 
     The picture uses only what was released. It needs matplotlib: pip install matplotlib.
     """
-    from spinney.cli.conditions import csv_fields
+    from spinney.release.answers.options import csv_fields
     from spinney.release.storage import load
     from spinney.report.picture import check_picture_name, partition_figure, save_figure
 

@@ -326,8 +326,8 @@ def sample_files(
 
 def _drawing(loaded: Release, placement: str | None, where: Sequence[str], balance: Sequence[str]) -> dict[str, Any]:
     """What was asked of the draw, as the release takes it; an error where its kind takes no such thing."""
-    from spinney.cli.conditions import parse_balance, parse_where
     from spinney.forest.release.model import ForestRelease
+    from spinney.release.answers.options import parse_balance, parse_where
 
     is_forest = isinstance(loaded, ForestRelease)
     holds = f"this release holds {loaded.card.contents}"

@@ -36,9 +36,9 @@ def sample_people(
     force: bool,
 ) -> dict[str, Any]:
     """Draw persons and write all their tables, or none; says what was written."""
-    from spinney.cli.conditions import parse_where
     from spinney.cli.tables import write_table
     from spinney.people.release.model import PeopleRelease
+    from spinney.release.answers.options import parse_where
     from spinney.release.storage import load
 
     if not is_folder_name(out):

@@ -9,7 +9,6 @@ from pathlib import Path
 import click
 
 from spinney.cli.command import FILE, Verb, check_output, force_option, warn_of_brands
-from spinney.cli.verify import check_contents
 
 _PUBLIC = ".pub.pem"
 
@@ -77,14 +76,12 @@ def sign(release: str, key_path: str, out: str | None, embed: bool, stated: str 
     with a password takes it from SPINNEY_KEY_PASSWORD, or asks for it.
     """
     from spinney.errors import FileError
-    from spinney.release.contradictions import ContradictionError
     from spinney.release.keys import is_loose, load_private_key
     from spinney.release.signature import ENDING, embed_signature, stated_time, write_signature
     from spinney.release.signature import sign as sign_file
     from spinney.release.storage import file_digest, load
-    from spinney.release.verification import verification
-    from spinney.synthesizers.replan import check_plan
-    from spinney.synthesizers.utility_check import check_figures
+    from spinney.release.whole_file import check_contents
+    from spinney.synthesizers.replan import verified_numbers
 
     signed_at = stated_time(stated)
     target = out or (release if embed else f"{release}{ENDING}")
@@ -100,12 +97,7 @@ def sign(release: str, key_path: str, out: str | None, embed: bool, stated: str 
     key = load_private_key(key_path, _password)
     digest = file_digest(release)
     loaded = load(release)
-    try:
-        verification(loaded, refits=True)
-        check_plan(loaded)
-        check_figures(loaded)
-    except ContradictionError as err:
-        raise FileError(f"{release!r} is a Spinney release with inconsistent contents: {err}") from err
+    verified_numbers(release, loaded)
     check_contents(release, loaded)
     warn_of_brands(loaded.card)
     signature = sign_file(release, key, signed_at=signed_at)

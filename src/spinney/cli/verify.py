@@ -77,22 +77,13 @@ def verify(
     whoever made the release.
     """
     from spinney.errors import FileError
-    from spinney.release.contradictions import ContradictionError
     from spinney.release.storage import file_digest, load
-    from spinney.release.verification import verification
-    from spinney.synthesizers.replan import check_plan
-    from spinney.synthesizers.utility_check import check_figures
+    from spinney.release.whole_file import check_contents
+    from spinney.synthesizers.replan import verified_numbers
 
     digest = file_digest(release)
     loaded = load(release)
-    try:
-        found = verification(loaded, refits=True)
-        planned, unplanned = check_plan(loaded)
-        compared, not_compared = check_figures(loaded)
-    except ContradictionError as err:
-        raise FileError(f"{release!r} is a Spinney release with inconsistent contents: {err}") from err
-    checks = [*found.checks, *planned, *compared]
-    others = [*unplanned, *not_compared, *({"what": one.what, "why": one.why} for one in found.not_checked)]
+    guarantee, checks, others = verified_numbers(release, loaded)
     asked: dict[str, Any] = {}
     for name, path, compare in (
         ("schema", schema_path, _schema),
@@ -113,7 +104,7 @@ def verify(
     if digest != file_digest(release):
         raise FileError(f"{release!r} changed while it was read; verify it again when nothing writes to it")
     warn_of_brands(loaded.card)
-    described = _described(loaded, digest) | {"guarantee": found.guarantee} | asked
+    described = _described(loaded, digest) | {"guarantee": guarantee} | asked
     described |= {"checks": checks, "not_checked": others}
     if as_json:
         click.echo(json_text(described))
@@ -164,39 +155,6 @@ def _listed(entries: list[str]) -> list[str]:
     return [
         line for entry in entries for line in wrap(entry, _WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 6)
     ]
-
-
-def check_contents(path: str, release: Release) -> tuple[list[str], list[dict[str, str]]]:
-    """Nothing stands in the file that is no part of the release; a FileError where something does."""
-    from spinney.errors import FileError
-    from spinney.release.storage import bytes_beside, entries_unwritten, members_unread
-    from spinney.version import full_version
-
-    unread = members_unread(path, release)
-    if unread:
-        raise FileError(f"{path!r} holds members that are no part of the release, such as {unread[0]!r}")
-    checks, others = [], []
-    unwritten = entries_unwritten(path, release)
-    version = release.card.spinney_version
-    if unwritten and version == full_version():
-        shown = ", ".join(unwritten[:_MOST_DIFFERENCES])
-        raise FileError(f"{path!r} holds what this version would not write of its release: {shown}")
-    if unwritten:
-        why = f"spinney {version} wrote it, and this version writes {', '.join(unwritten[:3])} otherwise"
-        others.append({"what": "that all of the card follows from the contents", "why": why})
-    else:
-        checks.append("every member, and every entry of the card, is what this version writes of the release")
-    more = bytes_beside(path)
-    if more == 0:
-        checks.append("nothing stands in the archive beside its members")
-    elif more is not None and version == full_version():
-        raise FileError(
-            f"{path!r} has {more:,} bytes that belong to none of its members; load it and save it again if you trust it"
-        )
-    else:
-        why = "the archive was not written by Spinney as it is now"
-        others.append({"what": "what stands in the archive beside its members", "why": why})
-    return checks, others
 
 
 # ------------------------------------------------------------------------------------------- what others hold

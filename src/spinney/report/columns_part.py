@@ -57,18 +57,18 @@ def columns_part(release: Release, bars: ErrorBars, drawn: Mapping[str, pa.Table
             key = f"{table}.{name}" if table else name
             own = with_bars.get(name) if table in ("", persons_table(release)) and not _is_row(release, table) else None
             if own is not None and own.answers is not None:
-                described, labels = _with_bars(own, total)
+                described, labels = described_bars(own, total)
             else:
                 why = bars.refusal if own is None else own.refusal
                 if _is_row(release, table):
                     why = "a release of persons has no error bars of their rows"
-                described, labels = _from_rows(drawn.get(table), name, column, why, _scale(release, total))
+                described, labels = from_rows(drawn.get(table), name, column, why, _scale(release, total))
             cuts[key] = labels
             found.append({"key": key, "table": table or None, "name": name, "type": column.type_name} | described)
     if isinstance(release, PeopleRelease):
         for name, own in with_bars.items():
             if name not in {one["name"] for one in found if own.answers is not None and one["has_intervals"]}:
-                described, _ = _with_bars(own, total) if own.answers is not None else ({}, [])
+                described, _ = described_bars(own, total) if own.answers is not None else ({}, [])
                 if described:
                     found.append({"key": name, "table": None, "name": name, "type": "rows of a person"} | described)
     return Shown(found[:MOST_COLUMNS], cuts, max(0, len(found) - MOST_COLUMNS))
@@ -111,7 +111,8 @@ def _scale(release: Release, total: float) -> float | None:
 # ---------------------------------------------------------------------------------------------------- one column
 
 
-def _with_bars(column: ColumnBars, total: float) -> tuple[dict[str, Any], list[Any]]:
+def described_bars(column: ColumnBars, total: float) -> tuple[dict[str, Any], list[Any]]:
+    """A column that has error bars, as plain data, and what each bar stands for; shares are those of a total."""
     assert column.answers is not None
     every = [(label, answer) for (label,), answer in zip(column.answers.labels, column.answers, strict=True)]
     is_list = not any(isinstance(label, tuple) for label, _ in every)
@@ -142,7 +143,7 @@ def _with_bars(column: ColumnBars, total: float) -> tuple[dict[str, Any], list[A
     }, [label for label, _ in shown]
 
 
-def _from_rows(
+def from_rows(
     table: pa.Table | None, name: str, column: Column, why: str, scale: float | None
 ) -> tuple[dict[str, Any], list[Any]]:
     """What synthetic rows say of a column, without intervals."""

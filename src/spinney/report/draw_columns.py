@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 MOST_BARS = 14
-_WIDTH, _LABELS, _NUMBERS = 340, 128, 58
-_LINE_HEIGHT = 20
+WIDTH, _LABELS, _NUMBERS = 340, 128, 58
+LINE_HEIGHT = 20
 _SPARE = 4  # bars more than most are drawn rather than counted
 _LONGEST = 18
 
@@ -28,9 +28,9 @@ def column_drawing(column: Mapping[str, Any], name: str, real: Sequence[float | 
     """The distribution of one column as SVG; `real` holds what the real table has for each bar."""
     bars, n_more = shown_bars(column)
     lines = len(bars) + bool(n_more)
-    height = _LINE_HEIGHT * lines + 6
-    figure = new_figure(_WIDTH, height)
-    axes = bare_axes(figure, _LABELS, 2, _WIDTH - _LABELS - _NUMBERS, height - 4)
+    height = LINE_HEIGHT * lines + 6
+    figure = new_figure(WIDTH, height)
+    axes = bare_axes(figure, _LABELS, 2, WIDTH - _LABELS - _NUMBERS, height - 4)
     axes.set_axis_off()
     draw_bars(axes, bars, real, n_lines=lines)
     axes.plot([0, 0], [-0.5, len(bars) - 0.5], color=LINE, linewidth=1, clip_on=False)
@@ -38,7 +38,7 @@ def column_drawing(column: Mapping[str, Any], name: str, real: Sequence[float | 
         _write_beside(axes, place, bar, column["scale"])
     if n_more:
         axes.text(
-            -8 / (_WIDTH - _LABELS - _NUMBERS),
+            -8 / (WIDTH - _LABELS - _NUMBERS),
             len(bars),
             f"and {n_more:,} more",
             ha="right",
@@ -137,7 +137,7 @@ def _draw_bar(axes: Axes, place: int, bar: Mapping[str, Any]) -> None:
 def _write_beside(axes: Axes, place: int, bar: Mapping[str, Any], scale: str) -> None:
     """What a bar stands for on its left, and its number on its right."""
     beside = axes.get_yaxis_transform()
-    width = _WIDTH - _LABELS - _NUMBERS
+    width = WIDTH - _LABELS - _NUMBERS
     axes.text(
         -8 / width,
         place,

@@ -37,15 +37,17 @@ def maps_part(release: Release) -> list[dict[str, Any]]:
     """The maps of a release as plain data; none where no two columns are a map."""
     source: Release = release.persons if isinstance(release, PeopleRelease) else release
     found = []
-    for x, y in _pairs(source)[:_MOST_MAPS]:
+    for x, y in mapped_columns(source)[:_MOST_MAPS]:
         drawn = _grid(source, x, y)
         if drawn is not None:
             found.append(drawn)
     return found
 
 
-def _pairs(release: Release) -> list[tuple[str, str]]:
+def mapped_columns(release: Release) -> list[tuple[str, str]]:
     """Pairs of columns that are drawn as maps, the one across first."""
+    if isinstance(release, PeopleRelease):
+        return mapped_columns(release.persons)
     if isinstance(release, ForestRelease):
         return [_across(place.names[0], place.names[1]) for place in release.places.values() if len(place.names) > 1]
     names = [name for name, column in release.schema.modelled.items() if column.axis_kind != "category"]

@@ -97,7 +97,7 @@ def _rendered(contents: ReportContents, most_drawn: int, longest: int) -> str:
     markup = load_optional("markupsafe", "a report", extra="report").Markup
     environment = template_environment().overlay(finalize=lambda value: finalized(value, longest))
     ours = {
-        "rounded": _rounded,
+        "rounded": rounded,
         "percent": percent,
         "flat": _flat,
         "apart": _apart,
@@ -125,7 +125,7 @@ def _rendered(contents: ReportContents, most_drawn: int, longest: int) -> str:
     )
 
 
-def _rounded(value: float, digits: int | None = 0) -> str:
+def rounded(value: float, digits: int | None = 0) -> str:
     """A number as people read it: thousands apart; with digits=None as short as it can be said."""
     if digits is None:
         return f"{value:.4g}"

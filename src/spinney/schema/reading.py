@@ -19,7 +19,7 @@ from spinney.schema.persons import key_in, options_from_dict
 from spinney.schema.places import Place, check_places, place_from_dict, with_shapes
 from spinney.schema.plain import check_plain, parse_toml, read_schema_text
 from spinney.schema.rules import Rule, check_rules, rule_from_dict
-from spinney.schema.table import ENTRIES, Schema, no_entry
+from spinney.schema.table import ENTRIES, Schema, no_entry, schema_from_plain
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,21 +35,31 @@ class SchemaReading:
 def read_schema(path: str | Path) -> SchemaReading:
     """The schema in a TOML file, with all that is wrong with it."""
     try:
-        return SchemaReading(Schema.from_file(path), ())
+        text = read_schema_text(path)
+    except SchemaError as err:
+        return SchemaReading(None, (str(err),))
+    return read_stated(text, Path(path).parent)
+
+
+def read_stated(text: str, folder: Path) -> SchemaReading:
+    """The schema in the text of a schema file, with all that is wrong with it; files it names are in the folder."""
+    try:
+        described = parse_toml(text)
+        return SchemaReading(schema_from_plain(with_shapes(described, folder), folder=folder), ())
     except SchemaError as err:
         first = str(err)
     try:
-        described = parse_toml(read_schema_text(path))
+        described = parse_toml(text)
         check_plain(described)
     except SchemaError:
         return SchemaReading(None, (first,))  # no TOML, so there is nothing to take apart
     if not isinstance(described.get("columns"), Mapping) or not described["columns"]:
         return SchemaReading(None, (first,))
     faults: list[str] = []
-    columns = _read_columns(described, Path(path).parent, faults)
+    columns = _read_columns(described, folder, faults)
     unread = frozenset(described["columns"]) - set(columns)
     rules = _read_rules(described, columns, unread, faults)
-    places = _read_places(described, columns, rules, unread, faults, Path(path).parent)
+    places = _read_places(described, columns, rules, unread, faults, folder)
     person = _read_person(described, columns, rules, unread, faults)
     schema = Schema(columns, rules=rules, places=places, **person) if columns else None
     return SchemaReading(schema, tuple(faults or [first]), unread, "person" in described)

@@ -16,16 +16,18 @@ from typing import Any
 
 import numpy as np
 
+from spinney.errors import FileError
 from spinney.forest.release.model import ForestRelease
 from spinney.people.release.model import PeopleRelease
 from spinney.privacy.budget import Unit, parse_delta, parse_epsilon
 from spinney.privacy.events import Charge, DiscreteLaplaceCounts, LeafMoments, PartitionSelection
 from spinney.privacy.promise import default_delta
 from spinney.release.card import Card
-from spinney.release.contradictions import check
+from spinney.release.contradictions import ContradictionError, check
 from spinney.release.model import Release
 from spinney.release.row_count import NOISY_ROWS
 from spinney.release.utility import UTILITY
+from spinney.release.verification import verification
 from spinney.shown import brief
 from spinney.synthesizers.base import PublicFacts, Synthesizer
 from spinney.synthesizers.forest import ForestSynthesizer
@@ -33,6 +35,7 @@ from spinney.synthesizers.grid import GridSynthesizer
 from spinney.synthesizers.linked import LinkedSynthesizer
 from spinney.synthesizers.paper_tree import PaperTreeSynthesizer
 from spinney.synthesizers.tree import KDTreeSynthesizer
+from spinney.synthesizers.utility_check import check_figures
 from spinney.version import full_version
 
 _SYNTHESIZERS: dict[str, type[Synthesizer[Any]]] = {
@@ -41,6 +44,28 @@ _SYNTHESIZERS: dict[str, type[Synthesizer[Any]]] = {
 # Noise that is found by search may come out otherwise on another machine, by less than this part of it.
 _SLACK = 0.01
 _WHAT = "that the plan is the one that such a call makes"
+
+
+def verified_numbers(path: str, release: Release) -> tuple[str, list[str], list[dict[str, str]]]:
+    """The guarantee of a release worked out again, what was checked, in words, and what was not and why.
+
+    The model is fitted again to the numbers that the release holds, which may take long.
+
+    Args:
+        path: where it was read from, for the error.
+        release: what was read.
+
+    Raises:
+        FileError: the numbers contradict each other.
+    """
+    try:
+        found = verification(release, refits=True)
+        planned, unplanned = check_plan(release)
+        compared, not_compared = check_figures(release)
+    except ContradictionError as err:
+        raise FileError(f"{path!r} is a Spinney release with inconsistent contents: {err}") from err
+    others = [*unplanned, *not_compared, *({"what": one.what, "why": one.why} for one in found.not_checked)]
+    return found.guarantee, [*found.checks, *planned, *compared], others
 
 
 def check_plan(release: Release) -> tuple[list[str], list[dict[str, str]]]:

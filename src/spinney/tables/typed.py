@@ -19,8 +19,11 @@ from spinney.tables.engines.files import redacted_file
 from spinney.tables.paths.expanding import is_parquet, list_files
 
 
-def file_types(table: Any) -> pa.Schema:
-    """Names and types of the columns of a file, a folder, a pattern or a list of paths, or of a `CSV`."""
+def file_types(table: Any, *, most_blocks: int | None = None) -> pa.Schema:
+    """Names and types of the columns of a file, a folder, a pattern or a list of paths, or of a `CSV`.
+
+    With `most_blocks`, the types of a CSV are guessed from so many blocks at its beginning.
+    """
     if isinstance(table, PipedCSV):
         return guess_types(table.data, table.csv)
     path = table.path if isinstance(table, CSV) else table
@@ -35,4 +38,4 @@ def file_types(table: Any) -> pa.Schema:
     with redacted_file(file):
         if is_parquet(file):
             return pq.ParquetFile(file).schema_arrow
-        return guess_types(file, table if isinstance(table, CSV) else PLAIN)
+        return guess_types(file, table if isinstance(table, CSV) else PLAIN, most_blocks=most_blocks)

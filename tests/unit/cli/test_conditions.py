@@ -13,8 +13,8 @@ import pyarrow.csv as pacsv
 import pytest
 
 import spinney as sp
-from spinney.cli.conditions import parse_balance, parse_where
 from spinney.errors import ParameterError
+from spinney.release.answers.options import parse_balance, parse_where
 from support.command_line import spinney
 
 STATES = ["CA", "NV", "a,b", "null", "x=y", "30..40"]

@@ -14,7 +14,7 @@ import pytest
 
 import spinney as sp
 from spinney.cli import demo as demo_module
-from spinney.cli.demo_data import DISTRICTS, EDGE, N_PEOPLE, district_shares, in_river, make_town
+from spinney.demo_data import DISTRICTS, EDGE, N_PEOPLE, district_shares, in_river, make_town
 from support.command_line import Run, files_in, spinney
 
 FILES = {"town.csv", "schema.toml", "town.spinney", "synthetic.parquet", "town.png"}

@@ -35,6 +35,7 @@ VERBS = [
         "compare",
         "audit",
         "ledger",
+        "studio",
         "demo",
         "warm-up",
         "paper",

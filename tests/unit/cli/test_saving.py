@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 import spinney as sp
-from spinney.cli import saving
 from spinney.errors import FileError
 from spinney.files import write_whole
 from spinney.release import storage
+from spinney.synthesizers import saving
 from support.command_line import files_in, spinney, write_people
 from support.small_people import write_shop
 

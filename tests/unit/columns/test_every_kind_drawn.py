@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 import spinney as sp
-from spinney.cli.conditions import parse_where
 from spinney.columns import Bounded, Listed, whole_range
 from spinney.errors import ParameterError, SchemaError
+from spinney.release.answers.options import parse_where
 from spinney.release.frames import positions_of, to_frame
 from spinney.schema.lattice import tree_lattice
 from spinney.tables.engines.memory import count_cells

@@ -50,6 +50,7 @@ class SharedLedger(KeptLedger):
         self._request = None if request is None else int(guard.whole(1, 10**6)(request, "request"))
         self._schema: str | None = None
         self._fit: str | None = None
+        self._key: str | None = None
 
     @classmethod
     def create_at(
@@ -72,8 +73,20 @@ class SharedLedger(KeptLedger):
 
     def start(self, *, schema: str | None = None) -> SharedLedger:
         hand = copy(self)
-        hand._fit, hand._schema = token_hex(16), schema
+        hand._fit, hand._schema = self._key or token_hex(16), schema
         return hand
+
+    def under(self, key: str) -> SharedLedger:
+        """A hand for one release whose charges carry a key that the caller has chosen, and so can find them again."""
+        hand = copy(self)
+        hand._key = clean_text(key, "key", LONGEST_NAME)
+        return hand
+
+    def paid_under(self, key: str) -> tuple[ChargeOnRecord, ...]:
+        """The charges that carry a key; none where nothing was charged under it."""
+        fit = self._read().fits.get(key)
+        numbers = set() if fit is None else {entry.number for entry in fit.charges}
+        return tuple(charge for charge in self.charges if charge.number in numbers)
 
     def require(self, epsilon: Fraction, *, unit: Unit, delta: Fraction = Fraction(0)) -> None:
         epsilon, delta = guard.fraction(epsilon, "epsilon"), guard.fraction(delta, "delta")

@@ -164,7 +164,7 @@ def _checked(release: Release, columns: Sequence[str] | None) -> list[str]:
 
 def _column(release: Release, name: str, level: float) -> ColumnBars:
     try:
-        return ColumnBars(name, _table(release, {name: _bars(release, name)}, level))
+        return ColumnBars(name, _table(release, {name: bar_cells(release, name)}, level))
     except ParameterError as problem:
         return ColumnBars(name, None, str(problem))
 
@@ -215,8 +215,8 @@ def weakest(answers: Sequence[Answer]) -> Statement:
 # -------------------------------------------------------------------------------------------------------- cells
 
 
-def _bars(release: Release, name: str) -> list[Any]:
-    """The values and ranges that a column gets a bar for."""
+def bar_cells(release: Release, name: str) -> list[Any]:
+    """The values and ranges that a column gets a bar for; a ParameterError where it gets none."""
     column = release.schema[name]
     null = [None] if column.nullable else []
     if isinstance(column, Listed):
@@ -231,19 +231,33 @@ def _bars(release: Release, name: str) -> list[Any]:
 
 def _parts(release: Release, name: str) -> list[Any]:
     """A column in a few parts; lists of several values are one part."""
+    return parts_of(release, name, MOST_PARTS)
+
+
+def parts_of(release: Release, name: str, most: int) -> list[Any]:
+    """A column in at most so many parts, and null, cut where counting cut it; lists of several values are one part.
+
+    Args:
+        release: what was released.
+        name: a column of its schema.
+        most: how many parts there may be.
+
+    Raises:
+        ParameterError: the column was not counted.
+    """
     column = release.schema[name]
     null = [None] if column.nullable else []
     if isinstance(column, Listed):
         values = release._value_groups(name) or [[value] for value in column.listed]
-        return [[value for group in part for value in group] for part in split(values, MOST_PARTS)] + null
-    return [*_ranges(release, name, column, MOST_PARTS), *null]
+        return [[value for group in part for value in group] for part in split(values, most)] + null
+    return [*_ranges(release, name, column, most), *null]
 
 
 def _ranges(release: Release, name: str, column: Column, most: int) -> list[Any]:
     """Ranges of a column of numbers, dates or times: as counting cut it, or else of equal length."""
     if not isinstance(column, Bounded) or not column.has_bounds:
         raise ParameterError(f"column {name!r} is of type {column.type_name}, and was not counted")
-    starts = release._bar_starts(name, most, together=most == MOST_PARTS)
+    starts = release._bar_starts(name, most, together=most != MOST_BARS)
     if starts is None:
         starts = list(_even(column, most))
     return list(ranges_from(column, starts))
@@ -269,6 +283,30 @@ def ranges_from(column: Bounded, starts: Sequence[Any]) -> Iterator[Any]:
         elif after is not None:
             high = math.nextafter(after, -math.inf)
         yield column.logical(low) if low == high else (column.logical(low), column.logical(high))
+
+
+def ranges_of(column: Column, cells: Sequence[Any], wanted: tuple[Any, Any]) -> Iterator[Any]:
+    """Values and ranges of a column, cut to a range, both ends included; what lies outside of it is left out.
+
+    Args:
+        column: a column of numbers, dates or times.
+        cells: its values and ranges; null is left out.
+        wanted: the range; an end may be None.
+    """
+    if not isinstance(column, Bounded):
+        return
+    low, high = wanted
+    least = -math.inf if low is None else column.wanted(low, "")
+    most = math.inf if high is None else column.wanted(high, "")
+    for cell in cells:
+        if cell is None:
+            continue
+        first, last = cell if isinstance(cell, tuple) else (cell, cell)
+        begins, ends = column.physical(first), column.physical(last)
+        if ends < least or begins > most:
+            continue
+        begin, end = low if begins < least else first, high if ends > most else last
+        yield begin if begin == end else (begin, end)
 
 
 def _even(column: Bounded, most: int) -> Iterator[Any]:

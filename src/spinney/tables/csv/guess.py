@@ -6,6 +6,7 @@ A guess for a person to check. It is made block by block, so that a file of any 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import islice
 from typing import Any
 
 import pyarrow as pa
@@ -19,11 +20,16 @@ from spinney.tables.csv.lines import check_utf8, csv_blocks
 from spinney.tables.csv.reader import read_text
 
 
-def guess_types(data: Any, csv: CSV = PLAIN, *, block_bytes: int | None = None) -> pa.Schema:
-    """Names and types of the columns. `data` is a path, or a buffer of what came through a pipe."""
+def guess_types(
+    data: Any, csv: CSV = PLAIN, *, block_bytes: int | None = None, most_blocks: int | None = None
+) -> pa.Schema:
+    """Names and types of the columns. `data` is a path, or a buffer of what came through a pipe.
+
+    With `most_blocks`, no more than the first blocks of a large file are looked at.
+    """
     names = read_names(data, csv)
     kinds = [pa.null()] * len(names)
-    for block in csv_blocks(data, csv, len(names), block_bytes=block_bytes):
+    for block in islice(csv_blocks(data, csv, len(names), block_bytes=block_bytes), most_blocks):
         check_utf8(block.text, block.first_line)
         found = _block_kinds(block.text, names, csv)
         kinds = [_joined(kind, other) for kind, other in zip(kinds, found, strict=True)]

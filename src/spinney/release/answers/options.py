@@ -1,5 +1,7 @@
 """Conditions on rows as options: `--where "age=30..40"` and `--balance "kind=a:0.2,b:0.8"`.
 
+Forms take the same texts; `what` is how errors call the option or the field.
+
 `--where` takes what the conditions of a question take (`release.answers.where`): NAME=VALUE, NAME=LOW..HIGH,
 NAME=A,B,C, NAME=null, comparisons, and several of them joined by `and`. `--balance` takes
 
@@ -24,20 +26,20 @@ from spinney.schema.table import Schema
 from spinney.suggest import did_you_mean
 
 
-def parse_where(texts: Iterable[str], schema: Schema) -> dict[str, Any]:
+def parse_where(texts: Iterable[str], schema: Schema, *, what: str = "--where") -> dict[str, Any]:
     """Texts such as "age=30..40" as the `where` of a forest's `sample`."""
     wanted: dict[str, Any] = {}
     for text in texts:
-        for name, value in parse_conditions(text, schema, what="--where").items():
+        for name, value in parse_conditions(text, schema, what=what).items():
             if name in wanted:
-                raise ParameterError(f"--where names column {name!r} twice; put all its conditions into one option")
+                raise ParameterError(f"{what} names column {name!r} twice; put all its conditions into one option")
             wanted[name] = value
     return wanted
 
 
-def parse_balance(texts: Iterable[str], schema: Schema) -> dict[str, Any]:
+def parse_balance(texts: Iterable[str], schema: Schema, *, what: str = "--balance") -> dict[str, Any]:
     """Texts such as "kind=a:0.2,b:0.8" as the `balance` of a forest's `sample`."""
-    return {name: _shares(name, schema[name], text) for name, text in _by_column(texts, schema)}
+    return {name: _shares(name, schema[name], text, what) for name, text in _by_column(texts, schema, what)}
 
 
 def csv_fields(text: str) -> list[str]:
@@ -50,9 +52,8 @@ def csv_fields(text: str) -> list[str]:
         ) from None
 
 
-def _by_column(texts: Iterable[str], schema: Schema) -> list[tuple[str, str]]:
+def _by_column(texts: Iterable[str], schema: Schema, option: str) -> list[tuple[str, str]]:
     """Texts split into a column's name and the shares that are wanted of it."""
-    option = "--balance"
     found: dict[str, str] = {}
     for text in texts:
         if "=" not in text:
@@ -74,17 +75,17 @@ def _by_column(texts: Iterable[str], schema: Schema) -> list[tuple[str, str]]:
     return list(found.items())
 
 
-def _shares(name: str, column: Column, text: str) -> Any:
+def _shares(name: str, column: Column, text: str, option: str) -> Any:
     """A share, or a share for each value."""
     if ":" not in text:
-        return parse_fraction(text, f"--balance {name}")
+        return parse_fraction(text, f"{option} {name}")
     shares: dict[Any, Any] = {}
     for part in csv_fields(text):
         value, colon, share = part.rpartition(":")
         if not colon:
-            raise ParameterError(f"--balance: {part!r} of column {name!r} has no share; write VALUE:SHARE for each")
-        key = column.from_option(value, name=name, option="--balance")
+            raise ParameterError(f"{option}: {part!r} of column {name!r} has no share; write VALUE:SHARE for each")
+        key = column.from_option(value, name=name, option=option)
         if key in shares:
-            raise ParameterError(f"--balance gives {value!r} of column {name!r} two shares; give one")
-        shares[key] = parse_fraction(share, f"--balance {name}, {value}")
+            raise ParameterError(f"{option} gives {value!r} of column {name!r} two shares; give one")
+        shares[key] = parse_fraction(share, f"{option} {name}, {value}")
     return shares

@@ -9,14 +9,12 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import click
+from typing import IO, TYPE_CHECKING
 
 from spinney.errors import FileError, SpinneyError
+from spinney.privacy.events import decimal
+from spinney.synthesizers.charged import charged_text
 
 if TYPE_CHECKING:
     from spinney.privacy.ledger import Ledger
@@ -26,22 +24,24 @@ if TYPE_CHECKING:
 _ROOM = 1 << 23
 
 
-@contextmanager
-def room_for(out: str) -> Iterator[None]:
-    """Hold a few megabytes in the folder of a file that is to be written; a usage error where there is no room.
+def reserved(out: str | Path) -> IO[bytes]:
+    """A few megabytes in the folder of a file that is to be written, until this is closed; a FileError without room.
 
     The file that holds them has no name, so nothing is left of it, however the process ends.
     """
     folder = Path(out).resolve().parent
-    with ExitStack() as stack:
-        try:
-            _reserve(stack.enter_context(tempfile.TemporaryFile(dir=folder)).fileno())
-        except OSError as err:
-            raise click.UsageError(
-                f"there is no room for {out!r}: {_ROOM >> 20} MiB cannot be written to {str(folder)!r} "
-                f"({err.strerror or err}); free some, or choose another folder; nothing was charged"
-            ) from err
-        yield
+    held = None
+    try:
+        held = tempfile.TemporaryFile(dir=folder)  # noqa: SIM115  # whoever asked for it closes it
+        _reserve(held.fileno())
+    except OSError as err:
+        if held is not None:
+            held.close()
+        raise FileError(
+            f"there is no room for {str(out)!r}: {_ROOM >> 20} MiB cannot be written to {str(folder)!r} "
+            f"({err.strerror or err}); free some, or choose another folder; nothing was charged"
+        ) from err
+    return held
 
 
 def _reserve(descriptor: int) -> None:
@@ -51,12 +51,12 @@ def _reserve(descriptor: int) -> None:
     os.write(descriptor, bytes(_ROOM))
 
 
-def save_charged(synthesizer: AnySynthesizer, out: str, *, force: bool, ledger: Ledger | None) -> None:
+def save_charged(synthesizer: AnySynthesizer, out: str | Path, *, force: bool, ledger: Ledger | None) -> None:
     """Save a release that was paid for, here or else where it fits; a FileError says where it is, and what it cost."""
     try:
         synthesizer.save(out, overwrite=force)
     except Exception as err:
-        what = str(err) if isinstance(err, SpinneyError) else f"cannot write {out!r}: {type(err).__name__}"
+        what = str(err) if isinstance(err, SpinneyError) else f"cannot write {str(out)!r}: {type(err).__name__}"
         raise FileError(f"{what}; {_paid(synthesizer, ledger)}, and {_kept(synthesizer, out)}") from err
     except BaseException as err:  # an interruption stays one
         err.add_note(f"{_paid(synthesizer, ledger)}, and {_kept(synthesizer, out)}")
@@ -64,14 +64,11 @@ def save_charged(synthesizer: AnySynthesizer, out: str, *, force: bool, ledger: 
 
 
 def _paid(synthesizer: AnySynthesizer, ledger: Ledger | None) -> str:
-    from spinney.privacy.events import decimal
-    from spinney.synthesizers.charged import charged_text
-
     epsilon = synthesizer.card_.epsilon
     return f"epsilon={decimal(epsilon)} was spent" if ledger is None else charged_text(epsilon, ledger)
 
 
-def _kept(synthesizer: AnySynthesizer, out: str) -> str:
+def _kept(synthesizer: AnySynthesizer, out: str | Path) -> str:
     """Where a release is that could not be written to its place."""
     try:
         place = Path(tempfile.mkdtemp(prefix="spinney-")) / Path(out).name

@@ -1,0 +1,228 @@
+"""What is to be spent, as a form: who counts, how much, for what, and which ledger pays; all faults at once."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from fractions import Fraction
+from pathlib import Path
+from typing import Any
+
+from spinney.errors import SpinneyError
+from spinney.privacy.accounts.places import is_address, store_at
+from spinney.privacy.accounts.shared import SharedLedger
+from spinney.privacy.budget import Unit, parse_delta, parse_epsilon
+from spinney.privacy.events import decimal
+from spinney.privacy.ledger import Ledger
+from spinney.schema.table import Schema
+from spinney.studio.errors import PageError
+from spinney.studio.places import LEDGER_ENDING
+from spinney.studio.workspace import Workspace, checked_name, tidy_name
+
+FIELDS = (
+    "unit", "rows", "epsilon", "delta", "quality", "target", "utility_share",
+    "ledger", "place", "population", "new_name", "new_limit", "new_delta", "new_population",
+    "ledger_table", "purpose", "request", "release",
+)  # fmt: skip
+DEFAULTS = {"unit": "replace-one", "epsilon": "1", "new_limit": "2", "new_delta": "1e-5", "new_population": "default"}
+NONE, NEW, OTHER = "none", "new", "other"
+# Where a plan is refused, the field that its message is about.
+_PARAMETERS = ("epsilon", "delta", "utility_share", "target", "quality", "unit", "rows")
+
+
+@dataclass(slots=True)
+class Budget:
+    """What a form says, as far as it can be read, and what is wrong with it by field."""
+
+    given: dict[str, str]
+    faults: dict[str, str] = field(default_factory=dict)
+    epsilon: Fraction | None = None
+    delta: Fraction | None = None
+    rows: int | None = None
+    options: dict[str, Any] = field(default_factory=dict)  # of the synthesizer
+    release: str = ""
+    ledger: SharedLedger | None = None  # one that is there
+    place: str = ""  # where it is
+
+    @property
+    def asked(self) -> dict[str, Any]:
+        """What a plan is asked: the epsilon of the form between a quarter and four times as much."""
+        assert self.epsilon is not None
+        near = [decimal(self.epsilon / 4), decimal(self.epsilon), decimal(self.epsilon * 4)]
+        return {"epsilon": near[1], "epsilons": near, "rows": self.rows, "options": self.options}
+
+    @property
+    def job_options(self) -> dict[str, Any]:
+        """The options of the fit: those of the plan, and a number of rows that was stated for a private number."""
+        assumed = "assumed_persons" if self.given.get("of_persons") else "assumed_rows"
+        is_private = self.options.get("unit") == Unit.ADD_REMOVE.value
+        return self.options | ({assumed: self.rows} if is_private and self.rows else {})
+
+
+def read_budget(
+    workspace: Workspace, given: dict[str, str], schema: Schema, *, counted: int | None, name: str
+) -> Budget:
+    """The form, read; `counted` is the number of rows, or of persons, that the check has found."""
+    said = Budget({key: given.get(key, DEFAULTS.get(key, "")) for key in FIELDS})
+    said.given["of_persons"] = "yes" if schema.person is not None else ""
+    said.epsilon = _read(said, "epsilon", parse_epsilon)
+    if said.given["delta"]:
+        said.delta = _read(said, "delta", parse_delta)
+    _read_rows(said, counted)
+    for key in ("delta", "quality", "target", "utility_share", "unit"):
+        if said.given[key] and key not in said.faults:
+            said.options[key] = said.given[key]
+    _read_ledger(workspace, said, schema)
+    said.release = _read(said, "release", checked_name) if said.given["release"] else tidy_name(name)
+    return said
+
+
+def _read(said: Budget, name: str, reader: Any) -> Any:
+    try:
+        return reader(said.given[name])
+    except SpinneyError as err:
+        said.faults[name] = str(err)
+        return None
+
+
+def _read_rows(said: Budget, counted: int | None) -> None:
+    """How many rows a plan is for: the public number of the file, or what is stated where that is private."""
+    is_public = said.given["unit"] != Unit.ADD_REMOVE.value
+    text = said.given["rows"].replace(",", "").replace(" ", "").replace("_", "")
+    if is_public:
+        said.rows = counted
+        if counted is None:
+            said.faults["rows"] = "The rows of the table were not counted; check the table again."
+        return
+    if not text.isascii() or not text.isdigit() or not 0 < int(text[:13]) < 10**12:
+        said.faults["rows"] = (
+            "With add-remove the number is private, so it is not taken from the file: state a public guess, "
+            "a whole number such as 20000."
+        )
+        return
+    said.rows = int(text)
+
+
+def _read_ledger(workspace: Workspace, said: Budget, schema: Schema) -> None:
+    chosen = said.given["ledger"]
+    if not chosen:
+        said.faults["ledger"] = "Choose a ledger, make a new one, or say that none is charged."
+        return
+    if said.given["request"] and not (said.given["request"].isascii() and said.given["request"].isdigit()):
+        said.faults["request"] = "The number of a request is a whole number, such as 12."
+        return
+    if chosen == NONE:
+        return
+    if chosen == NEW:
+        _check_new(workspace, said)
+        return
+    try:
+        said.place, population = ledger_place(workspace, said.given)
+        said.ledger = Ledger.open(
+            said.place,
+            population=population or None,
+            table=said.given["ledger_table"] or None,
+            purpose=said.given["purpose"] or None,
+            request=int(said.given["request"]) if said.given["request"] else None,
+        )
+    except SpinneyError as err:
+        said.faults["place" if chosen == OTHER else "ledger"] = str(err)
+        return
+    if said.epsilon is not None:
+        require(said, schema, said.delta or Fraction(0))
+
+
+def require(said: Budget, schema: Schema, delta: Fraction) -> None:
+    """Put into the faults what the ledger says against a charge."""
+    assert said.ledger is not None
+    assert said.epsilon is not None
+    try:
+        unit = Unit.parse(said.given["unit"])
+        said.ledger.require(said.epsilon, unit=unit.of_persons if schema.person is not None else unit, delta=delta)
+    except SpinneyError as err:
+        said.faults["ledger"] = str(err)
+
+
+def ledger_place(workspace: Workspace, given: dict[str, str]) -> tuple[str, str]:
+    """The ledger that a form names, and its population; paths lie in the opened folder or were offered."""
+    if given["ledger"] != OTHER:
+        try:
+            place, population = json.loads(given["ledger"])
+        except (ValueError, TypeError):
+            raise PageError("Choose one of the ledgers.") from None
+        return str(place), str(population)
+    place = given["place"]
+    if not place:
+        raise PageError("Name a ledger: postgresql://host/name, or a file below the opened folder.")
+    if not is_address(place):
+        place = str(workspace.root.inside(place))
+        if not Path(place).is_file():
+            raise PageError(f"There is no ledger {given['place']!r} below the opened folder.")
+    return place, given["population"]
+
+
+def _check_new(workspace: Workspace, said: Budget) -> None:
+    limit = _read(said, "new_limit", lambda text: parse_epsilon(text, "limit"))
+    _read(said, "new_delta", lambda text: parse_delta(text or "0"))
+    if said.given["new_name"]:
+        _read(said, "new_name", checked_name)
+    if not said.faults.get("new_name") and new_ledger_path(workspace, said.given).exists():
+        said.faults["new_name"] = "A ledger of this name is in the workspace; choose another name, or that ledger."
+    if limit is not None and said.epsilon is not None and limit < said.epsilon:
+        said.faults["new_limit"] = "The limit is smaller than epsilon, so the ledger would refuse this release."
+
+
+def new_ledger_path(workspace: Workspace, given: dict[str, str]) -> Path:
+    """Where a new ledger is put."""
+    return workspace.ledgers_folder / f"{given['new_name'] or 'people'}{LEDGER_ENDING}"
+
+
+def create_ledger(workspace: Workspace, said: Budget, schema: Schema) -> str:
+    """Make the new ledger of a form; what the form says once that ledger is chosen."""
+    path, unit = new_ledger_path(workspace, said.given), Unit.parse(said.given["unit"])
+    made = Ledger.create(
+        str(path),
+        limit=said.given["new_limit"],
+        delta=said.given["new_delta"] or "0",
+        unit=unit.of_persons if schema.person is not None else unit,
+        population=said.given["new_population"] or "default",
+    )
+    return choice_of(str(path), made.population)
+
+
+def choice_of(place: str, population: str) -> str:
+    """A ledger and a population as the form names them."""
+    return json.dumps([place, population])
+
+
+def offered_ledgers(workspace: Workspace, first: str | None) -> list[dict[str, Any]]:
+    """Ledgers to choose from, a line for each population, with what is left of its budget."""
+    places = list(dict.fromkeys([*([first] if first else []), *workspace.ledgers()]))
+    found = []
+    for place in places:
+        try:
+            ledger = SharedLedger(store_at(place))
+            populations = ledger.populations
+        except (SpinneyError, OSError):
+            continue
+        for one in populations:
+            room = one.room
+            left = None if room.limit is None else decimal(room.limit - room.spent)
+            found.append(
+                {
+                    "choice": choice_of(place, one.name),
+                    "place": ledger.address,
+                    "population": one.name,
+                    "left": left,
+                    "limit": None if room.limit is None else decimal(room.limit),
+                    "delta_left": decimal((room.delta_limit or Fraction(0)) - room.spent_delta),
+                    "unit": room.unit.value,
+                    "needs_approval": one.approval,
+                }
+            )
+    return found
+
+
+def plan_fault(message: str) -> str:
+    """The field that a refused plan is about."""
+    return next((name for name in _PARAMETERS if name in message), "epsilon")

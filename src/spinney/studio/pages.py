@@ -1,0 +1,195 @@
+"""How a page is added: a module makes `Pages`, names its addresses, and is listed in `app.py`.
+
+    pages = Pages()
+
+    @pages.get("/releases/{name}")
+    def show(call: Call) -> Response:
+        release = call.workspace.release(call.path["name"])
+        return call.page("release.html", title=release.name, release=release)
+
+    @pages.post("/releases/{name}/forget")
+    def forget(call: Call) -> Response:  # the token of the form was checked before
+        ...
+        return call.redirect("/releases")
+
+A page is a plain function, which runs in a thread, so that reading a file holds nobody up; one that streams may be a
+coroutine. It raises a `PageError`, or any error of the library, and the reader gets a page with its message. What else
+goes wrong is told by its kind alone, because a traceback may quote private values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from inspect import iscoroutinefunction
+from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
+
+from starlette.concurrency import run_in_threadpool
+from starlette.datastructures import FormData, QueryParams
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import RedirectResponse, Response
+from starlette.routing import Route
+
+from spinney.errors import SpinneyError
+from spinney.shown import clipped, printable
+from spinney.studio.errors import MissingPageError, PageError, RefusedError
+from spinney.studio.rendering import rendered
+
+if TYPE_CHECKING:
+    from spinney.studio.doors import Session
+    from spinney.studio.studio import Studio
+    from spinney.studio.workspace import Workspace
+
+TOKEN = "form_token"  # noqa: S105  # the name of a field
+_MOST_FIELDS = 20_000
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """One request as a page sees it."""
+
+    studio: Studio
+    request: Request
+    form: FormData = field(default_factory=FormData)  # of a post, without files
+
+    @property
+    def workspace(self) -> Workspace:
+        return self.studio.workspace
+
+    @property
+    def session(self) -> Session:
+        found: Session = self.request.state.session
+        return found
+
+    @property
+    def path(self) -> Mapping[str, str]:
+        """What stands in the braces of the address."""
+        return self.request.path_params
+
+    @property
+    def query(self) -> QueryParams:
+        return self.request.query_params
+
+    def text(self, name: str, default: str = "") -> str:
+        """A field of the form, without spaces around it."""
+        value = self.form.get(name, default)
+        return value.strip() if isinstance(value, str) else default
+
+    def page(self, template: str, *, title: str, status: int = 200, **context: Any) -> Response:
+        """A page made from a template, which also knows `form_token`, `path`, `nav` and `shown`, for paths."""
+        session = getattr(self.request.state, "session", None)
+        return rendered(
+            template,
+            status=status,
+            title=title,
+            nav=self.studio.nav,
+            shown=self.workspace.shown,
+            path=self.request.url.path,
+            form_token="" if session is None else session.form_token,
+            **context,
+        )
+
+    def redirect(self, path: str) -> Response:
+        """Go on to another page of the studio."""
+        return RedirectResponse(quote(path, safe="/?&=#%"), status_code=303)
+
+
+Page = Callable[[Call], Any]
+
+
+class Pages:
+    """Addresses, and the functions that answer at them."""
+
+    def __init__(self, *, nav: tuple[str, str] | None = None) -> None:
+        """Begin without addresses. `nav` is an entry of the navigation: what it says, and where it leads."""
+        self.nav = nav
+        self._listed: list[tuple[str, str, Page, bool]] = []
+
+    def get(self, path: str) -> Callable[[Page], Page]:
+        """Answer at an address."""
+        return self._add(path, "GET", reads_form=False)
+
+    def post(self, path: str, *, reads_form: bool = True) -> Callable[[Page], Page]:
+        """Take a form. With reads_form=False the page reads the body itself, and has to check the form's token."""
+        return self._add(path, "POST", reads_form=reads_form)
+
+    def routes(self, studio: Studio) -> list[Route]:
+        """The addresses, answered for one studio."""
+        return [
+            Route(path, _endpoint(studio, page, reads_form=reads_form), methods=[method])
+            for path, method, page, reads_form in self._listed
+        ]
+
+    def _add(self, path: str, method: str, *, reads_form: bool) -> Callable[[Page], Page]:
+        def add(page: Page) -> Page:
+            self._listed.append((path, method, page, reads_form))
+            return page
+
+        return add
+
+
+def _endpoint(studio: Studio, page: Page, *, reads_form: bool) -> Callable[[Request], Any]:
+    async def answer(request: Request) -> Response:
+        try:
+            form = await _checked_form(request) if reads_form else FormData()
+            call = Call(studio, request, form)
+            found = await page(call) if iscoroutinefunction(page) else await run_in_threadpool(page, call)
+            assert isinstance(found, Response)
+            return found
+        except ClientDisconnect:
+            return Response(status_code=400)
+        except Exception as err:  # a traceback may quote private values: it goes nowhere
+            return error_page(Call(studio, request), err)
+
+    return answer
+
+
+async def _checked_form(request: Request) -> FormData:
+    """The fields of a form that carries the token of its session; files are taken by the upload alone."""
+    form = await request.form(max_files=0, max_fields=_MOST_FIELDS)
+    check_token(request, form.get(TOKEN))
+    return form
+
+
+def check_token(request: Request, given: Any) -> None:
+    """Raise unless a form carries the token of its session."""
+    if not request.state.session.has_form_token(given if isinstance(given, str) else None):
+        raise RefusedError(
+            "The form was made for another session, so nothing was done. Go back, load the page again, and send it "
+            "from there."
+        )
+
+
+def revision_of(call: Call) -> int:
+    """The revision of the draft that a form was made from."""
+    given = call.text("revision")
+    if not given.isascii() or not given.isdigit() or len(given) > 9:
+        raise PageError("The form is not whole. Load the page again, and send it from there.")
+    return int(given)
+
+
+def error_page(call: Call, err: Exception) -> Response:
+    """What the reader is told of an error: our own message, and of any other error its kind alone."""
+    title, status = "This cannot be done", 400
+    if isinstance(err, HTTPException):
+        is_missing = err.status_code in (404, 405)
+        err = (
+            MissingPageError("Nothing is at this address. Start from the first page.")
+            if is_missing
+            else PageError("The studio could not read what was sent. Go back and try again.")
+        )
+    if isinstance(err, PageError):
+        title, status = err.title, err.status
+    if isinstance(err, SpinneyError):
+        message = clipped(printable(str(err)))
+    elif isinstance(err, MemoryError):
+        title, status, message = "Out of memory", 500, "This machine has too little memory for that."
+    else:
+        title, status = "Something went wrong", 500
+        message = (
+            f"An unexpected {type(err).__name__}, which is a bug in Spinney. Nothing else is told of it, because it "
+            "might quote private values. Drafts and releases are kept."
+        )
+    return call.page("error.html", title=title, status=status, message=message)
