@@ -9,6 +9,10 @@ import time
 import pytest
 
 import spinney as sp
+from spinney.studio.jobs import Jobs
+from spinney.studio.places import Root
+from spinney.studio.workspace import Workspace
+from support.studios import six_columns, spent_draft
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")
 
@@ -122,10 +126,18 @@ def test_a_link_works_once_and_other_origins_are_refused(page, served, chromium,
     assert page.evaluate("document.cookie") == ""
 
 
-def test_two_tabs_and_a_server_that_is_killed_charge_once(page, served):
-    """Drafts, the release that was being made and the ledger are there after a start anew, with a new link."""
-    to_confirmation(page)
-    key, confirmation = key_of(page), page.url.removeprefix(served.origin)
+def test_two_tabs_and_a_server_that_is_killed_charge_once(page, served, chromium):
+    """Drafts, the release that was being made and the ledger are there after a start anew, with a new link.
+
+    The draft is made without JavaScript on a narrow screen: all forms work, and pages that wait load themselves again.
+    """
+    plain = chromium.new_context(java_script_enabled=False, viewport={"width": 360, "height": 800})
+    plain.add_cookies(page.context.cookies())
+    draft = plain.new_page()
+    draft.goto(served.origin)
+    to_confirmation(draft)
+    key, confirmation = key_of(draft), draft.url.removeprefix(served.origin)
+    plain.close()
     served.end(signal.SIGKILL)
     served.start()
     page.goto(served.link)
@@ -149,48 +161,26 @@ def test_two_tabs_and_a_server_that_is_killed_charge_once(page, served):
 
 
 def test_a_job_that_is_cancelled_says_that_it_was_charged(page, served, looking):
-    rows = "\n".join(",".join(str(n * k % 97) for k in (1, 2, 3, 5, 7, 11)) for n in range(30_000))
-    (served.root / "big.csv").write_text(f"a,b,c,d,e,f\n{rows}\n")
-    page.goto(f"{served.origin}/tables")
-    page.get_by_label(re.compile("big.csv")).check()
-    page.get_by_role("button", name="Open this table").click()
-    for field in page.get_by_label("Smallest").all():
-        field.fill("0")
-    for field in page.get_by_label("Largest").all():
-        field.fill("100")
-    page.get_by_role("button", name="Save, and check the table").click()
-    page.get_by_role("link", name="Go on to the budget").click()
-    page.get_by_label("Make a new ledger").check()
-    page.get_by_label("Name", exact=True).fill("big")
-    page.get_by_text("More: target").click()
-    page.get_by_label("Quality").select_option("best")
-    page.get_by_role("button", name="See what it buys").click()
-    page.locator(".plan").get_by_role("link", name="Go on to the confirmation").click()
-    page.get_by_role("button", name="Spend epsilon 1").click()
-    page.get_by_role("heading", name="Making the release").wait_for()
+    """A job that a server before this one has begun: it is found, moves by itself, and can be stopped."""
+    six_columns(served.root)
+    workspace = Workspace(Root(served.root))
+    key, jobs = spent_draft(workspace), Jobs(workspace)
+    jobs.start(key)
+    ledger = sp.Ledger.open(served.root / "big.ledger")
     end = time.monotonic() + 40
-    while not ledger_of(served, "big").charges and time.monotonic() < end:
+    while not ledger.charges and time.monotonic() < end:
         time.sleep(0.05)
+    page.goto(f"{served.origin}/jobs/{key}")
+    page.get_by_role("heading", name="Making the release").wait_for()
     looking(page, "running", themes=("light",))
     page.get_by_role("button", name="Cancel").click()
     page.get_by_role("heading", name="was cancelled").wait_for()
     assert page.get_by_role("heading", name="It was charged").is_visible()
     looking(page, "cancelled")
-    assert ledger_of(served, "big").spent == 1
-    assert not list((served.root / "spinney-studio" / "releases").glob("*.spinney"))
-
-
-def test_the_way_can_be_gone_without_a_script(chromium, served):
-    """Forms work without JavaScript; progress is seen by a page that loads itself again."""
-    context = chromium.new_context(java_script_enabled=False, viewport={"width": 360, "height": 800})
-    page = context.new_page()
-    page.goto(served.link)
-    page.wait_for_url(f"{served.origin}/")
-    to_confirmation(page)
-    page.get_by_role("button", name="Spend epsilon 1").click()
-    page.get_by_role("heading", name="The release town is made").wait_for(timeout=60_000)
-    assert ledger_of(served).spent == 1
-    context.close()
+    assert ledger.spent == 1
+    assert workspace.releases() == []
+    while jobs.workers.is_alive(f"fit {key}"):
+        time.sleep(0.05)
 
 
 def test_a_file_is_dropped_and_the_keyboard_goes_everywhere(page, served):

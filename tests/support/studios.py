@@ -10,6 +10,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+from spinney.privacy.ledger import Ledger
 from spinney.studio.app import make_app
 from spinney.studio.places import Root
 from spinney.studio.running import Workers
@@ -45,6 +46,29 @@ def client_of(studio: Studio, *, enters: bool = True) -> TestClient:
     if enters:
         assert client.get(studio.new_link()).status_code == 200
     return client
+
+
+SIX_COLUMNS = "".join(f'[columns.{name}]\ntype = "integer"\nlow = 0\nhigh = 99\n' for name in "abcdef")
+
+
+def six_columns(folder: Path) -> None:
+    """A table that takes a few seconds to be fitted, and a ledger that can pay for it."""
+    rows = "\n".join(",".join(str(n * k % 97) for k in (1, 2, 3, 5, 7, 11)) for n in range(30_000))
+    (folder / "big.csv").write_text(f"a,b,c,d,e,f\n{rows}\n")
+    Ledger.create(folder / "big.ledger", limit=2, delta="1e-3")
+
+
+def spent_draft(workspace: Workspace, **more: Any) -> str:
+    """The key of a job on that table that is on record, and that nobody works on yet."""
+    table = {"at": "root", "path": "big.csv", "table": "", "csv": {}, "name": "big"}
+    folder = str(workspace.root.folder)
+    draft = workspace.new_draft(name="big", table=table, schema=SIX_COLUMNS, folder=folder, fields=[])
+    place = str(workspace.root.folder / "big.ledger")
+    ledger = {"place": place, "address": place, "population": "default", "table": "", "purpose": "", "request": None}
+    job = {"state": "queued", "name": "big", "release": "big", "table": table, "schema": SIX_COLUMNS, "epsilon": "1"}
+    job |= {"folder": folder, "delta": "", "options": {"quality": "best"}, "ledger": ledger}
+    record, _is_new = workspace.spend_draft(draft["key"], 1, job | more)
+    return str(record["key"])
 
 
 def form_token(client: TestClient, page: str = "/") -> str:

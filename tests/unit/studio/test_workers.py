@@ -11,30 +11,13 @@ import spinney as sp
 from spinney.progress import begin, is_watched, listening, progress, waiting
 from spinney.studio.jobs import paid
 from spinney.studio.running import Traces, Workers
-from support.studios import client_of, make_studio, text_of
-
-SCHEMA = "".join(f'[columns.{name}]\ntype = "integer"\nlow = 0\nhigh = 99\n' for name in "abcdef")
+from support.studios import SIX_COLUMNS, client_of, make_studio, six_columns, spent_draft, text_of
 
 
 @pytest.fixture
 def studio(tmp_path):
-    rows = "\n".join(",".join(str(n * k % 97) for k in (1, 2, 3, 5, 7, 11)) for n in range(30_000))
-    (tmp_path / "big.csv").write_text(f"a,b,c,d,e,f\n{rows}\n")
-    sp.Ledger.create(tmp_path / "big.ledger", limit=2, delta="1e-3")
+    six_columns(tmp_path)
     return make_studio(tmp_path, workers=Workers())
-
-
-def spent_draft(studio, **more):
-    """A job that is on record, and that nobody works on yet."""
-    workspace = studio.workspace
-    table = {"at": "root", "path": "big.csv", "table": "", "csv": {}, "name": "big"}
-    draft = workspace.new_draft(name="big", table=table, schema=SCHEMA, folder=str(workspace.root.folder), fields=[])
-    place = str(workspace.root.folder / "big.ledger")
-    ledger = {"place": place, "address": place, "population": "default", "table": "", "purpose": "", "request": None}
-    job = {"state": "queued", "name": "big", "release": "big", "table": table, "schema": SCHEMA, "epsilon": "1"}
-    job |= {"folder": draft["folder"], "delta": "", "options": {"quality": "best"}, "ledger": ledger}
-    record, _is_new = workspace.spend_draft(draft["key"], 1, job | more)
-    return record["key"]
 
 
 def until(condition, *, seconds=60):
@@ -48,7 +31,7 @@ def until(condition, *, seconds=60):
 
 def test_a_worker_that_dies_after_the_charge_is_told_as_interrupted_and_charged(tmp_path, studio):
     """Killed in the middle, server and worker: a studio that is started anew says so, and no half release is there."""
-    key = spent_draft(studio)
+    key = spent_draft(studio.workspace)
     studio.jobs.start(key)
     until(lambda: sp.Ledger.open(tmp_path / "big.ledger").charges)
     assert studio.jobs.get(key)["state"] == "running"
@@ -70,7 +53,7 @@ def test_a_job_that_nobody_began_is_told_as_not_charged(tmp_path, studio):
     """The server died between the record and the start of the worker; a worker that comes late does nothing."""
     from spinney.studio.worker import fit
 
-    key = spent_draft(studio)
+    key = spent_draft(studio.workspace)
     assert studio.jobs.get(key)["state"] == "interrupted"
     assert paid(studio.workspace, studio.workspace.job(key)).is_charged is False
     fit(studio.workspace, key)
@@ -83,7 +66,7 @@ def test_a_job_that_was_charged_before_is_not_fitted_again(tmp_path, studio):
     from spinney.studio.worker import fit
 
     (tmp_path / "big.csv").write_text("a,b\n" + "1,2\n" * 500)
-    key = spent_draft(studio, options={}, schema=SCHEMA.partition("[columns.c]")[0])
+    key = spent_draft(studio.workspace, options={}, schema=SIX_COLUMNS.partition("[columns.c]")[0])
     fit(studio.workspace, key)
     assert studio.workspace.job(key)["state"] == "done"
     spent = sp.Ledger.open(tmp_path / "big.ledger").spent
@@ -96,7 +79,7 @@ def test_a_job_that_was_charged_before_is_not_fitted_again(tmp_path, studio):
 
 
 def test_a_worker_that_was_asked_to_stop_before_the_charge_charges_nothing(tmp_path, studio):
-    key = spent_draft(studio)
+    key = spent_draft(studio.workspace)
     Traces(studio.workspace.jobs_folder, key).ask_to_stop()
     studio.jobs.start(key)
     until(lambda: studio.jobs.get(key)["state"] not in ("queued", "running"))
