@@ -171,6 +171,7 @@ def test_the_map_is_drawn(page, served):
 
 def test_releases_stand_side_by_side(page, served):
     page.goto(f"{served.origin}/compare")
+    ready(page, themes=("light",))
     page.get_by_label("people people.spinney").check()
     page.get_by_label("people-small").check()
     page.get_by_role("button", name="Show them side by side").click()
