@@ -21,6 +21,7 @@ from spinney.privacy.accounts.fields import LONGEST_NAME, Charged, clean_text
 from spinney.privacy.accounts.importing import move
 from spinney.privacy.accounts.kept import KeptLedger
 from spinney.privacy.accounts.places import Store, store_at
+from spinney.privacy.accounts.records import ChargeOnRecord
 from spinney.privacy.accounts.state import State
 from spinney.privacy.budget import Unit, parse_delta, parse_epsilon
 from spinney.privacy.events import Charge, Event, event_to_dict, total_delta, total_epsilon
