@@ -19,7 +19,10 @@ SOON = "import time, spinney.progress as shown\nshown.DELAY = shown._EVERY = 0.0
 
 
 def on_terminal(code: str, *, size: tuple[int, int] = (24, 100), **environment: str) -> str:
-    """What a new Python prints on a terminal of so many lines and columns."""
+    """What a new Python prints on a terminal of so many lines and columns.
+
+    Without the reset of colours at the end, which shows nothing: numba leaves it there where colorama is installed.
+    """
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", *size, 0, 0))
     process = subprocess.Popen(
@@ -39,7 +42,7 @@ def on_terminal(code: str, *, size: tuple[int, int] = (24, 100), **environment: 
         printed += some
     os.close(ours)
     assert process.wait(timeout=60) == 0, printed.decode()
-    return printed.decode()
+    return printed.decode().removesuffix("\x1b[0m")
 
 
 def behind_pipes(code: str, **environment: str) -> tuple[str, str]:
