@@ -21,7 +21,6 @@ from typing import Any
 
 import nbformat
 from nbclient import NotebookClient
-from nbclient.exceptions import CellExecutionError
 
 ROOT = Path(__file__).parents[1]
 FOLDER = ROOT / "docs" / "notebooks"
@@ -80,7 +79,7 @@ def run(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
     """The notebook with the outputs of its cells, run in a new kernel and an empty folder, with the sources at hand.
 
     Raises:
-        CellExecutionError: a cell failed, or printed something on standard error, such as a warning.
+        CellExecutionError: a cell failed.
     """
     before = {name: os.environ.get(name) for name in ("PYTHONPATH", "SPINNEY_LEDGER")}
     os.environ["PYTHONPATH"] = str(ROOT / "src")
@@ -94,12 +93,15 @@ def run(notebook: nbformat.NotebookNode) -> nbformat.NotebookNode:
             os.environ.pop(name, None)
             os.environ.update({} if value is None else {name: value})
     for cell in notebook.cells:
-        for output in cell.get("outputs", []):
-            if output.get("name") == "stderr":
-                raise CellExecutionError(f"a cell wrote to standard error:\n{cell.source}\n{output.text}", "", "")
         cell.metadata.clear()
     notebook.metadata = nbformat.from_dict(_METADATA)
     return notebook
+
+
+def complaints(notebook: nbformat.NotebookNode) -> list[str]:
+    """What the cells of a notebook wrote to standard error, such as warnings."""
+    outputs = [output for cell in notebook.cells for output in cell.get("outputs", [])]
+    return [output.text for output in outputs if output.get("name") == "stderr"]
 
 
 def faults(source: Path) -> list[str]:
@@ -116,6 +118,7 @@ def faults(source: Path) -> list[str]:
         found.append(f"{path.name} was not run")
     if any(output.output_type == "error" for cell in code for output in cell.outputs):
         found.append(f"a cell of {path.name} failed")
+    found += [f"a cell of {path.name} complains: {text}" for text in complaints(notebook)]
     if path.stat().st_size > LARGEST:
         found.append(f"{path.name} has {path.stat().st_size:,} bytes, more than {LARGEST:,}")
     return found
