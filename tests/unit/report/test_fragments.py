@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import pytest
 import spinney as sp
 from spinney.fragments import MOST_LINES, Lines, fragment
 from spinney.metrics import compare
-from support.reports import KINDS, Page, golden
+from support.reports import KINDS, Page, contents_of, golden
 from support.small_forests import SCHEMA, fitted, table
 from support.small_people import TABLES
 
@@ -136,11 +137,25 @@ def test_findings_of_a_check() -> None:
 
 def test_published_figures() -> None:
     """The figures by themselves and on the card, with their certified intervals."""
-    model = sp.ForestSynthesizer("2", utility_share="0.05").fit(table(1000), SCHEMA)
+    square = sp.Schema({"x": sp.Real(0, 1), "y": sp.Real(0, 1)})
+    model = sp.KDTreeSynthesizer("2", utility_share="0.05").fit(np.random.default_rng(0).random((300, 2)), square)
     assert model.release_.utility is not None
     for page in (shown(model.release_.utility), shown(model.card_)):
         for figure in model.release_.utility:
             assert f"{figure.name} {figure.estimate:.4f} {figure.low:.4f} to {figure.high:.4f}" in page.text
+
+
+def test_reports() -> None:
+    """What is promised and what to rely on, in short; the contents are the page's. The holder's own says so."""
+    report = replace(contents_of("v3-forest-mixed"), warnings=[])
+    page = shown(report)
+    assert "what to rely on" in page.text
+    assert str(report.promise["guarantee"]) in page.text
+    assert "NOT PRIVATE" not in page.text
+    assert "NOT PRIVATE" in shown(contents_of("v3-forest-mixed")).text
+    assert len(repr(report)) < 200
+    assert "FOR THE HOLDER ONLY" in shown(report.with_holder({})).text
+    assert "NOT FOR PUBLICATION" in repr(report.with_holder({}))
 
 
 def test_numbers_stand_below_each_other() -> None:
