@@ -6,6 +6,7 @@ pages, holds no script and refers to nothing. Without jinja2 there is none, and 
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
@@ -16,8 +17,10 @@ from spinney.extras import load_optional
 from spinney.shown import printable
 
 MOST_LINES = 30
-_LONGEST, _LONGEST_FACT = 200, 600
+_LONGEST_FACT = 600
 _LONGEST_TEXT = 4_000
+# A cell that is a number, with or without a unit, or stands for one that is missing.
+_NUMBER = re.compile(r"-|[-−±]?[0-9][0-9,.e-]*( %)?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +30,8 @@ class Lines:
     caption: str
     heads: Sequence[str]
     rows: Sequence[Sequence[Any]]
+    is_open: bool = False  # shown at once; others are folded away until somebody opens them
+    longest: int = 200  # characters of a cell that are shown
 
 
 def fragment(
@@ -43,7 +48,7 @@ def fragment(
         title: what is shown.
         facts: a few names and values.
         warnings: what has to be seen first.
-        tables: what is folded away below them.
+        tables: what stands below them, open or folded away.
         note: a sentence at the end.
     """
     try:
@@ -55,19 +60,23 @@ def fragment(
             title=title,
             facts={name: _short(value, _LONGEST_FACT) for name, value in facts.items() if value not in (None, "")},
             warnings=warnings,
-            tables=[
-                {
-                    "caption": lines.caption,
-                    "heads": lines.heads,
-                    "rows": [[_short(cell) for cell in row] for row in lines.rows[:MOST_LINES]],
-                    "more": max(0, len(lines.rows) - MOST_LINES),
-                }
-                for lines in tables
-                if lines.rows
-            ],
+            tables=[_table(lines) for lines in tables if lines.rows],
             note=note,
         )
     )
+
+
+def _table(lines: Lines) -> dict[str, Any]:
+    """A table for the template: what is shown of its rows, and which of its columns are numbers."""
+    rows = [[_short(cell, lines.longest) for cell in row] for row in lines.rows[:MOST_LINES]]
+    numbers = [all(map(_NUMBER.fullmatch, column)) for column in zip(*rows, strict=True)]
+    return {
+        "caption": lines.caption,
+        "heads": list(zip(lines.heads, numbers, strict=True)),
+        "rows": [list(zip(row, numbers, strict=True)) for row in rows],
+        "more": max(0, len(lines.rows) - MOST_LINES),
+        "is_open": lines.is_open,
+    }
 
 
 @cache
@@ -92,6 +101,6 @@ def finalized(value: Any, longest: int = _LONGEST_TEXT) -> Any:
     return "" if value is None else value
 
 
-def _short(value: Any, longest: int = _LONGEST) -> str:
+def _short(value: Any, longest: int) -> str:
     text = str(value)
     return text if len(text) <= longest else f"{text[:longest]}…"

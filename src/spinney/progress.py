@@ -15,9 +15,9 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from importlib.util import find_spec
 from threading import Event, RLock, Thread
 from typing import Any, Protocol, TypeVar
+from uuid import uuid4
 
 T = TypeVar("T")
 
@@ -170,7 +170,9 @@ class Shown:
         options: dict[str, Any] = {"total": total, "unit": unit, "unit_scale": (total or 0) >= _LARGE}
         if total is None:
             options = {"bar_format": "{desc} ({elapsed})"}
-        self._bar = _tqdm()(
+        from tqdm import tqdm
+
+        self._bar = tqdm(
             desc=self._title(),
             delay=DELAY,
             position=0,
@@ -179,7 +181,7 @@ class Shown:
             leave=False,
             disable=False,
             **options,
-            **_size(),
+            **_place(),
         )
         self._bar.start_t -= spent
         with _LOCK:
@@ -229,19 +231,46 @@ _LISTENERS: list[Listener] = []
 _LOCK = RLock()
 
 
-def _tqdm() -> Any:
-    """A widget in a notebook that can show one, and text everywhere else."""
-    if is_notebook() and find_spec("ipywidgets") is not None:
-        from tqdm.notebook import tqdm as widget
+class _BelowCell:
+    """A file for tqdm: what it writes last stands below the cell of a notebook, and nothing of it is saved.
 
-        return widget
-    from tqdm import tqdm
+    Text on standard error would stay in the saved notebook, line by line, and a closed widget leaves its first text
+    there. A display that is updated in place and emptied at the end leaves nothing to be seen. A cell has one for all
+    its bars.
+    """
 
-    return tqdm
+    encoding = "utf-8"
+
+    def __init__(self) -> None:
+        self._cell: int | None = None
+        self._name = self._line = ""
+
+    def write(self, text: str) -> None:
+        """Show the text in place of what was shown before; blanks show nothing."""
+        line, shell = text.strip(), sys.modules["IPython"].get_ipython()
+        if line == self._line:
+            return
+        is_first = self._cell != shell.execution_count
+        if is_first:
+            self._cell, self._name = shell.execution_count, f"spinney-{uuid4().hex}"
+        self._line = line
+        data = {"text/plain": line} if line else {}
+        shell.display_pub.publish(data, transient={"display_id": self._name}, update=not is_first)
+
+    def flush(self) -> None:
+        """Everything is shown as soon as it is written."""
 
 
-def _size() -> dict[str, int]:
-    """A size for terminals that have none, such as those of some containers: tqdm would draw nothing there."""
+_BELOW_CELL = _BelowCell()
+
+
+def _place() -> dict[str, Any]:
+    """Where a bar is drawn, and how wide: below a cell, or on a terminal.
+
+    Some terminals, such as those of containers, say that they have no size: tqdm would draw nothing there.
+    """
+    if is_notebook():
+        return {"file": _BELOW_CELL, "ncols": 80}
     with suppress(OSError, ValueError, AttributeError):
         if not all(os.get_terminal_size(sys.stderr.fileno())):
             return {"ncols": 80, "nrows": 24}

@@ -20,9 +20,18 @@ from spinney.metrics.reading import Side, Tables
 from spinney.schema.table import SchemaLike
 from spinney.shown import printable
 
-_HEADS = ("column", "KS", "TV", "Wasserstein", "common values kept", "zeros off by", "mean off by", "spread")
+HEADS: tuple[str, ...] = (
+    "column",
+    "KS",
+    "TV",
+    "Wasserstein",
+    "common values kept",
+    "zeros off by",
+    "mean off by",
+    "spread",
+)
 _N_WORST = 5
-_MOMENTS = "mean off by: synthetic less real, in real standard deviations; spread: synthetic over real deviation"
+MOMENTS = "mean off by: synthetic less real, in real standard deviations; spread: synthetic over real deviation"
 NOT_PRIVATE = "For the holder of the real table only: these figures are computed from it without noise."
 
 
@@ -87,27 +96,36 @@ class Comparison:
             "triples": [{"columns": list(names), "total_variation": found} for names, found in self.triples.items()],
         }
 
+    def _repr_html_(self) -> str | None:
+        from spinney.metrics.fragment import comparison_fragment
+
+        return comparison_fragment(self)
+
     def __str__(self) -> str:
         name, worst = self.worst_ks
         lines = [NOT_PRIVATE, "", *self._table(), ""]
         if any(column.spread is not None for column in self.columns.values()):
-            lines.append(_MOMENTS)
+            lines.append(MOMENTS)
         lines.append(f"KS over columns: mean {self.mean_ks:.4f}, worst {worst:.4f} ({printable(name)})")
         for title, found in (("pairs", self.pairs), ("triples", self.triples)):
             if found:
                 lines.append(f"TV of {len(found):,} {title}: mean {mean_of(found):.4f}; the worst are")
-                order = sorted(found, key=lambda names: -found[names])[:_N_WORST]
-                lines += [f"  {found[names]:.4f}  {', '.join(map(printable, names))}" for names in order]
+                lines += [f"  {found[names]:.4f}  {', '.join(map(printable, names))}" for names in worst_of(found)]
         return "\n".join(lines)
 
-    def _table(self) -> list[str]:
-        rows: list[tuple[str, ...]] = [_HEADS]
+    def lines(self) -> list[tuple[str, ...]]:
+        """The figures of each column as text, in the order of `HEADS`; the worst column first."""
+        rows = []
         for name, column in sorted(self.columns.items(), key=lambda item: -item[1].ks):
             figures = (column.ks, column.total_variation, column.wasserstein)
             rare = (column.common_values_kept, column.zeros_off, column.mean_off, column.spread)
             shown = [f"{figure:.4f}" for figure in figures]
             rows.append((printable(name), *shown, *("-" if figure is None else f"{figure:.4f}" for figure in rare)))
-        widths = [max(len(row[i]) for row in rows) for i in range(len(_HEADS))]
+        return rows
+
+    def _table(self) -> list[str]:
+        rows = [HEADS, *self.lines()]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(HEADS))]
         return [
             "  ".join(
                 cell.ljust(width) if i == 0 else cell.rjust(width)
@@ -115,6 +133,11 @@ class Comparison:
             )
             for row in rows
         ]
+
+
+def worst_of(found: Mapping[tuple[str, ...], float]) -> list[tuple[str, ...]]:
+    """The few choices of columns that are furthest off, the worst first."""
+    return sorted(found, key=lambda names: -found[names])[:_N_WORST]
 
 
 def compare(

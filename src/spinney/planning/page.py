@@ -109,7 +109,12 @@ def plan_fragment(plan: Plan) -> str | None:
         facts,
         warnings=plan.card.to_dict()["warnings"],
         tables=[
-            Lines(f"noise of a count, in {plan.who}", ("of", "standard deviation", "95 % within", "of all"), errors),
+            Lines(
+                f"noise of a count, in {plan.who}",
+                ("of", "standard deviation", "95 % within", "of all"),
+                errors,
+                is_open=True,
+            ),
             Lines("where the budget would go", ("share", "what", "times", "noise"), budget),
             Lines("what else is paid for", ("what", "share", "what would save it"), costs),
         ],
@@ -125,7 +130,7 @@ def plans_fragment(plans: Sequence[Plan]) -> str | None:
     return fragment(
         f"Plans for {first.n_rows:,} {first.who}",
         {"method": f"{first.method}: {first.reason}"},
-        tables=[Lines("side by side", heads, rows)],
+        tables=[Lines("side by side", heads, rows, is_open=True)],
         note=f"A plan sees no table: {_NOTHING}.",
     )
 

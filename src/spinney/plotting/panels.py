@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from spinney.errors import ParameterError
@@ -10,14 +12,17 @@ from spinney.report.svg import INK, LINE, QUIET
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 _ALARM = "#b00020"
+_DPI = 80  # in notebooks
 
 
 def panels(ax: Any, width: float, height: float) -> Axes:
     """The axes that were given, or new ones of so many inches."""
     if ax is None:
         axes: Axes = new_figure(width, height).add_subplot()
+        _show_in_notebooks(axes)
         return axes
     if not callable(getattr(ax, "add_patch", None)):
         raise ParameterError(
@@ -34,7 +39,19 @@ def bare(n_panels: int, across: int, width: float, height: float) -> list[Axes]:
     every = list(new_figure(width * across, height * n_lines).subplots(n_lines, across, squeeze=False).flat)
     for axes in every[n_panels:]:
         axes.remove()
+    _show_in_notebooks(every[0])
     return every[:n_panels]
+
+
+def _show_in_notebooks(axes: Any) -> None:
+    """Let a notebook draw the figure where a cell ends with it or with these axes; pyplot does so for its own alone."""
+    axes._repr_png_ = axes.figure._repr_png_ = partial(_png, axes.figure)
+
+
+def _png(figure: Figure) -> bytes:
+    buffer = BytesIO()
+    figure.savefig(buffer, format="png", dpi=_DPI)
+    return buffer.getvalue()
 
 
 def style(axes: Axes, *, framed: bool = True) -> None:

@@ -10,6 +10,9 @@ from spinney.schema.fragment import columns_of, rules_of
 
 if TYPE_CHECKING:
     from spinney.release.card import Card
+    from spinney.release.utility import Utility
+
+_FIGURES = "0: alike; 1: nothing in common. The figures have noise of their own and may be published."
 
 
 def card_fragment(card: Card, title: str = "Card of a release") -> str | None:
@@ -27,9 +30,31 @@ def card_fragment(card: Card, title: str = "Card of a release") -> str | None:
     charges = [
         ["no finite one" if isinstance(event, Brand) else decimal(event.epsilon), event.note] for event in card.events
     ]
+    figures = [] if card.utility is None else [figures_of(card.utility)]
     return fragment(
         title,
         facts,
         warnings=card.to_dict()["warnings"],
-        tables=[Lines("charges", ("epsilon", "what"), charges), columns_of(card.schema), rules_of(card.schema)],
+        tables=[
+            *figures,
+            Lines("charges", ("epsilon", "what"), charges),
+            columns_of(card.schema),
+            rules_of(card.schema),
+        ],
     )
+
+
+def utility_fragment(utility: Utility) -> str | None:
+    """Published figures as a piece of HTML; None without jinja2."""
+    return fragment("How far a release is from the private table", {}, tables=[figures_of(utility)], note=_FIGURES)
+
+
+def figures_of(utility: Utility) -> Lines:
+    """The figures as a table."""
+    rows = [
+        [figure.name, f"{figure.estimate:.4f}", f"{figure.low:.4f} to {figure.high:.4f}", f"{figure.noise_std:.4f}"]
+        for figure in utility
+    ]
+    level = f"{100 * utility.figures[0].level:g} %, {utility.figures[0].statement}"
+    heads = ("figure", "estimate", level, "noise, standard deviation")
+    return Lines(f"utility: {utility.compared}", heads, rows, is_open=True)

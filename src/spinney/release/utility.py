@@ -104,6 +104,11 @@ class Utility:
     def __str__(self) -> str:
         return "\n".join([self.compared, *map(str, self.figures), *self.remarks])
 
+    def _repr_html_(self) -> str | None:
+        from spinney.release.fragment import utility_fragment
+
+        return utility_fragment(self)
+
     @property
     def compared(self) -> str:
         """What the figures are of, in words."""

@@ -68,6 +68,15 @@ class ReportContents:
         """Whether the report holds nothing that was computed from the real table, and its guarantee is not void."""
         return self.holder is None and not self.warnings
 
+    def __repr__(self) -> str:
+        state = "publishable" if self.publishable else "NOT FOR PUBLICATION"
+        return f"ReportContents({self.title!r}, {len(self.columns)} columns, {state})"
+
+    def _repr_html_(self) -> str | None:
+        from spinney.report.contents_fragment import contents_fragment
+
+        return contents_fragment(self)
+
     def with_holder(self, figures: Mapping[str, Any]) -> ReportContents:
         """The same report beside figures of the real table: for the holder only."""
         return replace(self, holder=figures)

@@ -115,7 +115,7 @@ def _rendered(contents: ReportContents, most_drawn: int, longest: int) -> str:
             drawings=_marked(found, markup),
             reals=reals_of(contents),
             sections=_sections(contents, found),
-            statements=_statements(contents),
+            statements=statements(contents),
             utility_figures=utility_figures(contents),
             figure_words=_FIGURE_WORDS,
             reasons=list(dict.fromkeys(column["why"] for column in contents.columns if column["why"]))[:_MOST_REASONS],
@@ -249,7 +249,7 @@ def _sections(contents: ReportContents, found: Mapping[str, Any]) -> list[dict[s
     return [{"id": name, "name": said} for name, said, is_there in every if is_there]
 
 
-def _statements(contents: ReportContents) -> list[dict[str, Any]]:
+def statements(contents: ReportContents) -> list[dict[str, Any]]:
     """How many columns and pairs carry each kind of statement."""
     return [
         {

@@ -22,7 +22,9 @@ def schema_fragment(schema: Schema) -> str | None:
         "places": "; ".join(place.label for place in schema.places),
         "person": schema.person,
     }
-    return fragment(f"Schema of {len(schema)} columns", facts, tables=[columns_of(schema), rules_of(schema)])
+    return fragment(
+        f"Schema of {len(schema)} columns", facts, tables=[columns_of(schema, is_open=True), rules_of(schema)]
+    )
 
 
 def tables_fragment(tables: Mapping[str, Schema]) -> str | None:
@@ -35,9 +37,9 @@ def tables_fragment(tables: Mapping[str, Schema]) -> str | None:
     )
 
 
-def columns_of(schema: Schema, caption: str = "columns") -> Lines:
+def columns_of(schema: Schema, caption: str = "columns", *, is_open: bool = False) -> Lines:
     """The columns as a table."""
-    return Lines(caption, ("column", "as stated"), [[name, repr(column)] for name, column in schema.items()])
+    return Lines(caption, ("column", "as stated"), [[name, repr(column)] for name, column in schema.items()], is_open)
 
 
 def rules_of(schema: Schema) -> Lines:

@@ -65,6 +65,11 @@ class Findings:
             return {}
         return {"persons": self.n_persons} | ({} if self.tables is None else {"tables": dict(self.tables)})
 
+    def _repr_html_(self) -> str | None:
+        from spinney.synthesizers.fragment import findings_fragment
+
+        return findings_fragment(self)
+
     def __str__(self) -> str:
         lines = [FOR_THE_HOLDER, ""]
         if self.n_rows is not None:

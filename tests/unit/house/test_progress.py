@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import sys
 import types
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -14,11 +16,28 @@ import pytest
 
 from spinney import progress as shown
 from spinney.cli import tables
+from support.kernels import in_kernel
 from support.terminals import SOON, behind_pipes, on_terminal
 
 STEPS = SOON + "for step in shown.progress(range(8), 'doing things', unit='thing'): time.sleep(0.05)"
 ONE_LONG_STEP = SOON + "with shown.waiting('doing one thing'): time.sleep(0.4)"
 FIRST_STEP_IS_LONG = SOON + "for step in shown.progress(range(2), 'doing things', unit='thing'): time.sleep(0.3)"
+NESTED = """
+with shown.waiting('outer'):
+    time.sleep(0.2)
+    for _ in shown.progress(range(4), 'inner', unit='thing'): time.sleep(0.1)
+    time.sleep(0.2)
+"""
+# A fit that takes a while.
+FIT = """
+import numpy as np, spinney as sp
+class Slow(sp.KDTreeSynthesizer):
+    def _release(self, *given, **more):
+        time.sleep(0.3)
+        return super()._release(*given, **more)
+model = Slow(1).fit(np.random.default_rng(0).random((100, 2)), sp.Schema({"x": sp.Real(0, 1), "y": sp.Real(0, 1)}))
+print("done")
+"""
 TYPES = pa.schema([("a", pa.int64()), ("b", pa.string())])
 HIGH = (
     SOON
@@ -69,13 +88,7 @@ def test_what_is_quick_shows_nothing() -> None:
 
 def test_one_line_at_a_time() -> None:
     """What was begun last is shown; when it ends, the other is shown again, and the cursor never leaves the line."""
-    nested = SOON + (
-        "with shown.waiting('outer'):\n"
-        "    time.sleep(0.2)\n"
-        "    for _ in shown.progress(range(4), 'inner', unit='thing'): time.sleep(0.1)\n"
-        "    time.sleep(0.2)\n"
-    )
-    out = on_terminal(nested)
+    out = on_terminal(SOON + NESTED)
     first, inner, last = out.index("outer"), out.index("inner"), out.rindex("outer")
     assert first < inner < last
     assert "outer" not in out[inner : out.rindex("inner")]
@@ -149,14 +162,6 @@ class Shell:
         self.config = dict.fromkeys(names)
 
 
-@pytest.fixture
-def notebook(monkeypatch: pytest.MonkeyPatch) -> None:
-    kernel = types.SimpleNamespace(get_ipython=lambda: Shell("IPKernelApp"))
-    monkeypatch.setitem(sys.modules, "IPython", kernel)
-    monkeypatch.setattr(shown, "DELAY", 0.02)
-    monkeypatch.setattr(shown, "_EVERY", 0.02)
-
-
 def test_a_notebook_is_told_from_a_console(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "IPython", raising=False)
     assert not shown.is_notebook()
@@ -166,34 +171,49 @@ def test_a_notebook_is_told_from_a_console(monkeypatch: pytest.MonkeyPatch) -> N
         assert shown.is_watched() is expected
 
 
-@pytest.mark.usefixtures("notebook")
-def test_a_notebook_without_widgets_shows_text(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """Standard error of a kernel is no terminal; text appears below the cell all the same."""
-    monkeypatch.setattr(shown, "find_spec", lambda _: None)
-    import time
-
-    with shown.waiting("doing one thing"):
-        time.sleep(0.2)
-    assert "doing one thing (00:00)" in capsys.readouterr().err
-
-
-@pytest.mark.usefixtures("notebook")
-def test_a_notebook_with_widgets_gets_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    widget = types.ModuleType("tqdm.notebook")
-    widget.tqdm = object()
-    monkeypatch.setattr(shown, "find_spec", lambda _: object())
-    monkeypatch.setitem(sys.modules, "tqdm.notebook", widget)
-    assert shown._tqdm() is widget.tqdm
+@pytest.fixture(scope="module")
+def saved(tmp_path_factory: pytest.TempPathFactory) -> list[list[Any]]:
+    """What a notebook keeps of three cells that take long; their displays are written down as they are published."""
+    return in_kernel(
+        SOON
+        + "shell, seen = get_ipython(), []\n"
+        + "publish = shell.display_pub.publish\n"
+        + "shell.display_pub.publish = lambda data, **more: (seen.append((data, more)), publish(data, **more))",
+        FIT,
+        "print('before')" + NESTED + "'a value'",
+        "seen",
+        folder=tmp_path_factory.mktemp("kernel"),
+    )
 
 
-def test_a_terminal_never_looks_for_widgets(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "IPython", raising=False)
-    monkeypatch.setattr(shown, "find_spec", lambda _: pytest.fail("widgets were looked for outside a notebook"))
-    from tqdm import tqdm
+def published(saved: list[list[Any]]) -> list[tuple[str, str, bool]]:
+    """Every line that was shown below a cell, by the name of its display, and whether it took the place of another."""
+    seen = ast.literal_eval(saved[-1][0]["data"]["text/plain"])
+    return [
+        (data.get("text/plain", ""), more["transient"]["display_id"], more["update"])
+        for data, more in seen
+        if "display_id" in (more.get("transient") or {})
+    ]
 
-    assert shown._tqdm() is tqdm
+
+def test_a_notebook_shows_a_fit_that_takes_long(saved: list[list[Any]]) -> None:
+    """Standard error of a kernel is no terminal; lines appear below the cell all the same, in place of each other."""
+    lines = published(saved)
+    assert any("fitting the table (00:00)" in line for line, _, _ in lines)
+    assert any("inner:" in line and "/4" in line for line, _, _ in lines)
+    assert [update for _, _, update in lines].count(False) == len({name for _, name, _ in lines}) == 2, "one for a cell"
+
+
+def test_a_saved_notebook_keeps_nothing_of_bars(saved: list[list[Any]]) -> None:
+    """Neither text nor a widget: an empty display, and what the cell itself says."""
+    assert [[output["output_type"] for output in outputs] for outputs in saved[1:3]] == [
+        ["display_data", "stream"],
+        ["stream", "display_data", "execute_result"],
+    ]
+    assert saved[1][0]["data"] == saved[2][1]["data"] == {}
+    assert saved[1][1] == {"output_type": "stream", "name": "stdout", "text": "done\n"}
+    last = {name: line for line, name, _ in published(saved)}
+    assert set(last.values()) == {""}
 
 
 @pytest.mark.parametrize("stderr", [None, types.SimpleNamespace(isatty=lambda: False)])

@@ -7,16 +7,18 @@ from fractions import Fraction
 import numpy as np
 import pandas as pd
 import pytest
-from hypothesis import given, settings
+from hypothesis import Phase, example, given, settings
 from hypothesis import strategies as st
 
 import spinney as sp
 from spinney.columns import Column
 from spinney.privacy.ledger import Brand
 from spinney.synthesizers.method import make
+from support.long import IS_LONG
 from support.small_people import FLAT, TABLES, shop
 
-FEW = settings(max_examples=3)
+# The examples that are written down in every run, and many more in the long one.
+EXAMPLES = settings(max_examples=12) if IS_LONG else settings(phases=[Phase.explicit])
 EPSILONS = st.sampled_from(["0.02", "0.3", "1", "5"])
 UNITS = st.sampled_from(["replace-one", "add-remove"])
 
@@ -59,6 +61,16 @@ MEASURED = st.lists(st.builds(lambda high: sp.Real(0, high, bits=6), st.integers
 )
 
 
+# A table of every kind of column, for what is looked at in every run.
+EVERY_KIND = {
+    "column0": sp.Category([0, 1, 2]),
+    "column1": sp.Integer(0, 300),
+    "column2": sp.Boolean(),
+    "column3": sp.Real(0, 1000),
+}
+CUBE = {"column0": sp.Real(0, 3, bits=6), "column1": sp.Real(0, 8, bits=6)}
+
+
 def agree(plan, model) -> None:
     """The plan's charges, noise and entries are those of the card."""
     card = model.card_
@@ -68,7 +80,9 @@ def agree(plan, model) -> None:
     assert (plan.card.epsilon, plan.card.delta) == (card.epsilon, card.delta)
 
 
-@settings(max_examples=6)
+@EXAMPLES
+@example(quality="fast", columns=EVERY_KIND, epsilon="1", unit="add-remove", n_rows=40)
+@example(quality="high", columns=EVERY_KIND, epsilon="5", unit="replace-one", n_rows=900)
 @given(
     quality=st.sampled_from(["fast", "high", "best"]),
     columns=MIXED,
@@ -91,7 +105,8 @@ def test_forests(quality, columns, epsilon, unit, n_rows):
         assert error.noise_std == stated.noise_std
 
 
-@settings(max_examples=2)
+@EXAMPLES
+@example(columns={"column0": sp.Category([0, 1, 2]), "column1": sp.Integer(0, 300)}, epsilon="5")
 @given(columns=MIXED, epsilon=st.sampled_from(["1", "5"]))
 def test_forests_with_a_target(columns, epsilon):
     """With classes of about the same size, the plan of a forest with a target is the one that is fitted."""
@@ -118,7 +133,9 @@ def test_a_rare_class_changes_the_plan_as_it_changes_the_fit():
     [{}, {"moments": False}, {"rule": "paper"}, {"method": "grid"}, {"focus": "small-areas"}, {"utility_share": "0.1"}],
     ids=str,
 )
-@FEW
+@EXAMPLES
+@example(columns=CUBE, epsilon="1", unit="add-remove")
+@example(columns=CUBE, epsilon="0.3", unit="replace-one")
 @given(columns=MEASURED, epsilon=EPSILONS, unit=UNITS)
 def test_trees_and_grids(options, columns, epsilon, unit):
     """Trees by every rule and grids are charged and laid out as they were planned."""
@@ -133,7 +150,9 @@ def test_trees_and_grids(options, columns, epsilon, unit):
     assert all(model.card_.plan[name] == value for name, value in plan.card.plan.items())
 
 
-@pytest.mark.parametrize(("epsilon", "unit"), [("1", "replace-one"), ("8", "add-remove")])
+@pytest.mark.parametrize(
+    ("epsilon", "unit"), [pytest.param("1", "replace-one", marks=pytest.mark.long), ("8", "add-remove")]
+)
 def test_persons(epsilon, unit):
     """Linked tables and one table of persons' rows are charged as they were planned; the plan is for persons."""
     tables = shop(300)

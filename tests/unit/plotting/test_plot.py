@@ -158,6 +158,16 @@ def test_maps_have_the_aspect_of_the_ground(town):
     assert (axes.get_xlim(), axes.get_ylim()) == ((-4, 2), (50, 56))
 
 
+def test_notebooks_show_axes_and_figures_of_ours(model):
+    """A cell that ends with them shows the picture, without pyplot; axes that were given are their owner's to show."""
+    one, every = sp.plot.distribution(model, "kind"), sp.plot.distributions(model, ["kind", "label"])
+    pictures = [thing._repr_png_() for thing in (one, one.figure, every[0].figure)]
+    assert all(picture.startswith(b"\x89PNG") for picture in pictures)
+    widths = [int.from_bytes(picture[16:20]) for picture in pictures]
+    assert widths[2] > 1.5 * widths[0] == 1.5 * widths[1], "two panels are wider than one"
+    assert not hasattr(sp.plot.distribution(model, "kind", ax=axes_of()), "_repr_png_")
+
+
 def test_a_graph_names_the_columns(model):
     """The columns stand around the target, which is in the middle."""
     axes = sp.plot.graph(model)
@@ -217,15 +227,15 @@ def test_without_matplotlib_the_remedy_is_named(model, monkeypatch):
         sp.plot.distribution(model, "kind")
 
 
-def test_nothing_of_matplotlib_changes(model, tmp_path):
+def test_nothing_of_matplotlib_changes(model, town, tmp_path):
     """No setting changes, no figure is kept, and a process without a display needs no pyplot."""
     before = dict(mpl.rcParams)
     sp.plot.distributions(model)
     assert dict(mpl.rcParams) == before
-    model.save(tmp_path / "a.spinney")
+    town.save(tmp_path / "a.spinney")
     code = (
         "import json, sys, spinney as sp\n"
-        f"axes = sp.plot.distribution(sp.load({str(tmp_path / 'a.spinney')!r}), 'kind')\n"
+        f"axes = sp.plot.distribution(sp.load({str(tmp_path / 'a.spinney')!r}), 'latitude')\n"
         f"axes.figure.savefig({str(tmp_path / 'a.png')!r})\n"
         "print(json.dumps('matplotlib.pyplot' in sys.modules))"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -9,8 +10,9 @@ import pytest
 
 import spinney as sp
 from spinney.fragments import MOST_LINES, Lines, fragment
-from support.reports import KINDS, Page, golden
-from support.small_forests import SCHEMA, fitted
+from spinney.metrics import compare
+from support.reports import KINDS, Page, contents_of, golden
+from support.small_forests import SCHEMA, fitted, table
 from support.small_people import TABLES
 
 
@@ -96,9 +98,73 @@ def test_answers() -> None:
     release = fitted(target="label").release_
     answer = release.count({"label": True})
     assert str(answer).split()[0] in shown(answer).text
-    table = release.table({"label": [False, True]})
-    assert "Answers by label" in shown(table).text
-    assert "True" in shown(table).text
+    assert answer.statement in shown(answer).text
+    answers = release.table({"label": [False, True]})
+    assert "Answers by label" in shown(answers).text
+    assert "True" in shown(answers).text
+
+
+def test_comparisons_warn_first() -> None:
+    """Figures of the real table are for its holder; every column is in the table at once, the worst first."""
+    release, real = fitted(target="label").release_, table(5000)
+    found = compare(real, release.sample(seed=1), release.schema)
+    page = shown(found)
+    assert page.text.index("NOT PRIVATE") < page.text.index("worst")
+    assert page.tags["details"] == 2
+    assert [row[0] for row in found.lines()] == sorted(found.columns, key=lambda name: -found.columns[name].ks)
+    for row in found.lines():
+        assert " ".join(row) in page.text
+    worst = max(found.pairs, key=found.pairs.__getitem__)
+    assert f"{', '.join(worst)} {found.pairs[worst]:.4f}" in page.text
+
+
+def test_findings_of_a_check() -> None:
+    """Faults and warnings with their remedies in full, for the holder, and no value of the table."""
+    real = table(500)
+    clean = shown(sp.check(real, SCHEMA))
+    assert "fit would accept this" in clean.text
+    assert "NOT PRIVATE" in clean.text
+    findings = sp.check(real, sp.Schema({**SCHEMA, "<b>none</b>": sp.Boolean(), "size": sp.Real(-2, 1)}))
+    page = shown(findings)
+    assert "fit would refuse this" in page.text
+    assert "1 fault" in page.text
+    assert "b" not in page.tags
+    for finding in (*findings.faults, *findings.warnings):
+        assert finding.message in page.text
+    assert findings.warnings[0].n_rows is not None
+    assert f"{findings.warnings[0].n_rows:,}" in page.text
+
+
+def test_published_figures() -> None:
+    """The figures by themselves and on the card, with their certified intervals."""
+    square = sp.Schema({"x": sp.Real(0, 1), "y": sp.Real(0, 1)})
+    model = sp.KDTreeSynthesizer("2", utility_share="0.05").fit(np.random.default_rng(0).random((300, 2)), square)
+    assert model.release_.utility is not None
+    for page in (shown(model.release_.utility), shown(model.card_)):
+        for figure in model.release_.utility:
+            assert f"{figure.name} {figure.estimate:.4f} {figure.low:.4f} to {figure.high:.4f}" in page.text
+
+
+def test_reports() -> None:
+    """What is promised and what to rely on, in short; the contents are the page's. The holder's own says so."""
+    report = replace(contents_of("v3-forest-mixed"), warnings=[])
+    page = shown(report)
+    assert "what to rely on" in page.text
+    assert str(report.promise["guarantee"]) in page.text
+    assert "NOT PRIVATE" not in page.text
+    assert "NOT PRIVATE" in shown(contents_of("v3-forest-mixed")).text
+    assert len(repr(report)) < 200
+    assert "FOR THE HOLDER ONLY" in shown(report.with_holder({})).text
+    assert "NOT FOR PUBLICATION" in repr(report.with_holder({}))
+
+
+def test_numbers_stand_below_each_other() -> None:
+    """A column of numbers is aligned at its end; one with a single word is not."""
+    rows = [["a", "1,000", "3 %", "1"], ["b", "-", "±0.5 %", "one"]]
+    text = fragment("t", {}, tables=[Lines("t", ("name", "n", "share", "mixed"), rows, is_open=True)])
+    assert text is not None
+    assert "<details open>" in text
+    assert text.count('class="spinney-number"') == 2 * (1 + len(rows))
 
 
 def test_long_tables_are_cut() -> None:
