@@ -13,7 +13,7 @@
 import polars as pl
 
 import spinney as sp
-from spinney.cli.demo_data import make_town
+from spinney.demo_data import make_town
 
 town = pl.DataFrame(make_town(), schema=["x", "y"])
 town.head(3)
