@@ -133,7 +133,7 @@ def test_a_ledger_is_one_of_persons(tmp_path: Path) -> None:
     spinney("ledger", ledger, "--limit", "2", "--unit", "add-remove-person")
     run = spinney(*fit)
     assert run.status == 1
-    assert "--delta NUMBER --unit add-remove-person" in run.err
+    assert "spinney ledger raise LEDGER --delta NUMBER" in run.err
     ledger.unlink()
     spinney("ledger", ledger, "--limit", "2", "--delta", "1e-5", "--unit", "replace-one-person")
     assert spinney(*fit).status == 0
