@@ -64,10 +64,13 @@ def studio(root: str, workspace: str | None, port: int, no_browser: bool, ledger
     from spinney.studio.server import serve
     from spinney.studio.workspace import Workspace
 
-    serve(
-        Workspace(Root(root), workspace),
-        port=port,
-        ledger=ledger or default_place(),
-        opens_browser=not no_browser,
-        say=click.echo,
-    )
+    try:
+        serve(
+            Workspace(Root(root), workspace),
+            port=port,
+            ledger=ledger or default_place(),
+            opens_browser=not no_browser,
+            say=click.echo,
+        )
+    except KeyboardInterrupt:  # which is how it is ended
+        click.echo("The studio has ended. What is in its workspace is kept, and a fit that has begun goes on.")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
@@ -60,7 +61,13 @@ class Budget:
 
 
 def read_budget(
-    workspace: Workspace, given: dict[str, str], schema: Schema, *, counted: int | None, name: str
+    workspace: Workspace,
+    given: dict[str, str],
+    schema: Schema,
+    *,
+    counted: int | None,
+    name: str,
+    first_ledger: str | None = None,
 ) -> Budget:
     """The form, read; `counted` is the number of rows, or of persons, that the check has found."""
     said = Budget({key: given.get(key, DEFAULTS.get(key, "")) for key in FIELDS})
@@ -72,7 +79,7 @@ def read_budget(
     for key in ("delta", "quality", "target", "utility_share", "unit"):
         if said.given[key] and key not in said.faults:
             said.options[key] = said.given[key]
-    _read_ledger(workspace, said, schema)
+    _read_ledger(workspace, said, schema, offered_places(workspace, first_ledger))
     said.release = _read(said, "release", checked_name) if said.given["release"] else tidy_name(name)
     return said
 
@@ -103,7 +110,7 @@ def _read_rows(said: Budget, counted: int | None) -> None:
     said.rows = int(text)
 
 
-def _read_ledger(workspace: Workspace, said: Budget, schema: Schema) -> None:
+def _read_ledger(workspace: Workspace, said: Budget, schema: Schema, offered: list[str]) -> None:
     chosen = said.given["ledger"]
     if not chosen:
         said.faults["ledger"] = "Choose a ledger, make a new one, or say that none is charged."
@@ -117,7 +124,7 @@ def _read_ledger(workspace: Workspace, said: Budget, schema: Schema) -> None:
         _check_new(workspace, said)
         return
     try:
-        said.place, population = ledger_place(workspace, said.given)
+        said.place, population = ledger_place(workspace, said.given, offered)
         said.ledger = Ledger.open(
             said.place,
             population=population or None,
@@ -143,13 +150,15 @@ def require(said: Budget, schema: Schema, delta: Fraction) -> None:
         said.faults["ledger"] = str(err)
 
 
-def ledger_place(workspace: Workspace, given: dict[str, str]) -> tuple[str, str]:
+def ledger_place(workspace: Workspace, given: dict[str, str], offered: list[str]) -> tuple[str, str]:
     """The ledger that a form names, and its population; paths lie in the opened folder or were offered."""
     if given["ledger"] != OTHER:
         try:
             place, population = json.loads(given["ledger"])
         except (ValueError, TypeError):
             raise PageError("Choose one of the ledgers.") from None
+        if place not in offered:
+            raise PageError("Choose one of the ledgers.")
         return str(place), str(population)
     place = given["place"]
     if not place:
@@ -195,11 +204,20 @@ def choice_of(place: str, population: str) -> str:
     return json.dumps([place, population])
 
 
+def has_password(place: str) -> bool:
+    """Whether an address holds a password, as far as that can be told: it would be kept in the workspace."""
+    return is_address(place) and re.search(r"//[^@]*:[^@]*@|password\s*=", place, re.IGNORECASE) is not None
+
+
+def offered_places(workspace: Workspace, first: str | None) -> list[str]:
+    """Where the ledgers are that a form offers: the one the studio was started with, and those of the workspace."""
+    return list(dict.fromkeys([*([first] if first else []), *workspace.ledgers()]))
+
+
 def offered_ledgers(workspace: Workspace, first: str | None) -> list[dict[str, Any]]:
     """Ledgers to choose from, a line for each population, with what is left of its budget."""
-    places = list(dict.fromkeys([*([first] if first else []), *workspace.ledgers()]))
     found = []
-    for place in places:
+    for place in offered_places(workspace, first):
         try:
             ledger = SharedLedger(store_at(place))
             populations = ledger.populations

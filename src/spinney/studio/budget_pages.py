@@ -15,12 +15,13 @@ from spinney.studio.budget_form import (
     NEW,
     Budget,
     create_ledger,
+    has_password,
     offered_ledgers,
     plan_fault,
     read_budget,
     require,
 )
-from spinney.studio.errors import OutdatedError
+from spinney.studio.errors import OutdatedError, PageError
 from spinney.studio.pages import Call, Pages, revision_of
 from spinney.studio.stated import read_draft
 from spinney.studio.streams import told_until
@@ -46,7 +47,14 @@ def _counted(schema: Schema, found: dict[str, Any]) -> int | None:
 
 
 def _read(call: Call, draft: dict[str, Any], schema: Schema, found: dict[str, Any]) -> Budget:
-    return read_budget(call.workspace, draft["budget"], schema, counted=_counted(schema, found), name=draft["name"])
+    return read_budget(
+        call.workspace,
+        draft["budget"],
+        schema,
+        counted=_counted(schema, found),
+        name=draft["name"],
+        first_ledger=call.studio.ledger,
+    )
 
 
 @pages.get("/drafts/{key}/budget")
@@ -99,6 +107,11 @@ def save(call: Call) -> Response:
     """Keep the form; begin a plan, or go on to the confirmation."""
     draft = call.workspace.draft(call.path["key"])
     given = {name: call.text(name) for name in FIELDS}
+    if has_password(given["place"]):
+        raise PageError(
+            "The address of the ledger holds a password, which would be kept in the workspace. Leave it out here, and "
+            "keep it in PostgreSQL's password file (~/.pgpass) or in PGPASSWORD. Nothing of the form was kept."
+        )
     try:
         draft = call.workspace.change_draft(draft["key"], revision_of(call), budget=given)
     except OutdatedError as err:
@@ -209,9 +222,10 @@ def spend(call: Call) -> Response:
         "options": said.job_options,
         "ledger": None if said.ledger is None else _on_record(said),
     }
-    record, is_new = call.workspace.spend_draft(draft["key"], revision_of(call), job)
-    if is_new:
-        call.studio.jobs.start(record["key"])
+    with call.studio.jobs.turn:
+        record, is_new = call.workspace.spend_draft(draft["key"], revision_of(call), job)
+        if is_new:
+            call.studio.jobs.start(record["key"])
     return call.redirect(f"/jobs/{record['key']}")
 
 

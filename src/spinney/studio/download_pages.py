@@ -160,6 +160,7 @@ async def _drawn(call: Call, asked: dict[str, Any]) -> AsyncIterator[bytes]:
     """What the process writes; it ends when whoever reads goes away. An error where it ends before all is written."""
     process = await asyncio.create_subprocess_exec(
         sys.executable,
+        "-P",
         "-m",
         "spinney.studio.releases.draw_rows",
         stdin=asyncio.subprocess.PIPE,

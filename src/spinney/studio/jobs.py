@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from fractions import Fraction
 from hashlib import sha256
+from threading import RLock
 from typing import Any
 
 from spinney.errors import SpinneyError
@@ -31,6 +32,7 @@ class Jobs:
     def __init__(self, workspace: Workspace) -> None:
         self._workspace = workspace
         self.workers = Workers()
+        self.turn = RLock()  # held from a job's record to the start of its worker: nobody finds it without one
 
     # ----------------------------------------------------------------------------------------------------- releases
 
@@ -41,9 +43,13 @@ class Jobs:
     def get(self, key: str) -> dict[str, Any]:
         """A job as it stands; one whose worker has died is settled first."""
         job = self._workspace.job(key)
-        if job["state"] in UNFINISHED and not self.workers.is_alive(f"fit {key}"):
-            return self._settled(key)
-        return job
+        if job["state"] not in UNFINISHED or self.workers.is_alive(f"fit {key}"):
+            return job
+        with self.turn:
+            job = self._workspace.job(key)
+            if job["state"] in UNFINISHED and not self.workers.is_alive(f"fit {key}"):
+                return self._settled(key)
+            return job
 
     def all(self) -> list[dict[str, Any]]:
         """All jobs, the last changed first."""

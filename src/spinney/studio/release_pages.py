@@ -7,6 +7,7 @@ from typing import Any
 from starlette.responses import Response
 
 from spinney.errors import FileError, ParameterError
+from spinney.schema.place_names import is_latitude, is_longitude
 from spinney.studio.errors import MissingPageError, PageError, TooLargeError
 from spinney.studio.pages import TOKEN, Call, Pages, check_token
 from spinney.studio.releases import pictures
@@ -105,7 +106,11 @@ def show(call: Call) -> Response:
         belief=picture_address(opened, "belief"),
         budget=picture_address(opened, "budget"),
         maps=[
-            {"columns": columns, "address": picture_address(opened, f"map/{number}")}
+            {
+                "columns": columns,
+                "is_geographic": is_longitude(columns[0]) and is_latitude(columns[1]),
+                "address": picture_address(opened, f"map/{number}"),
+            }
             for number, columns in enumerate(found["maps"])
         ],
     )

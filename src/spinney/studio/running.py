@@ -89,7 +89,7 @@ class Workers:
     def start(self, name: str, spec: dict[str, Any]) -> None:
         """Start a worker that outlives the server: what was paid for is not thrown away."""
         worker = subprocess.Popen(
-            [sys.executable, "-m", "spinney.studio.worker"],
+            [sys.executable, "-P", "-m", "spinney.studio.worker"],
             stdin=subprocess.PIPE,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,

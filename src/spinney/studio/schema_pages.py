@@ -126,6 +126,8 @@ def save_text(call: Call) -> Response:
     if call.text("do") == "file":
         if not chosen:
             raise PageError("Choose a schema file, or edit the text.")
+        if not chosen.lower().endswith(_SCHEMA_ENDING):
+            raise PageError(f"A schema is a file that ends in {_SCHEMA_ENDING}.")
         path = call.workspace.root.inside(chosen)
         return _kept(call, draft, _read_text(path), looks=False, folder=str(path.parent))
     text = call.form.get("schema", "")

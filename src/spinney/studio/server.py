@@ -54,6 +54,7 @@ def serve(
 ) -> None:
     """Serve a workspace until somebody ends it with Ctrl-C."""
     uvicorn = load_optional("uvicorn", "the studio", extra="studio")
+    os.environ["PYTHONSAFEPATH"] = "1"  # a module that lies beside a table is not one of ours, in no process of ours
     workspace.hold()
     bound = listening(port)
     studio = Studio(workspace, bound.getsockname()[1], ledger)

@@ -87,11 +87,11 @@ async def upload(call: Call) -> Response:
     folder = call.workspace.tables_folder
     path = await received(call.request, folder)
     if path.name.lower().endswith(DUCKDB_ENDINGS):
-        return call.page("duckdb.html", title="Which table?", path=path.name)
+        return call.page("duckdb.html", title="Which table?", file=path.name)
     try:
         draft = await run_in_threadpool(begin_draft, call.workspace, "workspace", path.name, csv={})
     except SpinneyError as err:
-        return call.page("uploaded.html", title="The file is here", path=path.name, status=400, fault=str(err))
+        return call.page("uploaded.html", title="The file is here", file=path.name, status=400, fault=str(err))
     return call.redirect(f"/drafts/{draft['key']}/schema")
 
 
@@ -103,7 +103,7 @@ def open_uploaded(call: Call) -> Response:
     try:
         draft = begin_draft(call.workspace, "workspace", path, table=call.text("table"), csv=given)
     except SpinneyError as err:
-        return call.page("uploaded.html", title="The file is here", path=path, status=400, fault=str(err))
+        return call.page("uploaded.html", title="The file is here", file=path, status=400, fault=str(err))
     return call.redirect(f"/drafts/{draft['key']}/schema")
 
 

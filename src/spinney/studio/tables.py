@@ -24,6 +24,13 @@ from spinney.tables.typed import file_types
 
 # How a CSV may be written, as forms name it.
 CSV_FIELDS = ("delimiter", "decimal", "encoding", "date_format")
+# A view of a DuckDB file, or a name that is a path, might read other files or the network.
+_NOTHING_ELSE = {
+    "enable_external_access": "false",
+    "autoinstall_known_extensions": "false",
+    "autoload_known_extensions": "false",
+    "lock_configuration": "true",
+}
 # Of a large CSV, no more than this is looked at to guess types: some tens of megabytes.
 MOST_BLOCKS = 4
 
@@ -97,7 +104,7 @@ def _duckdb_table(path: Path, name: str) -> Any:
     with redacted(
         lambda err: PageError(f"{path.name!r} has no table {name!r} that can be read ({type(err).__name__}).")
     ):
-        connection = duckdb.connect(str(path), read_only=True)
+        connection = duckdb.connect(str(path), read_only=True, config=_NOTHING_ELSE)
         return connection.table(name)
 
 

@@ -29,6 +29,8 @@ from spinney.studio.places import LEDGER_ENDING, Root
 from spinney.studio.records import Records, new_key, now, private_folder
 
 RELEASE_ENDING = ".spinney"
+# Of a name: a file system takes 255 bytes, and endings and names of unfinished files come on top.
+_MOST_BYTES = 120
 _NAME = re.compile(r"[\w][\w .,()+-]{0,99}")
 
 
@@ -179,6 +181,8 @@ def _check_revision(draft: dict[str, Any], revision: int) -> None:
 
 def checked_name(name: str) -> str:
     """A name that is one file in one folder, and nothing else."""
+    if len(name.encode(errors="replace")) > _MOST_BYTES:
+        raise PageError("This name is too long; choose a shorter one.")
     if not _NAME.fullmatch(name) or name.endswith((".", " ")):
         raise PageError("A name has letters, digits, spaces and the signs . , ( ) + - in it, and no others.")
     return name
@@ -186,7 +190,8 @@ def checked_name(name: str) -> str:
 
 def tidy_name(wanted: str) -> str:
     """The nearest thing to a name that is allowed."""
-    text = re.sub(r"[^\w .,()+-]+", "-", wanted).strip(" .-")[:80].strip(" .-")
+    text = re.sub(r"[^\w .,()+-]+", "-", wanted).strip(" .-")
+    text = text.encode(errors="ignore")[:80].decode(errors="ignore").strip(" .-")
     return text if _NAME.fullmatch(text) else "release"
 
 

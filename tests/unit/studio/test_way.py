@@ -466,3 +466,76 @@ def test_the_made_up_town_is_offered_with_its_schema(studio, client):
 def ledger_free(studio):
     """No ledger is made before somebody asks for it."""
     return Fraction(1) if studio.workspace.ledgers() == [] else Fraction(0)
+
+
+# -------------------------------------------------------------------------------------- what a hostile review found
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [("wrong.csv", b"\x89PNG\r\n\x00\x00garbage\xff\xfe"), ("x.csv.gz", b"no gzip"), ("a.duckdb", b"anything")],
+)
+def test_a_sent_file_that_cannot_be_read_is_told(client, name, content):
+    """A page with what to do, not an unexpected error."""
+    answer = client.post("/tables/upload", data={"form_token": form_token(client)}, files={"file": (name, content)})
+    assert answer.status_code in (200, 400)
+    assert name in text_of(answer)
+    assert "bug in Spinney" not in text_of(answer)
+
+
+def test_a_duckdb_file_reads_nothing_but_itself(tmp_path, client):
+    """Neither by a view over a file nor by a name that is a path."""
+    duckdb = pytest.importorskip("duckdb")
+    outside = tmp_path.parent / f"{tmp_path.name}-outside.csv"
+    outside.write_text("secret\n1\n2\n")
+    with duckdb.connect(str(tmp_path / "views.duckdb")) as connection:
+        connection.execute(f"CREATE VIEW stolen AS SELECT * FROM read_csv('{outside}')")
+        connection.execute("CREATE TABLE own AS SELECT 1.5 AS x")
+    for name in ("stolen", str(outside), f'"{outside}"'):
+        answer = send(client, "/tables/open", {"path": "views.duckdb", "table": name}, page="/tables")
+        assert answer.status_code == 400, name
+        assert "secret" not in answer.text.replace(str(outside), "")
+    assert begin(client, "views.duckdb", table="own")
+
+
+def test_a_name_fits_into_a_file_name(client):
+    """In bytes, with room for endings: a release that could not be written would be lost after its charge."""
+    draft = begin(client)
+    state(client, draft)
+    settled(client, f"{draft}/schema")
+    page = f"{draft}/budget"
+    fields = {"revision": revision(client, page), "epsilon": "1", "unit": "replace-one", "ledger": "none"}
+    answer = send(client, page, fields | {"release": "語" * 78})
+    assert answer.status_code == 400
+    assert "too long" in text_of(answer)
+
+
+def test_only_ledgers_that_are_offered_can_be_chosen(tmp_path, client):
+    """A path in the choice is no way around the opened folder, and passwords are not kept."""
+    outside = tmp_path.parent / f"{tmp_path.name}-other.ledger"
+    sp.Ledger.create(str(outside), limit=3)
+    draft = begin(client)
+    state(client, draft)
+    settled(client, f"{draft}/schema")
+    page = f"{draft}/budget"
+    fields = {"revision": revision(client, page), "epsilon": "1", "unit": "replace-one"}
+    for place in (str(outside), "/etc/passwd", "\0"):
+        fields["revision"] = revision(client, page)
+        answer = send(client, page, fields | {"ledger": json.dumps([place, "default"])})
+        assert answer.status_code == 400
+        assert "Choose one of the ledgers" in text_of(answer)
+    fields["revision"] = revision(client, page)
+    secret = {"ledger": "other", "place": "postgresql://bob:HUNTER2@127.0.0.1:1/ledger"}
+    answer = send(client, page, fields | secret)
+    assert answer.status_code == 400
+    assert "HUNTER2" not in answer.text + client.get(page).text
+    assert not any("HUNTER2" in path.read_text(errors="ignore") for path in tmp_path.rglob("*.json"))
+
+
+def test_only_schema_files_are_shown(client):
+    """A table of the opened folder is not put into the text of a schema."""
+    draft = begin(client)
+    page = f"{draft}/schema/text"
+    answer = send(client, page, {"revision": revision(client, page), "do": "file", "file": "people.csv"})
+    assert answer.status_code == 400
+    assert ROWS.split("\n")[1] not in answer.text

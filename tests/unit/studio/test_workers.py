@@ -127,3 +127,16 @@ def test_progress_is_left_for_the_server(tmp_path):
     assert json.loads((tmp_path / f"{'0' * 32}.progress").read_text())["title"] == "counting"
     traces.clear()
     assert traces.told()["title"] == "starting"
+
+
+def test_code_beside_a_table_is_not_run(tmp_path, monkeypatch):
+    """A folder with tables may hold modules that are named like ones that a worker needs."""
+    (tmp_path / "json.py").write_text("open('was_run', 'w').close()")
+    monkeypatch.chdir(tmp_path)
+    workers = Workers()
+    workers.start("look", {})
+    end = time.monotonic() + 30
+    while workers.is_alive("look") and time.monotonic() < end:
+        time.sleep(0.05)
+    assert not workers.is_alive("look")
+    assert not (tmp_path / "was_run").exists()
