@@ -15,7 +15,8 @@ from spinney.privacy.events import ComposedRelease
 from spinney.privacy.parts import SMALLEST_COMPOSED_DELTA, TreeShapes
 
 LONGEST_BRAND = 4_000  # bytes
-# A forest has at most one part for each of 17 stages, and three of them are of trees with up to about 130 levels.
+# A release has at most one part for each of the 19 stages that parts have. Three of these are of trees: of columns and
+# of columns of rows, with up to 71 levels each (63 bits and 8 to spare), and of places, with up to 62: 204 together.
 MOST_PARTS = 64
 MOST_LEVELS = 1_024
 
