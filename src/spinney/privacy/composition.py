@@ -31,7 +31,15 @@ from numpy.typing import NDArray
 from spinney.errors import BudgetError, ParameterError
 from spinney.privacy.budget import Unit
 from spinney.privacy.noise.discrete import arb_fraction
-from spinney.privacy.parts import GaussianTables, GaussianVector, Part, Selections, TreeShapes, WeightedTables
+from spinney.privacy.parts import (
+    SMALLEST_COMPOSED_DELTA,
+    GaussianTables,
+    GaussianVector,
+    Part,
+    Selections,
+    TreeShapes,
+    WeightedTables,
+)
 
 __all__ = [
     "GaussianTables",
@@ -45,9 +53,6 @@ __all__ = [
     "composed_deltas",
     "least_noise",
 ]
-
-# No delta below this is claimed: the sum is done in floats, and the slack for their round-off would take most of it.
-SMALLEST_COMPOSED_DELTA = Fraction(1, 10**10)
 
 # Slack for floats: relative, absolute, and in epsilon (composition.proof.md, floats).
 _RELATIVE_SLACK = 1e-3

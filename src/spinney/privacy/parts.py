@@ -19,6 +19,8 @@ from spinney.privacy.old_notes import fields_in_old_part
 from spinney.privacy.stages import STAGES, StageName
 from spinney.shown import brief, printable
 
+# No delta below this is claimed: the sum is done in floats, and the slack for their round-off would take most of it.
+SMALLEST_COMPOSED_DELTA = Fraction(1, 10**10)
 # Laws of a wider Gaussian have too many values to be written down one by one; budgets of use stay far below.
 LARGEST_COMPOSED_VARIANCE = Fraction(2**36)
 SMALLEST_COMPOSED_VARIANCE = Fraction(1, 2**10)

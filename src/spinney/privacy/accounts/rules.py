@@ -16,6 +16,7 @@ from fractions import Fraction
 from typing import Any
 
 from spinney.errors import BudgetError, FileError, ParameterError, SpinneyError
+from spinney.privacy.accounts.bounds import check_brand_length, check_new_charge
 from spinney.privacy.accounts.chain import FORMAT_VERSION, Entry, Row, chained, now, this_version, written
 from spinney.privacy.accounts.charging import take_brand, take_charge, take_failed, take_released
 from spinney.privacy.accounts.fields import MOST_ENTRIES, Fields
@@ -68,7 +69,10 @@ def propose(state: State, entry: Entry) -> None:
                 "one of them"
             )
     elif entry.kind == "brand" and not fields.flag("imported"):
+        check_brand_length(fields)
         _check_brands(state, entry, fields)
+    elif entry.kind == "charge" and not fields.flag("imported"):
+        check_new_charge(entry, fields)
     elif entry.kind == "released" and not fields.flag("imported"):
         _check_digest(state, entry, fields)
     apply(state, entry)

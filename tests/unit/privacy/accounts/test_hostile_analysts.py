@@ -53,7 +53,7 @@ def raw(place, user, kind, said):
         return
     with psycopg.connect(place.address_of(user), autocommit=True) as connection:
         query = "SELECT * FROM spinney_ledger.analyst_append(%s, %s::json, %s, %s)"
-        connection.execute(query, (kind, json.dumps(said), "0", said.get("key") or token_hex(16)))
+        connection.execute(query, (kind, json.dumps(said, ensure_ascii=False), "0", said.get("key") or token_hex(16)))
 
 
 def charge_of(epsilon, population="people", fit=None, **changes):
@@ -105,12 +105,14 @@ def test_numbers_that_grow_are_not_stored(postgres):
 def test_texts_are_as_long_as_they_are_kept(postgres):
     """The length counts after a text was brought into its form, which has more spaces than the one that was sent."""
     postgres.create(limit=10, population="people")
-    many = json.dumps([{"event": "NotPrivate", "note": "]" * 3_873}] * 256, separators=(",", ":"))
+    event = event_to_dict(counts("1/1000"))
+    many = json.dumps([event | {"note": "]" * 3_780}] * 256, separators=(",", ":"))
     assert len(many) < 1_000_000 < len(json.dumps(json.loads(many)))
-    fits = json.dumps([{"event": "NotPrivate", "note": "\\" * 1_900}] * 256, separators=(",", ":"))
-    raw(postgres, "bob", "brand", brand_of(events=fits))  # twice as long in the entry, and read by everybody
-    with pytest.raises(psycopg.Error):
-        raw(postgres, "bob", "brand", brand_of(events=many))
+    fits = json.dumps([event | {"note": "\\" * 1_800}] * 256, separators=(",", ":"))
+    raw(postgres, "bob", "charge", charge_of("256/1000", events=fits))  # twice as long in the entry, read by everybody
+    for longer in (many, json.dumps([event | {"note": "\U0001f600" * 65_000}] * 5, ensure_ascii=False)):
+        with pytest.raises(psycopg.Error, match="longer than 1000000 bytes"):
+            raw(postgres, "bob", "charge", charge_of("256/1000", events=longer))
     goes_on(postgres)
 
 
@@ -183,14 +185,51 @@ def test_brands_that_nobody_paid_for_are_bounded(team, monkeypatch):
     goes_on(team)
 
 
+def test_a_brand_is_a_note(team):
+    """Long brands are refused, in bytes: one that costs nothing does not bloat what everybody reads."""
+    for note in ("n" * 4_000, "\U0001f600" * 1_000):
+        events = json.dumps([{"event": "NotPrivate", "note": note}], ensure_ascii=False)
+        with pytest.raises(REFUSED, match="a brand is longer than 4,000 bytes"):
+            raw(team, "bob", "brand", brand_of(events=events))
+    raw(team, "bob", "brand", brand_of(events=json.dumps([{"event": "NotPrivate", "note": "n" * 3_900}])))
+    goes_on(team)
+
+
+def composed(*parts, delta="1/1000000"):
+    event = ComposedRelease(Fraction(1, 1000), Fraction(delta), parts, "forest")
+    return charge_of("1/1000", delta=delta, events=json.dumps([event_to_dict(event)]))
+
+
+def test_composed_charges_are_what_everybody_can_work_out(team):
+    """A delta that composition never promises would fail `verify` for good; thousands of levels would take hours."""
+    part = GaussianVector(Fraction(1, 2**30), "x")
+    with pytest.raises(REFUSED, match="below 1e-10"):
+        raw(team, "bob", "charge", composed(part, delta="1/10000000001"))
+    raw(team, "bob", "charge", composed(part, delta="1/10000000000"))
+    tree = TreeShapes(Fraction(1, 2**20), 2**20, 512, 1, "x")
+    for parts in ((tree, tree, tree), (part,) * 65):
+        with pytest.raises(REFUSED, match=r"more than 64 parts, .* more than 1,024 levels"):
+            raw(team, "bob", "charge", composed(*parts))
+    raw(team, "bob", "charge", composed(tree, tree))
+    goes_on(team)
+
+
 def test_nobody_fills_a_server_alone(postgres):
     """What an analyst may write is a tenth of a ledger; the others go on, and what was begun can end."""
     postgres.create(limit=10, population="people")
     hand = postgres.open("bob").start()
     hand.charge(counts("1/10"))
     raw(postgres, "bob", "charge", charge_of("1/10") | {"purpose": "x" * 2000, "table": "y" * 200})
-    raw(postgres, "bob", "brand", brand_of(events=json.dumps([{"event": "NotPrivate", "note": "n" * 40_000}])))
-    assert postgres.server.execute("SELECT n FROM spinney_ledger.writers") == [(1 + 1 + 11,)]
+    long = json.dumps([event_to_dict(counts("1/10", "\U0001f600" * 10_000))])
+    raw(postgres, "bob", "charge", charge_of("1/10", events=long))
+    raw(postgres, "bob", "brand", brand_of())
+    assert postgres.server.execute("SELECT n, n_free FROM spinney_ledger.writers") == [(1 + 1 + 11 + 1, 1)]
+    postgres.server.execute("UPDATE spinney_ledger.writers SET n_free = 5000")
+    asked = {"population": "people", "table": None, "epsilon": "1/4", "delta": "0", "purpose": "p"}
+    for kind, said in (("brand", brand_of()), ("request", asked)):
+        with pytest.raises(psycopg.Error, match="at most 5,000 requests and brands"):
+            raw(postgres, "bob", kind, said)
+    raw(postgres, "bob", "charge", charge_of("1/10"))
     postgres.server.execute("UPDATE spinney_ledger.writers SET n = 100000")
     with pytest.raises(psycopg.Error, match="at most 100,000"):
         raw(postgres, "bob", "charge", charge_of("1/1000000"))

@@ -81,10 +81,11 @@ CREATE TABLE spinney_ledger.releases (
     digest text PRIMARY KEY,
     made_by text NOT NULL
 );
--- How much a user has written as an analyst, in entries of 4,000 characters: nobody fills the ledger alone.
+-- How much a user has written as an analyst, in entries of 4,000 bytes: nobody fills the ledger alone.
 CREATE TABLE spinney_ledger.writers (
     made_by text PRIMARY KEY,
-    n bigint NOT NULL
+    n bigint NOT NULL,
+    n_free bigint NOT NULL  -- of them requests and brands, which charge nothing
 );
 -- What tells a new entry from one that is sent again because its answer was lost.
 CREATE TABLE spinney_ledger.keys (

@@ -168,10 +168,36 @@ DECLARE
 BEGIN
     PERFORM spinney_ledger.check_list(listed, wanted);
     normal := listed::jsonb::text;
-    IF char_length(normal) > 1000000 THEN
-        RAISE EXCEPTION USING ERRCODE = 'SP002', MESSAGE = 'events is longer than 1000000 characters';
+    IF octet_length(normal) > 1000000 THEN
+        RAISE EXCEPTION USING ERRCODE = 'SP002', MESSAGE = 'events is longer than 1000000 bytes';
     END IF;
     RETURN normal;
+END
+$$;
+
+-- What composed charges may hold, so that everybody can work out what their parts cost (`bounds.py`).
+CREATE FUNCTION spinney_ledger.check_composed(events jsonb) RETURNS void
+LANGUAGE plpgsql SET search_path = pg_catalog, pg_temp AS $$
+DECLARE
+    event jsonb;
+    n_parts bigint := 0;
+    n_levels bigint := 0;
+BEGIN
+    FOR event IN SELECT * FROM jsonb_array_elements(events) e WHERE e ->> 'event' = 'ComposedRelease' LOOP
+        IF NOT spinney_ledger.is_at_most(
+            ROW(1, 10000000000)::spinney_ledger.fraction, spinney_ledger.exact(event ->> 'delta', 'delta')
+        ) THEN
+            RAISE EXCEPTION USING ERRCODE = 'SP002', MESSAGE = 'delta of a composed charge is below 1e-10';
+        END IF;
+        n_parts := n_parts + jsonb_array_length(event -> 'parts');
+        n_levels := n_levels + (
+            SELECT coalesce(sum((p ->> 'levels')::bigint), 0) FROM jsonb_array_elements(event -> 'parts') p
+        );
+    END LOOP;
+    IF n_parts > 64 OR n_levels > 1024 THEN
+        RAISE EXCEPTION USING ERRCODE = 'SP002',
+            MESSAGE = 'a charge is composed of more than 64 parts, or its trees have more than 1,024 levels together';
+    END IF;
 END
 $$;
 

@@ -123,6 +123,7 @@ BEGIN
     IF is_imported THEN
         PERFORM spinney_ledger.check_importing(population.name);
     ELSE
+        PERFORM spinney_ledger.check_composed(events::jsonb);
         PERFORM spinney_ledger.check_place(table_name, schema_digest, population.name);
         PERFORM spinney_ledger.check_limits(population, cost.epsilon, cost.delta, spent, spent_delta);
         purpose := spinney_ledger.paid_purpose(
@@ -162,6 +163,8 @@ DECLARE
 BEGIN
     IF is_imported THEN
         PERFORM spinney_ledger.check_importing(population.name);
+    ELSIF octet_length(events) > 4000 THEN
+        RAISE EXCEPTION USING ERRCODE = 'SP002', MESSAGE = 'a brand is longer than 4,000 bytes; shorten its note';
     END IF;
     SELECT * INTO fit FROM spinney_ledger.fits f WHERE f.key = fit_key;
     IF FOUND THEN

@@ -66,7 +66,7 @@ BEGIN
         'number', result.number, 'previous', last.hash, 'kind', kind, 'user', session_user, 'spinney', spinney_version,
         'time', to_char(clock_timestamp() AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')
     ) || taken)::text;
-    IF char_length(result.content) > 2000000 THEN
+    IF octet_length(result.content) > 2000000 THEN
         RAISE EXCEPTION USING ERRCODE = 'SP002', MESSAGE = 'an entry is too long';
     END IF;
     result.hash := encode(sha256(convert_to(result.content, 'UTF8')), 'hex');
@@ -83,17 +83,26 @@ RETURNS spinney_ledger.entries
 LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     result spinney_ledger.entries;
-    n_written bigint;
+    written spinney_ledger.writers;
 BEGIN
     IF kind IS NULL OR kind NOT IN ('request', 'charge', 'brand', 'released', 'failed') THEN
         RAISE EXCEPTION USING ERRCODE = '42501', MESSAGE = 'an analyst may request and charge, and nothing else';
     END IF;
     result := spinney_ledger.append(kind, fields, spinney_version, entry_key, false);
     -- Everybody reads all entries, so long ones count for several.
-    INSERT INTO spinney_ledger.writers AS w VALUES (session_user, 1 + char_length(result.content) / 4000)
-        ON CONFLICT (made_by) DO UPDATE SET n = w.n + excluded.n RETURNING w.n INTO n_written;
+    written := ROW(session_user, 1 + octet_length(result.content) / 4000, 0);
+    IF kind IN ('request', 'brand') THEN
+        written.n_free := written.n;
+    END IF;
+    INSERT INTO spinney_ledger.writers AS w VALUES (written.*)
+        ON CONFLICT (made_by) DO UPDATE SET n = w.n + excluded.n, n_free = w.n_free + excluded.n_free
+        RETURNING w.* INTO written;
+    IF written.n_free > 5000 AND kind IN ('request', 'brand') THEN
+        RAISE EXCEPTION USING ERRCODE = 'SP001',
+            MESSAGE = 'one user writes at most 5,000 requests and brands into a ledger; begin another';
+    END IF;
     -- What was begun can end.
-    IF n_written > 100000 AND kind IN ('request', 'charge', 'brand') THEN
+    IF written.n > 100000 AND kind IN ('request', 'charge', 'brand') THEN
         RAISE EXCEPTION USING ERRCODE = 'SP001',
             MESSAGE = 'one user writes at most 100,000 of the 1,000,000 entries of a ledger; begin another';
     END IF;
