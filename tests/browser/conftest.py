@@ -27,7 +27,7 @@ OPTIONS = (
     "--disable-sync",
 )
 SCREENSHOTS = os.environ.get("SPINNEY_SCREENSHOTS")
-LARGEST_PICTURE = 120_000
+LARGEST_PICTURE = 160_000
 WIDTH, NARROW, WIDE = 1200, 360, 2000
 
 
@@ -97,7 +97,7 @@ def served(tmp_path):
 def page(chromium, served):
     """A tab that has come into the studio."""
     context = chromium.new_context(viewport={"width": WIDTH, "height": 900}, color_scheme="light")
-    context.set_default_timeout(20_000)
+    context.set_default_timeout(60_000)
     tab = context.new_page()
     tab.problems = []
     tab.on("console", lambda message: tab.problems.append(message.text) if message.type == "error" else None)
