@@ -14,7 +14,7 @@ from spinney.files import read_json, write_json, write_whole
 from spinney.studio.errors import MissingPageError
 
 _KEY = re.compile(r"[0-9a-f]{32}")
-_OWNER_ONLY = 0o600
+_OWNER_ONLY, _OWNER_FOLDER, _OTHERS = 0o600, 0o700, 0o077
 
 
 def new_key() -> str:
@@ -28,8 +28,15 @@ def now() -> str:
 
 
 def private_folder(path: Path) -> Path:
-    """A folder that only its owner may look into; made if it is not there."""
-    path.mkdir(mode=0o700, parents=True, exist_ok=True)
+    """A folder that only its owner may look into; made if it is not there, and refused if others may."""
+    path.mkdir(mode=_OWNER_FOLDER, parents=True, exist_ok=True)
+    if os.name == "posix":
+        found = path.stat()
+        if found.st_uid != os.getuid() or found.st_mode & _OTHERS:
+            raise FileError(
+                f"the folder {str(path)!r} is there, and is another's or open to others; the studio keeps tables and "
+                "links in it: make it yours alone (chmod 700), or name another --workspace"
+            )
     return path
 
 

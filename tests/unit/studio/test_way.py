@@ -539,3 +539,19 @@ def test_only_schema_files_are_shown(client):
     answer = send(client, page, {"revision": revision(client, page), "do": "file", "file": "people.csv"})
     assert answer.status_code == 400
     assert ROWS.split("\n")[1] not in answer.text
+
+
+def test_a_workspace_that_is_open_to_others_is_refused(tmp_path):
+    """Whoever made the folder beforehand might read links and tables in it."""
+    (tmp_path / "spinney-studio").mkdir()
+    (tmp_path / "spinney-studio").chmod(0o777)
+    with pytest.raises(sp.SpinneyError, match="open to others"):
+        make_studio(tmp_path)
+
+
+def test_the_first_ledger_is_a_new_one(client):
+    """Where there is none to choose from, making one is what the form begins with."""
+    draft = begin(client)
+    state(client, draft)
+    settled(client, f"{draft}/schema")
+    assert fields_of(client.get(f"{draft}/budget"), f"{draft}/budget")["ledger"] == "new"
