@@ -58,12 +58,12 @@ SHAPES = TreeShapes(Fraction(2, 5), decay_for(Fraction(2, 5)), 14, 1, note="", s
 TABLES = {unit: GaussianTables(4 * Fraction(unit.factor), 1, note="", stage="one-way") for unit in (ADD, REPLACE)}
 # How near a sound mechanism's bound must come to its claim with so many coins, and where noise is taken away.
 GAMES = {
-    "counts": (lambda unit: CellGame(unit, Fraction(1)), 60_000, 0.9, lambda: less_noise(kdtree)),
+    "counts": (lambda unit: CellGame(unit, Fraction(1)), 400_000, 0.9, lambda: less_noise(kdtree)),
     "empty cells": (lambda unit: EmptyCellGame(unit, Fraction(1)), 60_000, 0.8, None),
-    "privtree": (lambda unit: privtree_game(unit, Fraction(1)), 100_000, 0.6, lambda: less_noise(kdtree)),
-    "paper": (lambda unit: paper_game(unit, Fraction(1)), 60_000, 0.8, lambda: less_noise(kdtree)),
+    "privtree": (lambda unit: privtree_game(unit, Fraction(1)), 150_000, 0.6, lambda: less_noise(kdtree)),
+    "paper": (lambda unit: paper_game(unit, Fraction(1)), 120_000, 0.8, lambda: less_noise(kdtree)),
     "moments": (lambda unit: MomentsGame(unit, Fraction(1)), 60_000, 0.7, sharper_moments),
-    "column trees": (lambda unit: ColumnTreeGame(SHAPES, unit), 60_000, 0.4, lambda: less_noise(ruled)),
+    "column trees": (lambda unit: ColumnTreeGame(SHAPES, unit), 120_000, 0.4, lambda: less_noise(ruled)),
     "tables": (lambda unit: TableGame(TABLES[unit], unit), 200_000, 0.85, sharper_tables),
     "selections": (lambda unit: ChoiceGame(Fraction(2), unit), 25_000, 0.4, sharper_choice),
 }
