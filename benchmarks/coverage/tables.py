@@ -1,35 +1,65 @@
-"""The tables whose intervals are tested: forests of whole tables, trees of two to eight numbers, named regressions.
+"""The tables whose intervals are tested: forests of tables, trees of two to eight numbers, persons with rows.
 
-Constants of the intervals were set with adult and credit_default_uci in view; `HELD_OUT` were not looked at.
+Schemas are what a holder of a codebook would state: round bounds, the steps that values come in, listed codes.
+`HELD_OUT` are looked at once, when a version is done; constants of the intervals were set with others in view.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+import zlib
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
 
 import spinney as sp
-from benchmarks.forest.tables import generated, load
+from benchmarks.coverage.made import MADE
+from benchmarks.forest.tables import load
+from benchmarks.nist import excerpt
+from benchmarks.people.tables import FILES as PEOPLE
+from benchmarks.people.tables import KEY, PERSONS, ROWS, PeopleTable
+from spinney.columns import Category
 
-MADE_UP = "made up"
-MADE_UP_TREE = "made up numbers"
-WITHOUT_STEPS = "diamonds without steps"
+MADE_TREE = "made points"
 
-FORESTS = (
-    "adult",
-    "bank_additional",
-    "credit_default_uci",
-    "diamonds",
-    WITHOUT_STEPS,
-    "california_housing",
-    "census_income",
-    "nyc_taxi",
-    "covtype",
-)
-_CALIFORNIA: dict[str, sp.Real | sp.Integer] = {
+# Columns that are asked about, where a table has more than questions have time for.
+FORESTS: dict[str, tuple[str, ...]] = {
+    "adult": (),
+    "bank_additional": (
+        *("age", "job", "marital", "education", "housing", "contact", "month", "day_of_week", "duration"),
+        *("campaign", "pdays", "previous", "poutcome", "euribor3m", "y"),
+    ),
+    "credit_default_uci": (
+        *("LIMIT_BAL", "SEX", "EDUCATION", "MARRIAGE", "AGE", "PAY_0", "PAY_2", "BILL_AMT1", "BILL_AMT2"),
+        *("PAY_AMT1", "PAY_AMT2", "default.payment.next.month"),
+    ),
+    "diamonds": (),
+    "california_housing": (),
+    "census_income": (
+        *("age", "class of worker", "education", "wage per hour", "marital stat", "major occupation code", "race"),
+        *("sex", "capital gains", "dividends from stocks", "tax filer stat", "num persons worked for employer"),
+        *("weeks worked in year", "label"),
+    ),
+    "nyc_taxi": (),
+    "births_us_2019": (),
+    "nist_crc": ("AGEP", "SEX", "MSP", "RAC1P", "HOUSING_TYPE", "OWN_RENT", "EDU", "PINCP", "POVPIP", "DVET", "WGTP"),
+    "covtype": (),
+    "kdd99_10pct": (
+        *("duration", "protocol_type", "flag", "src_bytes", "dst_bytes", "logged_in", "hot", "count", "srv_count"),
+        *("same_srv_rate", "dst_host_count", "dst_host_srv_count", "label"),
+    ),
+    "cervical_cancer": (
+        *("Age", "Number of sexual partners", "First sexual intercourse", "Num of pregnancies", "Smokes"),
+        *("Smokes (years)", "Hormonal Contraceptives (years)", "IUD", "STDs", "STDs: Number of diagnosis", "Biopsy"),
+    ),
+    "artificial_characters": (),
+    "lahman_seasons": (),
+}
+_CALIFORNIA: dict[str, Any] = {
     "longitude": sp.Real(-125, -114, multiple_of=0.01),
     "latitude": sp.Real(32, 42, multiple_of=0.01),
     "housing_median_age": sp.Integer(0, 100),
@@ -39,12 +69,8 @@ _CALIFORNIA: dict[str, sp.Real | sp.Integer] = {
     "median_income": sp.Real(0, 16, multiple_of=0.0001),
     "median_house_value": sp.Integer(0, 510_000),
 }
-TREES: dict[str, tuple[str, dict[str, sp.Real | sp.Integer]]] = {
+TREES: dict[str, tuple[str, dict[str, Any]]] = {
     "uk_accidents 2": ("uk_accidents", {"lng": sp.Real(-9, 3), "lat": sp.Real(49, 61)}),
-    "nyc_taxi 2": (
-        "nyc_taxi",
-        {"pickup_x": sp.Real(-8_260_000, -8_210_000), "pickup_y": sp.Real(4_950_000, 5_000_000)},
-    ),
     "diamonds 3": (
         "diamonds",
         {
@@ -53,107 +79,260 @@ TREES: dict[str, tuple[str, dict[str, sp.Real | sp.Integer]]] = {
             "price": sp.Integer(0, 20_000),
         },
     ),
-    "california_housing 4": (
-        "california_housing",
-        {name: _CALIFORNIA[name] for name in ("longitude", "latitude", "median_income", "median_house_value")},
+    "nyc_taxi 5": (
+        "nyc_taxi",
+        {
+            "pickup_x": sp.Real(-8_260_000, -8_210_000),
+            "pickup_y": sp.Real(4_950_000, 5_000_000),
+            "pickup_hour": sp.Integer(0, 23),
+            "trip_distance": sp.Real(0, 100, multiple_of=0.01),
+            "fare_amount": sp.Real(-100, 1_000, multiple_of=0.01),
+        },
     ),
     "california_housing 8": ("california_housing", _CALIFORNIA),
-    "skin 4": ("skin", {**dict.fromkeys("BGR", sp.Integer(0, 255)), "label": sp.Integer(1, 2)}),
-    "world_cities 2": ("world_cities", {"lon": sp.Real(-180, 180), "lat": sp.Real(-90, 90)}),
-    "covtype 6": (
+    "covtype 8": (
         "covtype",
         {
             "Elevation": sp.Integer(0, 9_000),
             "Aspect": sp.Integer(0, 360),
             "Slope": sp.Integer(0, 90),
             **dict.fromkeys(("Hillshade_9am", "Hillshade_Noon", "Hillshade_3pm"), sp.Integer(0, 255)),
+            "Horizontal_Distance_To_Hydrology": sp.Integer(0, 10_000),
+            "Horizontal_Distance_To_Roadways": sp.Integer(0, 10_000),
+        },
+    ),
+    "uber_pickups 3": (
+        "uber_pickups_nyc",
+        {
+            "lon": sp.Real(-75, -72, multiple_of=0.0001),
+            "lat": sp.Real(39, 43, multiple_of=0.0001),
+            "count": sp.Integer(0, 100),
         },
     ),
 }
-# Steps that values of these tables come in, which a schema should state; the benchmark of fidelity does without.
-STEPS: dict[str, dict[str, float]] = {
-    "diamonds": {**dict.fromkeys(("carat", "x", "y", "z"), 0.01), **dict.fromkeys(("depth", "table"), 0.1)},
-    "california_housing": {**dict.fromkeys(("longitude", "latitude"), 0.01), "median_income": 0.0001},
+PERSONS_TABLES = ("nafld", "cdnow")
+HELD_OUT = (
+    "kdd99_10pct",
+    "cervical_cancer",
+    "artificial_characters",
+    "lahman_seasons",
+    "uber_pickups 3",
+    "made sawtooth",
+)
+NAMES = (*(name for name in MADE), *FORESTS, *TREES, *PERSONS_TABLES)
+
+# Steps that values of these tables come in.
+_STEPS: dict[str, dict[str, float]] = {
+    "diamonds": {
+        **dict.fromkeys(("carat", "x", "y", "z"), 0.01),
+        **dict.fromkeys(("depth", "table"), 0.1),
+    },
+    "california_housing": {
+        **dict.fromkeys(("longitude", "latitude"), 0.01),
+        "median_income": 0.0001,
+    },
+    "nyc_taxi": dict.fromkeys(("trip_distance", "fare_amount", "total_amount", "tip_amount", "tolls_amount"), 0.01),
+    "kdd99_10pct": {"same_srv_rate": 0.01},
 }
 FORMULAS = {
     "adult": ["hours-per-week ~ age + sex + education"],
-    "bank_additional": ["duration ~ age + campaign + contact + y"],
     "credit_default_uci": ["LIMIT_BAL ~ AGE + SEX + EDUCATION + MARRIAGE"],
     "diamonds": ["price ~ carat + cut + color"],
     "california_housing": ["median_house_value ~ median_income + housing_median_age + ocean_proximity"],
     "census_income": ["age ~ education + sex + race"],
+    "artificial_characters": ["V7 ~ V6 + V1 + V2"],
 }
 OTHER_FORMULAS = {
     "adult": ["hours-per-week ~ age + education-num + sex + race + marital-status + income"],
-    "bank_additional": ["duration ~ age + campaign + previous + marital + housing + loan + y"],
+    "bank_additional": ["duration ~ age + campaign + previous + marital + housing + y"],
     "credit_default_uci": ["LIMIT_BAL ~ AGE + BILL_AMT1 + PAY_AMT1 + SEX + EDUCATION + MARRIAGE"],
     "diamonds": ["price ~ carat + depth + table + cut + color + clarity"],
     "california_housing": [
         "median_house_value ~ median_income + housing_median_age + total_rooms + population + households"
     ],
     "census_income": ["weeks worked in year ~ age + sex + race + wage per hour + num persons worked for employer"],
+    "lahman_seasons": ["H ~ year + G + AB + HR + BB"],
 }
-HELD_OUT = ("census_income", "covtype", "world_cities 2", "covtype 6")
-NAMES = (*FORESTS, *TREES)
+# Codes that stand far out of a column's other values, as codebooks list them.
+CODES: dict[str, dict[str, tuple[int, ...]]] = {
+    "bank_additional": {"pdays": (999,)},
+    "adult": {"capital-gain": (99_999,)},
+    "nist_crc": {"POVPIP": (501,)},
+}
 
 
 @dataclass(frozen=True, slots=True)
+class Private:
+    """A private table: what a synthesizer is given, and the frame that questions are about."""
+
+    given: Any
+    asked: pl.DataFrame
+
+
+@dataclass(frozen=True)
 class Population:
     """A file's rows, what is public about them, and regressions, named before a fit and not."""
 
     name: str
-    frame: pl.DataFrame
-    schema: sp.Schema
-    formulas: tuple[str, ...]
+    frame: pl.DataFrame  # that questions are about: rows, or persons with their numbers of rows
+    schema: sp.Schema  # of that frame
+    codes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    formulas: tuple[str, ...] = ()
     other_formulas: tuple[str, ...] = ()
+    people: PeopleTable | None = None
 
     @property
     def is_tree(self) -> bool:
-        return self.name in TREES or self.name == MADE_UP_TREE
+        return self.name in TREES or self.name == MADE_TREE
 
-    def sample(self, seed: int) -> pl.DataFrame:
-        """As many rows, drawn with replacement: a private table of this population."""
+    @property
+    def seed(self) -> int:
+        """The same in every process, and another for every table."""
+        return zlib.crc32(self.name.encode())
+
+    @cached_property
+    def _row_places(self) -> dict[Any, list[int]]:
+        assert self.people is not None
+        rows = self.people.people.rows.with_row_index("place").group_by(KEY).agg("place")
+        return dict(zip(rows[KEY].to_list(), rows["place"].to_list(), strict=True))
+
+    def sample(self, seed: int) -> Private:
+        """As many rows, or persons, drawn with replacement: a private table of this population."""
         chosen = np.random.default_rng([seed, 11]).integers(0, self.frame.height, self.frame.height)
-        return self.frame[chosen]
+        asked = self.frame[chosen]
+        if self.people is None:
+            return Private(asked, asked)
+        keys = self.people.people.keys()
+        places, owners = [], []
+        for number, person in enumerate(chosen):
+            own = self._row_places.get(keys[int(person)], [])
+            places += own
+            owners += [number] * len(own)
+        rows = self.people.people.rows[places].with_columns(pl.Series(KEY, owners))
+        if self.people.people.persons is None:
+            return Private(rows, asked)
+        persons = self.people.people.persons[chosen].with_columns(pl.Series(KEY, range(len(chosen))))
+        return Private({PERSONS: persons, ROWS: rows}, asked)
 
 
 def population(name: str, folder: Path | None, *, most_rows: int) -> Population:
-    """A table of a folder, or made-up rows without one; of a large file, a part drawn once and for all."""
-    if name in (MADE_UP, MADE_UP_TREE) or folder is None:
-        table = generated(4_000, 6)
-        if name == MADE_UP_TREE or name in TREES:
-            rng = np.random.default_rng(0)
-            x = rng.normal(0.4, 0.1, 4_000).clip(0, 1)
-            frame = pl.DataFrame({"x": x, "y": (x + rng.normal(0, 0.1, 4_000)).clip(0, 1)})
-            return Population(name, frame, sp.Schema({"x": sp.Real(0, 1), "y": sp.Real(0, 1)}), ())
-        return Population(name, table.frame, table.schema, ())
+    """A table of a folder, or a made one; of a large file, a part drawn once and for all."""
+    if name in MADE:
+        made = MADE[name](most_rows)
+        return Population(name, made.frame, made.schema, made.codes)
+    if name == MADE_TREE:
+        rng = np.random.default_rng(0)
+        x = rng.normal(0.4, 0.1, most_rows).clip(0, 1)
+        points = {"x": x, "y": (x + rng.normal(0, 0.1, most_rows)).clip(0, 1)}
+        return Population(name, pl.DataFrame(points), sp.Schema(dict.fromkeys("xy", sp.Real(0, 1))))
+    if folder is None:
+        raise ValueError(f"{name} is a table of files, and no folder of them was named")
     if name in TREES:
         file, columns = TREES[name]
         frame = pl.read_parquet(folder / f"{file}.parquet", columns=list(columns)).drop_nulls()
         schema = sp.Schema(dict(columns))
-        return Population(name, _part(in_steps(frame.cast(pl.Float64), schema), most_rows), schema, ())
-    table = load(file_of(name), folder)
-    steps = STEPS.get(name, {})
-    stepped = {column: replace(table.schema[column], multiple_of=step) for column, step in steps.items()}
-    schema = sp.Schema({**table.schema, **stepped}, rules=table.schema.rules, places=table.schema.places)
-    frame = _part(in_steps(table.frame, schema), most_rows)
-    formulas = (tuple(held.get(name, ())) for held in (FORMULAS, OTHER_FORMULAS))
-    return Population(name, frame, schema, *formulas)
+        return Population(name, _part(_in_steps(frame, schema), most_rows), schema)
+    if name in PERSONS_TABLES:
+        return _persons(name, folder, most_rows // 5)
+    frame, schema = _read(name, folder)
+    frame = _part(_in_steps(frame, schema), most_rows)
+    formulas = (tuple(listed.get(name, ())) for listed in (FORMULAS, OTHER_FORMULAS))
+    return Population(name, frame, schema, CODES.get(name, {}), *formulas)
 
 
-def file_of(name: str) -> str:
-    """The file that a table is read from."""
-    return TREES[name][0] if name in TREES else name.removesuffix(" without steps")
+def is_there(name: str, folder: Path | None) -> bool:
+    """Whether the files of a table are."""
+    if name in MADE or name == MADE_TREE:
+        return True
+    own = {
+        "nist_crc": "nist_crc/national/national2019.csv",
+        "artificial_characters": "arena/artificial_characters_train.parquet",
+        "lahman_seasons": "people/lahman_rows.parquet",
+        **{people: f"people/{people}_rows.parquet" for people in PERSONS_TABLES},
+        **{tree: f"{file}.parquet" for tree, (file, _) in TREES.items()},
+    }
+    return folder is not None and (folder / own.get(name, f"{name}.parquet")).is_file()
 
 
-def in_steps(frame: pl.DataFrame, schema: sp.Schema) -> pl.DataFrame:
+def _read(name: str, folder: Path) -> tuple[pl.DataFrame, sp.Schema]:
+    """A table for a forest, as published, with what is stated about it."""
+    columns = FORESTS[name]
+    if name == "nist_crc":
+        return excerpt.load(folder / "nist_crc", columns)
+    if name == "births_us_2019":
+        frame = pl.read_parquet(folder / f"{name}.parquet").with_columns(pl.col("date_of_birth").cast(pl.Date))
+        stated: dict[str, Any] = {
+            "mother_age": sp.Integer(10, 60),
+            "parity": sp.Integer(0, 20),
+            "gestation_week": sp.Integer(15, 50),
+            "is_female": sp.Boolean(),
+            "birth_weight": sp.Integer(0, 10_000),
+            "date_of_birth": sp.Date("2019-01-01", "2019-12-31"),
+        }
+        return frame.select(*stated), sp.Schema(stated)
+    if name == "artificial_characters":
+        frame = pl.read_parquet(folder / "arena" / f"{name}_train.parquet")
+        stated = {
+            **{f"V{number}": sp.Integer(-10, 100) for number in range(1, 6)},
+            **dict.fromkeys(("V6", "V7"), sp.Real(0, 100, multiple_of=0.01)),
+            "Class": sp.Category(tuple(range(1, 11))),
+        }
+        return frame.select(*stated), sp.Schema(stated)
+    if name == "lahman_seasons":
+        stated = dict(PEOPLE["lahman"](folder / "people").row_columns)
+        return pl.read_parquet(folder / "people/lahman_rows.parquet").select(*stated), sp.Schema(stated)
+    table = load(name, folder)
+    of_table = _STEPS.get(name, {})
+    kept = columns or tuple(table.schema)
+    return table.frame.select(*kept), sp.Schema(
+        {
+            column: replace(table.schema[column], multiple_of=of_table[column])
+            if column in of_table
+            else table.schema[column]
+            for column in kept
+        }
+    )
+
+
+def _persons(name: str, folder: Path, most: int) -> Population:
+    """Persons with their columns and their numbers of rows, by the names that questions give them."""
+    table = PEOPLE[name](folder / "people")
+    keys = table.people.keys()
+    chosen = np.random.default_rng(0).permutation(len(keys))[:most]
+    people = table.people.only(keys[np.sort(chosen)])
+    table = replace(table, people=people)
+    counts = people.rows.group_by(KEY).len("rows").with_columns(pl.col("rows").cast(pl.Int64).clip(0, table.most))
+    number = sp.Integer(0 if people.persons is not None else 1, table.most)
+    if people.persons is None:
+        frame = people.keys().to_frame(KEY).join(counts, on=KEY, how="left").select(pl.col("rows").alias("#"))
+        return Population(name, frame, sp.Schema({"#": number}), people=table)
+    joined = people.persons.join(counts, on=KEY, how="left", maintain_order="left").with_columns(
+        pl.col("rows").fill_null(0)
+    )
+    frame = joined.select(
+        *(pl.col(column).alias(f"{PERSONS}.{column}") for column in table.person_columns),
+        pl.col("rows").alias(f"{ROWS}.#"),
+    )
+    stated = {f"{PERSONS}.{column}": kind for column, kind in table.person_columns.items()}
+    schema = sp.Schema({**stated, f"{ROWS}.#": number})
+    return Population(name, _in_steps(frame, schema), schema, people=table)
+
+
+def _in_steps(frame: pl.DataFrame, schema: sp.Schema) -> pl.DataFrame:
     """Numbers as the decimals that the schema says they are; in single precision there is no 93.918."""
     return frame.with_columns(
         (pl.col(name).cast(pl.Float64) / column.multiple_of).round().mul(column.multiple_of).round(9)
+        if column.multiple_of is not None
+        else pl.col(name).cast(pl.Float64)
         for name, column in schema.items()
-        if isinstance(column, sp.Real) and column.multiple_of is not None
+        if isinstance(column, sp.Real)
     )
 
 
 def _part(frame: pl.DataFrame, most_rows: int) -> pl.DataFrame:
     return frame if frame.height <= most_rows else frame.sample(most_rows, seed=0)
+
+
+def is_listed(column: Any) -> bool:
+    """Whether a column has values without an order: a category or a boolean."""
+    return isinstance(column, Category | sp.Boolean)

@@ -1,56 +1,47 @@
-"""One release, and how its intervals did: figures by kind of question, truth, statement and level."""
+"""One release, and how its intervals did: tallies by kind of question, statement and level, and rows against ranges."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass
 from functools import lru_cache
-from itertools import product
+from itertools import pairwise
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
+import numpy as np
 import polars as pl
 
 import spinney as sp
-from benchmarks.coverage.questions import Asked, Questions, leaves_of
-from benchmarks.coverage.tables import Population, population
-from benchmarks.coverage.truths import Truth, columns_of, interval_width, least_squares, truth
+from benchmarks.coverage.questions import Pool, Question
+from benchmarks.coverage.tables import Population, Private, population
+from benchmarks.coverage.truths import Truth, Truths, columns_of, interval_width, least_squares
 from spinney.errors import ParameterError
-from spinney.forest.release.model import ForestRelease
-from spinney.release.answers.answer import Answer
-from spinney.release.model import Release
-from spinney.tree.release.moments import MomentsRelease
 
 LEVEL = 0.95
-TRUTHS = ("table", "population")
-# Every question is asked of a truth, for a statement, at a level.
-ASKED = (
-    *(("table", "auto", level) for level in (0.8, LEVEL, 0.99)),
-    ("table", "certified", LEVEL),
-    ("population", "auto", LEVEL),
-)
-REGRESSIONS, OTHER_REGRESSIONS = "regressions", "other regressions"
-NAIVE = "naive"
 NARROW = 0.7
-DRAWS = 20
-# Draws take longer than all else: only so many releases of a cell are drawn from.
-MOST_DRAWN_FROM = 3
-
-
-Truths = Mapping[str, Truth]  # by what they are of: the table or the population
-Fits = Mapping[str, Mapping[str, Mapping[str, Truth]]]  # by formula, truth and coefficient
-Key = tuple[str, str, str]  # kind of question, truth, what was wanted
+# Rows of a release are held against certified ranges of this level.
+ROWS_LEVEL = 0.99
+ROWS_ASIDE = 2.576  # standard deviations of drawing that a count of drawn rows may be off, at that level
+# Kinds whose certified intervals are asked for, as well as whatever an answer says by itself.
+CERTIFIED_KINDS = (
+    *("values", "ranges", "tails", "codes", "means", "means with codes", "quantiles", "outer quantiles"),
+    *("range by value, together", "other pairs, together", "shares, together", "means by value, together"),
+    *("means in a range, together", "quantiles by value, together", "boxes of two", "boxes of all"),
+)
+REGRESSIONS, OTHER_REGRESSIONS = "regressions named", "regressions from draws"
+DRAWS = 10
 
 
 class Bars(NamedTuple):
-    """An interval, what it calls itself and its level: the part of an answer that is judged."""
+    """An interval and what it calls itself; the ends are None where nothing is claimed."""
 
-    low: float
-    high: float
+    low: float | None
+    high: float | None
     statement: str
     level: float
 
@@ -60,191 +51,304 @@ class Trial:
     """A release to be made; two that are equal are one."""
 
     table: str
+    unit: str
     epsilon: str
     repetition: int
+    scale: float = 1.0  # of the number of questions
     quality: str = "fast"
-    unit: str = "replace-one"
-    n_questions: int = 12
 
     def __str__(self) -> str:
-        return f"{self.table}, epsilon {self.epsilon}, run {self.repetition + 1}"
+        return f"{self.table}, {self.unit}, epsilon {self.epsilon}, release {self.repetition + 1}"
 
 
 @dataclass(frozen=True, slots=True)
-class Figure:
-    """All intervals of a release that share a kind of question, a truth, what was wanted and said, and a level."""
+class Tally:
+    """All intervals of a release that share a kind of question, a statement and a level."""
 
     kind: str
+    asked: str  # "auto", "certified", or "naive": one drawn table taken for the real one
     of: str
-    wanted: str  # "auto" or "certified"
     statement: str  # what the answers call themselves
     level: float
-    n_answers: int
-    n_held: int | None  # None where there are no intervals
-    n_held_narrow: int | None  # of intervals of 0.7 times the length
+    n: int  # answers, with an interval or without
+    n_barred: int
+    n_held: int
+    n_below: int  # of those that missed, with the truth below the interval
+    n_narrow: int  # held of those of 0.7 times the length
+    n_flat: int  # of no width
+    n_flat_missed: int
     width: float | None  # median, in widths of the table's own interval
+
+    @property
+    def key(self) -> tuple[str, str, str, str, float]:
+        return self.kind, self.asked, self.of, self.statement, self.level
+
+
+@dataclass(frozen=True, slots=True)
+class Rows:
+    """Drawn rows of a column against certified ranges of the same release."""
+
+    column: str
+    n: int
+    n_inside: int  # where the luck of drawing is allowed for
+    n_strictly: int
+    spread: float  # standard deviation of drawn values over that of the table's
+    worst: str
+    worst_off: float  # how far outside, in half-widths
+
+    @property
+    def is_held(self) -> bool:
+        return self.n == self.n_inside
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What a trial gave."""
+    """What a trial gave. Every question by name: [kind, asked, statement, text, how far off in half-widths]."""
 
     trial: Trial
-    figures: tuple[Figure, ...]
+    tallies: tuple[Tally, ...]
+    rows: tuple[Rows, ...]
+    questions: tuple[tuple[str, str, str, str, float], ...]
     fit_seconds: float
-    first_answer_seconds: float  # which has models fitted anew
-    answer_seconds: float  # median of all others
+    seconds: float
     version: str
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
 
 
-def run(trial: Trial, folder: Path | None, *, most_rows: int) -> Outcome:
+class Judged(NamedTuple):
+    """An answer with its question and the truth."""
+
+    question: Question
+    asked: str
+    of: str
+    bars: Bars
+    truth: Truth
+
+
+def run(trial: Trial, folder: Path | None, *, most_rows: int, most_drawn_from: int = 0) -> Outcome:
     """Make a release, and ask it everything."""
-    here = _population(trial.table, folder, most_rows)
+    here, pool = _population(trial.table, folder, most_rows)
     private = here.sample(trial.repetition)
     start = time.perf_counter()
     release = _fitted(trial, here, private)
     fit_seconds = time.perf_counter() - start
-    frames = {"table": private, "population": here.frame}
-    asked = [(one, _truths(one, frames, here.schema)) for one in _questions(trial, here, release)]
-    held: dict[tuple[Any, ...], list[tuple[Answer | Bars, Truth]]] = defaultdict(list)
-    times = []
-    for key, answer, seconds, true in _answers(asked, release):
-        held[(*key, answer.statement, answer.level)].append((answer, true))
-        times.append(seconds)
-    others = here.other_formulas if trial.repetition < MOST_DRAWN_FROM else ()
-    fits = {
-        formula: {of: least_squares(formula, frame, here.schema) for of, frame in frames.items()}
-        for formula in (*here.formulas, *others)
-    }
-    for key, answer, true in (
-        *_named_regressions(here.formulas, fits, release),
-        *_other_regressions(others, fits, release, private.height, trial.repetition),
-        *_naive(asked, fits, here, release, trial.repetition),
-    ):
-        held[(*key, answer.statement, answer.level)].append((answer, true))
-    figures = tuple(figure_of(key, answers) for key, answers in held.items())
-    return Outcome(trial, figures, fit_seconds, times[0], median(times[1:] or times), sp.__version__)
+    truths = Truths(private.asked, here.schema)
+    together = getattr(release, "_counts_together", None) if here.people is None else release.persons._counts_together
+    judged = list(
+        _judged(release, pool.part(trial.repetition, trial.scale, _by_asked(here, release, together)), here, truths)
+    )
+    rows: tuple[Rows, ...] = ()
+    if here.people is None:
+        drawn = release.sample(private.asked.height, seed=trial.repetition, frame="polars")
+        judged += _naive(judged, Truths(drawn, here.schema))
+        rows = tuple(_rows(release, pool, truths, Truths(drawn, here.schema)))
+        judged += _regressions(
+            here, release, private.asked, trial.repetition if trial.repetition < most_drawn_from else None
+        )
+    groups: dict[tuple[Any, ...], list[Judged]] = defaultdict(list)
+    for one in judged:
+        groups[one.question.kind, one.asked, one.of, one.bars.statement, one.bars.level].append(one)
+    tallies = tuple(tally(key, answers) for key, answers in groups.items())
+    questions = tuple(
+        (one.question.kind, one.asked, one.bars.statement, one.question.text, round(_off(one.bars, one.truth.value), 2))
+        for one in judged
+        if one.of == "table" and one.bars.level == LEVEL and one.asked != "naive" and one.bars.low is not None
+    )
+    return Outcome(trial, tallies, rows, questions, fit_seconds, time.perf_counter() - start, sp.__version__)
 
 
-@lru_cache(maxsize=32)
-def _population(name: str, folder: Path | None, most_rows: int) -> Population:
-    return population(name, folder, most_rows=most_rows)
+@lru_cache(maxsize=64)
+def _population(name: str, folder: Path | None, most_rows: int) -> tuple[Population, Pool]:
+    here = population(name, folder, most_rows=most_rows)
+    return here, Pool(here)
 
 
-def _fitted(trial: Trial, here: Population, private: pl.DataFrame) -> Release:
+def _fitted(trial: Trial, here: Population, private: Private) -> Any:
+    if here.people is not None:
+        linked = sp.LinkedSynthesizer(trial.epsilon, "1e-6", quality=trial.quality, unit=trial.unit)
+        return linked.fit(private.given, here.people.described()).release_
     if here.is_tree:
-        return sp.KDTreeSynthesizer(trial.epsilon, unit=trial.unit).fit(private, here.schema).release_
+        return sp.KDTreeSynthesizer(trial.epsilon, unit=trial.unit).fit(private.given, here.schema).release_
     named: dict[str, Any] = {"analyses": list(here.formulas)} if here.formulas else {}
     model = sp.ForestSynthesizer(trial.epsilon, delta="1e-5", unit=trial.unit, quality=trial.quality, **named)
-    return model.fit(private, here.schema).release_
+    return model.fit(private.given, here.schema).release_
 
 
-def _questions(trial: Trial, here: Population, release: Release) -> list[Asked]:
-    questions = Questions(here, trial.repetition)
-    if here.is_tree:
-        assert isinstance(release, MomentsRelease)
-        return questions.of_tree(trial.n_questions, leaves_of(release))
-    assert isinstance(release, ForestRelease)
-    together = [clique.columns for clique in release.explain().cliques]
-    return questions.of_forest(together, trial.n_questions)
+def _by_asked(here: Population, release: Any, together: Any) -> Any:
+    """Whether columns were counted together, by the names that questions give them."""
+    if here.people is None:
+        return together
+    return lambda names: together([release.askable[name] for name in names])
 
 
-def _truths(one: Asked, frames: Mapping[str, pl.DataFrame], schema: sp.Schema) -> Truths:
-    return {of: truth(one, frame, schema, n_rows=frames["table"].height) for of, frame in frames.items()}
+# ------------------------------------------------------------------------------------------------------------ answers
 
 
-def _answers(asked: list[tuple[Asked, Truths]], release: Release) -> Iterator[tuple[Key, Answer, float, Truth]]:
-    """Every answer with its kind, the truth that it is about, what was wanted, and the seconds that it took."""
-    for one, truths in asked:
-        for of, wanted, level in ASKED:
-            start = time.perf_counter()
-            answer = _answer(release, one, level=level, of=of, statement=wanted)
-            if answer is not None:
-                yield (one.kind, of, wanted), answer, time.perf_counter() - start, truths[of]
-
-
-def _named_regressions(formulas: Iterable[str], fits: Fits, release: Release) -> Iterator[tuple[Key, Answer, Truth]]:
-    for formula, (of, wanted, level) in product(formulas, ASKED):
-        if wanted == "certified":
+def _judged(release: Any, questions: Sequence[Question], here: Population, truths: Truths) -> Iterator[Judged]:
+    """Every answer: as it comes, certified where that can be, and of the population for every fourth question."""
+    population = Truths(here.frame, here.schema, n_rows=truths.height)
+    for place, question in enumerate(questions):
+        truth = truths.of(question)
+        if math.isnan(truth.value):
             continue
-        found = release.regression(formula, of=of, level=level)  # type: ignore[attr-defined]  # of forests
-        for name in found.keys() & fits[formula][of].keys():
-            yield (REGRESSIONS, of, "auto"), found[name], fits[formula][of][name]
+        ways = [("auto", "table", LEVEL, truth)]
+        if question.kind in CERTIFIED_KINDS and place % 2 == 0:
+            ways.append(("certified", "table", LEVEL, truth))
+        if question.kind == "values":
+            ways.append(("certified", "table", 0.99, truth))
+        if place % 4 == 0:
+            ways.append(("auto", "population", LEVEL, population.of(question)))
+        for asked, of, level, true in ways:
+            bars = _answer(release, question, level=level, of=of, statement=asked)
+            if bars is not None and not math.isnan(true.value):
+                yield Judged(question, asked, of, bars, true)
 
 
-def _other_regressions(
-    formulas: Sequence[str], fits: Fits, release: Release, n_rows: int, seed: int
-) -> Iterator[tuple[Key, Bars, Truth]]:
-    """Coefficients from draws, combined as `sp.analyse` combines them."""
-    tables = release.sample(n_rows, draws=DRAWS, seed=seed, frame="polars") if formulas else []
-    for formula in formulas:
+def _answer(release: Any, question: Question, **options: Any) -> Bars | None:
+    """An answer; None where a certified one is asked for and there is none, or nothing meets the conditions."""
+    where: Any = question.where or None
+    try:
+        if question.statistic == "count":
+            found = release.count(where, **options)
+        elif question.statistic == "proportion":
+            found = release.proportion(question.where, given=question.given, **options)
+        elif question.statistic == "mean":
+            found = release.mean(question.column, where=where, **options)
+        else:
+            found = release.quantile(question.column, question.at, where=where, **options)
+    except ParameterError:
+        return None if options["statement"] == "certified" else Bars(None, None, "refused", options["level"])
+    return Bars(found.low, found.high, found.statement, found.level)
+
+
+def _naive(judged: Iterable[Judged], drawn: Truths) -> list[Judged]:
+    """Intervals of one drawn table that is taken for the real one."""
+    found = []
+    for one in judged:
+        if one.asked == "auto" and one.of == "table":
+            value, error = drawn.of(one.question)
+            if not math.isnan(value):
+                half = interval_width(error, LEVEL) / 2
+                found.append(one._replace(asked="naive", bars=Bars(value - half, value + half, "naive", LEVEL)))
+    return found
+
+
+def _regressions(here: Population, release: Any, frame: pl.DataFrame, seed: int | None) -> Iterator[Judged]:
+    """Coefficients of regressions that were named before the fit, and from draws of others as `sp.analyse` has them."""
+    for formula in here.formulas:
+        true = least_squares(formula, frame, here.schema)
+        found = release.regression(formula, level=LEVEL)
+        for name in found.keys() & true.keys():
+            one = found[name]
+            bars = Bars(one.low, one.high, one.statement, one.level)
+            yield Judged(_coefficient(REGRESSIONS, name, formula), "auto", "table", bars, true[name])
+    if seed is None or not here.other_formulas:
+        return
+    tables = release.sample(frame.height, draws=DRAWS, seed=seed, frame="polars")
+    for formula in here.other_formulas:
+        true = least_squares(formula, frame, here.schema)
         drawn = [least_squares(formula, table, release.schema) for table in tables]
         values, variances = (
             [{name: part(found[name]) for name in sorted(found)} for found in drawn]
             for part in (lambda found: found.value, lambda found: found.error**2)
         )
         options: dict[str, Any] = {"release": release, "columns": columns_of(formula), "level": LEVEL}
-        for of in TRUTHS:
-            found = sp.combine(values, variances, of=of, n_drawn=n_rows, **options)
-            for name in found.low.keys() & fits[formula][of].keys():
-                bars = Bars(found.low[name], found.high[name], found.statement, found.level)
-                yield (OTHER_REGRESSIONS, of, "auto"), bars, fits[formula][of][name]
+        found = sp.combine(values, variances, of="table", n_drawn=frame.height, **options)
+        low, high = (getattr(found, end) or {} for end in ("low", "high"))
+        for name in true.keys() & drawn[0].keys():
+            bars = Bars(low.get(name), high.get(name), found.statement, found.level)
+            yield Judged(_coefficient(OTHER_REGRESSIONS, name, formula), "auto", "table", bars, true[name])
 
 
-def _naive(
-    asked: list[tuple[Asked, Truths]], fits: Fits, here: Population, release: Release, seed: int
-) -> Iterator[tuple[Key, Bars, Truth]]:
-    """Intervals of one drawn table that is taken for the real one."""
-    n_rows = here.frame.height
-    drawn = release.sample(n_rows, seed=seed, frame="polars")
-    found = [(one.kind, truth(one, drawn, here.schema, n_rows=n_rows), truths) for one, truths in asked]
-    for formula, of_formula in fits.items():
-        kind = REGRESSIONS if formula in here.formulas else OTHER_REGRESSIONS
-        drawn_fit = least_squares(formula, drawn, here.schema)
-        names = drawn_fit.keys() & of_formula["table"].keys() & of_formula["population"].keys()
-        found += [(kind, drawn_fit[name], {of: of_formula[of][name] for of in TRUTHS}) for name in names]
-    for (kind, estimate, truths), of in product(found, TRUTHS):
-        if not math.isnan(estimate.value):
-            half = interval_width(estimate.error, LEVEL) / 2
-            bars = Bars(estimate.value - half, estimate.value + half, NAIVE, LEVEL)
-            yield (kind, of, NAIVE), bars, truths[of]
+def _coefficient(kind: str, name: str, formula: str) -> Question:
+    return Question(kind, "coefficient", f"{name} of {formula}")
 
 
-def _answer(release: Release, asked: Asked, **options: Any) -> Answer | None:
-    """An answer; None where a certified one was wanted and there is none."""
-    found: Any
-    try:
-        if asked.statistic == "count":
-            found = release.count(asked.where, **options)
-        elif asked.statistic == "mean":
-            found = release.mean(str(asked.column), where=asked.where or None, **options)
-        else:
-            found = release.quantile(str(asked.column), asked.at, where=asked.where or None, **options)
-    except ParameterError:
-        if options["statement"] == "certified":
-            return None
-        raise
-    assert isinstance(found, Answer)
-    return found
+# --------------------------------------------------------------------------------------------------------------- rows
 
 
-def figure_of(key: tuple[Any, ...], answers: Sequence[tuple[Answer | Bars, Truth]]) -> Figure:
-    kind, of, wanted, statement, level = key
-    bars = [(answer.low, answer.high, true) for answer, true in answers if answer.low is not None]
-    if not bars:
-        return Figure(kind, of, wanted, statement, level, len(answers), None, None, None)
-    held = narrow = 0
-    widths = []
-    for low, high, true in bars:
-        assert high is not None
-        middle, half = (low + high) / 2, (high - low) / 2
-        slack = 1e-9 * max(1.0, abs(true.value))
-        held += abs(true.value - middle) <= half + slack
-        narrow += abs(true.value - middle) <= NARROW * half + slack
-        if true.error > 0:
-            widths.append((high - low) / interval_width(true.error, level))
-    width = median(widths) if widths else None
-    return Figure(kind, of, wanted, statement, level, len(answers), held, narrow, width)
+def _rows(release: Any, pool: Pool, truths: Truths, drawn: Truths) -> Iterator[Rows]:
+    """For every ordered column: drawn rows in many ranges, against certified ranges of the same release."""
+    for name in pool.ordered:
+        n_inside = n_strictly = n = 0
+        worst, worst_off = "", 0.0
+        for where in ranges(pool, name):
+            question = Question("rows", "count", where=where)
+            bars = _answer(release, question, level=ROWS_LEVEL, of="table", statement="certified")
+            if bars is None or bars.low is None or bars.high is None:
+                continue
+            value, error = drawn.of(question)
+            luck = ROWS_ASIDE * max(error, 1.0)
+            half = max((bars.high - bars.low) / 2, 0.5)
+            off = max(bars.low - luck - value, value - bars.high - luck, 0.0) / half
+            n, n_inside, n_strictly = n + 1, n_inside + (off == 0), n_strictly + (bars.low <= value <= bars.high)
+            if off > worst_off:
+                worst_off = off
+                true = truths.of(question).value
+                worst = f"{question.text}: {value:,.0f} rows, {bars.low:,.0f} to {bars.high:,.0f}, truth {true:,.0f}"
+        real, own = truths.columns[name], drawn.columns[name]
+        spread = float(np.nanstd(own) / np.nanstd(real))
+        yield Rows(name, n, n_inside, n_strictly, spread, worst, worst_off)
+
+
+def ranges(pool: Pool, name: str) -> Iterator[dict[str, Any]]:
+    """Tails on both sides, what lies between round numbers, and what lies around codes far out."""
+    marks = pool.ruler(name)
+    low, high = marks[0], marks[-1]
+    column = pool.columns[name]
+    outer = (
+        {high - (high - low) * share for share in (0.01, 0.001, 0.0001)} if not isinstance(column, sp.Date) else set()
+    )
+    inner = marks[1:-1]
+    chosen = inner[:: -(-len(inner) // 7)] if inner else []
+    for mark in {*chosen, *outer}:
+        if low < mark < high:
+            yield pool.condition(name, mark, high)
+    # Columns that go on to the left as well have tails there.
+    yield from (pool.condition(name, low, mark) for mark in chosen[:3])
+    for first, last in pairwise(chosen):
+        yield pool.condition(name, first, last)
+    for code in pool.codes.get(name, ()):
+        around = max(1.0, 0.02 * abs(code))
+        yield pool.condition(name, max(low, code - around), min(high, code + around))
+
+
+# -------------------------------------------------------------------------------------------------------------- tally
+
+
+def _off(bars: Bars, truth: float) -> float:
+    """How far the truth is from the middle, in half-widths: more than 1 is a miss, its sign the side."""
+    assert bars.low is not None
+    assert bars.high is not None
+    middle, half = (bars.low + bars.high) / 2, (bars.high - bars.low) / 2
+    slack = 1e-9 * max(1.0, abs(truth))
+    return float(np.clip((truth - middle) / (half + slack), -99, 99))
+
+
+def tally(key: tuple[Any, ...], answers: Sequence[Judged]) -> Tally:
+    kind, asked, of, statement, level = key
+    barred = [one for one in answers if one.bars.low is not None]
+    offs = [_off(one.bars, one.truth.value) for one in barred]
+    flat = [_is_flat(one.bars) for one in barred]
+    widths = [
+        (one.bars.high - one.bars.low) / interval_width(one.truth.error, level)  # type: ignore[operator]
+        for one in barred
+        if one.truth.error > 0
+    ]
+    return Tally(
+        *(kind, asked, of, statement, level, len(answers), len(barred)),
+        n_held=sum(abs(off) <= 1 for off in offs),
+        n_below=sum(off < -1 for off in offs),
+        n_narrow=sum(abs(off) <= NARROW for off in offs),
+        n_flat=sum(flat),
+        n_flat_missed=sum(is_flat and abs(off) > 1 for is_flat, off in zip(flat, offs, strict=True)),
+        width=median(widths) if widths else None,
+    )
+
+
+def _is_flat(bars: Bars) -> bool:
+    assert bars.low is not None
+    assert bars.high is not None
+    return bars.high - bars.low <= 1e-9 * max(1.0, abs(bars.low))
