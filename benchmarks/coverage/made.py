@@ -4,6 +4,8 @@
                two clusters of points, zones like a chess board, a district that decides its region but for 1 %
     codes      numbers of visits with the code 98, and of days with 9999; amounts of a lognormal law whose bound is
                half a million; numbers of employees of a Pareto law; grades whose median jumps from group to group
+    incidents  120,000 rows: kinds, units and priorities that change with the hour in fast waves, which few groups of
+               hours cannot show, beside columns that depend plainly on wealth
     small      1,500 rows with rare values: where an answer may or may not be called certified
     sawtooth   held out: shares that rise and jump back, a product of weekday and hour, rings, codes at both ends
 
@@ -22,7 +24,7 @@ from numpy.typing import NDArray
 import spinney as sp
 
 Floats = NDArray[np.float64]
-N_ROWS = 30_000
+_LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
 class Made(NamedTuple):
@@ -101,6 +103,37 @@ def codes(n_rows: int) -> Made:
     return Made(pl.DataFrame(values), sp.Schema(columns), {"visits": (98,), "days": (9_999,)})
 
 
+def incidents(n_rows: int) -> Made:
+    rng = np.random.default_rng(5)
+    n_rows *= 4  # where noise is small, what a model misses is all the more
+    hour, day = rng.integers(0, 24, n_rows), rng.integers(1, 32, n_rows)
+    month, minute = rng.integers(1, 13, n_rows), rng.integers(0, 60, n_rows)
+    wealth = rng.normal(0, 1, n_rows)
+    values: dict[str, Any] = {"hour": hour, "day": day, "month": month, "minute": minute}
+    for name, size, periods in (("kind", 12, (4, 1)), ("unit", 5, (5, 2)), ("priority", 4, (6, 3))):
+        turns = 2 * np.pi * (periods[0] * hour / 24)[:, None], 2 * np.pi * (periods[1] * month / 12)[:, None]
+        phases = rng.uniform(0, 2 * np.pi, (2, size))
+        logits = 0.8 * np.cos(turns[0] + phases[0]) + 0.5 * np.cos(turns[1] + phases[1])
+        values[name] = _one_of(rng, np.exp(logits - 0.15 * np.arange(size)))
+    values["age"] = (45 + 12 * wealth + rng.normal(0, 8, n_rows)).clip(0, 99).astype(np.int64)
+    values["income"] = np.exp(10 + 0.6 * wealth + rng.normal(0, 0.4, n_rows)).clip(0, 500_000).round()
+    for name, size in (("school", 6), ("estate", 8), ("insurance", 4)):
+        place = size * (0.5 + 0.28 * (wealth + rng.normal(0, 0.7, n_rows)))
+        values[name] = [_LETTERS[one] for one in place.astype(np.int64).clip(0, size - 1)]
+    sizes = (("kind", 12), ("unit", 5), ("priority", 4), ("school", 6), ("estate", 8), ("insurance", 4))
+    columns: dict[str, Any] = {
+        "hour": sp.Integer(0, 23),
+        "day": sp.Integer(1, 31),
+        "month": sp.Integer(1, 12),
+        "minute": sp.Integer(0, 59),
+        **{name: sp.Category(tuple(_LETTERS[:size])) for name, size in sizes[:3]},
+        "age": sp.Integer(0, 120),
+        "income": sp.Real(0, 500_000, multiple_of=1),
+        **{name: sp.Category(tuple(_LETTERS[:size])) for name, size in sizes[3:]},
+    }
+    return Made(pl.DataFrame(values), sp.Schema(columns), {})
+
+
 def small(n_rows: int) -> Made:
     rng = np.random.default_rng(3)
     n_rows = min(n_rows, 1_500)
@@ -166,6 +199,7 @@ def sawtooth(n_rows: int) -> Made:
 MADE: dict[str, Callable[[int], Made]] = {
     "made waves": waves,
     "made codes": codes,
+    "made incidents": incidents,
     "made small": small,
     "made sawtooth": sawtooth,
 }
@@ -183,4 +217,4 @@ def _one_of(rng: np.random.Generator, weights: Floats) -> list[str]:
     """A letter for every row, drawn with the weights of its line."""
     ends = np.cumsum(weights, axis=1)
     places = (rng.random(len(weights))[:, None] * ends[:, -1:] > ends).sum(axis=1)
-    return ["abcdefghijkl"[place] for place in places]
+    return [_LETTERS[place] for place in places]

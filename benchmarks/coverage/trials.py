@@ -172,7 +172,7 @@ def _fitted(trial: Trial, here: Population, private: Private) -> Any:
     if here.is_tree:
         return sp.KDTreeSynthesizer(trial.epsilon, unit=trial.unit).fit(private.given, here.schema).release_
     named: dict[str, Any] = {"analyses": list(here.formulas)} if here.formulas else {}
-    model = sp.ForestSynthesizer(trial.epsilon, delta="1e-5", unit=trial.unit, quality=trial.quality, **named)
+    model = sp.ForestSynthesizer(trial.epsilon, delta="1e-6", unit=trial.unit, quality=trial.quality, **named)
     return model.fit(private.given, here.schema).release_
 
 
