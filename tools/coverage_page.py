@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,152 +21,215 @@ RESULTS = ROOT / "docs" / "coverage" / "results.json"
 START = "<!-- results: written by tools/coverage_page.py from docs/coverage/results.json; run `make page` -->\n"
 END = "<!-- end of results -->"
 
+LAYOUT = 2  # of benchmarks/coverage/results.py
 LEVEL = 0.95
-# Kinds of questions in the order of the page, with their heads and the share of intervals that should hold.
-KINDS = {
-    "one column": ("Forests: counts of one column", (0.93, 0.97)),
-    "pairs together": ("Forests: counts of two columns that were counted together", (0.93, 0.97)),
-    "pairs apart": ("Forests: counts of two columns that were not counted together", (0.90, 0.98)),
-    "means together": ("Forests: means given a column that was counted together with it", (0.90, 0.97)),
-    "means apart": ("Forests: means given a column that was not counted together with it", (0.90, 0.98)),
-    "regressions": ("Forests: regressions that were named before the fit", (0.93, 0.97)),
-    "other regressions": ("Forests: other regressions with five to eight predictors, from 20 draws", None),
-    "boxes": ("Trees: counts in boxes of all columns", (0.93, 0.97)),
-    "quantiles": ("Quantiles of a column", (0.93, 0.97)),
-    "means": ("Means of a column", (0.93, 0.97)),
-}
-INTERVALS = ("certified", "calibrated")
-_CLEARLY = 2.0  # standard errors by which a share is said to be off
+AIMS = {"certified": "at least 0.95", "calibrated": "0.93 to 0.97", "indicative": "at least 0.85"}
+ASIDE = ("naive", "not supported", "refused")
+_MOST_NAMED = 40
 
 Cell = Mapping[str, Any]
 
 
+def checked(record: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The record, if it is of the layout that this page shows."""
+    if record.get("layout") != LAYOUT:
+        sys.exit(
+            f"docs/coverage/results.json has layout {record.get('layout', 1)}, and this page shows layout {LAYOUT}; "
+            "run `python -m benchmarks.coverage` anew and take its results over with --from FOLDER"
+        )
+    return record
+
+
 def results_part(record: Mapping[str, Any]) -> str:
     """All that stands between the markers."""
-    cells = [cell for cell in record["cells"] if cell["level"] == LEVEL]
-    parts = [_measured(record), _certified(cells), _levels(record["cells"])]
-    parts += [_kind(cells, kind, record["held_out"]) for kind in KINDS]
+    cells = [cell for cell in record["cells"] if cell["level"] == LEVEL and cell["of"] == "table"]
+    parts = [_measured(record), _verdicts(cells), *(_statement(cells, statement, record) for statement in AIMS)]
+    parts += [_without(cells), _other_levels(record["cells"]), _rows(record["rows"]), _values(record["values"])]
     return "\n".join(part for part in parts if part)
 
 
 def _measured(record: Mapping[str, Any]) -> str:
-    n_releases = sorted({cell["n_releases"] for cell in record["cells"] if cell["wanted"] == "naive"})
-    seconds = record["seconds"]
+    fewest, most = record["releases_a_cell"]
     return (
-        f"Measured with version {', '.join(record['versions'])}, {n_releases[0]} to {n_releases[-1]} releases a table "
-        f"and epsilon, {record['releases']:,} in all.\n"
-        f"Tables that nobody looked at before: {', '.join(record['held_out']) or 'none'}.\n"
-        f"The median question took {1000 * seconds['answer']:.0f} ms.\n\n"
-        "A cell of the tables below shows the share of 95 % intervals that held, and behind it their median width in "
-        "units of the interval that the private table itself would give without noise.\n"
-        "*Naive* is the share for intervals of one drawn table that is taken for the real one.\n"
-        "Bold shares are off what is aimed at by more than two standard errors.\n"
-        "Behind a plus sign stands the share of answers that call themselves indicative or not supported, which are "
-        "left out of the first figures.\n"
+        f"Measured with version {', '.join(record['versions'])}, {fewest} to {most} releases a table, unit and "
+        f"epsilon, {record['releases']:,} in all.\n"
+        f"Tables: {', '.join(record['tables'])}.\n"
+        f"Tables that nobody looked at before: {', '.join(record['held_out']) or 'none in this run'}.\n"
+        f"A release with all its questions took {record['seconds']:.0f} s in the median.\n"
     )
 
 
-def _certified(cells: Sequence[Cell]) -> str:
-    """Whether certified intervals hold, and whether narrower ones would."""
+def _verdicts(cells: Sequence[Cell]) -> str:
+    """How many cells there are of each statement, and how many do not hold what it says."""
     lines = ""
-    for kind in ("whole leaves", *KINDS):
-        held = [
-            cell
-            for cell in cells
-            if cell["kind"] == kind and cell["of"] == "table" and cell["wanted"] == "certified" and _has_bars(cell)
-        ]
-        if not held:
-            continue
-        least = min(held, key=lambda cell: cell["coverage"])
-        name = KINDS[kind][0] if kind in KINDS else "Values of categories, and single leaves of trees"
+    for statement, aim in AIMS.items():
+        counts = Counter(cell["verdict"] for cell in cells if cell["statement"] == statement)
+        judged = sum(counts.values()) - counts["not judged"]
+        flat = sum(cell["flat"] for cell in cells if cell["statement"] == statement)
         lines += (
-            f"| {name} | {sum(cell['n_answers'] for cell in held):,} | {_pooled(held):.3f} | "
-            f"{_pooled(held, 'narrow_coverage'):.3f} | {least['coverage']:.3f} ({least['table']}, "
-            f"ε = {least['epsilon']}) |\n"
+            f"| {statement} | {aim} | {judged:,} | {counts['off']:,} | {counts['fails']:,} | "
+            f"{counts['not judged']:,} | {flat:,} |\n"
         )
-    head = "| | intervals | held | of 0.7 times the width | the worst cell |\n|---|---:|---:|---:|---|\n"
-    return f"**Certified intervals**, all tables and budgets, of the table, 95 %\n\n{head}{lines}"
+    head = "| statement | aim | cells judged | off | fail | too few releases | intervals of no width |\n"
+    return f"**What is said, and how many cells do not hold it**\n\n{head}|---|---|---:|---:|---:|---:|---:|\n{lines}"
 
 
-def _levels(cells: Sequence[Cell]) -> str:
-    """All tables together, at every level, and the population at one."""
-    columns = [("table", level) for level in sorted({cell["level"] for cell in cells})] + [("population", LEVEL)]
-    lines = ""
-    for kind, (head, _) in KINDS.items():
-        shown = []
-        for of, level in columns:
-            found = [cell for cell in _given(cells, kind, of) if cell["statement"] in INTERVALS]
-            held = [cell for cell in found if cell["level"] == level and _has_bars(cell)]
-            shown.append(f"{_pooled(held):.3f}" if held else "–")
-        if any(text != "–" for text in shown):
-            lines += f"| {head} | {' | '.join(shown)} |\n"
-    heads = [f"{of}, {level:.0%}" for of, level in columns]
-    head = f"| | {' | '.join(heads)} |\n|---|{'---:|' * len(heads)}\n"
-    return f"**Certified and calibrated answers, all tables and budgets together**\n\n{head}{lines}"
-
-
-def _kind(cells: Sequence[Cell], kind: str, held_out: Iterable[str]) -> str:
-    """One kind of question: a line a table, and the figures by budget."""
-    title, wanted = KINDS[kind]
-    mine = [cell for cell in cells if cell["kind"] == kind and cell["of"] == "table"]
-    if not mine:
+def _statement(cells: Sequence[Cell], statement: str, record: Mapping[str, Any]) -> str:
+    """One statement: its kinds of questions, the same by table, and the cells that do not hold, named."""
+    own = [cell for cell in cells if cell["statement"] == statement and sum(cell["n"])]
+    if not own:
         return ""
-    epsilons = sorted({cell["epsilon"] for cell in mine}, key=float)
+    kinds = list(dict.fromkeys((cell["kind"], cell["asked"]) for cell in own))
+    lines = matrix = ""
+    tables = [name for name in record["tables"] if any(cell["table"] == name for cell in own)]
+    for kind, asked in sorted(kinds, key=lambda one: (one[1], one[0])):
+        here = [cell for cell in own if (cell["kind"], cell["asked"]) == (kind, asked)]
+        name = f"{kind}{' (asked for)' if asked == 'certified' else ''}"
+        naive = [cell for cell in cells if cell["kind"] == kind and cell["statement"] == "naive"]
+        least = min(here, key=_held)
+        lines += (
+            f"| {name} | {sum(sum(cell['n']) for cell in here):,} | {_shown(here)} | {_narrow(here):.3f} | "
+            f"{_width(here)} | {_pooled(naive)} | {_held(least):.2f} of {sum(least['n'])}, {_place(least)} |\n"
+        )
+        shown = [_shown([cell for cell in here if cell["table"] == table], 2) for table in tables]
+        matrix += f"| {name} | {' | '.join(shown)} |\n"
+    columns = "| | intervals | held | of 0.7 times the width | width | naive | the lowest cell |\n"
+    held_out = [f"{name} (held out)" if name in record["held_out"] else name for name in tables]
+    text = f"**{statement.capitalize()}**, aimed at {AIMS[statement]}\n\n{columns}|---|{'---:|' * 5}---|\n{lines}\n"
+    text += f"**{statement.capitalize()}, by table**\n\n| | {' | '.join(held_out)} |\n"
+    text += f"|---|{'---:|' * len(tables)}\n{matrix}"
+    return text + _named(own, statement)
+
+
+def _named(cells: Sequence[Cell], statement: str) -> str:
+    """The cells that are off or fail, the lowest first, with the questions that missed most."""
+    bad = sorted((cell for cell in cells if cell["verdict"] in ("off", "fails")), key=_held)
+    if not bad:
+        return ""
     lines = ""
-    for table in dict.fromkeys(cell["table"] for cell in mine):
-        shown = []
-        for epsilon in epsilons:
-            here = [cell for cell in mine if cell["table"] == table and cell["epsilon"] == epsilon]
-            shown += [_naive(here), _shown(_given(here, kind, "table"), kind, wanted)]
-        lines += f"| {table}{' (held out)' if table in held_out else ''} | {' | '.join(shown)} |\n"
-    heads = [text for epsilon in epsilons for text in ("naive", f"ε = {epsilon}")]
-    aim = f", aimed at {wanted[0]:.2f} to {wanted[1]:.2f}" if wanted else ""
-    return f"**{title}**{aim}\n\n| table | {' | '.join(heads)} |\n|---|{'---:|' * len(heads)}\n{lines}"
+    for cell in bad[:_MOST_NAMED]:
+        worst = "; ".join(f"`{text}` {missed} of {n}, at {off:+.1f}" for text, missed, n, off in cell["worst"][:2])
+        flat = f", {cell['flat']} of no width" if cell["flat"] else ""
+        lines += f"| {_place(cell)} | {cell['kind']} | {cell['verdict']}{flat} | {_shown([cell])} | {worst} |\n"
+    left = f"\n{len(bad) - _MOST_NAMED:,} more are in the results.\n" if len(bad) > _MOST_NAMED else ""
+    head = "| | kind | | held | questions that missed most, and where in half-widths the truth lies |\n"
+    return f"\n**{statement.capitalize()} cells that do not hold**\n\n{head}|---|---|---|---:|---|\n{lines}{left}"
 
 
-def _shown(cells: Sequence[Cell], kind: str, wanted: tuple[float, float] | None) -> str:
-    """Share and width of the intervals that are called certified or calibrated; of unnamed regressions, of all."""
-    statements = (*INTERVALS, "indicative") if kind == "other regressions" else INTERVALS
-    n_answers = sum(cell["n_answers"] for cell in cells)
-    held = [cell for cell in cells if cell["statement"] in statements and _has_bars(cell)]
-    others = n_answers - sum(cell["n_answers"] for cell in held)
-    text = "–"
-    if held:
-        share, n_held = _pooled(held), sum(cell["n_answers"] for cell in held)
-        errors = [cell["coverage_error"] or 0 for cell in held]
-        error = max(sum(error**2 for error in errors) ** 0.5 / len(errors), (0.05 * 0.95 / n_held) ** 0.5)
-        is_off = wanted is not None and not wanted[0] - _CLEARLY * error <= share <= wanted[1] + _CLEARLY * error
-        widths = sorted((cell["width"], cell["n_answers"]) for cell in held if cell["width"] is not None)
-        text = f"**{share:.2f}**" if is_off else f"{share:.2f}"
-        text += f", {_weighted_median(widths):.1f}" if widths else ""
-    return f"{text} + {others / n_answers:.0%}" if others and n_answers else text
+def _without(cells: Sequence[Cell]) -> str:
+    """Which answers have no interval."""
+    lines = ""
+    asked = [cell for cell in cells if cell["asked"] == "auto"]
+    for kind in sorted({cell["kind"] for cell in asked}):
+        own = [cell for cell in asked if cell["kind"] == kind]
+        n = {
+            statement: sum(cell["n_answers"] for cell in own if cell["statement"] == statement) for statement in _said()
+        }
+        total = sum(n.values())
+        if total:
+            lines += f"| {kind} | {total:,} | {' | '.join(f'{n[statement] / total:.0%}' for statement in _said())} |\n"
+    head = f"| | answers | {' | '.join(_said())} |\n|---|{'---:|' * (1 + len(_said()))}\n"
+    return f"**What answers call themselves**\n\n{head}{lines}"
 
 
-def _naive(cells: Sequence[Cell]) -> str:
-    found = [cell for cell in cells if cell["wanted"] == "naive" and _has_bars(cell)]
-    return f"{_pooled(found):.2f}" if found else "–"
+def _said() -> tuple[str, ...]:
+    return (*AIMS, *(word for word in ASIDE if word != "naive"))
 
 
-def _given(cells: Iterable[Cell], kind: str, of: str) -> list[Cell]:
-    """What a user gets who wants no statement in particular."""
-    return [cell for cell in cells if cell["kind"] == kind and cell["of"] == of and cell["wanted"] == "auto"]
+def _other_levels(cells: Sequence[Cell]) -> str:
+    """Certified counts of single values at 99 %, and what is said of the population."""
+    certified = [cell for cell in cells if cell["level"] == 0.99 and cell["of"] == "table"]
+    population = [cell for cell in cells if cell["of"] == "population" and cell["statement"] in AIMS]
+    text = f"Certified counts of single values hold {_shown(certified, 3)} at 99 %.\n" if certified else ""
+    for statement in AIMS:
+        own = [cell for cell in population if cell["statement"] == statement]
+        if any(sum(cell["n"]) for cell in own):
+            text += f"Of the population, {statement} intervals hold {_shown(own, 3)} at 95 %.\n"
+    return text
 
 
-def _has_bars(cell: Cell) -> bool:
-    return cell["coverage"] is not None
+def _rows(found: Iterable[Mapping[str, Any]]) -> str:
+    lines = ""
+    for one in found:
+        inside, strictly = (one[name] / max(1, one["n"]) for name in ("inside", "strictly"))
+        tails = f"{one['tails_inside'] / max(1, one['tails']):.3f} of {one['tails']:,}"
+        column, spread = one["widest"]
+        worst = f"`{one['worst'][0]}`" if one["worst"] else ""
+        lines += (
+            f"| {_place(one)} | {one['n']:,} | {inside:.3f} | {tails} | {strictly:.3f} | "
+            f"{one['least'][0]} {one['least'][1]:.2f} | {column} {spread:.2f} | "
+            f"{one['narrowest'][0]} {one['narrowest'][1]:.2f} | {worst} |\n"
+        )
+    if not lines:
+        return ""
+    head = (
+        "| | ranges | inside | of tails | without the luck of drawing | lowest column | widest column | "
+        f"narrowest column | furthest outside |\n|---|{'---:|' * 4}---|---|---|---|\n"
+    )
+    return (
+        "**Drawn rows against certified ranges of the same release**, 99 %, aimed at 99 of 100\n\n"
+        "A count of drawn rows may be off by the luck of drawing, 2.6 of its standard deviations; the column "
+        "*without* does not allow for that.\n"
+        "Tails are ranges that end at a bound.\n"
+        "Widest and narrowest: the standard deviation of drawn values in units of the private table's, of the one "
+        f"release that is widest and in the median of releases.\n\n{head}{lines}"
+    )
 
 
-def _pooled(cells: Sequence[Cell], figure: str = "coverage") -> float:
-    return float(sum(cell[figure] * cell["n_answers"] for cell in cells) / sum(cell["n_answers"] for cell in cells))
+def _values(found: Iterable[Mapping[str, Any]]) -> str:
+    lines = ""
+    for one in found:
+        scatter = "–" if one["dispersion"] is None else f"{one['dispersion']:.2f} ± {one['dispersion_error']:.2f}"
+        worst = "; ".join(f"`{text}` {missed} of {n}" for text, missed, n in one["worst"][:2] if missed)
+        lines += (
+            f"| {one['unit']}, ε = {one['epsilon']}{', asked for' if one['asked'] == 'certified' else ''} | "
+            f"{one['n_values']:,} | {one['held'] / one['n']:.3f} of {one['n']:,} | {scatter} | {worst} |\n"
+        )
+    if not lines:
+        return ""
+    head = "| | values | held | dispersion | values that missed most |\n|---|---:|---:|---:|---|\n"
+    return (
+        "**Certified counts, value by value**\n\n"
+        "The dispersion is 1 where all values hold equally often, and more where luck is fixed for a value.\n\n"
+        f"{head}{lines}"
+    )
 
 
-def _weighted_median(pairs: Sequence[tuple[float, int]]) -> float:
-    half, passed = sum(weight for _, weight in pairs) / 2, 0
-    for value, weight in pairs:
-        passed += weight
+# ------------------------------------------------------------------------------------------------------------- figures
+
+
+def _held(cell: Cell) -> float:
+    return float(sum(cell["held"]) / max(1, sum(cell["n"])))
+
+
+def _pooled(cells: Sequence[Cell], digits: int = 3) -> str:
+    n = sum(sum(cell["n"]) for cell in cells)
+    return f"{sum(sum(cell['held']) for cell in cells) / n:.{digits}f}" if n else "–"
+
+
+def _shown(cells: Sequence[Cell], digits: int = 3) -> str:
+    """The share of all cells together, bold where one of them is off or fails."""
+    text = _pooled(cells, digits)
+    return f"**{text}**" if any(cell["verdict"] in ("off", "fails") for cell in cells) else text
+
+
+def _narrow(cells: Sequence[Cell]) -> float:
+    return float(sum(cell["narrow"] for cell in cells) / max(1, sum(sum(cell["n"]) for cell in cells)))
+
+
+def _width(cells: Sequence[Cell]) -> str:
+    """The median over cells, weighted by their intervals, in widths of the private table's own interval."""
+    pairs = sorted((cell["width"], sum(cell["n"])) for cell in cells if cell["width"] is not None)
+    half, passed = sum(n for _, n in pairs) / 2, 0
+    for width, n in pairs:
+        passed += n
         if passed >= half:
-            return value
-    return pairs[-1][0]
+            return f"{width:.1f}"
+    return "–"
+
+
+def _place(cell: Cell) -> str:
+    return f"{cell['table']}, {cell['unit']}, ε = {cell['epsilon']}"
 
 
 # ---------------------------------------------------------------------------------------------------------------- page
@@ -184,6 +248,7 @@ def main(arguments: list[str]) -> None:
     """Write the tables, or check them."""
     match arguments:
         case ["--from", folder]:
+            checked(json.loads((Path(folder) / "coverage.json").read_text(encoding="utf-8")))
             RESULTS.parent.mkdir(exist_ok=True)
             shutil.copyfile(Path(folder) / "coverage.json", RESULTS)
         case [] | ["--check"]:
@@ -191,7 +256,7 @@ def main(arguments: list[str]) -> None:
         case _:
             sys.exit(__doc__)
     text = PAGE.read_text(encoding="utf-8")
-    made = with_results(text, json.loads(RESULTS.read_text(encoding="utf-8")))
+    made = with_results(text, checked(json.loads(RESULTS.read_text(encoding="utf-8"))))
     if arguments == ["--check"]:
         if made != text:
             sys.exit("docs/explain/error-bars.md does not show what the results say; run `make page`")

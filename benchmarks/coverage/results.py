@@ -225,6 +225,8 @@ def rows_summary(outcomes: Sequence[Outcome]) -> list[dict[str, Any]]:
                 "n": n,
                 "inside": sum(one.n_inside for one in rows),
                 "strictly": sum(one.n_strictly for one in rows),
+                "tails": sum(one.n_tails for one in rows),
+                "tails_inside": sum(one.n_tails_inside for one in rows),
                 "least": [least, round(shares[least], 4)],
                 "widest": [widest.column, round(widest.spread, 3)],
                 "narrowest": [min(spreads, key=lambda name: spreads[name]), round(min(spreads.values()), 3)],
@@ -308,8 +310,10 @@ def shown(outcomes: Sequence[Outcome]) -> str:
         lines += map(_line, sorted((cell for cell in own if cell["verdict"] != "ok"), key=_held))
     for one in rows_summary(outcomes):
         inside, strictly = (one[name] / max(1, one["n"]) for name in ("inside", "strictly"))
+        tails = one["tails_inside"] / max(1, one["tails"])
         lines.append(
-            f"rows: {inside:.3f} of {one['n']} ranges ({strictly:.3f} without the luck of drawing) {one['table']}, "
+            f"rows: {inside:.3f} of {one['n']} ranges, {tails:.3f} of {one['tails']} tails "
+            f"({strictly:.3f} of ranges without the luck of drawing) {one['table']}, "
             f"{one['unit']}, {one['epsilon']}; least {one['least']}, widest {one['widest']}, "
             f"narrowest {one['narrowest']}"
         )

@@ -25,6 +25,7 @@ from benchmarks.people.tables import KEY, PERSONS, ROWS, PeopleTable
 from spinney.columns import Category
 
 MADE_TREE = "made points"
+WITHOUT_STEPS = "diamonds without steps"  # what is lost if a schema does not say that carats come in hundredths
 
 # Columns that are asked about, where a table has more than questions have time for.
 FORESTS: dict[str, tuple[str, ...]] = {
@@ -38,6 +39,7 @@ FORESTS: dict[str, tuple[str, ...]] = {
         *("PAY_AMT1", "PAY_AMT2", "default.payment.next.month"),
     ),
     "diamonds": (),
+    WITHOUT_STEPS: (),
     "california_housing": (),
     "census_income": (
         *("age", "class of worker", "education", "wage per hour", "marital stat", "major occupation code", "race"),
@@ -248,6 +250,7 @@ def is_there(name: str, folder: Path | None) -> bool:
         "nist_crc": "nist_crc/national/national2019.csv",
         "artificial_characters": "arena/artificial_characters_train.parquet",
         "lahman_seasons": "people/lahman_rows.parquet",
+        WITHOUT_STEPS: "diamonds.parquet",
         **{people: f"people/{people}_rows.parquet" for people in PERSONS_TABLES},
         **{tree: f"{file}.parquet" for tree, (file, _) in TREES.items()},
     }
@@ -281,7 +284,7 @@ def _read(name: str, folder: Path) -> tuple[pl.DataFrame, sp.Schema]:
     if name == "lahman_seasons":
         stated = dict(PEOPLE["lahman"](folder / "people").row_columns)
         return pl.read_parquet(folder / "people/lahman_rows.parquet").select(*stated), sp.Schema(stated)
-    table = load(name, folder)
+    table = load(name.removesuffix(" without steps"), folder)
     of_table = _STEPS.get(name, {})
     kept = columns or tuple(table.schema)
     return table.frame.select(*kept), sp.Schema(

@@ -19,7 +19,7 @@ import polars as pl
 import spinney as sp
 from benchmarks.coverage.questions import Pool, Question
 from benchmarks.coverage.tables import Population, Private, population
-from benchmarks.coverage.truths import Truth, Truths, columns_of, interval_width, least_squares
+from benchmarks.coverage.truths import Truth, Truths, columns_of, end_of, interval_width, least_squares
 from spinney.errors import ParameterError
 
 LEVEL = 0.95
@@ -92,6 +92,8 @@ class Rows:
     n: int
     n_inside: int  # where the luck of drawing is allowed for
     n_strictly: int
+    n_tails: int  # of the ranges, those that end at a bound
+    n_tails_inside: int
     spread: float  # standard deviation of drawn values over that of the table's
     worst: str
     worst_off: float  # how far outside, in half-widths
@@ -272,7 +274,10 @@ def _coefficient(kind: str, name: str, formula: str) -> Question:
 def _rows(release: Any, pool: Pool, truths: Truths, drawn: Truths) -> Iterator[Rows]:
     """For every ordered column: drawn rows in many ranges, against certified ranges of the same release."""
     for name in pool.ordered:
-        n_inside = n_strictly = n = 0
+        n_inside = n_strictly = n = n_tails = n_tails_inside = 0
+        bounds = {
+            *pool.condition(name, *(end_of(end) for end in (pool.columns[name].low, pool.columns[name].high)))[name]
+        }
         worst, worst_off = "", 0.0
         for where in ranges(pool, name):
             question = Question("rows", "count", where=where)
@@ -284,13 +289,15 @@ def _rows(release: Any, pool: Pool, truths: Truths, drawn: Truths) -> Iterator[R
             half = max((bars.high - bars.low) / 2, 0.5)
             off = max(bars.low - luck - value, value - bars.high - luck, 0.0) / half
             n, n_inside, n_strictly = n + 1, n_inside + (off == 0), n_strictly + (bars.low <= value <= bars.high)
+            if bounds.intersection(where[name]):
+                n_tails, n_tails_inside = n_tails + 1, n_tails_inside + (off == 0)
             if off > worst_off:
                 worst_off = off
                 true = truths.of(question).value
                 worst = f"{question.text}: {value:,.0f} rows, {bars.low:,.0f} to {bars.high:,.0f}, truth {true:,.0f}"
         real, own = truths.columns[name], drawn.columns[name]
         spread = float(np.nanstd(own) / np.nanstd(real))
-        yield Rows(name, n, n_inside, n_strictly, spread, worst, worst_off)
+        yield Rows(name, n, n_inside, n_strictly, n_tails, n_tails_inside, spread, worst, worst_off)
 
 
 def ranges(pool: Pool, name: str) -> Iterator[dict[str, Any]]:

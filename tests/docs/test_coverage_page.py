@@ -1,4 +1,4 @@
-"""The page of error bars shows what was measured: shares and widths by table and budget, and what is off in bold."""
+"""The page of error bars shows what was measured: shares by statement, kind and table, what is off, and rows."""
 
 from __future__ import annotations
 
@@ -11,7 +11,9 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from benchmarks.coverage.results import LAYOUT, to_json
 from benchmarks.coverage.tables import HELD_OUT
+from benchmarks.coverage.trials import Outcome, Rows, Tally, Trial
 
 ROOT = Path(__file__).parents[2]
 
@@ -31,56 +33,52 @@ def page() -> ModuleType:
     return module
 
 
-def a_cell(table: str, kind: str, statement: str, coverage: float | None, **changes: Any) -> dict[str, Any]:
-    return {
-        "table": table,
-        "epsilon": "1",
-        "kind": kind,
-        "of": "table",
-        "wanted": "auto",
-        "statement": statement,
-        "level": 0.95,
-        "n_releases": 20,
-        "n_answers": 200,
-        "coverage": coverage,
-        "coverage_error": 0.01,
-        "narrow_coverage": coverage,
-        "width": 1.5,
-    } | changes
+def a_tally(kind: str, statement: str, n_held: int, n_flat: int = 0, asked: str = "auto") -> Tally:
+    return Tally(kind, asked, "table", statement, 0.95, 20, 20, n_held, 1, n_held - 3, n_flat, 0, 1.5)
 
 
 def a_record() -> dict[str, Any]:
-    cells = [
-        a_cell("adult", "one column", "certified", 0.96, n_answers=100),
-        a_cell("adult", "one column", "calibrated", 0.94, n_answers=100),
-        a_cell("adult", "one column", "certified", 0.97, wanted="certified", narrow_coverage=0.81),
-        a_cell("adult", "one column", "naive", 0.84, wanted="naive"),
-        a_cell("covtype", "one column", "calibrated", 0.80),
-        a_cell("covtype", "pairs apart", "calibrated", 0.95, n_answers=150),
-        a_cell("covtype", "pairs apart", "not supported", None, n_answers=50, width=None),
-        a_cell("adult", "other regressions", "indicative", 0.5),
-    ]
-    seconds = {"fit": 1.0, "first_answer": 0.5, "answer": 0.012}
-    return {"versions": ["1"], "held_out": ["covtype"], "releases": 40, "seconds": seconds, "cells": cells}
+    """What six releases each of two tables left: ranges hold on one of them and not on the other."""
+    outcomes = []
+    for table, n_held in (("adult", 19), ("kdd99_10pct", 12)):
+        for repetition in range(6):
+            tallies = (
+                a_tally("ranges", "calibrated", n_held),
+                a_tally("ranges", "naive", 10, asked="naive"),
+                a_tally("values", "certified", 19),
+                a_tally("quantiles", "indicative", 19, n_flat=2),
+                Tally("means", "auto", "table", "not supported", 0.95, 5, *(0,) * 6, None),
+            )
+            asked = (("ranges", "auto", "calibrated", "count where age in 20..29", 1.5),)
+            rows = (Rows("age", 10, 9, 8, 5, 4, 1.25, "count where age in 90..120: 0 rows", 2.0),)
+            trial = Trial(table, "replace-one", "1", repetition)
+            outcomes.append(Outcome(trial, tallies, rows, asked, 1.0, 2.0, "1"))
+    record: dict[str, Any] = json.loads(to_json(outcomes))
+    return record
 
 
-def test_shares_are_pooled_and_what_is_off_is_bold(page: ModuleType) -> None:
-    """Certified and calibrated answers are one figure; a share far below its aim stands out."""
+def test_cells_that_do_not_hold_are_bold_counted_and_named(page: ModuleType) -> None:
     text = page.results_part(a_record())
-    assert "| adult | 0.84 | 0.95, 1.5 |" in text
-    assert "| covtype (held out) | – | **0.80**, 1.5 |" in text
+    assert "| ranges | 0.95 | **0.60** |" in text
+    assert "| calibrated | 0.93 to 0.97 | 2 | 0 | 1 | 0 | 0 |" in text
+    named = (
+        "| kdd99_10pct, replace-one, ε = 1 | ranges | fails | **0.600** | `count where age in 20..29` 6 of 6, at +1.5 |"
+    )
+    assert named in text
+    assert "| adult | kdd99_10pct (held out) |" in text
 
 
-def test_answers_without_a_statement_are_told(page: ModuleType) -> None:
-    """What is not supported is a share of its own; unnamed regressions are shown although they are indicative."""
+def test_intervals_of_no_width_and_answers_without_one_are_shown(page: ModuleType) -> None:
     text = page.results_part(a_record())
-    assert "| covtype (held out) | – | 0.95, 1.5 + 25% |" in text
-    assert "| adult | – | 0.50, 1.5 |" in text
+    assert "| indicative | at least 0.85 | 2 | 0 | 2 | 0 | 24 |" in text
+    assert "| quantiles | fails, 12 of no width |" in text
+    assert "| means | 60 | 0% | 0% | 0% | 100% | 0% |" in text
 
 
-def test_certified_intervals_have_a_table_of_their_own(page: ModuleType) -> None:
+def test_rows_are_shown_against_certified_ranges(page: ModuleType) -> None:
     text = page.results_part(a_record())
-    assert "| Forests: counts of one column | 200 | 0.970 | 0.810 | 0.970 (adult, ε = 1) |" in text
+    rows = "| adult, replace-one, ε = 1 | 60 | 0.900 | 0.800 of 30 | 0.800 | age 0.90 | age 1.25 | age 1.25 |"
+    assert f"{rows} `count where age in 90..120: 0 rows` |" in text
 
 
 def test_results_are_taken_over_and_stale_pages_noticed(tmp_path: Path) -> None:
@@ -93,16 +91,30 @@ def test_results_are_taken_over_and_stale_pages_noticed(tmp_path: Path) -> None:
     tools = tmp_path / "tools"
     assert script("--from", tmp_path / "new", folder=tools).returncode == 0
     text = tmp_path / "docs/explain/error-bars.md"
-    assert "**0.80**, 1.5" in text.read_text()
+    assert "**0.60**" in text.read_text()
     assert script("--check", folder=tools).returncode == 0
-    text.write_text(text.read_text().replace("**0.80**", "0.93"))
+    text.write_text(text.read_text().replace("**0.60**", "0.93"))
     assert "make page" in script("--check", folder=tools).stderr
     text.write_text("no markers")
     assert "lost its markers" in script(folder=tools).stderr
     assert "--from FOLDER" in script("--what", folder=tools).stderr
 
 
+def test_results_of_an_older_layout_are_refused(tmp_path: Path) -> None:
+    """They are not taken over, and what was there stays."""
+    for folder in ("tools", "docs/coverage", "old"):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / "tools/coverage_page.py").write_text((ROOT / "tools/coverage_page.py").read_text())
+    (tmp_path / "old/coverage.json").write_text(json.dumps({"versions": ["0.1.0"], "cells": []}))
+    (tmp_path / "docs/coverage/results.json").write_text("as it was")
+    found = script("--from", tmp_path / "old", folder=tmp_path / "tools")
+    assert found.returncode == 1
+    assert f"has layout 1, and this page shows layout {LAYOUT}" in found.stderr
+    assert (tmp_path / "docs/coverage/results.json").read_text() == "as it was"
+
+
 def test_the_page_shows_the_results() -> None:
     assert script("--check").returncode == 0
     record = json.loads((ROOT / "docs/coverage/results.json").read_text())
+    assert record["layout"] == LAYOUT
     assert set(record["held_out"]) <= set(HELD_OUT)

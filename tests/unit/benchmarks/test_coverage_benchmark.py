@@ -154,7 +154,7 @@ def test_too_wide_is_off_and_no_width_fails() -> None:
 def test_a_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     trials = [Trial("adult", "replace-one", "1", repetition) for repetition in range(3)]
     results = Results(tmp_path)
-    rows = Rows("age", 10, 9, 8, 1.5, "age above 90: 0 rows", 2.0)
+    rows = Rows("age", 10, 9, 8, 5, 4, 1.5, "age above 90: 0 rows", 2.0)
     for repetition in range(2):
         asked = [("ranges", "auto", "calibrated", "count where age in 1..2", 1.5 - repetition)]
         results.add(an_outcome(repetition, of_statement("calibrated", 10, 9), rows=(rows,), questions=asked))
@@ -165,7 +165,13 @@ def test_a_run_goes_on_where_it_stopped(tmp_path: Path) -> None:
     assert (cell["n"], cell["held"], cell["n_answers"]) == ([10, 10], [9, 9], 20)
     assert cell["worst"] == [("count where age in 1..2", 1, 2, 1.0)]
     [found] = rows_summary(results.read())
-    assert (found["n"], found["inside"], found["strictly"], found["widest"]) == (20, 18, 16, ["age", 1.5])
+    assert (found["n"], found["inside"], found["strictly"], found["tails_inside"], found["widest"]) == (
+        20,
+        18,
+        16,
+        8,
+        ["age", 1.5],
+    )
     record = json.loads(to_json(results.read()))
     assert record["releases"] == 2
     assert record["releases_a_cell"] == [2, 2]
