@@ -95,7 +95,7 @@ def _statement(cells: Sequence[Cell], statement: str, record: Mapping[str, Any])
         matrix += f"| {name} | {' | '.join(shown)} |\n"
     columns = "| | intervals | held | of 0.7 times the width | width | naive | the lowest cell |\n"
     held_out = [f"{name} (held out)" if name in record["held_out"] else name for name in tables]
-    text = f"**{statement.capitalize()}**, aimed at {AIMS[statement]}\n\n{columns}|---|{'---:|' * 5}---|\n{lines}\n"
+    text = f"**{statement.capitalize()}**, aim: {AIMS[statement]}\n\n{columns}|---|{'---:|' * 5}---|\n{lines}\n"
     text += f"**{statement.capitalize()}, by table**\n\n| | {' | '.join(held_out)} |\n"
     text += f"|---|{'---:|' * len(tables)}\n{matrix}"
     return text + _named(own, statement)
