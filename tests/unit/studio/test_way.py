@@ -100,6 +100,24 @@ def test_the_report_knows_what_was_typed_in_the_studio(studio, client, planned, 
     )
 
 
+def test_a_person_that_numbers_rows_is_told_to_the_holder(studio, client):
+    """The page of the schema says so, beside the key that repeats, and that this is for the holder alone."""
+    of = [number // 3 for number in range(300)]
+    rows = "\n".join(f"{number},{9 * person},{'mf'[(person * 7919) % 13 % 2]}" for number, person in enumerate(of))
+    (studio.workspace.root.folder / "panel.csv").write_text(f"rownames,nr,sex\n{rows}\n")
+    draft = begin(client, "panel.csv")
+    text = (
+        '[columns.rownames]\ntype = "identifier"\n[columns.nr]\ntype = "integer"\nlow = 0\nhigh = 9999\n'
+        '[columns.sex]\ntype = "category"\nvalues = ["f", "m"]\n[person]\ncolumn = "rownames"\nmost_rows = 9\n'
+    )
+    page = f"{draft}/schema"
+    send(client, f"{page}/text", {"revision": revision(client, page), "do": "check", "schema": text})
+    said = text_of(settled(client, page))
+    assert "'rownames' is stated as the person, and its values never repeat" in said
+    assert "'nr': values repeat as keys of persons do" in said
+    assert "for you alone" in said
+
+
 def test_a_ledger_that_cannot_be_read_is_not_called_none(studio, client, planned, monkeypatch):
     monkeypatch.setattr(studio.beside, "answer", lambda _title, work, *asked, **_: work(*asked))
     settled(client, spend(client, planned).url.path)
