@@ -3,8 +3,9 @@
 Keys are read once more, by themselves, and compared for equality; none is shown. Of a plain table, identifiers that
 repeat say that its rows may belong to persons, whom a guarantee for one row protects less. A stated key that never
 repeats seems to name rows; another column may be the key of persons that it should have been. Whether one is shows in
-its name, or in another column that belongs to the key as a year of birth belongs to a person: it is the same in all
-rows of a key, and jumps from key to key as it would between any two.
+its name, or in another column. One that belongs to the key, as a year of birth belongs to a person, is the same in all
+rows of a key, and jumps from key to key as it would between any two. One that sorts the rows of each key rises within
+them and starts anew with the next.
 """
 
 from __future__ import annotations
@@ -37,6 +38,7 @@ _ROWS_EACH = (1.2, 100)
 # A column with this many values may belong to a key; it agrees within keys so often, and hardly elsewhere.
 _MOST_ATTRIBUTES = 100
 _AGREES, _BY_CHANCE, _JUMPS = 0.99, 0.9, 0.3
+_RISES, _STARTS_ANEW = 0.5, 0.1
 
 Codes = NDArray[np.int64]
 
@@ -198,8 +200,8 @@ def likely_keys(
         if n_keys == n_rows:
             of_rows.append(name)
         elif n_keys >= _FEWEST_KEYS and _ROWS_EACH[0] <= n_rows / n_keys <= _ROWS_EACH[1]:
-            others = (other for own, other in attributes.items() if own != name)
-            if name in by_name or any(_belongs(other, codes) for other in others):
+            belongs = any(_belongs(other, codes) for own, other in attributes.items() if own != name)
+            if name in by_name or belongs or any(_is_sorted_by(other, codes, n_keys) for other in numbers.values()):
                 of_persons.append(name)
     return LikelyKeys(tuple(of_rows), tuple(of_persons))
 
@@ -236,6 +238,17 @@ def _belongs(attribute: Codes, codes: Codes) -> bool:
     # A band of a number agrees within its values too, and changes as seldom as there are bands.
     jumps = float((firsts[1:] != firsts[:-1]).mean())
     return agrees >= _AGREES and _by_chance(values) <= _BY_CHANCE and jumps >= _JUMPS * (1 - _by_chance(firsts))
+
+
+def _is_sorted_by(other: Codes, codes: Codes, n_keys: int) -> bool:
+    """Whether the rows of each key stand together, sorted by another column."""
+    is_same, steps = codes[1:] == codes[:-1], np.sign(other[1:].astype(np.float64) - other[:-1])
+    if 1 + int((~is_same).sum()) != n_keys:
+        return False
+    within, between = steps[is_same], steps[~is_same]
+    return bool(
+        (within >= 0).mean() >= _AGREES and (within > 0).mean() >= _RISES and (between < 0).mean() >= _STARTS_ANEW
+    )
 
 
 def _by_chance(values: Codes) -> float:

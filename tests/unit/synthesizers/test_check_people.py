@@ -192,6 +192,16 @@ def test_a_key_of_persons_that_is_stated_as_a_number_is_told() -> None:
     assert "the guarantee would be for one row" in warning.message
 
 
+def test_a_key_shows_in_the_order_of_its_rows() -> None:
+    """Rows that stand together by a column and rise in another within it; not those of a table sorted by amounts."""
+    payments = panel().sort_values(["nr", "year"])[["nr", "year", "wage"]]
+    stated = {name: PANEL[name] for name in payments}
+    (warning,) = sp.check(payments, sp.Schema(stated)).warnings
+    assert warning.column == "nr"
+    by_wage = panel().sort_values("wage", kind="stable")[["nr", "year", "wage"]]
+    assert not sp.check(by_wage, sp.Schema(stated)).warnings
+
+
 def test_numbers_that_repeat_are_no_keys_where_nothing_belongs_to_them() -> None:
     table = panel()
     table["race"] = np.random.default_rng(0).permutation(table["race"])
