@@ -23,7 +23,6 @@ from spinney.tables.csv import format as csv_format
 from spinney.tables.csv.reader import read_csv
 from spinney.tables.engines.files import redacted_file
 from spinney.tables.paths.expanding import CSV, PARQUET, is_parquet
-from spinney.tables.typed import file_types
 
 # Rows that are written at a time; the row groups of a Parquet file.
 _AT_ONCE = 1 << 20
@@ -57,11 +56,6 @@ def read_all(table: str, schema: Schema, csv: csv_format.CSV | None = None) -> p
 def given_table(source: str, csv: csv_format.CSV | None = None) -> Any:
     """TABLE as the library takes it: a path, with what was said about a CSV, or all that came through a pipe."""
     return csv_format.PipedCSV(_piped(source), csv or csv_format.PLAIN) if is_piped(source) else csv or source
-
-
-def read_types(source: str, csv: csv_format.CSV | None = None) -> pa.Schema:
-    """Names and types of the columns in a file, of several in the first. CSV says no types: its values tell them."""
-    return file_types(given_table(source, csv))
 
 
 def write_table(table: pa.Table, target: str, *, overwrite: bool) -> None:

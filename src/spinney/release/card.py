@@ -31,7 +31,7 @@ from spinney.schema.plain import jsonable
 from spinney.schema.table import Schema
 from spinney.shown import brief, json_text, printable
 
-_LIMITS = "Not covered: side channels such as timing, and the combined loss of several releases of one table."
+_LIMITS = "Not covered: side channels such as timing, and what other releases of the same people add."
 
 _WIDTH = 100
 # Promises for groups are worked out in floats and rounded up: on another machine they may come out a little otherwise.
@@ -108,9 +108,7 @@ class Card:
         """The guarantee in words."""
         if not self.is_private:
             return "none: see the warning"
-        if self.delta:
-            return f"({decimal(self.epsilon)}, {decimal(self.delta)})-differential privacy, unit {self.unit}"
-        return f"{decimal(self.epsilon)}-differential privacy (pure), unit {self.unit}"
+        return guarantee_in_words(self.epsilon, self.delta, self.unit)
 
     @property
     def groups(self) -> tuple[GroupPromise, ...]:
@@ -175,6 +173,7 @@ class Card:
             together = "the guarantee is for one row; for a person with several rows it is weaker"
         lines = [
             f"  guarantee   {self.guarantee}",
+            *_wrapped("alone", f"of this release alone; other releases of the same {self._who} add to it"),
             f"  unit        {_UNITS[Unit.parse(self.unit)]}",
             *(_wrapped("groups", f"{together}: {groups}") if groups else []),
             *(line for caution in self.cautions for line in _wrapped("caution", caution)),
@@ -294,7 +293,7 @@ class Card:
         lines += [f"    {name:<22} {column!r}" for name, column in self.schema.items()]
         if self.schema.rules:
             who = "row" if self.people is None else "person"
-            lines.append(f"  rules that every {who} obeys, at no cost")
+            lines.append(f"  rules that every synthetic {who} obeys, as they were stated")
             lines += [f"    {rule!r}" for rule in self.schema.rules]
         lines += [f"  place       {place.label}{_within(place)}" for place in self.schema.places]
         lines += [line for rows in (() if self.people is None else self.people.rows) for line in _rows_lines(rows)]
@@ -310,6 +309,13 @@ class Card:
         state = "" if self.is_private else ", NOT PRIVATE"
         delta = f", delta={decimal(self.delta)}" if self.delta else ""
         return f"Card(epsilon={decimal(self.epsilon)}{delta}, unit={self.unit!r}, {self.contents}{state})"
+
+
+def guarantee_in_words(epsilon: Fraction, delta: Fraction, unit: str) -> str:
+    """A guarantee as people are shown it."""
+    if delta:
+        return f"({decimal(epsilon)}, {decimal(delta)})-differential privacy, unit {unit}"
+    return f"{decimal(epsilon)}-differential privacy (pure), unit {unit}"
 
 
 def structure_in_words(structure: str) -> str:

@@ -10,7 +10,17 @@ from collections.abc import Mapping
 from typing import Any
 
 from spinney.report.promise_part import percent
-from spinney.report.questions import COMPUTED, DESIGN, NOT_KNOWN, STATED, Question, counted, estimated, listing
+from spinney.report.questions import (
+    COMPUTED,
+    DESIGN,
+    NOT_KNOWN,
+    STATED,
+    Question,
+    counted,
+    estimated,
+    listing,
+    together_first,
+)
 
 # A list of more values than this is called long.
 _LONG_LIST = 100
@@ -33,7 +43,8 @@ def released_in_words(found: Mapping[str, Any]) -> str:
     )
     if not promise["is_private"]:
         return f"{rows} Nothing is promised to those in the {'table' if len(schema) == 1 else 'tables'}."
-    return f"{rows} The unit of protection is {promise['protected']}."
+    alone = "." if promise["together"] is not None else ", in this release alone: others of the same people add to it."
+    return f"{rows} The unit of protection is {promise['protected']}{alone}"
 
 
 def _what_leaves(found: Mapping[str, Any]) -> list[Question]:
@@ -53,14 +64,30 @@ def _what_leaves(found: Mapping[str, Any]) -> list[Question]:
         Question(
             topic,
             "Does any real row leave?",
-            "No row, exact count or exact sum of the table is in the release; "
-            "what it says of the schema was public already"
-            + (", or estimated privately." if estimated(found, "bounds") or estimated(found, "values") else ".")
-            if promise["is_private"]
-            else "The guarantee is void, so this cannot be ruled out.",
+            _copied(found) if promise["is_private"] else "The guarantee is void, so this cannot be ruled out.",
             COMPUTED if not promise["is_private"] else DESIGN,
         ),
     ]
+
+
+def _copied(found: Mapping[str, Any]) -> str:
+    """What is in a release of the rows, what of it is exact, and what was not computed from them at all."""
+    promise = found["promise"]
+    exact = ""
+    if promise["n_is_public"]:
+        exact = (
+            f" One number is exact: that of {promise['who']}, {promise['n']:,}, which the unit {promise['unit']} takes "
+            "to be public."
+        )
+    stated = "the schema and the options of the call stand in it as the holder stated them"
+    if estimated(found, "bounds") or estimated(found, "values"):
+        stated += ", but for what is marked as estimated privately"
+    prior = found["model"]["parameters"].get("prior")
+    return (
+        f"No row is copied, though a synthetic one may equal a real one by chance. Whatever was counted or summed over "
+        f"rows has noise.{exact} Beside that, {stated}; whether these were public before is for the holder to say."
+        + (f" A prior stood in for counts: {prior}." if prior else "")
+    )
 
 
 def _identification(found: Mapping[str, Any]) -> list[Question]:
@@ -79,15 +106,22 @@ def _identification(found: Mapping[str, Any]) -> list[Question]:
         )
     elif promise["is_private"]:
         risk = (
-            f"Bounded for everybody alike: whatever an attacker knows, {promise['secret']} is guessed right at most "
-            f"{percent(promise['guess'])} of the time. No record is anybody's, so matching rows to persons proves "
-            "nothing."
+            f"{together_first(promise)}From this release alone: whoever holds both answers equally likely and knows "
+            f"everything else guesses {promise['secret']} right at most {percent(promise['guess'])} of the time. "
+            + (
+                ""
+                if promise["who"] == "persons"
+                else "Of somebody with several rows more can be found out, as the figures for groups say. "
+            )
+            + "No synthetic row is anybody's record. A match with a person can still be right, as what holds for a "
+            "group holds for many in it: the guarantee bounds what their own data adds, not what can be guessed."
         )
     return [
         Question(
             topic,
             "Are there direct identifiers?",
-            f"{', '.join(keys)}: made up afresh, never copied."
+            f"{', '.join(keys)}: made up afresh, never read. Whether another column identifies people is for the "
+            "holder to say."
             if keys
             else "None of the columns is of type identifier; whether another one identifies people is for the "
             "holder to say.",
@@ -97,21 +131,25 @@ def _identification(found: Mapping[str, Any]) -> list[Question]:
         Question(
             topic,
             "Which tables of others overlap with this one?",
-            "Not known. The guarantee holds whatever others hold, which is why none needs to be listed.",
+            "Not known. The guarantee holds whatever tables others hold. Other releases that were made of the same "
+            "people add to it.",
             NOT_KNOWN,
         ),
         Question(
             topic,
             "Are small or conspicuous groups protected?",
-            "As everybody else is. Their figures are the least "
-            "accurate, and what looks like a rare person may be noise.",
-            DESIGN,
+            f"Each of their {promise['who']} is protected as any other. What a group has in common is protected less, "
+            "the larger it is, as the figures for groups say. Figures of small groups are the least accurate, and what "
+            "looks like a rare person may be noise."
+            if promise["is_private"]
+            else "The guarantee is void: nobody is protected.",
+            DESIGN if promise["is_private"] else COMPUTED,
         ),
     ]
 
 
 def _detail(found: Mapping[str, Any]) -> list[Question]:
-    topic = "Detail"
+    topic, promise = "Detail", found["promise"]
     columns = [column for table in found["schema"] for column in table["columns"]]
     long_lists = [column["name"] for column in columns if (column["n_values"] or 0) > _LONG_LIST]
     places = [", ".join(place["columns"]) for table in found["schema"] for place in table["places"]]
@@ -123,8 +161,8 @@ def _detail(found: Mapping[str, Any]) -> list[Question]:
         Question(
             topic,
             "How fine is geography?",
-            f"Places: {'; '.join(places)}. Regions are as small as noise allows; "
-            "none is smaller because somebody lives there."
+            f"Places: {'; '.join(places)}. Regions are finer where noisy counts say that there are more "
+            f"{promise['who']}."
             if places
             else "No columns are known to be a place.",
             COMPUTED,
@@ -134,20 +172,21 @@ def _detail(found: Mapping[str, Any]) -> list[Question]:
             "Are extreme values cut off?",
             "Values beyond the bounds are moved to them. "
             + (f"Bounds of {listing(bounds)} were estimated privately, the others stated. " if bounds else "")
-            + (" ".join(piles) if piles else "No pile of rows at a bound stands out."),
+            + (" ".join(piles) if piles else "In the released numbers no pile of rows at a bound stands out."),
             COMPUTED,
         ),
         Question(
             topic,
             "Are there long lists of values, such as codes?",
             (f"{listing(long_lists)}." if long_lists else f"No list has more than {_LONG_LIST} values.")
-            + (f" Values of {listing(values)} were estimated privately: rare ones are left out." if values else ""),
+            + (f" Values of {listing(values)} were estimated privately: rare ones are not listed." if values else ""),
             COMPUTED,
         ),
         Question(
             topic,
             "Which rules do rows obey?",
-            f"{counted(rules, 'stated rule')}, listed with the schema: public, and at no cost."
+            f"{counted(rules, 'stated rule')}, listed with the schema. Every synthetic row obeys them, also where real "
+            "ones do not. They cost no epsilon, as the holder vouches that they were known without looking at the rows."
             if rules
             else "None were stated.",
             STATED if rules else COMPUTED,
@@ -162,25 +201,33 @@ def _decision(found: Mapping[str, Any]) -> list[Question]:
         [event[name] for name in ("who", "when") if event[name] != NOT_KNOWN] for event in found["account"]["events"]
     ]
     whos = list(dict.fromkeys(", ".join(parts) for parts in told if parts))
+    made = found["account"].get("made")
     who = "; ".join(whos) if whos else "Not known: no ledger was given that says it."
+    if made and not whos:
+        who = f"It was made on {made}. Who made it is not known: no ledger says it."
     left = "Not known: no ledger was given."
     if ledger is not None:
-        left = "There is no limit." if ledger["remaining"] is None else f"Epsilon {ledger['remaining']} is left."
+        left = "The ledger sets no limit."
+        if ledger["remaining"] is not None:
+            delta = "" if not ledger["delta_limit"] else f" and delta {ledger['remaining_delta']}"
+            left = (
+                f"Epsilon {ledger['remaining']}{delta} of the ledger's limit is left; its keepers can raise the limit."
+            )
     return [
-        Question(topic, "Who made the release, and when?", who, COMPUTED if whos else NOT_KNOWN),
+        Question(topic, "Who made the release, and when?", who, COMPUTED if whos or made else NOT_KNOWN),
         Question(topic, "How much more may be released of these people?", left, COMPUTED if ledger else NOT_KNOWN),
         Question(topic, "Whom does one ask?", contact or "Not stated (--contact).", STATED if contact else NOT_KNOWN),
         Question(
             topic,
             "Can the release be taken back?",
-            "No: what was published stays so. Its cost stays on the ledger.",
+            "No: what was published stays so, and what it cost stays spent.",
             DESIGN,
         ),
         Question(
             topic,
             "What must readers be told?",
-            "That rows are synthetic, the guarantee and its unit, and which "
-            "figures are certified, calibrated, indicative or not supported: this page says all of it.",
+            "That rows are synthetic, the guarantee and its unit, that other releases of the same people add to it, "
+            "and which figures are certified, calibrated, indicative or not supported.",
             DESIGN,
         ),
     ]

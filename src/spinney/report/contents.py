@@ -23,13 +23,13 @@ from spinney.report.described_part import model_part, schema_part
 from spinney.report.evidence_part import evidence_part
 from spinney.report.maps_part import maps_part
 from spinney.report.pairs_part import pairs_part, report_bars
-from spinney.report.promise_part import promise_part
+from spinney.report.promise_part import promise_part, together_part
 from spinney.report.questions import nist_questions
-from spinney.report.spending_part import account_part, budget_part
+from spinney.report.spending_part import UNKNOWN, account_part, budget_part
 from spinney.shown import as_given
 
 # One more whenever an entry of the JSON comes, goes or means something else, so that a program knows what to expect.
-REPORT_VERSION = 2
+REPORT_VERSION = 3
 HOLDER_ONLY = (
     "FOR THE HOLDER ONLY. This report holds figures that were computed from the real table without noise. Do not "
     "publish it, and do not choose parameters by it."
@@ -135,6 +135,7 @@ def report_contents(
     purpose: str | None = None,
     contact: str | None = None,
     licence: str | None = None,
+    made: str | None = None,
     level: float = 0.95,
 ) -> ReportContents:
     """Everything that a report says about a release. Costs no epsilon.
@@ -143,9 +144,11 @@ def report_contents(
         release: what `sp.load` returns, or `release_` of a fitted model.
         ledger: the account that it was charged to, where it is to be shown.
         title: what the holder calls the table.
-        purpose: what the table was collected and is released for, in the holder's words.
+        purpose: what the table was collected and is released for, in the holder's words; by default what the ledger has
+            of the charges of this release.
         contact: whom readers may ask.
         licence: under which terms the rows may be used.
+        made: when the release was made, where that is on record elsewhere than in a ledger.
         level: the probability that intervals hold with.
 
     Raises:
@@ -156,11 +159,17 @@ def report_contents(
     bars = report_bars(release, level)
     drawn = drawn_tables(release) if _needs_rows(release, bars) else {}
     shown, evidence = columns_part(release, bars, drawn), evidence_part(release)
+    account = account_part(card, ledger, evidence["digest"]) | {"made": made}
+    together = None
+    if ledger is not None:
+        together = together_part(card, ledger, has_this=account["ledger"]["has_this"])
+        purposes = dict.fromkeys(event["purpose"] for event in account["events"] if event["purpose"] != UNKNOWN)
+        stated["purpose"] = stated["purpose"] or "; ".join(purposes) or None
     found: dict[str, Any] = {
         "stated": stated,
         "warnings": list(card.to_dict()["warnings"]),
-        "promise": promise_part(card),
-        "account": account_part(card, ledger, evidence["digest"]),
+        "promise": promise_part(card, together),
+        "account": account,
         "budget": budget_part(card),
         "model": model_part(release),
         "columns": shown.columns,

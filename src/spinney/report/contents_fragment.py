@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from spinney.fragments import Lines, fragment
 from spinney.report.page import statements
-from spinney.report.promise_part import percent
+from spinney.report.promise_part import first_figure, percent
 
 if TYPE_CHECKING:
     from spinney.report.contents import ReportContents
@@ -17,10 +17,13 @@ def contents_fragment(contents: ReportContents) -> str | None:
     from spinney.report.contents import HOLDER_ONLY
 
     promise = contents.promise
+    together = promise["together"]
     facts = {
         "released": contents.released,
+        "all releases": None if together is None else first_figure(together),
         "guarantee": promise["guarantee"],
         "odds": None if promise["guess"] is None else f"{percent(promise['guess'])} {promise['headline']}",
+        "alone": promise["alone"],
         "may be published": "yes" if contents.publishable else "no",
     }
     rows = [[one["name"], one["columns"], one["pairs"]] for one in statements(contents)]

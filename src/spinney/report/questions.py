@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from spinney.report.described_part import ESTIMATED
-from spinney.report.promise_part import percent
+from spinney.report.promise_part import first_figure, percent
 
 STATED, COMPUTED, DESIGN, NOT_KNOWN = "stated by the holder", "computed", "how Spinney works", "not known"
 SOURCES = (STATED, COMPUTED, DESIGN, NOT_KNOWN)
@@ -40,7 +40,7 @@ def nist_questions(found: Mapping[str, Any]) -> list[dict[str, str]]:
         *_unit(found["promise"], found["schema"]),
         *_mechanisms(found),
         *_utility(found),
-        *_composition(found["account"]),
+        *_composition(found["account"], found["promise"]),
         *_security(found["stated"]),
     ]
     return [line.to_dict() for line in lines]
@@ -57,14 +57,22 @@ def _parameters(promise: Mapping[str, Any]) -> list[Question]:
         Question(
             topic,
             "What do the parameters mean for somebody in the table?",
-            f"An attacker who knows all but one thing is right about it at most {guess} of the time, where a coin is "
-            "right 50 % of the time."
-            if promise["is_bounded"]
-            else "Practically nothing: an attacker who knows all but one thing may be right about it practically "
-            "always.",
+            f"{together_first(promise)}From this release alone: an attacker who holds two answers equally likely and "
+            "knows everything else "
+            + (
+                f"is right at most {guess} of the time, where a coin is right 50 % of the time. Who holds one answer "
+                "likelier beforehand may be right more often."
+                if promise["is_bounded"]
+                else "may be right practically always: the guarantee means practically nothing."
+            ),
             COMPUTED,
         ),
-        Question(topic, "Is delta small against the number of people?", promise["delta_words"], COMPUTED),
+        Question(
+            topic,
+            f"Is delta small against one over the number of {promise['who']}?",
+            promise["delta_words"],
+            COMPUTED,
+        ),
         Question(
             topic,
             "Is epsilon larger than it should be?",
@@ -94,7 +102,8 @@ def _unit(promise: Mapping[str, Any], schema: Any) -> list[Question]:
             topic,
             "Can one person have several rows, and are they protected then?",
             "Yes: a person is protected with all their rows, up to the number that the schema states; further ones "
-            "were left out before anything was counted."
+            "were left out before anything was counted. A person is whoever one value of the key stands for: somebody "
+            "with two keys counts as two."
             if is_person
             else "The guarantee is for one row. If a person may have several, it is weaker for them, as the figures "
             "for groups say; whether that can happen is not known to the release.",
@@ -119,7 +128,9 @@ def _unit(promise: Mapping[str, Any], schema: Any) -> list[Question]:
 def _mechanisms(found: Mapping[str, Any]) -> list[Question]:
     topic, model, ledger = "Mechanisms", found["model"], found["account"]["ledger"]
     noise = sorted({stage["noise"].partition(",")[0] for stage in found["budget"]})
-    entropy = "Noise is drawn exactly, in whole numbers, from the operating system's entropy."
+    entropy = (
+        "Spinney draws noise exactly, in whole numbers, from the operating system's entropy; a file cannot prove it."
+    )
     if found["warnings"]:
         entropy = "Mind the warnings at the top: noise that somebody can repeat is none."
     bounds = [column for table in found["schema"] for column in table["columns"] if column["low"] is not None]
@@ -135,21 +146,23 @@ def _mechanisms(found: Mapping[str, Any]) -> list[Question]:
         Question(
             topic,
             "Is there a proof, and was the implementation tested against it?",
-            "Every mechanism has a proof next to its code, and tests compute output distributions on small tables "
-            "and compare all neighbours. A release file cannot prove that this code was the one that ran.",
+            "Mechanisms have proofs next to their code. Tests compute output distributions on tables that are small "
+            "enough, compare all neighbours, and draw samples elsewhere. A release file cannot prove that this code "
+            "was the one that ran.",
             DESIGN,
         ),
         Question(
             topic,
             "Is the system interactive, so that answers may depend on earlier ones?",
-            "No: all was measured in one fit, whose steps and costs are listed. Answers that are bought later are "
-            "charges of their own.",
+            "Readers ask nothing of the real table: all was measured in one fit, whose steps and costs are listed. "
+            "Later steps of a fit may follow from noisy results of earlier ones, which the accounting allows for. "
+            "Answers that the holder buys later are charges of their own.",
             DESIGN,
         ),
         Question(
             topic,
             "Are there floating-point attacks?",
-            "Counts and sums are integers and get integer noise; no floating-point sample is added to a count.",
+            "Counts and sums are integers and get integer noise: no floating-point sample is added to them.",
             DESIGN,
         ),
         Question(
@@ -177,9 +190,9 @@ def _other_fits(ledger: Mapping[str, Any] | None) -> str:
     tuning, kept = ledger["tuning"], "whether the best of several was kept is for the holder to say"
     if tuning is None:  # a ledger without records
         if not ledger["other_charges"]:
-            return "The ledger holds no other charge, so no other fit was charged to it."
+            return "The ledger holds no other charge; of fits that were not charged to it, it knows nothing."
         others = counted(ledger["other_charges"], "other charge")
-        return f"The ledger holds {others}; {kept}, and all of them are paid for."
+        return f"The ledger holds {others}; {kept}, and what all of them cost is on it."
     of = "the same people" if tuning["table"] is None else f"the same table, {tuning['table']!r}"
     counts = [
         (tuning["releases"], "other release", f" of {of}"),
@@ -188,14 +201,14 @@ def _other_fits(ledger: Mapping[str, Any] | None) -> str:
     ]
     found = [counted(number, what) + rest for number, what, rest in counts if number]
     if not found:
-        return f"The ledger holds no other fit of {of}."
-    return f"The ledger holds {', '.join(found)}; {kept}, and all of them are paid for."
+        return f"The ledger holds no other fit of {of}; of fits that were not charged to it, it knows nothing."
+    return f"The ledger holds {', '.join(found)}; {kept}, and what all of them cost is on it."
 
 
 def _bounds_in_words(n_bounds: int, names: Sequence[str]) -> str:
     columns = f"{counted(n_bounds, 'column')} with bounds"
     if not names:
-        return f"{columns}, as the schema states them."
+        return f"{columns}, as the schema states them; that they were not read off the table, the holder vouches for."
     rest = (
         f" The schema states those of {counted(n_bounds - len(names), 'other column')}."
         if n_bounds > len(names)
@@ -240,22 +253,29 @@ def _utility(found: Mapping[str, Any]) -> list[Question]:
         Question(
             topic,
             "Which statistics are biased?",
-            "Counts are unbiased before they are fitted to each other; fitted ones, and those moved up from below "
-            "zero, are not. Rare values suffer most. Error bars of kind certified and calibrated allow for it.",
+            "Noisy counts are unbiased before they are fitted to each other; fitted ones, those below a threshold, and "
+            "those moved up from below zero are not. Rare values suffer most. What an interval allows for, its kind of "
+            "statement says.",
             DESIGN,
         ),
         Question(
             topic,
             "Are small groups served worse than large ones?",
-            "Yes: noise is the same for all counts, so it is a larger part of a small one. Compare an estimate with "
-            "its interval before you speak of a small group.",
+            "Yes: noise does not shrink with a group, so it is a larger part of a small count. Compare an estimate "
+            "with its interval before you speak of a small group.",
             DESIGN,
         ),
         Question(topic, "Was the table itself biased or incomplete?", "The release cannot say.", NOT_KNOWN),
     ]
 
 
-def _composition(account: Mapping[str, Any]) -> list[Question]:
+def together_first(promise: Mapping[str, Any]) -> str:
+    """What all releases on the ledger promise together, which comes before what this one does; empty without one."""
+    together = promise["together"]
+    return "" if together is None else f"{first_figure(together)} "
+
+
+def _composition(account: Mapping[str, Any], promise: Mapping[str, Any]) -> list[Question]:
     topic, ledger = "Several releases", account["ledger"]
     if ledger is None:
         kept = Question(
@@ -270,15 +290,25 @@ def _composition(account: Mapping[str, Any]) -> list[Question]:
         kept = Question(
             topic,
             "Is there a limit over all releases of this table?",
-            f"The ledger {state}: epsilon {ledger['spent']} {of} is spent.",
+            f"The ledger {state}: epsilon {ledger['spent']} {of} is spent. Of releases that were not charged to it, it "
+            "knows nothing.",
             COMPUTED,
         )
     return [
         kept,
         Question(
             topic,
+            "What do all releases of these people promise together?",
+            f"{together_first(promise).strip()} {' '.join(promise['together']['in_words'])}".strip()
+            if promise["together"] is not None
+            else f"Not known: no ledger was given. {promise['alone'] or ''}".strip(),
+            NOT_KNOWN if promise["together"] is None else COMPUTED,
+        ),
+        Question(
+            topic,
             "Does drawing more rows, or asking more questions of the release, cost privacy?",
-            "No: both are post-processing of what was released.",
+            "No: both are computed from what was released. An answer that the holder buys from the real table costs "
+            "epsilon of its own.",
             DESIGN,
         ),
         Question(
@@ -295,20 +325,24 @@ def _security(stated: Mapping[str, Any]) -> list[Question]:
         Question(
             "Trust model",
             "Who sees the real rows?",
-            "The holder, who runs Spinney: this is the central model. Readers of the release need not be trusted.",
+            "The holder, who runs Spinney: this is the central model. What is promised holds against all readers of "
+            "the release.",
             DESIGN,
         ),
         Question(
             "Side channels",
             "Can time, memory or errors give something away?",
-            "Timing and memory are not covered. Errors and logs of Spinney hold no values of the table.",
+            "Timing and memory are not covered. Errors and logs of Spinney are written so that they hold no values of "
+            "the table.",
             DESIGN,
         ),
         Question("Access control", "Who may read the real table, and how is it kept?", "Not known.", NOT_KNOWN),
         Question(
             "Data collection",
             "What was collected, from whom, and for which purpose?",
-            stated["purpose"] or "The holder did not state a purpose (--purpose).",
+            f"The purpose, as stated: {stated['purpose']}"
+            if stated["purpose"]
+            else "No purpose was stated with this report or its ledger (--purpose).",
             STATED if stated["purpose"] else NOT_KNOWN,
         ),
     ]

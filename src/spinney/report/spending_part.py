@@ -88,7 +88,7 @@ def account_part(card: Card, ledger: Any = None, digest: str | None = None) -> d
     kept = list(_kept(ledger))
     for entry, event in zip(own, card.events, strict=True):
         _learn(entry, event, kept, digest)
-    has_this = _has_all(card.events, [event for event, _ in kept])
+    has_this = _has_all(card.events, [event for event, record in kept if not _is_of_another(record, digest)])
     described = {
         "unit": _text(getattr(getattr(ledger, "unit", None), "value", getattr(ledger, "unit", None))),
         "limit": _number(getattr(ledger, "limit", None)),
@@ -195,6 +195,12 @@ def _learn(entry: dict[str, Any], event: Any, kept: Sequence[tuple[Any, Any]], d
     named = [record for record in found if digest is not None and getattr(record, "release", None) == digest]
     if len(named) == 1 or len(found) == 1:
         entry.update(_about([(named or found)[0]]))
+
+
+def _is_of_another(record: Any, digest: str | None) -> bool:
+    """Whether a record names another release, or a fit that failed: equal charges of these paid for nothing here."""
+    named = getattr(record, "release", None)
+    return (digest is not None and named is not None and named != digest) or getattr(record, "error", None) is not None
 
 
 def _has_all(mine: Sequence[Any], events: Sequence[Any]) -> bool:

@@ -25,17 +25,38 @@ _TIMES = frozenset(
     }
 )
 # fmt: on
+# Words of names that say that a column numbers rows.
+_ROW_WORDS = frozenset({"idx", "index", "obs", "observation", "row", "rowid", "rowname", "rownum", "rownumber"})
+# What stands before or after "id" in words that are written as one.
+_BEFORE_ID = frozenset({"case", "cust", "h", "hh", "n", "p", "pers", "pt", "subj", "u", *(_WORDS - _OF_ANYTHING)})
+_AFTER_ID = frozenset({"code", "no", "nr", "num", "number"})
 # A word of a name: letters that follow each other, a new word beginning with each capital after a small letter.
 _WORD = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 
 
 def suggested_keys(names: Iterable[str]) -> list[str]:
-    """Those of the names that have a word such as customer, patient or id: "customerID", "card_no".
+    """Those of the names that have a word such as customer, patient or id: "customerID", "card_no", "idcode".
 
-    Those that say no more than that they are keys, such as "row_id", come last.
+    Those that say no more than that they are keys, such as "id", come last; those of row numbers are left out.
     """
-    found = [name for name in names if not _WORDS.isdisjoint(_words(name))]
-    return sorted(found, key=lambda name: (_WORDS - _OF_ANYTHING).isdisjoint(_words(name)))
+    found = [name for name in names if any(map(_is_key, _words(name))) and _ROW_WORDS.isdisjoint(_words(name))]
+    return sorted(found, key=lambda name: not names_persons(name))
+
+
+def names_persons(name: str) -> bool:
+    """Whether a name speaks of persons or things that may have several rows: "customerID", "pid"; "id" does not."""
+    words = _words(name)
+    return any(word in _BEFORE_ID and len(word) > 2 for word in words) or any(
+        word.endswith("id") and word.removesuffix("id") in _BEFORE_ID for word in words
+    )
+
+
+def _is_key(word: str) -> bool:
+    return (
+        word in _WORDS
+        or (word.endswith("id") and word.removesuffix("id") in _BEFORE_ID)
+        or (word.startswith("id") and word.removeprefix("id") in _AFTER_ID)
+    )
 
 
 def suggested_orders(names: Iterable[str]) -> list[str]:

@@ -17,7 +17,7 @@ from spinney.columns import COLUMN_TYPES, KINDS
 from spinney.columns.arrow import is_string
 from spinney.dtypes import types_of
 from spinney.errors import InputError
-from spinney.schema.person_names import suggested_keys, suggested_orders
+from spinney.schema.person_names import names_persons, suggested_keys, suggested_orders
 from spinney.schema.place_names import suggested_places
 
 _PREAMBLE = """\
@@ -113,7 +113,7 @@ def schema_template(fields: pa.Schema, *, private_bounds: bool = False) -> str:
     if keys:
         orders = [field.name for field in fields if pa.types.is_date(field.type) or pa.types.is_timestamp(field.type)]
         orders += suggested_orders(name for name in numbers if name not in suggested[:1])
-        parts.append(_person(suggested, keys[0], orders[0] if orders else None))
+        parts.append(_person(suggested, orders[0] if orders else None))
     return "\n".join(parts)
 
 
@@ -127,17 +127,25 @@ def _identifier(lines: Sequence[str]) -> list[str]:
     ]
 
 
-def _person(suggested: Sequence[str], first: str, order: str | None) -> str:
-    """The question whether rows belong to persons, with the lines to write: all of them hold as they stand.
+def _person(suggested: Sequence[str], order: str | None) -> str:
+    """The question whether rows belong to persons, with the lines to write.
 
-    Where no column suggests itself as an order, the line for it is commented out twice.
+    All of them hold as they stand where a name speaks of persons. Of another key nothing but its rows could say whether
+    it names persons or rows, and they are not looked at: then the column is left blank. Where no column suggests itself
+    as an order, the line for it is commented out twice.
     """
+    offered = [name for name in suggested if names_persons(name)]
     lines = [
         "# Do rows belong to persons?",
-        *(f"# By its name, {_key(name)} may say whose row it is: has anybody several rows?" for name in suggested),
+        *(f"# By its name, {_key(name)} may say whose row it is: has anybody several rows?" for name in offered),
+        *(
+            f"# By its name, {_key(name)} may name persons or rows: it says whose row it is only if its values repeat."
+            for name in suggested
+            if name not in offered
+        ),
         "# If so, remove the signs before these lines:",
     ]
-    column = _line("column", suggested[0] if suggested else first)
+    column = _line("column", offered[0] if offered else "")
     by = '# order = "day"' if order is None else _line("order", order)
     return "\n".join(
         [

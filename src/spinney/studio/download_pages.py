@@ -20,9 +20,9 @@ from spinney.errors import ParameterError
 from spinney.studio.errors import BusyError, PageError
 from spinney.studio.pages import Call, Pages
 from spinney.studio.releases.opened import OpenedRelease
-from spinney.studio.releases.reported import STATED, report_page, report_twin
+from spinney.studio.releases.reported import STATED, LedgerAt, report_page, report_twin
 from spinney.studio.releases.rows import FORMATS, PART_ROWS, checked_draw
-from spinney.studio.view_parts import answer, overview_of, patient, release_of
+from spinney.studio.view_parts import answer, ledger_of, overview_of, patient, release_of
 from spinney.studio.workspace import tidy_name
 
 pages = Pages()
@@ -52,7 +52,9 @@ def _page(call: Call, opened: OpenedRelease, given: dict[str, str], faults: dict
         form=call.query.get("form", "csv"),
         faults=faults,
         part_rows=PART_ROWS,
-        stated={name: call.query.get(name, "") for name in STATED},
+        stated={name: call.query.get(name, _on_record(opened, name)) for name in STATED},
+        has_ledger=bool(opened.origin.get("ledger")),
+        ledger=call.query.get("ledger", "with"),
     )
 
 
@@ -78,7 +80,7 @@ def card(call: Call) -> Response:
 def report(call: Call) -> Response:
     """The report: one page that runs nothing, shown by itself or taken away."""
     opened = release_of(call)
-    text = answer(call, "making the report", report_page, *opened.at, _stated(call), is_slow=True)
+    text = answer(call, "making the report", report_page, *opened.at, *_stated(call, opened), is_slow=True)
     if call.query.get("save") == "yes":
         return _attached(text, f"{tidy_name(opened.name)}-report.html", "text/html; charset=utf-8")
     return Response(text, media_type="text/html; charset=utf-8", headers={"content-security-policy": _policy(text)})
@@ -99,15 +101,30 @@ def _policy(text: str) -> str:
 def twin(call: Call) -> Response:
     """The report for programs."""
     opened = release_of(call)
-    text = answer(call, "making the report", report_twin, *opened.at, _stated(call), is_slow=True)
+    text = answer(call, "making the report", report_twin, *opened.at, *_stated(call, opened), is_slow=True)
     return _attached(text, f"{tidy_name(opened.name)}-report.json", "application/json")
 
 
-def _stated(call: Call) -> tuple[str, ...]:
-    texts = tuple(call.query.get(name, "").strip() for name in STATED)
+def _on_record(opened: OpenedRelease, name: str) -> str:
+    """What was said of a release when it was made."""
+    return str(opened.origin.get("purpose") or "") if name == "purpose" else ""
+
+
+def _stated(call: Call, opened: OpenedRelease) -> tuple[tuple[str, ...], str, LedgerAt | None]:
+    """What a report says beside the release: texts, when it was made, and the ledger that paid, unless it is left out.
+
+    A ledger that cannot be read is told, as a page that says it was given none would be wrong.
+    """
+    texts = tuple(call.query.get(name, _on_record(opened, name)).strip() for name in STATED)
     if any(len(text) > _LONGEST for text in texts):
         raise ParameterError(f"a text of a report has at most {_LONGEST:,} characters")
-    return texts
+    made = str(opened.origin.get("made") or "")
+    if call.query.get("ledger") == "without":
+        return texts, made, None
+    ledger, unread = ledger_of(call, opened)
+    if unread:
+        raise PageError(f"{unread} A report without the ledger can be made all the same: choose so on the page before.")
+    return texts, made, ledger
 
 
 def _attached(text: str, name: str, kind: str) -> Response:

@@ -6,7 +6,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from spinney.errors import FileError, ParameterError
+from spinney.errors import FileError, ParameterError, SpinneyError
 from spinney.schema.place_names import is_latitude, is_longitude
 from spinney.studio.errors import MissingPageError, PageError, TooLargeError
 from spinney.studio.pages import TOKEN, Call, Pages, check_token
@@ -15,8 +15,18 @@ from spinney.studio.releases.conditioned import columns_under, preview
 from spinney.studio.releases.described import overview, verified
 from spinney.studio.releases.opened import LARGEST_RELEASE, OpenedRelease
 from spinney.studio.releases.paired import pair_table, pairs_shown
+from spinney.studio.releases.reported import promised_together
 from spinney.studio.security import RELEASE_UPLOAD
-from spinney.studio.view_parts import answer, overview_of, patient, picture, picture_address, release_of, whole
+from spinney.studio.view_parts import (
+    answer,
+    ledger_of,
+    overview_of,
+    patient,
+    picture,
+    picture_address,
+    release_of,
+    whole,
+)
 
 pages = Pages(nav=("Releases", "/releases"))
 
@@ -91,7 +101,13 @@ def show(call: Call) -> Response:
     """What a release promises, whether its file holds what it says, and where the budget went."""
     opened = release_of(call)
     found = overview_of(call, opened)
-    problem, checked = "", None
+    ledger, unread = ledger_of(call, opened)
+    problem, checked, together = "", None, None
+    try:
+        if ledger is not None:
+            together = answer(call, "reading the ledger", promised_together, *opened.at, ledger)
+    except SpinneyError as err:
+        unread = str(err)
     try:
         checked = answer(call, "verifying the release", verified, *opened.at, is_slow=True)
     except FileError as err:
@@ -103,6 +119,8 @@ def show(call: Call) -> Response:
         it=found,
         checked=checked,
         problem=problem,
+        together=together,
+        unread=unread,
         belief=picture_address(opened, "belief"),
         budget=picture_address(opened, "budget"),
         maps=[

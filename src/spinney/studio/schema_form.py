@@ -18,7 +18,7 @@ import tomli_w
 
 from spinney.dtypes import type_name
 from spinney.errors import SchemaError
-from spinney.schema.person_names import suggested_keys, suggested_orders
+from spinney.schema.person_names import names_persons, suggested_keys, suggested_orders
 from spinney.schema.plain import parse_toml
 
 KINDS = (
@@ -102,7 +102,7 @@ def suggestions(fields: Sequence[Sequence[str]]) -> dict[str, list[str]]:
     keys = [name for name, kind in fields if kind in ("string", "large_string") or kind.startswith(("int", "uint"))]
     dated = [name for name, kind in fields if kind.startswith(("date", "timestamp"))]
     numbers = [name for name, kind in fields if kind.startswith(("int", "uint", "double", "float"))]
-    return {"keys": suggested_keys(keys), "orders": [*dated, *suggested_orders(numbers)]}
+    return {"keys": list(filter(names_persons, suggested_keys(keys))), "orders": [*dated, *suggested_orders(numbers)]}
 
 
 def text_from_form(text: str, given: Mapping[str, str], fields: Sequence[Sequence[str]]) -> str:

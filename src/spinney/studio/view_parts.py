@@ -9,12 +9,15 @@ from urllib.parse import urlencode
 
 from starlette.responses import Response
 
-from spinney.errors import ParameterError
+from spinney.errors import ParameterError, SpinneyError
+from spinney.privacy.ledger import Ledger
+from spinney.studio.errors import MissingPageError
 from spinney.studio.pages import Call, Page
 from spinney.studio.releases.beside import StillWorking
 from spinney.studio.releases.described import overview
 from spinney.studio.releases.opened import OpenedRelease
 from spinney.studio.releases.pictures import POLICY
+from spinney.studio.releases.reported import LedgerAt
 
 _PICTURE_WAIT = 120.0  # seconds; a picture comes late rather than not at all
 
@@ -41,6 +44,22 @@ def overview_of(call: Call, opened: OpenedRelease) -> dict[str, Any]:
     """What is known of a release without working anything out."""
     found: dict[str, Any] = call.studio.beside.answer("reading the release", overview, *opened.at)
     return found
+
+
+def ledger_of(call: Call, opened: OpenedRelease) -> tuple[LedgerAt | None, str]:
+    """The ledger that paid for a release, as its job has it; or none, and why it cannot be read where there is one."""
+    key = opened.origin.get("job")
+    try:
+        said = call.workspace.job(str(key))["ledger"] if key else None
+    except MissingPageError:
+        said = None
+    if said is None:
+        return None, ""
+    try:
+        account = Ledger.open(said["place"], population=said["population"])
+        return (said["place"], said["population"], account.head), ""
+    except SpinneyError as err:
+        return None, f"The ledger that paid for this release cannot be read: {err}"
 
 
 def answer(call: Call, title: str, work: Callable[..., Any], *arguments: Any, is_slow: bool = False) -> Any:

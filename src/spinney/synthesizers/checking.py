@@ -27,7 +27,7 @@ from spinney.schema.table import Schema, SchemaLike, as_schema
 from spinney.shown import as_given, brief
 from spinney.suggest import closest, did_you_mean, listed
 from spinney.synthesizers.bounds import with_widest_bounds
-from spinney.synthesizers.checking_keys import KeyFindings, check_keys, repeated_identifiers
+from spinney.synthesizers.checking_keys import KeyFindings, check_keys, repeated_identifiers, warnings_of_keys
 from spinney.synthesizers.findings import Finding, Findings
 from spinney.synthesizers.linked import LinkedSynthesizer
 from spinney.synthesizers.method import AUTOMATIC, Choice, choose, make
@@ -182,6 +182,7 @@ class _Check:
         if schema.person is None:
             if is_whole:
                 self.warnings += repeated_identifiers(self.frame, schema, self._engine, self.n_rows)
+                self._look_for_keys(schema, never_repeats=False)
             return None
         if not is_whole or self.n_rows is None or isinstance(self.frame, pa.RecordBatchReader):
             return None
@@ -191,7 +192,16 @@ class _Check:
             return None
         self.faults += found.faults
         self.warnings += found.warnings
+        if found.never_repeats:
+            self._look_for_keys(schema, never_repeats=True)
         return found.n_persons
+
+    def _look_for_keys(self, schema: Schema, *, never_repeats: bool) -> None:
+        """Warn of a person that seems to be a row, and of columns that seem to be the key of persons."""
+        if self.n_rows is not None and (never_repeats or not self.faults):
+            self.warnings += warnings_of_keys(
+                self.frame, schema, self._engine, self.n_rows, never_repeats=never_repeats
+            )
 
     def _fault(self, message: str, column: str | None = None, n_rows: int | None = None) -> None:
         # Columns that are computed are not read by a fit, so that nothing in them stops one.

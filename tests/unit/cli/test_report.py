@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import numpy as np
 import pyarrow.parquet as pq
 import pytest
 
@@ -59,6 +60,48 @@ def test_a_ledger_is_shown(tmp_path: Path) -> None:
     assert run.json["account"]["ledger"]["limit"] == "2"
     assert run.json["account"]["ledger"]["has_this"] is False
     assert "names users of the ledger" in run.err
+
+
+@pytest.fixture(scope="module")
+def charged(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two releases of one table at epsilon 1, charged to one ledger, and another that is not on it."""
+    path = tmp_path_factory.mktemp("charged")
+    rows = np.random.default_rng(0).random((300, 2))
+    np.savetxt(path / "rows.csv", rows, delimiter=",", header="x,y", comments="")
+    columns = "".join(f'[columns.{name}]\ntype = "real"\nlow = 0\nhigh = 1\n' for name in "xy")
+    (path / "s.toml").write_text(columns)
+    sp.Ledger.create(path / "l.ledger", limit=3, population="patients")
+    fit = ("fit", path / "rows.csv", "--schema", path / "s.toml", "--epsilon", "1")
+    for name in "ab":
+        paid = ("--ledger", path / "l.ledger", "--purpose", "beds per ward")
+        assert spinney(*fit, *paid, "--out", path / f"{name}.spinney").status == 0
+    assert spinney(*fit, "--out", path / "alone.spinney").status == 0
+    return path
+
+
+@pytest.mark.parametrize(("name", "epsilon"), [("a", "2"), ("b", "2"), ("alone", "3")])
+def test_a_card_says_first_what_all_releases_on_the_ledger_promise(charged: Path, name: str, epsilon: str) -> None:
+    path = charged / f"{name}.spinney"
+    of_all = f"{epsilon}-differential privacy (pure), unit replace-one"
+    run = spinney("card", path, "--ledger", charged / "l.ledger")
+    assert run.status == 0
+    assert run.out.startswith("All releases on the ledger together, population 'patients':")
+    assert -1 < run.out.index(of_all) < run.out.index("This release alone:") < run.out.index("guarantee   1-diff")
+    assert ("not on the ledger" in " ".join(run.out.split())) is (name == "alone"), (
+        "an equal charge paid for another release"
+    )
+    found = spinney("card", path, "--json", "--ledger", charged / "l.ledger").json
+    assert (found["together"]["epsilon"], found["epsilon"]) == (epsilon, "1")
+    report = spinney("report", path, "--json", "--ledger", charged / "l.ledger").json
+    assert report["promise"]["together"] == found["together"]
+    assert report["account"]["ledger"]["has_this"] is (name != "alone")
+    assert report["stated"]["purpose"] == (None if name == "alone" else "beds per ward")
+
+
+def test_a_card_without_a_ledger_is_of_one_release_alone(charged: Path) -> None:
+    run = spinney("card", charged / "a.spinney")
+    assert "of this release alone; other releases of the same rows add to it" in run.out
+    assert "together" not in spinney("card", charged / "a.spinney", "--json").json
 
 
 def test_beside_the_real_table_it_is_for_the_holder_only(folder: Path, tmp_path: Path) -> None:

@@ -6,6 +6,7 @@ import datetime as dt
 import tomllib
 from pathlib import Path
 
+import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
@@ -201,3 +202,24 @@ def test_an_existing_template_is_kept(tmp_path: Path) -> None:
     assert schema.read_text() == before
     assert spinney("schema", table, "--out", schema, "--force").status == 0
     assert schema.read_text() != before
+
+
+def test_what_rows_say_of_keys_is_for_the_terminal_alone(tmp_path: Path) -> None:
+    """A row number, and a key that repeats: told to the holder, and not written; other rows give the same template."""
+    rng = np.random.default_rng(0)
+    of = np.repeat(np.arange(100), 3)
+    same = {"rownames": np.arange(300), "nr": rng.permutation(100)[of] * 5, "sex": rng.choice(["f", "m"], 100)[of]}
+    other = same | {"rownames": np.full(300, 7), "nr": np.arange(300)}
+    runs = []
+    for number, columns in enumerate((same, other)):
+        pq.write_table(pa.table(columns), tmp_path / f"{number}.parquet")
+        runs.append(spinney("schema", tmp_path / f"{number}.parquet"))
+    first, second = runs
+    assert first.out == second.out, "the template follows from names and types"
+    assert "for your eyes only" in first.err
+    assert "'rownames' has another value in every row" in first.err
+    assert "'nr' repeats as keys of persons do" in first.err
+    assert "'nr' repeats" not in second.err
+    out = tmp_path / "s.toml"
+    spinney("schema", tmp_path / "0.parquet", "--out", out)
+    assert out.read_text() == first.out

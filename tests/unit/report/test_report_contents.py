@@ -18,16 +18,16 @@ import pytest
 
 import spinney as sp
 from spinney.errors import ParameterError
-from spinney.privacy.ledger import DiscreteLaplaceCounts
+from spinney.privacy.ledger import DiscreteLaplaceCounts, NotPrivate, UnsafeEntropy, decimal
 from spinney.release.answers.answer import STATEMENTS
 from spinney.release.storage import digest
 from spinney.report.board import board_questions
 from spinney.report.contents import report_contents
 from spinney.report.maps_part import maps_part
-from spinney.report.promise_part import largest_belief, largest_guess, percent
+from spinney.report.promise_part import _delta_in_words, largest_belief, largest_guess, percent, together_part
 from spinney.report.questions import SOURCES, nist_questions
 from spinney.report.spending_part import account_part
-from support.reports import KINDS, Page, contents_of, golden
+from support.reports import KINDS, Page, contents_of, golden, page_of
 from support.small_forests import fitted
 
 
@@ -193,12 +193,144 @@ def test_a_ledger_says_what_is_left_and_whether_it_paid(tmp_path: Path) -> None:
     assert (described["limit"], described["spent"], described["remaining"]) == ("3", "1", "2")
     assert (described["other_charges"], described["other_epsilon"]) == (0, "0")
     tuned = next(line for line in contents.nist if line["question"].startswith("Were parameters tuned"))
-    assert "The ledger holds no other fit of the same people." in tuned["answer"]
+    assert "The ledger holds no other fit of the same people; of fits that were not charged" in tuned["answer"]
     page = Page(contents.to_html()).text
     assert "from the release and a ledger" in page
-    assert "release alone" not in page
+    assert "from the release alone" not in page
     other = sp.Ledger(limit=3)
     assert not model.report(ledger=other).to_dict()["account"]["ledger"]["has_this"]
+
+
+def test_the_first_figure_is_of_all_releases_on_the_ledger(tmp_path: Path) -> None:
+    """Two releases at epsilon 1 promise 2 together; the page says so before it says what one of them promises."""
+    ledger = sp.Ledger.create(tmp_path / "people.ledger", limit=3, delta="1e-4", population="patients")
+    table, schema = np.random.default_rng(0).random((300, 2)), _unit_square()
+    first, second = (sp.KDTreeSynthesizer("1").fit(table, schema, ledger=ledger) for _ in range(2))
+    for model in (first, second):
+        contents = report_contents(model.release_, ledger=ledger)
+        together = contents.promise["together"]
+        assert (together["epsilon"], together["guess"]) == ("2", largest_guess(Fraction(2)))
+        assert together["population"] == "patients"
+        text = Page(contents.to_html()).text
+        of_all, of_one = percent(largest_guess(Fraction(2))), percent(largest_guess(Fraction(1)))
+        assert -1 < text.index(of_all) < text.index(of_one), "what all promise comes first"
+        asked = {line["question"]: line for line in (*contents.nist, *contents.board)}
+        of_people = asked["How likely is it that somebody is recognised?"]["answer"]
+        assert -1 < of_people.index(of_all) < of_people.index(of_one)
+        assert of_all in asked["What do all releases of these people promise together?"]["answer"]
+        fragment = contents._repr_html_()
+        assert fragment is not None
+        assert -1 < fragment.index(of_all) < fragment.index(of_one)
+
+
+def test_without_a_ledger_the_promise_is_of_one_release_alone() -> None:
+    contents = contents_of("v3-moments-mixed")
+    if not contents.promise["is_private"]:
+        contents = report_contents(_tree("1"))
+    promise = contents.promise
+    assert promise["together"] is None
+    assert "from this release alone" in promise["headline"]
+    twice = percent(largest_guess(2 * Fraction(promise["epsilon"]), 2 * Fraction(promise["delta"])))
+    assert f"after a second one like it, somebody may be right {twice} of the time" in promise["alone"]
+    assert promise["alone"] in Page(contents.to_html()).text
+    asked = {line["question"]: line for line in contents.nist}
+    assert asked["What do all releases of these people promise together?"]["source"] == "not known"
+
+
+def test_a_release_that_a_ledger_lacks_is_added_to_what_it_holds() -> None:
+    release = _tree("1")
+    ledger = sp.Ledger(limit=5)
+    ledger.charge(DiscreteLaplaceCounts(Fraction(3), 2, "counts", stage="leaves"))
+    together = report_contents(release, ledger=ledger).promise["together"]
+    assert (together["epsilon"], together["has_this"]) == ("4", False)
+    assert "not on the ledger" in together["in_words"][0]
+    other_unit = report_contents(release, ledger=sp.Ledger(limit=5, unit="add-remove")).promise["together"]
+    assert other_unit["guess"] is None
+    assert "cannot be added up" in other_unit["warning"]
+    branded = sp.Ledger(limit=5)
+    branded.brand(NotPrivate("bounds read off the data"))
+    void = report_contents(release, ledger=branded).promise["together"]
+    assert (void["guess"], void["guarantee"]) == (None, None)
+    assert "voids" in void["warning"]
+
+
+def test_losses_that_compose_are_a_bound_only_where_all_was_settled_before() -> None:
+    """The sum is the figure; the smaller one of composed losses is told beside it, with its condition."""
+    release = golden("v3-forest-measured")
+    events = tuple(event for event in release.card.events if not isinstance(event, UnsafeEntropy))
+    card = replace(release.card, events=events)
+    spent, delta = 3 * card.epsilon, 3 * card.delta
+    ledger = SimpleNamespace(events=events * 3, unit=card.unit, spent=spent, spent_delta=delta)
+    together = together_part(card, ledger, has_this=True)
+    assert (together["epsilon"], together["guess"]) == (decimal(spent), largest_guess(spent, delta))
+    composed = together["composed"]
+    assert float(card.epsilon) < composed["epsilon"] < float(spent)
+    assert composed["guess"] <= together["guess"]
+    assert together["in_words"][-1].startswith("If all of them were settled before the first was made")
+
+
+def test_the_purpose_on_the_ledger_answers_every_question_about_it(tmp_path: Path) -> None:
+    sp.Ledger.create(tmp_path / "people.ledger", limit=3)
+    ledger = sp.Ledger.open(tmp_path / "people.ledger", purpose="beds per ward")
+    model = sp.KDTreeSynthesizer("1").fit(np.random.default_rng(0).random((300, 2)), _unit_square(), ledger=ledger)
+    release = model.release_
+    ledger = sp.Ledger.open(tmp_path / "people.ledger")
+    ledger.record_release(digest(release))
+    contents = report_contents(release, ledger=ledger)
+    asked = {line["question"]: line for line in (*contents.nist, *contents.board)}
+    for question in ("For which purpose?", "What was collected, from whom, and for which purpose?"):
+        assert "beds per ward" in asked[question]["answer"]
+        assert asked[question]["source"] == "stated by the holder"
+    assert contents.account["events"][0]["purpose"] == "beds per ward"
+    assert report_contents(release, ledger=ledger, purpose="teaching").stated["purpose"] == "teaching"
+
+
+@pytest.mark.parametrize(("n_rows", "delta"), [(96_000, "1e-6"), (20_000_000, "1e-6"), (300, "1e-6")])
+def test_delta_is_not_called_small_where_it_is_not(n_rows: int, delta: str) -> None:
+    """What the definition alone allows: each of n rows published with probability delta, so one of them with this."""
+    said = _delta_in_words(Fraction(delta), n_rows, "rows", is_exact=True)
+    least_one = 1 - (1 - float(delta)) ** n_rows
+    shown = re.search(r"at least one with (less than )?([\d.]+) %", said)
+    assert shown is not None
+    assert least_one <= float(shown[2]) / 100 < least_one + 0.00101
+    assert "far below one." not in said
+    assert ("above it, which is too large" in said) is (float(delta) * n_rows > 1)
+    assert "may be exceeded" not in said, "a delta is no probability with which a bound is exceeded"
+
+
+def test_what_is_exact_in_a_release_is_said_to_be() -> None:
+    """Under replace-one the number of rows is in the release as it is; under add-remove it is not."""
+    asked = {line["question"]: line["answer"] for line in report_contents(_tree("1")).board}
+    assert "One number is exact: that of rows, 300" in asked["Does any real row leave?"]
+    asked = {line["question"]: line["answer"] for line in report_contents(_tree("1", unit="add-remove")).board}
+    assert "One number is exact" not in asked["Does any real row leave?"]
+    assert "300" not in asked["Does any real row leave?"]
+
+
+@pytest.mark.parametrize("name", KINDS)
+def test_no_sentence_promises_what_can_be_false(name: str) -> None:
+    """Sentences that an opponent took apart, and what stands in their place."""
+    contents = contents_of(name)
+    said = " ".join([json.dumps(contents.to_dict(), ensure_ascii=False), Page(page_of(name)).text])
+    for false in (
+        "No row, exact count or exact sum",
+        "was public already",
+        "far below one.",
+        "proves nothing",
+        "and at no cost.",
+        "The schema is public",
+        "Bounded for everybody alike",
+        "whatever an attacker knows",
+        "none is smaller because",
+        "dressed up as known",
+        "Every mechanism has a proof",
+        "with which the bound may be exceeded",
+        "may fail with a probability",
+    ):
+        assert false not in said, false
+    for line in (*contents.nist, *contents.board):
+        if " % of the time" in line["answer"]:
+            assert "equally likely" in line["answer"], "odds hold for two answers that are equally likely beforehand"
 
 
 def test_a_ledger_that_knows_more_is_shown_with_more() -> None:
@@ -256,7 +388,7 @@ def test_tuning_is_told_by_other_fits_of_the_same_table() -> None:
 def test_entries_of_the_json_go_with_its_version() -> None:
     """Whoever adds, renames or removes an entry raises the version, and this list with it."""
     described = contents_of("v3-forest-mixed").to_dict()
-    assert described["report_version"] == 2
+    assert described["report_version"] == 3
     assert set(described) == {
         *("report", "report_version", "publishable", "notice", "title", "released", "stated", "warnings", "promise"),
         *("account", "budget", "model", "columns", "columns_left_out", "pairs", "maps", "remarks", "utility", "schema"),
@@ -322,6 +454,11 @@ def test_utility_is_shown_where_it_was_measured() -> None:
 def test_bad_options_are_refused(stated: dict[str, object]) -> None:
     with pytest.raises(ParameterError):
         report_contents(golden("v3-points"), **stated)  # type: ignore[arg-type]
+
+
+def _tree(epsilon: str, **options: Any) -> sp.Release:
+    table = np.random.default_rng(0).random((300, 2))
+    return sp.KDTreeSynthesizer(epsilon, **options).fit(table, _unit_square()).release_
 
 
 def _unit_square() -> sp.Schema:

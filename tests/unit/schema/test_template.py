@@ -241,3 +241,26 @@ def test_private_bounds_and_values_are_said_to_be_no_choice_with_persons() -> No
 def test_columns_that_are_no_keys_are_not_asked_about() -> None:
     assert "# [person]" not in sp.Schema.template(pa.table({"amount": [1.5], "ok": [True]}).schema)
     assert "By its name" not in sp.Schema.template(pa.table({"colour": ["a"], "video": ["b"], "n": [1]}).schema)
+
+
+@pytest.mark.parametrize(
+    "columns", [{"rownames": [1], "nr": [2], "x": [1.5]}, {"row_id": [1]}, {"index": [1], "id": [1]}]
+)
+def test_no_column_is_offered_as_the_person_that_may_number_rows(columns: dict[str, list[float]]) -> None:
+    """Where no name speaks of persons, the line is left blank: somebody has to say whose rows they are."""
+    text = sp.Schema.template(pa.table(columns).schema)
+    lines = text[text.index("# [person]") :].splitlines()
+    person = tomllib.loads("\n".join(line.removeprefix("# ") for line in lines))["person"]
+    assert person["column"] == ""
+    for name in columns:
+        assert f"By its name, {name} may say whose row it is" not in text
+    assert ("By its name, id may name persons or rows" in text) is ("id" in columns)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_offered"), [("idcode", False), ("pid", True), ("custid", True), ("personid", True)]
+)
+def test_keys_that_are_written_as_one_word_are_known(name: str, is_offered: bool) -> None:
+    text = sp.Schema.template(pa.table({"x": [1], name: [1]}).schema)
+    assert tomllib.loads(text)["columns"][name] == {"type": "identifier"}
+    assert (f'# column = "{name}"' in text) is is_offered

@@ -1,13 +1,16 @@
 """The whole way through the studio without a browser: a table, its schema, its budget, the confirmation, a release."""
 
 import json
+import re
 import stat
 import tomllib
 from fractions import Fraction
+from html import unescape
 
 import pytest
 
 import spinney as sp
+from spinney.report.promise_part import largest_guess, percent
 from support.studio_way import ROWS, ask, begin, checked, columns, revision, settled, state
 from support.studios import fields_of, form_token, send, text_of
 
@@ -52,6 +55,78 @@ def test_from_a_table_to_a_release(studio, client, planned):
     assert loaded.card.epsilon == 1
     assert ledger_of(studio).charges[0].release is not None
     assert "Epsilon 1 was charged" in text_of(client.get(job))
+
+
+def test_the_report_knows_what_was_typed_in_the_studio(studio, client, planned, monkeypatch):
+    """The ledger, the purpose, who and when: all that the studio has on record answers the questions of a report."""
+    monkeypatch.setattr(studio.beside, "answer", lambda _title, work, *asked, **_: work(*asked))
+    settled(client, spend(client, planned).url.path)
+    before = json.loads(client.get("/releases/people/report.json").text)
+    assert before["promise"]["together"]["epsilon"] == "1", "the ledger is read again once it was charged"
+    draft = checked(client)
+    choice = fields_of(client.get(f"{draft}/budget"), f"{draft}/budget")
+    first = re.search(r'name="ledger" id="ledger-first" value="([^"]+)"', client.get(f"{draft}/budget").text)[1]
+    ask(client, draft, **choice | {"ledger": unescape(first), "purpose": "another test", "epsilon": "1"})
+    settled(client, f"{draft}/budget")
+    settled(client, spend(client, draft).url.path)
+    assert ledger_of(studio).spent == 2
+    of_two, of_one = percent(largest_guess(Fraction(2))), percent(largest_guess(Fraction(1)))
+    for name, purpose in (("people", "a test"), ("people-2", "another test")):
+        found = json.loads(client.get(f"/releases/{name}/report.json").text)
+        assert found["account"]["ledger"]["has_this"]
+        assert found["stated"]["purpose"] == purpose
+        assert found["promise"]["together"]["epsilon"] == "2"
+        asked = {line["question"]: line for line in (*found["nist"], *found["board"])}
+        for question in (
+            "For which purpose?",
+            "Who made the release, and when?",
+            "How much more may be released of these people?",
+            "Were parameters tuned on the private table?",
+            "Is there a limit over all releases of this table?",
+            "What was collected, from whom, and for which purpose?",
+        ):
+            assert asked[question]["source"] != "not known", question
+        shown = text_of(client.get(f"/releases/{name}"))
+        assert -1 < shown.index(of_two) < shown.index(of_one), "what all releases promise comes first"
+        form = fields_of(client.get(f"/releases/{name}/downloads"), f"/releases/{name}/report.html")
+        assert (form["purpose"], form["ledger"]) == (purpose, "with")
+    page = text_of(client.get("/releases/people/report.html"))
+    assert "no ledger was given" not in page
+    assert -1 < page.index(of_two) < page.index(of_one)
+    bare = json.loads(client.get("/releases/people/report.json", params={"ledger": "without"}).text)
+    assert bare["account"]["ledger"] is None
+    assert (
+        "It was made on 2" in next(line for line in bare["board"] if line["question"].startswith("Who made"))["answer"]
+    )
+
+
+def test_a_person_that_numbers_rows_is_told_to_the_holder(studio, client):
+    """The page of the schema says so, beside the key that repeats, and that this is for the holder alone."""
+    of = [number // 3 for number in range(300)]
+    rows = "\n".join(f"{number},{9 * person},{'mf'[(person * 7919) % 13 % 2]}" for number, person in enumerate(of))
+    (studio.workspace.root.folder / "panel.csv").write_text(f"rownames,nr,sex\n{rows}\n")
+    draft = begin(client, "panel.csv")
+    text = (
+        '[columns.rownames]\ntype = "identifier"\n[columns.nr]\ntype = "integer"\nlow = 0\nhigh = 9999\n'
+        '[columns.sex]\ntype = "category"\nvalues = ["f", "m"]\n[person]\ncolumn = "rownames"\nmost_rows = 9\n'
+    )
+    page = f"{draft}/schema"
+    send(client, f"{page}/text", {"revision": revision(client, page), "do": "check", "schema": text})
+    said = text_of(settled(client, page))
+    assert "'rownames' is stated as the person, and its values never repeat" in said
+    assert "'nr': values repeat as keys of persons do" in said
+    assert "for you alone" in said
+
+
+def test_a_ledger_that_cannot_be_read_is_not_called_none(studio, client, planned, monkeypatch):
+    monkeypatch.setattr(studio.beside, "answer", lambda _title, work, *asked, **_: work(*asked))
+    settled(client, spend(client, planned).url.path)
+    (studio.workspace.ledgers_folder / "people.ledger").unlink()
+    assert "cannot be read" in text_of(client.get("/releases/people"))
+    answer = client.get("/releases/people/report.html")
+    assert answer.status_code == 400
+    assert "without the ledger" in text_of(answer)
+    assert client.get("/releases/people/report.json", params={"ledger": "without"}).status_code == 200
 
 
 def test_the_same_confirmation_twice_charges_once(studio, client, planned):

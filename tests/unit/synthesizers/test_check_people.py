@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
@@ -141,3 +142,71 @@ def test_a_reader_is_read_once() -> None:
     sales = pa.Table.from_pandas(pd.DataFrame(shop()["sales"]), preserve_index=False)
     found = sp.check(pa.RecordBatchReader.from_batches(sales.schema, sales.to_batches()), FLAT)
     assert found.is_clean, str(found)
+
+
+PANEL = {
+    "rownames": sp.Identifier(),
+    "nr": sp.Integer(0, 20_000),
+    "year": sp.Integer(60, 99),
+    "race": sp.Category(["white", "black", "other"]),
+    "wage": sp.Integer(0, 5_000),
+    "band": sp.Integer(0, 9),
+}
+
+
+def panel() -> pd.DataFrame:
+    """Several years of 400 persons, whose race stays; rows are numbered, and wages have bands."""
+    rng = np.random.default_rng(3)
+    sizes = rng.integers(1, 10, 400)
+    of = np.repeat(np.arange(400), sizes)
+    wage = rng.integers(100, 900, len(of))
+    return pd.DataFrame(
+        {
+            "rownames": np.arange(1, len(of) + 1),
+            "nr": 7 * rng.permutation(400)[of] + 3,
+            "year": 68 + np.concatenate([np.arange(size) for size in sizes]),
+            "race": np.array(["white", "black", "other"])[rng.choice(3, 400, p=[0.6, 0.3, 0.1])][of],
+            "wage": wage,
+            "band": wage // 100,
+        }
+    ).sample(frac=1, random_state=1)
+
+
+def test_a_stated_person_that_never_repeats_is_told_with_the_key_that_does() -> None:
+    found = sp.check(panel(), sp.Schema(PANEL, person="rownames", most_rows=10))
+    assert found.is_clean
+    (warning,) = [one for one in found.warnings if one.column == "rownames"]
+    assert "its values never repeat" in warning.message
+    assert "column 'nr': values repeat as keys of persons do" in warning.message
+    for name in ("'wage'", "'year'", "'band'", "'race'"):
+        assert name not in warning.message, "a column with bands, and one that is the same for many, are no keys"
+    assert str(found).startswith("For the holder only")
+    right = {**PANEL, "rownames": sp.Integer(1, 10_000), "nr": sp.Identifier()}
+    assert not sp.check(panel(), sp.Schema(right, person="nr", most_rows=10)).warnings
+
+
+def test_a_key_of_persons_that_is_stated_as_a_number_is_told() -> None:
+    plain = {**PANEL, "rownames": sp.Ignore()}
+    (warning,) = sp.check(panel(), sp.Schema(plain)).warnings
+    assert warning.column == "nr"
+    assert "the guarantee would be for one row" in warning.message
+
+
+def test_a_key_shows_in_the_order_of_its_rows() -> None:
+    """Rows that stand together by a column and rise in another within it; not those of a table sorted by amounts."""
+    payments = panel().sort_values(["nr", "year"])[["nr", "year", "wage"]]
+    stated = {name: PANEL[name] for name in payments}
+    (warning,) = sp.check(payments, sp.Schema(stated)).warnings
+    assert warning.column == "nr"
+    by_wage = panel().sort_values("wage", kind="stable")[["nr", "year", "wage"]]
+    assert not sp.check(by_wage, sp.Schema(stated)).warnings
+
+
+def test_numbers_that_repeat_are_no_keys_where_nothing_belongs_to_them() -> None:
+    table = panel()
+    table["race"] = np.random.default_rng(0).permutation(table["race"])
+    assert not sp.check(table, sp.Schema({**PANEL, "rownames": sp.Ignore()})).warnings
+    named = {**PANEL, "rownames": sp.Ignore(), "customer": PANEL["nr"]}
+    del named["nr"]
+    (warning,) = sp.check(table.rename(columns={"nr": "customer"}), sp.Schema(named)).warnings
+    assert warning.column == "customer", "by its name, and as it repeats"
