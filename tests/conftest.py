@@ -16,7 +16,7 @@ from spinney.schema.lattice import Lattice, tree_lattice
 from spinney.tree.bins import NoisyBins
 from spinney.tree.release.binned import BinnedRelease
 from support.handmade_leaves import card_by_hand, plan_by_hand
-from support.long import cases
+from support.long import KEPT, cases, spread
 
 settings.register_profile("spinney", deadline=None, derandomize=True, max_examples=cases(40, 200))
 settings.load_profile("spinney")
@@ -27,8 +27,14 @@ _SHORT_SPARK_TESTS = "test_spark.py"
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests on Spark are long, but those of one file."""
+    """Tests on Spark are long, but those of one file; so are the cases that `KEPT` does not keep."""
+    named: dict[str, list[str]] = {}
     for item in items:
+        named.setdefault(item.nodeid.partition("[")[0], []).append(item.nodeid)
+    kept = {name: spread(found, KEPT[name]) for name, found in named.items() if name in KEPT}
+    for item in items:
+        if item.nodeid not in kept.get(item.nodeid.partition("[")[0], {item.nodeid}):
+            item.add_marker(pytest.mark.long)
         is_on_spark = "spark" in getattr(item, "fixturenames", ()) or "[spark" in item.name or "-spark" in item.name
         if is_on_spark and item.path.name != _SHORT_SPARK_TESTS:
             item.add_marker(pytest.mark.long)

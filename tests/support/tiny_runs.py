@@ -50,7 +50,8 @@ TINY: dict[str, tuple[str, ...]] = {
         "--folder out/scale --rows 20_000 --only files cells model duckdb --out docs/scale/results.json"
         " | tools/scale_page.py | tools/peers_page.py",
         "--folder out/scale --rows 20_000 --only forest",
-        "--folder out/scale --rows 20_000 --only spark forest_spark peers",
+        "--folder out/scale --rows 20_000 --only spark peers",
+        "--folder out/scale --rows 20_000 --only forest_spark",
     ),
     "benchmarks.tables": (
         "--data data --out out/tables --only diamonds --epsilon 1 --quality fast --target none --runs 1"
@@ -180,9 +181,9 @@ def _excerpt(folder: Path) -> None:
     """NIST's files: rows as text with "N" for none, the dictionary, and what is said of the excerpt."""
     codes = {
         "PUMA": [f"01-0130{number}" for number in range(4)], "SEX": ["1", "2"], "MSP": ["N", "1", "6"],
-        "RAC1P": ["1", "2"], "HOUSING_TYPE": ["1", "2"], "OWN_RENT": ["0", "1", "2"], "EDU": ["N", "1", "5"],
-        "PINCP_DECILE": ["N", *map(str, range(10))], "DVET": ["N", "1"], "DEYE": ["1", "2"], "NPF": ["N", "2", "3"],
-        "INDP": ["N", "0170", "8680"], "INDP_CAT": ["N", "0", "15"], "NOC": ["N", "0", "1"],
+        "RAC1P": ["1", "2"], "HOUSING_TYPE": ["1", "2", "3"], "OWN_RENT": ["0", "1", "2"],
+        "EDU": ["N", *map(str, range(1, 13))], "PINCP_DECILE": ["N", *map(str, range(10))], "DVET": ["N", "1"],
+        "DEYE": ["1", "2"], "NPF": ["N", "2", "3", "4"], "INDP": ["N", "0170", "8680"], "INDP_CAT": ["N", "0", "15"], "NOC": ["N", "0", "1", "2"],
     }  # fmt: skip
     assert set(TEN) <= {*codes, "AGEP"}
     rng = np.random.default_rng(4)
