@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -21,6 +22,7 @@ from support.long import KEPT, cases, spread
 settings.register_profile("spinney", deadline=None, derandomize=True, max_examples=cases(40, 200))
 settings.load_profile("spinney")
 
+_TESTS = Path(__file__).parent
 # The tests of Spark that `make test` runs; all others need most of its time, and `make test-long` runs them too.
 _SHORT_SPARK_TESTS = "test_spark.py"
 
@@ -28,13 +30,17 @@ _SHORT_SPARK_TESTS = "test_spark.py"
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Tests on Spark are long, but those of one file; so are the cases that `KEPT` does not keep."""
-    named: dict[str, list[str]] = {}
+    listed: dict[tuple[str, str], list[pytest.Item]] = {}
     for item in items:
-        named.setdefault(item.nodeid.partition("[")[0], []).append(item.nodeid)
-    kept = {name: spread(found, KEPT[name]) for name, found in named.items() if name in KEPT}
+        file, name = item.path.relative_to(_TESTS).as_posix(), item.name.partition("[")[0]
+        if name in KEPT.get(file, ()):
+            listed.setdefault((file, name), []).append(item)
+    for (file, name), found in listed.items():
+        kept = spread([item.name for item in found], KEPT[file][name])
+        for item in found:
+            if item.name not in kept:
+                item.add_marker(pytest.mark.long)
     for item in items:
-        if item.nodeid not in kept.get(item.nodeid.partition("[")[0], {item.nodeid}):
-            item.add_marker(pytest.mark.long)
         is_on_spark = "spark" in getattr(item, "fixturenames", ()) or "[spark" in item.name or "-spark" in item.name
         if is_on_spark and item.path.name != _SHORT_SPARK_TESTS:
             item.add_marker(pytest.mark.long)
