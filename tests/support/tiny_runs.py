@@ -183,8 +183,8 @@ def _excerpt(folder: Path) -> None:
         "PUMA": [f"01-0130{number}" for number in range(4)], "SEX": ["1", "2"], "MSP": ["N", "1", "6"],
         "RAC1P": ["1", "2"], "HOUSING_TYPE": ["1", "2", "3"], "OWN_RENT": ["0", "1", "2"],
         "EDU": ["N", *map(str, range(1, 13))], "PINCP_DECILE": ["N", *map(str, range(10))], "DVET": ["N", "1"],
-        "DEYE": ["1", "2"], "NPF": ["N", "2", "3", "4"], "INDP": ["N", "0170", "8680"], "INDP_CAT": ["N", "0", "15"],
-        "NOC": ["N", "0", "1", "2"],
+        "DEYE": ["1", "2"], "NPF": ["N", "2", "3", "4"], "INDP": ["N", "0170", "8680"],
+        "INDP_CAT": ["N", *map(str, range(19))], "NOC": ["N", "0", "1", "2"],
     }  # fmt: skip
     assert set(TEN) <= {*codes, "AGEP"}
     rng = np.random.default_rng(4)
