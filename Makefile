@@ -23,7 +23,7 @@ demo: $(READY)   ## publish a synthetic map of a made-up town, with a picture
 # with what a warm-up compiled while mypy was at work, and one of them looks whether that was all; bytecode is kept,
 # whatever the shell says, because tests start many processes.
 WARMED := $(CURDIR)/.warmed
-test: $(READY)   ## lint, types, import contracts, and the tests of every change (ten minutes)
+test: $(READY)   ## lint, types, import contracts, and the tests of every change
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint warmed
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= SPINNEY_WARMED=$(WARMED) NUMBA_CACHE_DIR=$(WARMED)/used \
 	  $(BIN)/python -m pytest -n 2 --dist worksteal
