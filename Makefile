@@ -23,12 +23,12 @@ demo: $(READY)   ## publish a synthetic map of a made-up town, with a picture
 # with what a warm-up compiled while mypy was at work, and one of them looks whether that was all; bytecode is kept,
 # whatever the shell says, because tests start many processes.
 WARMED := $(CURDIR)/.warmed
-test: $(READY)   ## lint, types, import contracts and all tests
+test: $(READY)   ## lint, types, import contracts, and the tests of every change
 	$(MAKE) --no-print-directory --jobs=2 --output-sync=target lint warmed
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE= SPINNEY_WARMED=$(WARMED) NUMBA_CACHE_DIR=$(WARMED)/used \
 	  $(BIN)/python -m pytest -n 2 --dist worksteal
 
-test-long: $(READY)   ## the tests that take longer, and all others in more depth: most of those on Spark, many random cases (half an hour)
+test-long: $(READY)   ## all tests: those that `make test` leaves out, and the others in more depth (an hour or two)
 	OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 SPINNEY_LONG_TESTS=1 $(BIN)/python -m pytest -n 2 --dist worksteal -m ""
 
 warmed: $(READY)

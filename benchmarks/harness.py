@@ -6,9 +6,15 @@ except where the target is a time.
 
 from __future__ import annotations
 
+import shutil
+import subprocess
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+
+from spinney.version import full_version
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,6 +35,16 @@ class Result:
         sign = ">=" if self.is_floor else "<="
         verdict = "ok" if self.is_met else "MISSED"
         return f"{self.what:<66} {self.measured:>9.3g} {self.unit:<10} wanted {sign} {self.wanted:<8g} {verdict}"
+
+
+def measured() -> str:
+    """When and with what figures are made: the date of the commit that runs, or today's, and its version."""
+    git = shutil.which("git")
+    command = [git, "log", "-1", "--format=%cs"]
+    day = "" if git is None else subprocess.run(
+        command, cwd=Path(__file__).parent, capture_output=True, text=True, check=False
+    ).stdout.strip()  # fmt: skip
+    return f"{day or datetime.now(UTC).date().isoformat()} {full_version()}"
 
 
 def seconds(action: Callable[[], object]) -> float:

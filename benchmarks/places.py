@@ -30,8 +30,8 @@ import pyarrow.parquet as pq
 from numpy.typing import NDArray
 
 import spinney as sp
-from benchmarks.columns import ks_distance
 from benchmarks.harness import Result
+from spinney import metrics
 from spinney.columns import Column
 
 DELTA = "1e-6"
@@ -93,13 +93,14 @@ def _measured(
     numbers = [
         name for name, kind in schema.items() if isinstance(kind, (sp.Real, sp.Integer)) and name not in of_places
     ]
+    numbers_schema = sp.Schema({name: schema[name] for name in numbers})
     edges = {name: _edges(table[name].to_numpy(zero_copy_only=False)) for name in schema}
     real = {name: _binned(table[name], edges[name]) for name in schema}
     for seed in range(n_releases):
         drawn = sp.ForestSynthesizer(epsilon, DELTA).fit(table, schema).sample(seed=seed, frame="pyarrow")
         for place in places:
             found[f"map {','.join(place)}"].append(_map_distance(table, drawn, place))
-        distances = [ks_distance(table[name].to_numpy(), drawn[name].to_numpy()) for name in numbers]
+        distances = list(metrics.ks_distance(table.select(numbers), drawn.select(numbers), numbers_schema).values())
         found["mean KS"].append(float(np.mean(distances)))
         found["worst KS"].append(max(distances))
         synthetic = {name: _binned(drawn[name], edges[name]) for name in schema}

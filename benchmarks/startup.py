@@ -8,12 +8,12 @@ import sys
 from benchmarks.harness import Result, best_of
 
 
-def run() -> list[Result]:
+def run(*, is_quick: bool = False) -> list[Result]:
     def call(*arguments: str) -> None:
         subprocess.run([sys.executable, *arguments], check=True, capture_output=True)
 
     importing, helping = best_of(
-        lambda: call("-c", "import spinney"), lambda: call("-m", "spinney", "--help"), rounds=7
+        lambda: call("-c", "import spinney"), lambda: call("-m", "spinney", "--help"), rounds=1 if is_quick else 7
     )
     return [
         Result("import spinney", importing, 0.25, "s"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import date, datetime, timedelta
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -16,18 +17,29 @@ from spinney.schema.lattice import Lattice, tree_lattice
 from spinney.tree.bins import NoisyBins
 from spinney.tree.release.binned import BinnedRelease
 from support.handmade_leaves import card_by_hand, plan_by_hand
-from support.long import cases
+from support.long import KEPT, cases, spread
 
 settings.register_profile("spinney", deadline=None, derandomize=True, max_examples=cases(40, 200))
 settings.load_profile("spinney")
 
+_TESTS = Path(__file__).parent
 # The tests of Spark that `make test` runs; all others need most of its time, and `make test-long` runs them too.
 _SHORT_SPARK_TESTS = "test_spark.py"
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Tests on Spark are long, but those of one file."""
+    """Tests on Spark are long, but those of one file; so are the cases that `KEPT` does not keep."""
+    listed: dict[tuple[str, str], list[pytest.Item]] = {}
+    for item in items:
+        file, name = item.path.relative_to(_TESTS).as_posix(), item.name.partition("[")[0]
+        if name in KEPT.get(file, ()):
+            listed.setdefault((file, name), []).append(item)
+    for (file, name), found in listed.items():
+        kept = spread([item.name for item in found], KEPT[file][name])
+        for item in found:
+            if item.name not in kept:
+                item.add_marker(pytest.mark.long)
     for item in items:
         is_on_spark = "spark" in getattr(item, "fixturenames", ()) or "[spark" in item.name or "-spark" in item.name
         if is_on_spark and item.path.name != _SHORT_SPARK_TESTS:

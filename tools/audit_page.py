@@ -17,6 +17,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+from results_page import when
+
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "explain" / "evidence.md"
 RESULTS = ROOT / "docs" / "audit" / "results.json"
@@ -40,6 +44,7 @@ def games(record: Record) -> Iterator[str]:
         f"{found['processor_seconds']:.0f} of processor time; "
         f"{'no bound exceeds its claim' if found['passed'] else 'a bound exceeds its claim'}."
     )
+    yield when(record).strip()
     yield "Of each family and unit the best game is shown; all bounds hold together with a confidence of 95 %."
     yield ""
     yield "| family | unit | neighbours | by | claim | bound | ratio | coins | processor seconds |"
@@ -122,9 +127,13 @@ def main(arguments: Sequence[str]) -> None:
     match list(arguments):
         case ["--from", audit, found]:
             before = {} if record is None else record
+            sys.path.insert(0, str(ROOT))
+            from benchmarks.harness import measured
+
             record = {
                 "audit": json.loads(Path(audit).read_text(encoding="utf-8")),
                 "zoo": json.loads(Path(found).read_text(encoding="utf-8")),
+                "measured": measured(),
                 "suites": before.get("suites", {}),
             }
             RESULTS.parent.mkdir(parents=True, exist_ok=True)

@@ -7,19 +7,21 @@ python tools/forest_page.py --check          exit 1 if the page does not show wh
 
 from __future__ import annotations
 
-import json
-import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+from results_page import START as MARKER
+from results_page import put_results
+
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "explain" / "forest.md"
 RESULTS = DOCS / "forest" / "results.json"
-START = "<!-- results: written by tools/forest_page.py from docs/forest/results.json; run `make page` -->\n"
-END = "<!-- end of results -->"
+START = MARKER.format(tool="forest_page.py", results="docs/forest/results.json")
 # Tables that nothing was tuned on. Checked against the benchmark's own descriptions by a test.
 HELD_OUT = ("census_income", "covtype", "kdd99_10pct")
 
@@ -117,32 +119,17 @@ def _is_met(line: Record) -> bool:
     return measured >= wanted if line["is_floor"] else measured <= wanted
 
 
-def with_results(text: str, record: Record) -> str:
-    """The page with the results in their place."""
-    before, start, rest = text.partition(START)
-    _, end, after = rest.partition(END)
-    if not (start and end):
-        sys.exit(f"docs/explain/forest.md has lost its markers: {START.strip()} and {END}")
-    return f"{before}{START}\n{results_part(record)}\n{END}{after}"
-
-
 def main(arguments: list[str]) -> None:
     """Write the tables, or check them."""
-    match arguments:
-        case ["--from", folder]:
-            RESULTS.parent.mkdir(exist_ok=True)
-            shutil.copyfile(Path(folder) / "forest.json", RESULTS)
-        case [] | ["--check"]:
-            pass
-        case _:
-            sys.exit(__doc__)
-    text = PAGE.read_text(encoding="utf-8")
-    made = with_results(text, json.loads(RESULTS.read_text(encoding="utf-8")))
-    if arguments == ["--check"]:
-        if made != text:
-            sys.exit("docs/explain/forest.md does not show what the results say; run `make page`")
-    else:
-        PAGE.write_text(made, encoding="utf-8")
+    put_results(
+        arguments,
+        usage=__doc__,
+        page=PAGE,
+        results=RESULTS,
+        start=START,
+        part=results_part,
+        take_over=lambda folder: (folder / "forest.json").read_text(encoding="utf-8"),
+    )
 
 
 if __name__ == "__main__":

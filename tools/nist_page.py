@@ -8,7 +8,6 @@ python tools/nist_page.py --check          exit 1 if the page does not show what
 from __future__ import annotations
 
 import json
-import shutil
 import sys
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
@@ -16,12 +15,16 @@ from pathlib import Path
 from statistics import mean, stdev
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+from results_page import START as MARKER
+from results_page import put_results
+
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "explain" / "nist.md"
 RESULTS = ROOT / "docs" / "nist" / "results.json"
 PUBLISHED = ROOT / "benchmarks" / "nist" / "published.json"
-START = "<!-- results: written by tools/nist_page.py from docs/nist/results.json; run `make page` -->\n"
-END = "<!-- end of results -->"
+START = MARKER.format(tool="nist_page.py", results="docs/nist/results.json")
 
 _HEAD = """\
 | rows of | columns | ε | releases | k-marginal | break a rule: age | work | housing | propensity | matched, % |
@@ -109,33 +112,17 @@ def _figure(values: Sequence[float], form: str) -> str:
     return f"{mean(values):{form}}" + (f" ± {stdev(values):{form}}" if len(values) > 1 else "")
 
 
-def with_results(text: str, record: Record, published: Record) -> str:
-    """The page with the results in their place."""
-    before, start, rest = text.partition(START)
-    _, end, after = rest.partition(END)
-    if not (start and end):
-        sys.exit(f"docs/explain/nist.md has lost its markers: {START.strip()} and {END}")
-    return f"{before}{START}\n{results_part(record, published)}\n{END}{after}"
-
-
 def main(arguments: list[str]) -> None:
     """Write the tables, or check them."""
-    match arguments:
-        case ["--from", folder]:
-            RESULTS.parent.mkdir(exist_ok=True)
-            shutil.copyfile(Path(folder) / "nist.json", RESULTS)
-        case [] | ["--check"]:
-            pass
-        case _:
-            sys.exit(__doc__)
-    text = PAGE.read_text(encoding="utf-8")
-    record, published = (json.loads(path.read_text(encoding="utf-8")) for path in (RESULTS, PUBLISHED))
-    made = with_results(text, record, published)
-    if arguments == ["--check"]:
-        if made != text:
-            sys.exit("docs/explain/nist.md does not show what the results say; run `make page`")
-    else:
-        PAGE.write_text(made, encoding="utf-8")
+    put_results(
+        arguments,
+        usage=__doc__,
+        page=PAGE,
+        results=RESULTS,
+        start=START,
+        part=lambda record: results_part(record, json.loads(PUBLISHED.read_text(encoding="utf-8"))),
+        take_over=lambda folder: (folder / "nist.json").read_text(encoding="utf-8"),
+    )
 
 
 if __name__ == "__main__":

@@ -15,11 +15,15 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+from results_page import START as MARKER
+from results_page import put_results
+
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "explain" / "people.md"
 RESULTS = ROOT / "docs" / "people" / "results.json"
-START = "<!-- results: written by tools/people_page.py from docs/people/results.json; run `make page` -->\n"
-END = "<!-- end of results -->"
+START = MARKER.format(tool="people_page.py", results="docs/people/results.json")
 NO_RESULTS = """\
 No results are stored yet.
 `python -m benchmarks.people --data FOLDER --out RESULTS` measures them, and `python tools/people_page.py --from RESULTS` puts them here.
@@ -54,6 +58,7 @@ Record = Mapping[str, Any]
 def record_of(folder: Path) -> dict[str, Any]:
     """What a run left in its folder, as means over seeds with what was wanted of them."""
     sys.path.insert(0, str(ROOT))
+    from benchmarks.harness import measured
     from benchmarks.people.results import Results, cells
     from benchmarks.people.targets import lines
 
@@ -62,6 +67,7 @@ def record_of(folder: Path) -> dict[str, Any]:
     found = Results(folder).read()
     held = cells(found)
     return {
+        "measured": measured(),
         "versions": sorted({one.version for one in found}),
         "cells": [
             {
@@ -193,32 +199,17 @@ def _figure(value: float | None, form: str) -> str:
 # ---------------------------------------------------------------------------------------------------------------- page
 
 
-def with_results(text: str, record: Record | None) -> str:
-    """The page with the results in their place."""
-    before, start, rest = text.partition(START)
-    _, end, after = rest.partition(END)
-    if not (start and end):
-        sys.exit(f"docs/explain/people.md has lost its markers: {START.strip()} and {END}")
-    return f"{before}{START}\n{results_part(record)}\n{END}{after}"
-
-
 def main(arguments: list[str]) -> None:
     """Write the tables, or check them."""
-    match arguments:
-        case ["--from", folder]:
-            RESULTS.parent.mkdir(parents=True, exist_ok=True)
-            RESULTS.write_text(json.dumps(record_of(Path(folder)), indent=1) + "\n", encoding="utf-8")
-        case [] | ["--check"]:
-            pass
-        case _:
-            sys.exit(__doc__)
-    text = PAGE.read_text(encoding="utf-8")
-    made = with_results(text, json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.is_file() else None)
-    if arguments == ["--check"]:
-        if made != text:
-            sys.exit("docs/explain/people.md does not show what the results say; run `make page`")
-    else:
-        PAGE.write_text(made, encoding="utf-8")
+    put_results(
+        arguments,
+        usage=__doc__,
+        page=PAGE,
+        results=RESULTS,
+        start=START,
+        part=results_part,
+        take_over=lambda folder: json.dumps(record_of(folder), indent=1) + "\n",
+    )
 
 
 if __name__ == "__main__":

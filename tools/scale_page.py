@@ -8,17 +8,20 @@ python tools/scale_page.py --check    exit 1 if the page does not show what the 
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+from results_page import START as MARKER
+from results_page import put_results
+
 DOCS = Path(__file__).parents[1] / "docs"
 PAGE = DOCS / "explain" / "scale.md"
 RESULTS = DOCS / "scale" / "results.json"
-START = "<!-- results: written by tools/scale_page.py from docs/scale/results.json; run `make page` -->\n"
-END = "<!-- end of results -->"
+START = MARKER.format(tool="scale_page.py", results="docs/scale/results.json")
 LARGE = 10**10
 
 Record = Mapping[str, Any]
@@ -128,26 +131,9 @@ def _peers(found: Record) -> str:
     )
 
 
-def with_results(text: str, record: Record) -> str:
-    """The page with the results in their place."""
-    before, start, rest = text.partition(START)
-    _, end, after = rest.partition(END)
-    if not (start and end):
-        sys.exit(f"docs/explain/scale.md has lost its markers: {START.strip()} and {END}")
-    return f"{before}{START}\n{results_part(record)}\n{END}{after}"
-
-
 def main(arguments: list[str]) -> None:
     """Write the figures, or check them."""
-    if arguments not in ([], ["--check"]):
-        sys.exit(__doc__)
-    text = PAGE.read_text(encoding="utf-8")
-    made = with_results(text, json.loads(RESULTS.read_text(encoding="utf-8")))
-    if arguments == ["--check"]:
-        if made != text:
-            sys.exit("docs/explain/scale.md does not show what the results say; run `make page`")
-    else:
-        PAGE.write_text(made, encoding="utf-8")
+    put_results(arguments, usage=__doc__, page=PAGE, results=RESULTS, start=START, part=results_part)
 
 
 if __name__ == "__main__":

@@ -11,20 +11,23 @@ from __future__ import annotations
 
 import json
 import math
-import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from statistics import mean, median
 from typing import Any
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+from results_page import START as MARKER
+from results_page import put_results
+
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "explain" / "fidelity.md"
 RESULTS = ROOT / "docs" / "tables" / "results.json"
 PICTURE = ROOT / "docs" / "images" / "fidelity.svg"
 AIM = ROOT / "benchmarks" / "tables" / "aim.json"
-START = "<!-- results: written by tools/tables_page.py from docs/tables/results.json; run `make page` -->\n"
-END = "<!-- end of results -->"
+START = MARKER.format(tool="tables_page.py", results="docs/tables/results.json")
 
 REAL = "real rows"
 QUALITIES = ("fast", "high", "best")
@@ -314,34 +317,18 @@ def draw(record: Record, aim: Record, path: Path) -> None:
 # ---------------------------------------------------------------------------------------------------------------- page
 
 
-def with_results(text: str, record: Record, aim: Record) -> str:
-    """The page with the results in their place."""
-    before, start, rest = text.partition(START)
-    _, end, after = rest.partition(END)
-    if not (start and end):
-        sys.exit(f"docs/explain/fidelity.md has lost its markers: {START.strip()} and {END}")
-    return f"{before}{START}\n{results_part(record, aim)}\n{END}{after}"
-
-
 def main(arguments: list[str]) -> None:
     """Write the tables, or check them."""
-    match arguments:
-        case ["--from", folder]:
-            RESULTS.parent.mkdir(exist_ok=True)
-            shutil.copyfile(Path(folder) / "tables.json", RESULTS)
-        case [] | ["--check"]:
-            pass
-        case _:
-            sys.exit(__doc__)
-    text = PAGE.read_text(encoding="utf-8")
-    record, aim = (json.loads(path.read_text(encoding="utf-8")) for path in (RESULTS, AIM))
-    made = with_results(text, record, aim)
-    if arguments == ["--check"]:
-        if made != text:
-            sys.exit("docs/explain/fidelity.md does not show what the results say; run `make page`")
-    else:
-        PAGE.write_text(made, encoding="utf-8")
-        draw(record, aim, PICTURE)
+    if put_results(
+        arguments,
+        usage=__doc__,
+        page=PAGE,
+        results=RESULTS,
+        start=START,
+        part=lambda record: results_part(record, json.loads(AIM.read_text(encoding="utf-8"))),
+        take_over=lambda folder: (folder / "tables.json").read_text(encoding="utf-8"),
+    ):
+        draw(*(json.loads(path.read_text(encoding="utf-8")) for path in (RESULTS, AIM)), PICTURE)
 
 
 if __name__ == "__main__":

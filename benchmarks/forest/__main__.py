@@ -24,6 +24,7 @@ from benchmarks.forest.targets import (
     trial_lines,
 )
 from benchmarks.forest.trials import Setting, Trial, reference, trial, warm_up
+from benchmarks.harness import measured
 
 N_RUNS = 5
 # The tables of this benchmark; `benchmarks.tables` goes over all that are described.
@@ -142,6 +143,7 @@ def _peers(folder: Path | None) -> tuple[list[Trial], list[Line]]:
 def _write(folder: Path, trials: list[Trial], lines: list[Line]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     record = {
+        "measured": measured(),
         "trials": [asdict(one) for one in trials],
         "table": [asdict(line) | {"mean": line.mean, "sd": line.noise_std} for line in lines],
     }

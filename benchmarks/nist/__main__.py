@@ -13,6 +13,7 @@ from statistics import mean, stdev
 from typing import Any
 
 import benchmarks.nist as about
+from benchmarks.harness import measured
 from benchmarks.nist.excerpt import check_folder
 from benchmarks.nist.scorer import scores, scoring_python
 from benchmarks.nist.settings import DELTA, SETTINGS, Setting, has_rules, releases
@@ -67,7 +68,7 @@ def measure(chosen: Sequence[Setting], data: Path, python: Path, *, n_releases: 
             }
         )
         print(f"{setting.name}: k-marginal {_mean(found[-1], 'k_marginal'):.1f}", flush=True)
-    return {"delta": DELTA, "has_rules": has_rules(), "settings": found}
+    return {"measured": measured(), "delta": DELTA, "has_rules": has_rules(), "settings": found}
 
 
 def table(record: dict[str, Any]) -> str:

@@ -17,6 +17,7 @@ import numpy as np
 from scipy.optimize import nnls
 
 from benchmarks.harness import Result
+from benchmarks.harness import measured as moment
 from benchmarks.scale import mixed
 from benchmarks.scale.child import measured
 from benchmarks.scale.data import clusters, repeated, scattered, write
@@ -205,17 +206,18 @@ def main(arguments: list[str]) -> int:
     missed = sum(not result.is_met for result in benchmark.results)
     print(f"\n{len(benchmark.results) - missed} of {len(benchmark.results)} targets met")
     if options.out:
-        _keep(options.out, benchmark)
+        keep(options.out, benchmark)
     if options.rows < FULL:
         print(f"fewer than {FULL:,} rows show that it works and judge nothing")
         return 0
     return 1 if missed else 0
 
 
-def _keep(path: Path, benchmark: Benchmark) -> None:
+def keep(path: Path, benchmark: Benchmark) -> None:
     """Add what was measured to a file of figures; parts that were not run stay as they are there."""
     record = json.loads(path.read_text()) if path.exists() else {"figures": {}, "results": []}
     record["figures"] |= benchmark.figures
+    record["measured"] = record.get("measured", {}) | dict.fromkeys(set(benchmark.figures) - {"rows"}, moment())
     fresh = {result.what: asdict(result) for result in benchmark.results}
     record["results"] = [fresh.pop(line["what"], line) for line in record["results"]] + list(fresh.values())
     path.parent.mkdir(parents=True, exist_ok=True)

@@ -13,6 +13,7 @@ import polars as pl
 
 import spinney as sp
 from benchmarks.forest.tables import DESCRIPTIONS, check_folder
+from benchmarks.harness import measured as moment
 from benchmarks.tables import releases, rivals
 from benchmarks.tables.releases import Measured, Release
 from benchmarks.tables.results import Results, cells, to_json
@@ -56,6 +57,7 @@ def main(arguments: list[str]) -> int:
     judged = lines(cells(everything))
     written = to_json(
         everything,
+        measured=moment(),
         tables=_described(everything, options.data),
         targets=[{"what": line.what, "measured": line.mean, "wanted": line.wanted} | _verdict(line) for line in judged],
     )

@@ -116,7 +116,8 @@ def test_results_are_taken_over_and_stale_pages_noticed(tmp_path):
     tools = tmp_path / "tools"
     for folder in ("tools", "docs/explain", "docs/forest", "new"):
         (tmp_path / folder).mkdir(parents=True)
-    (tools / "forest_page.py").write_text((ROOT / "tools/forest_page.py").read_text())
+    for name in ("forest_page.py", "results_page.py"):
+        (tools / name).write_text((ROOT / "tools" / name).read_text())
     page = tmp_path / "docs/explain/forest.md"
     page.write_text((ROOT / "docs/explain/forest.md").read_text())
     (tmp_path / "new/forest.json").write_text(json.dumps(RECORD))

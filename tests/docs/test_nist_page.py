@@ -77,7 +77,12 @@ def test_results_are_taken_over_and_stale_pages_noticed(tmp_path: Path) -> None:
     """`--from` brings new results into the page; a page that shows others is not accepted, nor one without markers."""
     for folder in ("tools", "docs/explain", "docs/nist", "benchmarks/nist", "new"):
         (tmp_path / folder).mkdir(parents=True)
-    for name in ("tools/nist_page.py", "docs/explain/nist.md", "benchmarks/nist/published.json"):
+    for name in (
+        "tools/nist_page.py",
+        "tools/results_page.py",
+        "docs/explain/nist.md",
+        "benchmarks/nist/published.json",
+    ):
         (tmp_path / name).write_text((ROOT / name).read_text())
     (tmp_path / "new/nist.json").write_text(json.dumps(a_record(978.0)))
     tools = tmp_path / "tools"

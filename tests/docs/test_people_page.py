@@ -29,7 +29,7 @@ def page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     spec.loader.exec_module(module)
     monkeypatch.setattr(module, "PAGE", tmp_path / "people.md")
     monkeypatch.setattr(module, "RESULTS", tmp_path / "people" / "results.json")
-    (tmp_path / "people.md").write_text(f"before\n{module.START}old\n{module.END}\nafter\n")
+    (tmp_path / "people.md").write_text(f"before\n{module.START}old\n<!-- end of results -->\nafter\n")
     return module
 
 

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import re
 import subprocess
 import sys
 from pathlib import Path
 from types import ModuleType
+
+import pytest
+from benchmarks.scale.__main__ import Benchmark, keep
 
 ROOT = Path(__file__).parents[2]
 
@@ -39,11 +44,39 @@ def test_a_missed_target_is_called_missed() -> None:
     assert "| time | 4.5 x | at most 2 x | **missed** |" in text
 
 
-def test_other_figures_make_another_page() -> None:
-    """A page without the markers is refused; one with them takes what it is given."""
+def test_other_figures_make_another_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A page without the markers is refused; one with them takes what it is given, and when it was measured."""
     module = page()
-    text = f"before\n{module.START}old\n{module.END}\nafter\n"
-    made = module.with_results(text, {"figures": {}, "results": []})
+    monkeypatch.setattr(module, "PAGE", tmp_path / "scale.md")
+    monkeypatch.setattr(module, "RESULTS", tmp_path / "results.json")
+    module.PAGE.write_text(f"before\n{module.START}old\n<!-- end of results -->\nafter\n")
+    spark = {"rows": 10**7, "seconds": 10.0, "query": 5.0}
+    module.RESULTS.write_text(json.dumps({"figures": {"spark": spark, "rows": 1}, "results": []}))
+    module.main([])
+    made = module.PAGE.read_text()
     assert made.startswith("before\n")
-    assert made.endswith(f"{module.END}\nafter\n")
+    assert made.endswith("<!-- end of results -->\nafter\n")
     assert "old" not in made
+    assert "Measured before dates were kept." in made
+    for measured, said in (
+        ({"spark": "2026-11-18 0.1.0+gabc"}, "Measured on 2026-11-18 with version 0.1.0+gabc: `spark`."),
+        ({"files": "2026-11-18 0.1.0"}, "Measured before dates were kept: `spark`."),
+        ("2026-11-18 0.1.0", "Measured on 2026-11-18 with version 0.1.0."),
+    ):
+        module.RESULTS.write_text(json.dumps({"figures": {"spark": spark}, "results": [], "measured": measured}))
+        module.main([])
+        assert said in module.PAGE.read_text()
+    module.PAGE.write_text("no markers")
+    with pytest.raises(SystemExit, match="lost its markers"):
+        module.main([])
+
+
+def test_a_run_says_when_it_was_measured(tmp_path: Path) -> None:
+    """Only parts that ran are dated anew."""
+    benchmark = Benchmark(tmp_path, 10)
+    (tmp_path / "results.json").write_text(json.dumps({"figures": {"spark": {}}, "results": []}))
+    benchmark.figures["files"] = {}
+    keep(tmp_path / "results.json", benchmark)
+    kept = json.loads((tmp_path / "results.json").read_text())
+    assert set(kept["measured"]) == {"files"}
+    assert re.fullmatch(r"\d{4}-\d\d-\d\d \d+\.\d+\.\d+\S*", kept["measured"]["files"])

@@ -163,7 +163,8 @@ def test_results_are_taken_over_and_stale_pages_noticed(tmp_path: Path) -> None:
     """`--from` brings new results into the page; a page that shows others is not accepted, nor one without markers."""
     for folder in ("tools", "docs/explain", "docs/tables", "docs/images", "benchmarks/tables", "new"):
         (tmp_path / folder).mkdir(parents=True)
-    for name in ("tools/tables_page.py", "docs/explain/fidelity.md", "benchmarks/tables/aim.json"):
+    own = ("tools/tables_page.py", "docs/explain/fidelity.md", "benchmarks/tables/aim.json")
+    for name in (*own, "tools/results_page.py"):
         (tmp_path / name).write_text((ROOT / name).read_text())
     (tmp_path / "new/tables.json").write_text(json.dumps(a_record()))
     tools = tmp_path / "tools"
