@@ -26,6 +26,8 @@ Kind = Literal["real", "integer", "category", "codes", "place"]
 # Up to this variance the law of Gaussian noise is tabulated; numbers beyond this many deviations never occur.
 _FEW_VALUES = 4.0
 _FARTHEST = 12
+# From this variance on no more than exp(-pi^2 scale / 2) < 1e-21 is in the others' curves.
+_SMOOTH = 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +58,9 @@ class NoiseLaw:
             return np.asarray((1 + 2 * np.cos(np.multiply.outer(at, values)) @ chances) / (1 + 2 * chances.sum()))
         # By Poisson's formula a sum of normal curves around the multiples of 2 pi; nearly all is in the nearest.
         near = at - 2 * math.pi * np.rint(at / (2 * math.pi))
-        curves = sum(np.exp(-scale / 2 * (near + 2 * math.pi * k) ** 2) for k in (-1, 0, 1))
+        curves = np.exp(-scale / 2 * near**2)
+        if scale < _SMOOTH:
+            curves = curves + sum(np.exp(-scale / 2 * (near + 2 * math.pi * k) ** 2) for k in (-1, 1))
         return np.asarray(curves / (1 + 2 * math.exp(-scale / 2 * (2 * math.pi) ** 2)))
 
     def log_moments(self, at: Floats) -> Floats:

@@ -14,7 +14,8 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import lru_cache
+from statistics import NormalDist
 from typing import Any, Protocol
 
 import numpy as np
@@ -30,9 +31,11 @@ _SHARE = 1e-4
 # Below this probability of a miss Chernoff's bound is given, as rounding would weigh in a series.
 _LEAST_MISS = 1e-7
 _ROUNDING = 1e-12
-# Factors of a characteristic function that are multiplied at once, before what is next to nothing is left out.
-_BLOCK = 8
+# Numbers that are computed at once, before what is next to nothing is left out.
+_AT_ONCE = 1 << 16
 _HALVINGS = 14
+# Sums of so many numbers are near a normal law; no bound is looked for below this much of what that law has.
+_MANY, _HOPELESS = 30, 0.9
 
 
 class Law(Protocol):
@@ -53,52 +56,56 @@ class Law(Protocol):
         """An upper bound on log E exp(s Z) at numbers 0 <= s < pole."""
 
 
-@dataclass(frozen=True, slots=True)
-class Term:
-    """A coefficient, and the sum of how many independent numbers of one law it is of."""
+@dataclass(frozen=True, slots=True, eq=False)
+class Terms:
+    """Of one law: coefficients, those that weigh most first, and how many independent numbers each is of."""
 
     law: Law
-    coefficient: float
-    times: int
+    sizes: Floats
+    times: Floats
+
+    def log_moments(self, at: Floats) -> Floats:
+        return np.asarray(self.times @ self.law.log_moments(np.multiply.outer(self.sizes, at)))
 
 
-@dataclass(frozen=True)
 class NoiseSum:
     """The law of T: its terms, coefficients positive; no terms for what has no noise."""
 
-    terms: tuple[Term, ...]
-
-    @classmethod
-    def of(cls, parts: Sequence[tuple[Law, Floats]]) -> NoiseSum:
+    def __init__(self, parts: Sequence[tuple[Law, Floats]]) -> None:
         """The sum over parts of coefficients, each times a number of the part's law. Signs do not matter to the law."""
-        found = []
+        self.terms: list[Terms] = []
         for law, coefficients in parts:
             sizes, times = np.unique(np.abs(coefficients), return_counts=True)
-            found += [Term(law, a, n) for a, n in zip(sizes.tolist(), times.tolist(), strict=True) if a > 0]
-        return cls(tuple(sorted(found, key=lambda term: -term.times * (term.coefficient * term.law.std) ** 2)))
+            order = np.argsort(-times * sizes**2)[: np.count_nonzero(sizes)]
+            if len(order):
+                self.terms.append(Terms(law, sizes[order], times[order].astype(np.float64)))
+        self._key = tuple((terms.law, terms.sizes.tobytes(), terms.times.tobytes()) for terms in self.terms)
+        self.std = math.sqrt(sum(float(part.times @ part.sizes**2) * part.law.std**2 for part in self.terms))
+        self.n_numbers = float(sum(part.times.sum() for part in self.terms))
 
-    @cached_property
-    def std(self) -> float:
-        return math.sqrt(sum(term.times * (term.coefficient * term.law.std) ** 2 for term in self.terms))
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NoiseSum) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
 
     def farthest(self, miss: float) -> float:
-        """An x with P(|T| >= x) <= miss, by Chernoff's bound. [step 2]"""
+        """An x with P(|T| >= x) <= miss, by Chernoff's bound [step 2]."""
         if not self.terms:
             return 0.0
         usual = math.sqrt(2 * math.log(2 / miss)) / self.std
-        most = min(4 * usual, *(0.999 * term.law.pole / term.coefficient for term in self.terms))
+        most = min(4 * usual, *(0.999 * part.law.pole / float(part.sizes.max()) for part in self.terms))
         at = np.geomspace(min(usual, most) / 16, most, 40)
-        logs = sum(term.times * term.law.log_moments(term.coefficient * at) for term in self.terms)
+        logs = sum(part.log_moments(at) for part in self.terms)
         return float(np.min((logs + math.log(2 / miss)) / at))
 
     def within(self, x: float, miss: float) -> bool:
         """Whether P(|T| > x) <= miss could be shown."""
         if not self.terms:
             return x >= 0
-        if x <= 0:
+        if x <= 0 or (self.n_numbers >= _MANY and x < _HOPELESS * NormalDist().inv_cdf(1 - miss / 2) * self.std):
             return False
-        far = self.farthest(miss)
-        return x >= far or (miss > _LEAST_MISS and x > 0.5 * self.std and _series(self, miss).miss(x) <= miss)
+        return x >= self.farthest(miss) or (miss > _LEAST_MISS and _series(self, miss).miss(x) <= miss)
 
     def reach(self, level: float) -> float:
         """The least x, to some thousandths of a standard deviation, with P(|T| <= x) >= level."""
@@ -119,7 +126,7 @@ def _reach(total: NoiseSum, miss: float) -> float:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Series:
-    """The series at one period: frequencies, what their sines are multiplied by, and the bound e on what is left out."""
+    """The series at one period: frequencies, what their sines are multiplied by, and the bound e on the rest."""
 
     period: float
     width: float
@@ -148,12 +155,15 @@ def _series(total: NoiseSum, miss: float) -> _Series:
     at = 2 * math.pi / period * number
     weights = 2 / (math.pi * number) * np.sinc(at * width / (_ORDER * math.pi)) ** _ORDER
     left_out = 0.0
-    for start in range(0, len(total.terms), _BLOCK):
-        for term in total.terms[start : start + _BLOCK]:
-            weights = weights * term.law.characteristic(term.coefficient * at) ** term.times
-        size = np.abs(weights)
-        small = size < error / n  # characteristic functions are at most 1, so that these stay small
-        left_out += float(size[small].sum())
-        at, weights = at[~small], weights[~small]
-    rounding = _ROUNDING * (10 + sum(term.times for term in total.terms))
+    for part in total.terms:
+        start = 0
+        while start < len(part.sizes):
+            some = slice(start, start + max(1, _AT_ONCE // max(len(at), 1)))
+            factors = part.law.characteristic(np.multiply.outer(part.sizes[some], at))
+            weights = weights * (factors ** part.times[some, None]).prod(axis=0)
+            size, start = np.abs(weights), some.stop
+            small = size < error / n  # characteristic functions are at most 1, so that these stay small
+            left_out += float(size[small].sum())
+            at, weights = at[~small], weights[~small]
+    rounding = _ROUNDING * (10 + total.n_numbers)
     return _Series(period, width, at, weights, 2 * error + left_out + rounding)
