@@ -30,7 +30,9 @@ _WIDTH = 0.005
 _SHARE = 1e-4
 # Below this probability of a miss Chernoff's bound is given, as rounding would weigh in a series.
 _LEAST_MISS = 1e-7
-_ROUNDING = 1e-12
+_ROUNDING = 1e-11
+# Coefficients that differ by less are the same but for rounding.
+_DECIMALS = 12
 # Numbers that are computed at once, before what is next to nothing is left out.
 _AT_ONCE = 1 << 16
 _HALVINGS = 14
@@ -81,6 +83,8 @@ class NoiseSum:
                 self.terms.append(Terms(law, sizes[order], times[order].astype(np.float64)))
         self._key = tuple((terms.law, terms.sizes.tobytes(), terms.times.tobytes()) for terms in self.terms)
         self.std = math.sqrt(sum(float(part.times @ part.sizes**2) * part.law.std**2 for part in self.terms))
+        largest = max((float(part.sizes.max()) * part.law.std for part in self.terms), default=0.0)
+        self._is_even = _MANY * largest**2 <= self.std**2  # no number weighs much, so that the law is near a normal one
         self.n_numbers = float(sum(part.times.sum() for part in self.terms))
 
     def __eq__(self, other: object) -> bool:
@@ -103,13 +107,25 @@ class NoiseSum:
         """Whether P(|T| > x) <= miss could be shown."""
         if not self.terms:
             return x >= 0
-        if x <= 0 or (self.n_numbers >= _MANY and x < _HOPELESS * NormalDist().inv_cdf(1 - miss / 2) * self.std):
+        if x <= 0 or (self._is_even and x < _HOPELESS * NormalDist().inv_cdf(1 - miss / 2) * self.std):
             return False
         return x >= self.farthest(miss) or (miss > _LEAST_MISS and _series(self, miss).miss(x) <= miss)
 
     def reach(self, level: float) -> float:
         """The least x, to some thousandths of a standard deviation, with P(|T| <= x) >= level."""
         return _reach(self, 1 - level)
+
+
+def level_of_each(lines: Floats, level: float) -> float:
+    """The level that sums with these coefficients (n_sums, n_numbers) need each for all to hold at once.
+
+    Each may be missed with an equal share of the probability. Two lines that are the same, or the same with another
+    sign, are missed together. [step 5]
+    """
+    rounded = np.round(lines, _DECIMALS)
+    first = np.take_along_axis(rounded, np.argmax(rounded != 0, axis=1)[:, None], axis=1)
+    n_different = len(np.unique(np.where(first < 0, -rounded, rounded) + 0.0, axis=0))
+    return 1 - (1 - level) / n_different
 
 
 @lru_cache(4096)

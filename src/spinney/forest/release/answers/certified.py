@@ -23,6 +23,7 @@ import numpy as np
 from spinney.forest.release.answers.counted import Counted
 from spinney.forest.release.answers.parts import Part
 from spinney.forest.release.column_model import Floats
+from spinney.release.answers.reach import level_of_each
 
 # What rounding of floats may take from a sum of whole numbers.
 _ROUNDING = 1e-6
@@ -58,10 +59,8 @@ def certified_count(counted: Counted, parts: Mapping[int, Part], level: float) -
 def certified_counts(counted: Counted, every: Sequence[Mapping[int, Part]], level: float) -> list[Bounded]:
     """Numbers of rows in whole boxes, whose intervals all hold at once: each may fail with an equal share."""
     sums, centred = counted.sums(np.stack([counted.bounds(parts)[0] for parts in every]))
-    # Two questions whose noise is the same, or the same with another sign, fail together. [step 6]
-    signs = np.where(np.take_along_axis(centred, np.argmax(centred != 0, axis=1)[:, None], axis=1) < 0, -1.0, 1.0)
-    n_different = len(np.unique(centred * signs, axis=0))
-    reach = [counted.noise_of(line).reach(1 - (1 - level) / n_different) for line in centred]
+    each = level_of_each(centred, level)
+    reach = [counted.noise_of(line).reach(each) for line in centred]
     return [_whole(counted, y, y - half, y + half, is_cut=False) for y, half in zip(sums.tolist(), reach, strict=True)]
 
 
