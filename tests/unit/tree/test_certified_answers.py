@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 
 import spinney as sp
+from spinney.privacy.budget import Unit
+from spinney.release.answers.question import Question
 from spinney.tree.bins import NoisyMoments
 from spinney.tree.release.answers.bounds import bracket
 from spinney.tree.release.answers.certified import Certifier, ValueLines, counts, mean, share
@@ -17,7 +19,8 @@ from spinney.tree.release.answers.leaves import leaves_of, parts_of
 from spinney.tree.release.answers.regions import region_of
 from spinney.tree.release.answers.simulated import SimulatedNoise, draw_noise
 from spinney.tree.release.answers.values import leaf_values
-from support.handmade_leaves import moments_by_hand
+from spinney.tree.release.moments import MomentsRelease
+from support.handmade_leaves import card_by_hand, moments_by_hand, plan_by_hand
 
 SQUARE = sp.Schema({"x": sp.Real(0, 4, bits=6), "y": sp.Real(0, 4, bits=6)})
 TREE = ("00", "010", "0110", "0111", "100", "101", "110", "111")  # x first, then y, then x
@@ -240,3 +243,25 @@ def test_simulated_noise_has_the_law_of_the_mechanism() -> None:
     wrong = sup_norm_noise(true.rate * Fraction(4, 5), 3).draw(20_000, sp.UnsafeSeededEntropy(5))
     for number in (lambda z: np.abs(z).max(axis=1).mean(), lambda z: (z[:, 0].astype(float) ** 2).mean()):
         assert abs(number(steps) / number(exact) - 1) < 0.04 < abs(number(steps) / number(wrong) - 1)
+
+
+def test_what_is_called_certified_is_not_chosen_by_the_noise_that_it_is_about() -> None:
+    """Near the number of rows at which a cut region begins to be certified, all noise gives the same choice."""
+    question = Question("count", where={"x": (0, 1.3)})
+
+    def is_certified(moments: NoisyMoments, assumed: int) -> bool:
+        card = card_by_hand(SQUARE, plan_by_hand(4, Unit.ADD_REMOVE), {"leaves": 8}, n_rows=None, frame="numpy")
+        answers = MomentsRelease(moments, replace(card, parameters={"assumed_rows": assumed}))._asked
+        return answers._is_certified(question, answers._read(question)[0])
+
+    trials = Trials(np.zeros((1, 2)))
+    empty = replace(trials.true, noisy_steps=np.zeros_like(trials.true.noisy_steps))
+    border = next((n for n in range(1, 400) if not is_certified(empty, n)), None)
+    assert border is not None
+    rows = true_moments(np.full((border, 2), 0.1))
+    for assumed in (border // 2, 2 * border):
+        chosen = {
+            is_certified(replace(rows, noisy_steps=rows.noisy_steps + noise.reshape(rows.noisy_steps.shape)), assumed)
+            for noise in trials.real.T[:60]
+        }
+        assert chosen == {assumed < border}
