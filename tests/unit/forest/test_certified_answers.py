@@ -168,7 +168,7 @@ def test_what_is_called_certified_is_not_chosen_by_the_noise_that_it_is_about() 
     border = 2 * (2 * law.std / _WIDEST) ** 2
     true_counts = np.full(2, round((border - 2 * math.sqrt(2) * law.std) / 2))
     question, rng, hits = Question("count", where={"g": ["a", "b"]}), np.random.default_rng(2), []
-    for _ in range(500):
+    for _ in range(200):
         noisy = true_counts + law.draw(rng, 2)
         release.measured = replace(measured, columns=(replace(measured.columns[0], noisy=noisy),))
         release.noisy_total = int(noisy.sum())
@@ -176,8 +176,8 @@ def test_what_is_called_certified_is_not_chosen_by_the_noise_that_it_is_about() 
         found = answers._certified(question, answers.counted((0,)), 0.95, is_asked=False)
         if found is not None:
             hits.append(found.low <= true_counts.sum() <= found.high)
-    assert len(hits) in (0, 500)
-    assert np.mean(hits) >= 0.92
+    assert len(hits) in (0, 200)
+    assert np.mean(hits) >= 0.9
 
 
 def test_several_columns_are_answered_from_the_earliest_table_that_holds_them() -> None:

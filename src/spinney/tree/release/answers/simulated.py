@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from spinney.errors import ParameterError
 from spinney.release.answers.ranks import USUAL_DRAWS, generator_of, least_draws
-from spinney.release.answers.reach import NoiseSum
+from spinney.release.answers.reach import Law, NoiseSum
 from spinney.tree.bins import NoisyMoments
 from spinney.tree.release.reconstruct import coordinate_variance
 
@@ -111,7 +111,10 @@ class SimulatedNoise:
         """The law of a sum over the counts of all leaves, in rows; a coefficient each."""
         n_numbers = self._is_measured.sum(axis=1) + 1
         rate, steps = float(self._moments.rate), coefficients / self._moments.quantum
-        return NoiseSum([(CountNoise(rate, int(n)), steps[n_numbers == n]) for n in np.unique(n_numbers)])
+        parts: list[tuple[Law, Floats]] = [
+            (CountNoise(rate, int(n)), steps[n_numbers == n]) for n in np.unique(n_numbers)
+        ]
+        return NoiseSum(parts)
 
     def n_draws(self, level: float) -> int:
         """How many copies a level is ranked among: by memory, and no fewer than the level needs."""
