@@ -18,11 +18,9 @@ from numpy.typing import NDArray
 
 from spinney.errors import ParameterError
 from spinney.release.answers.ranks import USUAL_DRAWS, generator_of, least_draws
-from spinney.release.answers.reach import Law, NoiseSum
+from spinney.release.answers.reach import Floats, Law, NoiseSum
 from spinney.tree.bins import NoisyMoments
 from spinney.tree.release.reconstruct import coordinate_variance
-
-Floats = NDArray[np.float64]
 
 # Numbers that are kept at most: 160 MB of them.
 _MOST_NUMBERS = 4e7
