@@ -162,7 +162,7 @@ class _Series:
 @lru_cache(64)
 def _series(total: NoiseSum, miss: float) -> _Series:
     error = _SHARE * miss
-    width = _WIDTH * total.std
+    width = _WIDTH * total.std  # [step 1]
     period = total.farthest(miss) + width + total.farthest(error)  # [step 2]
     # What is left behind n frequencies is at most (2 / (pi p)) (p L / (2 pi w n))^p, p the order of U. [step 3]
     ratio = _ORDER * period / (2 * math.pi * width)

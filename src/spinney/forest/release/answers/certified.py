@@ -8,7 +8,7 @@
 The last three invert a test at each candidate, whose coefficients are geometry: the true one is rejected with the
 probability that the level leaves over, and what is given holds every candidate that was not. A range of candidates is
 left out only where one bound rejects all of it, so that nothing is tested between candidates that nobody looked at.
-Proof: counted.proof.md; the labels [step 1] ... are its steps.
+Proof: counted.proof.md; the labels [step 5] ... are its points.
 """
 
 from __future__ import annotations
