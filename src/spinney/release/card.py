@@ -155,10 +155,18 @@ class Card:
         return assumed if self.n_rows is None and type(assumed) is int else None
 
     @property
+    def planned_rows(self) -> int | None:
+        """The number of rows that the release was planned for: public, bought for a charge of its own, or assumed.
+
+        It has nothing to do with the noise of any other count.
+        """
+        counted = None if self.row_count is None else self.row_count.expected
+        return self.n_rows or counted or self.assumed_rows
+
+    @property
     def cautions(self) -> list[str]:
         """What makes the guarantee weaker than it looks: an epsilon or a delta that is too large."""
-        counted = None if self.row_count is None else self.row_count.expected
-        return cautions(self.epsilon, self.delta, self.n_rows or counted or self.assumed_rows, who=self._who)
+        return cautions(self.epsilon, self.delta, self.planned_rows, who=self._who)
 
     @property
     def essentials(self) -> str:

@@ -271,7 +271,7 @@ REFUSED = [
     (lambda r: r.count(level=1.0), "between 0 and 1"),
     (lambda r: r.count(level=95), "0.95"),
     (lambda r: r.count(level="high"), "between 0 and 1"),
-    (lambda r: r.count({"g": "a"}, level=0.99999, statement="certified"), "lower level"),
+    (lambda r: r.mean("x", level=0.99999, statement="certified"), "lower level"),
     (lambda r: r.count(of="sample"), "'population'"),
     (lambda r: r.count(statement="sure"), "'certified'"),
     (lambda r: r.proportion({}), "needs a condition"),

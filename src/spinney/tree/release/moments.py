@@ -179,7 +179,7 @@ class MomentsRelease(Release):
         def refit(moments: NoisyMoments) -> LeafDensity:
             return reconstruct(moments, card.n_rows, card.row_count, self._stopping)
 
-        return TreeAnswers(self.moments, self.schema, card.n_rows, lambda: self.density, refit)
+        return TreeAnswers(self.moments, self.schema, card.n_rows, card.planned_rows or 0, lambda: self.density, refit)
 
     def _answer(self, questions: Sequence[Question], *, simultaneous: bool = False) -> list[Answer]:
         return self._asked.answer(questions, simultaneous=simultaneous)

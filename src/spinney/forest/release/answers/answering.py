@@ -185,12 +185,6 @@ class Answering:
         why = "the number of rows is private and was estimated from noisy counts"
         return self._said(question, total, max(0.0, total - reach), total + reach, "calibrated", why)
 
-    @property
-    def _total(self) -> float:
-        """The number of rows, or a noisy one."""
-        n_rows = self._release.card.n_rows
-        return float(n_rows if n_rows is not None else max(self._release.noisy_total, 1))
-
     @cached_property
     def _total_variance(self) -> float:
         """The variance of the noise on the number of rows; 0 where it is public."""
@@ -235,7 +229,11 @@ class Answering:
         return parts_of(self._release, where, values=question.column, leaves=finer)
 
     def _is_worth_it(self, counted: Counted, parts: Mapping[int, Part]) -> bool:
-        """Whether boxes are whole and their noise is little; by geometry and one-way shares, not by these counts."""
+        """Whether boxes are whole and their noise is little: by geometry, the rows that were planned for, and shares.
+
+        None of these follows from the counts that the interval is made of: of one column a half stands for the share,
+        of several what their one-way counts say. A noisy total of all counts would, and choose by the noise.
+        """
         if counted.is_cut(parts):
             return False
         n_inside = float(counted.bounds(parts)[0].sum())
@@ -245,7 +243,7 @@ class Answering:
             weights = [(part.leaves.weights, part.share) for part in parts.values()]
             share = math.prod(float(line @ left) / max(float(line.sum()), 1e-300) for line, left in weights)
         noise = counted.noise.std * math.sqrt(n_inside * free)
-        return noise <= _WIDEST * math.sqrt(max(self._total * share * (1 - share), 1.0))
+        return noise <= _WIDEST * math.sqrt(max((self._release.card.planned_rows or 0) * share * (1 - share), 1.0))
 
     def _no_certificate(
         self, question: Question, variables: Sequence[int], standing: Standing, counted: Counted | None

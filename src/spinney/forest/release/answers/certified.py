@@ -6,8 +6,9 @@
     quantile    all leaves for which "so many rows lie below" may be true (Woodruff)
 
 The last three invert a test at each candidate, whose coefficients are geometry: the true one is rejected with the
-probability that the level leaves over, and what is given is all that lies between the first and the last candidate that
-was not. Taking the last that is rejected on either side instead would test many times and hold less often.
+probability that the level leaves over, and what is given holds every candidate that was not. A range of candidates is
+left out only where one bound rejects all of it, so that nothing is tested between candidates that nobody looked at.
+Proof: counted.proof.md; the labels [step 5] ... are its points.
 """
 
 from __future__ import annotations
@@ -15,19 +16,23 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 import numpy as np
 
 from spinney.forest.release.answers.counted import Counted
 from spinney.forest.release.answers.parts import Part
 from spinney.forest.release.column_model import Floats
-from spinney.release.answers.ranks import rank_half_width, simultaneous_half_widths
+from spinney.release.answers.reach import level_of_each
 
 # What rounding of floats may take from a sum of whole numbers.
 _ROUNDING = 1e-6
-# Places at which a range of candidates is looked at first, and those at which an end is looked for, a few times.
-_N_PLACES = 33
-_N_INSIDE, _TURNS = 12, 4
+# Candidates between which coefficients are straight lines: so many evenly, and as many ends of leaves.
+_N_KNOTS = 33
+# An end is looked for until what it may still move by is this much of the noise's standard deviation.
+_FINE = 0.01
+# How much of the probability of a miss goes to candidates lying between those that are looked at.
+_BETWEEN = 0.01
 # Quantiles are looked for between this many edges of leaves.
 _MOST_EDGES = 256
 
@@ -42,75 +47,29 @@ class Bounded:
     is_cut: bool
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Lines:
-    """Two sums over noisy counts between which a true sum lies but for noise, and how far noise may reach."""
-
-    low: float
-    high: float
-    below: float
-    above: float
-    is_cut: bool
-
-    @property
-    def is_not_above(self) -> bool:
-        """Whether noise allows the sum to be 0 or less."""
-        return self.low - self.below <= 0.0
-
-    @property
-    def is_not_below(self) -> bool:
-        """Whether noise allows it to be 0 or more."""
-        return self.high + self.above >= 0.0
-
-
-def lines(counted: Counted, least: Floats, most: Floats, level: float) -> Lines:
-    """The two sums of a function that lies between `least` and `most` in each box."""
-    return _many(counted, [(least, most)], level)[0]
-
-
-def _many(counted: Counted, bounds: Sequence[tuple[Floats, Floats]], level: float) -> list[Lines]:
-    """The sums of many functions."""
-    sums, reach = _reached(counted, np.concatenate([np.stack(both) for both in bounds]), level)
-    return [
-        Lines(float(sums[k]), float(sums[k + 1]), float(reach[k]), float(reach[k + 1]), bool((least < most).any()))
-        for k, (least, most) in zip(range(0, len(sums), 2), bounds, strict=True)
-    ]
-
-
-def _sums(counted: Counted, lines_of: Floats) -> tuple[Floats, Floats]:
-    """Sums of lines of coefficients over noisy counts, and the lines by which their noise goes."""
-    centred, added = counted.centred(lines_of)
-    return centred @ counted.noisy + added, centred
-
-
-def _reached(counted: Counted, lines_of: Floats, level: float) -> tuple[Floats, Floats]:
-    """Sums of lines of coefficients over noisy counts, and how far the noise of each may reach."""
-    sums, centred = _sums(counted, lines_of)
-    return sums, np.asarray(rank_half_width(counted.simulated(centred, level), level), dtype=np.float64)
-
-
 def certified_count(counted: Counted, parts: Mapping[int, Part], level: float) -> Bounded:
     """The number of rows that meet the conditions."""
-    found = lines(counted, *counted.bounds(parts), level)
-    most = math.inf if counted.total is None else counted.total
-    low = float(min(math.ceil(max(found.low - found.below, 0.0) - _ROUNDING), most))
-    high = float(min(max(math.floor(found.high + found.above + _ROUNDING), low), most))
-    return Bounded(float(np.clip((found.low + found.high) / 2, low, high)), low, high, found.is_cut)
+    least, most = counted.bounds(parts)
+    (fewest, largest), centred = counted.sums(np.stack([least, most]))
+    below, above = (counted.noise_of(line).reach(level) for line in centred)
+    is_cut = bool((least < most).any())
+    return _whole(counted, (fewest + largest) / 2, fewest - below, largest + above, is_cut=is_cut)
 
 
 def certified_counts(counted: Counted, every: Sequence[Mapping[int, Part]], level: float) -> list[Bounded]:
-    """Numbers of rows in whole boxes, whose intervals all hold at once."""
-    lines_of, added = counted.centred(np.stack([counted.bounds(parts)[0] for parts in every]))
-    sums = lines_of @ counted.noisy + added
-    scales = counted.noise.std * np.sqrt((lines_of**2).sum(axis=1))
-    reach = simultaneous_half_widths(counted.simulated(lines_of, level), scales, level)
+    """Numbers of rows in whole boxes, whose intervals all hold at once: each may fail with an equal share."""
+    sums, centred = counted.sums(np.stack([counted.bounds(parts)[0] for parts in every]))
+    each = level_of_each(centred, level)
+    reach = [counted.noise_of(line).reach(each) for line in centred]
+    return [_whole(counted, y, y - half, y + half, is_cut=False) for y, half in zip(sums.tolist(), reach, strict=True)]
+
+
+def _whole(counted: Counted, estimate: float, low: float, high: float, *, is_cut: bool) -> Bounded:
+    """An interval of a number of rows, cut to whole numbers that the table can have."""
     most = math.inf if counted.total is None else float(counted.total)
-    found = []
-    for middle, half in zip(sums.tolist(), reach.tolist(), strict=True):
-        low = min(float(math.ceil(max(middle - half, 0.0) - _ROUNDING)), most)
-        high = min(float(max(math.floor(middle + half + _ROUNDING), low)), most)
-        found.append(Bounded(float(np.clip(middle, low, high)), low, high, False))
-    return found
+    first = min(float(math.ceil(max(low, 0.0) - _ROUNDING)), most)
+    last = min(float(max(math.floor(high + _ROUNDING), first)), most)
+    return Bounded(float(np.clip(estimate, first, last)), first, last, is_cut)
 
 
 def certified_ratio(
@@ -128,7 +87,7 @@ def certified_ratio(
         return low, high
 
     is_cut = bool((least < most).any() or (fewest < largest).any())
-    return _inverted(counted, bounds, 0.0, 1.0, level, is_cut=is_cut)
+    return _inverted(counted, bounds, np.linspace(0.0, 1.0, _N_KNOTS), level, is_cut=is_cut)
 
 
 def certified_mean(counted: Counted, parts: Mapping[int, Part], level: float) -> Bounded | None:
@@ -136,51 +95,70 @@ def certified_mean(counted: Counted, parts: Mapping[int, Part], level: float) ->
     part = next(part for part in parts.values() if part.values is not None)
     values = part.values
     assert values is not None
-    low, high = float(values.low[part.touches].min()), float(values.high[part.touches].max())
+    lows, highs = values.low[part.touches], values.high[part.touches]
+    corners = np.unique(np.concatenate([lows, highs]))
+    if len(corners) == 1:
+        return Bounded(float(corners[0]), float(corners[0]), float(corners[0]), is_cut=False)
+    places = np.linspace(0, len(corners) - 1, min(len(corners), _N_KNOTS)).astype(np.int64)
+    knots = np.unique(np.concatenate([np.linspace(lows.min(), highs.max(), _N_KNOTS), corners[places]]))
+    return _inverted(counted, lambda mean: counted.bounds(parts, shift=mean), knots, level, is_cut=True)
 
-    return _inverted(counted, lambda mean: counted.bounds(parts, shift=mean), low, high, level, is_cut=True)
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Candidate:
+    """A value, the noisy sum that may be 0 if it is the true one, and the coefficients of that sum's noise."""
+
+    at: float
+    value: float
+    line: Floats
+
+    def between(self, other: _Candidate) -> _Candidate:
+        """The one halfway: sums and coefficients are straight lines between knots."""
+        middle = (self.at + other.at) / 2, (self.value + other.value) / 2, (self.line + other.line) / 2
+        return _Candidate(*middle)
 
 
 def _inverted(
-    counted: Counted,
-    bounds: Callable[[float], tuple[Floats, Floats]],
-    low: float,
-    high: float,
-    level: float,
-    *,
-    is_cut: bool,
+    counted: Counted, bounds: Callable[[float], tuple[Floats, Floats]], knots: Floats, level: float, *, is_cut: bool
 ) -> Bounded | None:
-    """All candidates between two ends that are not rejected, and what lies between them."""
+    """All candidates from the first knot to the last that are not rejected, and what lies between them.
 
-    def tests(places: Floats) -> list[Lines]:
-        return _many(counted, [bounds(float(place)) for place in places], level)
-
-    places = np.linspace(low, high, _N_PLACES)
-    found = tests(places)
-    first = next((at for at, one in enumerate(found) if one.is_not_above), None)
-    last = next((at for at in range(len(found) - 1, -1, -1) if found[at].is_not_below), None)
-    if first is None or last is None:
+    The least of a sum is concave in the candidate and the most of it convex, so that between knots a straight line
+    bounds them too. [step 5]
+    """
+    sides = np.stack([np.stack(bounds(float(knot))) for knot in knots])  # (n_knots, 2, n_boxes)
+    (least, most), (below, above) = zip(*(counted.sums(sides[:, side]) for side in (0, 1)), strict=True)
+    ends = [
+        _last([_Candidate(*one) for one in zip(at, value, line, strict=True)], counted, 1 - level)
+        for at, value, line in (
+            (knots.tolist(), most.tolist(), above),
+            ((-knots[::-1]).tolist(), (-least[::-1]).tolist(), below[::-1]),
+        )
+    ]
+    if ends[0] is None or ends[1] is None:
         return None
-    begin, end = low, high
-    if first > 0:
-        begin = _edge(tests, places[first - 1], places[first], lambda one: one.is_not_above)
-    if last < len(places) - 1:
-        end = _edge(tests, places[last + 1], places[last], lambda one: one.is_not_below)
-    begin, end = min(begin, end), max(begin, end)
-    middles = np.array([one.low + one.high for one in found])  # falls as candidates grow
-    estimate = float(np.interp(0.0, np.maximum.accumulate(middles[::-1]), places[::-1]))
+    begin, end = sorted((-ends[1], ends[0]))
+    falling = np.maximum.accumulate((least + most)[::-1])
+    estimate = float(np.interp(0.0, falling, knots[::-1]))
     return Bounded(min(max(estimate, begin), end), begin, end, is_cut)
 
 
-def _edge(
-    tests: Callable[[Floats], list[Lines]], outside: float, inside: float, is_fine: Callable[[Lines], bool]
-) -> float:
-    """Where candidates begin not to be rejected; outside of that by less than can be seen."""
-    for _ in range(_TURNS):
-        places = np.linspace(outside, inside, _N_INSIDE)
-        at = next(k for k, one in enumerate(tests(places)) if k == len(places) - 1 or (k > 0 and is_fine(one)))
-        outside, inside = places[at - 1], places[at]
-    return float(outside)
+def _last(candidates: Sequence[_Candidate], counted: Counted, miss: float) -> float | None:
+    """An upper bound on the candidates whose sum noise allows to be 0 or more; None where it allows none."""
+    stack = list(pairwise(candidates))
+    while stack:
+        one, other = stack.pop()
+        if other.value >= 0:
+            return other.at
+        middle = one.between(other)
+        noise, half = counted.noise_of(middle.line), counted.noise_of((other.line - one.line) / 2)
+        stray = half.farthest(_BETWEEN * miss)
+        if noise.within(-max(one.value, other.value) - stray, (1 - _BETWEEN) * miss):
+            continue  # noise reaches no candidate between these two
+        if max(stray, abs(other.value - one.value) / 2) <= _FINE * noise.std or one.at == other.at:
+            return other.at
+        stack += [(one, middle), (middle, other)]
+    return None
 
 
 def certified_quantile(counted: Counted, parts: Mapping[int, Part], at: float, level: float) -> Bounded | None:
@@ -193,16 +171,23 @@ def certified_quantile(counted: Counted, parts: Mapping[int, Part], at: float, l
     ends = np.append(edges[1:], values.high[part.touches].max())
     # If the value lies between two edges, at most `at` of the rows lie below the first, at least `at` up to the second.
     every = counted.bounds({**parts, variable: replace(part, values=None)})
-    before = [_sides(counted, parts, variable, edge, at, every, is_open=True)[0] for edge in edges]
+    before = np.stack([_sides(counted, parts, variable, edge, at, every, is_open=True)[0] for edge in edges])
     until = [_sides(counted, parts, variable, end, at, every, is_open=False) for end in ends]
-    at_least, below = _reached(counted, np.stack(before), level)
-    at_most, above = _reached(counted, np.stack([high for _, high in until]), level)
-    is_fine = ((at_least - below <= 0.0) & (at_most + above >= 0.0)).tolist()
-    if not any(is_fine):
+    at_least, below = counted.sums(before)
+    at_most, above = counted.sums(np.stack([high for _, high in until]))
+
+    def may_hold(k: int) -> bool:
+        return not any(
+            excess > 0 and counted.noise_of(line).within(excess, 1 - level)
+            for excess, line in ((at_least[k], below[k]), (-at_most[k], above[k]))
+        )
+
+    first = next((k for k in range(len(edges)) if may_hold(k)), None)
+    if first is None:
         return None
-    first, last = is_fine.index(True), len(is_fine) - 1 - is_fine[::-1].index(True)
+    last = next(k for k in range(len(edges) - 1, -1, -1) if may_hold(k))
     low, high = float(edges[first]), float(ends[last])
-    passed = (_sums(counted, np.stack([low for low, _ in until]))[0] + at_most >= 0).tolist()
+    passed = (counted.sums(np.stack([low for low, _ in until]))[0] + at_most >= 0).tolist()
     middle = float(ends[passed.index(True)]) if any(passed) else high
     return Bounded(float(np.clip(middle, low, high)), low, high, True)
 

@@ -1,8 +1,8 @@
 """Counted: noisy counts of boxes that share no row, and what they say of a sum over rows whatever the rows are.
 
 A sum over rows of a function between `low` and `high` in every box lies between sum(low x true counts) and sum(high x
-true counts). Noisy counts in their place are off by sums of noise of a known law, so that ranks among simulated noise
-bound them with exactly the probability that is asked for (`ranks.proof.md`). Coefficients come from the geometry of
+true counts). Noisy counts in their place are off by sums of noise of a known law, whose reach follows from that law
+(`reach.proof.md`). Coefficients come from the geometry of
 boxes alone, and the table is the earliest that holds the columns: which tables are counted later, and how they are cut,
 may follow from its noise, but not the other way round.
 """
@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -20,16 +19,10 @@ from numpy.typing import NDArray
 from spinney.forest.release.answers.parts import Part
 from spinney.forest.release.column_model import ColumnModel, Floats
 from spinney.forest.release.measured import Counts, NoiseLaw
-from spinney.release.answers.products import product
-from spinney.release.answers.ranks import USUAL_DRAWS, generator_of, least_draws
+from spinney.release.answers.reach import NoiseSum
 
 if TYPE_CHECKING:
     from spinney.forest.release.model import ForestRelease
-
-# Where a level is so high that ranks need more draws than usual, this many times the fewest that will do.
-_SPARE = 5
-# Numbers of simulated noise that are kept at a time.
-_MOST_KEPT = 20_000_000
 
 
 @dataclass(eq=False)
@@ -47,26 +40,14 @@ class Counted:
     def n_boxes(self) -> int:
         return len(self.noisy)
 
-    def simulated(self, coefficients: Floats, level: float) -> Floats:
-        """Sums of simulated noise for lines of coefficients (n_lines, n_boxes): (n_draws, n_lines)."""
-        n_draws = max(USUAL_DRAWS, _SPARE * least_draws(level))
-        if n_draws == USUAL_DRAWS and n_draws * self.n_boxes <= _MOST_KEPT:
-            return np.asarray(product(self._kept, coefficients.T), dtype=np.float64)
-        rng, found = self._generator("many"), np.zeros((n_draws, len(coefficients)))
-        width = max(1, _MOST_KEPT // n_draws)
-        for start in range(0, self.n_boxes, width):
-            lines = coefficients[:, start : start + width]
-            found += product(self.noise.draw(rng, (n_draws, lines.shape[1])).astype(np.float64), lines.T)
-        return found
+    def noise_of(self, line: Floats) -> NoiseSum:
+        """The law of the noise of a sum over the boxes with these coefficients."""
+        return NoiseSum([(self.noise, line)])
 
-    @cached_property
-    def _kept(self) -> Floats:
-        """Simulated noise of all boxes, for all questions."""
-        return self.noise.draw(self._generator("few"), (USUAL_DRAWS, self.n_boxes)).astype(np.float64)
-
-    def _generator(self, purpose: str) -> np.random.Generator:
-        """The same in every process, and started by nothing that the noise of these counts has changed."""
-        return generator_of("forest", purpose, self.variables, self.n_boxes, self.noise, self.labels)
+    def sums(self, lines: Floats) -> tuple[Floats, Floats]:
+        """Noisy sums for lines of coefficients (n_lines, n_boxes), and the lines by which their noise goes."""
+        centred, added = self.centred(lines)
+        return centred @ self.noisy + added, centred
 
     def centred(self, coefficients: Floats) -> tuple[Floats, Floats]:
         """Lines of coefficients less what the public total explains, and what is to be added for that.

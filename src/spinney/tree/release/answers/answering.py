@@ -56,12 +56,14 @@ class TreeAnswers:
         moments: NoisyMoments,
         schema: Schema,
         n_rows: int | None,
+        planned_rows: int,
         density: Callable[[], LeafDensity],
         refit: Callable[[NoisyMoments], LeafDensity],
     ) -> None:
         self._moments = moments
         self._schema = schema
         self._n_rows = n_rows
+        self._planned_rows = planned_rows  # by which an answer is chosen: nothing that the leaves' noise has a say in
         self._density = density
         self._refit = refit
         self._places = {axis.name: place for place, axis in enumerate(moments.lattice.axes)}
@@ -282,15 +284,11 @@ class TreeAnswers:
         n_cut = len(found.upper.leaves) - found.n_inside
         if question.kind in ("mean", "quantile") or question.given:
             return n_cut == 0 and question.kind != "quantile"
-        typical = (self._n_rows or self._typical_total) / len(self._leaves)
+        typical = self._planned_rows / len(self._leaves)
         gap = typical * float((found.upper.of_count - found.lower.of_count).sum())
         noise = max(self._certifier.scale(found.lower), self._certifier.scale(found.upper))
         spread = typical / 4 * n_cut + _USUAL_SCATTER * (typical / 2) ** 2 * n_cut
         return 2 * 1.96 * noise + gap <= _WORTH * 2 * 1.96 * math.sqrt(noise**2 + spread)
-
-    @cached_property
-    def _typical_total(self) -> float:
-        return max(float(self._moments.noisy_steps[:, 0].sum()) / self._moments.quantum, 1.0)
 
     def _calibrator_value(self, region: Region) -> float:
         return self._calibrator.value(region)

@@ -1,7 +1,8 @@
 """Certified intervals of a tree: they hold with the stated probability over the noise, whatever the rows are.
 
-Every answer is a test of linear functions (`bounds`), whose noise is ranked among copies of itself (`ranks`). A count
-is one function below and one above. A mean, a share and a quantile are ratios: each is the set of values m that are not
+Every answer is a test of linear functions (`bounds`). What counts of leaves alone have for noise follows from its law
+(`reach`); with sums of offsets it is ranked among copies of itself (`ranks`). A count is one function below and one
+above. A mean, a share and a quantile are ratios: each is the set of values m that are not
 refuted by the sum over rows of a function of m, which at the true m is 0 (Fieller, Woodruff). Where the number of rows
 is public, what the known total explains of the noise is taken away. Proof: release/answers/ranks.proof.md.
 """
@@ -16,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.release.answers.products import product
-from spinney.release.answers.ranks import least_draws, rank_half_width, simultaneous_half_widths
+from spinney.release.answers.ranks import rank_half_width, simultaneous_half_widths
+from spinney.release.answers.reach import level_of_each
 from spinney.tree.bins import NoisyMoments
 from spinney.tree.release.answers.bounds import Bracket, Linear
 from spinney.tree.release.answers.leaves import Floats
@@ -25,8 +27,6 @@ from spinney.tree.release.answers.simulated import SimulatedNoise
 # Values that a ratio is tested at in one go, and how often an end is looked at more closely.
 _POINTS = 32
 _ZOOMS = 5
-# Copies of the noise where hundreds of functions are ranked for one answer.
-_FEWER_DRAWS = 199
 
 # At values m (n,): a noisy bound on a sum over rows (n,), and copies of its noise (n, n_draws).
 Test = Callable[[Floats], tuple[Floats, Floats]]
@@ -42,45 +42,30 @@ class Interval(NamedTuple):
 class Certifier:
     """Measures linear functions of a release: their noisy value, and copies of their noise."""
 
-    def __init__(
-        self, moments: NoisyMoments, noise: SimulatedNoise, n_rows: int | None, most_draws: int | None = None
-    ) -> None:
+    def __init__(self, moments: NoisyMoments, noise: SimulatedNoise, n_rows: int | None) -> None:
         self.n_rows = n_rows
         self.noise = noise
         self._moments = moments
-        self._most_draws = most_draws
         self._steps = moments.noisy_steps / moments.quantum
         self._n_axes = moments.lattice.n_axes
         self._excess = 0.0 if n_rows is None else float(self._steps[:, 0].sum()) - n_rows
         self._all_variance = float(noise.variance.sum())
 
-    def with_fewer_draws(self, level: float) -> Certifier:
-        """The same with no more copies of the noise than do for many functions at once: as exact, less even."""
-        return Certifier(self._moments, self.noise, self.n_rows, max(_FEWER_DRAWS, least_draws(level)))
-
-    def _copies(self, level: float) -> NDArray[np.float32]:
-        return self.noise.copies(level)[:, : self._most_draws]
-
-    def _totals(self, level: float) -> NDArray[np.float32]:
-        return self.noise.totals(level)[: self._most_draws]
-
     def measured(self, linear: Linear, level: float) -> tuple[float, Floats]:
         """The noisy value of a function, and copies of its noise (n_draws,)."""
-        steps = self._steps[linear.leaves]
-        value = float(linear.of_count @ steps[:, 0] + (linear.of_sums * steps[:, 1:]).sum())
         coefficients = np.column_stack([linear.of_count, linear.of_sums])
         which, place = np.nonzero(coefficients)
         rows = linear.leaves[which] * (1 + self._n_axes) + place
-        copies = self._copies(level)
+        copies = self.noise.copies(level)
         drawn = coefficients[which, place].astype(np.float32) @ copies[rows] if len(rows) else np.zeros(copies.shape[1])
         share = self._explained(linear)
-        return value - share * self._excess, np.asarray(drawn, dtype=np.float64) - share * self._totals(level)
+        return self.value(linear), np.asarray(drawn, dtype=np.float64) - share * self.noise.totals(level)
 
     def measured_each(self, linear: Linear, level: float) -> tuple[Floats, NDArray[np.float32]]:
         """The part of every leaf of a function: noisy values (n,), and copies of their noise (n, n_draws)."""
         steps = self._steps[linear.leaves]
         value = linear.of_count * steps[:, 0] + (linear.of_sums * steps[:, 1:]).sum(axis=1)
-        copies = self._copies(level)
+        copies = self.noise.copies(level)
         drawn = np.zeros((len(linear.leaves), copies.shape[1]), dtype=np.float32)
         for place in range(1 + self._n_axes):
             factors = linear.of_count if place == 0 else linear.of_sums[:, place - 1]
@@ -91,8 +76,22 @@ class Certifier:
         if self.n_rows is not None:
             shares = linear.of_count * self.noise.variance[linear.leaves] / self._all_variance
             value = value - shares * self._excess
-            drawn -= shares[:, None].astype(np.float32) * self._totals(level)
+            drawn -= shares[:, None].astype(np.float32) * self.noise.totals(level)
         return np.asarray(value), drawn
+
+    def value(self, linear: Linear) -> float:
+        """The noisy value of a function, less what the known total explains of its noise."""
+        steps = self._steps[linear.leaves]
+        value = float(linear.of_count @ steps[:, 0] + (linear.of_sums * steps[:, 1:]).sum())
+        return value - self._explained(linear) * self._excess
+
+    def of_counts(self, linear: Linear) -> Floats | None:
+        """The coefficients of all leaves' counts by which a function's noise goes; None where sums are in it."""
+        if linear.of_sums.any():
+            return None
+        coefficients = np.full(len(self._steps), -self._explained(linear))
+        coefficients[linear.leaves] += linear.of_count
+        return coefficients
 
     def scale(self, linear: Linear) -> float:
         """The standard deviation of a function's noise, by its law."""
@@ -112,18 +111,27 @@ def counts(
     certifier: Certifier, brackets: list[Bracket], level: float, *, simultaneous: bool = False
 ) -> list[Interval]:
     """How many rows lie in regions: whole numbers, from 0 to all rows."""
-    ends = [[certifier.measured(side, level) for side in (found.lower, found.upper)] for found in brackets]
-    if simultaneous:
-        sides = [side for found in brackets for side in (found.lower, found.upper)]
-        scales = np.array([certifier.scale(side) for side in sides])
-        drawn = np.stack([noise for pair in ends for _, noise in pair], axis=1)
-        reach = simultaneous_half_widths(drawn, scales, level).reshape(-1, 2)
+    sides = [side for found in brackets for side in (found.lower, found.upper)]
+    values = [certifier.value(side) for side in sides]
+    lines = [certifier.of_counts(side) for side in sides]
+    if not simultaneous:
+        reach = [
+            float(rank_half_width(certifier.measured(side, level)[1], level))
+            if line is None
+            else certifier.noise.of_counts(line).reach(level)
+            for side, line in zip(sides, lines, strict=True)
+        ]
+    elif len(plain := [line for line in lines if line is not None]) == len(sides):
+        each = level_of_each(np.stack(plain), level)
+        reach = [certifier.noise.of_counts(line).reach(each) for line in plain]
     else:
-        reach = np.array([[rank_half_width(noise, level) for _, noise in pair] for pair in ends])
+        drawn = np.stack([certifier.measured(side, level)[1] for side in sides], axis=1)
+        reach = simultaneous_half_widths(drawn, np.array([certifier.scale(side) for side in sides]), level).tolist()
     most = math.inf if certifier.n_rows is None else certifier.n_rows
     found = []
-    for ((low, _), (high, _)), (below, above) in zip(ends, reach.tolist(), strict=True):
-        first, last = max(math.ceil(low - below - 1e-6), 0), max(math.floor(high + above + 1e-6), 0)
+    for k in range(0, len(sides), 2):
+        low, high = values[k] - reach[k], values[k + 1] + reach[k + 1]
+        first, last = max(math.ceil(low - 1e-6), 0), max(math.floor(high + 1e-6), 0)
         found.append(Interval(float(min(first, most)), float(max(min(last, most), min(first, most)))))
     return found
 
@@ -188,7 +196,6 @@ def mean(certifier: Certifier, found: Bracket, lines: ValueLines, axis: int, lev
     Rows of leaves inside have x by a line in their offset. Rows of a leaf that is cut may be in the region or not, so
     their part lies between min(0, least - m) and max(0, largest - m) times the upper bound on their number.
     """
-    certifier = certifier.with_fewer_draws(level)
     n = found.n_inside
     ends = float(lines.least.min()), float(lines.largest.max())
     if ends[0] == ends[1]:

@@ -32,7 +32,6 @@ def quantile_tests(
     level: float,
 ) -> tuple[Test, Test]:
     """Bounds from below and from above on sum over the region's rows of 1[x <= t] - q, at values t."""
-    certifier = certifier.with_fewer_draws(level)
     column = schema[moments.lattice.axes[axis].name]
     least = universe(column)[0]
     asked = leaves.some(found.upper.leaves)
