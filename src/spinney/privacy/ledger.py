@@ -50,6 +50,7 @@ from spinney.privacy.turns import turn
 from spinney.shown import brief
 
 if TYPE_CHECKING:
+    from spinney.privacy.accounts.records import ChargeOnRecord
     from spinney.privacy.accounts.shared import SharedLedger
 
 __all__ = [
@@ -317,6 +318,10 @@ class Ledger:
             schema: a digest of what is public about the table, which a database keeps with the charges.
         """
         return self
+
+    def paid(self) -> tuple[ChargeOnRecord, ...]:
+        """The charges since `start`, where they are on record one by one; in memory they are not."""
+        return ()
 
     def record_release(self, digest: str) -> None:
         """Record what the charges since `start` paid for; an account in memory keeps charges only.
