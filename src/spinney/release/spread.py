@@ -24,6 +24,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 
@@ -89,3 +90,36 @@ def farthest(log_moments: Callable[[float], float], rate: float) -> float:
 def laplace_log_moment(rate: float, s: float) -> float:
     """Ln M(s) of discrete Laplace noise: (1-a)^2 / ((1 - a e^s) (1 - a e^-s)) with a = e^-rate."""
     return 2 * math.log(-math.expm1(-rate)) - math.log(-math.expm1(s - rate)) - math.log(-math.expm1(-s - rate))
+
+
+def sup_norm_log_moment(rate: float, n_axes: int, s: float) -> float:
+    """Ln of the expectation of exp(s z_1), for 0 < s < rate: how far sums of first coordinates may lie from 0.
+
+    The noise is that of `privacy.noise.supnorm`. The sum of e^(sz) over -r..r is sinh(s(r + 1/2)) / sinh(s/2), so that
+
+        E exp(s z_1) = (e^(s/2) F(a e^s) - e^(-s/2) F(a e^-s)) / (2 sinh(s/2) G(a)),
+
+    F the sum over r of (2r+1)^(k-1) x^r, and G that of (2r+1)^k x^r.
+    """
+    above, below = _power_sum(n_axes - 1, s - rate), _power_sum(n_axes - 1, -s - rate)
+    whole = _power_sum(n_axes, -rate)
+    spread = -math.expm1(below - above - s)
+    return max(0.0, above + s / 2 + math.log(spread) - math.log(2 * math.sinh(s / 2)) - whole)
+
+
+def _power_sum(n_axes: int, log_ratio: float) -> float:
+    """Ln of the sum over r of (2r+1)^k e^(r log_ratio)."""
+    numbers = _eulerian(n_axes)
+    return math.log(sum(b * math.exp(j * log_ratio) for j, b in enumerate(numbers))) - (n_axes + 1) * math.log(
+        -math.expm1(log_ratio)
+    )
+
+
+@lru_cache(maxsize=64)
+def _eulerian(n_axes: int) -> tuple[int, ...]:
+    """b_0, ..., b_k with the sum over r of (2r+1)^k x^r = (b_0 + ... + b_k x^k) / (1 - x)^(k+1)."""
+    numbers = [1]
+    for n in range(1, n_axes + 1):
+        pairs = zip([*numbers, 0], [0, *numbers], strict=True)
+        numbers = [(2 * j + 1) * below + (2 * (n - j) + 1) * above for j, (below, above) in enumerate(pairs)]
+    return tuple(numbers)

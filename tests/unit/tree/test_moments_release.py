@@ -14,9 +14,9 @@ import pytest
 import spinney as sp
 from spinney.errors import BudgetError, ParameterError
 from spinney.privacy.ledger import LeafMoments, SplitDecisions
-from spinney.privacy.noise.supnorm import sup_norm_log_moment, sup_norm_noise
+from spinney.privacy.noise.supnorm import sup_norm_noise
 from spinney.release.contradictions import ContradictionError
-from spinney.release.spread import farthest
+from spinney.release.spread import farthest, sup_norm_log_moment
 from spinney.schema.lattice import tree_lattice
 from spinney.tree.moments import MAX_LEAVES, QUANTUM, check_leaves, release_moments
 from spinney.tree.release.moments import MOMENT_PLACEMENTS

@@ -15,7 +15,6 @@ takes part. Proof: supnorm.proof.md; the labels [step 1] ... are its steps.
 
 from __future__ import annotations
 
-import math
 from fractions import Fraction
 from functools import lru_cache
 
@@ -98,29 +97,6 @@ class SupNormNoise:
             n_saturated = more.count(LARGEST_NOISE)
         row = [_wide_uniform(reach, entropy) for _ in range(self.n_axes)]
         return [max(-LARGEST_NOISE, min(LARGEST_NOISE, z)) for z in row]
-
-
-def sup_norm_log_moment(rate: float, n_axes: int, s: float) -> float:
-    """Ln of the expectation of exp(s z_1), for 0 < s < rate: how far sums of first coordinates may lie from 0.
-
-    With (2r+1)^k summed as above, and the sum of e^(sz) over -r..r being sinh(s(r + 1/2)) / sinh(s/2),
-
-        E exp(s z_1) = (e^(s/2) F(a e^s) - e^(-s/2) F(a e^-s)) / (2 sinh(s/2) G(a)),
-
-    F the sum over r of (2r+1)^(k-1) x^r, and G that of (2r+1)^k x^r.
-    """
-    above, below = _power_sum(n_axes - 1, s - rate), _power_sum(n_axes - 1, -s - rate)
-    whole = _power_sum(n_axes, -rate)
-    spread = -math.expm1(below - above - s)
-    return max(0.0, above + s / 2 + math.log(spread) - math.log(2 * math.sinh(s / 2)) - whole)
-
-
-def _power_sum(n_axes: int, log_ratio: float) -> float:
-    """Ln of the sum over r of (2r+1)^k e^(r log_ratio)."""
-    numbers = eulerian_numbers(n_axes)
-    return math.log(sum(b * math.exp(j * log_ratio) for j, b in enumerate(numbers))) - (n_axes + 1) * math.log(
-        -math.expm1(log_ratio)
-    )
 
 
 @lru_cache(maxsize=64)

@@ -11,10 +11,9 @@ from numpy.typing import NDArray
 
 from spinney.privacy.budget import Unit, parse_fraction
 from spinney.privacy.events import Charge, DiscreteLaplaceCounts, LeafMoments, SplitDecisions
-from spinney.privacy.noise.supnorm import sup_norm_log_moment
 from spinney.release.card import Card
 from spinney.release.contradictions import ContradictionError, bounds_of_a_column, check, near, same, spent_whole
-from spinney.release.spread import farthest, laplace_log_moment
+from spinney.release.spread import farthest, laplace_log_moment, sup_norm_log_moment
 from spinney.shown import brief
 from spinney.tree.bins import NoisyMoments, leaf_cells
 from spinney.tree.calibration import is_within

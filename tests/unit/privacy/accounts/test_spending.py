@@ -43,7 +43,7 @@ def test_pure_charges_are_added():
 
 
 def crafted(decay: int) -> ComposedRelease:
-    """A charge that no fit makes: trees whose decisions are all near the cutoff, which take half a minute to compose."""
+    """A charge that no fit makes: trees whose decisions are all near the cutoff, half a minute to compose."""
     part = TreeShapes(Fraction(1, 20) + Fraction(decay, 10**6), decay, 1024, 1, note="crafted")
     return ComposedRelease(Fraction(1), Fraction(1, 10**5), (part,), "forest")
 
