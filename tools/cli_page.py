@@ -14,7 +14,7 @@ import click
 
 from spinney.cli.app import app
 from spinney.cli.command import Verb
-from spinney.cli.exit import FAILED, INTERRUPTED, TRACEBACK_VARIABLE, WRONG_CALL
+from spinney.cli.exit import COULD_NOT_TELL, FAILED, INTERRUPTED, TRACEBACK_VARIABLE, WRONG_CALL
 from spinney.cli.ledger import Ledgers
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -40,6 +40,7 @@ Outputs are written whole or not at all, and an existing file is overwritten onl
 | 0 | done |
 | {FAILED} | the run failed: the table does not fit its schema, the budget is too small, or a file cannot be read |
 | {WRONG_CALL} | the call is wrong: a bad option, parameter or schema, a missing input, or an output that exists |
+| {COULD_NOT_TELL} | an audit had too little time to tell anything |
 | {INTERRUPTED} | interrupted; no file is left half written, and whole parts of a sample stay for the next run |
 
 Messages go to standard error as `error: ...`, or with `--json` as `{{"error": "..."}}`.

@@ -34,6 +34,7 @@ from spinney.auditing.bounds import quantile
 from spinney.errors import InputError, MissingExtraError, ParameterError
 from spinney.progress import progress, waiting
 from spinney.schema.table import Schema
+from spinney.synthesizers.charged import lost_with_errors
 from spinney.synthesizers.method import AUTOMATIC, choose, make
 from spinney.synthesizers.validation import checked_ledger
 
@@ -141,13 +142,14 @@ def attack(
     fitted, others = _halves(table, control, rng)
     model: Any = make(choose(schema, {}, method=AUTOMATIC).method, epsilon, {})
     model.fit(fitted, schema, ledger=ledger)
-    rows = model.sample(fitted.num_rows, frame="pyarrow", seed=rng).select(names)
-    inside, outside = fitted.select(names), others.select(names)
-    mixed = [names[place] for place in rng.permutation(len(names))]
-    asked = {"names": mixed, "n_attacks": min(n_attacks, inside.num_rows), "seed": int(rng.integers(2**31))}
-    with waiting("attacking rows"):
-        found = _by_anonymeter(python, [inside, rows, outside], asked)
-    found.append(_membership(inside, rows, outside))
+    with lost_with_errors(model, ledger):
+        rows = model.sample(fitted.num_rows, frame="pyarrow", seed=rng).select(names)
+        inside, outside = fitted.select(names), others.select(names)
+        mixed = [names[place] for place in rng.permutation(len(names))]
+        asked = {"names": mixed, "n_attacks": min(n_attacks, inside.num_rows), "seed": int(rng.integers(2**31))}
+        with waiting("attacking rows"):
+            found = _by_anonymeter(python, [inside, rows, outside], asked)
+        found.append(_membership(inside, rows, outside))
     is_charged = checked_ledger(ledger) is not None
     return AttackResult(tuple(found), fitted.num_rows, str(epsilon), is_charged)
 

@@ -36,16 +36,18 @@ def audit(
     guesses which of them it was. Tables are made up, so no private one is needed and nothing is charged to any account.
 
     Args:
-        release: audit the mechanisms with the plan and the charges of this release, a path or a loaded one; by default
-            a standard battery of all mechanisms.
+        release: audit the whole method of this release at its epsilon and delta, and its parts with the numbers of its
+            charges; a path or a loaded one. By default a standard battery of all mechanisms.
         seconds: about how long to play, on the clock.
         families: the kinds of mechanisms, such as "tables" or ["counts", "decisions"]; by default all.
         black_box: look at rows drawn from whole releases instead of the noisy numbers that these hold.
         workers: how many processes play beside each other; 1 plays in this one. By default 2 where there is time.
 
     Returns:
-        The bounds beside the claims. `passed` is False if a bound exceeds its claim: then more leaks than was charged,
-        with a confidence of 95 % over all games together.
+        The bounds beside the claims, each with the leak that its game could have missed. `verdict` is "failed" if a
+        bound exceeds its claim: then more leaks than was charged, with a confidence of 95 % over all games together. It
+        is "could not tell" if no game had the coins to show a leak of four times its claim, "passed in part" if some
+        had not, and else "passed".
 
     Raises:
         ParameterError: a value is out of range.

@@ -6,8 +6,9 @@ Games are named by family and made where they are played (`worker`), so what tra
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
@@ -70,6 +71,12 @@ FAMILIES = (
     "whole forest",
     "whole persons",
 )
+
+
+# Columns of made-up tables that are fitted as a release was: more make a fit slower, and so a game weaker.
+_MOST_AXES, _MOST_COLUMNS = 3, 4
+# Persons of whom counts stand out of their noise at this epsilon; of a smaller one there have to be more.
+_N_PERSONS, _EPSILON_OF_PERSONS = 30, 14
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,16 +248,44 @@ def _whole_fits(*, black_box: bool) -> list[Spec]:
 
 
 def of_release(card: Card, families: Sequence[str]) -> list[Spec]:
-    """The mechanisms that a release was charged for, with the numbers of its charges, in its unit."""
+    """The whole mechanism of a release at its epsilon, and each part with the numbers of its charges, in its unit.
+
+    The whole comes first, and has as much time as all parts together.
+    """
     unit = Unit.parse(card.unit)
     specs: list[Spec] = []
     for event in card.events:
         specs += _of_event(event, unit, card)
     unique = {repr(spec.to_dict()): spec for spec in specs}
-    found = _chosen(list(unique.values()), families)
+    parts = _chosen(list(unique.values()), families)
+    whole = _chosen(_whole_of(card, unit), families)
+    found = [replace(spec, weight=max(sum(part.weight for part in parts), 1.0)) for spec in whole] + parts
     if not found:
         raise ParameterError("the release has no charge that a game of these families could be played about")
     return found
+
+
+def _whole_of(card: Card, unit: Unit) -> list[Spec]:
+    """A fit of made-up tables by the method of a release, at its whole epsilon and delta.
+
+    The tables have as many columns as the release, up to a few, all of one kind; what bounds, values and a number of
+    rows cost goes to the rest.
+    """
+    n_columns, epsilon = len(card.schema.modelled), {"epsilon": str(card.epsilon)}
+    delta = {"delta": str(card.delta)}
+    kinds = {"KDTreeSynthesizer": "tree", "PaperTreeSynthesizer": "paper", "GridSynthesizer": "grid"}
+    if card.synthesizer in kinds and not card.delta:
+        has_moments = any(isinstance(event, LeafMoments) and event.stage != "utility" for event in card.events)
+        bins = {} if has_moments else {"threshold": 1}
+        kind = {"kind": kinds[card.synthesizer], "moments": has_moments, "n_columns": min(n_columns, _MOST_AXES)}
+        return [Spec("tree fit", "whole tree", unit.value, {**epsilon, **kind, **bins})]
+    if card.synthesizer == "ForestSynthesizer":
+        columns = {"n_columns": min(max(n_columns, 2), _MOST_COLUMNS)}
+        return [Spec("forest fit", "whole forest", unit.value, {**epsilon, **delta, **columns})]
+    if card.synthesizer == "LinkedSynthesizer":
+        persons = {"n_persons": max(_N_PERSONS, math.ceil(_EPSILON_OF_PERSONS * _N_PERSONS / card.epsilon))}
+        return [Spec("people fit", "whole persons", unit.value, {**epsilon, **delta, **persons})]
+    return []
 
 
 def _of_event(event: Event, unit: Unit, card: Card) -> list[Spec]:

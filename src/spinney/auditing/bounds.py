@@ -13,6 +13,10 @@ A coin decides which of two neighbouring tables a mechanism gets, and whoever se
                       z(1-a) - z(f(a)). Or every coin is guessed: a share of right guesses above (1 + d) / 2, d the
                       total variation distance that f allows, contradicts f as well, and takes one bound of all coins
                       instead of two of half of them; mu is then 2 z(share). Coins must be independent.
+
+The same bounds tell what a game could have shown. So many right guesses as exceed a claim (`fewest_hits`) come with a
+stated probability only where a guess is right with some chance (`chance_to_reach`): a leak that is smaller than what
+this chance amounts to could have gone unseen.
 """
 
 from __future__ import annotations
@@ -62,6 +66,11 @@ def quantile(chance: float) -> float:
     return _NORMAL.inv_cdf(min(max(chance, _NEAREST), 1 - _NEAREST))
 
 
+def normal(z: float) -> float:
+    """The chance that a standard normal number lies below this."""
+    return _NORMAL.cdf(z)
+
+
 def mu_of_guesses(n_right: int, n_coins: int, error: float) -> float:
     """The lower bound of mu that so many right guesses prove, of fair and independent coins, all of them guessed."""
     return mu_of_share(chance_above(n_right, n_coins, error))
@@ -75,3 +84,22 @@ def mu_of_share(share: float) -> float:
 def mu_of_rates(false_alarms: float, misses: float) -> float:
     """The mu of two normal laws that a test of these two error rates tells apart."""
     return max(0.0, quantile(1 - false_alarms) - quantile(misses))
+
+
+# ------------------------------------------------------------------------------------------------------------- power
+
+
+def fewest_hits(chance: float, n: int, error: float) -> int | None:
+    """The fewest of n guesses that prove a chance above this one; None where even n of n do not."""
+    if n <= 0 or chance_above(n, n, error) <= chance:
+        return None
+    low, high = 0, n  # what `low` proves is not enough, what `high` proves is
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if chance_above(middle, n, error) <= chance else (low, middle)
+    return high
+
+
+def chance_to_reach(n_hits: int, n: int, power: float) -> float:
+    """The chance of a hit with which n tries have so many hits, or more, with this probability."""
+    return float(_special().betaincinv(n_hits, n - n_hits + 1, power))

@@ -7,6 +7,7 @@ since the bound then holds whatever the coins have to do with each other (`bound
 
 from __future__ import annotations
 
+import math
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.auditing.claims import Claim, Finding, Tally
+from spinney.auditing.claims import Claim, Finding, Tally, coins_to_tell
 from spinney.auditing.learned import learned_statistics
 from spinney.auditing.rules import Rule, best_rule
 from spinney.privacy.budget import Unit
@@ -90,6 +91,7 @@ class Verdict:
     tally: Tally
     direction: str
     seconds: float
+    seconds_to_tell: float  # how long it would have to be played at least, to tell anything
     processor_seconds: float  # fewer than those on the clock where other work runs on the machine
 
 
@@ -99,11 +101,16 @@ def toss(n: int) -> Coins:
     return np.unpackbits(words.view(np.uint8))[:n].astype(np.bool_)
 
 
-def run(game: Game, *, seconds: float, error: float, most_coins: int = MOST_COINS) -> Verdict:
+def run(
+    game: Game, *, seconds: float, error: float, most_coins: int = MOST_COINS, most_seconds: float | None = None
+) -> Verdict:
     """Play for about so long, and bound the claim from below, wrongly with probability `error` at most.
 
     A first short round, of which nothing is counted, has everything compiled and tells how long a coin takes. How many
     coins there are depends on the clock and on nothing that was seen.
+
+    With `most_seconds`, a game that could tell nothing in its time is played until it can, if so many are enough. If
+    they are not, it ends with the fewest coins: they may show that there is no noise, and others need the time more.
     """
     worked = time.process_time()
     n_first = min(game.batch, most_coins) if game.is_packed else min(game.batch, _FIRST)
@@ -113,6 +120,11 @@ def run(game: Game, *, seconds: float, error: float, most_coins: int = MOST_COIN
     parts: list[tuple[Coins, Seen]] = [(first, game.play(first))]
     for_one = (time.perf_counter() - before) / len(first)
     n_coins = len(first)
+    n_needed = coins_to_tell(game.claim, error) / (1 - _LEARNED - _CHOSEN)
+    if most_seconds is not None and seconds < n_needed * for_one:
+        is_enough = n_needed * for_one <= most_seconds
+        seconds = most_seconds
+        most_coins = min(most_coins, math.ceil(n_needed) if is_enough else max(n_first, _FEWEST))
     while n_coins < most_coins:
         left = seconds - (time.perf_counter() - begun)
         if left < n_first * for_one and n_coins >= _FEWEST:
@@ -140,6 +152,7 @@ def run(game: Game, *, seconds: float, error: float, most_coins: int = MOST_COIN
         tally=tally,
         direction=rule.direction,
         seconds=time.perf_counter() - begun,
+        seconds_to_tell=n_needed * (time.perf_counter() - begun) / n_coins,
         processor_seconds=time.process_time() - worked,
     )
 

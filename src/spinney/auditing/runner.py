@@ -7,6 +7,7 @@ no locks. Each draws from the operating system by itself.
 from __future__ import annotations
 
 import json
+import math
 import os
 import subprocess
 import sys
@@ -28,6 +29,7 @@ ERROR = 0.05
 # The part of the time that is left for starting and judging.
 _SPARE = 0.08
 _SHORTEST = 0.3
+_LONG = 86_400.0
 
 
 def play_all(specs: Sequence[Spec], *, seconds: float, workers: int, error: float = ERROR) -> list[Verdict]:
@@ -57,8 +59,11 @@ def _in_this_process(specs: Sequence[Spec], seconds: float, errors: Sequence[flo
 def play_in_turn(specs: Sequence[Spec], seconds: float, errors: Sequence[float]) -> Iterator[Verdict]:
     """Play games one after the other; what one needs less, or more, the others share by their weights.
 
-    A game whose bound exceeds its claim is played again, with coins of its own, and the second verdict counts: so sound
-    mechanisms are taken for broken ones in fewer than one audit of 1 / `error` squared.
+    The first ones may take all that is left where they need it to tell anything: few games that tell something are
+    worth more than many that do not.
+
+    A game whose bound exceeds its claim is played again, with as many new coins, and the second verdict counts: so
+    sound mechanisms are taken for broken ones in fewer than one audit of 1 / `error` squared.
     """
     begun = time.perf_counter()
     for place, (spec, error) in enumerate(zip(specs, errors, strict=True)):
@@ -66,8 +71,9 @@ def play_in_turn(specs: Sequence[Spec], seconds: float, errors: Sequence[float])
         weight = sum(other.weight for other in specs[place:])
         given = max(_SHORTEST, left * spec.weight / weight)
         game = spec.make()
-        verdict = run(game, seconds=given, error=error)
-        yield run(game, seconds=given, error=error) if verdict.finding.exceeds else verdict
+        verdict = run(game, seconds=given, error=error, most_seconds=left)
+        again = verdict.finding.exceeds
+        yield run(game, seconds=_LONG, error=error, most_coins=verdict.n_coins) if again else verdict
 
 
 def _beside(specs: Sequence[Spec], seconds: float, errors: Sequence[float], workers: int, bar: Bar) -> list[Verdict]:
@@ -139,11 +145,16 @@ def verdict_to_dict(verdict: Verdict) -> dict[str, Any]:
         "currency": verdict.finding.currency,
         "claim": verdict.finding.claim,
         "bound": verdict.finding.bound,
+        "could_miss": None if math.isinf(verdict.finding.could_miss) else verdict.finding.could_miss,
+        "ceiling": verdict.finding.ceiling,
         "exceeds": verdict.finding.exceeds,
+        "could_exceed": verdict.finding.could_exceed,
+        "tells": verdict.finding.tells,
         "coins": verdict.n_coins,
         "guesses": {name: getattr(verdict.tally, name) for name in Tally.__slots__},
         "direction": verdict.direction,
         "seconds": round(verdict.seconds, 2),
+        "seconds_to_tell": round(verdict.seconds_to_tell, 2),
         "processor_seconds": round(verdict.processor_seconds, 2),
     }
 
@@ -155,10 +166,17 @@ def verdict_from_dict(described: dict[str, Any]) -> Verdict:
         described["title"],
         described["path"],
         described["unit"],
-        Finding(described["currency"], described["claim"], described["bound"]),
+        Finding(
+            described["currency"],
+            described["claim"],
+            described["bound"],
+            described["ceiling"],
+            math.inf if described["could_miss"] is None else described["could_miss"],
+        ),
         described["coins"],
         Tally(**described["guesses"]),
         described["direction"],
         described["seconds"],
+        described["seconds_to_tell"],
         described["processor_seconds"],
     )

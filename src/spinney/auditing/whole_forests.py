@@ -27,21 +27,22 @@ from spinney.privacy.parts import GaussianTables
 from spinney.schema.table import Schema
 from spinney.synthesizers.forest import ForestSynthesizer
 
-_NAMES = ("first", "second")
-_N_EACH = 50  # rows of each of the four kinds
+_ROUNDS = (["a", "a", "b", "b"], ["a", "b", "a", "b"])  # the values of four rows, by column
+_N_EACH = 50  # how often these come
 
 
 class ForestFitGame(FitGame):
-    """A forest of two columns of two values: a row in which both have the second, or the first, or none."""
+    """A forest of columns of two values: a row in which all have the second, or the first, or none."""
 
     family = "whole forest"
     path = "ForestSynthesizer.fit"
 
-    def __init__(self, unit: Unit, epsilon: Any, delta: Any, *, black_box: bool = False) -> None:
-        self._schema = Schema({name: Category(("a", "b")) for name in _NAMES})
-        self._base = {"first": ["a", "a", "b", "b"] * _N_EACH, "second": ["a", "b", "a", "b"] * _N_EACH}
+    def __init__(self, unit: Unit, epsilon: Any, delta: Any, *, n_columns: int = 2, black_box: bool = False) -> None:
+        # Every column has as many rows of either value for each value of the one before.
+        values = {f"column {place}": _ROUNDS[place % len(_ROUNDS)] * _N_EACH for place in range(n_columns)}
+        self._schema, self._base = Schema({name: Category(("a", "b")) for name in values}), values
         self._epsilon, self._delta = epsilon, delta
-        self.what = f"2 columns, epsilon {epsilon}"
+        self.what = f"{n_columns} columns, epsilon {epsilon}"
         self._unit_text = unit.value
         super().__init__(unit, black_box=black_box)
 

@@ -7,6 +7,7 @@ what all such games share, and the game of trees; those of forests and persons a
 from __future__ import annotations
 
 from abc import abstractmethod
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -19,6 +20,9 @@ from spinney.privacy.ledger import ComposedRelease, Ledger
 from spinney.release.model import Release
 from spinney.schema.table import Schema
 from spinney.schema.zorder import deinterleave
+from spinney.synthesizers.binning import PartitionSynthesizer
+from spinney.synthesizers.grid import GridSynthesizer
+from spinney.synthesizers.paper_tree import PaperTreeSynthesizer
 from spinney.synthesizers.tree import KDTreeSynthesizer
 from spinney.tree.release.binned import BinnedRelease
 from spinney.tree.release.moments import MomentsRelease
@@ -26,6 +30,7 @@ from spinney.tree.release.moments import MomentsRelease
 # Rows that are drawn: so many that the noise of the release is larger than that of drawing.
 N_SAMPLED = 50_000
 _FAR = 40.0
+_BINS = 8  # of each axis of a grid
 
 
 class FitGame(Game):
@@ -67,26 +72,48 @@ def _claim_of(ledger: Ledger) -> Claim:
 
 
 class TreeFitGame(FitGame):
-    """A tree over one column of stated bounds: a row far above the others, or none; under replace-one, far below."""
+    """A tree or a grid of stated bounds: a row far above the others, or none; under replace-one, far below.
+
+    Bins have the lowest threshold, so that nothing that is counted stays hidden.
+    """
 
     family = "whole tree"
-    path = "KDTreeSynthesizer.fit"
 
-    def __init__(self, unit: Unit, epsilon: Any, *, moments: bool = True, black_box: bool = False) -> None:
-        self._schema = Schema({"x": Real(-100, 100)})
-        self._epsilon, self._moments, self._unit_text = epsilon, moments, unit.value
-        self._rows = np.linspace(-5, 5, 60)
-        self.what = f"{'leaf means' if moments else 'bins'}, epsilon {epsilon}"
+    def __init__(
+        self,
+        unit: Unit,
+        epsilon: Any,
+        *,
+        kind: str = "tree",
+        moments: bool = True,
+        threshold: int | None = None,
+        n_columns: int = 1,
+        black_box: bool = False,
+    ) -> None:
+        self._names = [f"x{place}" for place in range(n_columns)]
+        self._schema = Schema({name: Real(-100, 100) for name in self._names})
+        self._unit_text, self._rows = unit.value, np.linspace(-5, 5, 60)
+        common = {"unit": self._unit_text, "assumed_rows": None if unit.n_is_public else 60}
+        self._make: Callable[[], PartitionSynthesizer]
+        if kind == "grid":
+            self._make = lambda: GridSynthesizer(epsilon, bins=_BINS, threshold=threshold, **common)
+        elif kind == "paper":
+            self._make = lambda: PaperTreeSynthesizer(epsilon, t=threshold, **common)
+        else:
+            self._make = lambda: KDTreeSynthesizer(epsilon, moments=moments, threshold=threshold, **common)
+        self.path = f"{type(self._make()).__name__}.fit"
+        what = {"grid": f"{_BINS} bins an axis", "paper": "the paper's tree"}.get(
+            kind, "leaf means" if moments else "bins"
+        )
+        columns = f"{n_columns} columns, " if n_columns > 1 else ""
+        self.what = f"{columns}{what}, epsilon {epsilon}"
         super().__init__(unit, black_box=black_box)
 
-    def _fit(self, coin: bool) -> KDTreeSynthesizer:
+    def _fit(self, coin: bool) -> PartitionSynthesizer:
         is_public = self._unit_text == Unit.REPLACE_ONE.value
         end = [_FAR] if coin else ([-_FAR] if is_public else [])
-        table = np.append(self._rows, end)[:, None]
-        synthesizer = KDTreeSynthesizer(
-            self._epsilon, moments=self._moments, unit=self._unit_text, assumed_rows=None if is_public else 60
-        )
-        return synthesizer.fit(table, self._schema, ledger=False)
+        table = np.repeat(np.append(self._rows, end)[:, None], len(self._names), axis=1)
+        return self._make().fit(table, self._schema, ledger=False)
 
     def _look(self, release: Release) -> tuple[Floats, float]:
         if self._black_box:
@@ -113,8 +140,8 @@ class TreeFitGame(FitGame):
         first, size = deinterleave(codes, depths, lattice)
         ends = []
         for end in (_FAR, -_FAR):
-            cell = axis.scale * (end - axis.origin)
-            over = (first[:, 0] <= cell) & (cell < first[:, 0] + size[:, 0])
+            cells = np.array([each.scale * (end - each.origin) for each in lattice.axes])
+            over = ((first <= cells) & (cells < first + size)).all(axis=1)
             ends += [float(noisy[over].sum()), float(depths[over].sum())]
         # Laplace noise says one of two things of a count that is 0 or 1: which of the two it is nearer to.
         above, below = np.clip([ends[0], ends[2]], 0, 1)

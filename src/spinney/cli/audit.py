@@ -8,7 +8,7 @@ import click
 
 from spinney.cli.command import FILE, TABLE, Verb, check_output, force_option, json_option
 from spinney.cli.csv_options import csv_options, take_csv
-from spinney.cli.exit import FAILED
+from spinney.cli.exit import COULD_NOT_TELL, FAILED
 from spinney.shown import json_text, printable
 
 
@@ -94,10 +94,14 @@ def audit(
 
     Runs the real mechanisms on two neighbouring tables, again and again, guesses which of them it was, and prints a
     lower bound of epsilon (or of mu, for parts of a composed charge) beside what is charged. All tables are made up:
-    no private table is read and no budget is spent. With RELEASE, the mechanisms have the numbers of its charges.
+    no private table is read and no budget is spent. With RELEASE, the parts have the numbers of its charges.
+
+    With RELEASE, a game of the whole comes first: fits of made-up tables by its method, at its epsilon and delta. Every
+    line says which leak the game could have missed. A game that could have missed a leak of four times its claim is
+    called too short to tell, and has not passed.
 
     Exits with status 1 if a bound exceeds its claim, twice in a row: a game that is won is played again. That happens
-    to sound mechanisms in fewer than one audit of 400.
+    to sound mechanisms in fewer than one audit of 400. Exits with status 3 if no game could tell anything.
 
     With --attacks, something else is done, for the holder of a private table only: half of the table is fitted, and
     rows drawn from that release are attacked by anonymeter, as if to find out who is in the table. Do not publish the
@@ -122,10 +126,14 @@ def audit(
         page = result.to_html().encode()
         write_whole(out, lambda file: file.write(page), overwrite=force)
     click.echo(json_text(result.to_dict()) if as_json else printable(str(result), keep="\n"))
-    if not result.passed:
+    if result.failures:
         click.secho("error: ", err=True, nl=False, fg="red")
         click.echo("a lower bound exceeds its claim: more leaks than is charged; do not publish releases", err=True)
         ctx.exit(FAILED)
+    if not result.passed:
+        click.secho("error: ", err=True, nl=False, fg="red")
+        click.echo("no game could tell anything, so nothing has passed; give more --seconds", err=True)
+        ctx.exit(COULD_NOT_TELL)
 
 
 def _attack(

@@ -4,6 +4,7 @@
     1    a failed run: values do not fit the schema, the budget does not suffice, a file cannot be read or written
     2    a wrong call: a bad option or parameter, a schema that does not describe the table's columns, a missing input,
          an output that exists
+    3    an audit that had too little time to tell anything
     130  interrupted
 
 A user's mistake never shows a traceback. A bug in Spinney shows one only on request, because the values in a traceback
@@ -25,7 +26,7 @@ import click
 from spinney.errors import LedgerWarning, ParameterError, PrivacyWarning, SchemaError, SchemaWarning, SpinneyError
 from spinney.shown import clipped, printable
 
-FAILED, WRONG_CALL, INTERRUPTED = 1, 2, 130
+FAILED, WRONG_CALL, COULD_NOT_TELL, INTERRUPTED = 1, 2, 3, 130
 
 # The verbs that can charge a ledger.
 CHARGING = ("fit", "ask")

@@ -32,7 +32,13 @@ def described(account: SharedLedger) -> dict[str, Any]:
         "delta": None if account.delta_limit is None else str(account.delta_limit),
         "spent_delta": str(account.spent_delta),
         "remaining_delta": None if account.remaining_delta is None else str(account.remaining_delta),
-        "together": None if together is None else {"epsilon": str(together.epsilon), "delta": str(together.delta)},
+        "together": None
+        if together is None
+        else {
+            "epsilon": None if together.epsilon is None else str(together.epsilon),
+            "delta": str(together.delta),
+            "too_much_work": together.epsilon is None,
+        },
         "populations": [population.name for population in account.populations],
         "moved_to": account.moved_to,
         "brands": [{"entry": number, **event_to_dict(event)} for number, event in _brands(account)],
@@ -79,7 +85,13 @@ def text_of(account: SharedLedger) -> str:
         if account.moved_to is None and account.delta_limit is not None and account.remaining_delta is not None:
             limits = f" of {decimal(account.delta_limit)}, {decimal(account.remaining_delta)} left"
         lines.append(f"delta {decimal(account.spent_delta)}{limits}")
-    if (together := _together(account)) is not None:
+    together = _together(account)
+    if together is not None and together.epsilon is None:
+        lines.append(
+            f"together: not worked out, as the parts of the {together.n_composed} composed releases are too many, or "
+            "take too long; limits are held to the sum"
+        )
+    elif together is not None and together.epsilon is not None:
         lines.append(
             f"together ({float(together.epsilon):.4g}, {decimal(together.delta)}), if all {together.n_composed} "
             "composed releases were planned before the first; limits are held to the sum"

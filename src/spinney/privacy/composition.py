@@ -74,6 +74,8 @@ _TAIL = 1e-20
 _CLOSE = 0.997
 _AIM = 0.9985
 _N_EVALUATIONS = 8
+# Parts that take more work than this (`composing_work`) are refused: those of a fit take a tenth of it.
+LARGEST_WORK = 5e6
 _NORMAL = NormalDist()
 
 Masses = NDArray[np.float64]
@@ -335,6 +337,29 @@ def _grid_step(parts: Sequence[Part], unit: Unit) -> float:
 
     A split adds at most step^2 / 4 to the variance of a loss. Any step gives a valid delta.
     """
+    variance, n = _spread_of(parts, unit)
+    widest = variance / 2 + 2 * _REACH * math.sqrt(variance)
+    return max(math.sqrt(4 * _ROUNDING_SHARE * variance / max(n, _FEW)), widest / _LARGEST_GRID)
+
+
+def composing_work(parts: Sequence[Part], unit: Unit) -> float:
+    """About how many numbers composing takes, without doing it: points of grids, as often as they are gone through."""
+    if not parts:
+        return 0.0
+    step, (variance, _) = _grid_step(parts, unit), _spread_of(parts, unit)
+    work = len(parts) * (variance / 2 + 2 * _REACH * math.sqrt(variance)) / step
+    for part in parts:
+        if isinstance(part, GaussianTables):
+            work += 4 * _REACH * math.sqrt(part.variance)
+        elif isinstance(part, TreeShapes):
+            rate = float(part.rate)
+            n_blocks = (_N_NEAR + 1) * min(part.decay, _N_BLOCKS)
+            work += 2 * (n_blocks + min(part.levels, 42 / (rate * part.decay))) * (_N_NEAR + 4) * rate / step
+    return work
+
+
+def _spread_of(parts: Sequence[Part], unit: Unit) -> tuple[float, int]:
+    """The variance of the loss of all parts together, about, and of how many losses it is the sum."""
     variance, n = 0.0, 0
     for part in parts:
         if isinstance(part, GaussianTables):
@@ -354,8 +379,7 @@ def _grid_step(parts: Sequence[Part], unit: Unit) -> float:
         else:
             variance += part.times * selection_mean(part.epsilon) ** 2
             n += 1
-    widest = variance / 2 + 2 * _REACH * math.sqrt(variance)
-    return max(math.sqrt(4 * _ROUNDING_SHARE * variance / max(n, _FEW)), widest / _LARGEST_GRID)
+    return variance, n
 
 
 def _gaussian_delta(mean: float, epsilon: float) -> float:

@@ -29,6 +29,8 @@ from spinney.privacy.stages import STAGES, StageName
 from spinney.shown import brief, printable
 
 _MOST_PARTS = 256
+# Characters of a fraction that people are shown.
+_LONGEST_SHOWN = 40
 
 
 def _parts(value: Any, name: str) -> tuple[Part, ...]:
@@ -260,9 +262,15 @@ def brands(events: Iterable[Event]) -> list[Brand]:
 
 
 def decimal(value: Fraction) -> str:
-    """A fraction as people write it: exactly where a short decimal exists, otherwise as a fraction and a hint."""
+    """A fraction as people write it: exactly where a short decimal exists, otherwise as a fraction and a hint.
+
+    Of a fraction too long to be read only the hint is shown, and how long it is; documents hold it in full.
+    """
     text = f"{float(value):g}"
-    return text if Fraction(text) == value else f"{value} (about {float(value):.4g})"
+    if Fraction(text) == value:
+        return text
+    hint, exact = f"about {float(value):.4g}", str(value)
+    return f"{exact} ({hint})" if len(exact) <= _LONGEST_SHOWN else f"{hint} (a fraction of {len(exact)} characters)"
 
 
 def event_line(event: Event) -> str:

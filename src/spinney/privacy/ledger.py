@@ -50,6 +50,7 @@ from spinney.privacy.turns import turn
 from spinney.shown import brief
 
 if TYPE_CHECKING:
+    from spinney.privacy.accounts.records import ChargeOnRecord
     from spinney.privacy.accounts.shared import SharedLedger
 
 __all__ = [
@@ -318,6 +319,10 @@ class Ledger:
         """
         return self
 
+    def paid(self) -> tuple[ChargeOnRecord, ...]:
+        """The charges since `start`, where they are on record one by one; in memory they are not."""
+        return ()
+
     def record_release(self, digest: str) -> None:
         """Record what the charges since `start` paid for; an account in memory keeps charges only.
 
@@ -370,7 +375,7 @@ def check_parts(charge: ComposedRelease, unit: Unit) -> None:
 
     One row of a person moves weighted tables as far as another person does, also where rows are added or removed.
     """
-    from spinney.privacy.composition import check_claim, composed_delta
+    from spinney.privacy.composition import LARGEST_WORK, check_claim, composed_delta, composing_work
     from spinney.privacy.parts import WeightedTables
 
     if not unit.is_person:
@@ -381,6 +386,11 @@ def check_parts(charge: ComposedRelease, unit: Unit) -> None:
                     f"unit={unit.value!r} is of single rows; charge it to a ledger of unit={unit.of_persons.value!r}"
                 )
     check_claim(charge.epsilon, charge.delta)
+    if (work := composing_work(charge.parts, unit)) > LARGEST_WORK:
+        raise BudgetError(
+            f"the parts of {brief(charge.note)} take {work / LARGEST_WORK:.3g} times the work that composing may take: "
+            "what they cost was not worked out; no fit charges such parts"
+        )
     least = composed_delta(charge.parts, charge.epsilon, unit)
     if least > charge.delta:
         raise BudgetError(

@@ -125,9 +125,10 @@ def digest_of(kind: str, draft: dict[str, Any]) -> str:
 
 def paid(workspace: Workspace, job: dict[str, Any]) -> Paid:
     """Whether a job was charged, as its ledger says."""
-    said = job["ledger"]
+    said, is_lost = job["ledger"], job["state"] in ("failed", "cancelled", "interrupted")
     if said is None:
-        return Paid(None, "No ledger was chosen, so no charge is on record anywhere.")
+        spent = " If rows were counted before it ended, its epsilon is spent all the same." if is_lost else ""
+        return Paid(None, f"No ledger was chosen, so no charge is on record anywhere.{spent}")
     try:
         charges = Ledger.open(said["place"], population=said["population"]).paid_under(job["key"])
     except SpinneyError as err:

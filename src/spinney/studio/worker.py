@@ -119,8 +119,9 @@ def _outcome(workspace: Workspace, key: str, traces: Traces) -> dict[str, Any]:
     try:
         with listening(traces.tell), _noted(cautions):
             _fit_and_keep(workspace, key, traces)
-    except KeyboardInterrupt:
-        return {"state": "cancelled", "cautions": cautions}
+    except KeyboardInterrupt as err:
+        notes = [clipped(printable(note)) for note in getattr(err, "__notes__", ())]  # what was charged before it
+        return {"state": "cancelled", "cautions": [*notes, *cautions]}
     except Exception as err:
         return {"state": "failed", "error": told(err), "cautions": cautions}
     return {"state": "done", "cautions": cautions}
@@ -128,7 +129,7 @@ def _outcome(workspace: Workspace, key: str, traces: Traces) -> dict[str, Any]:
 
 def _fit_and_keep(workspace: Workspace, key: str, traces: Traces) -> None:
     from spinney.synthesizers.method import choose, make
-    from spinney.synthesizers.saving import reserved, save_charged
+    from spinney.synthesizers.saving import kept, reserved
 
     job = workspace.job(key)
     schema = _schema(workspace, job)
@@ -141,8 +142,9 @@ def _fit_and_keep(workspace: Workspace, key: str, traces: Traces) -> None:
         model.fit(opened(workspace, job["table"]), schema, ledger=ledger)
     # From here on the release is there, and nobody stops the worker any more: it was paid for.
     traces.tell("saving the release", 0, None)
-    write_private(out.with_suffix(".json"), write_json(_origin(job, key, model.card_)))
-    save_charged(model, out, force=False, ledger=ledger or None)
+    with kept(model, out, ledger or None):
+        write_private(out.with_suffix(".json"), write_json(_origin(job, key, model.card_)))
+        model.save(out)
 
 
 def _ledger(job: dict[str, Any], key: str) -> SharedLedger | Literal[False]:

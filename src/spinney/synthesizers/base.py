@@ -27,7 +27,7 @@ from spinney.release.model import Release
 from spinney.release.row_count import RowCount
 from spinney.schema.table import Schema, SchemaLike
 from spinney.synthesizers.bounds import find_bounds, with_widest_bounds
-from spinney.synthesizers.charged import record_release, started, told_of_fit
+from spinney.synthesizers.charged import record_release, started, told_of_charge
 from spinney.synthesizers.fitted import FrontDoor
 from spinney.synthesizers.rehearsal import Partition, Rehearsal, awaited, checked_number, events_before
 from spinney.synthesizers.rows import after_counting, first_that_works
@@ -195,7 +195,7 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
             table.check_values()
         if schema.has_data_derived_bounds:
             books.brand(NotPrivate(note="bounds were read off the data"))
-        with told_of_fit(books, account):
+        with told_of_charge(books, account):
             self.release_ = self._paid(table, facts, books, source, schema, shares, rehearsed, pays_first=pays_first)
         self.ledger_ = books if given is None else given
         self._late_record = lambda: record_release(account, self.release_)

@@ -27,7 +27,7 @@ from spinney.release.model import Release
 from spinney.schema.table import Schema
 from spinney.shown import as_given, printable
 from spinney.synthesizers.asked_states import AskedColumn, asked_columns, true_sums
-from spinney.synthesizers.charged import record_outcome, started, told_of_charge
+from spinney.synthesizers.charged import NO_ANSWER, record_outcome, started, told_of_charge
 from spinney.synthesizers.validation import LedgerLike, checked_entropy, checked_ledger, warn_of_weak_promise
 from spinney.tables.opening import open_source
 from spinney.tables.outline import names_of, parts_of
@@ -104,7 +104,7 @@ def buy_answer(
     warn_of_weak_promise(price, Fraction(0), n_rows)
     table.check_values()
     books = Ledger(limit=price, unit=unit, parent=account)
-    with told_of_charge(books, account, price):
+    with told_of_charge(books, account, NO_ANSWER):
         sums = release_sums(
             lambda: _counted(table, asked, columns, direct, unit),
             direct=direct,

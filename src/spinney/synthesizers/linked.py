@@ -36,7 +36,7 @@ from spinney.schema.table import SchemaLike, as_schema
 from spinney.shown import as_given
 from spinney.suggest import did_you_mean_column
 from spinney.synthesizers.base import PublicFacts
-from spinney.synthesizers.charged import record_release, started, told_of_fit
+from spinney.synthesizers.charged import record_release, started, told_of_charge
 from spinney.synthesizers.fitted import FrontDoor
 from spinney.synthesizers.forest import QUALITIES
 from spinney.synthesizers.rehearsal import Rehearsal, checked_number
@@ -153,7 +153,7 @@ class LinkedSynthesizer(FrontDoor):
         def rehearse(number: int, budget: Fraction) -> PeopleDesign:
             return self._design(shape, PublicFacts(persons_schema(shape), budget, delta, unit, number))
 
-        with told_of_fit(books, account):
+        with told_of_charge(books, account):
             row_count = None
             if n_persons is None:
                 rest = epsilon * (1 - ROWS_SHARE)

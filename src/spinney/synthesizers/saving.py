@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import os
 import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, TYPE_CHECKING
 
-from spinney.errors import FileError, SpinneyError
-from spinney.privacy.events import decimal
+from spinney.errors import FileError, SpinneyError, raise_alone
 from spinney.synthesizers.charged import charged_text
 
 if TYPE_CHECKING:
@@ -53,19 +54,23 @@ def _reserve(descriptor: int) -> None:
 
 def save_charged(synthesizer: AnySynthesizer, out: str | Path, *, force: bool, ledger: Ledger | None) -> None:
     """Save a release that was paid for, here or else where it fits; a FileError says where it is, and what it cost."""
-    try:
+    with kept(synthesizer, out, ledger):
         synthesizer.save(out, overwrite=force)
-    except Exception as err:
+
+
+@contextmanager
+def kept(synthesizer: AnySynthesizer, out: str | Path, ledger: Ledger | None) -> Iterator[None]:
+    """What is done with a fitted release before it lies in its file: whatever fails, the release is not lost by it."""
+    try:
+        yield
+    except BaseException as err:
+        card = synthesizer.card_
+        told = f"{charged_text(card.epsilon, card.delta, ledger)}, and {_kept(synthesizer, out)}"
+        if not isinstance(err, Exception):  # an interruption stays one
+            err.add_note(told)
+            raise
         what = str(err) if isinstance(err, SpinneyError) else f"cannot write {str(out)!r}: {type(err).__name__}"
-        raise FileError(f"{what}; {_paid(synthesizer, ledger)}, and {_kept(synthesizer, out)}") from err
-    except BaseException as err:  # an interruption stays one
-        err.add_note(f"{_paid(synthesizer, ledger)}, and {_kept(synthesizer, out)}")
-        raise
-
-
-def _paid(synthesizer: AnySynthesizer, ledger: Ledger | None) -> str:
-    epsilon = synthesizer.card_.epsilon
-    return f"epsilon={decimal(epsilon)} was spent" if ledger is None else charged_text(epsilon, ledger)
+        raise_alone(FileError(f"{what}; {told}"))
 
 
 def _kept(synthesizer: AnySynthesizer, out: str | Path) -> str:
@@ -73,6 +78,6 @@ def _kept(synthesizer: AnySynthesizer, out: str | Path) -> str:
     try:
         place = Path(tempfile.mkdtemp(prefix="spinney-")) / Path(out).name
         synthesizer.save(place)
-    except (OSError, SpinneyError, MemoryError):
+    except Exception:
         return "the release is lost; fitting again is charged again"
     return f"the release is kept in {str(place)!r}: move it from there, as fitting again is charged again"

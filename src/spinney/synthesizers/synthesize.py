@@ -10,6 +10,7 @@ from spinney.release.options import one_number_of_rows
 from spinney.release.seeds import checked_seed
 from spinney.schema.people import PeopleShape, Tables
 from spinney.schema.table import SchemaLike, as_schema
+from spinney.synthesizers.charged import lost_with_errors
 from spinney.synthesizers.method import AUTOMATIC, choose, make, whose_rows
 from spinney.synthesizers.validation import LedgerLike
 
@@ -80,7 +81,8 @@ def synthesize(
     choice = choose(stated, options, method=method)
     model: Any = make(choice.method, epsilon, options)  # which takes tables where tables were given
     model.fit(frame, stated, ledger=ledger, engine=engine)
-    return model.sample(number, seed=seed)
+    with lost_with_errors(model, ledger):
+        return model.sample(number, seed=seed)
 
 
 def _n_columns(stated: Any) -> int:

@@ -21,11 +21,9 @@ from spinney.errors import ParameterError
 GOLDEN = Path(__file__).parents[2] / "golden"
 
 
-def verdict(bound: float, title: str = "a <cell>") -> Verdict:
-    tally = Tally(10, 10, 9, 1, 1, 9)
-    return Verdict(
-        "counts", title, "tree.grid", "add-remove", Finding("epsilon", 1.0, bound), 20, tally, "with", 0.5, 0.4
-    )
+def verdict(bound: float, title: str = "a <cell>", *, could_miss: float = 1.5, ceiling: float = 5.0) -> Verdict:
+    tally, finding = Tally(10, 10, 9, 1, 1, 9), Finding("epsilon", 1.0, bound, ceiling, could_miss)
+    return Verdict("counts", title, "tree.grid", "add-remove", finding, 20, tally, "with", 0.5, 12.0, 0.4)
 
 
 @pytest.mark.parametrize(
@@ -73,6 +71,27 @@ def test_a_bound_above_its_claim_fails():
         assert "&lt;script&gt;" in page
 
 
+def test_games_that_could_not_have_failed_have_not_passed():
+    """They are counted apart, in words, in the table, in JSON and on the page; and no game of them alone is a pass."""
+    short, hopeless = verdict(0.0, could_miss=7.0), verdict(0.0, could_miss=np.inf, ceiling=0.9)
+    alone = AuditResult((short, hopeless), 0.95, 1.0, "made-up games")
+    assert not alone.passed
+    assert not alone.failures
+    assert "COULD NOT TELL" in str(alone)
+    assert "passed" not in str(alone)
+    assert "too short to tell" in str(alone)
+    assert "could not have failed" in str(alone)
+    assert 'class="could-not-tell"' in alone.to_html()
+    described = json.loads(json.dumps(alone.to_dict(), allow_nan=False))
+    assert (described["verdict"], described["passed"], described["could_not_tell"]) == ("could not tell", False, 2)
+    assert [game["could_exceed"] for game in described["games"]] == [True, False]
+    assert str(AuditResult.from_dict(described)) == str(alone)
+    mixed = AuditResult((verdict(0.9), short), 0.95, 1.0, "made-up games")
+    assert mixed.verdict == "passed in part"
+    assert "1 of 2 games were too short to tell" in str(mixed)
+    assert AuditResult((verdict(0.9),), 0.95, 1.0, "made-up games").verdict == "passed"
+
+
 def test_workers_play_what_they_are_told():
     """Games in other processes come back in order, with the same claims."""
     specs = [spec for spec in standard(["counts", "tables"]) if spec.unit == "add-remove"][:3]
@@ -99,6 +118,19 @@ def test_every_release_has_games_of_its_own(path):
             assert 0 < game.claim.epsilon <= float(card.epsilon) + 1e-9
 
 
+@pytest.mark.parametrize("name", ["grid-branded", "tree-cube", "moments-mixed", "forest-mixed", "people-flat"])
+def test_the_whole_method_of_a_release_is_played_first(name):
+    """At its epsilon, delta and unit, through the front door of its method, with as much time as all of its parts."""
+    card = sp.load(GOLDEN / f"v3-{name}.spinney").card
+    whole, *parts = of_release(card, FAMILIES)
+    assert whole.family.startswith("whole")
+    assert whole.unit == card.unit
+    assert Fraction(whole.settings["epsilon"]) == card.epsilon
+    assert Fraction(whole.settings.get("delta", 0)) == card.delta
+    assert whole.weight >= sum(part.weight for part in parts)
+    assert whole.make().path == f"{card.synthesizer}.fit"
+
+
 def test_a_release_is_audited_at_its_own_epsilon(tmp_path):
     """The claim of its counts is what the release was charged for them."""
     rows = np.random.default_rng(0).random((200, 1))
@@ -106,6 +138,7 @@ def test_a_release_is_audited_at_its_own_epsilon(tmp_path):
     model.release_.save(tmp_path / "grid.spinney")
     result = sp.audit(tmp_path / "grid.spinney", seconds=1, families="counts", workers=1)
     (game,) = result.verdicts
+    assert game.finding.tells
     assert Fraction(game.finding.claim).limit_denominator(1000) == Fraction(3, 4)
     assert "grid.spinney" in str(result)
     assert result.passed

@@ -131,6 +131,60 @@ def test_a_family_of_games_is_wrong_as_seldom_as_one():
     assert n_wrong <= 0.1 * n_audits + 3 * np.sqrt(0.1 * n_audits)
 
 
+GAUSSIAN = curve_of([GaussianVector(Fraction(1, 16), note="", stage="products")], ADD)  # mu a quarter
+
+
+class NormalGame(Game):
+    """Numbers with normal noise, a stated distance apart."""
+
+    family, path, title, unit, claim = "vectors", "none", "made up", ADD, GAUSSIAN
+
+    def __init__(self, mu, *, seed=0):
+        self._mu, self._rng = mu, np.random.default_rng(seed)
+
+    def play(self, coins):
+        return Seen((self._rng.normal(size=len(coins)) + self._mu * coins)[:, None])
+
+
+@pytest.mark.parametrize("make", [lambda leak: ExactGame(PureClaim(0.5), epsilon=leak), NormalGame], ids=["pure", "mu"])
+def test_what_a_game_could_have_missed_is_what_it_misses(make):
+    """With the coins of a sound game: the leak that it names is found in about 95 % of games, half of it in few."""
+    claim, n_coins, n_games, error = make(0.1).claim, 900, 60, 0.05
+    coins = toss(n_coins)
+    sound, _, _ = judge(coins, make(0.25).play(coins), claim, error=error)
+    assert sound.claim < sound.could_miss < 4 * sound.claim
+    found = {}
+    for share in (1.0, 0.5):
+        game, found[share] = make(share * sound.could_miss), 0
+        for _ in range(n_games):
+            coins = toss(n_coins)
+            found[share] += judge(coins, game.play(coins), claim, error=error)[0].exceeds
+    assert found[1.0] >= n_games * 0.9
+    assert found[0.5] <= n_games * 0.5
+
+
+def test_a_game_without_enough_coins_could_not_have_failed():
+    """Without any noise, so that every guess is right, its bound would still be below the claim."""
+    coins = toss(40)
+    finding, _, _ = judge(coins, Seen(coins[:, None].astype(float)), PureClaim(4.0), error=0.01)
+    assert not finding.could_exceed
+    assert not finding.tells
+    assert finding.could_miss == np.inf
+    assert judge(coins, Seen(coins[:, None].astype(float)), PureClaim(0.5), error=0.01)[0].exceeds
+
+
+def test_time_goes_to_games_that_can_tell_something():
+    """One that could tell nothing in the time that there is ends early, and one that needs more of it has that."""
+    slow = NormalGame(0.25)
+    short = run(slow, seconds=1e-6, error=0.01, most_seconds=1e-5)
+    assert short.n_coins < 300
+    assert not short.finding.tells
+    assert short.seconds_to_tell > 1e-5
+    longer = run(slow, seconds=1e-6, error=0.01, most_seconds=LONG)
+    assert longer.n_coins < 2_000
+    assert longer.finding.could_miss < 5 * longer.finding.claim
+
+
 def test_coins_are_fair_and_fresh():
     """No two calls agree, and ones are half of all."""
     first, second = toss(10_000), toss(10_000)
@@ -240,7 +294,7 @@ def test_games_that_take_long_have_more_of_the_error():
     specs = [spec for spec in standard(["counts", "private bounds"]) if spec.unit == "add-remove"]
     errors = []
     sound = mock.Mock(**{"finding.exceeds": False})
-    with mock.patch.object(runner, "run", lambda game, *, seconds, error: errors.append((game.name, error)) or sound):
+    with mock.patch.object(runner, "run", lambda game, *, error, **_: errors.append((game.name, error)) or sound):
         runner.play_all(specs, seconds=1, workers=1)
     parts = dict(errors)
     assert len(parts) == len(specs)
@@ -249,14 +303,14 @@ def test_games_that_take_long_have_more_of_the_error():
 
 
 def test_a_game_that_is_won_is_played_again():
-    """The second verdict counts, whatever the first was; a game that is not won is played once."""
+    """The second verdict counts, of as many coins, whatever the first was; a game that is not won is played once."""
     (spec, *_) = standard(["counts"])
-    won, lost = (mock.Mock(**{"finding.exceeds": exceeds}) for exceeds in (True, False))
+    won, lost = (mock.Mock(**{"finding.exceeds": exceeds, "n_coins": 50}) for exceeds in (True, False))
     for played, counts in (([won, lost], lost), ([won, won], won), ([lost], lost)):
-        left = list(played)
-        with mock.patch.object(runner, "run", lambda game, *, seconds, error, left=left: left.pop(0)):
+        with mock.patch.object(runner, "run", side_effect=played) as run_once:
             assert list(runner.play_in_turn([spec], 1, [0.05])) == [counts]
-        assert not left
+        assert run_once.call_count == len(played)
+        assert all(call.kwargs["most_coins"] == 50 for call in run_once.call_args_list[1:])
 
 
 def test_every_game_of_the_battery_can_be_made_and_played():

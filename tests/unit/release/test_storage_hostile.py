@@ -250,7 +250,10 @@ def test_a_file_of_the_first_version_is_saved_again(path, kind):
 
 def test_more_rows_than_the_release_makes_likely(path):
     """A number of rows is believed as far as counts bear it out; what is left is not drawn without being asked for."""
-    refused(path, changed_card("moments", lambda c: c["card"].update(n_rows=2**39)), "add up to about n_rows")
+    n_rows = json.loads(members_of("moments")["card.json"])["card"]["n_rows"]
+    for wrong in (2**39, 3 * n_rows // 2, n_rows // 2):
+        changed = changed_card("moments", lambda c, n=wrong: c["card"].update(n_rows=n))
+        refused(path, changed, "add up to about n_rows")
     refused(path, changed_card("forest", lambda c: c["card"].update(n_rows=2**39)), "noisy_total")
     both = changed_card("forest", lambda c: (c["card"].update(n_rows=2**39), c.update(noisy_total=2**39)))
     refused(path, both, "do not add up to noisy_total")

@@ -23,7 +23,7 @@ def test_a_forest_that_fails_after_its_charge_says_so(problem: Exception) -> Non
     with mock.patch.object(forest, "grow", side_effect=problem), pytest.raises(InputError) as caught:
         sp.ForestSynthesizer(2, "1e-6").fit(TABLE, SCHEMA, ledger=ledger)
     assert ledger.spent == 2
-    assert "epsilon=2 was charged to the ledger, and nothing was released" in str(caught.value)
+    assert "epsilon=2 with delta=1e-06 was charged to the ledger, and nothing was released" in str(caught.value)
     assert "secret" not in str(caught.value)
     assert caught.value.__cause__ is None
     assert caught.value.__context__ is None
@@ -35,11 +35,62 @@ def test_persons_too(tmp_path: object) -> None:
     sp.Ledger.create(path, limit=3, delta="1e-5", unit="replace-one-person")
     with mock.patch.object(linked, "grow_people", side_effect=MemoryError()), pytest.raises(InputError) as caught:
         sp.LinkedSynthesizer(2, "1e-6").fit(shop(), TABLES, ledger=path)
-    assert f"out of memory while the rows were counted; epsilon=2 was charged to {path!r}" in str(caught.value)
+    assert (
+        f"out of memory while the rows were counted; epsilon=2 with delta=1e-06 was charged to {path!r} (entry 3)"
+        in str(caught.value)
+    )
+
+
+def test_a_fit_without_a_ledger_says_that_its_budget_is_spent() -> None:
+    """No record has it, and whoever reads the error is the only one who can keep it in mind."""
+    with mock.patch.object(forest, "grow", side_effect=MemoryError()), pytest.raises(InputError) as caught:
+        sp.ForestSynthesizer(2, "1e-6").fit(TABLE, SCHEMA)
+    assert "epsilon=2 with delta=1e-06 was spent (no ledger was given, so no record has it)" in str(caught.value)
+    with (
+        mock.patch.object(forest, "grow", side_effect=KeyboardInterrupt()),
+        pytest.raises(KeyboardInterrupt) as stopped,
+    ):
+        sp.ForestSynthesizer(2, "1e-6").fit(TABLE, SCHEMA, ledger=False)
+    assert "epsilon=2 with delta=1e-06 was spent" in stopped.value.__notes__[0]
+
+
+def test_the_entry_of_the_charge_is_named(tmp_path: object) -> None:
+    """Of two fits that fail, each names its own entry of the ledger, and the ledger says that they failed."""
+    path = f"{tmp_path}/people.ledger"
+    sp.Ledger.create(path, limit=3, delta="1e-5")
+    numbers = []
+    for _ in range(2):
+        with mock.patch.object(forest, "grow", side_effect=MemoryError()), pytest.raises(InputError) as caught:
+            sp.ForestSynthesizer(1, "1e-6").fit(TABLE, SCHEMA, ledger=path)
+        numbers.append(int(str(caught.value).partition("(entry ")[2].partition(")")[0]))
+    assert numbers == [charge.number for charge in sp.Ledger.open(path).charges]
+    assert [charge.error for charge in sp.Ledger.open(path).charges] == ["MemoryError", "MemoryError"]
+
+
+def test_a_charge_that_the_books_of_the_fit_do_not_know_yet_is_told(tmp_path: object) -> None:
+    """An interruption right after the account was charged: the account has it on record, and the message says so."""
+    path = f"{tmp_path}/people.ledger"
+    sp.Ledger.create(path, limit=3, delta="1e-5")
+    interrupted = mock.patch.object(sp.Ledger, "_record", side_effect=KeyboardInterrupt())
+    with interrupted, pytest.raises(KeyboardInterrupt) as stopped:
+        sp.ForestSynthesizer(2, "1e-6").fit(TABLE, SCHEMA, ledger=path)
+    assert sp.Ledger.open(path).spent == 2
+    assert "epsilon=2 with delta=1e-06 was charged to" in stopped.value.__notes__[0]
+
+
+def test_rows_that_cannot_be_drawn_in_the_same_call_say_what_was_charged() -> None:
+    """`synthesize` hands out no model, so an error of its rows loses the release."""
+    ledger = sp.Ledger(limit=3, delta="1e-5")
+    with (
+        mock.patch.object(sp.ForestSynthesizer, "sample", side_effect=MemoryError()),
+        pytest.raises(InputError) as lost,
+    ):
+        sp.synthesize(TABLE, SCHEMA, epsilon=2, delta="1e-6", ledger=ledger, method="forest")
+    assert "epsilon=2 with delta=1e-06 was charged to the ledger, and its release is lost" in str(lost.value)
 
 
 def test_nothing_is_told_where_nothing_was_charged() -> None:
-    """Errors before the charge, and those of fits without a ledger, are as they were."""
+    """Errors before the charge are as they were, with a ledger and without."""
     ledger = sp.Ledger(limit=3, delta="1e-5")
     with mock.patch.object(forest, "PrepaidMechanisms", side_effect=InputError("early")):
         with pytest.raises(InputError, match=r"^early$"):

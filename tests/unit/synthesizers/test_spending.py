@@ -214,7 +214,9 @@ def test_a_forest_that_crashes_stays_paid_for(model, square, monkeypatch, place)
     schema = sp.Schema({"x": sp.Real(0, 1), "y": sp.Real(0, 1), "z": sp.Boolean()})
     table = np.column_stack([square[0], square[0][:, 0] > 0.3])
     ledger = sp.Ledger(limit=3, delta="1e-5", unit=model.unit)
-    with pytest.raises(InputError, match=r"unexpected OSError .*; epsilon=3 was charged to the ledger"):
+    with pytest.raises(
+        InputError, match=r"unexpected OSError .*; epsilon=3 with delta=1e-06 was charged to the ledger"
+    ):
         rich.fit(table, schema, ledger=ledger)
     assert ledger.spent == 3
     assert not hasattr(rich, "release_")

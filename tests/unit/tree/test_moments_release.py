@@ -14,9 +14,13 @@ import pytest
 import spinney as sp
 from spinney.errors import BudgetError, ParameterError
 from spinney.privacy.ledger import LeafMoments, SplitDecisions
+from spinney.privacy.noise.supnorm import sup_norm_noise
+from spinney.release.contradictions import ContradictionError
+from spinney.release.spread import farthest, sup_norm_log_moment
 from spinney.schema.lattice import tree_lattice
 from spinney.tree.moments import MAX_LEAVES, QUANTUM, check_leaves, release_moments
 from spinney.tree.release.moments import MOMENT_PLACEMENTS
+from spinney.tree.release.verification import verify_tree
 from support.handmade_leaves import counts_of_rows, moments_plan, release_by_hand
 
 LINE = sp.Schema({"x": sp.Real(0, 1)})
@@ -413,3 +417,36 @@ def test_a_plan_of_counts_alone_is_refused_unpaid():
     with pytest.raises(ParameterError, match="has_moments"):
         release_moments(counts, plan=plan, ledger=ledger, entropy=sp.UnsafeSeededEntropy(1))
     assert not ledger.events
+
+
+# ------------------------------------------------------------------------------------------------------- the total
+
+
+@pytest.mark.parametrize("unit", ["replace-one", "add-remove"])
+def test_a_number_of_rows_that_the_leaves_do_not_bear_out_is_refused(square, unit) -> None:
+    """Half or one and a half times the rows, public or bought; what a fit wrote passes, and says how near it is."""
+    points, schema = square
+    release = tree("40", unit=unit).fit(points, schema).release_
+    assert any("counts of all leaves add up to" in line for line in release.verify_contents())
+    for share in (0.5, 1.5):
+        card = release.card
+        if unit == "replace-one":
+            changed = replace(card, n_rows=round(share * card.n_rows))
+        else:
+            changed = replace(card, plan={**card.plan, "noisy_rows": round(share * card.row_count.noisy)})
+        with pytest.raises(ContradictionError, match="do not add up to about"):
+            verify_tree(changed, release.moments.depths, release.moments)
+
+
+@pytest.mark.parametrize(("rate", "n_axes"), [(Fraction(1, 2), 1), (Fraction(1, 2), 4), (Fraction(1, 3000), 3)])
+def test_sums_of_noise_stay_within_their_bound_and_not_far_within(rate, n_axes) -> None:
+    """The moment of the law is that of its draws, and not that of 0.7 or 1.3 times the noise; the bound is tight."""
+    noise = sup_norm_noise(rate, n_axes)
+    drawn = noise.draw(60_000, sp.UnsafeSeededEntropy(5))[:, 0]
+    s = 0.3 * float(rate)
+    found = np.log(np.exp(s * drawn).mean())
+    for scale, holds in ((1.0, True), (0.7, False), (1.3, False)):
+        assert (abs(sup_norm_log_moment(float(rate), n_axes, s * scale) - found) < 0.1 * found) == holds
+    slack = farthest(lambda s: 100 * sup_norm_log_moment(float(rate), n_axes, s), float(rate))
+    deviation = np.sqrt(100 * noise.variance())
+    assert 6 * deviation < slack < 7.5 * deviation

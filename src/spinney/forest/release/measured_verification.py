@@ -7,6 +7,7 @@ of products was fitted by drawn rows, so it is not made again.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from typing import TYPE_CHECKING, TypeGuard
 
@@ -18,7 +19,7 @@ from spinney.forest.release.redraw import refitter
 from spinney.privacy.events import ComposedRelease, DiscreteLaplaceCounts
 from spinney.privacy.parts import GaussianTables
 from spinney.release.contradictions import check
-from spinney.release.spread import TableSum, check_spread
+from spinney.release.spread import CHANCE, TableSum, check_spread, farthest, laplace_log_moment
 
 if TYPE_CHECKING:
     from spinney.forest.release.model import ForestRelease
@@ -40,6 +41,7 @@ def check_measured(release: ForestRelease) -> list[str]:
     several = [tuple(names[number] for number in t.columns) for t in measured.tables if len(t.columns) > 1]
     check(several == list(release.looked_at), "the tables in the file are not those that were counted together")
     check(release.card.n_rows is None or total == release.card.n_rows, "the total is not the number of rows")
+    _check_rows(release)
     if not _has_prior(release):
         refit = refitter(release)
         numbers = refit.observed()
@@ -99,6 +101,28 @@ def _is_of_all(column: MeasuredColumn | None) -> TypeGuard[MeasuredColumn]:
 
 def _sum(noisy: NDArray[np.int64], law: NoiseLaw) -> TableSum:
     return TableSum(float(noisy.sum(dtype=np.float64)), len(noisy) * law.std**2, law.law == "discrete gaussian")
+
+
+def _check_rows(release: ForestRelease) -> None:
+    """Every row is in one leaf of each column, so raw counts add up to a public number of rows, but for noise.
+
+    Of n discrete Gaussian draws of variance parameter v, ln M(s) is at most n v s^2 / 2 (Canonne and others 2020), so
+    that the least bound over s is sqrt(2 n v ln(2 / chance)).
+    """
+    n_rows = release.card.n_rows
+    if n_rows is None or release.measured is None:
+        return
+    for name, column in zip(release.variables, release.measured.columns, strict=True):
+        if not _is_of_all(column):
+            continue
+        n, scale = len(column.noisy), float(column.noise.scale)
+        if column.noise.law == "discrete gaussian":
+            slack = math.sqrt(2 * n * scale * math.log(2 / CHANCE))
+        else:
+            slack = farthest(lambda s, n=n, rate=scale: n * laplace_log_moment(rate, s), scale)  # type: ignore[misc]
+        total = float(column.noisy.sum(dtype=np.float64))
+        is_likely = abs(total - n_rows) <= slack
+        check(is_likely, f"the counts of {name!r} do not add up to about n_rows={n_rows}: noise explains {slack:,.0f}")
 
 
 def _check_noise(release: ForestRelease) -> None:

@@ -89,6 +89,9 @@ class SharedLedger(KeptLedger):
         numbers = set() if fit is None else {entry.number for entry in fit.charges}
         return tuple(charge for charge in self.charges if charge.number in numbers)
 
+    def paid(self) -> tuple[ChargeOnRecord, ...]:
+        return () if self._fit is None else self.paid_under(self._fit)
+
     def require(self, epsilon: Fraction, *, unit: Unit, delta: Fraction = Fraction(0)) -> None:
         epsilon, delta = guard.fraction(epsilon, "epsilon"), guard.fraction(delta, "delta")
         if epsilon < 0 or delta < 0:

@@ -24,22 +24,27 @@ _STEPS = 2_000
 
 @dataclass(frozen=True, slots=True)
 class Together:
-    """(epsilon, delta) of several composed releases taken as one, and of everything else by addition."""
+    """(epsilon, delta) of several composed releases taken as one, and of everything else by addition.
 
-    epsilon: Fraction
+    `epsilon` is None where working it out would take too long; the sum of all charges holds all the same.
+    """
+
+    epsilon: Fraction | None
     delta: Fraction
     n_composed: int
 
 
 def composed_together(events: Iterable[Event], unit: Unit) -> Together | None:
-    """What events cost together; None where that is no less than their sum, or too much to work out."""
+    """What events cost together; None where that is no less than their sum."""
+    from spinney.privacy.composition import LARGEST_WORK, composing_work
+
     events = tuple(events)
     composed = [event for event in events if isinstance(event, ComposedRelease)]
     if len(composed) < 2:
         return None
     parts = _merged(part for event in composed for part in event.parts)
-    if len(parts) > MOST_PARTS:
-        return None
+    if len(parts) > MOST_PARTS or composing_work(parts, unit) > LARGEST_WORK:
+        return Together(None, total_delta(events), len(composed))
     epsilon = _least_epsilon(parts, total_epsilon(composed), total_delta(composed), unit)
     if epsilon is None:
         return None

@@ -31,7 +31,12 @@ def ledger_shown(place: str, population: str | None) -> dict[str, Any]:
         "it": next(one for one in every if one["name"] == account.population),
         "me": store_at(place).user(),
         "head": account.head,
-        "together": None if together is None else {"epsilon": decimal(together.epsilon), "n": together.n_composed},
+        "together": None
+        if together is None
+        else {
+            "epsilon": None if together.epsilon is None else decimal(together.epsilon),
+            "n": together.n_composed,
+        },
         "charges": [_charge(charge) for charge in reversed(account.charges[-MOST_LISTED:])],
         "n_charges": len(account.charges),
         "requests": [_request(request, account) for request in reversed(account.requests[-MOST_LISTED:])],

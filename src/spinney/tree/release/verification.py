@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
@@ -14,8 +13,9 @@ from spinney.privacy.budget import Unit, parse_fraction
 from spinney.privacy.events import Charge, DiscreteLaplaceCounts, LeafMoments, SplitDecisions
 from spinney.release.card import Card
 from spinney.release.contradictions import ContradictionError, bounds_of_a_column, check, near, same, spent_whole
+from spinney.release.spread import farthest, laplace_log_moment, sup_norm_log_moment
 from spinney.shown import brief
-from spinney.tree.bins import NoisyMoments
+from spinney.tree.bins import NoisyMoments, leaf_cells
 from spinney.tree.calibration import is_within
 
 _LARGEST_DECAY = 2**60
@@ -41,12 +41,13 @@ def verify_tree(card: Card, depths: NDArray[np.int64], moments: NoisyMoments | N
     same(parse_fraction(plan["count_epsilon"], "count_epsilon"), counts.epsilon, "the epsilon of leaf counts")
     scale = float(1 / rate)
     near(scale, plan["count_noise_scale"], "the scale of the noise on counts", slack=1e-9 * scale)
+    totals: list[str] = []
     if moments is not None:
         same(moments.rate * moments.quantum, rate, "the rate of the noise on leaves")
-        check(_is_likely(moments, rate, card.n_rows), "the counts of all leaves do not add up to about n_rows")
+        totals = _check_total(card, moments, rate)
     what = "leaf counts" if moments is None else "leaf counts and means"
     checks = [f"{what}: noise of scale {scale:.6g} on the card, in the plan and in the leaves"]
-    return checks + _decisions(card, unit, depths)
+    return checks + totals + _decisions(card, unit, depths)
 
 
 def _is_for_figures(event: Charge) -> bool:
@@ -61,13 +62,33 @@ def _bounds(card: Card, charges: Sequence[Charge]) -> None:
         bounds_of_a_column(charge, card)
 
 
-def _is_likely(moments: NoisyMoments, rate: Fraction, n_rows: int | None) -> bool:
-    """Whether there is no number of rows, or counts add up to it within fifty standard deviations of their noise."""
-    if n_rows is None:
-        return True
+def _check_total(card: Card, moments: NoisyMoments, rate: Fraction) -> list[str]:
+    """All leaves are released and every row is in one of them, so their counts add up to all rows and their noise."""
+    count = card.row_count
+    if card.n_rows is None and count is None:
+        return []
     total = float(moments.noisy_steps[:, 0].sum(dtype=np.float64)) / moments.quantum
-    deviation = (moments.lattice.n_axes + 2) * math.sqrt(len(moments)) / float(rate)
-    return abs(total - n_rows) <= 50 * deviation + 1
+    _, _, is_measured = leaf_cells(moments.codes, moments.depths, moments.lattice)
+    sizes = np.bincount(1 + is_measured.sum(axis=1, dtype=np.int64)) if len(moments) else np.zeros(0, dtype=np.int64)
+    leaves = [(int(n_axes), int(n)) for n_axes, n in enumerate(sizes) if n]
+
+    def of_leaves(s: float) -> float:
+        step = float(moments.rate)
+        return sum(n * sup_norm_log_moment(step, n_axes, s / moments.quantum) for n_axes, n in leaves)
+
+    if card.n_rows is not None:
+        known, slack = card.n_rows, farthest(of_leaves, float(rate))
+        what = f"n_rows={known}"
+    else:
+        assert count is not None
+        known, bought = count.noisy, float(count.rate)
+        slack = farthest(lambda s: of_leaves(s) + laplace_log_moment(bought, s), min(float(rate), bought))
+        what = f"the noisy count of rows, {known}"
+    is_likely = abs(total - known) <= slack
+    check(is_likely, f"the counts of all leaves do not add up to about {what}: noise explains {slack:,.0f} at the most")
+    return [
+        f"the counts of all leaves add up to {what}, up to noise: {abs(total - known):,.0f} of {slack:,.0f} at most"
+    ]
 
 
 def _decisions(card: Card, unit: Unit, depths: NDArray[np.int64]) -> list[str]:
