@@ -93,7 +93,7 @@ class TreeFitGame(FitGame):
         self._names = [f"x{place}" for place in range(n_columns)]
         self._schema = Schema({name: Real(-100, 100) for name in self._names})
         self._unit_text, self._rows = unit.value, np.linspace(-5, 5, 60)
-        common = {"unit": self._unit_text, "assumed_rows": None if unit.n_is_public else 60}
+        common: dict[str, Any] = {"unit": self._unit_text, "assumed_rows": None if unit.n_is_public else 60}
         self._make: Callable[[], PartitionSynthesizer]
         if kind == "grid":
             self._make = lambda: GridSynthesizer(epsilon, bins=_BINS, threshold=threshold, **common)

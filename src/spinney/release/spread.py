@@ -84,7 +84,7 @@ def farthest(log_moments: Callable[[float], float], rate: float) -> float:
         rate: where their moments end.
     """
     slopes = rate * np.geomspace(_FIRST_SLOPE, 0.99, _N_SLOPES)
-    return min((log_moments(s) - math.log(CHANCE / 2)) / s for s in slopes.tolist())
+    return min((log_moments(float(s)) - math.log(CHANCE / 2)) / float(s) for s in slopes)
 
 
 def laplace_log_moment(rate: float, s: float) -> float:

@@ -182,7 +182,7 @@ def together_part(card: Card, ledger: Any, *, has_this: bool) -> dict[str, Any]:
         "to it come on top."
     )
     composed = composed_together(events if has_this else (*events, *card.events), unit)
-    if composed is not None and composed.epsilon < epsilon:
+    if composed is not None and composed.epsilon is not None and composed.epsilon < epsilon:
         least = largest_guess(composed.epsilon, composed.delta)
         upper = math.ceil(float(composed.epsilon) * 1000) / 1000  # rounded up, as all figures are
         found["composed"] = {"epsilon": upper, "delta": decimal(composed.delta), "guess": least}
