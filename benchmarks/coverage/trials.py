@@ -186,7 +186,7 @@ def _other_regressions(
             [{name: part(found[name]) for name in sorted(found)} for found in drawn]
             for part in (lambda found: found.value, lambda found: found.error**2)
         )
-        options: dict[str, Any] = {"release": release, "columns": columns_of(formula), "level": LEVEL}
+        options: dict[str, Any] = {"release": release, "columns": columns_of(formula), "level": LEVEL, "force": True}
         for of in TRUTHS:
             found = sp.combine(values, variances, of=of, n_drawn=n_rows, **options)
             for name in found.low.keys() & fits[formula][of].keys():
