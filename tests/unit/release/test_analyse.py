@@ -208,3 +208,20 @@ def test_only_releases_are_analysed():
     """A table is not a release."""
     with pytest.raises(ParameterError, match="is a DataFrame; give what"):
         sp.analyse(pd.DataFrame(), mean_of_x)
+
+
+def test_slopes_inside_ranges_are_in_the_interval():
+    """Two numbers fall inside ranges and rise across them: draws agree, and their spread misses it."""
+    rng = np.random.default_rng(3)
+    x = rng.integers(0, 2000, 20_000)
+    table = pd.DataFrame({"x": x, "y": (x + 300 * ((x % 100 < 50) * 2 - 1)).clip(0, 1999)})
+    schema = sp.Schema({"x": sp.Integer(0, 1999), "y": sp.Integer(0, 1999)})
+    entropy = sp.UnsafeSeededEntropy(1)
+    release = sp.ForestSynthesizer(epsilon=3, quality="fast").fit(table, schema, entropy=entropy).release_
+
+    def slope(rows):
+        return float(np.polyfit(rows["x"], rows["y"], 1)[0])
+
+    found = sp.analyse(release, slope, columns=["x", "y"], draws=10, n_rows=5_000, seed=1)
+    assert found.statement == "indicative"
+    assert found.low <= slope(table) <= found.high
