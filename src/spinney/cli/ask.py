@@ -109,10 +109,10 @@ def ask(
     `spinney fit --analysis` measured.
 
     Every answer says what kind of statement it is. Certified: the interval holds with the stated probability over the
-    noise, whatever the rows are. Calibrated: noise, placement of rows and misfit were measured. Indicative: read signs
-    and sizes, do not test hypotheses. Not supported: the release does not know, and gives no interval without --force.
-    Answers use only what was released and cost nothing. Where some of several questions are refused, the others are
-    answered, and the exit status is 2; files are then not written.
+    noise, whatever the rows are. Calibrated: noise, placement of rows and misfit were measured. Indicative: part of it
+    was not measured; read sign and size, do not test hypotheses. Not supported: the release does not know, and gives no
+    interval without --force. Answers use only what was released and cost nothing. Where some of several questions are
+    refused, the others are answered, and the exit status is 2; files are then not written.
 
     A release of persons answers about persons: by columns of theirs, such as customers.age, and by the number of their
     rows, transactions.# (# where there is one table). Questions about rows are refused.

@@ -194,7 +194,7 @@ def test_pairs_apart_are_priced_by_their_products() -> None:
                 for name in (one, other)
             }
             answer = release.count(where)
-            assert answer.statement == "calibrated"
+            assert answer.statement in ("calibrated", "indicative")  # groups are cut by some ranges more than by others
             truth = held(rows, where)
             hits.append(answer.low <= truth <= answer.high)
             with without("_misfit"):

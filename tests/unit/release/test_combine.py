@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pandas as pd
 import polars as pl
@@ -12,6 +14,8 @@ import spinney as sp
 from spinney.errors import ParameterError
 from spinney.release.answers.students import t_quantile
 
+# Of numbers alone nothing is known of the release, so that intervals are forced.
+combine = partial(sp.combine, force=True)
 ESTIMATES = [4.1, 4.4, 3.9, 4.2, 4.4, 4.0]
 
 
@@ -24,16 +28,16 @@ def test_quantiles_of_t_are_those_of_a_library(freedom, level):
 
 def test_the_interval_of_the_table_is_students():
     """q̄ ± t_{M-1} sqrt((1 + 1/M) b), computed by hand."""
-    found = sp.combine(ESTIMATES)
+    found = combine(ESTIMATES)
     half = stats.t.ppf(0.975, 5) * np.sqrt((1 + 1 / 6) * np.var(ESTIMATES, ddof=1))
     assert found.estimate == pytest.approx(np.mean(ESTIMATES))
     assert (found.low, found.high) == pytest.approx((np.mean(ESTIMATES) - half, np.mean(ESTIMATES) + half))
-    assert (found.of, found.statement, found.n_draws) == ("table", "indicative", 6)
+    assert (found.of, found.statement, found.n_draws) == ("table", "not supported", 6)
 
 
 def test_the_interval_of_the_population_adds_sampling_at_the_size_of_the_table():
     """Of draws ten times as large as the table, variances count ten times; the law has more freedom."""
-    found = sp.combine(ESTIMATES, [0.01] * 6, of="population", n_rows=1_000, n_drawn=10_000)
+    found = combine(ESTIMATES, [0.01] * 6, of="population", n_rows=1_000, n_drawn=10_000)
     between = (1 + 1 / 6) * np.var(ESTIMATES, ddof=1)
     total = between + 0.1
     half = stats.t.ppf(0.975, 5 * (total / between) ** 2) * np.sqrt(total)
@@ -51,8 +55,8 @@ def test_the_rules_cover_as_they_say():
         released = table + rng.normal(0, noise)
         draws = released + rng.normal(0, noise, n_draws)
         variances = np.full(n_draws, sampling**2 / 4)  # of draws of four times as many rows
-        of_table = sp.combine(draws)
-        whole = sp.combine(draws, variances, of="population", n_rows=100, n_drawn=400)
+        of_table = combine(draws)
+        whole = combine(draws, variances, of="population", n_rows=100, n_drawn=400)
         held["table"] += of_table.low <= table <= of_table.high
         held["population"] += whole.low <= 0 <= whole.high
         held["no sampling"] += of_table.low <= 0 <= of_table.high
@@ -67,8 +71,8 @@ def test_the_rules_cover_as_they_say():
 def test_vectors_and_mappings_come_back_as_they_went_in():
     """A vector of coefficients gives vectors, a mapping gives mappings, whatever order a draw lists its names in."""
     rows = np.random.default_rng(1).normal(size=(8, 2))
-    vector = sp.combine(rows)
-    mapping = sp.combine([{"a": a, "b": b} if k % 2 else {"b": b, "a": a} for k, (a, b) in enumerate(rows)])
+    vector = combine(rows)
+    mapping = combine([{"a": a, "b": b} if k % 2 else {"b": b, "a": a} for k, (a, b) in enumerate(rows)])
     assert isinstance(vector.low, np.ndarray)
     assert vector.low.shape == (2,)
     assert mapping.low == pytest.approx({"a": vector.low[0], "b": vector.low[1]})
@@ -78,44 +82,58 @@ def test_vectors_and_mappings_come_back_as_they_went_in():
 def test_frames_come_back_as_they_went_in():
     """pandas in, a series out; polars in, a frame of one row out; a list of series is a frame."""
     rows = np.random.default_rng(2).normal(size=(8, 2))
-    plain = sp.combine(rows)
+    plain = combine(rows)
     frame = pd.DataFrame(rows, columns=["a", "b"])
-    in_pandas, in_polars = sp.combine(frame), sp.combine(pl.DataFrame(rows, schema=["a", "b"]))
+    in_pandas, in_polars = combine(frame), combine(pl.DataFrame(rows, schema=["a", "b"]))
     assert isinstance(in_pandas.high, pd.Series)
     assert list(in_pandas.high.index) == ["a", "b"]
     assert in_pandas.high.to_numpy() == pytest.approx(plain.high)
     assert isinstance(in_polars.high, pl.DataFrame)
     assert in_polars.high.rows()[0] == pytest.approx(tuple(plain.high))
-    series = sp.combine([line for _, line in frame.iterrows()])
+    series = combine([line for _, line in frame.iterrows()])
     assert series.low["a"] == pytest.approx(plain.low[0])
-    assert sp.combine(frame["a"]).low == pytest.approx(plain.low[0])
-    assert sp.combine(pl.Series(rows[:, 0])).low == pytest.approx(plain.low[0])
+    assert combine(frame["a"]).low == pytest.approx(plain.low[0])
+    assert combine(pl.Series(rows[:, 0])).low == pytest.approx(plain.low[0])
 
 
 def test_variances_are_matched_by_name():
     """Variances of a mapping go to the estimates of the same name."""
     estimates = [{"a": x, "b": 10 * x} for x in ESTIMATES]
     variances = [{"b": 4.0, "a": 1.0}] * 6
-    found = sp.combine(estimates, variances, of="population")
-    alone = sp.combine([10 * x for x in ESTIMATES], [4.0] * 6, of="population")
+    found = combine(estimates, variances, of="population")
+    alone = combine([10 * x for x in ESTIMATES], [4.0] * 6, of="population")
     assert found.low["b"] == pytest.approx(alone.low)
 
 
 def test_the_logit_scale_stays_between_0_and_1():
     """An AUC near 1 has an interval below 1."""
-    found = sp.combine([0.97, 0.99, 0.995, 0.98, 0.999], scale="logit")
+    found = combine([0.97, 0.99, 0.995, 0.98, 0.999], scale="logit")
     assert 0.5 < found.low < found.estimate < found.high < 1
-    assert sp.combine([0.97, 0.99, 0.995, 0.98, 0.999]).high > 1
+    assert combine([0.97, 0.99, 0.995, 0.98, 0.999]).high > 1
 
 
 def test_a_result_can_be_printed_and_put_in_a_frame():
     """One line a coefficient, and the statement below; a frame of each kind."""
-    found = sp.combine([{"age": x, "sex": 2 * x} for x in ESTIMATES])
+    found = combine([{"age": x, "sex": 2 * x} for x in ESTIMATES])
     assert str(found).splitlines()[0].startswith("age  4.16667   ")
-    assert "indicative" in str(found)
+    assert "not supported" in str(found)
     assert list(found.to_frame("polars")["name"]) == ["age", "sex"]
     assert found.to_frame("pandas").loc[1, "estimate"] == pytest.approx(2 * np.mean(ESTIMATES))
     assert found.to_dict()["names"] == ["age", "sex"]
+
+
+def test_numbers_alone_have_no_intervals_unless_these_are_forced():
+    """Nobody knows whether the columns were counted together: an estimate, and what to give to find out."""
+    found = sp.combine([{"age": x, "sex": 2 * x} for x in ESTIMATES])
+    assert (found.statement, found.has_interval) == ("not supported", False)
+    assert found.low is found.high is found.std_error is None
+    assert found.estimate["sex"] == pytest.approx(2 * np.mean(ESTIMATES))
+    assert str(found).splitlines()[0] == "age  4.16667"
+    assert "give release= and columns=" in str(found)
+    assert found.to_dict()["low"] == [None, None]
+    assert found.to_frame("polars")["high"].null_count() == 2
+    assert np.isnan(found.to_frame("numpy")[:, 1:]).all()
+    assert combine(ESTIMATES).why.startswith("forced: ")
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,7 @@ def named_regression(release: ForestRelease, text: str, *, level: float, of: str
         there = f"those named are {', '.join(map(repr, stated))}" if stated else "none was named"
         raise ParameterError(
             f"formula: {brief(text)} was not named before the fit, and {there}; fit again with analyses=[{brief(text)}]"
-            ", or run it on draws with sp.analyse, which is indicative"
+            ", or run it on draws with sp.analyse, which has intervals only where one counted table holds the columns"
         )
     block, n_public = named.blocks[place], release.card.n_rows
     moments = fit_moments(block, named.sums[place], variance=float(named.variance), n_rows=n_public)

@@ -94,8 +94,9 @@ class AskingPersons(Release):
         """A release of persons has no regressions."""
         del formula, options
         raise ParameterError(
-            "a release of persons holds no sums of regressions; fit the regression to rows of sample(), and read signs "
-            "and sizes only"
+            "a release of persons holds no sums of regressions, and nothing in it says how far a regression of rows of "
+            "sample() is off, in sign or in size; measure regressions on a table with one row for each person, named "
+            "in analyses="
         )
 
     def _check_names(self, names: Iterable[Any], argument: str) -> None:

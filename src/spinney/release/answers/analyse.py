@@ -1,8 +1,8 @@
 """`analyse`: a function or an estimator of one's own, run on draws of a release, with intervals.
 
 Rows are drawn several times, each time from a model that was fitted to numbers with noise drawn anew, so that what the
-analysis gives varies as the noise of the release lets it vary; `combine` makes intervals of that. The statement is
-never more than *indicative* unless the columns were counted together.
+analysis gives varies as the noise of the release lets it vary; `combine` makes intervals of that. Unless one counted
+table holds the columns, the analysis is *not supported*, and there are no intervals.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ def analyse(
     where: Mapping[str, Any] | None = None,
     seed: int | None = None,
     frame: str | None = None,
+    force: bool = False,
 ) -> Combined:
     """Coefficients with intervals, from an analysis that is run on several draws of a release. Costs no epsilon.
 
@@ -57,6 +58,7 @@ def analyse(
         seed: repeats the same draws.
         frame: "pandas", "polars", "pyarrow" or "numpy": the kind of table that the analysis gets; by default the kind
             that was fitted.
+        force: give intervals even where the release does not support any; they are a guess.
 
     Raises:
         ParameterError: an option is out of range, or the analysis raised an error on one of the draws, which is named.
@@ -84,7 +86,8 @@ def analyse(
         level=level,
         scale=scale,
         release=release,
-        columns=names,
+        columns=[*names, *(where or {})],  # which rows are drawn hangs on conditions
+        force=force,
     )
 
 

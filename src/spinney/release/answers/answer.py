@@ -2,7 +2,7 @@
 
     certified        holds with the stated probability over the noise of the release, whatever the rows of the table are
     calibrated       noise, placement of rows and misfit, measured from the release's own numbers; rests on a model
-    indicative       widened by what was found, and known to be wrong at times: read signs and sizes, test nothing
+    indicative       rests on more than was measured, and the interval on a guess: read sign and size, test nothing
     not supported    the release does not know; there is no interval, unless one was forced
 
 `print(answer)` is one line that may be quoted whole. Answers of a table are a sequence with labels, and a frame.

@@ -21,7 +21,7 @@ from spinney.errors import ParameterError
 from spinney.release.answers.answer import TRUTHS, Statement, Truth
 from spinney.release.answers.gathered import Gathered, aligned, gather
 from spinney.release.answers.question import check_level
-from spinney.release.answers.standing import UNTOLD, Standing, standing_of
+from spinney.release.answers.standing import UNKNOWN, Standing, standing_of
 from spinney.release.answers.students import t_quantile
 from spinney.release.frames import check_frame_kind
 from spinney.shown import as_given
@@ -38,7 +38,10 @@ _MOST_NAMED = 5
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Combined:
-    """Estimates with intervals, each in the form of what was combined: a number, a vector, a mapping, a series."""
+    """Estimates with intervals, each in the form of what was combined: a number, a vector, a mapping, a series.
+
+    Without an interval, where the release does not support one, std_error, low and high are None.
+    """
 
     estimate: Any
     std_error: Any
@@ -50,20 +53,28 @@ class Combined:
     of: Truth
     n_draws: int
     names: tuple[str, ...]  # of the coefficients; empty for one number
-    _numbers: tuple[Floats, Floats, Floats, Floats]
+    _estimates: Floats
+    _ends: tuple[Floats, Floats, Floats] | None  # standard errors, lower and upper ends; None without intervals
+
+    @property
+    def has_interval(self) -> bool:
+        return self._ends is not None
 
     def __str__(self) -> str:
         labels = self.names or ("",)
         width = max(map(len, labels))
         lines = [
-            f"{label:<{width}}  {estimate:,.6g}   {low:,.6g} to {high:,.6g}".strip()
-            for label, estimate, low, high in zip(labels, *self._columns(), strict=True)
+            f"{label:<{width}}  {estimate:,.6g}".strip()
+            if low is None
+            else f"{label:<{width}}  {estimate:,.6g}   {low:,.6g} to {high:,.6g}".strip()
+            for label, estimate, _, low, high in zip(labels, *self._columns(), strict=True)
         ]
-        return "\n".join([*lines, f"({self.level:.6g} intervals of the {self.of}, {self.statement}: {self.why})"])
+        kind = f"{self.level:.6g} intervals" if self.has_interval else "estimates without intervals"
+        return "\n".join([*lines, f"({kind} of the {self.of}, {self.statement}: {self.why})"])
 
     def to_dict(self) -> dict[str, Any]:
         """Everything as JSON-ready data."""
-        estimates, errors, lows, highs = (column.tolist() for column in self._numbers)
+        estimates, errors, lows, highs = self._columns()
         return {
             "names": list(self.names),
             "estimate": estimates,
@@ -78,7 +89,7 @@ class Combined:
         }
 
     def to_frame(self, kind: str = "pandas") -> Any:
-        """A table with a row for each coefficient: name, estimate, std_error, low, high.
+        """A table with a row for each coefficient: name, estimate, std_error, low, high; null without intervals.
 
         Args:
             kind: "pandas", "polars", "pyarrow" or "numpy".
@@ -87,11 +98,11 @@ class Combined:
         names = ("name", "estimate", "std_error", "low", "high")
         labels = list(self.names or ("estimate",))
         if kind == "numpy":
-            return np.stack(self._numbers, axis=1)
-        columns = dict(zip(names, (labels, *(numbers.tolist() for numbers in self._numbers)), strict=True))
+            return np.array(self._columns(), dtype=np.float64).T
         import pyarrow as pa
 
-        table = pa.table(columns)
+        arrays = (pa.array(labels), *(pa.array(numbers, pa.float64()) for numbers in self._columns()))
+        table = pa.table(dict(zip(names, arrays, strict=True)))
         if kind == "pyarrow":
             return table
         if kind == "polars":
@@ -100,9 +111,11 @@ class Combined:
             return load_optional("polars", "frame='polars'").from_arrow(table)
         return table.to_pandas()
 
-    def _columns(self) -> tuple[Floats, Floats, Floats]:
-        estimates, _, lows, highs = self._numbers
-        return estimates, lows, highs
+    def _columns(self) -> list[list[Any]]:
+        """Estimates, standard errors, lower and upper ends, None where there are no intervals."""
+        nothing = [None] * len(self._estimates)
+        ends = [nothing] * 3 if self._ends is None else [column.tolist() for column in self._ends]
+        return [self._estimates.tolist(), *ends]
 
 
 def combine(
@@ -116,13 +129,14 @@ def combine(
     scale: str = "identity",
     release: Release | None = None,
     columns: Sequence[str] | None = None,
+    force: bool = False,
 ) -> Combined:
     """One estimate with an interval from the same analysis of each of several draws.
 
     >>> import spinney as sp
-    >>> combined = sp.combine([4.1, 4.4, 3.9, 4.2, 4.4])
+    >>> combined = sp.combine([4.1, 4.4, 3.9, 4.2, 4.4], force=True)
     >>> f"{combined.estimate:.2f}, {combined.low:.2f} to {combined.high:.2f}, {combined.statement}"
-    '4.20, 3.55 to 4.85, indicative'
+    '4.20, 3.55 to 4.85, not supported'
 
     Args:
         estimates: what the analysis gave on each draw of `sample(n, draws=...)`: a list of numbers, of vectors or of
@@ -138,6 +152,8 @@ def combine(
             log-odds.
         release: the release that was drawn from. With `columns` it says what kind of statement the intervals are.
         columns: the columns that the analysis looks at; by default all of them.
+        force: give an interval even where the release does not support one; it is a guess. So it is without `release`,
+            where nothing says whether the columns were counted together.
 
     Raises:
         ParameterError: there are fewer than five draws, an estimate is missing, or variances are needed and not given.
@@ -153,7 +169,7 @@ def combine(
     if naive is not None and (naive < 0).any():
         draw = int(np.flatnonzero((naive < 0).any(axis=1))[0]) + 1
         raise ParameterError(f"variances: draw {draw} has a negative one; give squares of standard errors")
-    standing = UNTOLD if release is None else standing_of(release, columns)
+    standing = UNKNOWN if release is None else standing_of(release, columns)
     share = None
     if of == "population":
         if naive is None:
@@ -162,11 +178,18 @@ def combine(
                 "draw; give them, or ask for of='table'"
             )
         share = _share_drawn(n_rows, n_drawn, release)
-    return combined(found, naive, share, level=level, scale=scale, standing=standing)
+    return combined(found, naive, share, level=level, scale=scale, standing=standing, force=force)
 
 
 def combined(
-    found: Gathered, naive: Floats | None, share: float | None, *, level: float, scale: str, standing: Standing
+    found: Gathered,
+    naive: Floats | None,
+    share: float | None,
+    *,
+    level: float,
+    scale: str,
+    standing: Standing,
+    force: bool,
 ) -> Combined:
     """The rules on numbers that were checked; `share` is n_drawn / n_rows for the population, None for the table."""
     to, back, slope = _scale(scale)
@@ -181,18 +204,26 @@ def combined(
         freedom = (n_draws - 1) * ratio**2
     half = np.array([t_quantile(level, one) for one in freedom]) * np.sqrt(variance)
     centre = back(estimate)
-    numbers = (centre, np.sqrt(variance) / slope(centre), back(estimate - half), back(estimate + half))
-    in_form = dict(zip(("estimate", "std_error", "low", "high"), map(found.back, numbers), strict=True))
+    ends = None
+    why = standing.why
+    if standing.statement != "not supported" or force:
+        ends = (np.sqrt(variance) / slope(centre), back(estimate - half), back(estimate + half))
+        why = f"forced: {why}" if standing.statement == "not supported" else why
+    std_error, low, high = (None, None, None) if ends is None else map(found.back, ends)
     of: Truth = "table" if share is None else "population"
     return Combined(
-        **in_form,
+        estimate=found.back(centre),
+        std_error=std_error,
+        low=low,
+        high=high,
         level=level,
         statement=standing.statement,
-        why=standing.why + _without_spread(found, moved),
+        why=why + _without_spread(found, moved),
         of=of,
         n_draws=n_draws,
         names=_names(found),
-        _numbers=numbers,
+        _estimates=centre,
+        _ends=ends,
     )
 
 

@@ -234,6 +234,10 @@ class MomentsRelease(Release):
         del names
         return len(self.schema) <= _FEW_COLUMNS
 
+    def _is_coarse(self, names: Collection[str]) -> bool:
+        """Leaves are boxes, in which the model guesses."""
+        return len(names) > 1
+
     def to_members(self) -> tuple[dict[str, Any], Members]:
         moments = self.moments
         columns: dict[str, Any] = {f"code_{word}": moments.codes[:, word] for word in range(moments.lattice.n_words)}

@@ -164,7 +164,8 @@ class Answering:
             if found is not None:
                 why = f"{self._certified_words}{CUT if found.is_cut else ''}"
                 return self._said(question, found.estimate, found.low, found.high, "certified", why)
-        standing = self.verdicts.of(variables)  # models are redrawn for it, which a certified answer does not need
+        # Models are redrawn for it, which a certified answer does not need.
+        standing = self.verdicts.of(variables, parts)
         if question.statement == "certified":
             raise self._no_certificate(question, variables, standing, counted)
         return self._modelled(question, parts, given, counted, standing, level)

@@ -42,6 +42,7 @@ class Laws:
         self._release = release
         self._n_redrawn = n_redrawn
         self._tables: dict[tuple[int, ...], Floats] = {}
+        self._released: dict[tuple[int, ...], Floats] = {}
         self._n_kept = 0
         self._inside: dict[int, tuple[Floats, NDArray[np.int64]]] = {}
         self.names = release.variables
@@ -77,7 +78,15 @@ class Laws:
 
     def law(self, variables: tuple[int, ...]) -> Floats:
         """The released model's law of some variables, before the tilt."""
-        return np.asarray(self._tables_of(variables)[0])
+        if variables in self._tables:
+            return np.asarray(self._tables[variables][0])
+        found = self._released.get(variables)
+        if found is None:
+            found = self._models[0][0].marginal(variables)
+            if self._n_kept + found.size <= _MOST_KEPT:
+                self._released[variables] = found
+                self._n_kept += found.size
+        return found
 
     def is_small(self, variables: Sequence[int]) -> bool:
         """Whether a table of these variables is made."""
@@ -168,6 +177,10 @@ class Laws:
     @cached_property
     def _together(self) -> frozenset[tuple[int, int]]:
         return frozenset(self._release.counted_pairs)
+
+    def counted_with(self, variable: int) -> list[int]:
+        """The variables that share a counted table with one."""
+        return sorted({other for pair in self._together for other in pair if variable in pair} - {variable})
 
     def are_together(self, first: int, second: int) -> bool:
         """Whether two variables share a counted table."""

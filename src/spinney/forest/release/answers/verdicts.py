@@ -1,20 +1,23 @@
 """Verdicts: what can be said of columns together, by what was counted and by the release's own numbers, and the words.
 
 certified, calibrated    one column, or columns that share a counted table
-calibrated               two columns whose sums of products were released, and are near the model
-indicative               more columns than that, in no one table
+calibrated               two columns whose sums of products were released and are near the model, where these sums see
+                         nearly all of what is asked: conditions that keep to the groups that were summed
+indicative               two columns of which they see less, and more columns than two, in no one table
 not supported            pairs of which nothing was measured, or whose products are far from the model
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
 
+from spinney.forest.release.answers.factors import Factor
 from spinney.forest.release.answers.laws import Laws
-from spinney.forest.release.answers.misfit import MOST_SPREAD, Misfit
+from spinney.forest.release.answers.misfit import MOST_SPREAD, NEARLY_ALL, Misfit
+from spinney.forest.release.answers.parts import Part
 from spinney.release.answers.answer import Statement
 from spinney.release.answers.trust import Trust, Verdict
 from spinney.suggest import listed
@@ -52,8 +55,8 @@ class Verdicts:
         self._refusal = refusal  # why no models can be redrawn
         self._names = release.variables
 
-    def of(self, variables: Sequence[int]) -> Standing:
-        """The standing of variables that a question is about."""
+    def of(self, variables: Sequence[int], parts: Mapping[int, Part] | None = None) -> Standing:
+        """The standing of variables that a question is about: of conditions on them, or of every condition."""
         release, several = self._release, tuple(sorted(set(variables)))
         measured = release.measured
         names = [self._names[variable] for variable in several]
@@ -72,9 +75,9 @@ class Verdicts:
         if in_table:
             return Standing("calibrated", ONE_COLUMN if len(several) < 2 else TOGETHER, can_certify=True)
         apart = [pair for pair in combinations(several, 2) if not self._laws.are_together(*pair)]
-        return self._apart(apart) if len(several) == 2 else self._many(names, apart)
+        return self._apart(apart, parts) if len(several) == 2 else self._many(names, apart)
 
-    def _apart(self, apart: Sequence[tuple[int, int]]) -> Standing:
+    def _apart(self, apart: Sequence[tuple[int, int]], parts: Mapping[int, Part] | None = None) -> Standing:
         """Of pairs that share no counted table."""
         shown = _pairs([(self._names[i], self._names[j]) for i, j in apart])
         stated = _workload(self._names, apart)
@@ -97,11 +100,29 @@ class Verdicts:
                 f"{first} and {second} by up to {misfit.gap(worst):.2f} {noise}",
                 remedy,
             )
+        corrected = f"{shown} were not counted together; noisy sums of products ({noise}) correct the model"
+        seen = [self._seen(misfit, pair, parts) for pair in apart]
+        if all(share is not None and share >= NEARLY_ALL for share in seen):
+            return Standing(
+                "calibrated",
+                f"{corrected} and see all groups of values that are asked about; what noise hides of these, and how "
+                "far they are from the corrected model, is in the interval",
+            )
+        part = "not all" if None in seen else _percent(min(share for share in seen if share is not None))
         return Standing(
-            "calibrated",
-            f"{shown} were not counted together; noisy sums of products ({noise}) correct the model, and what they "
-            "leave open is in the interval",
+            "indicative",
+            f"{corrected}, and see {part} of what conditions on these columns depend on; nothing measured the rest, "
+            "which the interval takes to be as strong as what the release shows elsewhere",
+            remedy,
         )
+
+    def _seen(self, misfit: Misfit, pair: tuple[int, int], parts: Mapping[int, Part] | None) -> float | None:
+        """The share of a question that sums of products see; of any question, 1 where they see all, or None."""
+        if parts is None:
+            coarse = self._release._is_coarse([self._names[variable] for variable in pair])
+            return 1.0 if not coarse and all(map(misfit.is_fine, pair)) else None
+        first, second = (Factor(parts[variable]) for variable in pair)
+        return misfit.seen(pair, first, second)
 
     def _many(self, names: Sequence[str], apart: Sequence[tuple[int, int]]) -> Standing:
         """Of three and more columns that no one table holds."""
@@ -111,7 +132,7 @@ class Verdicts:
         return Standing(
             "indicative",
             f"{listed(names)} are in no one counted table: what more than two of them do together is the model's "
-            "guess, and intervals of such answers have been wrong in trials; read signs and sizes, and test nothing",
+            "guess, and intervals of such answers have been wrong in trials; read sign and size, and test nothing",
             f"name the columns in the call (workload=[({', '.join(map(repr, names))})]), or a regression (analyses=)",
         )
 
@@ -140,6 +161,10 @@ class Verdicts:
                 "counts of whole leaves hold whatever the rows are; means, quantiles and parts of leaves are calibrated"
             )
         return Verdict(columns, statement, why, standing.instead)
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f} %"
 
 
 def _pairs(pairs: Sequence[tuple[str, str]]) -> str:

@@ -1,0 +1,136 @@
+"""Pairs of columns that no table counted: what sums of products see of a question, and what the rest is priced at."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+import spinney as sp
+from spinney.forest.release.answers.factors import Factor
+from spinney.forest.release.answers.misfit import NEARLY_ALL, Misfit
+from spinney.forest.release.answers.parts import parts_of
+from spinney.forest.release.model import ForestRelease
+from spinney.release.answers.answer import Answer
+
+N_ROWS = 20_000
+KINDS = [*"abcdefgh"]
+SCHEMA = sp.Schema(
+    {
+        "zone": sp.Category([*"ABCD"]),
+        "hour": sp.Integer(0, 23),
+        "kind": sp.Category(KINDS),
+        "age": sp.Integer(0, 99),
+        "month": sp.Integer(1, 12),
+        "flag": sp.Boolean(),
+        "side": sp.Boolean(),
+    }
+)
+
+
+@cache
+def incidents() -> pl.DataFrame:
+    """Hours and kinds depend on the zone, which a tree counts; of three hours at noon one kind is thrice as common."""
+    rng = np.random.default_rng(0)
+    zone = rng.choice(4, N_ROWS, p=[0.4, 0.3, 0.2, 0.1])
+    centre = np.array([8, 12, 17, 22])[zone]
+    even = rng.random(N_ROWS) < 0.3
+    hour = np.where(even, rng.integers(0, 24, N_ROWS), (centre + np.rint(rng.normal(0, 4, N_ROWS))) % 24).astype(int)
+    month = rng.integers(1, 13, N_ROWS)
+    chances = np.tile(np.log([0.25, 0.2, 0.15, 0.12, 0.1, 0.08, 0.06, 0.04]), (N_ROWS, 1))
+    chances[:, :4] += 1.2 * (np.arange(4) == zone[:, None])
+    chances[:, 2] += 1.3 * ((hour >= 10) & (hour <= 12))
+    chances[:, 5] += 1.5 * (hour == 3)
+    kind = (chances + rng.gumbel(size=chances.shape)).argmax(axis=1)
+    return pl.DataFrame(
+        {
+            "zone": np.array([*"ABCD"])[zone],
+            "hour": hour,
+            "kind": np.array(KINDS)[kind],
+            "age": rng.normal(40 + 5 * zone, 15).clip(0, 99).astype(int),
+            "month": month,
+            "flag": rng.random(N_ROWS) < 0.4 + 0.2 * np.isin(month, [7, 12]),
+            "side": rng.random(N_ROWS) < 0.5,
+        }
+    )
+
+
+@cache
+def release_of(epsilon: str, seed: int) -> ForestRelease:
+    model = sp.ForestSynthesizer(epsilon, delta="1e-6", quality="fast")
+    return model.fit(incidents(), SCHEMA, entropy=sp.UnsafeSeededEntropy(seed)).release_
+
+
+def are_apart(release: ForestRelease, *names: str) -> bool:
+    first, second = sorted(release.variables.index(name) for name in names)
+    return (first, second) not in release.counted_pairs
+
+
+def bumps(epsilon: str, seeds: range) -> Iterator[tuple[Answer, int]]:
+    """Counts of a kind in the hours around its bump, from releases that did not count hours and kinds together."""
+    for release in (release_of(epsilon, seed) for seed in seeds):
+        assert are_apart(release, "hour", "kind")
+        for low, high in ((9, 12), (10, 12), (10, 13), (8, 13), (11, 12), (6, 11), (13, 17), (10, 11)):
+            for kind in ("b", "c"):
+                rows = incidents().filter(pl.col("hour").is_between(low, high) & (pl.col("kind") == kind))
+                yield release.count({"hour": (low, high), "kind": kind}), rows.height
+
+
+def test_counts_where_a_dependence_is_finer_than_groups_hold() -> None:
+    """A bump of three hours is invisible to halves of a day: such answers are indicative, and hold all the same."""
+    answers = list(bumps("0.3", range(2)))
+    assert {answer.statement for answer, _ in answers} == {"indicative"}
+    assert np.mean([answer.low <= truth <= answer.high for answer, truth in answers]) >= 0.9
+
+
+def test_conditions_that_sums_of_products_see_are_calibrated() -> None:
+    """A group of hours that is asked for whole is seen whole; half of it is not."""
+    release = release_of("3", 0)
+    misfit = release._answering.misfit
+    hour, flag = release.variables.index("hour"), release.variables.index("side")
+    assert are_apart(release, "hour", "side")
+    model = release.columns["hour"]
+    groups = release.products.tilt.groups[hour][model.states]
+    members = model.low[(groups == 1) & ~model.is_null]
+    whole = {"hour": (int(members.min()), int(members.max() + model.length[np.argmax(model.low)] - 1)), "side": True}
+    answers = {}
+    for where in (whole, {"hour": 3, "side": True}):
+        parts = parts_of(release, where)
+        share = misfit.seen((hour, flag), Factor(parts[hour]), Factor(parts[flag]))
+        answers[share] = release.count(where)
+    assert {share >= NEARLY_ALL for share in answers} == {True, False}
+    for share, answer in answers.items():
+        assert answer.statement == ("calibrated" if share >= NEARLY_ALL else "indicative")
+        assert ("see all groups" if share >= NEARLY_ALL else f"see {100 * share:.0f} %") in answer.why
+    assert release.trust(["hour", "side"]).of("hour", "side").statement == "indicative"
+
+
+def test_a_residual_in_the_direction_of_a_question_is_in_its_interval() -> None:
+    """Sums that disagree with the model in one direction alone move its interval, and no more than that of others."""
+    release = release_of("3", 0)
+    products = release.products
+    place = products.pairs.index((release.variables.index("kind"), release.variables.index("month")))
+    pair = products.pairs[place]
+    misfit = release._answering.misfit
+    plain: dict[int, Any] = {v: Factor(p) for v, p in parts_of(release, {"kind": "a", "month": (1, 4)}).items()}
+    along, other = (misfit.split(v, plain[v]).direction for v in pair)
+    # Twelve standard deviations of the noise of a sum, in this direction.
+    unit = np.outer(along, other) / np.linalg.norm(np.outer(along, other))
+    off = 12 * np.sqrt(float(products.variance)) * unit
+    moved = replace(
+        products,
+        sums=tuple(
+            sums + np.rint(off).astype(np.int64) if at == place else sums for at, sums in enumerate(products.sums)
+        ),
+    )
+    try:
+        release.products = moved
+        found = Misfit(release, release._answering.laws)
+        shift = 12 * misfit.error * float(np.linalg.norm(along) * np.linalg.norm(other))
+        assert 2 * np.sqrt(found.variance(pair, plain[pair[0]], plain[pair[1]])) > 0.9 * shift
+    finally:
+        release.products = products
