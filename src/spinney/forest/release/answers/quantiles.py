@@ -11,13 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 
 from spinney.forest.release.answers.calibrated import calibrated
 from spinney.forest.release.answers.counted import Counted
 from spinney.forest.release.answers.factors import Factor, Ratio
-from spinney.forest.release.answers.influence import scatter_inside
+from spinney.forest.release.answers.influence import PLACEMENT, scatter_inside
 from spinney.forest.release.answers.laws import Laws
 from spinney.forest.release.answers.misfit import Misfit
 from spinney.forest.release.answers.parts import Flags, Part
@@ -82,11 +83,14 @@ def calibrated_quantile(
     reach = found.half_width(level)
     z = noise_quantile(column.noise, level) if column is not None else 2.0
     inside = z * mass * np.sqrt(scatter_inside(laws, variable, part)[order])
+    # Among some rows, leaves of a state have shares that the state alone is known by.
+    inside_states = z * _spread_in_states(mass, part.leaves.states[order]) if len(parts) > 1 else np.zeros(len(below))
 
     ends = []
     for side in (False, True):
         lost = _lost_beyond(part, column, order, is_above=side)
-        room = np.maximum(reach, lost[0] / max(n_rows, 1.0) + np.hypot(reach, z * lost[1] / max(n_rows, 1.0)))
+        own = np.hypot(reach, inside_states[:-1] if side else inside_states[1:])
+        room = np.maximum(own, lost[0] / max(n_rows, 1.0) + np.hypot(own, z * lost[1] / max(n_rows, 1.0)))
         is_fine = (below[:-1] - room <= at) if side else (below[1:] + room >= at)
         chosen = np.flatnonzero(is_fine)
         end = (int(chosen[-1]) if side else int(chosen[0])) if len(chosen) else (len(low) - 1 if side else 0)
@@ -104,7 +108,19 @@ def calibrated_quantile(
         ends.append(value(end, float(place)))
     if values.spacing is not None or min(ends) == max(ends):
         ends += _next_values(estimate, low, high, mass > 0, values.step)
+    if values.spacing is not None:
+        ends = [float(round(end / values.step) * values.spacing) for end in ends]
     return estimate, min(estimate, *ends), max(estimate, *ends)
+
+
+def _spread_in_states(mass: Floats, states: np.ndarray[tuple[int], np.dtype[np.int32]]) -> Floats:
+    """The standard deviation of the share of rows up to each end of a leaf that comes from ends inside states."""
+    found = np.zeros(len(mass) + 1)
+    runs = np.append(np.flatnonzero(np.append(True, states[1:] != states[:-1])), len(mass))
+    for start, stop in pairwise(runs.tolist()):
+        up_to = np.cumsum(mass[start:stop])
+        found[start + 1 : stop] = np.sqrt(PLACEMENT * up_to * (up_to[-1] - up_to))[:-1]
+    return found
 
 
 def _lost_beyond(
