@@ -301,14 +301,13 @@ def test_an_outer_quantile_has_room_for_what_was_cut() -> None:
 
 def test_medians_of_groups_in_steps_have_a_width_and_hold() -> None:
     """At a jump the median is either of two values, as noise has it."""
-    hits = []
-    for group in "abcd":
-        hits.append(
-            share_that_holds(
-                lambda release, group=group: release.quantile("grade", 0.5, where={"group": group}),
-                lambda rows, group=group: float(
-                    np.quantile(rows.filter(pl.col("group") == group)["grade"], 0.5, method="inverted_cdf")
-                ),
-            )
+    hits = [
+        share_that_holds(
+            lambda release, group=group: release.quantile("grade", 0.5, where={"group": group}),
+            lambda rows, group=group: float(
+                np.quantile(rows.filter(pl.col("group") == group)["grade"], 0.5, method="inverted_cdf")
+            ),
         )
+        for group in "abcd"
+    ]
     assert np.mean(hits) >= 0.85

@@ -52,6 +52,8 @@ _STEPS = 8
 # A region is finer than leaves if more than the first part of its rows is in leaves that it cuts, and these are less
 # than the second part of the rows there.
 _MOSTLY, _FINE = 0.5, 0.1
+# So is one with conditions on so many columns.
+_MANY_CUTS = 5
 
 
 class Estimate(NamedTuple):
@@ -200,7 +202,10 @@ class Calibrator:
         rows = part.weights * part.share
         is_cut = (part.share > 0) & (part.share < 1 - _NEAR)
         inside = float(rows[is_cut].sum())
-        return inside > _MOSTLY * float(rows.sum()) and inside < _FINE * float(part.weights[is_cut].sum())
+        if inside <= _MOSTLY * float(rows.sum()):
+            return False
+        # Columns are independent inside a leaf by the density; cut along many, it may hold far more than their product.
+        return inside < _FINE * float(part.weights[is_cut].sum()) or len(part.along) >= _MANY_CUTS
 
     def tail(self, axis: int, value: float, at: float, region: Region) -> Region:
         """The rows of a region on that side of a quantile where there are fewer."""
