@@ -227,7 +227,7 @@ def test_the_shares_of_cut_leaves_are_uncertain_by_how_far_they_are_cut() -> Non
     [(sp.Real(0, 3, multiple_of=0.01), 0.7), (sp.Real(0, 3, multiple_of=0.5), 1.5), (sp.Integer(0, 3000), 700)],
 )
 def test_the_quantile_of_a_column_in_steps_is_a_step(column: sp.Real | sp.Integer, spike: float) -> None:
-    """Two fifths of the rows have one value: quantiles in their midst are that value, give or take a step, and all others are steps too."""
+    """Two fifths of the rows have one value: quantiles in their midst are that value, give or take a step."""
     rng = np.random.default_rng(2)
     step = float(column.spacing)
     spread = np.round(np.round(rng.uniform(0.13, 0.83, 20_000) * column.high / step) * step, 9)
