@@ -54,6 +54,8 @@ _STEPS = 8
 _MOSTLY, _FINE = 0.5, 0.1
 # So is one with conditions on so many columns.
 _MANY_CUTS = 5
+# Leaves of fewer columns than this are narrow in each of them.
+_FEW_CUTS = 3
 
 
 class Estimate(NamedTuple):
@@ -198,6 +200,8 @@ class Calibrator:
         Counts of rows are told by leaves. Rows of a region that holds few leaves whole, and less than a part of
         those that it cuts, are as many as the density puts in a corner of its leaves.
         """
+        if self._moments.lattice.n_axes < _FEW_CUTS:
+            return False
         part = self._part(self.density, region)
         rows = part.weights * part.share
         is_cut = (part.share > 0) & (part.share < 1 - _NEAR)
