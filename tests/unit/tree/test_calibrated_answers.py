@@ -121,7 +121,7 @@ def test_a_population_needs_the_sample_too() -> None:
 
 @pytest.mark.parametrize("step", [0.01, 0.5])
 def test_the_quantile_of_a_column_in_steps_is_the_step_that_holds_it(step: float) -> None:
-    """Two fifths of the rows have one value: quantiles in their midst are that value, not the step below it."""
+    """Two fifths of the rows have one value: quantiles in their midst are that value, give or take a step."""
     rng = np.random.default_rng(2)
     spike = 0.7 if step == 0.01 else 1.5
     spread = np.round(np.round(rng.uniform(0.4, 2.5, 20_000) / step) * step, 9)
@@ -133,4 +133,19 @@ def test_the_quantile_of_a_column_in_steps_is_the_step_that_holds_it(step: float
     for share in (0.15, 0.25):
         answer = model.release_.quantile("carat", round(below + share, 3), statement="calibrated")
         assert answer.estimate == spike
-        assert answer.low == spike == answer.high
+        assert (answer.low, answer.high) == pytest.approx((spike - step, spike + step), abs=1e-9)
+
+
+def test_a_box_of_eight_columns_that_is_finer_than_leaves_has_no_interval() -> None:
+    """Columns go up together, which leaves of eight columns cannot show; so the density's guess is no answer."""
+    rng = np.random.default_rng(4)
+    common = rng.random(8000)
+    names = list("abcdefgh")
+    rows = {name: ((common + 0.3 * rng.random(8000)) / 1.3) ** 3 for name in names}
+    schema = sp.Schema({name: sp.Real(0, 1) for name in names})
+    model = sp.KDTreeSynthesizer("0.3").fit(pd.DataFrame(rows), schema, entropy=sp.UnsafeSeededEntropy(3))
+    box = dict.fromkeys(names, (0.1, 0.4))
+    true = int(np.all([(column >= 0.1) & (column <= 0.4) for column in rows.values()], axis=0).sum())
+    found = model.release_.count(box, statement="calibrated")
+    assert (found.statement, found.low, found.high) == ("not supported", None, None)
+    assert found.estimate < true / 2  # so no interval about it would hold

@@ -29,9 +29,10 @@ from spinney.forest.release.answers.factors import Factor, Factors, Ratio
 from spinney.forest.release.answers.laws import N_REDRAWN, Laws
 from spinney.forest.release.answers.misfit import Misfit
 from spinney.forest.release.answers.parts import Part, parts_of
-from spinney.forest.release.answers.quantiles import calibrated_quantile
-from spinney.forest.release.answers.tails import LOST, MOST_PRECISE, REMEDY, raw_error
+from spinney.forest.release.answers.quantiles import calibrated_quantile, rows_by_leaf
+from spinney.forest.release.answers.tails import LOST, MOST_ADDED, REMEDY, added_to_mean, hidden, noise_quantile
 from spinney.forest.release.answers.verdicts import CERTIFIED, Standing, Verdicts
+from spinney.forest.release.measured import MeasuredColumn
 from spinney.release.answers.answer import Answer, Statement
 from spinney.release.answers.question import Question
 from spinney.release.answers.students import t_quantile
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 
 # A certified interval of several columns is preferred while it is no wider than this many times that of a sample.
 _WIDEST = 1.7
-_NOTHING = 1e-12
 # Means of fewer than this share of the rows hang on where in states they lie.
 _FEW = 0.05
 # Quantiles with fewer rows beyond them than this many standard deviations of noise hang on leaves that noise made.
@@ -281,17 +281,17 @@ class Answering:
             standing = self._of_values(question, parts, counted, standing)
         if question.kind == "quantile":
             assert question.at is not None
-            found, low, high = calibrated_quantile(
-                self.laws, self.misfit, parts, question.at, counted, level=level, of_population=is_population
-            )
+            asked = (self.laws, self.misfit, parts, question.at, counted, self._column_of(parts))
+            found, low, high = calibrated_quantile(*asked, level=level, of_population=is_population)
         else:
             ratio = ratio_of(question, parts, given)
             one = calibrated(self.laws, self.misfit, ratio, counted, of_population=is_population)
-            if question.kind == "mean" and (lost := self._lost(parts, ratio)):
-                one = replace(one, variances={**one.variances, "tails": lost})
-                if standing.statement == "calibrated":
+            if question.kind == "mean":
+                found, low, high, is_far = self._mean_ends(one, parts, level)
+                if is_far and standing.statement == "calibrated":
                     standing = Standing("indicative", LOST, REMEDY)
-            found, low, high = self._ends(question, one, parts, level)
+            else:
+                found, low, high = self._ends(question, one, parts, given, level)
         if standing.statement == "not supported" and not question.force:
             return self._said(question, found, None, None, standing.statement, standing.reason)
         why = f"forced: {standing.reason}" if standing.statement == "not supported" else standing.reason
@@ -316,49 +316,58 @@ class Answering:
                 return Standing("indicative", BEYOND, REMEDY)
         return standing
 
-    def _lost(self, parts: Mapping[int, Part], ratio: Ratio) -> float:
-        """The variance of a mean that rests on leaves far out being empty, should they not be; 0 for all others."""
+    def _column_of(self, parts: Mapping[int, Part]) -> MeasuredColumn | None:
+        """The column whose values are asked for, as it was counted."""
+        variable = next(variable for variable, part in parts.items() if part.values is not None)
+        return None if self._release.measured is None else self._release.measured.columns[variable]
+
+    def _mean_ends(
+        self, found: Calibrated, parts: Mapping[int, Part], level: float
+    ) -> tuple[float, float, float, bool]:
+        """A mean, the ends of its interval within the values asked about, and whether they hang on rows far out."""
         variable, part = next((variable, part) for variable, part in parts.items() if part.values is not None)
-        column = None if self._release.measured is None else self._release.measured.columns[variable]
-        if column is None:
-            return 0.0
-        alone = Ratio({variable: Factor(part, shift=0.0)}, {variable: Factor(replace(part, values=None))})
-        claimed = calibrated(self.laws, self.misfit, alone, None, of_population=False).variance
-        error = raw_error(part, column)
-        if error <= MOST_PRECISE * math.sqrt(claimed):
-            return 0.0
-        whole, asked = (float(self.laws.means(one.below)[0]) for one in (alone, ratio))
-        return (error * whole / max(asked, _NOTHING)) ** 2
+        assert part.values is not None
+        reach = found.half_width(level)
+        below = above = reach
+        column = self._column_of(parts)
+        if column is not None:
+            rows = self.laws.total * np.maximum(part.share * rows_by_leaf(self.laws, parts, variable), 0.0)
+            below, above = added_to_mean(part, column, rows, found.estimate, reach, level)
+        least, most = part.values.low[part.touches].min(), part.values.high[part.touches].max()
+        low, high = np.clip([found.estimate - below, found.estimate + above], least, most)
+        is_far = max(below, above) > (1 + MOST_ADDED) * reach
+        return found.estimate, min(float(low), found.estimate), max(float(high), found.estimate), is_far
 
     def _ends(
-        self, question: Question, found: Calibrated, parts: Mapping[int, Part], level: float
+        self, question: Question, found: Calibrated, parts: Mapping[int, Part], given: Mapping[int, Part], level: float
     ) -> tuple[float, float, float]:
-        """The estimate and the ends of its interval, in rows for counts; of means, within the values asked about."""
-        if question.kind == "mean":
-            reach = found.half_width(level)
-            part = next(part for part in parts.values() if part.values is not None)
-            assert part.values is not None
-            least, most = part.values.low[part.touches].min(), part.values.high[part.touches].max()
-            ends = np.clip([found.estimate - reach, found.estimate + reach], least, most)
-            return found.estimate, min(float(ends[0]), found.estimate), max(float(ends[1]), found.estimate)
+        """The estimate of a count or a share and the ends of its interval, in rows for counts."""
+        total = self.laws.total
         share = min(max(found.estimate, 0.0), 1.0)
         if question.kind == "proportion":
-            low, high = _within(share, found.half_width(level))
-            return share, low, high
-        total = self.laws.total
-        noise = {"total": share**2 * self._total_variance / total**2} if self._total_variance else {}
-        whole = replace(found, variances={**found.variances, **noise})
-        low, high = _within(share, whole.half_width(level))
-        return share * total, low * total, min(max(high * total, self._hidden(share * total, parts, level)), total)
+            among = {variable: Factor(part) for variable, part in given.items()}
+            total = max(total * float(self.laws.means(among)[0]), 1.0)
+            scale = total
+        else:
+            noise = {"total": share**2 * self._total_variance / total**2} if self._total_variance else {}
+            found, scale = replace(found, variances={**found.variances, **noise}), 1.0
+        rows, reach = share * total, total * found.half_width(level)
+        outside = {variable: replace(part, touches=~part.is_whole) for variable, part in parts.items()}
+        below = self._room(total - rows, reach, outside, level) if len(parts) == 1 else reach
+        above = self._room(rows, reach, parts, level)
+        return rows / scale, max(0.0, rows - below) / scale, min(rows + above, total) / scale
 
-    def _hidden(self, rows: float, parts: Mapping[int, Part], level: float) -> float:
-        """So many rows may be where a model has none: leaves with hardly more than noise are taken for empty."""
+    def _room(self, rows: float, reach: float, parts: Mapping[int, Part], level: float) -> float:
+        """How many rows more than the model has may be there, by its reach and leaves that it takes for empty."""
         measured = self._release.measured
-        columns = [] if measured is None else [measured.columns[variable] for variable in parts]
-        stds = [column.noise.std for column in columns if column is not None]
-        if not stds or rows > 2 * min(stds):
-            return rows
-        return rows + t_quantile(level, math.inf) * min(stds)
+        pairs = [] if measured is None else [(measured.columns[variable], part) for variable, part in parts.items()]
+        counted = [(column, part) for column, part in pairs if column is not None]
+        if not counted:
+            return reach
+        added = min(hidden(part, one).most(reach, noise_quantile(one.noise, level)) for one, part in counted)
+        least = min((one.noise for one, _ in counted), key=lambda noise: noise.std)
+        few = noise_quantile(least, level) * least.std if rows <= 2 * least.std else 0.0
+        return max(added, few)
 
     def _said(
         self, question: Question, estimate: float, low: float | None, high: float | None, statement: Statement, why: str
@@ -394,7 +403,3 @@ def variable_of(release: ForestRelease, name: str) -> int:
     if label not in names:
         raise ParameterError(f"columns: {name!r} is not read by the model, so nothing can be said of it")
     return names.index(label)
-
-
-def _within(share: float, reach: float) -> tuple[float, float]:
-    return max(0.0, share - reach), min(1.0, share + reach)

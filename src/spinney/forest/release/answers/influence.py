@@ -17,10 +17,13 @@ import numpy as np
 from spinney.forest.release.answers.counted import Counted
 from spinney.forest.release.answers.factors import Factor, Factors
 from spinney.forest.release.answers.laws import Laws, states_of
+from spinney.forest.release.answers.parts import Part
 from spinney.forest.release.column_model import ColumnModel, Floats
 
 # Rows of a leaf follow a law of its own whose share in a part has this times the variance of a row's being there.
 PLACEMENT = 0.2
+# A density that changes by a factor of exp(g) along a leaf puts g / 8 of its rows on the other side of its middle.
+_STEEP = 16.0
 # Rows lie on the same side of all leaves, by this many standard deviations of a value inside a leaf.
 LEANING = 0.7
 # The squared correlation inside a state, as a share of that between neighbouring states.
@@ -95,7 +98,7 @@ def placement(laws: Laws, influence: Influence) -> float:
         inside = factor.leaf_square() - factor.leaf_mean() ** 2
         weight = influence.weight(laws, (variable,))
         share = laws.law((variable,))[leaves.states] * leaves.inside()
-        part = PLACEMENT if factor.part.is_pile is None else np.where(factor.part.is_pile, 1.0, PLACEMENT)
+        part = scatter_inside(laws, variable, factor.part)
         inside = np.maximum(inside, 0.0)
         found += weight**2 * float((part * share**2) @ inside)
         if factor.part.at_edge is not None and factor.shift is None:
@@ -103,6 +106,23 @@ def placement(laws: Laws, influence: Influence) -> float:
         if factor.shift is not None:
             found += weight**2 * (LEANING * float(share @ np.sqrt(inside))) ** 2
     return found
+
+
+def scatter_inside(laws: Laws, variable: int, part: Part) -> Floats:
+    """The variance of the share of each leaf's rows that lies in a part of it, over that of one row's being there.
+
+    It is larger where leaves on both sides say that the density changes much from one end of the leaf to the other,
+    which rows that are even inside do not show: up to 1, all rows at one end.
+    """
+    leaves = part.leaves
+    found = np.full(len(leaves.states), PLACEMENT)
+    if isinstance(leaves, ColumnModel):
+        holds = (leaves.length > 0) & ~leaves.is_null
+        density = np.maximum(leaves.weights, laws.noise_std(variable))[holds] / leaves.length[holds]
+        if len(density) > 1:
+            slope = np.abs(np.gradient(np.log(np.maximum(density, 1e-300))))
+            found[holds] += (1 - PLACEMENT) * np.minimum(slope**2 / _STEEP, 1.0)
+    return found if part.is_pile is None else np.where(part.is_pile, 1.0, found)
 
 
 def luck(laws: Laws, influence: Influence, counted: Counted | None) -> float:

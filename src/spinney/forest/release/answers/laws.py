@@ -7,7 +7,7 @@ model's own answer, so that only the difference has the error of a sample.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property
 from itertools import combinations
 from typing import TYPE_CHECKING
@@ -75,6 +75,12 @@ class Laws:
     @property
     def n_redrawn(self) -> int:
         return len(self._models) - 1
+
+    def noise_std(self, variable: int) -> float:
+        """The standard deviation of the noise on a variable's own counts; 1 where it has none."""
+        measured = self._release.measured
+        column = None if measured is None else measured.columns[variable]
+        return 1.0 if column is None else column.noise.std
 
     def law(self, variables: tuple[int, ...]) -> Floats:
         """The released model's law of some variables, before the tilt."""
@@ -173,6 +179,18 @@ class Laws:
         for variable, factor in factors.items():
             product *= factor.of(self.leaves[variable])[drawn[variable]]
         return float(product.mean()), float(product.var()) / len(product)
+
+    def tilted_states(self, variable: int, lines: Mapping[int, Floats]) -> Floats:
+        """What the tilt adds to the share of rows in each state of a variable, others weighing so much by state."""
+        n_states = self.leaves[variable].n_states
+        every = (variable, *lines)
+        if self._sample is None or all(pair in self._together for pair in combinations(sorted(every), 2)):
+            return np.zeros(n_states)
+        drawn, weights = self._sample
+        product = (weights - 1.0) / len(weights)
+        for other, line in lines.items():
+            product *= line[drawn[other]]
+        return np.bincount(drawn[variable], weights=product, minlength=n_states)
 
     @cached_property
     def _together(self) -> frozenset[tuple[int, int]]:

@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cached_property
+from statistics import NormalDist
 
 import numpy as np
 
@@ -36,6 +37,10 @@ from spinney.tree.release.reconstruct import LeafDensity
 
 _CERTIFIED = "holds whatever the rows are, over the noise of the release"
 _CALIBRATED = "noise, rows' own luck and their placement inside leaves, by the release's own numbers"
+_FINER = (
+    "the rows are few beside noise, or a small part of the leaves that the question cuts, where the density only "
+    "guesses; ask for statement='certified', for a larger region, or fit fewer columns together"
+)
 # A region that cuts leaves is certified unasked where that costs less than this many times the calibrated width.
 _WORTH = 2.0
 # What leaves' rows are taken to scatter by before a release says so; only where a choice may not look at its numbers.
@@ -166,7 +171,13 @@ class TreeAnswers:
         most = math.inf if self._n_rows is None else float(self._n_rows)
         if not self._is_certified(question, region):
             estimate = self._calibrator.count(region, of_population=question.of == "population")
-            return self._calibrated(question, estimate, estimate.interval(level, (0.0, most)))
+            if self._calibrator.is_finer(region):
+                return self._finer(question, estimate, estimate.interval(level, (0.0, most)))
+            low, high = estimate.interval(level, (0.0, most))
+            noise = self._noise_reach(region, level)
+            if estimate.value <= 2 * noise:  # all of them may be noise that densities cannot have below 0
+                low, high = 0.0, min(max(high, noise), most)
+            return self._calibrated(question, estimate, (low, high))
         found = self._bracket(region)
         if not region and self._n_rows is not None and question.of == "table":
             return _made(question, most, (most, most), "certified", "the number of rows is public")
@@ -193,6 +204,8 @@ class TreeAnswers:
     def _proportion(self, question: Question, region: Region, given: Region, level: float) -> Answer:
         if not self._is_certified(question, joined(region, given)):
             estimate = self._calibrator.share(region, given, of_population=question.of == "population")
+            if self._calibrator.is_finer(joined(region, given)):
+                return self._finer(question, estimate, estimate.interval(level, (0.0, 1.0)))
             return self._calibrated(question, estimate, estimate.interval(level, (0.0, 1.0)))
         if not given and self._n_rows is not None:
             counted = self._count(replace(question, kind="count", statement="certified"), region, {}, level)
@@ -241,7 +254,12 @@ class TreeAnswers:
             axis, at, region, grid, level, of_population=question.of == "population"
         )
         if not self._is_certified(question, region, splits=True):
-            return self._calibrated(question, doubt._replace(value=value), (min(low, value), max(high, value)))
+            span = max(min(low, value), ends[0]), min(max(high, value), ends[1])
+            tail, n_beyond = self._calibrator.tail(axis, value, at, region), min(at, 1 - at) * doubt.rows
+            doubt = doubt._replace(value=value)
+            if self._calibrator.is_finer(tail) or n_beyond <= 2 * self._noise_reach(tail, level):
+                return self._finer(question, doubt, span)
+            return self._calibrated(question, doubt, span)
         if question.of == "population":
             raise self._not_certified(question, "a quantile of a sample is certified of the table alone")
         column = self._schema[str(question.column)]
@@ -310,6 +328,18 @@ class TreeAnswers:
         if self._moments.lattice.n_axes >= _MANY_COLUMNS and estimate.placement > _SOME * estimate.variance:
             why += f"; rough, for leaves of {self._moments.lattice.n_axes} columns are coarser than where rows lie"
         return _made(question, estimate.value, ends, "calibrated", why)
+
+    def _noise_reach(self, region: Region, level: float) -> float:
+        """How many rows noise alone may put into the leaves that a region touches."""
+        found = self._bracket(region).upper
+        return NormalDist().inv_cdf((1 + level) / 2) * self._certifier.scale(found)
+
+    def _finer(self, question: Question, estimate: Estimate, ends: tuple[float, float]) -> Answer:
+        """An answer about a region that is finer than leaves: no interval unless one is forced."""
+        value, of = estimate.value, question.of
+        if not question.force:
+            return Answer(value, None, None, question.level, "not supported", _FINER, of, question.asked)
+        return _made(question, value, ends, "not supported", f"forced: {_FINER}")
 
     def _not_certified(self, question: Question, why: str) -> ParameterError:
         return ParameterError(

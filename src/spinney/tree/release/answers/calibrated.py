@@ -49,6 +49,13 @@ _AT_THE_EDGE = 1e-4
 _UNEVEN, _PILED = 0.03, 0.35
 # Places inside a leaf that stand for its rows where a mean is not that of the leaf.
 _STEPS = 8
+# A region is finer than leaves if more than the first part of its rows is in leaves that it cuts, and these are less
+# than the second part of the rows there.
+_MOSTLY, _FINE = 0.5, 0.1
+# So is one with conditions on so many columns.
+_MANY_CUTS = 5
+# Leaves of fewer columns than this are narrow in each of them.
+_FEW_CUTS = 3
 
 
 class Estimate(NamedTuple):
@@ -177,7 +184,39 @@ class Calibrator:
         doubt = self.share(below, region, of_population=of_population, at=at)
         reach = NormalDist().inv_cdf((1 + level) / 2) * math.sqrt(doubt.variance)
         low, high = self._inverse(axis, [max(at - reach, 0.0), min(at + reach, 1.0)], part, grid)
+        # An estimate in steps may be off by one; where rows lie close together, it may be any value of their leaf.
+        if self._is_stepped(axis):
+            step = float(column.spacing or 1)
+            before, after = self._in_steps(axis, np.array([value - step, value + step]))[[0, -1]].tolist()
+            low, high = min(low, before), max(high, after)
+        elif low == high:
+            place = int(np.searchsorted(grid, value))
+            low, high = float(grid[max(place - 1, 0)]), float(grid[min(place + 1, len(grid) - 1)])
         return value, low, high, doubt
+
+    def is_finer(self, region: Region) -> bool:
+        """Whether a region takes little of the leaves that it touches: what it holds is the density's guess.
+
+        Counts of rows are told by leaves. Rows of a region that holds few leaves whole, and less than a part of
+        those that it cuts, are as many as the density puts in a corner of its leaves.
+        """
+        if self._moments.lattice.n_axes < _FEW_CUTS:
+            return False
+        part = self._part(self.density, region)
+        rows = part.weights * part.share
+        is_cut = (part.share > 0) & (part.share < 1 - _NEAR)
+        inside = float(rows[is_cut].sum())
+        if inside <= _MOSTLY * float(rows.sum()):
+            return False
+        # Columns are independent inside a leaf by the density; cut along many, it may hold far more than their product.
+        return inside < _FINE * float(part.weights[is_cut].sum()) or len(part.along) >= _MANY_CUTS
+
+    def tail(self, axis: int, value: float, at: float, region: Region) -> Region:
+        """The rows of a region on that side of a quantile where there are fewer."""
+        column = self._schema[self._moments.lattice.axes[axis].name]
+        least, largest = universe(column)
+        at_value = at_or_below(column, value)
+        return joined(region, {axis: ValueSet(((least, at_value) if at <= 1 / 2 else (at_value, largest),))})
 
     # ------------------------------------------------------------------------------------------------- inside
 
