@@ -30,9 +30,11 @@ _SURE_ABOVE = (4.0, 2.5)
 _MOST_ROWS = 0.5
 _EMPTY_BELOW_FAR_OUT = 3.5
 # Rows of no range of leaves are further from its noisy count than so many standard deviations of its noise: intervals
-# of 99 % reach a little further. Of leaves that are all far out, a range is looked at only beyond the second number:
-# noise alone puts rows there in one of 370 of them, and as few as the first number allows.
-_REACH, _REACH_FAR_OUT = 2.25, 3.0
+# of 99 % reach a little further. Leaves that are all far out get rows only beyond the second number, as few as the
+# first allows: noise alone puts rows there in one of 700. Where these would raise the variance a thousand times over, it
+# is the third: noise alone puts rows there in one of 30,000.
+_REACH = (2.25, 3.0, 4.0)
+_VERY_FAR_OUT = 1_000.0
 # Rows are moved from range to range so often at the most, and no fewer than this part of a deviation at a time.
 _MOST_MOVES, _LEAST_MOVED = 200, 0.02
 
@@ -83,9 +85,10 @@ def number_weights(
         reach = reach if reach.sum() > 0 else np.ones_like(reach)
         weights = total * reach / reach.sum()
     if is_near_counts and noise_std > 0:
-        is_far = ~is_null & (added > FAR_OUT)
-        ease = np.where(is_far, (FAR_OUT / np.maximum(added, FAR_OUT)) ** 2, 1.0)
-        _move_into_reach(weights, counts + (total - counts.sum()) / len(counts), ease, is_far, noise_std)
+        added = np.where(is_null, 0.0, added)
+        ease = (FAR_OUT / np.maximum(added, FAR_OUT)) ** 2
+        farness = np.searchsorted([FAR_OUT, _VERY_FAR_OUT], added)
+        _move_into_reach(weights, counts + (total - counts.sum()) / len(counts), ease, farness, noise_std)
         weights *= total / weights.sum()
     return weights
 
@@ -107,32 +110,37 @@ def _least_believed(
 
 
 @compiled
-def _move_into_reach(weights: Floats, counts: Floats, ease: Floats, is_far: Flags, noise_std: float) -> None:
+def _move_into_reach(
+    weights: Floats, counts: Floats, ease: Floats, farness: NDArray[np.int64], noise_std: float
+) -> None:
     """Move rows between leaves, in place, until ranges of leaves weigh what their counts allow.
 
     The range that is off by most gets, or gives up, what it is off by beyond its reach. Leaves outside give or get it.
     A lack is filled up to the leaves' own counts: where rows already are, if there is room, and where they add little to
-    the variance of the column. Rows are taken down to the leaves' own counts, and then as far as a leaf's reach allows.
+    the variance of the column; never further out than where the range begins to be far out. Rows are taken down to the leaves' own counts, and then as far as a leaf's reach allows.
 
     Args:
         weights: of leaves (n_leaves,); they keep their sum.
         counts: noisy counts with the same sum.
         ease: how easily leaves take rows: less, the further out they are.
-        is_far: which leaves are far out.
+        farness: 0 for leaves that are not far out, 1 for those that are, 2 for very far ones.
         noise_std: the standard deviation of the noise on a count.
     """
     n_leaves = counts.size
-    off, given, taken = np.zeros(n_leaves + 1), np.zeros(n_leaves + 1), np.zeros(n_leaves + 1)
-    n_far = np.zeros(n_leaves + 1)
-    spare = _REACH * noise_std
+    off, given = np.zeros(n_leaves + 1), np.zeros(n_leaves + 1)
+    taken, n_no_further = np.zeros((3, n_leaves + 1)), np.zeros((3, n_leaves + 1))
+    spare = _REACH[0] * noise_std
     for leaf in range(n_leaves):
-        n_far[leaf + 1] = n_far[leaf] + is_far[leaf]
+        for far in range(3):
+            n_no_further[far, leaf + 1] = n_no_further[far, leaf] + (farness[leaf] <= far)
     for _ in range(_MOST_MOVES):
         for leaf in range(n_leaves):
             off[leaf + 1] = off[leaf] + weights[leaf] - counts[leaf]
             given[leaf + 1] = given[leaf] + max(weights[leaf] - max(counts[leaf] - spare, 0.0), 0.0)
-            taken[leaf + 1] = taken[leaf] + max(counts[leaf] - weights[leaf], 0.0)
-        worst, first, stop, n_rows = 0.0, 0, 0, 0.0
+            for far in range(3):
+                lack = max(counts[leaf] - weights[leaf], 0.0) if farness[leaf] <= far else 0.0
+                taken[far, leaf + 1] = taken[far, leaf] + lack
+        worst, first, stop, n_rows, furthest = 0.0, 0, 0, 0.0, 0
         size = 1
         step = 1
         while size < n_leaves:
@@ -142,15 +150,19 @@ def _move_into_reach(weights: Floats, counts: Floats, ease: Floats, is_far: Flag
             for begin in range(0, n_leaves - size + 1, max(stride, 1)):
                 end = begin + size
                 distance = off[end] - off[begin]
-                most = _REACH_FAR_OUT if n_far[end] - n_far[begin] == size else _REACH
-                if abs(distance) <= most * deviation:
+                if abs(distance) <= _REACH[0] * deviation:
                     continue
-                inside, outside = given[end] - given[begin], taken[n_leaves] - taken[end] + taken[begin]
+                far = 0
+                inside, outside = given[end] - given[begin], taken[0, n_leaves] - taken[0, end] + taken[0, begin]
                 if distance < 0:
-                    inside, outside = taken[end] - taken[begin], given[n_leaves] - given[end] + given[begin]
-                moved = min(abs(distance) - _REACH * deviation, inside, outside)
+                    while n_no_further[far, end] == n_no_further[far, begin]:
+                        far += 1
+                    if -distance <= _REACH[far] * deviation:
+                        continue
+                    inside, outside = taken[far, end] - taken[far, begin], given[n_leaves] - given[end] + given[begin]
+                moved = min(abs(distance) - _REACH[0] * deviation, inside, outside)
                 if moved > worst * deviation:
-                    worst, first, stop, n_rows = moved / deviation, begin, end, moved
+                    worst, first, stop, n_rows, furthest = moved / deviation, begin, end, moved, far
             if size == step:
                 step += max(1, step // 8)
             size += 1
@@ -158,7 +170,7 @@ def _move_into_reach(weights: Floats, counts: Floats, ease: Floats, is_far: Flag
             break
         is_lacking = off[stop] < off[first]
         _take(weights, counts, spare, first, stop, not is_lacking, n_rows)
-        _fill(weights, counts, ease, first, stop, is_lacking, n_rows)
+        _fill(weights, counts, np.where(farness <= furthest, ease, 0.0), first, stop, is_lacking, n_rows)
 
 
 @compiled
@@ -192,7 +204,7 @@ def _fill(
             total, share = 0.0, math.inf
             for leaf in range(counts.size):
                 lack = counts[leaf] - weights[leaf]
-                if (first <= leaf < stop) == is_inside and lack > 1e-6 and (is_empty_too or weights[leaf] > 0):
+                if (first <= leaf < stop) == is_inside and lack > 1e-6 and ease[leaf] > 0 and (is_empty_too or weights[leaf] > 0):
                     total += lack * ease[leaf]
                     share = min(share, 1.0 / ease[leaf])
             if total <= 0:
@@ -200,7 +212,7 @@ def _fill(
             share = min(share, n_rows / total)
             for leaf in range(counts.size):
                 lack = counts[leaf] - weights[leaf]
-                if (first <= leaf < stop) == is_inside and lack > 1e-6 and (is_empty_too or weights[leaf] > 0):
+                if (first <= leaf < stop) == is_inside and lack > 1e-6 and ease[leaf] > 0 and (is_empty_too or weights[leaf] > 0):
                     weights[leaf] += lack * ease[leaf] * share
             n_rows -= total * share
 
