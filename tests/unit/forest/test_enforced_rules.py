@@ -262,7 +262,8 @@ def test_all_ways_to_deal_are_equally_likely():
     found = {}
     for seed in range(400):
         places = np.array([5.0, 1.0, 0.0])
-        assert _deal_above(places, np.array([-np.inf, 0.0, 1.0]), np.zeros(3, np.int32), np.random.default_rng(seed)) == 1
+        rng = np.random.default_rng(seed)
+        assert _deal_above(places, np.array([-np.inf, 0.0, 1.0]), np.zeros(3, np.int32), rng) == 1
         found[tuple(places)] = found.get(tuple(places), 0) + 1
     assert set(found) == {(5, 0, 1), (0, 5, 1), (1, 0, 5), (0, 1, 5)}
     assert min(found.values()) > 70

@@ -29,8 +29,8 @@ _EMPTY_BELOW = 1.0
 _SURE_ABOVE = (4.0, 2.5)
 _MOST_ROWS = 0.5
 _EMPTY_BELOW_FAR_OUT = 3.5
-# Rows of no range of leaves are further from its noisy count than so many standard deviations of its noise: intervals
-# of 99 % reach a little further. Leaves that are all far out get rows only beyond the second number, as few as the
+# The rows of a range of leaves are no further from its noisy count than so many standard deviations of its noise. An
+# interval of 99 % reaches a little further. Leaves that are all far out get rows only beyond the second number, as few as the
 # first allows: noise alone puts rows there in one of 700. Where these would raise the variance a thousand times over, it
 # is the third: noise alone puts rows there in one of 30,000.
 _REACH = (2.25, 3.0, 4.0)
@@ -116,8 +116,9 @@ def _move_into_reach(
     """Move rows between leaves, in place, until ranges of leaves weigh what their counts allow.
 
     The range that is off by most gets, or gives up, what it is off by beyond its reach. Leaves outside give or get it.
-    A lack is filled up to the leaves' own counts: where rows already are, if there is room, and where they add little to
-    the variance of the column; never further out than where the range begins to be far out. Rows are taken down to the leaves' own counts, and then as far as a leaf's reach allows.
+    A lack is filled up to the leaves' own counts: where rows already are, if there is room, and where they add little
+    to the variance of the column; never further out than where the range begins to be far out. Rows are taken down to the
+    leaves' own counts, and then as far as a leaf's reach allows.
 
     Args:
         weights: of leaves (n_leaves,); they keep their sum.
@@ -174,9 +175,7 @@ def _move_into_reach(
 
 
 @compiled
-def _take(
-    weights: Floats, counts: Floats, spare: float, first: int, stop: int, is_inside: bool, n_rows: float
-) -> None:
+def _take(weights: Floats, counts: Floats, spare: float, first: int, stop: int, is_inside: bool, n_rows: float) -> None:
     """Take rows from leaves of a range, or from those outside: what they have above their counts, then a bit more."""
     for below in (0.0, spare):
         total = 0.0
@@ -195,25 +194,25 @@ def _take(
 
 
 @compiled
-def _fill(
-    weights: Floats, counts: Floats, ease: Floats, first: int, stop: int, is_inside: bool, n_rows: float
-) -> None:
+def _fill(weights: Floats, counts: Floats, ease: Floats, first: int, stop: int, is_inside: bool, n_rows: float) -> None:
     """Add rows to leaves of a range, or to those outside, up to their counts: to those that have some, then to all."""
     for is_empty_too in (False, True):
         while n_rows > 1e-6:
             total, share = 0.0, math.inf
             for leaf in range(counts.size):
-                lack = counts[leaf] - weights[leaf]
-                if (first <= leaf < stop) == is_inside and lack > 1e-6 and ease[leaf] > 0 and (is_empty_too or weights[leaf] > 0):
-                    total += lack * ease[leaf]
-                    share = min(share, 1.0 / ease[leaf])
+                if (first <= leaf < stop) == is_inside and ease[leaf] > 0 and (is_empty_too or weights[leaf] > 0):
+                    lack = counts[leaf] - weights[leaf]
+                    if lack > 1e-6:
+                        total += lack * ease[leaf]
+                        share = min(share, 1.0 / ease[leaf])
             if total <= 0:
                 break
             share = min(share, n_rows / total)
             for leaf in range(counts.size):
-                lack = counts[leaf] - weights[leaf]
-                if (first <= leaf < stop) == is_inside and lack > 1e-6 and ease[leaf] > 0 and (is_empty_too or weights[leaf] > 0):
-                    weights[leaf] += lack * ease[leaf] * share
+                if (first <= leaf < stop) == is_inside and ease[leaf] > 0 and (is_empty_too or weights[leaf] > 0):
+                    lack = counts[leaf] - weights[leaf]
+                    if lack > 1e-6:
+                        weights[leaf] += lack * ease[leaf] * share
             n_rows -= total * share
 
 
