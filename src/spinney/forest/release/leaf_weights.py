@@ -29,10 +29,10 @@ _EMPTY_BELOW = 1.0
 _SURE_ABOVE = (4.0, 2.5)
 _MOST_ROWS = 0.5
 _EMPTY_BELOW_FAR_OUT = 3.5
-# The rows of a range of leaves are no further from its noisy count than so many standard deviations of its noise. An
-# interval of 99 % reaches a little further. Leaves that are all far out get rows only beyond the second number, as few as the
-# first allows: noise alone puts rows there in one of 700. Where these would raise the variance a thousand times over, it
-# is the third: noise alone puts rows there in one of 30,000.
+# The rows of a range of leaves are no further from its noisy count than so many standard deviations of its noise; an
+# interval of 99 % reaches a little further. Leaves that are all far out get rows only beyond the second number, as few
+# as the first allows: noise alone puts rows there in one of 700. Where these would raise the variance a thousand times
+# over, it is the third: noise alone puts rows there in one of 30,000.
 _REACH = (2.25, 3.0, 4.0)
 _VERY_FAR_OUT = 1_000.0
 # Rows are moved from range to range so often at the most, and no fewer than this part of a deviation at a time.
@@ -115,10 +115,10 @@ def _move_into_reach(
 ) -> None:
     """Move rows between leaves, in place, until ranges of leaves weigh what their counts allow.
 
-    The range that is off by most gets, or gives up, what it is off by beyond its reach. Leaves outside give or get it.
-    A lack is filled up to the leaves' own counts: where rows already are, if there is room, and where they add little
-    to the variance of the column; never further out than where the range begins to be far out. Rows are taken down to the
-    leaves' own counts, and then as far as a leaf's reach allows.
+    The range that is off by most gets, or gives up, what it is off by beyond its reach. Leaves outside give or get
+    it. A lack is filled up to the leaves' own counts: where rows already are, if there is room, and where they add
+    little to the variance of the column; never further out than where the range begins to be far out. Rows are taken
+    down to the leaves' own counts, and then as far as a leaf's reach allows.
 
     Args:
         weights: of leaves (n_leaves,); they keep their sum.
