@@ -46,9 +46,9 @@ def far_pile():
 
 
 def thin_runs():
-    """A body of 40 leaves, and 300 near leaves of a dozen rows each, far below the noise of a count."""
+    """A body of 40 leaves, and 300 near leaves of five rows each, far below the noise of a count."""
     low = np.arange(340.0)
-    true = np.where(low < 40, 0.0, 12.0)
+    true = np.where(low < 40, 0.0, 5.0)
     true[:40] = (TOTAL - true.sum()) / 40
     return low, np.ones(340), true
 
