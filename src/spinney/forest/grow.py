@@ -184,6 +184,7 @@ def grow(
         _CAUTION[design.structure],
         _STEPS,
         None if products is None else _tilt_fit(design, products),
+        is_near_counts=True,
     )
     told = tuple(m.columns for m in from_prior)
     return Forest(tuple(models), model, cliques, rows_total, products, told, measured, tuple(cuts))

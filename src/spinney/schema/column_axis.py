@@ -35,6 +35,8 @@ from spinney.schema.table import Schema
 
 Floats = NDArray[np.float64]
 
+# A number that is a target has classes if it has no more values than this.
+_MOST_CLASSES = 8
 # Cells of a column at most, unless its `bits` say otherwise.
 _REAL_BITS, _WHOLE_BITS = 32, 40
 # Floats tell cells apart whose numbers are no more units away from 0 than this.
@@ -72,8 +74,13 @@ class ColumnAxis:
 
     @property
     def has_classes(self) -> bool:
-        """Whether a target has classes to count: two or more values, and no tree to find its leaves."""
-        return self.axis.n_possible > 1 and self.ruler is None and self.levels is None
+        """Whether a target has classes to count before all else: two or more categories, or a few numbers.
+
+        The early count is noisy, and is the only one of the target. It pays for finding rare classes; a number in many
+        steps has none, and is counted among the other columns.
+        """
+        is_of_classes = self.axis.kind == "category" or self.axis.n_possible - self.axis.nullable <= _MOST_CLASSES
+        return self.axis.n_possible > 1 and is_of_classes and self.ruler is None and self.levels is None
 
     @property
     def n_tables(self) -> int:

@@ -56,11 +56,14 @@ def released(column, values, *, cutoff=3.0):
     ("column", "is_cut", "has_values"),
     [
         (sp.Real(0, 1), True, False),
-        (sp.Real(0, 1, bits=5), False, True),
+        (sp.Real(0, 1, bits=5), False, False),
         (sp.Real(0, 1, bits=6), True, False),
-        (sp.Integer(0, 31), False, True),
+        (sp.Integer(0, 31), False, False),
+        (sp.Integer(0, 7), False, True),
+        (sp.Integer(0, 8), False, False),
+        (sp.Integer(0, 7, nullable=True), False, True),
         (sp.Integer(0, 32), True, False),
-        (sp.Integer(0, 30, nullable=True), False, True),
+        (sp.Integer(0, 30, nullable=True), False, False),
         (sp.Integer(0, 31, nullable=True), True, False),
         (sp.Integer(4, 4), False, False),
         (sp.Integer(4, 4, nullable=True), False, True),
@@ -73,7 +76,7 @@ def released(column, values, *, cutoff=3.0):
     ids=repr,
 )
 def test_which_columns_are_cut_by_a_tree(column, is_cut, has_values):
-    """Numbers of more than 32 possible cells are; a column of one value, or one with a tree, has no classes."""
+    """Numbers of more than 32 possible cells are; those of more than 8 have no classes."""
     axis = axis_of(column)
     assert (axis.ruler is not None) == is_cut
     assert axis.has_classes == has_values
@@ -200,7 +203,7 @@ def test_where_nothing_stands_out_a_number_is_even():
     """Weights by length, null by one cell."""
     noisy = noisy_column(sp.Integer(0, 1000, nullable=True), [3, -2, 1, 1], noise_std=5.0)
     reach = (noisy.stop - noisy.first).astype(float)
-    assert leaf_weights(noisy, 70.0) == pytest.approx(70 * reach / reach.sum())
+    assert leaf_weights(noisy, 10.0) == pytest.approx(10 * reach / reach.sum())
 
 
 # ------------------------------------------------------------------------------------------------------ states

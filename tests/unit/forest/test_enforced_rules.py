@@ -14,7 +14,7 @@ from spinney.columns import Real, whole_range
 from spinney.errors import ParameterError
 from spinney.forest.release.column_model import ColumnModel
 from spinney.forest.release.conditions import condition
-from spinney.forest.release.rules import feasible, possible_states, resample_above
+from spinney.forest.release.rules import _deal_above, feasible, possible_states, resample_above
 from spinney.release.frames import to_frame
 from spinney.schema.column_axis import column_axis
 from spinney.schema.parting import partings
@@ -187,11 +187,11 @@ def same(rows, others):
 @pytest.mark.parametrize("rules", RULES.values(), ids=RULES)
 @pytest.mark.parametrize("columns", KINDS.values(), ids=KINDS)
 def test_rows_obey_at_most(columns, rules):
-    """Columns cut to what is within reach, then raised: as a table shows them, all rows obey."""
-    assert sum(n_raised(columns, rules, seed) for seed in range(4)) > 100  # otherwise nothing was tried
+    """Columns cut to what is within reach, then dealt out again: as a table shows them, all rows obey."""
+    assert sum(n_broken(columns, rules, seed) for seed in range(4)) > 100  # otherwise nothing was tried
 
 
-def n_raised(columns, rules, seed):
+def n_broken(columns, rules, seed):
     """How many rows broke a rule before they were made to obey."""
     rng = np.random.default_rng(seed)
     schema = dict(zip("abc", columns, strict=True))
@@ -215,15 +215,71 @@ def n_raised(columns, rules, seed):
         assert holds(rule, rows).all()
     for name in schema:
         assert np.array_equal(np.isnan(places[name]), np.isnan(before[name]))
-    # Rows that obeyed keep their values.
-    assert all(same(rows[name][~broken], physical(before, schema)[name][~broken]) for name in schema)
-    # The smallest of all is never touched.
-    assert same(rows["a"], physical(before, schema)["a"])
+    # The smallest of all is dealt out, and never drawn anew: every state keeps its values.
+    smallest = physical(before, schema)["a"]
+    for state in np.unique(states["a"]):
+        of_state = states["a"] == state
+        assert same(sorted(rows["a"][of_state], key=str), sorted(smallest[of_state], key=str))
     return int(broken.sum())
 
 
-def test_a_raised_value_comes_from_its_own_state_if_that_reaches():
-    """Above the smaller value by the state's weights; else by the column's; else it is the smaller value itself."""
+def two_columns(n, seed):
+    """Two columns that always lie in the same quarter: half of the rows break a rule that no two quarters break."""
+    rng = np.random.default_rng(seed)
+    leaves = ColumnModel(
+        np.arange(4) * 25.0,
+        np.full(4, 25.0),
+        np.zeros(4, dtype=np.bool_),
+        np.ones(4),
+        np.arange(4, dtype=np.int32),
+        4,
+    )
+    schema, models = dict.fromkeys("ab", sp.Integer(0, 99)), dict.fromkeys("ab", leaves)
+    states = dict.fromkeys("ab", rng.integers(0, 4, n).astype(np.int32))
+    return schema, models, states, {name: np.floor(leaves.draw(states[name], rng)) for name in "ab"}
+
+
+def test_states_keep_the_values_that_were_drawn_for_them():
+    """Where half of the rows break a rule inside their state, both columns hold what they held, but for few rows."""
+    schema, models, states, places = two_columns(20_000, seed=1)
+    before = {name: values.copy() for name, values in places.items()}
+    resample_above(places, states, [sp.AtMost("a", "b")], schema, models, np.random.default_rng(2))
+    assert (places["a"] <= places["b"]).all()
+    assert (before["a"] > before["b"]).mean() > 0.45
+    moved = {
+        name: np.abs(np.bincount(places[name].astype(int), minlength=100) - np.bincount(before[name].astype(int))).sum()
+        for name in "ab"
+    }
+    assert moved["a"] == 0
+    assert moved["b"] < 0.01 * 20_000  # drawn anew, it was a quarter of the rows
+    again = {name: values.copy() for name, values in before.items()}
+    resample_above(again, states, [sp.AtMost("a", "b")], schema, models, np.random.default_rng(2))
+    assert all(np.array_equal(again[name], places[name]) for name in "ab")
+
+
+def test_all_ways_to_deal_are_equally_likely():
+    """Of three values and three rows that need 0, 0 and 2, those that need nothing get the others in either order."""
+    found = {}
+    for seed in range(400):
+        places = np.array([5.0, 1.0, 0.0])
+        rng = np.random.default_rng(seed)
+        assert _deal_above(places, np.array([-np.inf, 0.0, 1.0]), np.zeros(3, np.int32), rng) == 1
+        found[tuple(places)] = found.get(tuple(places), 0) + 1
+    assert set(found) == {(5, 0, 1), (0, 5, 1), (1, 0, 5), (0, 1, 5)}
+    assert min(found.values()) > 70
+
+
+def test_rows_without_a_value_share_what_is_left():
+    """Nothing is high enough for two rows; the third has all that it needs, and no value is lost."""
+    places = np.array([1.0, 2.0, 3.0, np.nan])
+    _deal_above(places, np.array([9.0, 3.0, 7.0, -np.inf]), np.zeros(4, np.int32), np.random.default_rng(0))
+    assert places[1] == 3
+    assert sorted(places[[0, 2]].tolist()) == [1, 2]
+    assert np.isnan(places[3])
+
+
+def test_a_value_drawn_anew_comes_from_its_own_state():
+    """Above the smaller value by the state's weights; where the state ends below, it is the smaller value itself."""
     schema = {"a": sp.Integer(0, 29), "b": sp.Integer(0, 29)}
     b = ColumnModel(
         np.array([0.0, 10.0, 20.0]),
@@ -246,9 +302,10 @@ def test_a_raised_value_comes_from_its_own_state_if_that_reaches():
     assert (own >= 5).all()
     assert (own < 10).all()
     assert set(np.floor(own)) == {5, 6, 7, 8, 9}
-    above = raised(15, 0)
+    above = raised(15, 1)
     assert (above >= 15).all()
     assert abs((above >= 20).mean() - 3 / 3.5) < 0.03
+    assert set(np.floor(raised(15, 0))) == {15}
     assert set(np.floor(raised(27, 1))) == {27}
 
 

@@ -39,6 +39,15 @@ def test_a_tail_is_divided_by_size():
     assert found.states.tolist() == [0, 1, 1, 1]
 
 
+def test_a_leaf_that_holds_more_than_the_range_before_it_is_no_tail():
+    """183 rows between 1,000 and 10,000, with ten in the hundreds, lie at any size there: not at its near end alone."""
+    found = graded(model([0, 10, 100, 1000, 10_000], [900, 100, 10, 183]), sp.Real(0, 10_000))
+    far = found.low >= 1000
+    assert found.weights[far] == pytest.approx([183 * np.log10(2), 183 * np.log10(2.5), 183 * np.log10(2)])
+    near = (found.low >= 100) & ~far  # which falls off as tails do
+    assert found.weights[near][0] > 0.75 * 10
+
+
 def test_before_the_median_all_sizes_are_alike():
     """Nearer to 0 than the median, parts have the logarithm of the ratio of their ends."""
     found = graded(model([0, 100, 1000, 1500], [10, 20, 70]), sp.Real(0, 1500))
@@ -48,7 +57,7 @@ def test_before_the_median_all_sizes_are_alike():
 
 def test_below_zero_likewise():
     """Sizes count, whatever the sign; a leaf with 0 in it, or at its end, stays even."""
-    found = graded(model([-1000, -100, 0, 50], [40, 30, 30]), sp.Real(-1000, 50))
+    found = graded(model([-1000, -100, 0, 50], [40, 60, 30]), sp.Real(-1000, 50))
     assert found.low.tolist() == [-1000, -500, -200, -100, 0]
     below = np.array([1000.0, 500.0, 200.0, 100.0]) ** -2
     assert found.weights[:3] == pytest.approx(40 * np.diff(below) / (below[-1] - below[0]))

@@ -15,13 +15,13 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 
 # By what part of the variance rows of noise may raise it.
-_FAR_OUT = 0.3
+FAR_OUT = 0.3
 # Squares of larger numbers, times counts, may be beyond the range of floats.
 _SQUARED = 1e140
 
 
 def is_far_out(
-    low: Floats, length: Floats, sure: Floats, noise_std: float, *, part: float = _FAR_OUT
+    low: Floats, length: Floats, sure: Floats, noise_std: float, *, part: float = FAR_OUT
 ) -> NDArray[np.bool_]:
     """Which leaves are far out.
 
@@ -32,12 +32,21 @@ def is_far_out(
         noise_std: of the noise on a count.
         part: by what part of it rows of noise may raise the variance.
     """
+    return variance_added(low, length, sure, noise_std) > part
+
+
+def variance_added(low: Floats, length: Floats, sure: Floats, noise_std: float) -> Floats:
+    """By what part of itself the variance of a column grows if a leaf gets as many rows as one deviation of noise.
+
+    It is infinite where the rows that are there for certain all lie at one point, and another one is meant.
+    """
     unit = unit_of(max(float(np.abs(low).max(initial=0.0)), float(length.max(initial=0.0))))
     low, length = low / unit, length / unit
     middle = low + length / 2
     spread = (middle - np.average(middle, weights=sure)) ** 2 + length**2 / 12  # of rows in a leaf about the mean
-    variance = np.average(spread, weights=sure)
-    return np.asarray(noise_std * spread > part * float(sure.sum()) * variance)
+    variance = float(sure.sum()) * float(np.average(spread, weights=sure))
+    least = np.full_like(spread, np.inf) if variance == 0 else noise_std * spread / variance
+    return np.where(spread > 0, least, 0.0)
 
 
 def unit_of(largest: float) -> float:

@@ -3,8 +3,9 @@
 Where 40 rows are all that is known of amounts between 100 and 10,000, evenly spread they would be 5,050 on average, and
 few columns are like that. So a leaf whose ends differ by more than a factor of two is divided at 1, 2 and 5 times the
 powers of ten, and each part gets its share under a density of x^-3 where the leaf lies beyond the median of the column,
-as tails of amounts have it, and of 1 / x, by which all sizes are alike, where it lies before. Leaves that reach 0,
-dates and times stay even. Released numbers alone are looked at.
+as tails of amounts have it, and of 1 / x, by which all sizes are alike, where it lies before. A leaf beyond
+it that holds more rows than the range before it, whose ends have the same ratio, is no tail, and has 1 / x too. Leaves
+that reach 0, dates and times stay even. Released numbers alone are looked at.
 """
 
 from __future__ import annotations
@@ -39,14 +40,14 @@ def graded_leaves(model: ColumnModel, column: Column) -> tuple[ColumnModel, NDAr
     is_long = (model.weights > 0) & ~model.is_null & (near > 0) & (far > _EVEN_WITHIN * near)
     if not is_long.any():
         return model, same
-    middle = _middle(model, near)
+    is_tail = (far > _middle(model, near)) & _falls(model, near, far, begin >= 0)
     leaves, edges, shares = [], [], []
     for place in range(len(model.weights)):
         ends = np.array([begin[place], end[place]])
         parts = _parts(ends, column) if is_long[place] else ends
         leaves.append(np.full(len(parts) - 1, place))
         edges.append(np.stack([parts[:-1], parts[1:]]))
-        shares.append(_shares(np.abs(parts), is_tail=bool(far[place] > middle)) if is_long[place] else np.ones(1))
+        shares.append(_shares(np.abs(parts), is_tail=bool(is_tail[place])) if is_long[place] else np.ones(1))
     leaf, edge, share = np.concatenate(leaves), np.concatenate(edges, axis=1), np.concatenate(shares)
     kept = ~is_long[leaf]
     divided = replace(
@@ -80,6 +81,20 @@ def _middle(model: ColumnModel, near: Floats) -> float:
     """About how far from 0 the median of the column lies."""
     below = np.cumsum(np.where(model.is_null, 0.0, model.weights))
     return abs(float(near[np.searchsorted(below, below[-1] / 2)]))
+
+
+def _falls(model: ColumnModel, near: Floats, far: Floats, is_above: NDArray[np.bool_]) -> NDArray[np.bool_]:
+    """The leaves that hold no more rows than the range before them, towards 0, whose ends have the same ratio."""
+    found = np.ones(len(near), dtype=np.bool_)
+    for is_side in (is_above & ~model.is_null, ~is_above & ~model.is_null):
+        leaves = np.flatnonzero(is_side)[np.argsort(near[is_side], kind="stable")]
+        if len(leaves):
+            ends = np.append(near[leaves], far[leaves[-1]])
+            below = np.append(0.0, np.cumsum(model.weights[leaves]))
+            ratio = np.divide(near, far, out=np.zeros_like(near), where=far > 0)[leaves]
+            before = below[:-1] - np.interp(near[leaves] * ratio, ends, below)
+            found[leaves] = model.weights[leaves] <= before
+    return found
 
 
 def _shares(sizes: Floats, *, is_tail: bool) -> Floats:

@@ -6,11 +6,14 @@ model that is fitted anew to redrawn counts: what noise does to weights is then 
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney.compiled import compiled
 from spinney.forest.release.column_model import Floats
-from spinney.forest.release.far_out import is_far_out
+from spinney.forest.release.far_out import FAR_OUT, is_far_out, variance_added
 from spinney.forest.release.measured import MeasuredPiles
 from spinney.forest.release.place_model import PlaceModel
 from spinney.tree.release.reconstruct import project_to_total
@@ -26,6 +29,14 @@ _EMPTY_BELOW = 1.0
 _SURE_ABOVE = (4.0, 2.5)
 _MOST_ROWS = 0.5
 _EMPTY_BELOW_FAR_OUT = 3.5
+# The rows of a range of leaves are no further from its noisy count than so many standard deviations of its noise; an
+# interval of 99 % reaches a little further. Leaves that are all far out get rows only beyond the second number, as few
+# as the first allows: noise alone puts rows there in one of 700. Where these would raise the variance a thousand times
+# over, it is the third: noise alone puts rows there in one of 30,000.
+_REACH = (2.25, 3.0, 4.0)
+_VERY_FAR_OUT = 1_000.0
+# Rows are moved from range to range so often at the most, and no fewer than this part of a deviation at a time.
+_MOST_MOVES, _LEAST_MOVED = 200, 0.02
 
 # A region below this many standard deviations of its noise is treated as empty: one that is there because rows are
 # near, and one that would be there in any case, in the middle of nowhere.
@@ -39,7 +50,15 @@ _FAR_OUT_PART = 0.01
 
 
 def number_weights(
-    counts: Floats, noise_std: float, low: Floats, length: Floats, is_null: Flags, total: float, *, is_whole: bool
+    counts: Floats,
+    noise_std: float,
+    low: Floats,
+    length: Floats,
+    is_null: Flags,
+    total: float,
+    *,
+    is_whole: bool,
+    is_near_counts: bool = True,
 ) -> Floats:
     """Weights of a number's leaves, not negative, adding up to the total; even over the column where none stands out.
 
@@ -51,31 +70,150 @@ def number_weights(
         is_null: which of them is null.
         total: what weights add up to.
         is_whole: whether the column has whole values, each 1 long.
+        is_near_counts: whether every range of leaves weighs about what was counted there, as of late.
     """
     if len(counts) == 1:
         return project_to_total(counts, total)
-    believed = np.where(counts < _least_believed(counts, noise_std, low, length, is_null), 0.0, counts)
+    least, added = _least_believed(counts, noise_std, low, length, is_null)
+    believed = np.where(counts < least, 0.0, counts)
     is_kept = believed > 0
     weights = np.zeros_like(counts)
     if is_kept.any():
         weights[is_kept] = project_to_total(believed[is_kept], total)
-        return weights
-    reach = np.where(is_null, float(is_whole), length)
-    reach = reach if reach.sum() > 0 else np.ones_like(reach)
-    return np.asarray(total * reach / reach.sum())
+    else:
+        reach = np.where(is_null, float(is_whole), length)
+        reach = reach if reach.sum() > 0 else np.ones_like(reach)
+        weights = total * reach / reach.sum()
+    if is_near_counts and noise_std > 0:
+        added = np.where(is_null, 0.0, added)
+        ease = (FAR_OUT / np.maximum(added, FAR_OUT)) ** 2
+        farness = np.searchsorted([FAR_OUT, _VERY_FAR_OUT], added)
+        _move_into_reach(weights, counts + (total - counts.sum()) / len(counts), ease, farness, noise_std)
+        weights *= total / weights.sum()
+    return weights
 
 
-def _least_believed(counts: Floats, noise_std: float, low: Floats, length: Floats, is_null: Flags) -> Floats:
-    """For each leaf of a number, the noisy count below which it is treated as empty."""
+def _least_believed(
+    counts: Floats, noise_std: float, low: Floats, length: Floats, is_null: Flags
+) -> tuple[Floats, Floats]:
+    """For each leaf of a number, the noisy count below which it is treated as empty, and what it adds to variance."""
     values = np.where(is_null, 0.0, counts)
     for above in _SURE_ABOVE:
         sure = np.where(values < above * noise_std, 0.0, values)
         if sure.sum() >= _MOST_ROWS * values.sum():
             break
     if not sure.any():
-        return np.full(len(values), _EMPTY_BELOW * noise_std)
-    far_out = is_far_out(low, length, sure, noise_std) & ~is_null
-    return np.where(far_out, max(above, _EMPTY_BELOW_FAR_OUT), _EMPTY_BELOW) * noise_std
+        return np.full(len(values), _EMPTY_BELOW * noise_std), np.zeros(len(values))
+    added = variance_added(low, length, sure, noise_std)
+    far_out = (added > FAR_OUT) & ~is_null
+    return np.where(far_out, max(above, _EMPTY_BELOW_FAR_OUT), _EMPTY_BELOW) * noise_std, added
+
+
+@compiled
+def _move_into_reach(
+    weights: Floats, counts: Floats, ease: Floats, farness: NDArray[np.int64], noise_std: float
+) -> None:
+    """Move rows between leaves, in place, until ranges of leaves weigh what their counts allow.
+
+    The range that is off by most gets, or gives up, what it is off by beyond its reach. Leaves outside give or get
+    it. A lack is filled up to the leaves' own counts: where rows already are, if there is room, and where they add
+    little to the variance of the column; never further out than where the range begins to be far out. Rows are taken
+    down to the leaves' own counts, and then as far as a leaf's reach allows.
+
+    Args:
+        weights: of leaves (n_leaves,); they keep their sum.
+        counts: noisy counts with the same sum.
+        ease: how easily leaves take rows: less, the further out they are.
+        farness: 0 for leaves that are not far out, 1 for those that are, 2 for very far ones.
+        noise_std: the standard deviation of the noise on a count.
+    """
+    n_leaves = counts.size
+    off, given = np.zeros(n_leaves + 1), np.zeros(n_leaves + 1)
+    taken, n_no_further = np.zeros((3, n_leaves + 1)), np.zeros((3, n_leaves + 1))
+    spare = _REACH[0] * noise_std
+    for leaf in range(n_leaves):
+        for far in range(3):
+            n_no_further[far, leaf + 1] = n_no_further[far, leaf] + (farness[leaf] <= far)
+    for _ in range(_MOST_MOVES):
+        for leaf in range(n_leaves):
+            off[leaf + 1] = off[leaf] + weights[leaf] - counts[leaf]
+            given[leaf + 1] = given[leaf] + max(weights[leaf] - max(counts[leaf] - spare, 0.0), 0.0)
+            for far in range(3):
+                lack = max(counts[leaf] - weights[leaf], 0.0) if farness[leaf] <= far else 0.0
+                taken[far, leaf + 1] = taken[far, leaf] + lack
+        worst, first, stop, n_rows, furthest = 0.0, 0, 0, 0.0, 0
+        size = 1
+        step = 1
+        while size < n_leaves:
+            deviation = noise_std * math.sqrt(size * (1.0 - size / n_leaves))
+            # All ranges of few leaves; of more, some sizes, and of all sizes those at the ends.
+            stride = 1 if size == step else n_leaves - size
+            for begin in range(0, n_leaves - size + 1, max(stride, 1)):
+                end = begin + size
+                distance = off[end] - off[begin]
+                if abs(distance) <= _REACH[0] * deviation:
+                    continue
+                far = 0
+                inside, outside = given[end] - given[begin], taken[0, n_leaves] - taken[0, end] + taken[0, begin]
+                if distance < 0:
+                    while n_no_further[far, end] == n_no_further[far, begin]:
+                        far += 1
+                    if -distance <= _REACH[far] * deviation:
+                        continue
+                    inside, outside = taken[far, end] - taken[far, begin], given[n_leaves] - given[end] + given[begin]
+                moved = min(abs(distance) - _REACH[0] * deviation, inside, outside)
+                if moved > worst * deviation:
+                    worst, first, stop, n_rows, furthest = moved / deviation, begin, end, moved, far
+            if size == step:
+                step += max(1, step // 8)
+            size += 1
+        if worst < _LEAST_MOVED:
+            break
+        is_lacking = off[stop] < off[first]
+        _take(weights, counts, spare, first, stop, not is_lacking, n_rows)
+        _fill(weights, counts, np.where(farness <= furthest, ease, 0.0), first, stop, is_lacking, n_rows)
+
+
+@compiled
+def _take(weights: Floats, counts: Floats, spare: float, first: int, stop: int, is_inside: bool, n_rows: float) -> None:
+    """Take rows from leaves of a range, or from those outside: what they have above their counts, then a bit more."""
+    for below in (0.0, spare):
+        total = 0.0
+        for leaf in range(counts.size):
+            if (first <= leaf < stop) == is_inside:
+                total += max(weights[leaf] - max(counts[leaf] - below, 0.0), 0.0)
+        if total <= 0:
+            continue
+        share = min(n_rows / total, 1.0)
+        for leaf in range(counts.size):
+            if (first <= leaf < stop) == is_inside:
+                weights[leaf] -= share * max(weights[leaf] - max(counts[leaf] - below, 0.0), 0.0)
+        n_rows -= share * total
+        if n_rows <= 1e-6:
+            break
+
+
+@compiled
+def _fill(weights: Floats, counts: Floats, ease: Floats, first: int, stop: int, is_inside: bool, n_rows: float) -> None:
+    """Add rows to leaves of a range, or to those outside, up to their counts: to those that have some, then to all."""
+    for is_empty_too in (False, True):
+        while n_rows > 1e-6:
+            total, share = 0.0, math.inf
+            for leaf in range(counts.size):
+                if (first <= leaf < stop) == is_inside and ease[leaf] > 0 and (is_empty_too or weights[leaf] > 0):
+                    lack = counts[leaf] - weights[leaf]
+                    if lack > 1e-6:
+                        total += lack * ease[leaf]
+                        share = min(share, 1.0 / ease[leaf])
+            if total <= 0:
+                break
+            share = min(share, n_rows / total)
+            for leaf in range(counts.size):
+                if (first <= leaf < stop) == is_inside and ease[leaf] > 0 and (is_empty_too or weights[leaf] > 0):
+                    lack = counts[leaf] - weights[leaf]
+                    if lack > 1e-6:
+                        weights[leaf] += lack * ease[leaf] * share
+            n_rows -= total * share
 
 
 def possible_weights(weights: Floats, possible: Flags, length: Floats) -> Floats:

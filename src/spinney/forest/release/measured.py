@@ -167,6 +167,7 @@ class Measured:
     regularization: float
     steps: int
     tilt: TiltFit | None = None
+    is_near_counts: bool = False  # whether ranges of leaves weigh about what was counted there; not in older files
 
     def tables_of(self, columns: tuple[int, ...]) -> list[MeasuredTable]:
         """The tables that hold all these variables."""

@@ -73,6 +73,8 @@ def measured_entries(measured: Measured, names: Sequence[str]) -> dict[str, Any]
         columns.append(entry)
     tables = [{"stage": table.stage, "noise": _law_entry(table.noise)} for table in measured.tables]
     fit: dict[str, Any] = {"regularization": measured.regularization, "steps": measured.steps}
+    if measured.is_near_counts:
+        fit["is_near_counts"] = True
     if measured.tilt is not None:
         tilt = measured.tilt
         fit["tilt"] = {"n_drawn": tilt.n_drawn, "steps": tilt.steps, "held_std": tilt.held_std}
@@ -140,7 +142,8 @@ def measured_from_members(
     is_fit = type(steps) is int and 0 <= steps <= _MOST_STEPS and _is_number(caution, _MOST_CAUTION)
     if not is_fit or not _is_number(total, float(MOST_ROWS)) or round(total) != described["noisy_total"]:
         raise ValueError("what the model was fitted with is out of range")
-    return Measured(tuple(columns), counted, total, card.row_count, caution, steps, _tilt_fit(fit, described))
+    is_near = fit.get("is_near_counts") is True
+    return Measured(tuple(columns), counted, total, card.row_count, caution, steps, _tilt_fit(fit, described), is_near)
 
 
 def _column(

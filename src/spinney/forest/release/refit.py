@@ -116,7 +116,9 @@ class Refitter:
             if column is None or of_column is None:
                 weights = model.weights * (total / max(float(model.weights.sum()), 1e-300))
             else:
-                weights = _weights(column, of_column, model, total, self.levels.get(index))
+                weights = _weights(
+                    column, of_column, model, total, self.levels.get(index), is_near_counts=self.measured.is_near_counts
+                )
             found.append(replace(model, weights=weights))
         return tuple(found)
 
@@ -207,7 +209,13 @@ def _expected(column: MeasuredColumn, rows: Floats, levels: CodeLevels | None) -
 
 
 def _weights(
-    column: MeasuredColumn, numbers: ColumnNumbers, model: Model, total: float, levels: CodeLevels | None
+    column: MeasuredColumn,
+    numbers: ColumnNumbers,
+    model: Model,
+    total: float,
+    levels: CodeLevels | None,
+    *,
+    is_near_counts: bool,
 ) -> Floats:
     """Weights of the model's leaves, as a fit makes them."""
     std = column.noise.std
@@ -223,7 +231,7 @@ def _weights(
         else:
             is_whole = column.kind == "integer"
             places = (model.low, model.length, model.is_null)
-            weights = number_weights(counts, std, *places, total, is_whole=is_whole)
+            weights = number_weights(counts, std, *places, total, is_whole=is_whole, is_near_counts=is_near_counts)
     return weights if column.possible.all() else possible_weights(weights, column.possible, model.length)
 
 

@@ -1,10 +1,12 @@
-"""Rows that obey the schema's rules: states that cannot meet, and larger values drawn above the smaller ones.
+"""Rows that obey the schema's rules: states that cannot meet, and values that are dealt out again within states.
 
 Rules are public. A model over states gives no weight to states that break a rule together, and values that rules tell
-apart never share a state. Where states that `AtMost` compares overlap, a row whose values break it gets a new larger
-value, drawn from what its own state, or else its column, holds above the smaller one. For that to be there, columns are
-first cut to values that leave room for the others, and conditions on rows are such values too: a smaller column ends
-where the larger one may end. No row is thrown away.
+apart never share a state. Where states that `AtMost` compares overlap, the values of a state are dealt out again among
+its rows, so that counts of its values stay as they were drawn. Rows for which none is left exchange
+larger values with others, and the few that cannot get a new one, drawn from what their state holds above the smaller
+one. For that to be there, columns are first cut to values
+that leave room for the others, and conditions on rows are such values too: a smaller column ends where the larger one
+may end. No row is thrown away.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ from numpy.typing import NDArray
 
 from spinney.columns import Bounded, Column, whole_range
 from spinney.columns.steps import nearest_multiples
+from spinney.compiled import compiled
 from spinney.errors import ParameterError
 from spinney.forest.release.column_model import ColumnModel, Floats
 from spinney.forest.release.restrict import Restriction, floats_not_below, restricted, whole_numbers
@@ -24,6 +27,10 @@ from spinney.schema.parting import Parting
 from spinney.schema.rules import AtMost, Rule, clauses_of, in_order, least_values, most_values
 from spinney.schema.rules.values import ValueSet
 
+# Values are dealt out upwards and downwards so often at the most.
+_DEALS = 4
+# Values are dealt out among the rows that break a rule and so many others for each.
+_PARTNERS = 16
 _WHOLE_LIMIT = 2.0**62  # beyond all whole numbers that a column can have
 
 Zeros = list[tuple[tuple[int, ...], NDArray[np.bool_]]]
@@ -151,21 +158,159 @@ def resample_above(
     models: Mapping[str, ColumnModel],
     rng: np.random.Generator,
 ) -> None:
-    """Draw anew, in place, the larger values that are below their smaller ones; columns from the smallest up."""
-    for name in in_order(rules, AtMost):
-        column = schema[name]
-        places[name] = _on_steps(places[name], column)
-        below = [rule.column for rule in rules if isinstance(rule, AtMost) and rule.other == name]
-        for smaller in below:
-            least = _least_places(places[smaller], schema[smaller], column)
-            is_low = np.flatnonzero(places[name] < least)  # never where either is null
-            if len(is_low):
-                drawn = _drawn_above(models[name], states[name][is_low], least[is_low], rng)
-                places[name][is_low] = np.maximum(_on_steps(drawn, column), least[is_low])
+    """Make rows obey `AtMost`, in place: values are dealt out again within their states, the few that are left drawn.
+
+    Every state keeps the values that were drawn for it, so that counts of one column, and tables of states, stay as
+    they are but for the values that are drawn anew.
+    """
+    names = in_order(rules, AtMost)
+    pairs = [rule.columns for rule in rules if isinstance(rule, AtMost)]
+    for name in names:
+        places[name] = _on_steps(places[name], schema[name])
+
+    def least_of(name: str) -> Floats:
+        """The least places that smaller columns leave to a column, minus infinity where they are null."""
+        least = np.full(len(places[name]), -np.inf)
+        for smaller in (column for column, larger in pairs if larger == name):
+            least = np.fmax(least, _least_places(places[smaller], schema[smaller], schema[name]))
+        return least
+
+    def most_of(name: str) -> Floats:
+        """The largest places that larger columns leave to a column, infinite where they are null."""
+        most = np.full(len(places[name]), np.inf)
+        for larger in (other for column, other in pairs if column == name):
+            least = _least_places(places[name], schema[name], schema[larger])
+            most = np.fmin(most, _most_places(places[name], least, places[larger]))
+        return most
+
+    for _ in range(_DEALS):
+        n_broken = 0
+        for name in names:  # from the smallest up: every column above those that are never larger
+            n_broken += _deal_above(places[name], least_of(name), states[name], rng)
+        if not n_broken:
+            break
+        for name in reversed(names):  # and down, below those that are never smaller
+            negated = -places[name]
+            _deal_above(negated, -most_of(name), states[name], rng)
+            places[name] = -negated + 0.0  # adding 0 unsigns 0
+    else:
+        for name in names:
+            _exchange(places[name], least_of(name), rng)
+    for name in names:
+        least = least_of(name)
+        is_low = np.flatnonzero(places[name] < least)  # never where either is null
+        if len(is_low):
+            drawn = _drawn_above(models[name], states[name][is_low], least[is_low], rng)
+            places[name][is_low] = np.maximum(_on_steps(drawn, schema[name]), least[is_low])
+
+
+def _deal_above(places: Floats, least: Floats, states: NDArray[np.int32], rng: np.random.Generator) -> int:
+    """Deal places out again, each at or above the least of its row, within states: of rows that are below, and others.
+
+    It gives how many were below. Rows take one at random of those that will do, in descending order of their least; so
+    the k-th of them has as many to choose from as are above its least, less k - 1, and all ways to deal are equally
+    likely. Rows for which nothing is left share what the others leave over. Nulls stay where they are.
+    """
+    is_low = places < least
+    n_low = int(np.count_nonzero(is_low))
+    if not n_low:
+        return 0
+    is_dealt = np.zeros(int(states.max()) + 1, dtype=np.bool_)
+    is_dealt[states[is_low]] = True
+    others = np.flatnonzero(is_dealt[states] & ~is_low & ~np.isnan(places))
+    rows = np.sort(np.concatenate([np.flatnonzero(is_low), _partners(others, n_low, rng)]))
+    values, needed = places[rows], least[rows]
+    order = np.argsort(-values), np.argsort(-needed)
+    places[rows] = _dealt(values, needed, states[rows], *order, rng.random(len(rows)))
+    return n_low
+
+
+@compiled
+def _dealt(
+    values: Floats,
+    least: Floats,
+    states: NDArray[np.int32],
+    by_value: NDArray[np.int64],
+    by_least: NDArray[np.int64],
+    chances: Floats,
+) -> Floats:
+    """Values of rows as they are dealt; both orders are descending."""
+    n_rows = values.size
+    ends = np.zeros(states.max() + 2, dtype=np.int64)
+    for row in range(n_rows):
+        ends[states[row] + 1] += 1
+    ends = np.cumsum(ends)
+    held, takers = np.empty(n_rows), np.empty(n_rows, dtype=np.int64)
+    next_value, next_taker = ends.copy(), ends.copy()
+    for place in range(n_rows):
+        row = by_value[place]
+        held[next_value[states[row]]] = values[row]
+        next_value[states[row]] += 1
+        row = by_least[place]
+        takers[next_taker[states[row]]] = row
+        next_taker[states[row]] += 1
+    dealt, late = np.empty(n_rows), np.empty(n_rows, dtype=np.int64)
+    for state in range(ends.size - 1):
+        first, stop = ends[state], ends[state + 1]
+        # Those from `first` on that are above the least of the row at hand, and not dealt yet, are open.
+        reached, n_open, n_late = first, 0, 0
+        for place in range(first, stop):
+            row = takers[place]
+            while reached < stop and held[reached] >= least[row]:
+                held[first + n_open] = held[reached]
+                n_open += 1
+                reached += 1
+            if n_open == 0:
+                late[n_late] = row
+                n_late += 1
+                continue
+            chosen = first + int(chances[row] * n_open)
+            dealt[row] = held[chosen]
+            n_open -= 1
+            held[chosen] = held[first + n_open]
+        for place in range(n_late):
+            dealt[late[place]] = held[first + place] if place < n_open else held[reached + place - n_open]
+    return dealt
+
+
+def _exchange(places: Floats, least: Floats, rng: np.random.Generator) -> None:
+    """Let rows that are below their least exchange places, in place, with others that obey, whatever their states.
+
+    Each takes the smallest that will do, which leaves fewest without one; among those that have one, rows with a larger
+    least then get a larger place, so that places move as little as they can.
+    """
+    rows = np.flatnonzero(places < least)
+    if len(rows):
+        others = np.flatnonzero((places >= least) & np.isfinite(least))
+        rows = np.sort(np.concatenate([rows, _partners(others, len(rows), rng)]))
+        values, needed = places[rows], least[rows]
+        order, same = (np.argsort(-values), np.argsort(-needed)), np.zeros(len(rows), dtype=np.int32)
+        places[rows] = _dealt(values, needed, same, *order, np.full(len(rows), np.nextafter(1.0, 0.0)))
+        fine = rows[places[rows] >= needed]
+        places[fine[np.argsort(least[fine], kind="stable")]] = np.sort(places[fine])
+
+
+def _partners(others: NDArray[np.int64], n_rows: int, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Some of the other rows, so many for each of the rows."""
+    n_partners = _PARTNERS * n_rows
+    return others if n_partners >= len(others) else others[rng.choice(len(others), n_partners, replace=False)]
+
+
+def _most_places(places: Floats, least: Floats, larger: Floats) -> Floats:
+    """The largest place of a column at which the larger one would still obey; infinite where that is null.
+
+    Only places that rows have are looked at: `least` is what each of them leaves to the larger column.
+    """
+    rows = np.flatnonzero(~np.isnan(places))
+    order = rows[np.argsort(places[rows])]
+    by_larger = np.argsort(larger)  # sorted, they are found several times as fast
+    most = np.empty(len(places))
+    most[by_larger] = np.append(-np.inf, places[order])[np.searchsorted(least[order], larger[by_larger], side="right")]
+    return np.where(np.isnan(larger), np.inf, most)
 
 
 def _drawn_above(model: ColumnModel, states: NDArray[np.int32], least: Floats, rng: np.random.Generator) -> Floats:
-    """Places at or above `least`: by the weights of the row's state, else of the column, else the least itself."""
+    """Places at or above `least`: by the weights of the row's state, or else the least itself."""
     places = np.full(len(least), np.nan)
     is_value = ~model.is_null
     inside = model.inside()
@@ -173,9 +318,6 @@ def _drawn_above(model: ColumnModel, states: NDArray[np.int32], least: Floats, r
         rows = np.flatnonzero(states == state)
         leaves = np.flatnonzero((model.states == state) & is_value & (inside > 0))
         places[rows] = _above(model, leaves, inside[leaves], least[rows], rng)
-    rows = np.flatnonzero(np.isnan(places))
-    leaves = np.flatnonzero(is_value & (model.weights > 0))
-    places[rows] = _above(model, leaves, model.weights[leaves], least[rows], rng)
     return np.where(np.isnan(places), least, places)
 
 

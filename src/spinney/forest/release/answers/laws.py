@@ -190,7 +190,7 @@ class Laws:
         product = (weights - 1.0) / len(weights)
         for other, line in lines.items():
             product *= line[drawn[other]]
-        return np.bincount(drawn[variable], weights=product, minlength=n_states)
+        return np.bincount(drawn[variable], weights=product, minlength=n_states).astype(np.float64)
 
     @cached_property
     def _together(self) -> frozenset[tuple[int, int]]:
