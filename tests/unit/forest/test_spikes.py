@@ -17,7 +17,7 @@ from spinney.forest.spikes import part_spikes
 from support.small_forests import model_of, noisy_column
 
 FEW = settings(max_examples=60, derandomize=True, deadline=None)
-N = 20_000
+N = 40_000
 
 
 # ------------------------------------------------------------------------------------------------------ parting
