@@ -252,7 +252,7 @@ CODES = sp.Schema({"group": sp.Category([*"abcd"]), "days": sp.Integer(0, 10_000
 
 
 @cache
-def coded(seed: int) -> tuple[pl.DataFrame, ForestRelease]:
+def coded(seed: int, epsilon: str = "0.5") -> tuple[pl.DataFrame, ForestRelease]:
     """Small counts with a code far out in few rows; grades that come in jumps, which depend on a group."""
     rng = np.random.default_rng([seed, 1])
     n_rows = 4000
@@ -261,15 +261,17 @@ def coded(seed: int) -> tuple[pl.DataFrame, ForestRelease]:
     grade = rng.choice([9, 11, 13, 16], n_rows, p=[0.3, 0.19, 0.31, 0.2])
     grade = np.where((group == 1) & (rng.random(n_rows) < 0.1), 9, grade)
     rows = pl.DataFrame({"group": np.array([*"abcd"])[group], "days": days, "grade": grade})
-    model = sp.ForestSynthesizer("0.5", "1e-6", quality="fast")
+    model = sp.ForestSynthesizer(epsilon, "1e-6", quality="fast")
     return rows, model.fit(rows, CODES, entropy=sp.UnsafeSeededEntropy(seed)).release_
 
 
-def share_that_holds(ask: Callable[[ForestRelease], Any], true: Callable[[pl.DataFrame], float]) -> float:
+def share_that_holds(
+    ask: Callable[[ForestRelease], Any], true: Callable[[pl.DataFrame], float], epsilon: str = "0.5"
+) -> float:
     """How often intervals hold; all of them have a width."""
     hits = []
     for seed in range(N_RELEASES):
-        rows, release = coded(seed)
+        rows, release = coded(seed, epsilon)
         answer = ask(release)
         assert answer.low < answer.high
         hits.append(answer.low - 1e-9 <= true(rows) <= answer.high + 1e-9)
@@ -288,6 +290,16 @@ def test_a_count_beyond_a_threshold_has_room_for_what_was_cut() -> None:
         lambda rows: float(rows.filter(pl.col("days") >= 5000).height),
     )
     assert held_far >= 0.85
+
+
+def test_a_count_of_a_code_has_room_for_all_rows_of_a_leaf_that_stands_alone() -> None:
+    """The code is one of thousands of values of its leaf, and all that is there."""
+    held_there = share_that_holds(
+        lambda release: release.count({"days": 9999}, statement="calibrated"),
+        lambda rows: float(rows.filter(pl.col("days") == 9999).height),
+        epsilon="1",
+    )
+    assert held_there >= 0.85
 
 
 def test_an_outer_quantile_has_room_for_what_was_cut() -> None:

@@ -23,6 +23,8 @@ from spinney.forest.release.far_out import unit_of
 
 # Leaves whose ends differ by no more than this factor stay even.
 _EVEN_WITHIN = 2.0
+# Leaves whose ends differ by no more than this factor hold no code that could be far from where rows are drawn.
+_SHORT_WITHIN = 1.25
 _ROUND = (1, 2, 5)
 
 
@@ -36,7 +38,7 @@ def graded_leaves(model: ColumnModel, column: Column) -> tuple[ColumnModel, NDAr
         return model, same
     origin = whole_range(column)[0] if column.is_whole else 0
     begin, end = model.low + origin, model.low + model.length + origin
-    near, far = np.where(begin >= 0, begin, -end), np.where(begin >= 0, end, -begin)
+    near, far = _sizes(begin, end)
     is_long = (model.weights > 0) & ~model.is_null & (near > 0) & (far > _EVEN_WITHIN * near)
     if not is_long.any():
         return model, same
@@ -59,6 +61,22 @@ def graded_leaves(model: ColumnModel, column: Column) -> tuple[ColumnModel, NDAr
         states=model.states[leaf],
     )
     return divided, leaf
+
+
+def stands_alone(model: ColumnModel, column: Column) -> NDArray[np.bool_]:
+    """The leaves beyond the median that are no tail, and reach far: a code may be all that they hold, anywhere."""
+    if not isinstance(column, Bounded) or not column.spans_decades:
+        return np.zeros(len(model.weights), dtype=np.bool_)
+    origin = whole_range(column)[0] if column.is_whole else 0
+    begin, end = model.low + origin, model.low + model.length + origin
+    near, far = _sizes(begin, end)
+    is_long = (model.weights > 0) & ~model.is_null & (near > 0) & (far > _SHORT_WITHIN * near)
+    return is_long & (far > _middle(model, near)) & ~_falls(model, near, far, begin >= 0)
+
+
+def _sizes(begin: Floats, end: Floats) -> tuple[Floats, Floats]:
+    """The ends of leaves as distances from 0, the nearer one first."""
+    return np.where(begin >= 0, begin, -end), np.where(begin >= 0, end, -begin)
 
 
 def _parts(ends: Floats, column: Bounded) -> Floats:

@@ -28,10 +28,12 @@ from spinney.forest.release.answers.counted import Counted, counted_for, leaves_
 from spinney.forest.release.answers.factors import Factor, Factors, Ratio
 from spinney.forest.release.answers.laws import N_REDRAWN, Laws
 from spinney.forest.release.answers.misfit import Misfit
-from spinney.forest.release.answers.parts import Part, parts_of
+from spinney.forest.release.answers.parts import Flags, Part, parts_of
 from spinney.forest.release.answers.quantiles import calibrated_quantile, rows_by_leaf
 from spinney.forest.release.answers.tails import LOST, MOST_ADDED, REMEDY, added_to_mean, hidden, noise_quantile
 from spinney.forest.release.answers.verdicts import CERTIFIED, Standing, Verdicts
+from spinney.forest.release.column_model import ColumnModel
+from spinney.forest.release.graded import stands_alone
 from spinney.forest.release.measured import MeasuredColumn
 from spinney.release.answers.answer import Answer, Statement
 from spinney.release.answers.question import Question
@@ -332,7 +334,8 @@ class Answering:
         column = self._column_of(parts)
         if column is not None:
             rows = self.laws.total * np.maximum(part.share * rows_by_leaf(self.laws, parts, variable), 0.0)
-            below, above = added_to_mean(part, column, rows, found.estimate, reach, level)
+            is_loose = self._stands_alone(variable, part)
+            below, above = added_to_mean(part, column, rows, found.estimate, reach, level, is_loose=is_loose)
         least, most = part.values.low[part.touches].min(), part.values.high[part.touches].max()
         low, high = np.clip([found.estimate - below, found.estimate + above], least, most)
         is_far = max(below, above) > (1 + MOST_ADDED) * reach
@@ -355,7 +358,22 @@ class Answering:
         outside = {variable: replace(part, touches=~part.is_whole) for variable, part in parts.items()}
         below = self._room(total - rows, reach, outside, level) if len(parts) == 1 else reach
         above = self._room(rows, reach, parts, level)
+        for variable, part in parts.items():
+            is_loose = self._stands_alone(variable, part) & part.touches & ~part.is_whole
+            if is_loose.any():
+                cut = self.laws.total * np.maximum(rows_by_leaf(self.laws, parts, variable), 0.0)[is_loose]
+                share, z = part.share[is_loose], t_quantile(level, math.inf)
+                noise = z * self.laws.noise_std(variable)
+                below = float(cut @ share) + math.hypot(below, noise * float(np.linalg.norm(share)))
+                above = float(cut @ (1 - share)) + math.hypot(above, noise * float(np.linalg.norm(1 - share)))
         return rows / scale, max(0.0, rows - below) / scale, min(rows + above, total) / scale
+
+    def _stands_alone(self, variable: int, part: Part) -> Flags:
+        """The leaves of a variable that may hold a code, anywhere inside."""
+        name = self._release.variables[variable]
+        if not isinstance(part.leaves, ColumnModel):
+            return np.zeros(len(part.share), dtype=np.bool_)
+        return stands_alone(part.leaves, self._release.schema.as_drawn[name])
 
     def _room(self, rows: float, reach: float, parts: Mapping[int, Part], level: float) -> float:
         """How many rows more than the model has may be there, by its reach and leaves that it takes for empty."""

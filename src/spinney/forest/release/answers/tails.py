@@ -4,8 +4,9 @@ A model takes leaves with hardly more than noise for empty. Most are; where they
 that are fitted to redrawn noise do not show it, since they have lost them too. What such leaves may hold is told by
 their raw counts: so many rows, give or take the noise of their sum. Sums over leaves whose counts were found small are
 too small on average, so leaves among others, where noise cancels, give little room; those far out by themselves give
-all that noise could hide. Rows may lie anywhere inside such a leaf, and inside any leaf whose ends differ by more than
-a factor of three: a code for "unknown" is at the end of its leaf, wherever amounts of that size would be.
+all that noise could hide. Rows may lie anywhere inside such a leaf, inside any leaf whose ends differ by more than a
+factor of three, and inside one that stands alone beyond the median (`graded`): a code for "unknown" is at the end of
+its leaf, wherever amounts of that size would be.
 """
 
 from __future__ import annotations
@@ -50,13 +51,15 @@ def noise_quantile(law: NoiseLaw, level: float) -> float:
 
 
 def hidden(part: Part, column: MeasuredColumn, worth: Floats | None = None) -> Hidden:
-    """Of leaves that a condition touches and that are taken for empty, each row being worth so much, by default 1."""
+    """Of leaves that a condition touches and that the model empties or thins, each row being worth so much, or 1."""
     if column.kind == "codes":  # codes are known from their groups as well
         return Hidden(0.0, 0.0)
     most = np.zeros(len(column.noisy))
     np.maximum.at(most, column.leaf, np.where(part.touches, 1.0 if worth is None else worth, 0.0))
-    most[np.bincount(column.leaf, part.leaves.weights, len(most)) > 0] = 0.0
-    return Hidden(float(most @ column.noisy), column.noise.std * float(np.linalg.norm(most)))
+    held = np.bincount(column.leaf, part.leaves.weights, len(most))
+    lost = column.noisy - held
+    most[(held > 0) & (lost < column.noise.std)] = 0.0
+    return Hidden(float(most @ lost), column.noise.std * float(np.linalg.norm(most)))
 
 
 def is_coarse(low: Floats, high: Floats) -> Flags:
@@ -66,7 +69,7 @@ def is_coarse(low: Floats, high: Floats) -> Flags:
 
 
 def added_to_mean(
-    part: Part, column: MeasuredColumn, rows: Floats, mean: float, reach: float, level: float
+    part: Part, column: MeasuredColumn, rows: Floats, mean: float, reach: float, level: float, *, is_loose: Flags
 ) -> tuple[float, float]:
     """How far below and above its estimate a mean may be.
 
@@ -77,11 +80,12 @@ def added_to_mean(
         mean: the estimate.
         reach: that of the mean by all that the model knows of.
         level: of the interval.
+        is_loose: leaves in which rows may lie anywhere, besides those whose ends differ by a factor of three.
     """
     values = part.values
     assert values is not None
     n_rows, z = max(float(rows.sum()), 1.0), noise_quantile(column.noise, level)
-    coarse = np.where(is_coarse(values.low, values.high) & (part.share > 0), rows, 0.0)
+    coarse = np.where((is_loose | is_coarse(values.low, values.high)) & (part.share > 0), rows, 0.0)
     found = []
     for worth, lean in ((mean - values.low, values.mean - values.low), (values.high - mean, values.high - values.mean)):
         far = hidden(part, column, np.maximum(worth, 0.0))
