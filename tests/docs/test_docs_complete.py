@@ -46,6 +46,7 @@ NEED_NO_PROOF = {
     "spinney/auditing/game.py": "tosses coins over made-up tables",
     "spinney/privacy/ledger.py": "is the account itself",
     "spinney/privacy/accounts/shared.py": "is the account itself",
+    "spinney/synthesizers/charged.py": "adds up what a card says, in a ledger that nobody keeps",
     "spinney_paper/experiments/fraud_data.py": "tosses coins before a release; its docstring says what that costs",
 }
 STEP = re.compile(r"\[step \d+\]")

@@ -328,7 +328,7 @@ def test_an_interrupted_fit_tells_of_its_charge(tmp_path: Path, out: Path, monke
     Ledger.create(ledger, limit=2, delta="1e-5")
     run = fit(tmp_path, out, "--ledger", ledger)
     assert run.status == 130
-    assert "interrupted; epsilon=1 was charged to" in run.err
+    assert "interrupted; epsilon=1 with delta=1e-06 was charged to" in run.err
 
 
 def test_control_c_ends_with_130(tmp_path: Path, out: Path) -> None:

@@ -91,6 +91,18 @@ def put(name: str, row: int, place: int, value: int):
     return change
 
 
+def moved(name: str, row: int):
+    """Takes five hundred rows from the largest number of one list to the smallest."""
+
+    def change(columns):
+        numbers = columns[name][row]
+        largest, smallest = int(np.argmax(numbers)), int(np.argmin(numbers))
+        numbers[largest] -= 500
+        numbers[smallest] += 500
+
+    return change
+
+
 def cut(name: str, row: int):
     """Takes the last number off a list."""
 
@@ -113,8 +125,10 @@ def test_the_file_of_these_tests_is_read(members, tmp_path):
 
 
 COUNTS = {
-    "a count moved": (put("noisy", 0, 0, 10_000), "do not weigh"),
-    "a count of a code moved": (put("noisy", 1, 40, 5_000), "do not weigh"),
+    "a count raised": (put("noisy", 0, 0, 10_000), "do not add up"),
+    "a count of a code raised": (put("noisy", 1, 40, 5_000), "do not add up"),
+    "rows moved from leaf to leaf": (moved("noisy", 0), "do not weigh"),
+    "rows moved from code to code": (moved("noisy", 1), "do not weigh"),
     "a count of a group moved": (put("noisy_groups", 1, 0, 3_000), "do not weigh"),
     "a pile moved": (lambda c: c["noisy_piles"][0].__setitem__(max(c["pile"][0]), 0), "do not weigh"),
     "a count beyond range": (put("noisy", 0, 0, 2**62), "out of range"),

@@ -350,7 +350,7 @@ def test_a_fit_that_fails_after_the_charge_is_paid_for(shop, monkeypatch):
 
     monkeypatch.setattr(linked, "grow_people", broken)
     ledger = sp.Ledger(20, delta="1e-3", unit="replace-one-person")
-    with pytest.raises(InputError, match=r"out of memory .* epsilon=8 was charged to the ledger"):
+    with pytest.raises(InputError, match=r"out of memory .* epsilon=8 with delta=1e-05 was charged to the ledger"):
         shop.fit(shop.frames, shop.tables(), ledger=ledger)
     assert ledger.spent == 8
 

@@ -65,9 +65,13 @@ def test_columns_apart_are_not_supported_and_those_of_one_table_are(fitted):
 
 
 def test_an_analysis_looks_at_the_columns_of_its_conditions(fitted):
-    """A mean of x where kind is "a" hangs on kind, which was not counted with x."""
-    assert not fitted.release_._counts_together(["x", "kind"])
-    found = sp.analyse(fitted, mean_of_x, columns=["x"], where={"kind": "a"}, draws=5, n_rows=50, seed=1)
+    """A share of a side where kind is "a" hangs on kind, which was not counted with it."""
+    assert not fitted.release_._counts_together(["side", "kind"])
+
+    def share_of_side(table):
+        return float(np.mean(table["side"]))
+
+    found = sp.analyse(fitted, share_of_side, columns=["side"], where={"kind": "a"}, draws=5, n_rows=50, seed=1)
     assert found.statement == "not supported"
 
 

@@ -310,15 +310,21 @@ def _most_places(places: Floats, least: Floats, larger: Floats) -> Floats:
 
 
 def _drawn_above(model: ColumnModel, states: NDArray[np.int32], least: Floats, rng: np.random.Generator) -> Floats:
-    """Places at or above `least`: by the weights of the row's state, or else the least itself."""
+    """Places at or above `least`: by the weights of the row's state, or else the next that the column has."""
     places = np.full(len(least), np.nan)
-    is_value = ~model.is_null
     inside = model.inside()
+    holds = ~model.is_null & (inside > 0)
     for state in np.unique(states):
         rows = np.flatnonzero(states == state)
-        leaves = np.flatnonzero((model.states == state) & is_value & (inside > 0))
+        leaves = np.flatnonzero((model.states == state) & holds)
         places[rows] = _above(model, leaves, inside[leaves], least[rows], rng)
-    return np.where(np.isnan(places), least, places)
+    low, stop = model.low[holds], (model.low + model.length)[holds]
+    if not len(low):
+        return np.where(np.isnan(places), least, places)
+    order = np.argsort(low)
+    last = np.where(stop > low, np.nextafter(stop, -np.inf), low)[order]
+    leaf = np.minimum(np.searchsorted(last, least), len(order) - 1)
+    return np.where(np.isnan(places), np.maximum(low[order][leaf], least), places)
 
 
 def _above(
