@@ -323,3 +323,18 @@ def test_medians_of_groups_in_steps_have_a_width_and_hold() -> None:
         for group in "abcd"
     ]
     assert np.mean(hits) >= 0.85
+
+
+def test_a_range_may_end_where_another_column_changes_at_once() -> None:
+    """A state of several years holds both sides of a threshold, and the model mixes them: 65 is inside of one."""
+    hits = []
+    for seed in range(8):
+        rng = np.random.default_rng([seed, 2])
+        age = np.minimum(rng.integers(0, 91, 20_000), rng.integers(0, 120, 20_000))
+        rows = pl.DataFrame({"age": age, "filer": np.where(age >= 65, "old", np.where(age < 18, "none", "young"))})
+        schema = sp.Schema({"age": sp.Integer(0, 100), "filer": sp.Category(["none", "young", "old"])})
+        model = sp.ForestSynthesizer("5", "1e-6", quality="fast")
+        release = model.fit(rows, schema, entropy=sp.UnsafeSeededEntropy(seed)).release_
+        answer = release.count({"age": (10, 64), "filer": "young"}, statement="calibrated")
+        hits.append(answer.low <= int(((age < 65) & (age >= 18)).sum()) <= answer.high)
+    assert np.mean(hits) >= 0.85

@@ -362,10 +362,10 @@ class Answering:
             is_loose = self._stands_alone(variable, part) & part.touches & ~part.is_whole
             if is_loose.any():
                 cut = self.laws.total * np.maximum(rows_by_leaf(self.laws, parts, variable), 0.0)[is_loose]
-                share, z = part.share[is_loose], t_quantile(level, math.inf)
-                noise = z * self.laws.noise_std(variable)
-                below = float(cut @ share) + math.hypot(below, noise * float(np.linalg.norm(share)))
-                above = float(cut @ (1 - share)) + math.hypot(above, noise * float(np.linalg.norm(1 - share)))
+                held = part.share[is_loose]
+                std = t_quantile(level, math.inf) * self.laws.noise_std(variable)
+                below = float(cut @ held) + math.hypot(below, std * float(np.linalg.norm(held)))
+                above = float(cut @ (1 - held)) + math.hypot(above, std * float(np.linalg.norm(1 - held)))
         return rows / scale, max(0.0, rows - below) / scale, min(rows + above, total) / scale
 
     def _stands_alone(self, variable: int, part: Part) -> Flags:

@@ -17,7 +17,7 @@ import numpy as np
 from spinney.forest.release.answers.counted import Counted
 from spinney.forest.release.answers.factors import Factor, Factors
 from spinney.forest.release.answers.laws import Laws, states_of
-from spinney.forest.release.answers.parts import Part
+from spinney.forest.release.answers.parts import Leaves, Part
 from spinney.forest.release.column_model import ColumnModel, Floats
 
 # Rows of a leaf follow a law of its own whose share in a part has this times the variance of a row's being there.
@@ -28,6 +28,9 @@ _STEEP = 16.0
 LEANING = 0.7
 # The squared correlation inside a state, as a share of that between neighbouring states.
 INSIDE = 0.5
+# Where in a state a mean jumps, if it does, is not known: the error of a jump at the worst place, and half as much for
+# what neighbours do not show of its height, is two deviations.
+AT_ONCE = 0.75
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -168,9 +171,23 @@ def resolution(laws: Laws, influence: Influence, variables: tuple[int, ...]) -> 
         around = np.divide((law * square).sum(axis=others), share, out=np.zeros_like(share), where=share > 0)
         reach = share * np.sqrt(inside * np.maximum(around - centre**2, 0.0))
         dependence = max(alike_inside(laws, variable, other) for other in influence.factors if other != variable)
-        # Values lean the same way in all states; a condition cuts two of them, each its own way.
-        size = float(reach.sum()) ** 2 if factor.shift is not None else float(reach @ reach)
-        found += INSIDE * dependence * size
+        if factor.shift is not None:  # values lean the same way in all states
+            found += INSIDE * dependence * float(reach.sum()) ** 2
+            continue
+        # A condition cuts two of them, each its own way; all that changes around a state may change at one place in it.
+        changed = share * inside * _change_around(centre, laws.leaves[variable])
+        found += float(np.maximum(INSIDE * dependence * reach**2, (AT_ONCE * changed) ** 2).sum())
+    return found
+
+
+def _change_around(means: Floats, leaves: Leaves) -> Floats:
+    """How much a mean by state changes from the state before each one to the one after it; 0 where none is ordered."""
+    found = np.zeros_like(means)
+    if isinstance(leaves, ColumnModel) and _is_ordered(leaves):
+        order = np.unique(leaves.states[~leaves.is_null], return_index=True)
+        states = order[0][np.argsort(order[1], kind="stable")]
+        along = np.pad(means[states], 1, mode="edge")
+        found[states] = np.abs(along[2:] - along[:-2])
     return found
 
 
