@@ -58,7 +58,8 @@ def check_spread(sums: Sequence[TableSum], n_rows: float | None, what: str) -> l
         weights = [1 / one.variance for one in sums]
         n_rows = sum(weight * one.total for weight, one in zip(weights, sums, strict=True)) / sum(weights)
         dof -= 1
-    squares = sum((one.total - n_rows) ** 2 / one.variance for one in sums)
+    # Totals are whole: one is no further off than its distance and a half, which is never below that of smooth noise.
+    squares = sum((abs(one.total - n_rows) + 0.5) ** 2 / one.variance for one in sums)
     allowance = sum(0.0 if one.is_gaussian else math.log(_LAPLACE) for one in sums)
     is_noisy = squares >= dof or _log_chance(squares, dof) + allowance > math.log(CHANCE)
     check(is_noisy, f"the totals of {len(sums)} {what} agree better than the noise that is stated for them allows")

@@ -24,6 +24,9 @@ from spinney.report.questions import (
 
 # A list of more values than this is called long.
 _LONG_LIST = 100
+_NO_PILES = (
+    "The released numbers give no warning of rows that pile up at a bound; none is given of zeros and of few values."
+)
 
 
 def board_questions(found: Mapping[str, Any]) -> list[dict[str, str]]:
@@ -172,7 +175,7 @@ def _detail(found: Mapping[str, Any]) -> list[Question]:
             "Are extreme values cut off?",
             "Values beyond the bounds are moved to them. "
             + (f"Bounds of {listing(bounds)} were estimated privately, the others stated. " if bounds else "")
-            + (" ".join(piles) if piles else "In the released numbers no pile of rows at a bound stands out."),
+            + (" ".join(piles) if piles else _NO_PILES),
             COMPUTED,
         ),
         Question(

@@ -39,7 +39,10 @@ def evidence_part(release: Release) -> dict[str, Any]:
                 "does": "plays games against the code that made it, and sets what they find beside what is claimed",
             },
             {"command": "spinney card RELEASE", "does": "prints the card that this report is made from"},
-            {"command": "spinney report RELEASE --out report.html", "does": "makes this page again, digest included"},
+            {
+                "command": "spinney report RELEASE --out report.html",
+                "does": "makes a page of the same release, digest included; add --ledger and what was stated",
+            },
             {
                 "command": "spinney sample RELEASE --out rows.csv",
                 "does": "draws rows, at no cost, as often as you like",

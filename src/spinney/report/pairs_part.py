@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney.forest.release.answers.laws import Laws
 from spinney.forest.release.model import ForestRelease
 from spinney.forest.release.strength import strength
 from spinney.people.release.model import PeopleRelease
@@ -133,8 +134,19 @@ def _of_forest(forest: ForestRelease, names: Sequence[str]) -> dict[tuple[str, s
     }
     sizes = forest.model.tree.sizes
     wanted = {pair: at for pair, at in wanted.items() if sizes[at[0]] * sizes[at[1]] <= _MOST_CELLS}
-    laws = forest.model.marginals(wanted.values())
-    return {pair: strength(law).distance for pair, law in zip(wanted, laws, strict=True)}
+    laws, rows = forest.model.marginals(wanted.values()), Laws(forest, n_redrawn=0)
+    return {pair: strength(_tilted(rows, wanted[pair], law)).distance for pair, law in zip(wanted, laws, strict=True)}
+
+
+def _tilted(rows: Laws, pair: tuple[int, int], law: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The law of two variables' states as rows are drawn: of those not counted together, with what the tilt adds."""
+    if rows.sample is None or rows.are_together(*pair):
+        return law
+    (states, weights), (first, second) = rows.sample, pair
+    cells = states[first].astype(np.int64) * law.shape[1] + states[second]
+    added = np.bincount(cells, weights=(weights - 1.0) / len(weights), minlength=law.size).reshape(law.shape)
+    found = np.maximum(law + added, 0.0)
+    return np.asarray(found / found.sum())
 
 
 def _variables(forest: ForestRelease) -> dict[str, str]:

@@ -338,3 +338,18 @@ def test_a_range_may_end_where_another_column_changes_at_once() -> None:
         answer = release.count({"age": (10, 64), "filer": "young"}, statement="calibrated")
         hits.append(answer.low <= int(((age < 65) & (age >= 18)).sum()) <= answer.high)
     assert np.mean(hits) >= 0.85
+
+
+def test_a_count_of_one_value_may_be_all_of_its_leaf() -> None:
+    """People tip five dollars, and the leaf that holds five holds hundreds of values that nobody pays."""
+    hits = []
+    for seed in range(8):
+        rng = np.random.default_rng([seed, 3])
+        tip = np.where(rng.random(8000) < 0.012, 5.0, np.round(rng.gamma(2.0, 0.6, 8000), 2).clip(0, 200))
+        rows = pl.DataFrame({"tip": tip, "kind": rng.choice(list("ab"), 8000)})
+        schema = sp.Schema({"tip": sp.Real(0, 200, multiple_of="0.01"), "kind": sp.Category(list("ab"))})
+        model = sp.ForestSynthesizer("1", "1e-6", quality="fast")
+        release = model.fit(rows, schema, entropy=sp.UnsafeSeededEntropy(seed)).release_
+        answer = release.count({"tip": 5.0}, statement="calibrated")
+        hits.append(answer.low <= int((tip == 5.0).sum()) <= answer.high)
+    assert np.mean(hits) >= 0.85

@@ -94,6 +94,17 @@ def test_noise_that_is_forgotten_or_halved_is_noticed(factor: Fraction) -> None:
     assert coverage(law, 825, part(inside=[2, 3, 5]), ask, n=600) < 0.8
 
 
+def test_luck_of_the_noise_is_not_taken_for_knowledge() -> None:
+    """Where noise puts a count far below 0, or above all rows, its interval still has a width."""
+    law = NoiseLaw("discrete gaussian", Fraction(100))
+    for noisy in ([-45, 1045], [1045, -45]):
+        counted = Counted((0,), np.array([*noisy, *[0] * 6]), law, np.arange(8), True, 1000)
+        found = count(counted, {0: part(inside=[0])})
+        assert 3 < found.high - found.low < 20
+        assert found.low >= 0
+        assert found.high <= 1000
+
+
 def test_rows_of_cut_leaves_may_lie_on_either_side() -> None:
     """All rows of a cut leaf inside the condition, or none of them: the interval holds for both."""
     asked = part(inside=[2], touched=[2, 3, 5])

@@ -148,6 +148,24 @@ def test_pairs_tell_dependence_from_independence() -> None:
     assert pairs["n_counted"] == 5
 
 
+def test_pairs_apart_depend_as_rows_do() -> None:
+    """Six copies of one hidden column: what a spanning tree does not know of pairs is known from sums of products."""
+    rng = np.random.default_rng(1)
+    hidden = rng.integers(0, 2, 8000)
+    names = [*"abcdef"]
+    table = {name: np.where(rng.random(8000) < 0.4, hidden, rng.integers(0, 2, 8000)) for name in names}
+    schema = sp.Schema({name: sp.Integer(0, 1) for name in names})
+    model = sp.ForestSynthesizer("3", "1e-6", quality="fast")
+    release = model.fit(pl.DataFrame(table), schema, entropy=sp.UnsafeSeededEntropy(1)).release_
+    apart = [pair for pair in report_contents(release).pairs["pairs"] if not pair["counted"]]
+    assert len(apart) > 5
+    for pair in apart:
+        first, second = (table[name] for name in pair["columns"])
+        true = 2 * abs(np.mean(first * second) - first.mean() * second.mean())
+        assert true > 0.06
+        assert pair["distance"] == pytest.approx(true, abs=0.02)  # the spanning tree alone says 0.01 to 0.03
+
+
 def test_pairs_of_a_tree_come_from_rows() -> None:
     rng = np.random.default_rng(0)
     x = rng.random(4000)

@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 _WIDEST = 1.7
 # Means of fewer than this share of the rows hang on where in states they lie.
 _FEW = 0.05
+# A question about less than this part of a leaf, and nothing else, may be about all of its rows, or none.
+_PART_OF_LEAF = 0.25
 # Quantiles with fewer rows beyond them than this many standard deviations of noise hang on leaves that noise made.
 _HIDDEN = 5.0
 CUT = ", with conditions that cut leaves, whose rows may lie anywhere inside"
@@ -359,7 +361,10 @@ class Answering:
         below = self._room(total - rows, reach, outside, level) if len(parts) == 1 else reach
         above = self._room(rows, reach, parts, level)
         for variable, part in parts.items():
-            is_loose = self._stands_alone(variable, part) & part.touches & ~part.is_whole
+            is_cut = part.touches & ~part.is_whole
+            is_loose = self._stands_alone(variable, part) & is_cut
+            if is_cut.sum() == part.touches.sum() == 1 and part.share[is_cut] < _PART_OF_LEAF:
+                is_loose = is_cut  # one of many values may be all that a leaf holds
             if is_loose.any():
                 cut = self.laws.total * np.maximum(rows_by_leaf(self.laws, parts, variable), 0.0)[is_loose]
                 held = part.share[is_loose]
@@ -382,7 +387,7 @@ class Answering:
         counted = [(column, part) for column, part in pairs if column is not None]
         if not counted:
             return reach
-        added = min(hidden(part, one).most(reach, noise_quantile(one.noise, level)) for one, part in counted)
+        added = max(hidden(part, one).most(reach, noise_quantile(one.noise, level)) for one, part in counted)
         least = min((one.noise for one, _ in counted), key=lambda noise: noise.std)
         few = noise_quantile(least, level) * least.std if rows <= 2 * least.std else 0.0
         return max(added, few)

@@ -51,22 +51,32 @@ def certified_count(counted: Counted, parts: Mapping[int, Part], level: float) -
     """The number of rows that meet the conditions."""
     least, most = counted.bounds(parts)
     (fewest, largest), centred = counted.sums(np.stack([least, most]))
-    below, above = (counted.noise_of(line).reach(level) for line in centred)
-    is_cut = bool((least < most).any())
-    return _whole(counted, (fewest + largest) / 2, fewest - below, largest + above, is_cut=is_cut)
+    noise = [counted.noise_of(line) for line in centred]
+    below, above = (one.reach(level) for one in noise)
+    is_cut, usual = bool((least < most).any()), min(below, above) - max(one.std for one in noise)
+    return _whole(counted, (fewest + largest) / 2, fewest - below, largest + above, is_cut=is_cut, usual=usual)
 
 
 def certified_counts(counted: Counted, every: Sequence[Mapping[int, Part]], level: float) -> list[Bounded]:
     """Numbers of rows in whole boxes, whose intervals all hold at once: each may fail with an equal share."""
     sums, centred = counted.sums(np.stack([counted.bounds(parts)[0] for parts in every]))
     each = level_of_each(centred, level)
-    reach = [counted.noise_of(line).reach(each) for line in centred]
-    return [_whole(counted, y, y - half, y + half, is_cut=False) for y, half in zip(sums.tolist(), reach, strict=True)]
+    noise = [counted.noise_of(line) for line in centred]
+    return [
+        _whole(counted, y, y - half, y + half, is_cut=False, usual=half - one.std)
+        for y, one in zip(sums.tolist(), noise, strict=True)
+        for half in [one.reach(each)]
+    ]
 
 
-def _whole(counted: Counted, estimate: float, low: float, high: float, *, is_cut: bool) -> Bounded:
-    """An interval of a number of rows, cut to whole numbers that the table can have."""
+def _whole(counted: Counted, estimate: float, low: float, high: float, *, is_cut: bool, usual: float) -> Bounded:
+    """An interval of a number of rows, cut to whole numbers that the table can have.
+
+    Noise may put all of it below 0, or above the number of all rows. It then reaches as far inside as it would if noise
+    were one standard deviation beyond the end (`usual`), so that the luck of the noise is not taken for knowledge.
+    """
     most = math.inf if counted.total is None else float(counted.total)
+    low, high = min(low, max(most - usual, 0.0)), max(high, min(usual, most))
     first = min(float(math.ceil(max(low, 0.0) - _ROUNDING)), most)
     last = min(float(max(math.floor(high + _ROUNDING), first)), most)
     return Bounded(float(np.clip(estimate, first, last)), first, last, is_cut)

@@ -49,6 +49,8 @@ _AT_THE_EDGE = 1e-4
 _UNEVEN, _PILED = 0.03, 0.35
 # Places inside a leaf that stand for its rows where a mean is not that of the leaf.
 _STEPS = 8
+# A density that falls steeply has no end in floats, but all rows up to here.
+_NEARLY_ALL = 1 - 1e-12
 # A region is finer than leaves if more than the first part of its rows is in leaves that it cuts, and these are less
 # than the second part of the rows there.
 _MOSTLY, _FINE = 0.5, 0.1
@@ -280,7 +282,7 @@ class Calibrator:
         if not len(chosen):
             return at, inside
         steps = (np.arange(_STEPS) + 0.5) / _STEPS
-        chance = low[chosen, None] + (high - low)[chosen, None] * steps
+        chance = np.minimum(low[chosen, None] + (high - low)[chosen, None] * steps, _NEARLY_ALL)
         u = np.log1p(chance * np.expm1(2 * slope)[chosen, None]) / slope[chosen, None] - 1
         place = boxes.low[chosen, axis, None] + half[chosen, None] * (
             1 + (mean * (1 - spread))[chosen, None] + spread[chosen, None] * u
