@@ -387,7 +387,9 @@ class Answering:
         counted = [(column, part) for column, part in pairs if column is not None]
         if not counted:
             return reach
-        added = max(hidden(part, one).most(reach, noise_quantile(one.noise, level)) for one, part in counted)
+        every = [hidden(part, one).most(reach, noise_quantile(one.noise, level)) for one, part in counted]
+        # Where hardly any row is left, rows that one column lost may be all there are; else other columns hold them.
+        added = max(every) if rows <= max(every) else min(every)
         least = min((one.noise for one, _ in counted), key=lambda noise: noise.std)
         few = noise_quantile(least, level) * least.std if rows <= 2 * least.std else 0.0
         return max(added, few)
