@@ -2,10 +2,10 @@
 
 Rules are public. A model over states gives no weight to states that break a rule together, and values that rules tell
 apart never share a state. Where states that `AtMost` compares overlap, the values of a state are dealt out again among
-its rows, so that counts of its values stay as they were drawn. Rows for which none is left exchange
-larger values with others, and the few that cannot get a new one, drawn from what their state holds above the smaller
-one. For that to be there, columns are first cut to values
-that leave room for the others, and conditions on rows are such values too: a smaller column ends where the larger one
+its rows, so that counts of its values stay as they were drawn. Rows for which none is left exchange larger values with
+others, and the few that cannot get a new one, drawn from what their state holds above the smaller one, or the next that
+the column has. For that to be there, columns are first cut to values that leave room for the others, and conditions on
+rows are such values too: a smaller column ends where the larger one
 may end. No row is thrown away.
 """
 
