@@ -5,8 +5,8 @@ apart never share a state. Where states that `AtMost` compares overlap, the valu
 its rows, so that counts of its values stay as they were drawn. Rows for which none is left exchange larger values with
 others, and the few that cannot get a new one, drawn from what their state holds above the smaller one, or the next that
 the column has. For that to be there, columns are first cut to values that leave room for the others, and conditions on
-rows are such values too: a smaller column ends where the larger one
-may end. No row is thrown away.
+rows are such values too: a smaller column ends where the larger one may end. No
+row is thrown away.
 """
 
 from __future__ import annotations
