@@ -24,6 +24,7 @@ from benchmarks.people.tables import FILES as PEOPLE
 from benchmarks.people.tables import KEY, PERSONS, ROWS, PeopleTable
 from spinney.columns import Category
 
+WITH_PLACES = "nyc_taxi with places"  # where journeys begin and end, each as one thing
 MADE_TREE = "made points"
 WITHOUT_STEPS = "diamonds without steps"  # what is lost if a schema does not say that carats come in hundredths
 
@@ -47,6 +48,7 @@ FORESTS: dict[str, tuple[str, ...]] = {
         *("weeks worked in year", "label"),
     ),
     "nyc_taxi": (),
+    WITH_PLACES: ("pickup_x", "pickup_y", "dropoff_x", "dropoff_y", "pickup_hour", "fare_amount", "passenger_count"),
     "births_us_2019": (),
     "nist_crc": ("AGEP", "SEX", "MSP", "RAC1P", "HOUSING_TYPE", "OWN_RENT", "EDU", "PINCP", "POVPIP", "DVET", "WGTP"),
     "covtype": (),
@@ -251,6 +253,7 @@ def is_there(name: str, folder: Path | None) -> bool:
         "artificial_characters": "arena/artificial_characters_train.parquet",
         "lahman_seasons": "people/lahman_rows.parquet",
         WITHOUT_STEPS: "diamonds.parquet",
+        WITH_PLACES: "nyc_taxi.parquet",
         **{people: f"people/{people}_rows.parquet" for people in PERSONS_TABLES},
         **{tree: f"{file}.parquet" for tree, (file, _) in TREES.items()},
     }
@@ -284,7 +287,7 @@ def _read(name: str, folder: Path) -> tuple[pl.DataFrame, sp.Schema]:
     if name == "lahman_seasons":
         stated = dict(PEOPLE["lahman"](folder / "people").row_columns)
         return pl.read_parquet(folder / "people/lahman_rows.parquet").select(*stated), sp.Schema(stated)
-    table = load(name.removesuffix(" without steps"), folder)
+    table = load(name.removesuffix(" without steps").removesuffix(" with places"), folder)
     of_table = _STEPS.get(name, {})
     kept = columns or tuple(table.schema)
     return table.frame.select(*kept), sp.Schema(
@@ -293,7 +296,8 @@ def _read(name: str, folder: Path) -> tuple[pl.DataFrame, sp.Schema]:
             if column in of_table
             else table.schema[column]
             for column in kept
-        }
+        },
+        places=[sp.Place("pickup_x", "pickup_y"), sp.Place("dropoff_x", "dropoff_y")] if name == WITH_PLACES else [],
     )
 
 
@@ -304,21 +308,31 @@ def _persons(name: str, folder: Path, most: int) -> Population:
     chosen = np.random.default_rng(0).permutation(len(keys))[:most]
     people = table.people.only(keys[np.sort(chosen)])
     table = replace(table, people=people)
-    counts = people.rows.group_by(KEY).len("rows").with_columns(pl.col("rows").cast(pl.Int64).clip(0, table.most))
+    frame = persons_frame(table, people.persons, people.rows)
     number = sp.Integer(0 if people.persons is not None else 1, table.most)
-    if people.persons is None:
-        frame = people.keys().to_frame(KEY).join(counts, on=KEY, how="left").select(pl.col("rows").alias("#"))
-        return Population(name, frame, sp.Schema({"#": number}), people=table)
-    joined = people.persons.join(counts, on=KEY, how="left", maintain_order="left").with_columns(
-        pl.col("rows").fill_null(0)
-    )
-    frame = joined.select(
-        *(pl.col(column).alias(f"{PERSONS}.{column}") for column in table.person_columns),
-        pl.col("rows").alias(f"{ROWS}.#"),
-    )
     stated = {f"{PERSONS}.{column}": kind for column, kind in table.person_columns.items()}
-    schema = sp.Schema({**stated, f"{ROWS}.#": number})
-    return Population(name, _in_steps(frame, schema), schema, people=table)
+    schema = sp.Schema({"#": number} if people.persons is None else {**stated, f"{ROWS}.#": number})
+    return Population(name, frame, schema, people=table)
+
+
+def persons_frame(table: PeopleTable, persons: pl.DataFrame | None, rows: pl.DataFrame) -> pl.DataFrame:
+    """Persons, or those who have rows, with their columns and numbers of rows as questions name them."""
+    counts = rows.group_by(KEY, maintain_order=True).agg(pl.len().cast(pl.Float64).clip(0, table.most).alias("rows"))
+    if persons is None:
+        return counts.select(pl.col("rows").alias("#"))
+    stated = {f"{PERSONS}.{column}": kind for column, kind in table.person_columns.items()}
+    joined = persons.join(counts, on=KEY, how="left", maintain_order="left").select(
+        *(pl.col(column).alias(f"{PERSONS}.{column}") for column in table.person_columns),
+        pl.col("rows").fill_null(0).alias(f"{ROWS}.#"),
+    )
+    return _in_steps(joined, sp.Schema({**stated, f"{ROWS}.#": sp.Integer(0, table.most)}))
+
+
+def drawn_persons(here: Population, drawn: Any) -> pl.DataFrame:
+    """Drawn persons as questions name them."""
+    assert here.people is not None
+    tables = drawn if isinstance(drawn, dict) else {ROWS: drawn}
+    return persons_frame(here.people, tables.get(PERSONS), tables[ROWS])
 
 
 def _in_steps(frame: pl.DataFrame, schema: sp.Schema) -> pl.DataFrame:

@@ -18,7 +18,7 @@ import polars as pl
 
 import spinney as sp
 from benchmarks.coverage.questions import Pool, Question
-from benchmarks.coverage.tables import Population, Private, population
+from benchmarks.coverage.tables import Population, Private, drawn_persons, population
 from benchmarks.coverage.truths import Truth, Truths, columns_of, end_of, interval_width, least_squares
 from spinney.errors import ParameterError
 
@@ -141,14 +141,15 @@ def run(trial: Trial, folder: Path | None, *, most_rows: int, most_drawn_from: i
     judged = list(
         _judged(release, pool.part(trial.repetition, trial.scale, _by_asked(here, release, together)), here, truths)
     )
-    rows: tuple[Rows, ...] = ()
     if here.people is None:
         drawn = release.sample(private.asked.height, seed=trial.repetition, frame="polars")
         judged += _naive(judged, Truths(drawn, here.schema))
-        rows = tuple(_rows(release, pool, truths, Truths(drawn, here.schema)))
         judged += _regressions(
             here, release, private.asked, trial.repetition if trial.repetition < most_drawn_from else None
         )
+    else:
+        drawn = drawn_persons(here, release.sample(private.asked.height, seed=trial.repetition, frame="polars"))
+    rows = tuple(_rows(release, pool, truths, Truths(drawn, here.schema)))
     groups: dict[tuple[Any, ...], list[Judged]] = defaultdict(list)
     for one in judged:
         groups[one.question.kind, one.asked, one.of, one.bars.statement, one.bars.level].append(one)
@@ -272,14 +273,19 @@ def _coefficient(kind: str, name: str, formula: str) -> Question:
 
 
 def _rows(release: Any, pool: Pool, truths: Truths, drawn: Truths) -> Iterator[Rows]:
-    """For every ordered column: drawn rows in many ranges, against certified ranges of the same release."""
-    for name in pool.ordered:
+    """For every ordered column, and every place: drawn rows in many ranges, against certified ones of the release."""
+    asked = {(name,): list(ranges(pool, name)) for name in pool.ordered}
+    for place in release.schema.places:
+        x, y = (asked[name,] for name in place.columns)
+        asked[place.columns] = [along | across for along in x for across in y]
+    for columns, wheres in asked.items():
         n_inside = n_strictly = n = n_tails = n_tails_inside = 0
         bounds = {
-            *pool.condition(name, *(end_of(end) for end in (pool.columns[name].low, pool.columns[name].high)))[name]
+            name: {*pool.condition(name, *map(end_of, (pool.columns[name].low, pool.columns[name].high)))[name]}
+            for name in columns
         }
         worst, worst_off = "", 0.0
-        for where in ranges(pool, name):
+        for where in wheres:
             question = Question("rows", "count", where=where)
             bars = _answer(release, question, level=ROWS_LEVEL, of="table", statement="certified")
             if bars is None or bars.low is None or bars.high is None:
@@ -289,15 +295,14 @@ def _rows(release: Any, pool: Pool, truths: Truths, drawn: Truths) -> Iterator[R
             half = max((bars.high - bars.low) / 2, 0.5)
             off = max(bars.low - luck - value, value - bars.high - luck, 0.0) / half
             n, n_inside, n_strictly = n + 1, n_inside + (off == 0), n_strictly + (bars.low <= value <= bars.high)
-            if bounds.intersection(where[name]):
+            if all(bounds[name].intersection(where[name]) for name in columns):
                 n_tails, n_tails_inside = n_tails + 1, n_tails_inside + (off == 0)
             if off > worst_off:
                 worst_off = off
                 true = truths.of(question).value
                 worst = f"{question.text}: {value:,.0f} rows, {bars.low:,.0f} to {bars.high:,.0f}, truth {true:,.0f}"
-        real, own = truths.columns[name], drawn.columns[name]
-        spread = float(np.nanstd(own) / np.nanstd(real))
-        yield Rows(name, n, n_inside, n_strictly, n_tails, n_tails_inside, spread, worst, worst_off)
+        spread = max(float(np.nanstd(drawn.columns[name]) / np.nanstd(truths.columns[name])) for name in columns)
+        yield Rows(", ".join(columns), n, n_inside, n_strictly, n_tails, n_tails_inside, spread, worst, worst_off)
 
 
 def ranges(pool: Pool, name: str) -> Iterator[dict[str, Any]]:

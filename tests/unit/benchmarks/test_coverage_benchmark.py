@@ -15,9 +15,10 @@ import pytest
 from benchmarks.coverage.__main__ import main
 from benchmarks.coverage.questions import Pool, Question
 from benchmarks.coverage.results import Results, rows_summary, share_of, summary, to_json, values_summary
-from benchmarks.coverage.tables import MADE_TREE, population
+from benchmarks.coverage.tables import MADE_TREE, persons_frame, population
 from benchmarks.coverage.trials import Bars, Judged, Outcome, Rows, Tally, Trial, ranges, tally
 from benchmarks.coverage.truths import Truth, Truths, interval_width, least_squares
+from benchmarks.people.tables import KEY, People, PeopleTable
 
 import spinney as sp
 
@@ -116,6 +117,16 @@ def test_ranges_for_rows_reach_beyond_the_outermost_values() -> None:
     assert (9_999, 10_000) in asked  # 99.99 % of the bounds
     assert any(low <= 9_900 and high == 10_000 for low, high in asked)
     assert len({where["amount"] for where in ranges(pool, "amount")}) > 10
+
+
+def test_persons_have_the_columns_that_questions_name() -> None:
+    """Numbers of rows are cut to the most that is stated; without a table of persons all have a row."""
+    persons = pl.DataFrame({KEY: [3, 1, 2], "age": [30, 10, 20]})
+    rows = pl.DataFrame({KEY: [1, 3, 1, 1], "paid": [1.0, 2.0, 3.0, 4.0]})
+    table = PeopleTable("made", People(persons, rows), {"paid": sp.Real(0, 9)}, 2, "paid", {"age": sp.Integer(0, 99)})
+    found = persons_frame(table, persons, rows)
+    assert found.to_dict(as_series=False) == {"persons.age": [30, 10, 20], "rows.#": [1, 2, 0]}
+    assert persons_frame(table, None, rows).to_dict(as_series=False) == {"#": [2, 1]}
 
 
 def test_shares_have_the_standard_error_of_releases() -> None:

@@ -103,6 +103,11 @@ def test_luck_of_the_noise_is_not_taken_for_knowledge() -> None:
         assert 3 < found.high - found.low < 20
         assert found.low >= 0
         assert found.high <= 1000
+    cut = count(
+        Counted((0,), np.array([-45, 1045, *[0] * 6]), law, np.arange(8), True, 1000), {0: part(inside=[], touched=[0])}
+    )
+    assert cut.low == 0
+    assert 3 < cut.high < 20
 
 
 def test_rows_of_cut_leaves_may_lie_on_either_side() -> None:

@@ -13,18 +13,18 @@ STD = 45.0
 N_DRAWS = 30
 
 
-def weights_of(counts, low, length):
-    is_null = np.zeros(len(counts), dtype=np.bool_)
-    return number_weights(counts, STD, low, length, is_null, TOTAL, is_whole=False)
-
-
 TOTAL = 240_000.0
+
+
+def weights_of(counts, low, length, total=TOTAL):
+    is_null = np.zeros(len(counts), dtype=np.bool_)
+    return number_weights(counts, STD, low, length, is_null, total, is_whole=False)
 
 
 def share_outside(weights, counts):
     """The share of ranges of leaves whose rows lie outside the interval of 99 % around their noisy count."""
     n_leaves = len(counts)
-    centred = counts + (TOTAL - counts.sum()) / n_leaves
+    centred = counts + (weights.sum() - counts.sum()) / n_leaves
     rows, counted = (np.append(0.0, np.cumsum(numbers)) for numbers in (weights, centred))
     first, stop = np.triu_indices(n_leaves + 1, 1)
     n = stop - first
@@ -77,6 +77,40 @@ def test_a_far_pile_is_there():
     counts[-1] = 3.98 * STD
     far = weights_of(counts, low, length)[-1]
     assert 1.3 * STD < far < 2 * STD
+
+
+def test_rows_that_stand_out_very_far_out_are_there():
+    """Three thousand rows below 500 and a pile at 90,000: no tail of the rows leaves its interval more often."""
+    edges = np.array([*range(0, 500, 50), 500, 1_000, 5_000, 25_000, 50_000, 80_000, 100_000], dtype=float)
+    low, length = edges[:-1], np.diff(edges)
+    true = np.where(low < 500, 3_000 * np.exp(-low / 100), 0.0)
+    true[-1] = 2.8 * STD
+    rng = np.random.default_rng(5)
+    found = []
+    for _ in range(200):
+        counts = true + np.rint(rng.normal(0, STD, len(true)))
+        found.append(share_outside(weights_of(counts, low, length, true.sum()), counts))
+    everywhere, tails = np.mean(found, axis=0)
+    assert everywhere < 0.01
+    assert tails < 0.02
+
+
+def test_rows_beside_a_single_value_are_there():
+    """Tolls: nearly all rows have none, so that nothing says what is far; rows beyond lie within their intervals."""
+    low = np.array([0, 0.01, 0.5, 1, 10, 40])
+    length = np.array([0, 0.49, 0.5, 9, 30, 60])
+    true = np.array([20_000, 0, 0, 3.1 * STD, 0, 0])
+    rng = np.random.default_rng(6)
+    found, far = [], []
+    for _ in range(200):
+        counts = true + np.rint(rng.normal(0, STD, len(true)))
+        weights = weights_of(counts, low, length, true.sum())
+        found.append(share_outside(weights, counts))
+        far.append(weights[1:].sum())
+    everywhere, tails = np.mean(found, axis=0)
+    assert everywhere < 0.02
+    assert tails < 0.01
+    assert np.mean(np.array(far) > 0) > 0.3
 
 
 @pytest.mark.parametrize("bound", [1e6, 1e9])

@@ -265,3 +265,18 @@ def test_what_is_called_certified_is_not_chosen_by_the_noise_that_it_is_about() 
             for noise in trials.real.T[:60]
         }
         assert chosen == {assumed < border}
+
+
+@pytest.mark.parametrize("where", [{"x": (0, 1.99)}, {"x": (0.1, 0.2)}], ids=["whole", "cut"])
+@pytest.mark.parametrize("is_public", [True, False])
+def test_luck_of_the_noise_is_not_taken_for_knowledge(where, is_public):
+    """Where noise puts a count far below 0, its interval still has a width."""
+    trials = Trials(np.full((400, 2), 3.9), n_rows=is_public)
+    steps = trials.true.noisy_steps.copy()
+    steps[:4, 0] -= 60 * trials.true.quantum
+    noise = SimulatedNoise(trials.true, trials.leaves.is_measured)
+    (ends,) = counts(
+        Certifier(replace(trials.true, noisy_steps=steps), noise, trials.n_rows), [trials.bracket(where)], LEVEL
+    )
+    assert ends.low == 0
+    assert 3 < ends.high < 60

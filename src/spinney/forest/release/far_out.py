@@ -16,6 +16,8 @@ Floats = NDArray[np.float64]
 
 # By what part of the variance rows of noise may raise it.
 FAR_OUT = 0.3
+# The variance of rows at one point, as a part of what a deviation of rows in the nearest leaf would make of it.
+_AT_A_POINT = 1e-6
 # Squares of larger numbers, times counts, may be beyond the range of floats.
 _SQUARED = 1e140
 
@@ -38,15 +40,16 @@ def is_far_out(
 def variance_added(low: Floats, length: Floats, sure: Floats, noise_std: float) -> Floats:
     """By what part of itself the variance of a column grows if a leaf gets as many rows as one deviation of noise.
 
-    It is infinite where the rows that are there for certain all lie at one point, and another one is meant.
+    Where the rows that are there for certain all lie at one point it is huge, and still the larger, the further away.
     """
     unit = unit_of(max(float(np.abs(low).max(initial=0.0)), float(length.max(initial=0.0))))
     low, length = low / unit, length / unit
     middle = low + length / 2
     spread = (middle - np.average(middle, weights=sure)) ** 2 + length**2 / 12  # of rows in a leaf about the mean
     variance = float(sure.sum()) * float(np.average(spread, weights=sure))
-    least = np.full_like(spread, np.inf) if variance == 0 else noise_std * spread / variance
-    return np.where(spread > 0, least, 0.0)
+    if variance == 0:
+        variance = _AT_A_POINT * noise_std * float(spread[spread > 0].min(initial=math.inf))
+    return np.where(spread > 0, noise_std * spread / variance, 0.0)
 
 
 def unit_of(largest: float) -> float:

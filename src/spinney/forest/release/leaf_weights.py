@@ -29,11 +29,14 @@ _EMPTY_BELOW = 1.0
 _SURE_ABOVE = (4.0, 2.5)
 _MOST_ROWS = 0.5
 _EMPTY_BELOW_FAR_OUT = 3.5
-# The rows of a range of leaves are no further from its noisy count than so many standard deviations of its noise; an
-# interval of 99 % reaches a little further. Leaves that are all far out get rows only beyond the second number, as few
-# as the first allows: noise alone puts rows there in one of 700. Where these would raise the variance a thousand times
-# over, it is the third: noise alone puts rows there in one of 30,000.
-_REACH = (2.25, 3.0, 4.0)
+# The rows of a range of leaves are no further from its noisy count than so many standard deviations of its noise, and
+# those of one that is all far out no further below it than the second number; an interval of 99 % reaches 2.58.
+_REACH, _REACH_FAR_OUT = 2.25, 2.5
+# Leaves that are far out get rows only where a range of them stands out by so many deviations: first one that begins or
+# ends the column, which noise alone does in one of 200, then any other, of which there are more (one of 700). The
+# second line is of leaves where rows of one deviation would raise the variance a thousand times: noise alone gives an
+# end in one of 700, and a range inside in one of 30,000. Nothing is very far out from rows that all have one value.
+_TAIL_BELIEVED, _INSIDE_BELIEVED = (_REACH, 2.6, 3.0), (_REACH, 3.0, 4.0)
 _VERY_FAR_OUT = 1_000.0
 # Rows are moved from range to range so often at the most, and no fewer than this part of a deviation at a time.
 _MOST_MOVES, _LEAST_MOVED = 200, 0.02
@@ -74,7 +77,7 @@ def number_weights(
     """
     if len(counts) == 1:
         return project_to_total(counts, total)
-    least, added = _least_believed(counts, noise_std, low, length, is_null)
+    least, ease, farness = _least_believed(counts, noise_std, low, length, is_null, is_whole=is_whole)
     believed = np.where(counts < least, 0.0, counts)
     is_kept = believed > 0
     weights = np.zeros_like(counts)
@@ -85,33 +88,34 @@ def number_weights(
         reach = reach if reach.sum() > 0 else np.ones_like(reach)
         weights = total * reach / reach.sum()
     if is_near_counts and noise_std > 0:
-        added = np.where(is_null, 0.0, added)
-        ease = (FAR_OUT / np.maximum(added, FAR_OUT)) ** 2
-        farness = np.searchsorted([FAR_OUT, _VERY_FAR_OUT], added)
-        _move_into_reach(weights, counts + (total - counts.sum()) / len(counts), ease, farness, noise_std)
+        centred = counts + (total - counts.sum()) / len(counts)
+        _move_into_reach(weights, centred, ease, farness, noise_std, int(np.count_nonzero(~is_null)))
         weights *= total / weights.sum()
     return weights
 
 
 def _least_believed(
-    counts: Floats, noise_std: float, low: Floats, length: Floats, is_null: Flags
-) -> tuple[Floats, Floats]:
-    """For each leaf of a number, the noisy count below which it is treated as empty, and what it adds to variance."""
+    counts: Floats, noise_std: float, low: Floats, length: Floats, is_null: Flags, *, is_whole: bool
+) -> tuple[Floats, Floats, NDArray[np.int64]]:
+    """For each leaf of a number: the noisy count below which it is empty, how easily it takes rows, how far it is."""
     values = np.where(is_null, 0.0, counts)
     for above in _SURE_ABOVE:
         sure = np.where(values < above * noise_std, 0.0, values)
         if sure.sum() >= _MOST_ROWS * values.sum():
             break
     if not sure.any():
-        return np.full(len(values), _EMPTY_BELOW * noise_std), np.zeros(len(values))
-    added = variance_added(low, length, sure, noise_std)
-    far_out = (added > FAR_OUT) & ~is_null
-    return np.where(far_out, max(above, _EMPTY_BELOW_FAR_OUT), _EMPTY_BELOW) * noise_std, added
+        return np.full(len(values), _EMPTY_BELOW * noise_std), np.ones(len(values)), np.zeros(len(values), np.int64)
+    added = np.where(is_null, 0.0, variance_added(low, length, sure, noise_std))
+    farness = np.searchsorted([FAR_OUT, _VERY_FAR_OUT], added)
+    if np.count_nonzero(sure) == 1 and length[np.argmax(sure)] <= is_whole:  # no spread to go by
+        farness = np.minimum(farness, 1)
+    least = np.where(farness > 0, max(above, _EMPTY_BELOW_FAR_OUT), _EMPTY_BELOW) * noise_std
+    return least, (FAR_OUT / np.maximum(added, FAR_OUT)) ** 2, farness
 
 
 @compiled
 def _move_into_reach(
-    weights: Floats, counts: Floats, ease: Floats, farness: NDArray[np.int64], noise_std: float
+    weights: Floats, counts: Floats, ease: Floats, farness: NDArray[np.int64], noise_std: float, n_values: int
 ) -> None:
     """Move rows between leaves, in place, until ranges of leaves weigh what their counts allow.
 
@@ -126,11 +130,12 @@ def _move_into_reach(
         ease: how easily leaves take rows: less, the further out they are.
         farness: 0 for leaves that are not far out, 1 for those that are, 2 for very far ones.
         noise_std: the standard deviation of the noise on a count.
+        n_values: of the leaves; null comes after them.
     """
     n_leaves = counts.size
     off, given = np.zeros(n_leaves + 1), np.zeros(n_leaves + 1)
     taken, n_no_further = np.zeros((3, n_leaves + 1)), np.zeros((3, n_leaves + 1))
-    spare = _REACH[0] * noise_std
+    spare = _REACH * noise_std
     for leaf in range(n_leaves):
         for far in range(3):
             n_no_further[far, leaf + 1] = n_no_further[far, leaf] + (farness[leaf] <= far)
@@ -146,22 +151,24 @@ def _move_into_reach(
         step = 1
         while size < n_leaves:
             deviation = noise_std * math.sqrt(size * (1.0 - size / n_leaves))
-            # All ranges of few leaves; of more, some sizes, and of all sizes those at the ends.
-            stride = 1 if size == step else n_leaves - size
+            # All ranges of few leaves; of more, some sizes, and of all sizes those at the ends of the values.
+            stride = 1 if size == step else n_values - size
             for begin in range(0, n_leaves - size + 1, max(stride, 1)):
                 end = begin + size
                 distance = off[end] - off[begin]
-                if abs(distance) <= _REACH[0] * deviation:
+                if abs(distance) <= _REACH * deviation:
                     continue
                 far = 0
                 inside, outside = given[end] - given[begin], taken[0, n_leaves] - taken[0, end] + taken[0, begin]
                 if distance < 0:
                     while n_no_further[far, end] == n_no_further[far, begin]:
                         far += 1
-                    if -distance <= _REACH[far] * deviation:
+                    is_tail = begin == 0 or end == n_values
+                    if -distance <= (_TAIL_BELIEVED[far] if is_tail else _INSIDE_BELIEVED[far]) * deviation:
                         continue
                     inside, outside = taken[far, end] - taken[far, begin], given[n_leaves] - given[end] + given[begin]
-                moved = min(abs(distance) - _REACH[0] * deviation, inside, outside)
+                left = (_REACH if far == 0 else _REACH_FAR_OUT) * deviation
+                moved = min(abs(distance) - left, inside, outside)
                 if moved > worst * deviation:
                     worst, first, stop, n_rows, furthest = moved / deviation, begin, end, moved, far
             if size == step:

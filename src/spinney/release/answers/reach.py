@@ -38,6 +38,8 @@ _AT_ONCE = 1 << 16
 _HALVINGS = 14
 # Sums of so many numbers are near a normal law; no bound is looked for below this much of what that law has.
 _MANY, _HOPELESS = 30, 0.9
+# What rounding of floats may take from a sum of whole numbers.
+_WHOLE_ROUNDING = 1e-6
 
 
 class Law(Protocol):
@@ -114,6 +116,18 @@ class NoiseSum:
     def reach(self, level: float) -> float:
         """The least x, to some thousandths of a standard deviation, with P(|T| <= x) >= level."""
         return _reach(self, 1 - level)
+
+
+def whole_rows(low: float, high: float, most: float, *, usual: tuple[float, float]) -> tuple[float, float]:
+    """An interval of a number of rows, cut to whole numbers from 0 to `most`.
+
+    Noise may put all of it below 0, or above the number of all rows. It then reaches as far inside as it would if noise
+    were one standard deviation beyond the end, so that the luck of the noise is not taken for knowledge: `usual`, the
+    reach of the low and of the high end, less one standard deviation each.
+    """
+    low, high = min(low, max(most - usual[0], 0.0)), max(high, min(usual[1], most))
+    first = min(float(math.ceil(max(low, 0.0) - _WHOLE_ROUNDING)), most)
+    return first, min(float(max(math.floor(high + _WHOLE_ROUNDING), first)), most)
 
 
 def level_of_each(lines: Floats, level: float) -> float:

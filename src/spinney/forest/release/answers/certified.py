@@ -23,10 +23,8 @@ import numpy as np
 from spinney.forest.release.answers.counted import Counted
 from spinney.forest.release.answers.parts import Part
 from spinney.forest.release.column_model import Floats
-from spinney.release.answers.reach import level_of_each
+from spinney.release.answers.reach import level_of_each, whole_rows
 
-# What rounding of floats may take from a sum of whole numbers.
-_ROUNDING = 1e-6
 # Candidates between which coefficients are straight lines: so many evenly, and as many ends of leaves.
 _N_KNOTS = 33
 # An end is looked for until what it may still move by is this much of the noise's standard deviation.
@@ -53,7 +51,7 @@ def certified_count(counted: Counted, parts: Mapping[int, Part], level: float) -
     (fewest, largest), centred = counted.sums(np.stack([least, most]))
     noise = [counted.noise_of(line) for line in centred]
     below, above = (one.reach(level) for one in noise)
-    is_cut, usual = bool((least < most).any()), min(below, above) - max(one.std for one in noise)
+    is_cut, usual = bool((least < most).any()), (below - noise[0].std, above - noise[1].std)
     return _whole(counted, (fewest + largest) / 2, fewest - below, largest + above, is_cut=is_cut, usual=usual)
 
 
@@ -63,22 +61,17 @@ def certified_counts(counted: Counted, every: Sequence[Mapping[int, Part]], leve
     each = level_of_each(centred, level)
     noise = [counted.noise_of(line) for line in centred]
     return [
-        _whole(counted, y, y - half, y + half, is_cut=False, usual=half - one.std)
+        _whole(counted, y, y - half, y + half, is_cut=False, usual=(half - one.std, half - one.std))
         for y, one in zip(sums.tolist(), noise, strict=True)
         for half in [one.reach(each)]
     ]
 
 
-def _whole(counted: Counted, estimate: float, low: float, high: float, *, is_cut: bool, usual: float) -> Bounded:
-    """An interval of a number of rows, cut to whole numbers that the table can have.
-
-    Noise may put all of it below 0, or above the number of all rows. It then reaches as far inside as it would if noise
-    were one standard deviation beyond the end (`usual`), so that the luck of the noise is not taken for knowledge.
-    """
-    most = math.inf if counted.total is None else float(counted.total)
-    low, high = min(low, max(most - usual, 0.0)), max(high, min(usual, most))
-    first = min(float(math.ceil(max(low, 0.0) - _ROUNDING)), most)
-    last = min(float(max(math.floor(high + _ROUNDING), first)), most)
+def _whole(
+    counted: Counted, estimate: float, low: float, high: float, *, is_cut: bool, usual: tuple[float, float]
+) -> Bounded:
+    """An interval of a number of rows, cut to whole numbers that the table can have."""
+    first, last = whole_rows(low, high, math.inf if counted.total is None else float(counted.total), usual=usual)
     return Bounded(float(np.clip(estimate, first, last)), first, last, is_cut)
 
 

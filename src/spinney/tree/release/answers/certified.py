@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from spinney.release.answers.products import product
 from spinney.release.answers.ranks import rank_half_width, simultaneous_half_widths
-from spinney.release.answers.reach import level_of_each
+from spinney.release.answers.reach import level_of_each, whole_rows
 from spinney.tree.bins import NoisyMoments
 from spinney.tree.release.answers.bounds import Bracket, Linear
 from spinney.tree.release.answers.leaves import Floats
@@ -131,8 +131,8 @@ def counts(
     found = []
     for k in range(0, len(sides), 2):
         low, high = values[k] - reach[k], values[k + 1] + reach[k + 1]
-        first, last = max(math.ceil(low - 1e-6), 0), max(math.floor(high + 1e-6), 0)
-        found.append(Interval(float(min(first, most)), float(max(min(last, most), min(first, most)))))
+        usual = reach[k] - certifier.scale(sides[k]), reach[k + 1] - certifier.scale(sides[k + 1])
+        found.append(Interval(*whole_rows(low, high, most, usual=usual)))
     return found
 
 
