@@ -127,7 +127,7 @@ class AuditResult:
             f"{len(self.verdicts)} games on {self.of}, looking at {what}, in {self.seconds:.0f} seconds.",
             f"All bounds hold together with a confidence of {self.confidence:.0%}.",
             "A leak below `could miss` could have gone unseen, and so could any that the guesses do not see in full; "
-            f"one above it is found in {POWER:.0%} of audits.",
+            f"one above it that they see in full is found in {POWER:.0%} of audits.",
             *self._of_the_whole(),
         ]
         if self.open:
