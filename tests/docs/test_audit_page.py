@@ -70,6 +70,20 @@ def test_the_results_are_of_every_family_and_every_sabotage() -> None:
     }
 
 
+def test_the_page_says_what_games_could_have_missed(page: ModuleType) -> None:
+    """Where the results have it: otherwise it says that they do not."""
+    audit = {"passed": True, "seconds": 1.0, "processor_seconds": 1.0}
+    telling, short = GAME | {"could_miss": 1.234, "tells": True}, GAME | {"could_miss": None, "tells": False}
+    shown = "\n".join(page.games({"audit": audit | {"games": [telling, short | {"family": "tables"}]}}))
+    assert "| could miss |" in shown
+    assert "| 1.234 |" in shown
+    assert "| any leak |" in shown
+    assert "1 of them could have missed" in shown
+    old = "\n".join(page.games({"audit": audit | {"games": [GAME, short]}}))
+    assert "older than" in old
+    assert "could miss |" not in old
+
+
 def test_runs_are_taken_over_and_shown(page: ModuleType, tmp_path: Path) -> None:
     """The best game of a family, caught and missed sabotage, and what no game can see."""
     worse = GAME | {"title": "another cell", "bound": 0.5, "ratio": 0.5}

@@ -47,7 +47,8 @@ def audit(
         The bounds beside the claims, each with the leak that its game could have missed. `verdict` is "failed" if a
         bound exceeds its claim: then more leaks than was charged, with a confidence of 95 % over all games together. It
         is "could not tell" if no game had the coins to show a leak of four times its claim, "passed in part" if some
-        had not, and else "passed".
+        had not, and else "passed". Of a release that was charged nothing there is nothing to play, so that it is
+        "nothing to test".
 
     Raises:
         ParameterError: a value is out of range.
@@ -68,8 +69,10 @@ def audit(
             raise ParameterError(f"black_box=True has games of whole fits only; the families are {whole}")
     else:
         loaded = release if isinstance(release, Release) else load(release)
-        specs = of_release(loaded.card, asked)
         of = "a release" if isinstance(release, Release) else f"the release {Path(release).name}"
+        if not loaded.card.events:
+            return AuditResult((), 1 - ERROR, time.perf_counter() - begun, of)
+        specs = of_release(loaded.card, asked)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", PrivacyWarning)
         warnings.simplefilter("ignore", SchemaWarning)

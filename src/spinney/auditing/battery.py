@@ -75,8 +75,11 @@ FAMILIES = (
 
 # Columns of made-up tables that are fitted as a release was: more make a fit slower, and so a game weaker.
 _MOST_AXES, _MOST_COLUMNS = 3, 4
-# Persons of whom counts stand out of their noise at this epsilon; of a smaller one there have to be more.
+# Rows or persons of whom counts stand out of their noise at this epsilon; of a smaller one there have to be more.
+_N_ROWS, _EPSILON_OF_ROWS = 200, 5
 _N_PERSONS, _EPSILON_OF_PERSONS = 30, 14
+# Of more of them a fit takes so long that no game of whole fits could tell anything.
+_MOST_MADE_UP = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,11 +283,14 @@ def _whole_of(card: Card, unit: Unit) -> list[Spec]:
         kind = {"kind": kinds[card.synthesizer], "moments": has_moments, "n_columns": min(n_columns, _MOST_AXES)}
         return [Spec("tree fit", "whole tree", unit.value, {**epsilon, **kind, **bins})]
     if card.synthesizer == "ForestSynthesizer":
-        columns = {"n_columns": min(max(n_columns, 2), _MOST_COLUMNS)}
-        return [Spec("forest fit", "whole forest", unit.value, {**epsilon, **delta, **columns})]
+        n_rows = max(_N_ROWS, math.ceil(_EPSILON_OF_ROWS * _N_ROWS / card.epsilon))
+        table = {"n_columns": min(max(n_columns, 2), _MOST_COLUMNS), "n_rows": n_rows}
+        whole = Spec("forest fit", "whole forest", unit.value, {**epsilon, **delta, **table})
+        return [whole] if n_rows <= _MOST_MADE_UP else []
     if card.synthesizer == "LinkedSynthesizer":
-        persons = {"n_persons": max(_N_PERSONS, math.ceil(_EPSILON_OF_PERSONS * _N_PERSONS / card.epsilon))}
-        return [Spec("people fit", "whole persons", unit.value, {**epsilon, **delta, **persons})]
+        n_persons = max(_N_PERSONS, math.ceil(_EPSILON_OF_PERSONS * _N_PERSONS / card.epsilon))
+        whole = Spec("people fit", "whole persons", unit.value, {**epsilon, **delta, "n_persons": n_persons})
+        return [whole] if n_persons <= _MOST_MADE_UP else []
     return []
 
 

@@ -14,6 +14,7 @@ from spinney.auditing.runner import verdict_from_dict, verdict_to_dict
 
 HEADS = ("family", "neighbours", "unit", "by", "claim", "bound", "could miss", "coins", "seconds", "result")
 PASSED, IN_PART, NOTHING, FAILED = "passed", "passed in part", "could not tell", "failed"
+UNCHARGED = "nothing to test"
 
 
 @dataclass(frozen=True)
@@ -36,10 +37,13 @@ class AuditResult:
 
     @property
     def verdict(self) -> str:
-        """What the audit comes to: "failed", "could not tell", "passed in part" or "passed".
+        """What the audit comes to: "failed", "could not tell", "passed in part", "passed" or "nothing to test".
 
         A game whose bound stays below its claim has passed only if it would have caught a leak of four times its claim.
+        There are no games of a release that was charged nothing.
         """
+        if not self.verdicts:
+            return UNCHARGED
         if self.failures:
             return FAILED
         if len(self.open) == len(self.verdicts):
@@ -102,6 +106,8 @@ class AuditResult:
         return table(self)
 
     def __str__(self) -> str:
+        if not self.verdicts:
+            return "\n".join(self.summary())
         rows = [HEADS, *(cells(verdict) for verdict in self.verdicts)]
         widths = [max(len(row[place]) for row in rows) for place in range(len(HEADS))]
         lines = [_line(row, widths) for row in rows]
@@ -109,12 +115,19 @@ class AuditResult:
 
     def summary(self) -> list[str]:
         """What it comes to, in sentences."""
+        if self.verdict == UNCHARGED:
+            return [
+                f"No game was played on {self.of}: it was charged nothing, so its epsilon is 0, and it should hold "
+                "nothing of the table but what was stated.",
+                f"{UNCHARGED}: `spinney verify` checks what the file holds, and `spinney audit` without a release "
+                "plays against the mechanisms.",
+            ]
         what = "rows drawn from releases" if self.black_box else "noisy numbers"
         said = [
             f"{len(self.verdicts)} games on {self.of}, looking at {what}, in {self.seconds:.0f} seconds.",
             f"All bounds hold together with a confidence of {self.confidence:.0%}.",
             "A leak below `could miss` could have gone unseen, and so could any that the guesses do not see in full; "
-            f"one above it is found in {POWER:.0%} of audits.",
+            f"one above it that they see in full is found in {POWER:.0%} of audits.",
             *self._of_the_whole(),
         ]
         if self.open:
@@ -147,6 +160,8 @@ class AuditResult:
                 f"{verdict.family} ({verdict.title}, {verdict.unit}): {finding.currency} is at least "
                 f"{finding.bound:.3g} of {finding.claim:.3g}, and could have been missed: {unseen}; {outcome(verdict)}."
             )
+        if not said:
+            said.append("No whole fit was played: these games are about parts of a fit, each by itself.")
         return said
 
 

@@ -101,7 +101,8 @@ def audit(
     called too short to tell, and has not passed.
 
     Exits with status 1 if a bound exceeds its claim, twice in a row: a game that is won is played again. That happens
-    to sound mechanisms in fewer than one audit of 400. Exits with status 3 if no game could tell anything.
+    to sound mechanisms in fewer than one audit of 400. Exits with status 3 if no game could tell anything, and if
+    RELEASE was charged nothing, so that there is none.
 
     With --attacks, something else is done, for the holder of a private table only: half of the table is fitted, and
     rows drawn from that release are attacked by anonymeter, as if to find out who is in the table. Do not publish the
@@ -132,7 +133,8 @@ def audit(
         ctx.exit(FAILED)
     if not result.passed:
         click.secho("error: ", err=True, nl=False, fg="red")
-        click.echo("no game could tell anything, so nothing has passed; give more --seconds", err=True)
+        remedy = "give more --seconds" if result.verdicts else "the release was charged nothing, so there is none"
+        click.echo(f"no game could tell anything, so nothing has passed; {remedy}", err=True)
         ctx.exit(COULD_NOT_TELL)
 
 

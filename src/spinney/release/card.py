@@ -49,7 +49,7 @@ _STRUCTURES = {
     "tree": "pairs of columns along a tree",
     "target": "every column with the target",
     "independent": "independent columns: none were measured together",
-    "uniform": "uniform: the budget was too small to tell a count from noise; rows are spread evenly over the schema",
+    "uniform": "uniform: the budget was too small; rows are spread evenly over columns that were not counted",
 }
 
 
@@ -189,15 +189,37 @@ class Card:
             *_wrapped(self._who, self._rows_in_words()),
             *(_wrapped("rows", "private, as their number is the persons' own") if self._is_of_persons else []),
             *(_wrapped("prior", prior) if (prior := self._prior_in_words()) else []),
-            *(line for what, count in self.released.items() for line in _released_in_words(what, count)),
+            *(line for what, count in self.released.items() for line in self._released_in_words(what, count)),
             *([f"  structure   {structure_in_words(str(structure))}"] if structure else []),
             *_utility_lines(self.utility),
         ]
         return [printable(line) for line in lines]
 
+    def _released_in_words(self, what: str, count: int) -> list[str]:
+        """How much of something was released. The cliques of a model are not the tables that it was fitted to."""
+        is_even = self.plan.get("structure") == "uniform"
+        if what == _ROW_TABLES:
+            return _wrapped("row tables", f"{count:,} released, which the model of rows was fitted to")
+        if what == "leaves" and is_even:
+            return _wrapped("leaves", f"{count:,}, made from the schema: no column was divided by counts")
+        if what != "cliques":
+            return [f"  {what:<11} {count:,} released"]
+        tables = "1 joint table of columns" if count == 1 else f"{count:,} joint tables of columns"
+        if count == len(self.schema.modelled):  # a junction tree has as many cliques where no two columns are joined
+            tables = "1 column" if count == 1 else f"{count:,} columns, each by itself"
+        elif not is_even:
+            tables += ", the cliques of a junction tree"
+        rest = "fitted to all that was counted"
+        if is_even:
+            rest = "spread evenly: nothing was counted"
+            for event in self.events:
+                if isinstance(event, DiscreteLaplaceCounts) and event.stage == "classes":
+                    rest = f"spread evenly, but for counts of {event.column!r}"
+        return _wrapped("model", f"{tables}, {rest}")
+
     def _rows_in_words(self) -> str:
         if self.n_rows is not None:
-            return f"{self.n_rows:,} (public{', under replace-one' if self._is_of_persons else ''})"
+            return f"{self.n_rows:,} (public, under replace-one)"
         if self.row_count is not None:
             count = self.row_count
             number = f"{count.noisy:,}" if count.noisy >= 0 else f"about 0 ({count.noisy:,})"
@@ -329,16 +351,6 @@ def guarantee_in_words(epsilon: Fraction, delta: Fraction, unit: str) -> str:
 def structure_in_words(structure: str) -> str:
     """The structure of a forest as people are shown it."""
     return _STRUCTURES.get(structure, structure)
-
-
-def _released_in_words(what: str, count: int) -> list[str]:
-    """How much of something was released. The cliques of a model are not the tables that it was fitted to."""
-    if what == _ROW_TABLES:
-        return _wrapped("row tables", f"{count:,} released, which the model of rows was fitted to")
-    if what != "cliques":
-        return [f"  {what:<11} {count:,} released"]
-    tables = "1 joint table of columns" if count == 1 else f"{count:,} joint tables of columns"
-    return _wrapped("model", f"{tables}, the cliques of a junction tree, fitted to all that was counted")
 
 
 def _utility_lines(utility: Utility | None) -> list[str]:

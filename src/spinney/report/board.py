@@ -113,7 +113,7 @@ def _identification(found: Mapping[str, Any]) -> list[Question]:
             f"everything else guesses {promise['secret']} right at most {percent(promise['guess'])} of the time. "
             + (
                 ""
-                if promise["who"] == "persons"
+                if promise["who"] == "persons" or not promise["groups"]
                 else "Of somebody with several rows more can be found out, as the figures for groups say. "
             )
             + "No synthetic row is anybody's record. A match with a person can still be right, as what holds for a "
@@ -123,8 +123,8 @@ def _identification(found: Mapping[str, Any]) -> list[Question]:
         Question(
             topic,
             "Are there direct identifiers?",
-            f"{', '.join(keys)}: made up afresh, never read. Whether another column identifies people is for the "
-            "holder to say."
+            f"{', '.join(keys)}: made up afresh. {_keys_read(promise)} Whether another column identifies people is "
+            "for the holder to say."
             if keys
             else "None of the columns is of type identifier; whether another one identifies people is for the "
             "holder to say.",
@@ -141,14 +141,25 @@ def _identification(found: Mapping[str, Any]) -> list[Question]:
         Question(
             topic,
             "Are small or conspicuous groups protected?",
-            f"Each of their {promise['who']} is protected as any other. What a group has in common is protected less, "
-            "the larger it is, as the figures for groups say. Figures of small groups are the least accurate, and what "
-            "looks like a rare person may be noise."
+            f"Each of their {promise['who']} is protected as any other. "
+            + (
+                "What a group has in common is protected less, the larger it is, as the figures for groups say. "
+                if promise["groups"]
+                else "Nothing was measured of any group. "
+            )
+            + "Figures of small groups are the least accurate, and what looks like a rare person may be noise."
             if promise["is_private"]
             else "The guarantee is void: nobody is protected.",
             DESIGN if promise["is_private"] else COMPUTED,
         ),
     ]
+
+
+def _keys_read(promise: Mapping[str, Any]) -> str:
+    """What real identifiers are read for."""
+    if promise["who"] == "persons":
+        return "The real ones are read to tell whose rows are whose, and none of them is copied into the release."
+    return "The real ones have no part in what was counted, and none of them is copied into the release."
 
 
 def _detail(found: Mapping[str, Any]) -> list[Question]:

@@ -294,7 +294,8 @@ def _in_words(card: Card, found: dict[str, Any]) -> list[str]:
         of_people = found["who"] == "persons"
         whom = "several persons together" if of_people else "a person who has several rows"
         sizes = ", ".join(
-            f"{group['size']} {'persons' if of_people else 'rows'}: at most {percent(group['guess'])}"
+            f"{group['size']} {'persons' if of_people else 'rows'}: "
+            f"{'at most ' if group['guess'] <= _CERTAIN else ''}{percent(group['guess'])}"
             for group in groups
         )
         said.append(f"The guarantee is weaker for {whom}. The same figure for {sizes}.")

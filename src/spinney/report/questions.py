@@ -8,6 +8,7 @@ says where it comes from: stated by the holder, computed from the release, how S
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -93,7 +94,12 @@ def _unit(promise: Mapping[str, Any], schema: Any) -> list[Question]:
     topic = "Unit of privacy"
     is_person = promise["who"] == "persons"
     groups = "; ".join(
-        f"{group['size']}: " + ("nothing is promised" if group["is_empty"] else f"epsilon {group['epsilon']:g}")
+        f"{group['size']}: "
+        + (
+            "nothing is promised"
+            if group["is_empty"]
+            else f"epsilon {group['epsilon']:g}" + (f", delta {group['delta']:g}" if group["delta"] else "")
+        )
         for group in promise["groups"]
     )
     lines = [
@@ -105,8 +111,15 @@ def _unit(promise: Mapping[str, Any], schema: Any) -> list[Question]:
             "were left out before anything was counted. A person is whoever one value of the key stands for: somebody "
             "with two keys counts as two."
             if is_person
-            else "The guarantee is for one row. If a person may have several, it is weaker for them, as the figures "
-            "for groups say; whether that can happen is not known to the release.",
+            else "The guarantee is for one row. "
+            + (
+                "If a person may have several, it is weaker for them, as the figures for groups say; whether that can "
+                "happen is not known to the release."
+                if promise["groups"]
+                else "Epsilon is 0, so it is no weaker for a person with several."
+                if promise["is_private"]
+                else "It is void, as the top of this page says."
+            ),
             COMPUTED if is_person else NOT_KNOWN,
         ),
         Question(
@@ -235,13 +248,17 @@ def listing(names: Sequence[str], most: int = 12) -> str:
 
 def _utility(found: Mapping[str, Any]) -> list[Question]:
     topic, columns = "Utility and bias", found["columns"]
-    kinds: dict[str, int] = {}
-    for column in columns:
-        kinds[column["statement"]] = kinds.get(column["statement"], 0) + 1
-    words = ", ".join(f"{count} {kind}" for kind, count in kinds.items()) or "none"
+    kinds = Counter(column["statement"] for column in columns)
+    pairs = Counter(pair["statement"] for pair in found["pairs"]["pairs"])
     utility = found["utility"]
     return [
-        Question(topic, "How accurate is the release, and is that known?", f"Columns by statement: {words}.", COMPUTED),
+        Question(
+            topic,
+            "How accurate is the release, and is that known?",
+            f"Columns by statement: {_kinds(kinds)}. Pairs of columns by statement: {_kinds(pairs)}. How far each may "
+            "be off stands beside it; of more than two columns together this page says nothing.",
+            COMPUTED,
+        ),
         Question(
             topic,
             "Was utility measured on the private table, and paid for?",
@@ -267,6 +284,10 @@ def _utility(found: Mapping[str, Any]) -> list[Question]:
         ),
         Question(topic, "Was the table itself biased or incomplete?", "The release cannot say.", NOT_KNOWN),
     ]
+
+
+def _kinds(kinds: Mapping[str, int]) -> str:
+    return ", ".join(f"{count} {kind}" for kind, count in kinds.items()) or "none"
 
 
 def together_first(promise: Mapping[str, Any]) -> str:
@@ -333,7 +354,7 @@ def _security(stated: Mapping[str, Any]) -> list[Question]:
             "Side channels",
             "Can time, memory or errors give something away?",
             "Timing and memory are not covered. Errors and logs of Spinney are written so that they hold no values of "
-            "the table.",
+            "the table; tracebacks, which have to be asked for, may hold some, and are for the holder alone.",
             DESIGN,
         ),
         Question("Access control", "Who may read the real table, and how is it kept?", "Not known.", NOT_KNOWN),

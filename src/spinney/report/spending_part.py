@@ -57,12 +57,13 @@ STAGES = {
 def budget_part(card: Card) -> list[dict[str, Any]]:
     """Every stage with its share of the budget and its noise; one stage of several charges is one line."""
     found: dict[str, dict[str, Any]] = {}
-    for stage in stages(card.events, Unit.parse(card.unit)) if card.epsilon else ():
+    unit, of_persons = Unit.parse(card.unit), "every column of persons with how many rows they have"
+    for stage in stages(card.events, unit) if card.epsilon else ():
         known = found.get(stage.name)
         if known is None:
             found[stage.name] = {
                 "stage": stage.name,
-                "what": STAGES.get(stage.name, stage.name),
+                "what": of_persons if stage.name == "pairs" and unit.is_person else STAGES.get(stage.name, stage.name),
                 "times": stage.times,
                 "share": stage.share,
                 "noise": stage.noise,

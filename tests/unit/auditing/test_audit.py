@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import spinney as sp
@@ -17,6 +19,7 @@ from spinney.auditing.game import Verdict, toss
 from spinney.auditing.result import AuditResult
 from spinney.auditing.runner import play_all
 from spinney.errors import ParameterError
+from spinney.privacy.events import DiscreteLaplaceCounts
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 
@@ -129,6 +132,22 @@ def test_the_whole_method_of_a_release_is_played_first(name):
     assert Fraction(whole.settings.get("delta", 0)) == card.delta
     assert whole.weight >= sum(part.weight for part in parts)
     assert whole.make().path == f"{card.synthesizer}.fit"
+
+
+@pytest.mark.parametrize("unit", ["add-remove", "replace-one"])
+@pytest.mark.parametrize("epsilon", ["0.3", "0.05"])
+def test_a_whole_forest_of_a_small_epsilon_is_played_with_more_rows(unit, epsilon):
+    """So many that its fits count columns, and columns together; and nobody waits for a fit of millions."""
+    kinds = sp.Schema({name: sp.Category(("a", "b")) for name in "xyz"})
+    rows = pa.table({name: ["a", "b"] * 20_000 for name in "xyz"})
+    model = sp.ForestSynthesizer(epsilon, "1e-6", unit=unit, assumed_rows=40_000 if unit == "add-remove" else None)
+    card = model.fit(rows, kinds).card_
+    (whole,) = of_release(card, ["whole forest"])
+    game = whole.make()
+    assert len(game.play(toss(2)).outcomes) == 2
+    assert game._fit(True).card_.plan["structure"] == "tree"
+    tiny = replace(card, events=(DiscreteLaplaceCounts(Fraction(1, 10**9), 2, "rows", stage="rows"),))
+    assert [part.family for part in of_release(tiny, FAMILIES)] == ["number of rows"]
 
 
 def test_a_release_is_audited_at_its_own_epsilon(tmp_path):

@@ -24,6 +24,25 @@ def test_a_sound_library_passes(tmp_path: Path) -> None:
     assert "exists" in again.err
 
 
+def test_a_release_that_was_charged_nothing_is_not_called_passed(tmp_path: Path) -> None:
+    """Exit status 3, no advice that helps nobody, and a page and data that say so."""
+    write_people(tmp_path)
+    fitted = spinney(
+        *("fit", tmp_path / "people.csv", "--schema", tmp_path / "schema.toml", "--method", "forest"),
+        *("--epsilon", "1e-9", "--out", tmp_path / "tiny.spinney"),
+    )
+    assert fitted.status == 0, fitted.err
+    page = tmp_path / "audit.html"
+    run = spinney("audit", tmp_path / "tiny.spinney", "--out", page)
+    assert run.status == 3
+    assert "charged nothing" in run.out
+    assert "charged nothing" in run.err
+    assert "seconds" not in run.out + run.err
+    assert "<table>" not in page.read_text()
+    found = json.loads(spinney("audit", tmp_path / "tiny.spinney", "--json").out)
+    assert (found["verdict"], found["passed"], found["games"]) == ("nothing to test", False, [])
+
+
 @pytest.mark.parametrize("name", ["half noise on leaf counts", "same words in every release"])
 def test_a_sabotaged_mechanism_fails(name: str) -> None:
     """Exit status 1, and JSON that says which game was won."""

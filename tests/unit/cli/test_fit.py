@@ -35,7 +35,7 @@ def test_a_csv_becomes_a_release(tmp_path: Path, out: Path) -> None:
     assert run.status == 0
     assert "1-differential privacy" in run.out
     assert "replace-one" in run.out
-    assert "500 (public)" in run.out
+    assert "500 (public, under replace-one)" in run.out
     assert run.err == ""
     assert sp.load(out).card.epsilon == 1
     assert files_in(out.parent) == {"people.spinney"}

@@ -311,6 +311,28 @@ def test_an_outer_quantile_has_room_for_what_was_cut() -> None:
     assert held_far >= 0.85
 
 
+def test_a_quantile_ends_where_the_certified_one_does() -> None:
+    """Where nothing is assumed less is left open at times: calibrated intervals are cut to it, and keep a width."""
+    rng = np.random.default_rng(5)
+    n = 20_000
+    amounts = np.where(rng.random(n) < 0.97, 0, rng.integers(1, 10_000, n))
+    table = pl.DataFrame({"amount": amounts, "kind": rng.choice(["a", "b"], n)})
+    schema = sp.Schema({"amount": sp.Integer(0, 100_000), "kind": sp.Category(["a", "b"])})
+    n_cut = 0
+    for seed in range(3):
+        model = sp.ForestSynthesizer("1", delta="1e-6")
+        release = model.fit(table, schema, entropy=sp.UnsafeSeededEntropy(seed)).release_
+        for at in (0.01, 0.1, 0.5, 0.9, 0.96, 0.98, 0.99):
+            found = release.quantile("amount", at)
+            certain = release.quantile("amount", at, statement="certified", level=1 - 0.05 * 0.05)
+            assert found.low < found.high
+            if certain.low < certain.high:
+                assert min(certain.low, found.estimate) <= found.low
+                assert found.high <= max(certain.high, found.estimate)
+                n_cut += found.high == certain.high
+    assert n_cut
+
+
 def test_medians_of_groups_in_steps_have_a_width_and_hold() -> None:
     """At a jump the median is either of two values, as noise has it."""
     hits = [

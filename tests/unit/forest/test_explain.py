@@ -126,6 +126,22 @@ def test_too_small_a_budget_is_said_in_plain_words() -> None:
     assert [leaf["rows"] for leaf in explanation.bins("kind")] == pytest.approx([5] * 4), "even, as it says"
 
 
+def test_nothing_is_called_fitted_or_measured_that_was_not() -> None:
+    """Of a budget that buys nothing; and of one that bought the sizes of a target's classes, and nothing else."""
+    nothing, classes = fitted("0.0001", 20), fitted("0.0001", 20, target="label")
+    for model in (nothing, classes):
+        page = " ".join(str(model.card_).split())
+        assert "fitted to all that was counted" not in page
+        assert "leaves released" not in page
+    assert "nothing was counted" in " ".join(str(nothing.card_).split())
+    page = " ".join(str(classes.card_).split())
+    assert classes.card_.events
+    assert "nothing was counted" not in page
+    assert "but for counts of 'label'" in page
+    assert "but the sizes of the classes of the target, label" in classes.explain().meaning
+    assert "nothing was measured" not in classes.explain().meaning
+
+
 def test_high_quality_that_was_not_to_be_had_is_said() -> None:
     assert 'quality="high"' not in fitted(quality="high").explain().meaning
     poor = fitted("0.5", 2000, quality="high", target="label").explain()

@@ -87,6 +87,45 @@ def test_counts_where_a_dependence_is_finer_than_groups_hold() -> None:
     assert np.mean([answer.low <= truth <= answer.high for answer, truth in answers]) >= 0.9
 
 
+def test_an_interval_of_two_conditions_ends_where_each_of_them_does() -> None:
+    """Certified counts of a rare kind bound counts of it in any hours; those of nearly all rows bound from below."""
+    release = release_of("0.3", 0)
+    certain: dict[str, Any] = {"statement": "certified", "level": 0.9999}
+    n_cut = 0
+    for kind in KINDS:
+        for other in ({"hour": (10, 12)}, {"hour": (0, 11)}, {"month": (1, 6)}, {"side": True}):
+            assert are_apart(release, "kind", *other)
+            answer, alone = release.count({"kind": kind, **other}), release.count({"kind": kind}, **certain)
+            assert answer.low >= 0
+            assert answer.high <= max(alone.high, answer.estimate)
+            share = release.proportion({"kind": kind}, given=other)
+            assert 0 <= share.low <= share.high
+            given = release.count(other, **certain)
+            assert share.high <= max(alone.high / given.low, share.estimate)
+            n_cut += answer.high == release.count({"kind": kind}, statement="certified", level=1 - 0.05 * 0.05 / 2).high
+    assert n_cut >= 4, "and some would have gone beyond that"
+    nearly_all, half = {"age": (1, 98)}, {"side": True}
+    answer = release.count({**nearly_all, **half})
+    assert answer.low >= release.count(nearly_all, **certain).low + release.count(half, **certain).low - N_ROWS
+    of_all = release.count({"kind": "h", "hour": (10, 12)}, of="population")
+    assert of_all.high > release.count({"kind": "h", "hour": (10, 12)}).high, "a population is not bound by the table"
+
+
+def test_what_sums_see_of_a_mean_is_what_they_see_of_its_values() -> None:
+    """Ages of a kind depend on ages, though no condition is on them: it is not nothing that is seen."""
+    release = release_of("0.3", 0)
+    assert are_apart(release, "age", "kind")
+    answer = release.mean("age", where={"kind": "a"})
+    parts = parts_of(release, {"kind": "a"}, values="age")
+    age, kind = sorted(parts) if parts[min(parts)].values is not None else sorted(parts, reverse=True)
+    factors = {age: Factor(parts[age], shift=0.0), kind: Factor(parts[kind])}
+    first, second = sorted(factors)
+    share = release._answering.misfit.seen((first, second), factors[first], factors[second])
+    assert answer.statement == "indicative"
+    assert 0.01 < share < NEARLY_ALL
+    assert f"see {int(100 * share)} % of what this question" in answer.why
+
+
 def test_conditions_that_sums_of_products_see_are_calibrated() -> None:
     """A group of hours that is asked for whole is seen whole; half of it is not."""
     release = release_of("3", 0)
@@ -105,7 +144,7 @@ def test_conditions_that_sums_of_products_see_are_calibrated() -> None:
     assert {share >= NEARLY_ALL for share in answers} == {True, False}
     for share, answer in answers.items():
         assert answer.statement == ("calibrated" if share >= NEARLY_ALL else "indicative")
-        assert ("see all groups" if share >= NEARLY_ALL else f"see {100 * share:.0f} %") in answer.why
+        assert ("see all groups" if share >= NEARLY_ALL else f"see {int(100 * share)} %") in answer.why
     assert release.trust(["hour", "side"]).of("hour", "side").statement == "indicative"
 
 

@@ -63,7 +63,7 @@ def test_the_card_hides_a_private_number_of_rows(tree):
     assert "rows        private" in str(model.card_)
     public = fitted(tree, n)
     assert public.card_.n_rows == n
-    assert "7,351 (public)" in str(public.card_)
+    assert "7,351 (public, under replace-one)" in str(public.card_)
     assert str(n) in public.card_.to_json()
     described = json.loads(model.card_.to_json())
     del described["released"]

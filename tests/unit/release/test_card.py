@@ -50,7 +50,7 @@ def test_the_card_tells_a_person_the_promise(model):
     assert "1/3 (about 0.3333)-differential privacy (pure), unit replace-one" in text
     assert "split decisions" in text
     assert "leaf counts" in text
-    assert "1,500 (public)" in text
+    assert "1,500 (public, under replace-one)" in text
     assert "Not covered" in text
     for name in model.schema_:
         assert name in text

@@ -28,7 +28,7 @@ from spinney.report.promise_part import _delta_in_words, largest_belief, largest
 from spinney.report.questions import SOURCES, nist_questions
 from spinney.report.spending_part import account_part
 from support.reports import KINDS, Page, contents_of, golden, page_of
-from support.small_forests import fitted
+from support.small_forests import SCHEMA, fitted, table
 
 
 @pytest.mark.parametrize("name", KINDS)
@@ -349,6 +349,43 @@ def test_no_sentence_promises_what_can_be_false(name: str) -> None:
     for line in (*contents.nist, *contents.board):
         if " % of the time" in line["answer"]:
             assert "equally likely" in line["answer"], "odds hold for two answers that are equally likely beforehand"
+
+
+def test_what_is_said_of_persons_is_about_persons() -> None:
+    """Keys are read, as rows belong to persons by them; there is no target; groups have deltas; bars count persons."""
+    contents = contents_of("v3-people-linked")
+    answers = {line["question"]: line["answer"] for line in [*contents.board, *contents.nist]}
+    assert "never read" not in answers["Are there direct identifiers?"]
+    assert "whose rows are whose" in answers["Are there direct identifiers?"]
+    assert not any("target" in stage["what"] for stage in contents.budget)
+    page = " ".join(Page(page_of("v3-people-linked")).texts)
+    assert "Persons by value or range" in page
+    assert "Rows by value or range" not in page
+    assert "share of persons that would have to move" in " ".join(page.split())
+    with_delta = [group for group in contents.promise["groups"] if group["delta"] and not group["is_empty"]]
+    for group in with_delta:
+        assert (
+            f"{group['size']}: epsilon {group['epsilon']:g}, delta {group['delta']:g}"
+            in answers["What is promised to groups?"]
+        )
+
+
+def test_accuracy_is_told_of_pairs_too() -> None:
+    """Columns that are certified one by one say nothing of pairs that are not."""
+    contents = contents_of("v3-forest-mixed")
+    answers = {line["question"]: line["answer"] for line in contents.nist}
+    told = answers["How accurate is the release, and is that known?"]
+    for pair in contents.pairs["pairs"]:
+        assert pair["statement"] in told.partition("Pairs of columns")[2]
+
+
+def test_of_a_release_that_spent_nothing_no_group_is_told_less() -> None:
+    """Epsilon is 0 for any number of rows, and there are no figures for groups to point at."""
+    contents = report_contents(sp.ForestSynthesizer("1e-9").fit(table(20), SCHEMA).release_)
+    said = " ".join(line["answer"] for line in [*contents.board, *contents.nist])
+    assert contents.promise["groups"] == []
+    assert "figures for groups" not in said
+    assert "it is weaker" not in said
 
 
 def test_a_ledger_that_knows_more_is_shown_with_more() -> None:

@@ -309,7 +309,8 @@ def _meaning(
         return "Every column has one possible value, so there was nothing to measure."
     has_pairs = any(stage.name == "pairs" for stage in spent)
     has_stated = any(stage.name == "workload" for stage in spent)
-    sentences = [_said(structure, target if has_pairs else None, n_measured, has_stated=has_stated)]
+    counted_with = target if has_pairs or (structure == "uniform" and n_measured) else None
+    sentences = [_said(structure, counted_with, n_measured, has_stated=has_stated)]
     if has_products:
         sentences.append("All other pairs were measured coarsely, in one vector of sums, by which rows are weighted.")
     elif structure == "tree" and not has_pairs:
@@ -361,9 +362,11 @@ def _said(structure: str, target: str | None, n_measured: int, *, has_stated: bo
         more = "the noise was too large to count any together" if n_measured > 1 else "there is only one column"
         return f"Every column was counted on its own, and columns are independent: {more}."
     if structure == "uniform":
+        but = "" if target is None else f" but the sizes of the classes of the target, {target}"
         return (
-            "The budget was too small: no count could be told from noise, so nothing was measured. Rows are spread "
-            "evenly over what the schema allows and say nothing about the table. Give a larger epsilon, more rows or "
-            "fewer columns."
+            f"The budget was too small: no count could be told from noise, so no column was counted{but}. Rows are "
+            "spread evenly over what the schema allows and say nothing about "
+            f"{'the table' if target is None else 'any other column'}. Give a larger epsilon, more rows or fewer "
+            "columns."
         )
     return f"The structure {structure!r} is not known to this version of Spinney."

@@ -121,8 +121,8 @@ def clique_lines(cliques: Sequence[ExplainedClique], *, who: str = "rows") -> li
         ),
         *more(len(cliques) - len(shown)),
         *wrap(
-            f"distance: the share of {who} that would have to change for the columns to be independent. Noise alone "
-            "gives a few hundredths.",
+            f"distance: the share of {who} that would have to change for the columns to be independent, in the model. "
+            "Noise adds to it, the more, the smaller epsilon is.",
             WIDTH,
             initial_indent="  ",
             subsequent_indent="  ",

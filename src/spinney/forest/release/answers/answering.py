@@ -52,6 +52,8 @@ _FEW = 0.05
 _PART_OF_LEAF = 0.25
 # Quantiles with fewer rows beyond them than this many standard deviations of noise hang on leaves that noise made.
 _HIDDEN = 5.0
+# The part of what an interval may miss that goes to certified counts of its conditions, to which it is cut.
+_MISSED_BY_MARGINALS = 0.05
 CUT = ", with conditions that cut leaves, whose rows may lie anywhere inside"
 NO_ROWS = "the model has no rows with a value that meet the conditions; ask for a count"
 INSIDE = (
@@ -183,7 +185,7 @@ class Answering:
         """The number of all rows."""
         n_rows = self._release.card.n_rows
         if n_rows is not None:
-            why = "the number of rows is public"
+            why = "this number is exact: the unit of the release takes it to be public"
             return self._said(question, n_rows, n_rows, n_rows, "certified", why)
         reach = t_quantile(level, math.inf) * math.sqrt(self._total_variance)
         total = float(self._release.noisy_total)
@@ -287,6 +289,7 @@ class Answering:
             assert question.at is not None
             asked = (self.laws, self.misfit, parts, question.at, counted, self._column_of(parts))
             found, low, high = calibrated_quantile(*asked, level=level, of_population=is_population)
+            low, high = self._within_certified(question, (low, found, high), counted, level)
         else:
             ratio = ratio_of(question, parts, given)
             one = calibrated(self.laws, self.misfit, ratio, counted, of_population=is_population)
@@ -296,6 +299,7 @@ class Answering:
                     standing = Standing("indicative", LOST, REMEDY)
             else:
                 found, low, high = self._ends(question, one, parts, given, level)
+                low, high = self._within_marginals(question, (low, found, high), parts, given, level)
         if standing.statement == "not supported" and not question.force:
             return self._said(question, found, None, None, standing.statement, standing.reason)
         why = f"forced: {standing.reason}" if standing.statement == "not supported" else standing.reason
@@ -373,6 +377,59 @@ class Answering:
                 above = float(cut @ (1 - held)) + math.hypot(above, std * float(np.linalg.norm(1 - held)))
         return rows / scale, max(0.0, rows - below) / scale, min(rows + above, total) / scale
 
+    def _within_marginals(
+        self,
+        question: Question,
+        ends: tuple[float, float, float],
+        parts: Mapping[int, Part],
+        given: Mapping[int, Part],
+        level: float,
+    ) -> tuple[float, float]:
+        """The ends of an interval, cut to what certified counts of the single conditions allow.
+
+        As many rows meet all conditions as meet the rarest at most, and as many as the others leave over at least.
+        Each condition's count is taken with so high a level that all of them seldom cut off a true answer.
+        """
+        low, estimate, high = ends
+        if len(parts) < 2 or question.of != "table":
+            return low, high
+        total = math.inf if self._release.card.n_rows is None else float(self._release.card.n_rows)
+        each = 1 - (1 - level) * _MISSED_BY_MARGINALS / (len(parts) + len(given))
+        fewest, most = _all_at_once([self._alone(question, variable, each) for variable in parts], total)
+        if question.kind == "proportion":
+            least, largest = total, total
+            if given:
+                below = replace(question, where={})
+                least, largest = _all_at_once([self._alone(below, variable, each) for variable in given], total)
+            if not 1 <= least < math.inf:
+                return low, high
+            fewest, most = fewest / largest, most / least
+        return min(max(low, fewest), estimate), max(min(high, most), estimate)
+
+    def _within_certified(
+        self, question: Question, ends: tuple[float, float, float], counted: Counted | None, level: float
+    ) -> tuple[float, float]:
+        """The ends of a quantile's interval, cut to the certified one, unless nothing but one value is left."""
+        low, estimate, high = ends
+        if question.of != "table" or counted is None or not counted.by_leaf:
+            return low, high
+        known = self._certified(question, counted, 1 - (1 - level) * _MISSED_BY_MARGINALS, is_asked=True)
+        if known is None:
+            return low, high
+        nearer = min(max(low, known.low), estimate), max(min(high, known.high), estimate)
+        return nearer if nearer[0] < nearer[1] else (low, high)
+
+    def _alone(self, question: Question, variable: int, level: float) -> tuple[float, float] | None:
+        """How many rows meet what is asked of one variable, for certain; None where it was not counted by itself."""
+        counted = self.counted((variable,))
+        if counted is None:
+            return None
+        part = self._parts_counted(replace(question, column=None), counted).get(variable)
+        if part is None:
+            return None
+        found = certified_count(counted, {variable: part}, level)
+        return found.low, found.high
+
     def _stands_alone(self, variable: int, part: Part) -> Flags:
         """The leaves of a variable that may hold a code, anywhere inside."""
         name = self._release.variables[variable]
@@ -407,6 +464,13 @@ class Answering:
             of=question.of,
             asked=question.asked,
         )
+
+
+def _all_at_once(alone: Sequence[tuple[float, float] | None], total: float) -> tuple[float, float]:
+    """How many rows may meet some conditions at once, of which so many meet each; None says nothing."""
+    lows, highs = zip(*((0.0, math.inf) if one is None else one for one in alone), strict=True)
+    others = 0.0 if len(alone) == 1 else (len(alone) - 1) * total
+    return max(sum(lows) - others, 0.0), min(highs)
 
 
 def ratio_of(question: Question, parts: Mapping[int, Part], given: Mapping[int, Part]) -> Ratio:

@@ -9,10 +9,13 @@ not supported            pairs of which nothing was measured, or whose products 
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import combinations
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from spinney.forest.release.answers.factors import Factor
 from spinney.forest.release.answers.laws import Laws
@@ -28,6 +31,7 @@ if TYPE_CHECKING:
 ONE_COLUMN = "the column was counted by itself, and noise and the places of rows inside its leaves are in the interval"
 TOGETHER = "the columns were counted together; noise, and what states are too coarse to show, are in the interval"
 CERTIFIED = "holds whatever the rows are, over the noise of the release"
+_NOTHING = 1e-9  # a weight that keeps an average of leaves without rows defined
 OLD_FILE = "the file was saved by an earlier version of Spinney and does not hold its noisy counts; fit anew"
 
 
@@ -109,9 +113,10 @@ class Verdicts:
                 "far they are from the corrected model, is in the interval",
             )
         part = "not all" if None in seen else _percent(min(share for share in seen if share is not None))
+        asked = "questions about these columns depend" if parts is None else "this question depends"
         return Standing(
             "indicative",
-            f"{corrected}, and see {part} of what conditions on these columns depend on; nothing measured the rest, "
+            f"{corrected}, and see {part} of what {asked} on; nothing measured the rest, "
             "which the interval takes to be as strong as what the release shows elsewhere",
             remedy,
         )
@@ -121,7 +126,7 @@ class Verdicts:
         if parts is None:
             coarse = self._release._is_coarse([self._names[variable] for variable in pair])
             return 1.0 if not coarse and all(map(misfit.is_fine, pair)) else None
-        first, second = (Factor(parts[variable]) for variable in pair)
+        first, second = (_asked_of(parts[variable]) for variable in pair)
         return misfit.seen(pair, first, second)
 
     def _many(self, names: Sequence[str], apart: Sequence[tuple[int, int]]) -> Standing:
@@ -163,8 +168,16 @@ class Verdicts:
         return Verdict(columns, statement, why, standing.instead)
 
 
+def _asked_of(part: Part) -> Factor:
+    """What a question asks of a variable: its values, or whether a condition holds."""
+    if part.values is None:
+        return Factor(part)
+    return Factor(part, shift=float(np.average(part.values.mean, weights=part.leaves.weights + _NOTHING)))
+
+
 def _percent(share: float) -> str:
-    return f"{100 * share:.0f} %"
+    """A share rounded down, as none may grow by rounding."""
+    return f"{math.floor(100 * share)} %" if share >= 0.01 else "less than 1 %"
 
 
 def _pairs(pairs: Sequence[tuple[str, str]]) -> str:

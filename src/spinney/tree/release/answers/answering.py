@@ -180,7 +180,8 @@ class TreeAnswers:
             return self._calibrated(question, estimate, (low, high))
         found = self._bracket(region)
         if not region and self._n_rows is not None and question.of == "table":
-            return _made(question, most, (most, most), "certified", "the number of rows is public")
+            why = "this number is exact: the unit of the release takes it to be public"
+            return _made(question, most, (most, most), "certified", why)
         if question.of == "population":
             beta = 1 - level
             (interval,) = certified.counts(self._certifier, [found], 1 - beta / 2)
