@@ -49,6 +49,8 @@ _AT_THE_EDGE = 1e-4
 _UNEVEN, _PILED = 0.03, 0.35
 # Places inside a leaf that stand for its rows where a mean is not that of the leaf.
 _STEPS = 8
+# Halves of parents show how many rows lie on a side, given the mean of all; where they lie there is told by nothing.
+_UNTOLD = 2.0
 # A density that falls steeply has no end in floats, but all rows up to here.
 _NEARLY_ALL = 1 - 1e-12
 # A region is finer than leaves if more than the first part of its rows is in leaves that it cuts, and these are less
@@ -171,6 +173,7 @@ class Calibrator:
         residual = at - value
         luck = float(part.weights @ (part.share * ((1 - part.share) * residual**2 + is_cut * inside)))
         placement = self._faces(part, dict.fromkeys(region, residual)) + self._bent(part, axis, inside)
+        placement += self._shifted(part, axis, at, inside, residual)
         sample = float((part.weights * part.share) @ (residual**2 + inside)) if of_population else 0.0
         return Estimate(value, rows, *(number / rows**2 for number in (noise, luck, placement, sample)))
 
@@ -262,6 +265,23 @@ class Calibrator:
         is_bent = self.density.boxes.length[:, axis] > pieces.piece_length
         g = part.weights * part.share * np.sqrt(inside) * is_bent
         return float(self.scatter.together[axis] * g.sum() ** 2 + self.scatter.alone[axis] * (g @ g))
+
+    def _shifted(self, part: Part, axis: int, at: Floats, inside: Floats, residual: Floats) -> float:
+        """Variance of a sum of values because rows of cut leaves that are in a region have another mean than expected.
+
+        They are `_UNTOLD` times as uncertain as rows that a face leaves on one side: of the part along the column itself
+        less what the mean of the whole leaf tells (regression on it), of a part along others, all of its variance.
+        """
+        n = len(part.weights)
+        middle, spread = self._means(self.density, axis, Part(part.weights, np.ones(n), {}))
+        own = part.along[axis].share if axis in part.along else np.ones(n)
+        others = part.without(axis)
+        along = own * (inside + (1 - own) * residual**2)
+        told = (own * (inside + residual * (at - middle))) ** 2 / np.maximum(spread, 1e-300)
+        g = part.weights * np.sqrt(others**2 * np.maximum(along - told, 0.0) + others * (1 - others) * own * inside)
+        axes = [axis, *part.along]
+        together, alone = (float(numbers[axes].max()) for numbers in (self.scatter.together, self.scatter.alone))
+        return _UNTOLD * (together * float(g.sum()) ** 2 + alone * float(g @ g))
 
     def _means(self, density: LeafDensity, axis: int, part: Part) -> tuple[Floats, Floats]:
         """Of every leaf: the mean of a column over its rows in a region, and their variance."""
