@@ -46,6 +46,7 @@ _NO_ROWS = (
     "statement='certified'"
 )
 _ONE_VALUE = "rows there have one value and no other, by the conditions and the schema"
+_ALL_ROWS = "all rows meet the conditions, by the schema"
 # A region that cuts leaves is certified unasked where that costs less than this many times the calibrated width.
 _WORTH = 2.0
 # What leaves' rows are taken to scatter by before a release says so; only where a choice may not look at its numbers.
@@ -207,6 +208,8 @@ class TreeAnswers:
         ]
 
     def _proportion(self, question: Question, region: Region, given: Region, level: float) -> Answer:
+        if joined(region, given) == given:
+            return _made(question, 1.0, (1.0, 1.0), "certified", _ALL_ROWS)
         if not self._is_certified(question, joined(region, given)):
             estimate = self._calibrator.share(region, given, of_population=question.of == "population")
             if self._calibrator.is_finer(joined(region, given)):
