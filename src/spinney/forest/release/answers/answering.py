@@ -167,7 +167,8 @@ class Answering:
             return self._all_rows(question, level)
         counted = self.counted(variables)
         if question.statement != "calibrated" and question.of == "table":
-            found = self._certified(question, counted, level, is_asked=question.statement == "certified")
+            plain = question if given else replace(question, given={})
+            found = self._certified(plain, counted, level, is_asked=question.statement == "certified")
             if found is not None:
                 why = f"{self._certified_words}{CUT if found.is_cut else ''}"
                 return self._said(question, found.estimate, found.low, found.high, "certified", why)

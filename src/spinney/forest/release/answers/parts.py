@@ -130,8 +130,9 @@ def parts_of(
         parts[numbers[label]] = _cut_place(release.places[label], schema, conditions)
     for name in asked:
         # A condition that all values meet says nothing, and makes no table of more columns necessary.
-        is_all = name not in labels and all(allowed(name, schema[name], one).has_all(schema[name]) for one in asked[name])
-        if is_all and name != values and len(parts) > (values is None):
+        if name in labels or name == values or len(parts) <= (values is None):
+            continue
+        if all(allowed(name, schema[name], wanted).has_all(schema[name]) for wanted in asked[name]):
             del parts[numbers[name]]
     if values is not None:
         _check_has_values(values, release)

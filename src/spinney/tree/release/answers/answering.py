@@ -347,9 +347,7 @@ class TreeAnswers:
         found = self._bracket(region).upper
         return NormalDist().inv_cdf((1 + level) / 2) * self._certifier.scale(found)
 
-    def _finer(
-        self, question: Question, estimate: Estimate, ends: tuple[float, float], why: str = _FINER
-    ) -> Answer:
+    def _finer(self, question: Question, estimate: Estimate, ends: tuple[float, float], why: str = _FINER) -> Answer:
         """An answer about a region that is finer than leaves, or hardly holds rows: no interval unless it is forced."""
         value, of = estimate.value, question.of
         if not question.force:

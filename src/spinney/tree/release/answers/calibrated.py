@@ -274,8 +274,8 @@ class Calibrator:
     def _shifted(self, part: Part, axis: int, at: Floats, inside: Floats, residual: Floats) -> float:
         """Variance of a sum of values because rows of cut leaves that are in a region have another mean than expected.
 
-        They are `_UNTOLD` times as uncertain as rows that a face leaves on one side: of the part along the column itself
-        less what the mean of the whole leaf tells (regression on it), of a part along others, all of its variance.
+        Along the column itself this is the variance in the part, less what the mean of the whole leaf tells of it by
+        regression; along others all of it. It scatters `_UNTOLD` times as much as rows do between two sides of a face.
         """
         n = len(part.weights)
         middle, spread = self._means(self.density, axis, Part(part.weights, np.ones(n), {}))
