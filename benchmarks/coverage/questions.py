@@ -50,6 +50,8 @@ PER_RELEASE = {
     "boxes of two": 20,
     "boxes of all": 16,
     "means in boxes": 10,
+    "boxes around rows": 10,
+    "means around rows": 16,
 }
 _FEW_VALUES = 30  # of a whole number, for a quantile to lie on a jump
 
@@ -235,7 +237,39 @@ class Pool:
                 name, other = (str(one) for one in self._rng.choice(self.ordered, 2, replace=False))
                 yield Question("means in boxes", "mean", name, {other: self._range(other)})
 
-        return {"boxes of two": of_two, "boxes of all": of_all, "means in boxes": means}
+        def around() -> Iterator[Question]:
+            for _ in range(30):
+                yield Question("boxes around rows", "count", where=self._around())
+
+        def means_around() -> Iterator[Question]:
+            for _ in range(30):
+                where = self._around()
+                for name in where:
+                    yield Question("means around rows", "mean", name, where)
+
+        return {
+            "boxes of two": of_two,
+            "boxes of all": of_all,
+            "means in boxes": means,
+            "boxes around rows": around,
+            "means around rows": means_around,
+        }
+
+    def _around(self) -> Where:
+        """A box of two columns between round numbers, from a few streets to half a country, around a row."""
+        names = [str(one) for one in self._rng.choice(self.ordered, 2, replace=False)]
+        width = float(self._rng.choice((0.02, 0.06, 0.2, 0.5)))
+        row = int(self._rng.integers(min(len(self.values[name]) for name in names)))
+        where: Where = {}
+        for name in names:
+            step, column = self._step(name), self.columns[name]
+            low, high = np.quantile(self.values[name], (0.05, 0.95))
+            size = max(step, _round_step(float(high - low) * width))
+            grain = max(step, round(size / 2 / step) * step) if step else size / 2
+            start = round((self.values[name][row] - size / 2) / grain) * grain
+            ends = np.clip([start, start + size - step], end_of(column.low), end_of(column.high))
+            where |= self.condition(name, *map(float, ends))
+        return where
 
     def _common(self, name: str) -> Any:
         """A value of a category, the more likely the more rows have it, and sometimes a rare one."""

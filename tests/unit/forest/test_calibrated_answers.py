@@ -375,3 +375,39 @@ def test_a_count_of_one_value_may_be_all_of_its_leaf() -> None:
         answer = release.count({"tip": 5.0}, statement="calibrated")
         hits.append(answer.low <= int((tip == 5.0).sum()) <= answer.high)
     assert np.mean(hits) >= 0.85
+
+
+def test_rows_that_noise_may_have_put_there_have_no_mean_and_no_quantile() -> None:
+    """Ten of 4,000 rows are rare, less than noise: their mean has no interval, or one that is nearly all values."""
+    rng = np.random.default_rng(2)
+    kind = np.where(np.arange(4000) < 10, "rare", rng.choice(["a", "b"], 4000))
+    frame = pl.DataFrame({"kind": kind, "x": rng.integers(0, 50, 4000)})
+    schema = sp.Schema({"kind": sp.Category(["a", "b", "rare"]), "x": sp.Integer(0, 99)})
+    refused = 0
+    for seed in range(3):
+        model = sp.ForestSynthesizer("0.3", delta="1e-6").fit(frame, schema, entropy=sp.UnsafeSeededEntropy(seed))
+        release = model.release_
+        found = release.mean("x", where={"kind": "rare"})
+        refused += found.statement == "not supported"
+        assert found.low is None or found.high - found.low > 50
+        assert release.mean("x", where={"kind": "a"}).low is not None
+    assert refused >= 2
+
+
+def test_one_question_in_several_words_has_one_answer() -> None:
+    """A condition that all values meet says nothing, and rows of one value have its mean for certain."""
+    rng = np.random.default_rng(2)
+    frame = pl.DataFrame({name: rng.integers(0, 10, 20_000) for name in "abc"})
+    schema = sp.Schema(dict.fromkeys("abc", sp.Integer(0, 9)))
+    release = sp.ForestSynthesizer("1", delta="1e-6").fit(frame, schema, entropy=sp.UnsafeSeededEntropy(1)).release_
+    for where, wordy in (({"a": 3}, {"a": (3, 3), "b": (0, 9)}), ({"a": (2, 5)}, {"a": (2, 5), "c": list(range(10))})):
+        for one, other in (
+            (release.count(where), release.count(wordy)),
+            (release.proportion(where), release.proportion(wordy)),
+            (release.mean("a", where=where), release.mean("a", where=wordy)),
+            (release.proportion({"a": 3}, given={"b": (0, 9)}), release.proportion({"a": 3})),
+        ):
+            assert one.statement == other.statement
+            assert (one.low, one.high) == pytest.approx((other.low, other.high))
+    for found in (release.mean("a", where={"a": 3}), release.quantile("a", 0.5, where={"a": (3, 3)})):
+        assert (found.statement, found.low, found.high) == ("certified", 3, 3)

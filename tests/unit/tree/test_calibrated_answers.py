@@ -149,3 +149,80 @@ def test_a_box_of_eight_columns_that_is_finer_than_leaves_has_no_interval() -> N
     found = model.release_.count(box, statement="calibrated")
     assert (found.statement, found.low, found.high) == ("not supported", None, None)
     assert found.estimate < true / 2  # so no interval about it would hold
+
+
+def test_means_in_boxes_have_room_for_where_rows_lie_in_the_part_of_a_leaf_that_is_inside() -> None:
+    """Lumpy rows, boxes of about a leaf: without that room less than nine in ten of these intervals hold."""
+    rows, schema, size, hits = lumpy(np.random.default_rng(1), 20_000), sp.Schema(PLAIN), 0.3, []
+    for seed in range(3):
+        model = sp.KDTreeSynthesizer("1", moments=True).fit(
+            pd.DataFrame(rows, columns=["x", "y"]), schema, entropy=sp.UnsafeSeededEntropy(seed)
+        )
+        rng = np.random.default_rng(seed)
+        for _ in range(100):
+            low = np.clip(rows[rng.integers(len(rows))] - size / 2, 0, 10 - size)
+            inside = rows[((rows >= low) & (rows <= low + size)).all(axis=1)]
+            where = {name: (start, start + size) for name, start in zip("xy", low, strict=True)}
+            for name, truth in zip("xy", inside.mean(axis=0), strict=True):
+                found = model.release_.mean(name, where=where, statement="calibrated")
+                if found.low is not None:
+                    hits.append(found.low <= truth <= found.high)
+    assert len(hits) > 300
+    assert np.mean(hits) >= 0.94
+
+
+def test_a_box_of_two_columns_inside_of_a_leaf_has_no_interval() -> None:
+    """Rows lie along a line, which no leaf shows; a range of one column is told by many leaves."""
+    rng = np.random.default_rng(4)
+    x = rng.random(4000)
+    frame = pd.DataFrame({"x": 10 * x, "y": 10 * np.clip(x + rng.normal(0, 0.002, 4000), 0, 1)})
+    model = sp.KDTreeSynthesizer("0.3", moments=True).fit(frame, sp.Schema(PLAIN), entropy=sp.UnsafeSeededEntropy(3))
+    box = {"x": (5.3, 5.5), "y": (5.3, 5.5)}
+    found = model.release_.count(box, statement="calibrated")
+    assert (found.statement, found.low, found.high) == ("not supported", None, None)
+    assert model.release_.count({"x": (5.3, 5.5)}, statement="calibrated").statement == "calibrated"
+
+
+def test_rows_that_noise_may_have_put_there_have_no_mean_and_no_quantile() -> None:
+    """Nothing lies where y is above x; its mean has an interval only if one is forced, and that is all it can be."""
+    rng = np.random.default_rng(4)
+    frame = pd.DataFrame({"x": rng.uniform(6, 10, 3000), "y": rng.uniform(0, 4, 3000)})
+    for seed in range(4):
+        release = (
+            sp.KDTreeSynthesizer("0.3", moments=True)
+            .fit(frame, sp.Schema(PLAIN), entropy=sp.UnsafeSeededEntropy(seed))
+            .release_
+        )
+        nowhere = {"x": (0, 4.5), "y": (5, 10)}
+        for found in (release.mean("x", where=nowhere), release.quantile("x", 0.5, where=nowhere)):
+            assert (found.statement, found.low, found.high) == ("not supported", None, None)
+        forced = release.mean("x", where=nowhere, force=True)
+        assert (forced.low, forced.high) == pytest.approx((0, 4.5))
+        assert release.mean("x", where={"x": (6, 8)}, statement="calibrated").statement == "calibrated"
+
+
+def test_one_question_in_several_words_has_one_answer() -> None:
+    """A condition that all values meet says nothing, and rows of one value have its mean for certain."""
+    rng = np.random.default_rng(4)
+    frame = pd.DataFrame({"x": rng.normal(5, 1, 9000).clip(0, 10), "n": rng.integers(0, 10, 9000)})
+    schema = sp.Schema({"x": sp.Real(0, 10), "n": sp.Integer(0, 9)})
+    for unit in ("replace-one", "add-remove"):
+        release = sp.KDTreeSynthesizer("1", unit=unit).fit(frame, schema, entropy=sp.UnsafeSeededEntropy(1)).release_
+        plain = [release.count(), release.mean("x"), release.count({"x": (4, 5)})]
+        wordy = [
+            release.count({"x": (0, 10)}),
+            release.mean("x", where={"n": (0, 9)}),
+            release.count({"x": (4, 5), "n": (0, 9)}),
+        ]
+        for one, other in zip(plain, wordy, strict=True):
+            assert (one.statement, one.estimate, one.low, one.high) == (
+                other.statement,
+                other.estimate,
+                other.low,
+                other.high,
+            )
+        everyone = release.proportion({"x": (0, 10)}, given={"n": 3})
+        assert (everyone.statement, everyone.low, everyone.high) == ("certified", 1, 1)
+        assert release.count({"n": 3}).low == release.count({"n": (3, 3)}).low
+        for found in (release.mean("n", where={"n": 3}), release.quantile("n", 0.5, where={"n": (3, 3)})):
+            assert (found.statement, found.low, found.high) == ("certified", 3, 3)

@@ -56,6 +56,8 @@ _HIDDEN = 5.0
 _MISSED_BY_MARGINALS = 0.05
 CUT = ", with conditions that cut leaves, whose rows may lie anywhere inside"
 NO_ROWS = "the model has no rows with a value that meet the conditions; ask for a count"
+FEW_ROWS = "noise alone may have put the rows there that meet the conditions, and a mean or quantile of no rows is none"
+ONE_VALUE = "rows there have one value and no other, by the conditions and the schema"
 INSIDE = (
     "the columns were counted together in states that are ranges of values, and where in these rows with such "
     "conditions lie is the model's guess"
@@ -161,12 +163,14 @@ class Answering:
             )
         parts = parts_of(self._release, {**question.where, **question.given}, values=question.column)
         given = parts_of(self._release, question.given) if question.given else {}
+        given = {variable: part for variable, part in given.items() if variable in parts}  # the others say nothing
         variables = tuple(sorted(parts))
         if not variables:
             return self._all_rows(question, level)
         counted = self.counted(variables)
         if question.statement != "calibrated" and question.of == "table":
-            found = self._certified(question, counted, level, is_asked=question.statement == "certified")
+            plain = question if given else replace(question, given={})
+            found = self._certified(plain, counted, level, is_asked=question.statement == "certified")
             if found is not None:
                 why = f"{self._certified_words}{CUT if found.is_cut else ''}"
                 return self._said(question, found.estimate, found.low, found.high, "certified", why)
@@ -219,6 +223,7 @@ class Answering:
             return certified_quantile(counted, parts, question.at, level)
         if question.kind == "proportion" and (question.given or counted.total is None):
             given = self._parts_counted(replace(question, where={}, column=None), counted) if question.given else {}
+            given = {variable: part for variable, part in given.items() if variable in parts}
             return certified_ratio(counted, parts, given, level)
         if not is_asked and not self._is_worth_it(counted, parts):
             return None
@@ -285,6 +290,8 @@ class Answering:
             if not any((part.touches & (part.leaves.weights > 0)).any() for part in parts.values() if part.values):
                 return self._said(question, math.nan, None, None, "not supported", NO_ROWS)
             standing = self._of_values(question, parts, counted, standing)
+            if any(self._is_noise(variable, part, level) for variable, part in parts.items()):
+                standing = Standing("not supported", FEW_ROWS, REMEDY_INSIDE)
         if question.kind == "quantile":
             assert question.at is not None
             asked = (self.laws, self.misfit, parts, question.at, counted, self._column_of(parts))
@@ -303,7 +310,21 @@ class Answering:
         if standing.statement == "not supported" and not question.force:
             return self._said(question, found, None, None, standing.statement, standing.reason)
         why = f"forced: {standing.reason}" if standing.statement == "not supported" else standing.reason
+        values = next((part for part in parts.values() if part.values is not None), None)
+        if values is not None and values.values is not None and standing.statement != "not supported":
+            least, most = values.values.low[values.touches].min(), values.values.high[values.touches].max()
+            if least == most:
+                return self._said(question, least, least, least, "certified", ONE_VALUE)
         return self._said(question, found, low, high, standing.statement, why)
+
+    def _is_noise(self, variable: int, part: Part, level: float) -> bool:
+        """Whether a condition on one variable leaves no more rows than noise alone may have put there."""
+        is_held = part.touches & (part.leaves.weights > 0)
+        if (is_held & ~part.is_whole).sum() == 0 and is_held.sum() == (part.leaves.weights > 0).sum():
+            return False  # all values: no condition
+        rows = self.laws.total * float(self.laws.means({variable: Factor(replace(part, values=None))})[0])
+        noise = self.laws.noise_std(variable) * math.sqrt(is_held.sum())
+        return rows <= t_quantile(level, math.inf) * noise
 
     def _of_values(
         self, question: Question, parts: Mapping[int, Part], counted: Counted | None, standing: Standing

@@ -25,6 +25,7 @@ from spinney.forest.release.derived import asked_of_modelled, part_starts
 from spinney.forest.release.graded import graded_leaves
 from spinney.forest.release.place_model import PlaceModel
 from spinney.forest.release.restrict import Restriction
+from spinney.release.answers.conditions import allowed
 from spinney.schema.rules.values import Number as RuleNumber
 from spinney.suggest import did_you_mean
 
@@ -127,6 +128,12 @@ def parts_of(
             parts[number] = cut if number not in parts else _both(parts[number], cut)
     for label, conditions in of_places.items():
         parts[numbers[label]] = _cut_place(release.places[label], schema, conditions)
+    for name in asked:
+        # A condition that all values meet says nothing, and makes no table of more columns necessary.
+        if name in labels or name == values or len(parts) <= (values is None):
+            continue
+        if all(allowed(name, schema[name], wanted).has_all(schema[name]) for wanted in asked[name]):
+            del parts[numbers[name]]
     if values is not None:
         _check_has_values(values, release)
         drawn = _drawn(release, values, schema[values], leaves or {})

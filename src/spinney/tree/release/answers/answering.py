@@ -41,6 +41,12 @@ _FINER = (
     "the rows are few beside noise, or a small part of the leaves that the question cuts, where the density only "
     "guesses; ask for statement='certified', for a larger region, or fit fewer columns together"
 )
+_NO_ROWS = (
+    "noise alone may have put these rows there, and a mean of no rows is none; ask for a larger region, or for "
+    "statement='certified'"
+)
+_ONE_VALUE = "rows there have one value and no other, by the conditions and the schema"
+_ALL_ROWS = "all rows meet the conditions, by the schema"
 # A region that cuts leaves is certified unasked where that costs less than this many times the calibrated width.
 _WORTH = 2.0
 # What leaves' rows are taken to scatter by before a release says so; only where a choice may not look at its numbers.
@@ -203,6 +209,8 @@ class TreeAnswers:
         ]
 
     def _proportion(self, question: Question, region: Region, given: Region, level: float) -> Answer:
+        if joined(region, given) == given:
+            return _made(question, 1.0, (1.0, 1.0), "certified", _ALL_ROWS)
         if not self._is_certified(question, joined(region, given)):
             estimate = self._calibrator.share(region, given, of_population=question.of == "population")
             if self._calibrator.is_finer(joined(region, given)):
@@ -230,12 +238,12 @@ class TreeAnswers:
         ends = float(lines.least.min()), float(lines.largest.max())
         estimate = self._calibrator.mean(axis, region, of_population=question.of == "population")
         estimate = estimate._replace(value=min(max(estimate.value, ends[0]), ends[1]))
-        if not self._is_certified(question, region):
-            if estimate.rows < 1 and not question.force:
-                why = "the release has next to no rows there, and a mean of no rows is none"
-                return Answer(
-                    estimate.value, None, None, question.level, "not supported", why, question.of, question.asked
-                )
+        is_certified = self._is_certified(question, region)
+        if not is_certified and max(estimate.rows, 1.0) <= self._noise_reach(region, level):
+            return self._finer(question, estimate, ends, _NO_ROWS)
+        if ends[0] == ends[1]:
+            return _made(question, ends[0], ends, "certified", _ONE_VALUE)
+        if not is_certified:
             return self._calibrated(question, estimate, estimate.interval(level, ends))
         if question.of == "population":
             raise self._not_certified(question, "a mean of a sample has no bound that holds whatever the population is")
@@ -254,7 +262,12 @@ class TreeAnswers:
         value, low, high, doubt = self._calibrator.quantile(
             axis, at, region, grid, level, of_population=question.of == "population"
         )
-        if not self._is_certified(question, region, splits=True):
+        is_certified = self._is_certified(question, region, splits=True)
+        if not is_certified and max(doubt.rows, 1.0) <= self._noise_reach(region, level):
+            return self._finer(question, doubt._replace(value=value), ends, _NO_ROWS)
+        if ends[0] == ends[1]:
+            return _made(question, ends[0], ends, "certified", _ONE_VALUE)
+        if not is_certified:
             span = max(min(low, value), ends[0]), min(max(high, value), ends[1])
             tail, n_beyond = self._calibrator.tail(axis, value, at, region), min(at, 1 - at) * doubt.rows
             doubt = doubt._replace(value=value)
@@ -335,12 +348,12 @@ class TreeAnswers:
         found = self._bracket(region).upper
         return NormalDist().inv_cdf((1 + level) / 2) * self._certifier.scale(found)
 
-    def _finer(self, question: Question, estimate: Estimate, ends: tuple[float, float]) -> Answer:
-        """An answer about a region that is finer than leaves: no interval unless one is forced."""
+    def _finer(self, question: Question, estimate: Estimate, ends: tuple[float, float], why: str = _FINER) -> Answer:
+        """An answer about a region that is finer than leaves, or hardly holds rows: no interval unless it is forced."""
         value, of = estimate.value, question.of
         if not question.force:
-            return Answer(value, None, None, question.level, "not supported", _FINER, of, question.asked)
-        return _made(question, value, ends, "not supported", f"forced: {_FINER}")
+            return Answer(value, None, None, question.level, "not supported", why, of, question.asked)
+        return _made(question, value, ends, "not supported", f"forced: {why}")
 
     def _not_certified(self, question: Question, why: str) -> ParameterError:
         return ParameterError(

@@ -49,6 +49,10 @@ _AT_THE_EDGE = 1e-4
 _UNEVEN, _PILED = 0.03, 0.35
 # Places inside a leaf that stand for its rows where a mean is not that of the leaf.
 _STEPS = 8
+# Halves of parents show how many rows lie on a side, given the mean of all; where they lie there is told by nothing.
+_UNTOLD = 2.0
+# A variance of values below this is one of values that are all the same.
+_NONE = 1e-18
 # A density that falls steeply has no end in floats, but all rows up to here.
 _NEARLY_ALL = 1 - 1e-12
 # A region is finer than leaves if more than the first part of its rows is in leaves that it cuts, and these are less
@@ -56,8 +60,8 @@ _NEARLY_ALL = 1 - 1e-12
 _MOSTLY, _FINE = 0.5, 0.1
 # So is one with conditions on so many columns.
 _MANY_CUTS = 5
-# Leaves of fewer columns than this are narrow in each of them.
-_FEW_CUTS = 3
+# Leaves of fewer columns than this are narrow in each of them, and only what is cut along two is finer than leaves.
+_FEW_COLUMNS = 3
 
 
 class Estimate(NamedTuple):
@@ -171,6 +175,7 @@ class Calibrator:
         residual = at - value
         luck = float(part.weights @ (part.share * ((1 - part.share) * residual**2 + is_cut * inside)))
         placement = self._faces(part, dict.fromkeys(region, residual)) + self._bent(part, axis, inside)
+        placement += self._shifted(part, axis, at, inside, residual)
         sample = float((part.weights * part.share) @ (residual**2 + inside)) if of_population else 0.0
         return Estimate(value, rows, *(number / rows**2 for number in (noise, luck, placement, sample)))
 
@@ -202,7 +207,7 @@ class Calibrator:
         Counts of rows are told by leaves. Rows of a region that holds few leaves whole, and less than a part of
         those that it cuts, are as many as the density puts in a corner of its leaves.
         """
-        if self._moments.lattice.n_axes < _FEW_CUTS:
+        if self._moments.lattice.n_axes < _FEW_COLUMNS and len(region) < 2:
             return False
         part = self._part(self.density, region)
         rows = part.weights * part.share
@@ -239,7 +244,10 @@ class Calibrator:
         variance = 0.0
         for axis, jump in jumps.items():
             found = part.along[axis]
-            others = part.weights * part.without(axis) * np.abs(jump)
+            by_others = part.without(axis)
+            others = part.weights * by_others * np.abs(jump)
+            # Columns may depend on each other in a leaf that several cut: half of that doubt is each of the two's.
+            corner = (1 + 1 / np.maximum(by_others, _NONE)) / 2
             is_dense = not self._is_stepped(axis)
             together = []
             scatter = float(self.scatter.together[axis])
@@ -249,7 +257,7 @@ class Calibrator:
                 spread = np.where(is_edge, whole, f * (1 - f))
                 g = others * np.sqrt(spread)
                 together.append(float(g.sum()))
-                variance += self.scatter.alone[axis] * float(g @ g)
+                variance += self.scatter.alone[axis] * float((g * corner) @ g)
             # Piles are left out, or counted in, at both ends of a range alike.
             variance += scatter * sum(together) ** 2
         return variance
@@ -262,6 +270,23 @@ class Calibrator:
         is_bent = self.density.boxes.length[:, axis] > pieces.piece_length
         g = part.weights * part.share * np.sqrt(inside) * is_bent
         return float(self.scatter.together[axis] * g.sum() ** 2 + self.scatter.alone[axis] * (g @ g))
+
+    def _shifted(self, part: Part, axis: int, at: Floats, inside: Floats, residual: Floats) -> float:
+        """Variance of a sum of values because rows of cut leaves that are in a region have another mean than expected.
+
+        Along the column itself this is the variance in the part, less what the mean of the whole leaf tells of it by
+        regression; along others all of it. It scatters `_UNTOLD` times as much as rows do between two sides of a face.
+        """
+        n = len(part.weights)
+        middle, spread = self._means(self.density, axis, Part(part.weights, np.ones(n), {}))
+        own = part.along[axis].share if axis in part.along else np.ones(n)
+        others = part.without(axis)
+        along = own * (inside + (1 - own) * residual**2)
+        told = np.minimum((own * (inside + residual * (at - middle))) ** 2 / np.maximum(spread, _NONE), along)
+        g = part.weights * np.sqrt(others**2 * (along - told) + others * (1 - others) * own * inside)
+        axes = [axis, *part.along]
+        together, alone = (float(numbers[axes].max()) for numbers in (self.scatter.together, self.scatter.alone))
+        return _UNTOLD * (together * float(g.sum()) ** 2 + alone * float(g @ g))
 
     def _means(self, density: LeafDensity, axis: int, part: Part) -> tuple[Floats, Floats]:
         """Of every leaf: the mean of a column over its rows in a region, and their variance."""

@@ -29,12 +29,16 @@ Region = dict[int, ValueSet]  # of each axis with a condition, the values that i
 
 
 def region_of(conditions: Mapping[str, Any], schema: Schema, lattice: Lattice) -> Region:
-    """What conditions by column say about the axes; a ParameterError where a column is not one of the tree's."""
+    """What conditions by column say about the axes; a ParameterError where a column is not one of the tree's.
+
+    A condition that all values of a column meet says nothing, and is left out.
+    """
     places = {axis.name: place for place, axis in enumerate(lattice.axes)}
-    return {
+    region = {
         axis_of(name, schema, places, "where"): allowed(name, schema[name], wanted)
         for name, wanted in conditions.items()
     }
+    return {axis: values for axis, values in region.items() if not values.has_all(schema[lattice.axes[axis].name])}
 
 
 def axis_of(name: str, schema: Schema, places: Mapping[str, int], argument: str) -> int:
