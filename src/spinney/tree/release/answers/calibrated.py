@@ -62,6 +62,8 @@ _MOSTLY, _FINE = 0.5, 0.1
 _MANY_CUTS = 5
 # Leaves of fewer columns than this are narrow in each of them, and only what is cut along two is finer than leaves.
 _FEW_COLUMNS = 3
+# Variance of faces there, in that of their scatter: what misses at a coast or a river does so in all releases.
+_FEW_FACES = 1.7
 
 
 class Estimate(NamedTuple):
@@ -121,6 +123,7 @@ class Calibrator:
         self._stretches: dict[tuple[int, ValueSet], Floats] = {}
         rate = float(moments.rate) * moments.quantum
         n = leaves.is_measured.sum(axis=1) + 1
+        self._at_faces = _FEW_FACES if moments.lattice.n_axes < _FEW_COLUMNS else 1.0
         self.scatter: Scatter = scatter_of(moments, leaves, (n + 1) * (n + 2) / (3 * rate**2))
 
     # ------------------------------------------------------------------------------------------------ answers
@@ -135,7 +138,7 @@ class Calibrator:
         value = part.rows
         noise = float(np.mean([(self._part(refit, region).rows - value) ** 2 for refit in self.refits]))
         luck = float(part.weights @ (part.share * (1 - part.share)))
-        placement = self._faces(part, dict.fromkeys(region, 1.0))
+        placement = self._at_faces * self._faces(part, dict.fromkeys(region, 1.0))
         total = float(part.weights.sum())
         sample = value * max(1 - value / max(total, 1e-9), 0.0) if of_population else 0.0
         return Estimate(value, value, noise, luck, placement, sample)
@@ -157,6 +160,7 @@ class Calibrator:
         placement = self._faces(inner, dict.fromkeys(part, 1.0))
         ratio = within / np.maximum(around, 1e-12)
         placement += self._faces(outer, dict.fromkeys([axis for axis in whole if axis not in part], ratio - p))
+        placement *= self._at_faces
         sample = rows * p * (1 - p) if of_population else 0.0
         return Estimate(value, rows, *(number / rows**2 for number in (noise, luck, placement, sample)))
 
