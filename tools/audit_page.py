@@ -50,7 +50,7 @@ def games(record: Record) -> Iterator[str]:
     if says_missed:
         n_open = sum(not game["tells"] for game in found["games"])
         yield (
-            f"{n_open} of them could have missed a leak of four times their claim, and count as too short to tell. "
+            f"{n_open} of the {len(found['games'])} games could have missed a leak of four times their claim, and count as too short to tell. "
             "*Could miss* is the smallest leak that the coins of a game would have shown in 95 of 100 audits."
         )
     else:
