@@ -48,9 +48,10 @@ def games(record: Record) -> Iterator[str]:
     yield "Of each family and unit the best game is shown; all bounds hold together with a confidence of 95 %."
     says_missed = all("could_miss" in game for game in found["games"])
     if says_missed:
-        n_open = sum(not game["tells"] for game in found["games"])
+        n, n_open = len(found["games"]), sum(not game["tells"] for game in found["games"])
         yield (
-            f"{n_open} of them could have missed a leak of four times their claim, and count as too short to tell. "
+            f"{n_open} of the {n} games could have missed a leak of four times their claim, and count as too short to "
+            "tell. "
             "*Could miss* is the smallest leak that the coins of a game would have shown in 95 of 100 audits."
         )
     else:

@@ -78,7 +78,7 @@ def test_the_page_says_what_games_could_have_missed(page: ModuleType) -> None:
     assert "| could miss |" in shown
     assert "| 1.234 |" in shown
     assert "| any leak |" in shown
-    assert "1 of them could have missed" in shown
+    assert "1 of the 2 games could have missed" in shown
     old = "\n".join(page.games({"audit": audit | {"games": [GAME, short]}}))
     assert "older than" in old
     assert "could miss |" not in old
