@@ -18,9 +18,9 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "tests"))
 
-from spinney.auditing.game import run
-from spinney.auditing.runner import ERROR
 from spinney.errors import PrivacyWarning, SchemaWarning
+from spinney_audit.audit import ERROR
+from spinney_audit.game import run
 
 
 def main() -> int:

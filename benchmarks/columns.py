@@ -38,7 +38,7 @@ import pyarrow.parquet as pq
 import spinney as sp
 from benchmarks.harness import Result
 from spinney import metrics
-from spinney.schema.lattice import tree_lattice
+from spinney.grid.lattice import tree_lattice
 from spinney.synthesizers import tree
 
 TABLES = ("adult", "creditcard", "nyc_taxi", "diamonds", "credit_default_uci", "bank_additional", "census_income")

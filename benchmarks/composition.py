@@ -14,11 +14,12 @@ import numpy as np
 
 from benchmarks.harness import Result, seconds
 from spinney.privacy.budget import Unit
-from spinney.privacy.composition import GaussianTables, Part, Selections, TreeShapes, composed_delta, least_noise
+from spinney.privacy.composition import composed_delta, least_noise
 from spinney.privacy.entropy import SystemEntropy
+from spinney.privacy.mechanisms import GaussianTables, Part, Selections, TreeShapes
+from spinney.privacy.noise.choices import choose
 from spinney.privacy.noise.gaussian import least_variance, rho_from_delta
-from spinney.privacy.noise.selection import choose
-from spinney.tree.calibration import decay_for
+from spinney.tree.bins import decay_for
 
 UNIT, DELTA = Unit.REPLACE_ONE, Fraction(1, 10**5)
 EPSILONS = ("0.1", "1", "10")

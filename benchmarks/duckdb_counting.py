@@ -26,8 +26,8 @@ import pyarrow.parquet as pq
 import spinney as sp
 from benchmarks.harness import Result
 from benchmarks.scale.data import NAMES, SCHEMA, clusters, write
-from spinney.schema.lattice import Lattice, tree_lattice
-from spinney.tables.opening import open_source
+from spinney.grid.lattice import Lattice, tree_lattice
+from spinney.tables.open import open_source
 
 FULL, N_FILES, ROUNDS = 100_000_000, 20, 3
 MEMORY = "2500MiB"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-from spinney.version import full_version
+from spinney.files import full_version
 
 
 @dataclass(frozen=True, slots=True)

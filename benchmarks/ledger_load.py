@@ -30,7 +30,7 @@ _WORKER = """
 import sys, time
 from fractions import Fraction
 import spinney as sp
-from spinney.privacy.ledger import DiscreteLaplaceCounts
+from spinney.privacy.mechanisms import DiscreteLaplaceCounts
 place, report, name, n, each = sys.argv[1:]
 while True:
     try:

@@ -6,7 +6,7 @@ import numpy as np
 
 import spinney as sp
 from benchmarks.harness import Result, best_of, seconds
-from spinney.schema.lattice import tree_lattice
+from spinney.grid.lattice import tree_lattice
 from spinney.tables.engines.memory import count_cells
 from spinney.tables.frames import open_table
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 import spinney as sp
 from benchmarks.forest import tables
 from benchmarks.nist import excerpt
-from spinney.counting import distances
+from spinney.counting import states as distances
 from spinney.release.utility import GAP_STEPS, NAMES
 from spinney.synthesizers import utility
 

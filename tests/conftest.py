@@ -12,10 +12,10 @@ import pytest
 from hypothesis import settings
 
 import spinney as sp
-from spinney.release.model import Release
-from spinney.schema.lattice import Lattice, tree_lattice
+from spinney.grid.lattice import Lattice, tree_lattice
+from spinney.release.release import Release
 from spinney.tree.bins import NoisyBins
-from spinney.tree.release.binned import BinnedRelease
+from spinney.tree.release.bins import BinnedRelease
 from support.handmade_leaves import card_by_hand, plan_by_hand
 from support.long import KEPT, cases, spread
 

@@ -13,8 +13,7 @@ from pathlib import Path
 import click
 
 from spinney.cli.app import app
-from spinney.cli.command import Verb
-from spinney.cli.exit import COULD_NOT_TELL, FAILED, INTERRUPTED, TRACEBACK_VARIABLE, WRONG_CALL
+from spinney.cli.command import COULD_NOT_TELL, FAILED, INTERRUPTED, TRACEBACK_VARIABLE, WRONG_CALL, Verb
 from spinney.cli.ledger import Ledgers
 
 DOCS = Path(__file__).parents[1] / "docs"
@@ -88,7 +87,7 @@ def draw_picture(path: Path) -> None:
 
     from spinney import KDTreeSynthesizer, UnsafeSeededEntropy
     from spinney.demo_data import make_town, town_schema
-    from spinney.report.picture import comparison_figure, save_figure
+    from spinney.report.pictures import comparison_figure, save_figure
 
     town = make_town()
     model = KDTreeSynthesizer(epsilon="1").fit(town, town_schema(), entropy=UnsafeSeededEntropy(7))

@@ -88,7 +88,7 @@ def take_over(folder: Path) -> None:
 
 def draw_pictures() -> None:
     """One .svg for each file of results."""
-    from spinney.report.picture import save_figure
+    from spinney.report.pictures import save_figure
 
     for one in IDS:
         path = RESULTS / f"{one}.json"

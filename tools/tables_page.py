@@ -276,7 +276,7 @@ def draw(record: Record, aim: Record, path: Path) -> None:
     import numpy as np
     from matplotlib.ticker import LogLocator, NullLocator, StrMethodFormatter
 
-    from spinney.report.picture import save_figure
+    from spinney.report.pictures import save_figure
     from spinney_paper.experiments.drawing import BLUE, GREEN, GREY, ORANGE, RED, band, log_axes, new_figure, title
 
     styles = {

@@ -21,7 +21,7 @@ import pandas as pd
 
 import spinney as sp
 from spinney.cli.app import app
-from spinney.schema.lattice import tree_lattice
+from spinney.grid.lattice import tree_lattice
 from spinney.tables.engines.memory import count_cells
 from spinney.tables.frames import open_table
 

@@ -19,7 +19,7 @@ import spinney as sp
 from benchmarks.coverage.tables import Population, is_listed
 from benchmarks.coverage.truths import DAY_ZERO, coded, end_of
 from spinney.columns import Bounded, Column
-from spinney.columns.conditions import shown
+from spinney.columns.base import shown
 
 Where = dict[str, Any]
 

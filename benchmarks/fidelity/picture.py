@@ -10,7 +10,7 @@ from benchmarks.fidelity.distances import EPSILONS, Distances
 from benchmarks.fidelity.ranges import AREAS, OURS, RIVALS, Cell, geometric_mean
 from benchmarks.fidelity.ranges import EPSILONS as RANGE_EPSILONS
 from benchmarks.fidelity.targets import BEST_DISTANCES, WANTED_DISTANCES
-from spinney.report.picture import save_figure
+from spinney.report.pictures import save_figure
 from spinney_paper.experiments.drawing import (
     BLUE,
     GREEN,

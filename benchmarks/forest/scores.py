@@ -28,8 +28,7 @@ from spinney.columns import Boolean, Category
 from spinney.compiled import compiled
 from spinney.errors import InputError
 from spinney.metrics import CLASSIFIERS, train_on_synthetic
-from spinney.metrics.bins import QuantileBins, quantile_bins
-from spinney.metrics.reading import Side, is_single
+from spinney.metrics.reading import QuantileBins, Side, is_single, quantile_bins
 from spinney.tables.frames import Table, open_table
 
 Cells = NDArray[np.uint16]  # (n_columns, n_rows)

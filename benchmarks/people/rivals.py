@@ -3,7 +3,7 @@
 A table that differs in one person differs in k rows, where at most k random ones of each were kept. Under Gaussian
 differential privacy a promise of mean mu for one row is one of k mu for k rows, so a rival is given the epsilon whose
 mean is mu(epsilon, delta) / k, at the same delta: the noise of one row a person, k-fold. Forests keep that promise:
-`spinney.privacy.promise.chain_deltas` of their parts, on a grid to 1.6 epsilon, is (epsilon, delta) within a
+`spinney.privacy.composition.chain_deltas` of their parts, on a grid to 1.6 epsilon, is (epsilon, delta) within a
 thousandth for k = 10, 20 and 50. One thing is a gift: the number of kept rows is private where persons are the unit,
 and rivals are told it.
 """

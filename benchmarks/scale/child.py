@@ -99,8 +99,8 @@ def duckdb(folder: Path, n_rows: int, memory: str, rounds: int = 1) -> dict[str,
 def cells(folder: Path, pattern: str = "*.parquet") -> dict[str, float]:
     """How many cells the rows of the files occupy, counted by the engine. NOT PRIVATE."""
     from benchmarks.scale.data import SCHEMA
-    from spinney.schema.lattice import tree_lattice
-    from spinney.tables.opening import open_source
+    from spinney.grid.lattice import tree_lattice
+    from spinney.tables.open import open_source
 
     counts = open_source(str(folder / pattern), SCHEMA).count_cells(tree_lattice(SCHEMA))
     return {"cells": len(counts.distinct()[1])}
@@ -114,8 +114,8 @@ def spark(folder: Path, n_rows: int) -> dict[str, float]:
     from pyspark.sql import SparkSession
 
     from benchmarks.scale.data import SCHEMA
-    from spinney.counting.cells import encode_rows
-    from spinney.schema.lattice import tree_lattice
+    from spinney.counting.counts import encode_rows
+    from spinney.grid.lattice import tree_lattice
     from spinney.tables.engines.memory import axis_columns
     from spinney.tables.frames import open_table
 

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 import spinney as sp
 from benchmarks.forest.scores import N_BINS, Cells
 from spinney.columns import Boolean, Category, Column, Integer, Real
-from spinney.metrics.bins import QuantileBins, quantile_bins
-from spinney.metrics.reading import Side
+from spinney.metrics.reading import QuantileBins, Side, quantile_bins
 from spinney.tables.frames import Table, open_table
 
 Bins = Literal["quantiles", "public"]

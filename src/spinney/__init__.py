@@ -9,35 +9,33 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from spinney.auditing.audit import audit
+    from spinney import plot
     from spinney.columns import Boolean, Category, Date, Datetime, Identifier, Ignore, Integer, Real, Time
     from spinney.errors import SpinneyError
     from spinney.planning.plan import plan
-    from spinney.plotting import plot
     from spinney.privacy.entropy import UnsafeSeededEntropy
     from spinney.privacy.ledger import Ledger
-    from spinney.release.answers.analyse import analyse
-    from spinney.release.answers.combine import combine
-    from spinney.release.model import Release
-    from spinney.release.storage import load
-    from spinney.schema.people import Link, Tables
+    from spinney.release.answers.combine import analyse, combine
+    from spinney.release.file import load
+    from spinney.release.release import Release
+    from spinney.schema.linked import Link, Tables
     from spinney.schema.places import Place
     from spinney.schema.rules import AtMost, Derived, EmptyWhen, First, Implies, NeverAfter, Sum
-    from spinney.schema.table import Schema
-    from spinney.synthesizers.buying import buy_answer
-    from spinney.synthesizers.checking import check
+    from spinney.schema.schema import Schema
+    from spinney.synthesizers.buy import buy_answer
+    from spinney.synthesizers.check import check
     from spinney.synthesizers.forest import ForestSynthesizer
-    from spinney.synthesizers.grid import GridSynthesizer
     from spinney.synthesizers.linked import LinkedSynthesizer
-    from spinney.synthesizers.paper_tree import PaperTreeSynthesizer
-    from spinney.synthesizers.synthesize import synthesize
+    from spinney.synthesizers.method import synthesize
+    from spinney.synthesizers.partition import GridSynthesizer, PaperTreeSynthesizer
     from spinney.synthesizers.tree import KDTreeSynthesizer
-    from spinney.tables.csv.format import CSV
+    from spinney.tables.csv import CSV
+    from spinney_audit.audit import audit
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "CSV": "spinney.tables.csv.format",
+    "CSV": "spinney.tables.csv",
     "Boolean": "spinney.columns",
     "Category": "spinney.columns",
     "Date": "spinney.columns",
@@ -52,30 +50,30 @@ _HOME = {
     "EmptyWhen": "spinney.schema.rules",
     "First": "spinney.schema.rules",
     "Implies": "spinney.schema.rules",
-    "Link": "spinney.schema.people",
+    "Link": "spinney.schema.linked",
     "NeverAfter": "spinney.schema.rules",
     "Place": "spinney.schema.places",
     "Sum": "spinney.schema.rules",
-    "Schema": "spinney.schema.table",
-    "Tables": "spinney.schema.people",
-    "GridSynthesizer": "spinney.synthesizers.grid",
+    "Schema": "spinney.schema.schema",
+    "Tables": "spinney.schema.linked",
+    "GridSynthesizer": "spinney.synthesizers.partition",
     "ForestSynthesizer": "spinney.synthesizers.forest",
     "KDTreeSynthesizer": "spinney.synthesizers.tree",
-    "PaperTreeSynthesizer": "spinney.synthesizers.paper_tree",
+    "PaperTreeSynthesizer": "spinney.synthesizers.partition",
     "LinkedSynthesizer": "spinney.synthesizers.linked",
     "Ledger": "spinney.privacy.ledger",
-    "Release": "spinney.release.model",
+    "Release": "spinney.release.release",
     "SpinneyError": "spinney.errors",
     "UnsafeSeededEntropy": "spinney.privacy.entropy",
-    "analyse": "spinney.release.answers.analyse",
-    "audit": "spinney.auditing.audit",
-    "buy_answer": "spinney.synthesizers.buying",
-    "check": "spinney.synthesizers.checking",
+    "analyse": "spinney.release.answers.combine",
+    "audit": "spinney_audit.audit",
+    "buy_answer": "spinney.synthesizers.buy",
+    "check": "spinney.synthesizers.check",
     "combine": "spinney.release.answers.combine",
-    "load": "spinney.release.storage",
+    "load": "spinney.release.file",
     "plan": "spinney.planning.plan",
-    "plot": "spinney.plotting",
-    "synthesize": "spinney.synthesizers.synthesize",
+    "plot": "spinney.plot",
+    "synthesize": "spinney.synthesizers.method",
 }
 
 __all__ = [
@@ -125,7 +123,8 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'spinney' has no attribute {name!r}")
-    value = getattr(import_module(_HOME[name]), name)
+    home = import_module(_HOME[name])
+    value = home if home.__name__ == f"spinney.{name}" else getattr(home, name)
     globals()[name] = value
     return value
 

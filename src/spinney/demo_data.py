@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from spinney.schema.table import Schema
+    from spinney.schema.schema import Schema
+
 
 Points = NDArray[np.float64]  # (n, 2), kilometres
 Distances = NDArray[np.float64]  # (n,)
@@ -32,7 +33,7 @@ _VILLAGES = ((1.0, 1.4), (1.3, 8.7), (8.9, 8.6), (9.0, 5.9))
 def town_schema() -> Schema:
     """What is public about the town: it lies in a square of ten kilometres."""
     from spinney.columns import Real
-    from spinney.schema.table import Schema
+    from spinney.schema.schema import Schema
 
     return Schema({"x": Real(0, EDGE), "y": Real(0, EDGE)})
 

@@ -1,12 +1,18 @@
-"""What can go wrong, in a handful of classes that a caller may catch.
+"""What can go wrong, in a handful of classes that a caller may catch, and errors of other libraries as ours.
 
-Every message names the argument, its value when that value is public, and the remedy. A value that came out of the
-private table never appears: the column is named instead.
+Every message names the argument, its value when that value is public, and the remedy. A value that came out of
+the private table never appears: the column is named instead. That holds for the errors of other libraries too:
+`redacted` replaces them, and `raise_alone` keeps them out of the chain of causes.
+
+    classes        errors and warnings, all but warnings under `SpinneyError`
+    redaction      `redacted`, inside which the code of other libraries runs on private rows
 """
 
 from __future__ import annotations
 
 import warnings
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import NoReturn
 
 
@@ -72,3 +78,52 @@ def raise_alone(problem: SpinneyError) -> NoReturn:
         raise problem from None
     finally:
         problem.__context__ = None
+
+
+# ------------------------------------------------------------------------------------------------------------ redaction
+# Errors of other libraries as ours, without what they say.
+#
+# pandas, polars, Arrow, DuckDB, Spark, and objects inside a column quote values of the table in their messages.
+# Whatever runs their code on private rows does so inside `redacted`: the caller states the error that takes the
+# place of theirs, and that error has neither a cause nor a context, where a logger would find the other one.
+
+
+@contextmanager
+def redacted(told: Callable[[BaseException], SpinneyError | None], *, at: str | None = None) -> Iterator[None]:
+    """Replace errors of other libraries by what `told` makes of them; where it makes None, they pass.
+
+    Our own errors pass, and so do a lack of memory and an interruption.
+
+    Args:
+        told: our error, given theirs. It may look at the class of the error, not at its message.
+        at: where we are, such as "column 'age'"; goes before the message of our own errors about the table too.
+    """
+    try:
+        yield
+    except (InputError, SchemaError) as err:
+        if at is None:
+            raise
+        placed = type(err)(f"{at}: {err}")
+        placed.__dict__.update(err.__dict__)
+        raise_alone(placed)
+    except (SpinneyError, MemoryError):
+        raise
+    except BaseException as err:
+        name = type(err).__name__
+        if name == "InterruptException":  # what DuckDB makes of Ctrl-C
+            _interrupt()
+        # A panic of a compiled engine is no Exception, and quotes what it stumbled over all the same.
+        if not isinstance(err, Exception) and name != "PanicException":
+            raise
+        problem = told(err)
+        if problem is None:
+            raise
+        raise_alone(problem)
+
+
+def _interrupt() -> NoReturn:
+    interruption = KeyboardInterrupt()
+    try:
+        raise interruption from None
+    finally:
+        interruption.__context__ = None

@@ -9,9 +9,8 @@ import time
 import pytest
 
 import spinney as sp
-from spinney.studio.jobs import Jobs
-from spinney.studio.places import Root
-from spinney.studio.workspace import Workspace
+from spinney_studio.jobs import Jobs
+from spinney_studio.workspace import Root, Workspace
 from support.studios import six_columns, spent_draft
 
 pytestmark = pytest.mark.filterwarnings("ignore::ResourceWarning")

@@ -11,7 +11,7 @@ import pytest
 import spinney as sp
 from spinney.counting.states import Cut, states_array
 from spinney.errors import InputError
-from spinney.schema.lattice import Lattice, tree_lattice
+from spinney.grid.lattice import Lattice, tree_lattice
 from spinney.tables.engines.memory import count_cells, state_rows
 from spinney.tables.engines.queries import Rows
 from spinney.tables.frames import open_table

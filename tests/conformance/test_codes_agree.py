@@ -11,11 +11,11 @@ import pytest
 import spinney as sp
 from spinney.counting.states import Cut
 from spinney.errors import InputError
-from spinney.schema.lattice import tree_lattice
+from spinney.grid.lattice import tree_lattice
 from spinney.tables.engines.memory import MemorySource
 from spinney.tables.engines.spark import SparkSource
 from spinney.tables.frames import open_table
-from spinney.tables.opening import open_source
+from spinney.tables.open import open_source
 from support.cell_counts import same_cells
 from support.hard_values import spark_frame
 from support.query_engines import DuckDBQueries, PolarsQueries

@@ -17,10 +17,11 @@ import pytest
 
 import spinney as sp
 from spinney.counting.joint import TableRequest
-from spinney.counting.level_file import LevelFile
+from spinney.counting.spill import LevelFile
 from spinney.errors import InputError, ParameterError
-from spinney.tables.engines import batch_passes, stream
-from spinney.tables.passes import CountedStates
+from spinney.tables.engines import stream
+from spinney.tables.engines import stream as batch_passes
+from spinney.tables.engines.stream import CountedStates
 from support import forest_tables
 from support.forest_tables import SCHEMA, members
 from support.open_files import open_files
@@ -164,7 +165,7 @@ def test_a_disk_that_fills_up_while_levels_are_written_is_no_error(tmp_path, cou
 
     pwrite = os.pwrite
     monkeypatch.setattr(LevelFile, "__init__", watched)
-    monkeypatch.setattr("spinney.counting.level_file.os.pwrite", full)
+    monkeypatch.setattr("spinney.counting.spill.os.pwrite", full)
     assert members(fit(parquet(tmp_path), quality="high")) == expected
     assert write is LevelFile.append
     assert all(file.is_given_up and file._file.closed for file in files)

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 import spinney as sp
-from spinney.schema.lattice import grid_lattice, tree_lattice
-from spinney.tables.opening import open_source
+from spinney.grid.lattice import grid_lattice, tree_lattice
+from spinney.tables.open import open_source
 from support.slow_trees import code_of, pack
 
 

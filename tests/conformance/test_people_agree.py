@@ -12,10 +12,10 @@ import pytest
 import spinney as sp
 from spinney.columns import Identifier
 from spinney.errors import SpinneyError
-from spinney.schema.people import PeopleShape
+from spinney.schema.linked import PeopleShape
 from spinney.tables.engines import spark as spark_engine
 from spinney.tables.engines.memory import open_memory
-from spinney.tables.people import gather
+from spinney.tables.persons import gather
 from support.hard_values import spark_frame
 
 KEYS = ("text", "integer", "number")  # strings, whole numbers, and whole numbers of a category

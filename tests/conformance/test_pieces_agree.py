@@ -10,8 +10,8 @@ import pytest
 
 import spinney as sp
 from spinney.columns import whole_range
-from spinney.schema.joint_axis import joint_lattice
-from spinney.schema.lattice import Lattice
+from spinney.grid.axes import joint_lattice
+from spinney.grid.lattice import Lattice
 from spinney.tables.engines.memory import count_cells
 from spinney.tables.frames import open_table
 from support.cell_counts import same_cells
@@ -69,7 +69,7 @@ def rows(request, tmp_path):
 
 def test_every_value_has_the_same_cell(rows) -> None:
     """Engines agree to the last bit on both sides of every beginning."""
-    from spinney.schema.lattice import tree_lattice
+    from spinney.grid.lattice import tree_lattice
 
     numbered = Lattice((tree_lattice(sp.Schema({"row": sp.Integer(0, N - 1)})).axes[0], *LATTICE.axes))
     table = TABLE.append_column("row", pa.array(range(N), pa.int64()))

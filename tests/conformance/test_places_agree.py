@@ -10,8 +10,8 @@ import pytest
 import spinney as sp
 from spinney.counting.states import RegionCut, states_array
 from spinney.errors import InputError
-from spinney.schema.place_axis import place_axis
-from spinney.schema.zorder import interleave
+from spinney.grid.axes import place_axis
+from spinney.grid.codes import interleave
 from spinney.tables.engines.memory import count_cells, state_rows
 from spinney.tables.frames import open_table
 from support.cell_counts import same_cells

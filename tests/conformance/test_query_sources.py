@@ -12,7 +12,7 @@ import pytest
 import spinney as sp
 from spinney.counting.spill import SpilledRuns
 from spinney.errors import InputError
-from spinney.schema.lattice import Lattice, tree_lattice
+from spinney.grid.lattice import Lattice, tree_lattice
 from spinney.schema.rules import AtMost
 from spinney.tables.engines import query_source
 from spinney.tables.engines.memory import MemorySource, count_cells

@@ -27,10 +27,10 @@ import spinney as sp
 from spinney.cli.tables import given_table, read_table
 from spinney.columns import Column
 from spinney.errors import InputError
-from spinney.schema.lattice import tree_lattice
+from spinney.grid.lattice import tree_lattice
 from spinney.tables.engines.memory import count_cells
 from spinney.tables.frames import open_table
-from spinney.tables.opening import open_source
+from spinney.tables.open import open_source
 
 LARGE = 2**60 - 1
 

@@ -17,11 +17,9 @@ import pytest
 
 import spinney as sp
 from spinney.counting import spill
-from spinney.counting.cell_counter import CellCounter
-from spinney.counting.marks import Marks
+from spinney.counting.counter import CellCounter, Marks
 from spinney.errors import FileError, InputError
-from spinney.tables.engines.column_passes import ColumnPasses
-from spinney.tables.ruled_counts import RuledCounts
+from spinney.tables.engines.stream import ColumnPasses, RuledCounts
 from support.forest_tables import members
 from support.open_files import open_files
 from support.ruled_tables import SCHEMA, N, rows

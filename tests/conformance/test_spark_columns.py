@@ -13,16 +13,15 @@ import pyarrow as pa
 import pytest
 
 import spinney as sp
-from spinney.counting.cell_counter import CellCounter
-from spinney.counting.marks import Marks
+from spinney.counting.counter import CellCounter, Marks
 from spinney.errors import FileError, InputError
-from spinney.schema.column_axis import column_axis
-from spinney.schema.lattice import Lattice
-from spinney.schema.ruler import RootedRuler
-from spinney.tables.engines import spark_columns
-from spinney.tables.engines.persisted import PersistedCells
+from spinney.grid.axes import column_axis
+from spinney.grid.lattice import Lattice
+from spinney.grid.ruler import RootedRuler
+from spinney.tables.engines import spark_tables as spark_columns
+from spinney.tables.engines.query_source import PersistedCells
 from spinney.tables.engines.spark import SparkSource
-from spinney.tables.engines.spark_columns import (
+from spinney.tables.engines.spark_tables import (
     SLICE,
     ColumnVectors,
     SparkColumns,

@@ -12,11 +12,11 @@ import pytest
 
 import spinney as sp
 from spinney.errors import InputError, SchemaError
-from spinney.schema.lattice import Lattice, tree_lattice
+from spinney.grid.lattice import Lattice, tree_lattice
 from spinney.tables.engines.memory import count_cells
 from spinney.tables.engines.spark import SparkSource
 from spinney.tables.frames import open_table
-from spinney.tables.opening import open_source
+from spinney.tables.open import open_source
 from support.cell_counts import same_cells
 from support.error_chains import chain, told
 from support.hard_values import collect, hard_table, spark_frame

@@ -13,7 +13,7 @@ import pytest
 
 import spinney as sp
 from spinney.errors import InputError
-from spinney.schema.lattice import tree_lattice
+from spinney.grid.lattice import tree_lattice
 from spinney.tables.engines.memory import count_cells, true_extremes
 from spinney.tables.engines.spark import SparkSource
 from spinney.tables.frames import open_table

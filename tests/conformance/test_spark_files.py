@@ -13,7 +13,7 @@ import pytest
 
 import spinney as sp
 from spinney.errors import ParameterError
-from spinney.tables.opening import open_source
+from spinney.tables.open import open_source
 
 SCHEMA = sp.Schema({"x": sp.Real(0, 1), "y": sp.Real(0, 1)})
 

@@ -17,15 +17,9 @@ import spinney as sp
 from spinney.counting.joint import TableRequest
 from spinney.counting.states import Cut
 from spinney.errors import InputError, ParameterError
-from spinney.schema.column_axis import column_axis
+from spinney.grid.axes import column_axis
 from spinney.tables.engines.spark import SparkSource
-from spinney.tables.engines.spark_tables import (
-    SparkPasses,
-    _plain_adding,
-    packing_worker,
-    state_worker,
-    table_worker,
-)
+from spinney.tables.engines.spark_tables import SparkPasses, _plain_adding, packing_worker, state_worker, table_worker
 from support import forest_tables
 from support.forest_tables import SCHEMA, members
 from support.hard_values import spark_frame

@@ -9,10 +9,10 @@ import pytest
 import spinney as sp
 from spinney.counting.spill import SpilledRuns
 from spinney.errors import InputError
-from spinney.schema.lattice import tree_lattice
+from spinney.grid.lattice import tree_lattice
 from spinney.tables.engines import query_source
 from spinney.tables.engines.memory import count_cells
-from spinney.tables.engines.persisted import BucketChecksums, PersistedCells
+from spinney.tables.engines.query_source import BucketChecksums, PersistedCells
 from spinney.tables.engines.spark import SparkSource
 from spinney.tables.frames import open_table
 from support.cell_counts import same_cells

@@ -60,7 +60,7 @@ def test_the_page_shows_the_results() -> None:
 
 def test_the_results_are_of_every_family_and_every_sabotage() -> None:
     """What is stored is a whole run of both: nothing of it was left out."""
-    from spinney.auditing.battery import FAMILIES
+    from spinney_audit.battery import FAMILIES
     from support.audit_zoo import ZOO
 
     stored = json.loads((ROOT / "docs" / "audit" / "results.json").read_text())

@@ -14,7 +14,7 @@ import pytest
 
 from spinney.columns import Category
 from spinney.demo_data import make_town
-from spinney.schema.table import Schema
+from spinney.schema.schema import Schema
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([ROOT / "README.md", ROOT / "CONTRIBUTING.md", *ROOT.glob("docs/**/*.md")])

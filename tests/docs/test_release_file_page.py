@@ -14,9 +14,8 @@ import pytest
 
 import spinney as sp
 from spinney.people.release.model import PeopleRelease
-from spinney.release.generator import Generator, GeneratorRelease
-from spinney.release.kinds import KINDS
-from spinney.release.storage import save
+from spinney.release.file import KINDS, save
+from spinney.release.points import Generator, GeneratorRelease
 from support.small_people import linked_model
 
 ROOT = Path(__file__).parents[2]

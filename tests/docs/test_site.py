@@ -66,7 +66,7 @@ def test_every_public_name_has_an_entry() -> None:
     wanted |= {f"spinney.errors.{name}" for name in api.error_names()}
     assert named == wanted
     assert "BudgetError" in api.error_names()
-    assert api.metric_path("beside") == "spinney.metrics.beside.beside"
+    assert api.metric_path("compare") == "spinney.metrics.compare.compare"
     assert api.metric_path("mmd") == "spinney.metrics.mmd"
 
 
@@ -82,7 +82,7 @@ def front_doors() -> dict[str, Any]:
     doors |= {name: getattr(sp, name) for name in sp.__all__ if name not in ("__version__", "SpinneyError")}
     for whose in [name for name, door in doors.items() if inspect.isclass(door) and not name.startswith("metrics.")]:
         own = {name: part for name, part in vars(doors[whose]).items() if inspect.isfunction(part)}
-        if doors[whose].__module__.startswith(("spinney.synthesizers", "spinney.release", "spinney.schema.table")):
+        if doors[whose].__module__.startswith(("spinney.synthesizers", "spinney.release", "spinney.schema.schema")):
             doors |= {f"{whose}.{name}": part for name, part in own.items() if not name.startswith("_")}
     return {name: door for name, door in doors.items() if callable(door)}
 

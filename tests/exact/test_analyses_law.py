@@ -17,15 +17,14 @@ import pyarrow.parquet as pq
 import pytest
 
 import spinney as sp
-from spinney.forest import analyses as under_test
+from spinney.forest import sums as under_test
 from spinney.forest.plan import Shape, forest_plan
 from spinney.forest.prepaid import PrepaidMechanisms
-from spinney.forest.release.formula import parse_formulas
-from spinney.forest.release.regressors import Block, Regressor, blocks_of
+from spinney.forest.release.formula import Block, Regressor, blocks_of, parse_formulas
 from spinney.privacy.budget import Unit
 from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.privacy.ledger import Ledger
-from spinney.tables.opening import open_source
+from spinney.tables.open import open_source
 
 UNITS = pytest.mark.parametrize("unit", [Unit.REPLACE_ONE, Unit.ADD_REMOVE], ids=str)
 COLUMNS = {

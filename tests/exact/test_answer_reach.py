@@ -10,14 +10,12 @@ import numpy as np
 import pytest
 
 from spinney.errors import ParameterError
-from spinney.forest.release.answers.certified import certified_count
-from spinney.forest.release.answers.counted import Counted
-from spinney.forest.release.answers.parts import Part
-from spinney.forest.release.column_model import ColumnModel
+from spinney.forest.release.columns import ColumnModel
+from spinney.forest.release.evidence import Counted, Part, certified_count
 from spinney.forest.release.measured import NoiseLaw
 from spinney.release.answers.ranks import LUCK, USUAL_DRAWS, generator_of, least_draws, rank, rank_half_width
 from spinney.release.answers.reach import Law, NoiseSum, level_of_each
-from spinney.tree.release.answers.simulated import CountNoise
+from spinney.tree.release.evidence import CountNoise
 
 Chances = np.ndarray
 

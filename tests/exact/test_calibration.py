@@ -10,7 +10,7 @@ import flint
 import pytest
 
 from spinney.privacy.budget import Unit
-from spinney.tree.calibration import decay_for, is_within, largest_privtree_rate, worst_path_loss
+from spinney.tree.bins import decay_for, is_within, largest_privtree_rate, worst_path_loss
 from support.output_laws import tail
 
 

@@ -21,17 +21,10 @@ from scipy import stats
 from spinney.errors import BudgetError, ParameterError
 from spinney.privacy import composition
 from spinney.privacy.budget import Unit
-from spinney.privacy.composition import (
-    GaussianTables,
-    Selections,
-    TreeShapes,
-    composed_delta,
-    least_noise,
-    on_grid,
-    selection_mean,
-)
+from spinney.privacy.composition import composed_delta, least_noise, on_grid, selection_mean
+from spinney.privacy.mechanisms import GaussianTables, Selections, TreeShapes
 from spinney.privacy.noise.gaussian import least_variance
-from spinney.tree.calibration import decay_for
+from spinney.tree.bins import decay_for
 
 BOTH = pytest.mark.parametrize("unit", [Unit.REPLACE_ONE, Unit.ADD_REMOVE])
 SLACK = 1e-12  # what composed_delta adds for round-off

@@ -17,7 +17,7 @@ import pytest
 
 import spinney as sp
 from spinney.privacy.budget import Unit
-from spinney.tree.empty import EmptySpace, nothing_survives
+from spinney.tree.kdtree import EmptySpace, nothing_survives
 from spinney.tree.plan import SplitPlan, grid_plan, paper_plan, privtree_plan
 from support.output_laws import ReleaseLaw
 from support.repeated_releases import lattice_of, line_of

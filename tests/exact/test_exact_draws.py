@@ -20,13 +20,13 @@ from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.privacy.noise.discrete import (
     SMALLEST_RATE,
     DiscreteLaplace,
+    ExactLaw,
     Geometric,
     _sum_digits,
     add_noise,
     within_range,
 )
-from spinney.privacy.noise.exact import ExactLaw
-from spinney.tree.empty import EmptySpace
+from spinney.tree.kdtree import EmptySpace
 from spinney.tree.plan import grid_plan, paper_plan
 from support.repeated_releases import ScriptedEntropy, lattice_of, line_of
 

@@ -18,19 +18,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spinney as sp
-from spinney.counting.state_tables import GAP_STEPS, true_distances
+from spinney.counting.states import GAP_STEPS, true_distances
 from spinney.forest.columns import release_column
+from spinney.forest.design import Parts, choose_tree, n_choices
 from spinney.forest.plan import Shape, forest_plan
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.forest.rounds import model_tables
-from spinney.forest.structure import Parts, choose_tree, n_choices
+from spinney.grid import lattice
+from spinney.grid.axes import column_axis
+from spinney.grid.ruler import Ruler
 from spinney.privacy.budget import Unit
-from spinney.privacy.composition import TreeShapes, composed_delta
+from spinney.privacy.composition import composed_delta
 from spinney.privacy.entropy import UnsafeSeededEntropy
-from spinney.privacy.parts import Selections
-from spinney.schema import lattice
-from spinney.schema.column_axis import column_axis
-from spinney.schema.ruler import Ruler
+from spinney.privacy.mechanisms import Selections, TreeShapes
 from support.exhaustive_branches import branching, hockey_stick, law_of
 from support.goodness_of_fit import ACCEPT, REJECT
 from support.handmade_leaves import counts_of_rows

@@ -14,11 +14,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spinney as sp
+from spinney.grid.codes import byte_tables, interleave
+from spinney.grid.lattice import tree_lattice
 from spinney.privacy.budget import Unit
 from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.privacy.ledger import Ledger
-from spinney.schema.lattice import tree_lattice
-from spinney.schema.zorder import byte_tables, interleave
 from spinney.tree import moments
 from spinney.tree.bins import leaf_cells
 from spinney.tree.moments import release_moments

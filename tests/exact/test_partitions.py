@@ -12,8 +12,8 @@ import pytest
 from spinney.errors import BudgetError
 from spinney.privacy.budget import Unit
 from spinney.privacy.entropy import UnsafeSeededEntropy
+from spinney.privacy.noise.choices import KeepLaw, keep_law
 from spinney.privacy.noise.discrete import arb_fraction
-from spinney.privacy.noise.partitions import KeepLaw, keep_law
 from support.goodness_of_fit import ACCEPT, REJECT, p_value
 
 BUDGETS = [

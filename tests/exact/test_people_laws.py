@@ -16,16 +16,15 @@ import pyarrow as pa
 import pytest
 
 import spinney as sp
-from spinney.counting.weighted import WeightedRows
-from spinney.graph.field import FieldClique
-from spinney.people import alike
-from spinney.people.derived import held_rows
-from spinney.people.levels import draw_levels
-from spinney.people.release.evidence import layout, places, row_evidence
-from spinney.people.rounds import true_scores
-from spinney.people.row_tables import RowTables
+from spinney.counting.states import WeightedRows
+from spinney.graph.crf_inference import FieldClique
+from spinney.grid.axes import column_axes
+from spinney.people import columns as alike
+from spinney.people.columns import draw_levels, held_rows
+from spinney.people.release.rows import layout, places, row_evidence
+from spinney.people.rounds import RowTables, true_scores
 from spinney.privacy.composition import composed_deltas
-from spinney.privacy.parts import (
+from spinney.privacy.mechanisms import (
     GaussianVector,
     Selections,
     TreeShapes,
@@ -33,9 +32,8 @@ from spinney.privacy.parts import (
     units_variance,
     vector_variance,
 )
-from spinney.schema.column_axis import column_axes
-from spinney.schema.people import PeopleShape
-from spinney.tables.people import GatheredRows
+from spinney.schema.linked import PeopleShape
+from spinney.tables.persons import GatheredRows
 from support.gaussian_pairs import largest_deltas, vector_pair
 from support.person_laws import (
     EPSILONS,

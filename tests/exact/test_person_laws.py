@@ -14,10 +14,10 @@ from itertools import combinations_with_replacement
 import numpy as np
 import pytest
 
-from spinney.counting.weighted import WeightedRows
+from spinney.counting.states import WeightedRows
 from spinney.privacy.budget import Unit
 from spinney.privacy.composition import composed_deltas
-from spinney.privacy.parts import (
+from spinney.privacy.mechanisms import (
     GaussianTables,
     GaussianVector,
     Selections,

@@ -13,13 +13,14 @@ import pytest
 
 import spinney as sp
 from spinney.errors import BudgetError
-from spinney.forest.places import release_place
+from spinney.forest.columns import release_place
 from spinney.forest.plan import Shape, TableNoise, forest_plan
 from spinney.forest.prepaid import PrepaidMechanisms
+from spinney.grid.axes import place_axis
 from spinney.privacy.budget import Unit
-from spinney.privacy.composition import TreeShapes, composed_delta
+from spinney.privacy.composition import composed_delta
 from spinney.privacy.entropy import UnsafeSeededEntropy
-from spinney.schema.place_axis import place_axis
+from spinney.privacy.mechanisms import TreeShapes
 from support.exhaustive_branches import branching, hockey_stick, law_of
 from support.handmade_leaves import counts_of_rows
 from support.output_laws import largest_ratio

@@ -11,8 +11,8 @@ from itertools import combinations, product
 import numpy as np
 import pytest
 
-from spinney.forest.products import _true_sums
-from spinney.forest.release.signs import n_sums, sensitivity_squared, signs
+from spinney.forest.release.fit import n_sums, sensitivity_squared, signs
+from spinney.forest.sums import _true_sums
 from spinney.privacy.budget import Unit
 from support.goodness_of_fit import ACCEPT, REJECT
 from support.sabotaged_forests import Check, Sabotage

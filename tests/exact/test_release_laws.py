@@ -15,7 +15,7 @@ import pytest
 
 import spinney as sp
 from spinney.privacy.budget import Unit
-from spinney.tree.calibration import worst_path_loss
+from spinney.tree.bins import worst_path_loss
 from spinney.tree.plan import SplitPlan, grid_plan, paper_plan, privtree_plan
 from support.output_laws import ReleaseLaw, largest_ratio, neighbours, small_tables, stacked_tables, worst_loss
 from support.repeated_releases import lattice_of, line_of

@@ -13,8 +13,8 @@ import spinney as sp
 from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.privacy.ledger import Ledger
 from spinney.privacy.noise.discrete import add_noise, arb_fraction, discrete_laplace
-from spinney.release.row_count import RowCount
-from spinney.tree.row_count import release_rows
+from spinney.release.card import RowCount
+from spinney.tree.bought import release_rows
 from support.goodness_of_fit import ACCEPT, REJECT, p_value_of_noise
 
 EPSILON = Fraction(1, 20)

@@ -13,9 +13,9 @@ import pytest
 
 from spinney.errors import ParameterError
 from spinney.privacy.entropy import UnsafeSeededEntropy
-from spinney.privacy.noise import selection
+from spinney.privacy.noise import choices as selection
+from spinney.privacy.noise.choices import choose
 from spinney.privacy.noise.gaussian import exponentials
-from spinney.privacy.noise.selection import choose
 from support.repeated_releases import ScriptedEntropy
 
 PLACES = 120

@@ -9,13 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spinney.counting.counts import CellCounts
+from spinney.grid.codes import interleave
 from spinney.privacy.budget import Unit
 from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.privacy.ledger import Ledger
-from spinney.schema.zorder import interleave
 from spinney.tree import kdtree
-from spinney.tree.grid import release_grid
-from spinney.tree.kdtree import release_tree
+from spinney.tree.kdtree import release_grid, release_tree
 from spinney.tree.plan import SplitPlan
 from support.cell_counts import as_rows
 from support.slow_trees import enumerated_grid, recursive_binning, split_rule, unpack

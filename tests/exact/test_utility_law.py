@@ -15,18 +15,17 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from spinney.counting import state_tables
-from spinney.counting.distances import ExpectedTables, true_figures
-from spinney.counting.states import StateRows
+from spinney.counting import states as state_tables
+from spinney.counting.states import ExpectedTables, StateRows, true_figures
 from spinney.errors import BudgetError
 from spinney.privacy.budget import Unit
 from spinney.privacy.composition import composed_deltas
 from spinney.privacy.entropy import UnsafeSeededEntropy
-from spinney.privacy.ledger import LeafMoments, Ledger
+from spinney.privacy.ledger import Ledger
+from spinney.privacy.mechanisms import GaussianVector, LeafMoments, vector_variance
 from spinney.privacy.noise.supnorm import sup_norm_noise
-from spinney.privacy.parts import GaussianVector, vector_variance
 from spinney.release import utility as laws
-from spinney.tree.utility import PaidFigures
+from spinney.tree.bought import PaidFigures
 from support.gaussian_pairs import largest_deltas, vector_pair
 
 UNITS = pytest.mark.parametrize("unit", [Unit.REPLACE_ONE, Unit.ADD_REMOVE], ids=str)
@@ -240,7 +239,7 @@ def test_the_charge_comes_first_and_pays_once(unit):
 @UNITS
 def test_noise_is_drawn_at_the_rate_of_the_charge(unit):
     """The rate is epsilon over the steps that a unit moves a figure by."""
-    with mock.patch("spinney.tree.utility.sup_norm_noise", wraps=sup_norm_noise) as asked:
+    with mock.patch("spinney.tree.bought.sup_norm_noise", wraps=sup_norm_noise) as asked:
         paid = PaidFigures(EPSILON, Ledger(unit=unit), UnsafeSeededEntropy(1))
         paid.noisy_figures(np.zeros(2, dtype=np.int64))
     asked.assert_called_once_with(EPSILON / (1024 * unit.factor), 2)

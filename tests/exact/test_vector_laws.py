@@ -15,15 +15,15 @@ import numpy as np
 import pytest
 
 from spinney.privacy.budget import Unit
-from spinney.privacy.composition import (
+from spinney.privacy.composition import composed_delta, composed_deltas, selection_mean
+from spinney.privacy.mechanisms import (
+    LARGEST_VECTOR,
+    ROUNDING_VARIANCE,
     GaussianTables,
     GaussianVector,
     Selections,
-    composed_delta,
-    composed_deltas,
-    selection_mean,
+    vector_variance,
 )
-from spinney.privacy.parts import LARGEST_VECTOR, ROUNDING_VARIANCE, vector_variance
 from support.gaussian_pairs import discrete_law, gaussian_deltas, largest_deltas, moved_sums, vector_pair
 from support.goodness_of_fit import ACCEPT, REJECT
 from support.sabotaged_forests import Check, Sabotage

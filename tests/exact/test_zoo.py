@@ -13,7 +13,7 @@ import pytest
 import spinney as sp
 from spinney.privacy.budget import Unit
 from spinney.privacy.entropy import UnsafeSeededEntropy
-from spinney.privacy.ledger import NotPrivate
+from spinney.privacy.mechanisms import NotPrivate
 from spinney.tree.kdtree import release_tree
 from spinney.tree.plan import SplitPlan, paper_plan, privtree_plan
 from support.goodness_of_fit import ACCEPT, REJECT

@@ -11,11 +11,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import spinney as sp
-from spinney.counting import radix as sorting
+from spinney.counting import sorting
 from spinney.counting.counts import CellCounts
-from spinney.counting.merging import count_runs, merge_counted
-from spinney.schema.lattice import tree_lattice
-from spinney.schema.zorder import deinterleave, interleave, possible_nodes
+from spinney.counting.sorting import count_runs, merge_counted
+from spinney.grid.codes import deinterleave, interleave, possible_nodes
+from spinney.grid.lattice import tree_lattice
 from spinney.tables.engines.memory import count_cells
 from spinney.tables.frames import open_table
 from spinney.tree.kdtree import prefixes

@@ -22,13 +22,13 @@ import polars as pl
 
 import spinney as sp
 from fuzz.mutators import Mutator, mutate_bytes, mutate_json, mutate_release, mutate_text
-from spinney.cli.exit import message
+from spinney.cli.command import message
 from spinney.errors import SpinneyError
+from spinney.grid.lattice import tree_lattice
 from spinney.privacy.budget import Unit
-from spinney.privacy.ledger import DiscreteLaplaceCounts
-from spinney.release.answers.options import parse_balance, parse_where
-from spinney.schema.lattice import tree_lattice
-from spinney.tables.opening import open_source
+from spinney.privacy.mechanisms import DiscreteLaplaceCounts
+from spinney.release.answers.grammar import parse_balance, parse_where
+from spinney.tables.open import open_source
 from spinney_paper.baselines import BalogAlgorithm2
 
 # Stands for somebody's value in every table; no message may hold it.

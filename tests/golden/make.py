@@ -20,18 +20,17 @@ import numpy as np
 import pyarrow as pa
 
 import spinney as sp
+from spinney.forest.release.fit import ReleasedProducts
 from spinney.forest.release.measured import Measured
 from spinney.forest.release.model import ForestRelease
-from spinney.forest.release.place_model import PlaceModel
-from spinney.forest.release.products import ReleasedProducts
+from spinney.forest.release.places import PlaceModel
 from spinney.people.release.model import PeopleRelease
 from spinney.people.release.rows import ReleasedRows
-from spinney.release.model import Release
-from spinney.release.storage import FORMAT_VERSION
-from spinney.synthesizers.fitted import FrontDoor
-from spinney.tree.release.binned import BinnedRelease
+from spinney.release.file import FORMAT_VERSION
+from spinney.release.release import Release
+from spinney.synthesizers.base import FrontDoor
+from spinney.tree.release.bins import PLACEMENTS, BinnedRelease
 from spinney.tree.release.moments import MomentsRelease
-from spinney.tree.release.placement import PLACEMENTS
 from spinney_paper.baselines import BalogAlgorithm1
 
 FOLDER = Path(__file__).parent

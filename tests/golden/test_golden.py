@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import spinney as sp
-from spinney.schema.place_axis import place_axis
+from spinney.grid.axes import place_axis
 from support.handmade_leaves import release_by_hand
 from support.small_forests import chain
 

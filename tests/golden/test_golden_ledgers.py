@@ -12,7 +12,7 @@ from pathlib import Path
 
 import spinney as sp
 from spinney.privacy.accounts.verifying import verify_ledger
-from spinney.privacy.ledger import ComposedRelease, DiscreteLaplaceCounts, NotPrivate
+from spinney.privacy.mechanisms import ComposedRelease, DiscreteLaplaceCounts, NotPrivate
 
 FOLDER = Path(__file__).parent
 HEAD = "15:3b715e7c353a5fafa44975fae17fb41bbac749c7e0feb142140f98680deb9ef9"

@@ -10,10 +10,10 @@ from numpy.typing import NDArray
 from scipy import special, stats
 
 import spinney as sp
+from spinney.grid.codes import deinterleave
+from spinney.grid.lattice import tree_lattice
 from spinney.privacy.budget import Unit
-from spinney.schema.lattice import tree_lattice
-from spinney.schema.zorder import deinterleave
-from spinney.tables.opening import open_source
+from spinney.tables.open import open_source
 from spinney.tree.moments import release_moments
 from spinney.tree.plan import SplitPlan
 from support.goodness_of_fit import ACCEPT, REJECT

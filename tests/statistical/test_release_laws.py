@@ -17,8 +17,7 @@ import spinney as sp
 from spinney.privacy.budget import Unit
 from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.privacy.ledger import Ledger
-from spinney.tree.grid import release_grid
-from spinney.tree.kdtree import release_tree
+from spinney.tree.kdtree import release_grid, release_tree
 from spinney.tree.plan import SplitPlan, grid_plan, paper_plan, privtree_plan
 from support.goodness_of_fit import ACCEPT, REJECT, p_value
 from support.output_laws import ReleaseLaw, as_bins

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from scipy import stats
 
 from spinney.privacy.entropy import UnsafeSeededEntropy
-from spinney.privacy.noise.discrete import DiscreteLaplace, Geometric, add_noise
-from spinney.privacy.noise.exact import ExactLaw
+from spinney.privacy.noise.discrete import DiscreteLaplace, ExactLaw, Geometric, add_noise
 from support.goodness_of_fit import ACCEPT, REJECT, p_value, p_value_of_noise
 
 # From noise that is nearly always zero to the largest scale that a plan may ask for.

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from spinney.privacy.entropy import UnsafeSeededEntropy
-from spinney.privacy.noise.selection import choose
+from spinney.privacy.noise.choices import choose
 from support.goodness_of_fit import ACCEPT, REJECT, p_value
 
 N_DRAWS = 30_000

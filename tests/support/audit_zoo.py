@@ -1,6 +1,6 @@
 """Which game of the audit catches which sabotaged mechanism, and which sabotage no game can see, and why.
 
-Games are those of `spinney.auditing`, some with numbers of their own; sabotage is that of the other zoos. A game is
+Games are those of `spinney_audit`, some with numbers of their own; sabotage is that of the other zoos. A game is
 made outside of the sabotage and played inside, unless it reads its claim off an account.
 """
 
@@ -16,35 +16,45 @@ from unittest import mock
 import numpy as np
 
 import spinney as sp
-from spinney.auditing.choice_games import ChoiceGame, StructureGame
-from spinney.auditing.claims import PureClaim
-from spinney.auditing.decision_games import empty_means_game, paper_game, privtree_game
-from spinney.auditing.game import Coins, Game, Seen
-from spinney.auditing.leaf_games import MixedMomentsGame, MomentsGame
-from spinney.auditing.people_games import AlikenessGame, WeightedGame
-from spinney.auditing.prepaid_plans import opened, plan_of
-from spinney.auditing.product_games import ProductsGame
-from spinney.auditing.small_games import FiguresGame, RowCountGame
-from spinney.auditing.table_games import CliqueGame, ColumnGame, TableGame
-from spinney.auditing.tree_games import CellGame, EmptyCellGame, EmptyTreeGame
-from spinney.auditing.vector_games import VectorGame
-from spinney.auditing.whole_forests import ForestFitGame
-from spinney.auditing.whole_games import TreeFitGame
 from spinney.counting.counts import CellCounts
-from spinney.counting.weighted import WeightedRows
+from spinney.counting.states import WeightedRows
 from spinney.errors import BudgetError
-from spinney.forest import products
+from spinney.forest import sums as products
 from spinney.forest.plan import TreeNoise, WeightedNoise
+from spinney.grid.axes import column_axis
 from spinney.privacy.budget import Unit
 from spinney.privacy.ledger import Ledger
-from spinney.privacy.parts import GaussianTables, GaussianVector, WeightedTables
-from spinney.schema.column_axis import column_axis
+from spinney.privacy.mechanisms import GaussianTables, GaussianVector, WeightedTables
 from spinney.synthesizers import forest as forest_door
 from spinney.synthesizers.tree import KDTreeSynthesizer
-from spinney.tables.opening import open_source
-from spinney.tree import kdtree, moments, row_count
-from spinney.tree import utility as figures
-from spinney.tree.calibration import decay_for, worst_path_loss
+from spinney.tables.open import open_source
+from spinney.tree import bought as figures
+from spinney.tree import bought as row_count
+from spinney.tree import kdtree, moments
+from spinney.tree.bins import decay_for, worst_path_loss
+from spinney_audit.forest_games import (
+    ChoiceGame,
+    CliqueGame,
+    ColumnGame,
+    FiguresGame,
+    ProductsGame,
+    RowCountGame,
+    StructureGame,
+    TableGame,
+    VectorGame,
+)
+from spinney_audit.game import Coins, Game, PureClaim, Seen, opened, plan_of
+from spinney_audit.tree_games import (
+    CellGame,
+    EmptyCellGame,
+    EmptyTreeGame,
+    MixedMomentsGame,
+    MomentsGame,
+    empty_means_game,
+    paper_game,
+    privtree_game,
+)
+from spinney_audit.whole_games import AlikenessGame, ForestFitGame, TreeFitGame, WeightedGame
 from support import sabotaged_forests, sabotaged_moments, sabotaged_products, sabotaged_spikes, sabotaged_sums
 from support import sabotaged_trees as trees
 
@@ -215,7 +225,7 @@ def half_noise_of_persons() -> AbstractContextManager[Any]:
 
 def alikeness_of_one_column() -> AbstractContextManager[Any]:
     """The noise that one column would need, whatever the number of columns."""
-    from spinney.people import alike
+    from spinney.people import columns as alike
 
     sound = alike.sensitivity_squared
     return mock.patch.object(alike, "sensitivity_squared", lambda n_columns, unit: sound(1, unit))

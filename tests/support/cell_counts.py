@@ -6,10 +6,10 @@ from unittest import mock
 
 import numpy as np
 
-from spinney.counting import radix as sorting
+from spinney.counting import sorting
 from spinney.counting.counts import CellCounts
-from spinney.schema.lattice import Lattice
-from spinney.schema.zorder import Codes
+from spinney.grid.codes import Codes
+from spinney.grid.lattice import Lattice
 
 
 def same_cells(one: CellCounts, other: CellCounts) -> bool:

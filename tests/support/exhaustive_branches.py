@@ -18,7 +18,8 @@ from unittest import mock
 import numpy as np
 
 from spinney.forest import prepaid
-from spinney.tree import placed, ruled
+from spinney.tree import ranges as placed
+from spinney.tree import ranges as ruled
 from support.output_laws import tail
 
 Law = dict[Hashable, float]

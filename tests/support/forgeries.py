@@ -17,7 +17,7 @@ from typing import Any
 
 from spinney.privacy.budget import Unit
 from spinney.privacy.composition import composed_delta
-from spinney.privacy.parts import UNITS, part_from_dict, vector_variance
+from spinney.privacy.mechanisms import UNITS, part_from_dict, vector_variance
 
 Members = dict[str, Any]
 Forgery = Callable[[Members], None]

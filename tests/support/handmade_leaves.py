@@ -16,14 +16,14 @@ from numpy.typing import NDArray
 import spinney as sp
 from spinney.counting.counts import CellCounts
 from spinney.forest.release.model import ForestRelease
+from spinney.grid.codes import interleave
+from spinney.grid.lattice import Lattice, tree_lattice
 from spinney.privacy.budget import Unit
 from spinney.release.card import Card
-from spinney.schema.lattice import Lattice, tree_lattice
-from spinney.schema.zorder import interleave
 from spinney.tree import moments
 from spinney.tree.bins import NoisyBins, NoisyMoments
 from spinney.tree.plan import SplitPlan, privtree_plan
-from spinney.tree.release.binned import BinnedRelease
+from spinney.tree.release.bins import BinnedRelease
 from spinney.tree.release.moments import MomentsRelease
 from support.slow_trees import Cells, Node, is_possible_node, pack, unpack
 

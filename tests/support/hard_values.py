@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import spinney as sp
-from spinney.counting.cells import AxisCells
+from spinney.counting.counts import AxisCells
 from spinney.counting.states import Cut
-from spinney.schema.column_axis import column_axis
-from spinney.schema.lattice import Lattice, grid_lattice, ladder_axis, tree_lattice
+from spinney.grid.axes import column_axis
+from spinney.grid.lattice import Lattice, grid_lattice, ladder_axis, tree_lattice
 from spinney.tables.engines.queries import Rows
 from spinney.tables.engines.spark import SparkSource
 from spinney.tables.frames import open_table

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from spinney.privacy.events import Event, event_to_dict
+from spinney.privacy.mechanisms import Event, event_to_dict
 
 
 def write_version_1(

@@ -14,9 +14,8 @@ import polars as pl
 import pyarrow as pa
 
 import spinney as sp
-from spinney.tables.engines.persisted import BucketChecksums, Part
 from spinney.tables.engines.queries import Frame, plain
-from spinney.tables.engines.query_source import QuerySource
+from spinney.tables.engines.query_source import BucketChecksums, Part, QuerySource
 from spinney.tables.source import table_changed
 
 

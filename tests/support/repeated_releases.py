@@ -16,9 +16,9 @@ from numpy.typing import NDArray
 
 import spinney as sp
 from spinney.counting.counts import CellCounts
+from spinney.grid.lattice import Lattice, tree_lattice
 from spinney.privacy.entropy import UnsafeSeededEntropy, Words
 from spinney.privacy.ledger import Ledger
-from spinney.schema.lattice import Lattice, tree_lattice
 from spinney.tree.bins import NoisyBins
 from spinney.tree.kdtree import release_tree
 from spinney.tree.plan import SplitPlan

@@ -25,10 +25,9 @@ from numpy.typing import NDArray
 from spinney.counting.counts import CellCounts
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.privacy.entropy import UnsafeSeededEntropy
-from spinney.privacy.parts import UNITS
-from spinney.tree.placed import Regions
-from spinney.tree.ruled import Ranges
-from spinney.tree.utility import PaidFigures
+from spinney.privacy.mechanisms import UNITS
+from spinney.tree.bought import PaidFigures
+from spinney.tree.ranges import Ranges, Regions
 
 Integers = NDArray[np.int64]
 

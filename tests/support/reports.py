@@ -9,8 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import spinney as sp
-from spinney.report.contents import ReportContents, report_contents
-from spinney.report.page import report_html
+from spinney.report.page import ReportContents, report_contents, report_html
 
 GOLDEN = Path(__file__).parents[1] / "golden"
 # One release of each kind, and of each way in which a report may differ.

@@ -25,16 +25,17 @@ from spinney.errors import BudgetError
 from spinney.forest import columns
 from spinney.forest.cliques import measure
 from spinney.forest.columns import NoisyColumn, release_column
+from spinney.forest.design import choose_tree
 from spinney.forest.plan import ForestPlan, Shape, forest_plan
 from spinney.forest.prepaid import PrepaidMechanisms
-from spinney.forest.structure import choose_tree
+from spinney.grid.axes import ColumnAxis, column_axis
+from spinney.grid.ruler import Ruler
 from spinney.privacy.budget import Unit
 from spinney.privacy.entropy import UnsafeSeededEntropy
-from spinney.privacy.ledger import Charge, Ledger
-from spinney.schema.column_axis import ColumnAxis, column_axis
-from spinney.schema.ruler import Ruler
+from spinney.privacy.ledger import Ledger
+from spinney.privacy.mechanisms import Charge
 from spinney.tables.engines import memory
-from spinney.tree.ruled import Ranges, grow_ranges
+from spinney.tree.ranges import Ranges, grow_ranges
 from support.exhaustive_branches import Law, branching, law_of
 from support.slow_forests import Row, neighbouring_rows, rows_of
 
@@ -251,7 +252,7 @@ def released_for_neighbours(axis: ColumnAxis, unit: Unit, cutoff: int) -> tuple[
 def small_axes() -> list[ColumnAxis]:
     """Numbers that are cut by a tree, though they are few, and a category."""
     small = (sp.Integer(0, 7), sp.Integer(0, 4, nullable=True), sp.Category([*"abc"], nullable=True))
-    with mock.patch("spinney.schema.lattice._FEW_CELLS", 2):
+    with mock.patch("spinney.grid.lattice._FEW_CELLS", 2):
         return [column_axis("v", column) for column in small]
 
 

@@ -19,10 +19,10 @@ from numpy.typing import NDArray
 from scipy import stats
 
 import spinney as sp
+from spinney.grid.lattice import tree_lattice
 from spinney.privacy.budget import Unit
 from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.privacy.ledger import Ledger
-from spinney.schema.lattice import tree_lattice
 from spinney.tree import moments
 from spinney.tree.bins import NoisyMoments
 from spinney.tree.moments import release_moments

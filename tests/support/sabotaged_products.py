@@ -18,16 +18,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.counting.states import StateRows
-from spinney.forest import products as under_test
+from spinney.forest import sums as under_test
 from spinney.forest.design import EFFORTS
 from spinney.forest.plan import Shape, forest_plan
 from spinney.forest.prepaid import PrepaidMechanisms
-from spinney.forest.release.column_model import ColumnModel
-from spinney.forest.release.products import ReleasedProducts
+from spinney.forest.release.columns import ColumnModel
+from spinney.forest.release.fit import ReleasedProducts
 from spinney.graph.junction import JunctionTree
 from spinney.graph.model import GraphModel
-from spinney.graph.tilt import Tilt
-from spinney.graph.tilting import Evidence
+from spinney.graph.tilt import Evidence, Tilt
 from spinney.privacy.budget import Unit
 from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.privacy.ledger import Ledger
@@ -185,7 +184,7 @@ def a_replaced_row_moves_as_far_as_a_new_one() -> AbstractContextManager[Any]:
 
 def both_groups_always_change() -> AbstractContextManager[Any]:
     """A replaced row is taken to change every group: where one of a pair stays, the pair moves further."""
-    from spinney.forest.release import signs as of_signs
+    from spinney.forest.release import fit as of_signs
 
     moves = of_signs._moves
     return mock.patch.object(of_signs, "_moves", lambda first, second: (0, moves(first, second)[1]))

@@ -17,9 +17,8 @@ import spinney as sp
 from spinney.forest import prepaid
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.privacy.entropy import UnsafeSeededEntropy
-from spinney.privacy.ledger import ComposedRelease
+from spinney.privacy.mechanisms import ComposedRelease, GaussianTables
 from spinney.privacy.noise.gaussian import discrete_gaussian
-from spinney.privacy.parts import GaussianTables
 from support.sabotaged_forests import (
     ALWAYS,
     NEVER,

@@ -18,8 +18,8 @@ from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.privacy.budget import Unit
 from spinney.privacy.composition import composed_deltas
 from spinney.privacy.entropy import UnsafeSeededEntropy
-from spinney.privacy.ledger import ComposedRelease, Ledger
-from spinney.privacy.parts import GaussianVector
+from spinney.privacy.ledger import Ledger
+from spinney.privacy.mechanisms import ComposedRelease, GaussianVector
 from support.gaussian_pairs import largest_deltas, moved_sums
 from support.sabotaged_forests import Check, Sabotage
 

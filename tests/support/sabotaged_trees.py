@@ -26,8 +26,7 @@ from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.privacy.ledger import Ledger
 from spinney.tree import kdtree
 from spinney.tree.bins import NoisyBins
-from spinney.tree.empty import EmptySpace
-from spinney.tree.kdtree import release_tree
+from spinney.tree.kdtree import EmptySpace, release_tree
 from spinney.tree.plan import SplitPlan, paper_plan, privtree_plan
 from support.goodness_of_fit import p_value
 from support.output_laws import ReleaseLaw, as_bins
@@ -179,7 +178,7 @@ empty_nodes_never_released = _sabotage(
 )
 noise_on_impossible_cells = _sabotage(
     lambda _: mock.patch(
-        "spinney.tree.empty.possible_nodes", lambda codes, depths, lattice: np.ones(len(codes), dtype=np.bool_)
+        "spinney.tree.kdtree.possible_nodes", lambda codes, depths, lattice: np.ones(len(codes), dtype=np.bool_)
     )
 )
 privtree_without_clamp = _sabotage(

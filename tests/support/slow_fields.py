@@ -7,7 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.graph.field import Field, FieldClique, Mask
+from spinney.graph.crf import Field, Mask
+from spinney.graph.crf_inference import FieldClique
 
 Floats = NDArray[np.float64]
 

@@ -10,8 +10,7 @@ from itertools import product
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.counting.state_tables import GAP_STEPS
-from spinney.counting.states import StateRows
+from spinney.counting.states import GAP_STEPS, StateRows
 from spinney.privacy.budget import Unit
 
 Row = tuple[int, ...]

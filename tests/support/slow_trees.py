@@ -16,7 +16,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.schema.lattice import Axis, Lattice
+from spinney.grid.lattice import Axis, Lattice
 from spinney.tree.plan import SplitPlan
 
 Cells = tuple[int, ...]

@@ -14,14 +14,14 @@ from spinney.columns import Column
 from spinney.forest.columns import NoisyColumn
 from spinney.forest.plan import Shape, forest_plan
 from spinney.forest.prepaid import PrepaidMechanisms
-from spinney.forest.release.column_model import ColumnModel
-from spinney.forest.release.forest_file import released
+from spinney.forest.release.columns import ColumnModel
+from spinney.forest.release.file import released
 from spinney.forest.release.model import ForestRelease
 from spinney.graph.junction import JunctionTree
 from spinney.graph.model import GraphModel
+from spinney.grid.axes import column_axis
 from spinney.privacy.budget import Unit
 from spinney.release.card import Card
-from spinney.schema.column_axis import column_axis
 
 SCHEMA = sp.Schema(
     {

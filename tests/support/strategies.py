@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 import spinney as sp
 from spinney.columns import Column
-from spinney.schema.lattice import Axis, Lattice, grid_lattice, tree_lattice
+from spinney.grid.lattice import Axis, Lattice, grid_lattice, tree_lattice
 
 MODEST = settings(max_examples=60, derandomize=True, deadline=None)
 

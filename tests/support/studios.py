@@ -11,12 +11,9 @@ from pathlib import Path
 from typing import Any
 
 from spinney.privacy.ledger import Ledger
-from spinney.studio.app import make_app
-from spinney.studio.places import Root
-from spinney.studio.running import Workers
-from spinney.studio.studio import Studio
-from spinney.studio.worker import run
-from spinney.studio.workspace import Workspace
+from spinney_studio.jobs import Workers, run
+from spinney_studio.server import Studio, make_app
+from spinney_studio.workspace import Root, Workspace
 
 with warnings.catch_warnings():  # newer versions of starlette would rather have another client library
     warnings.simplefilter("ignore")

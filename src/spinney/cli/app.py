@@ -9,29 +9,19 @@ from typing import Any, NoReturn
 import click
 
 from spinney.cli.ask import ask
-from spinney.cli.audit import audit
-from spinney.cli.card import card
-from spinney.cli.check import check
-from spinney.cli.compare import compare
-from spinney.cli.demo import demo
-from spinney.cli.exit import WRONG_CALL, exit_status, report, told_warnings
-from spinney.cli.explain import explain
+from spinney.cli.command import WRONG_CALL, exit_status, report, told_warnings
 from spinney.cli.fit import fit
 from spinney.cli.ledger import ledger
-from spinney.cli.paper import paper
-from spinney.cli.picture import picture
-from spinney.cli.plan import plan
-from spinney.cli.report import report as report_verb
+from spinney.cli.other import audit, demo, paper, studio, warm_up
+from spinney.cli.prepare import check, plan, schema
 from spinney.cli.sample import sample
-from spinney.cli.schema import schema
-from spinney.cli.sign import keygen, sign
-from spinney.cli.studio import studio
-from spinney.cli.verify import verify
-from spinney.cli.warm_up import warm_up
+from spinney.cli.show import card, compare, explain, picture
+from spinney.cli.show import report as report_verb
+from spinney.cli.verify import keygen, sign, verify
 
 
 class App(click.Group):
-    """A group that reports every error through `exit.report`, and lists its verbs in the order given."""
+    """A group that reports every error through `command.report`, and lists its verbs in the order given."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's signature
         return list(self.commands)
@@ -52,7 +42,7 @@ class App(click.Group):
 
 def _show_version(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:  # noqa: ARG001  # click's signature
     if wanted and not ctx.resilient_parsing:
-        from spinney.version import full_version
+        from spinney.files import full_version
 
         click.echo(f"spinney {full_version()}")
         ctx.exit()

@@ -1,26 +1,182 @@
-"""`spinney ask`: answers with error bars from a release, at no cost, and a second opinion that is paid for."""
+"""`spinney ask`: answers with error bars from a release, at no cost, and a second opinion that is paid for.
+
+The options of a purchase, and every file that is written, are checked before anything is read or charged. An
+answer that was paid for and cannot be written is part of the error message, because buying it again is charged
+again.
+
+    answers      answers as a table for people, data for programs, and a table for files
+    for people   the layout of the table
+    ask          the verb, its checks, and the purchase
+"""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import click
 
-from spinney.cli.command import FILE, TABLE, Verb, check_output, json_option, warn_of_brands
-from spinney.cli.csv_options import csv_options, take_csv
-from spinney.cli.exit import message
-from spinney.cli.ledger_options import LEDGER
-from spinney.shown import json_text, printable
+from spinney.cli.command import (
+    FILE,
+    LEDGER,
+    TABLE,
+    Verb,
+    check_output,
+    csv_options,
+    json_option,
+    message,
+    take_csv,
+    warn_of_brands,
+)
+from spinney.release.answers.answer import Answer, Answers, decimals, shown_label, shown_level, shown_number
+from spinney.text import json_text, printable
 
 if TYPE_CHECKING:
-    from spinney.cli.answers import Asked
+    import pyarrow as pa
+
     from spinney.errors import ParameterError
-    from spinney.release.answers.answer import Answer
     from spinney.release.answers.grammar import ParsedQuestion
-    from spinney.release.model import Release
+    from spinney.release.release import Release
+
+
+# -------------------------------------------------------------------------------------------------------------- answers
+# Answers as `spinney ask` prints them: a table for people, plain data for programs, and a table for files.
+#
+#     mean(income) by region where age in 30..40
+#       region   estimate        95 % interval   statement
+#       North      41,210   40,180 to 42,240     certified [1]
+#       South      38,050                   -    not supported [2]
+#
+#       [1] ...
+#
+# What a statement rests on is told once, below the table, however many cells share it.
+
+
+class Asked(NamedTuple):
+    """A question, and what a release says: one answer, those of a table's cells, or None where it gives none."""
+
+    question: ParsedQuestion
+    answers: Answer | Answers | None
+    refusal: str = ""  # why there is none
+
+    @property
+    def by(self) -> list[str]:
+        """What the cells of a table stand for: columns, or the coefficients of a regression."""
+        return list(self.answers.by if isinstance(self.answers, Answers) else self.question.by)
+
+    @property
+    def cells(self) -> list[tuple[tuple[str, ...], Answer]]:
+        """Every answer with the values that its cell stands for."""
+        if self.answers is None:
+            return []
+        if isinstance(self.answers, Answer):
+            return [((), self.answers)]
+        labels = [tuple(map(shown_label, label)) for label in self.answers.labels]
+        return list(zip(labels, self.answers, strict=True))
+
+
+def shown(asked: Sequence[Asked], bought: Answer | None = None) -> str:
+    """All answers for people, one block a question; what was bought beside what the release says."""
+    return "\n\n".join(_block(one, bought) for one in asked)
+
+
+def described(asked: Sequence[Asked], bought: Answer | None = None) -> dict[str, Any]:
+    """All answers as plain data for JSON."""
+    answers = [{"question": one.question.text} | _described(one) for one in asked]
+    return {"answers": answers} | ({} if bought is None else {"bought": bought.to_dict() | {"digest": bought.digest}})
+
+
+def answer_table(asked: Sequence[Asked], bought: Answer | None = None, *, is_text: bool = False) -> pa.Table:
+    """All answers as a table, a line each: question, source, the columns of `by`, then the fields of the answer.
+
+    With `is_text` what is not printable is escaped, since text may end on a terminal.
+    """
+    import pyarrow as pa
+
+    groups = list(dict.fromkeys(name for one in asked for name in one.by))
+    lines = [
+        {"question": one.question.text, "source": "release"} | dict(zip(one.by, label, strict=True)) | _fields(answer)
+        for one in asked
+        for label, answer in one.cells
+    ]
+    if bought is not None:
+        lines.append({"question": asked[0].question.text, "source": "bought"} | _fields(bought))
+    text, number = pa.string(), pa.float64()
+    kinds = {"question": text, "source": text} | dict.fromkeys(groups, text)
+    kinds |= dict.fromkeys(("estimate", "low", "high", "level"), number) | dict.fromkeys(
+        ("of", "statement", "why"), text
+    )
+    if is_text:
+        lines = [
+            {name: printable(value) if isinstance(value, str) else value for name, value in line.items()}
+            for line in lines
+        ]
+    columns = {name: pa.array([line.get(name) for line in lines], kind) for name, kind in kinds.items()}
+    return pa.table({printable(name) if is_text else name: column for name, column in columns.items()})
+
+
+def _fields(answer: Answer) -> dict[str, Any]:
+    return {name: value for name, value in answer.to_dict().items() if name != "asked"}
+
+
+def _described(one: Asked) -> dict[str, Any]:
+    answers = one.answers
+    if answers is None:
+        return {"answer": None, "refusal": one.refusal}
+    if isinstance(answers, Answer):
+        return {"answer": answers.to_dict()}
+    return {"by": list(answers.by), "simultaneous": answers.simultaneous, "cells": answers.to_dict()}
+
+
+# ----------------------------------------------------------------------------------------------------------- for people
+# The table of one question as lines of text, with every reason stated once below it.
+
+
+def _block(one: Asked, bought: Answer | None) -> str:
+    cells = one.cells
+    heads = one.by
+    if bought is not None:
+        heads = ["source"]
+        cells = [*((("release",), answer) for _, answer in cells), (("bought",), bought)]
+    notes: dict[str, int] = {}
+    whose = " of the population" if cells[0][1].of == "population" else ""
+    held = " at once" if isinstance(one.answers, Answers) and one.answers.simultaneous else ""
+    rows = [[*heads, "estimate", f"{shown_level(cells[0][1].level)} interval{held}{whose}", "statement"]]
+    for label, answer in cells:
+        number = notes.setdefault(answer.why, len(notes) + 1)
+        rows.append([*label, *_numbers(answer), f"{answer.statement} [{number}]"])
+    lines = _aligned(rows, n_left=len(heads))
+    lines += ["", *(f"[{number}] {why}" for why, number in notes.items())]
+    lines += [f"the release gives no answer: {one.refusal}"] if one.refusal else []
+    return "\n".join([one.question.text, *(f"  {line}".rstrip() for line in lines)])
+
+
+def _numbers(answer: Answer) -> list[str]:
+    if answer.low is None or answer.high is None:
+        return [shown_number(answer.estimate), "none"]
+    digits = decimals(answer.low, answer.high)
+    estimate, low, high = (shown_number(number, digits) for number in (answer.estimate, answer.low, answer.high))
+    return [estimate, f"{low} to {high}"]
+
+
+def _aligned(rows: list[list[str]], *, n_left: int) -> list[str]:
+    """Columns of equal width, those of labels and the last to the left, numbers to the right; all of it printable."""
+    rows = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
+    last = len(widths) - 1
+    return [
+        "   ".join(
+            f"{cell:<{width}}" if place < n_left or place == last else f"{cell:>{width}}"
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        )
+        for row in rows
+    ]
+
+
+# ------------------------------------------------------------------------------------------------------------------ ask
+# The verb: questions, options of a purchase, and where the answers go.
 
 
 @click.command(
@@ -120,9 +276,8 @@ def ask(
     --buy pays for a direct answer to a count, a proportion or a mean, with exact noise on the private table, and prints
     it beside that of the release. Everything is checked before the ledger is charged. A picture needs matplotlib.
     """
-    from spinney.cli.answers import answer_table, described, shown
     from spinney.release.answers.question import check_level
-    from spinney.release.storage import load
+    from spinney.release.file import load
 
     check_level(level)
     _check_purchase(questions, buy, table, ledger_path)
@@ -156,15 +311,14 @@ def ask(
             click.echo(printable(shown(asked, bought), keep="\n"))
         if out == "-" or (out is not None and not refused):
             from spinney.cli.tables import write_table
-            from spinney.tables.paths.expanding import is_parquet
+            from spinney.tables.paths import is_parquet
 
             is_text = not is_parquet(out)
             write_table(answer_table(asked, bought, is_text=is_text), out, overwrite=overwrite)
         if refused:
             raise _refusal(refused, len(questions), [path for path in (out, picture) if path not in (None, "-")])
         if picture is not None:
-            from spinney.report.answers import answers_figure
-            from spinney.report.picture import save_figure
+            from spinney.report.pictures import answers_figure, save_figure
 
             figure = answers_figure(loaded, [(one.question.text, one.answers) for one in asked], bought)
             save_figure(figure, picture, overwrite=overwrite)
@@ -187,7 +341,7 @@ def _refusal(refused: Mapping[str, ParameterError], n_asked: int, files: Sequenc
 def _keeping(bought: Answer | None, epsilon: str | None, ledger: str | None) -> Iterator[None]:
     """Where an answer that was paid for cannot be written, the error holds it, and says what it cost."""
     from spinney.errors import FileError
-    from spinney.privacy.accounts.places import default_place, store_at
+    from spinney.privacy.accounts.shared import default_place, store_at
 
     try:
         yield
@@ -201,7 +355,7 @@ def _keeping(bought: Answer | None, epsilon: str | None, ledger: str | None) -> 
 
 def _check_purchase(questions: tuple[str, ...], buy: str | None, table: str | None, ledger: str | None) -> None:
     """Raise a usage error where options of a purchase are missing, or are there without one."""
-    from spinney.privacy.accounts.places import default_place
+    from spinney.privacy.accounts.shared import default_place
     from spinney.privacy.budget import parse_epsilon
 
     if buy is None:
@@ -224,8 +378,8 @@ def _check_files(inputs: list[str], out: str | None, picture: str | None, *, ove
         check_table_name(out, "--out")
         check_output(out, force=overwrite, inputs=inputs)
     if picture is not None:
-        from spinney.extras import load_optional
-        from spinney.report.picture import check_picture_name
+        from spinney.machine import load_optional
+        from spinney.report.pictures import check_picture_name
 
         check_picture_name(picture)
         load_optional("matplotlib.figure", "a picture")
@@ -261,9 +415,8 @@ def _asked(
     release: Release, question: ParsedQuestion, options: dict[str, Any], *, simultaneous: bool, may_refuse: bool
 ) -> Asked:
     """What the release says; where an answer is bought beside it, it may also refuse to answer."""
-    from spinney.cli.answers import Asked
     from spinney.errors import ParameterError
-    from spinney.release.answers.put import answers_to
+    from spinney.release.answers.ask import answers_to
 
     try:
         return Asked(question, answers_to(release, question, options, simultaneous=simultaneous))
@@ -287,7 +440,7 @@ def _bought(
     """The answer that was paid for."""
     from spinney.cli.fit import start_spark
     from spinney.cli.tables import given_table
-    from spinney.synthesizers.buying import buy_answer
+    from spinney.synthesizers.buy import buy_answer
 
     frame = given_table(table, take_csv(table, parameters))
     if engine == "spark":

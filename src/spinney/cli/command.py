@@ -1,17 +1,48 @@
-"""What the verbs share: help that ends with examples, common options, and the check of an output before any work."""
+"""What the verbs share: help, common options, tables and ledgers they are given, and how a run ends.
+
+Verbs are thin. Whatever two of them need is here, so that one option has one spelling, one help text and one
+check, and so that every output is checked before any work. Costly imports stay inside functions, so that
+`--help` is quick.
+
+    verbs            help that ends with examples, types of parameters, checks of outputs
+    csv options      `sp.CSV` on the command line
+    exit             exit statuses, and the one message of an error
+    inputs           one table and its schema, or linked tables that a file names
+    ledger options   which ledger is charged, and what is recorded beside a charge
+"""
 
 from __future__ import annotations
 
+import json
 import os
-from collections.abc import Sequence
-from contextlib import suppress
+import shlex
+import traceback
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from decimal import Decimal
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from spinney.shown import printable
+from spinney.errors import (
+    FileError,
+    LedgerWarning,
+    ParameterError,
+    PrivacyWarning,
+    SchemaError,
+    SchemaWarning,
+    SpinneyError,
+)
+from spinney.text import clipped, printable
+
+if TYPE_CHECKING:
+    from spinney.schema.linked import Tables
+    from spinney.schema.schema import Schema
+    from spinney.tables.csv import CSV
+
 
 if TYPE_CHECKING:
     from spinney.release.card import Card
@@ -33,7 +64,7 @@ class TablePath(_Text):
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
         from spinney.errors import FileError
-        from spinney.tables.paths.expanding import is_remote
+        from spinney.tables.paths import is_remote
 
         place = str(value)
         if not is_remote(place):
@@ -46,7 +77,7 @@ class TablePath(_Text):
 
 def files_of(table: str) -> tuple[str, ...]:
     """The files that a TABLE means; none where it comes through a pipe."""
-    from spinney.tables.paths.expanding import list_files
+    from spinney.tables.paths import list_files
 
     return () if is_piped(table) else list_files(table)
 
@@ -121,3 +152,419 @@ def warn_of_brands(card: Card) -> None:
     """Say loudly, on standard error, what voids the guarantee of a release."""
     for warning in card.to_dict()["warnings"]:
         click.secho(f"*** NOT PRIVATE *** {printable(warning)}", err=True, fg="red", bold=True)
+
+
+# ---------------------------------------------------------------------------------------------------------- csv options
+# The options of `sp.CSV` (delimiter, encoding, ...) on the command line, for every verb that reads a table.
+
+
+CSV_NAMES = ("delimiter", "decimal", "encoding", "date_format", "no_header", "names")
+
+_CSV_OPTIONS: tuple[Callable[[Any], Any], ...] = (
+    click.option(
+        "--delimiter",
+        metavar="CHARACTER",
+        help="CSV: the character between fields; write tab for a tab. Default: a comma.",
+    ),
+    click.option(
+        "--decimal", metavar="MARK", help="CSV: the decimal mark of numbers, a point or a comma. Default: a point."
+    ),
+    click.option(
+        "--encoding",
+        metavar="NAME",
+        help="CSV: the encoding, such as latin-1, cp1252 or utf-16. Default: UTF-8, or the encoding of the byte order "
+        "mark.",
+    ),
+    click.option(
+        "--date-format",
+        multiple=True,
+        metavar="[NAME=]FORMAT",
+        help="CSV: the format of dates and times, such as %d/%m/%Y; with NAME=, the format of one column. "
+        "Default: ISO 8601, such as 2024-01-31.",
+    ),
+    click.option("--no-header", is_flag=True, help="CSV: the first line is a row, not a header; needs --names."),
+    click.option(
+        "--names",
+        metavar="NAME,NAME,...",
+        help="CSV: the names of all columns, in place of the header. Put a name that contains a comma in double "
+        "quotes.",
+    ),
+)
+
+
+def csv_options(command: Callable[..., None]) -> Callable[..., None]:
+    """A verb with the options that say how a CSV is written."""
+    for option in reversed(_CSV_OPTIONS):
+        command = option(command)
+    return command
+
+
+def take_csv(table: str, parameters: dict[str, Any]) -> CSV | None:
+    """How TABLE is written, taken out of the parameters of a verb; None where nothing was said."""
+    from spinney.release.answers.grammar import csv_fields
+    from spinney.tables.csv import CSV
+    from spinney.tables.paths import is_parquet, is_remote
+
+    said = {name: parameters.pop(name) for name in CSV_NAMES}
+    given = {name: value for name, value in said.items() if value not in (None, (), False)}
+    if not given:
+        return None
+    if is_remote(table) or (not is_piped(table) and is_parquet(files_of(table)[0])):
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in given)
+        raise ParameterError(f"{options}: only CSV files take this, and {table!r} is not CSV; leave it out")
+    if "delimiter" in given:
+        given["delimiter"] = {"tab": "\t", "\\t": "\t"}.get(given["delimiter"], given["delimiter"])
+    if "names" in given:
+        given["names"] = [name.strip() for name in csv_fields(given["names"])]
+    if "date_format" in given:
+        given["date_format"] = _formats(given["date_format"])
+    return CSV(table, header=not given.pop("no_header", False), **given)
+
+
+def as_options(csv: CSV | None) -> str:
+    """What was said about a CSV, to be said to the next verb."""
+    if csv is None:
+        return ""
+    default = type(csv)("")
+    said = {"delimiter": csv.delimiter, "decimal": csv.decimal, "encoding": csv.encoding}
+    words = [
+        word for name, value in said.items() if value != getattr(default, name) for word in (f"--{name}", str(value))
+    ]
+    formats = csv.date_format or {}
+    for text in [formats] if isinstance(formats, str) else [f"{name}={value}" for name, value in formats.items()]:
+        words += ["--date-format", text]
+    words += [] if csv.header else ["--no-header"]
+    words += [] if csv.names is None else ["--names", ",".join(map(_quoted, csv.names))]
+    return shlex.join(words) + " "
+
+
+def _quoted(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"' if set(name) & set(',"') else name
+
+
+def _formats(values: tuple[str, ...]) -> str | dict[str, str]:
+    """("%d/%m/%Y",) is one format for all columns; ("born=%d/%m/%Y",) is one for a column."""
+    if len(values) == 1 and "=" not in values[0]:
+        return values[0]
+    pairs = [value.partition("=") for value in values]
+    if not all(name and date_format for name, _, date_format in pairs):
+        raise ParameterError(f"--date-format takes one format, or NAME=FORMAT for every column; got {' '.join(values)}")
+    return {name: date_format for name, _, date_format in pairs}
+
+
+# ----------------------------------------------------------------------------------------------------------------- exit
+# How a run ends: the exit status and the one message, decided here for every verb.
+#
+#     0    done
+#     1    a failed run: values do not fit the schema, the budget is too small, a file cannot be read or written
+#     2    a wrong call: a bad option or parameter, a schema that does not describe the table's columns, a missing
+#          input, an output that exists
+#     3    an audit that had too little time to tell anything
+#     130  interrupted
+#
+# A user's mistake never shows a traceback. A bug in Spinney shows one only on request, because the values in a
+# traceback may be private.
+
+
+FAILED, WRONG_CALL, COULD_NOT_TELL, INTERRUPTED = 1, 2, 3, 130
+
+# The verbs that can charge a ledger.
+CHARGING = ("fit", "ask")
+
+TRACEBACK_VARIABLE = "SPINNEY_TRACEBACK"
+
+# The first class that fits decides.
+_STATUS: tuple[tuple[type[BaseException], int], ...] = (
+    (click.UsageError, WRONG_CALL),
+    (ParameterError, WRONG_CALL),
+    (SchemaError, WRONG_CALL),
+    (click.Abort, INTERRUPTED),
+    (KeyboardInterrupt, INTERRUPTED),
+)
+
+
+def exit_status(err: BaseException) -> int:
+    """The exit status that an error leads to."""
+    return next((status for kind, status in _STATUS if isinstance(err, kind)), FAILED)
+
+
+def message(err: BaseException, *, may_charge: bool = False) -> str:
+    """What the person at the keyboard is told; `may_charge` says whether the verb can charge a ledger."""
+    if isinstance(err, click.ClickException):
+        return clipped(err.format_message())
+    if isinstance(err, SpinneyError):
+        return clipped(str(err))
+    if isinstance(err, (click.Abort, KeyboardInterrupt)):
+        # click raises an error of its own in place of Ctrl-C; what was noted is on the one that it comes from.
+        notes = [note for one in (err, err.__cause__) for note in getattr(one, "__notes__", ())]
+        charged = "no finished output was written, though a ledger may have been charged"
+        told = "; ".join(notes) or (charged if may_charge else "no output was written")
+        return clipped(f"interrupted; {told}")
+    if isinstance(err, MemoryError):
+        return "out of memory; use a machine with more memory, or fit or draw fewer rows at a time"
+    if isinstance(err, OSError) and err.strerror:
+        return f"{err.filename or 'input or output'}: {err.strerror}"
+    return (
+        f"unexpected {type(err).__name__}, which is a bug in Spinney; run again with {TRACEBACK_VARIABLE}=1 "
+        "to see the traceback, which may quote private values"
+    )
+
+
+def report(err: BaseException, arguments: Sequence[str]) -> None:
+    """Print the message on standard error, as text or, where the command line asks for it, as one line of JSON."""
+    told = message(err, may_charge=bool(set(CHARGING) & set(arguments[:1])))
+    if os.environ.get(TRACEBACK_VARIABLE):
+        traceback.print_exception(err)
+    if "--json" in arguments:
+        click.echo(json.dumps({"error": told}), err=True)
+        return
+    click.secho("error: ", err=True, nl=False, fg="red")
+    click.echo(printable(told, keep="\n"), err=True)
+    if isinstance(err, click.UsageError) and err.ctx is not None:
+        click.echo(f"for usage, run: {err.ctx.command_path} --help", err=True)
+
+
+@contextmanager
+def told_warnings() -> Iterator[None]:
+    """Print what the library warns of as one line on standard error, when it happens; other warnings as usual."""
+    with warnings.catch_warnings():
+        show_others = warnings.showwarning
+
+        def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
+            if issubclass(category, (PrivacyWarning, LedgerWarning, SchemaWarning)):
+                click.secho(f"caution: {message}", err=True, fg="yellow")
+            else:
+                show_others(message, category, *place, **more)
+
+        for ours in (PrivacyWarning, LedgerWarning, SchemaWarning):
+            warnings.simplefilter("always", ours)
+        warnings.showwarning = show
+        yield
+
+
+# --------------------------------------------------------------------------------------------------------------- inputs
+# What a verb is given to look at: one table and its schema, or linked tables that a file names.
+
+
+tables_option = click.option(
+    "--tables",
+    "tables_path",
+    type=FILE,
+    metavar="FILE",
+    help="The TOML file that names linked tables, their schemas and the links between them; in place of TABLE and "
+    "--schema.",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """Tables to be read, and what is public about them."""
+
+    files: list[str]  # that are read; none where a table comes through a pipe
+    stated: Callable[[], Schema | Tables]  # reads the schema
+    frames: Callable[[], Any]  # what the library takes: a table, or linked ones by name
+    schemas: Sequence[str] = ()  # files that a file of tables names
+
+
+def given_tables(
+    table: str | None,
+    schema_path: str | None,
+    tables_path: str | None,
+    parameters: dict[str, Any],
+    *,
+    bounds_from_data: bool = False,
+) -> Given:
+    """What was named on the command line. CSV options, taken out of the parameters, are for all CSV files alike."""
+    if tables_path is None:
+        return _one_table(table, schema_path, parameters, bounds_from_data=bounds_from_data)
+    for name, value in (("TABLE", table), ("--schema", schema_path)):
+        if value is not None:
+            raise click.UsageError(
+                f"{name} and --tables are both given; {tables_path!r} names all tables and schemas, so leave one out"
+            )
+    if bounds_from_data:
+        raise click.UsageError("--bounds-from-data-not-private is for one table; state the bounds of linked tables")
+    from spinney.schema.linked import Tables
+
+    tables = Tables.from_file(tables_path)
+    files = table_files(tables, tables_path)
+    csv = _csv_of(files, parameters)
+    every = [file for path in files.values() for file in _listed(path)]
+    frames = {name: csv.get(name) or path for name, path in files.items()}
+    return Given(every, lambda: tables, lambda: frames, _schema_files(tables_path))
+
+
+def _schema_files(tables_path: str) -> list[str]:
+    """The schema files that a file of tables names; it was read before, so it is what it should be."""
+    from spinney.schema.plain import parse_toml, read_schema_text
+
+    entries = parse_toml(read_schema_text(tables_path))["tables"].values()
+    folder = Path(tables_path).parent
+    return [str(folder / entry["schema"]) for entry in entries if isinstance(entry["schema"], str)]
+
+
+def table_files(tables: Tables, tables_path: str) -> dict[str, str]:
+    """Where every table is; a SchemaError where the file of tables does not say, a usage error where nothing is."""
+    for name in tables:
+        if name not in tables.files:
+            raise SchemaError(
+                f"table {name!r}: {tables_path!r} does not say where it is; add a line such as "
+                f'file = "{name}.parquet" under [tables.{name}]'
+            )
+    for name, path in tables.files.items():
+        try:
+            _listed(path)
+        except FileError as err:
+            raise click.UsageError(f"table {name!r} in {tables_path!r}: {err}") from err
+    return {name: tables.files[name] for name in tables}
+
+
+def load_schema(path: str, *, bounds_from_data: bool) -> Schema:
+    """The schema in a file; on request with bounds that it leaves out marked to be read off the data."""
+    from spinney.columns import COLUMN_TYPES, Bounded
+    from spinney.schema.plain import parse_toml, read_schema_text
+    from spinney.schema.schema import Schema, schema_from_plain
+
+    if not bounds_from_data:
+        return Schema.from_file(path)
+    described = parse_toml(read_schema_text(path))
+    columns = described.get("columns")
+    entries = list(columns.values()) if isinstance(columns, dict) else []
+    for entry in entries:
+        kind = COLUMN_TYPES.get(str(entry.get("type"))) if isinstance(entry, dict) else None
+        is_open = kind is not None and issubclass(kind, Bounded) and kind.widest is None
+        if is_open and not entry.keys() & {"low", "high", "bounds"}:
+            entry["bounds"] = "from-data-not-private"
+    return schema_from_plain(described, folder=Path(path).parent)
+
+
+def _one_table(
+    table: str | None, schema_path: str | None, parameters: dict[str, Any], *, bounds_from_data: bool
+) -> Given:
+    from spinney.cli.tables import given_table
+
+    for name, value in (("TABLE", table), ("--schema", schema_path)):
+        if value is None:
+            raise click.UsageError(
+                f"{name} is missing; name a table and its schema, or linked tables with --tables FILE"
+            )
+    assert table is not None
+    assert schema_path is not None
+    csv = take_csv(table, parameters)
+    files = _listed(table)
+
+    def stated() -> Schema:
+        return load_schema(schema_path, bounds_from_data=bounds_from_data)
+
+    return Given(files, stated, lambda: given_table(table, csv))
+
+
+def _listed(path: str) -> list[str]:
+    from spinney.tables.paths import is_remote
+
+    return [] if is_remote(path) else list(files_of(path))
+
+
+def _csv_of(files: Mapping[str, str], parameters: dict[str, Any]) -> dict[str, CSV | None]:
+    """How the CSV files among linked tables are written; those of other kinds take no such options."""
+    from spinney.tables.paths import is_parquet
+
+    said = {name: parameters.pop(name) for name in CSV_NAMES}
+    of_csv = [name for name, path in files.items() if _listed(path) and not is_parquet(_listed(path)[0])]
+    return {name: take_csv(files[name], dict(said)) for name in of_csv or files}
+
+
+# ------------------------------------------------------------------------------------------------------- ledger options
+# Options that name a ledger, and what is recorded beside a charge.
+
+
+if TYPE_CHECKING:
+    from spinney.privacy.accounts.shared import SharedLedger
+
+    _LedgerText = click.ParamType[str]
+else:
+    _LedgerText = click.ParamType  # which takes no parameter in older versions of click
+
+
+class LedgerPlace(_LedgerText):
+    """The path of a ledger, or the address of one on a PostgreSQL server."""
+
+    name = "ledger"
+
+    def __init__(self, *, exists: bool = True) -> None:
+        self.exists = exists
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        from spinney.privacy.accounts.shared import check_scheme, is_address
+
+        place = str(value)
+        check_scheme(place)  # before a file of that name is looked for: it may hold a password
+        if not is_address(place):
+            if Path(place).is_dir():
+                self.fail(f"{place!r} is a folder; name a file in it", param, ctx)
+            if self.exists and not Path(place).exists():
+                self.fail(f"File {place!r} does not exist.", param, ctx)
+        return place
+
+
+LEDGER = LedgerPlace()
+NEW_LEDGER = LedgerPlace(exists=False)
+
+population_option = click.option(
+    "--population",
+    metavar="NAME",
+    help="Whose budget it is, where the ledger holds several. Default: SPINNEY_POPULATION, or the only one.",
+)
+
+_LEDGER_OPTIONS: tuple[Callable[[Any], Any], ...] = (
+    click.option(
+        "--ledger",
+        "ledger_path",
+        type=LEDGER,
+        metavar="LEDGER",
+        help="Charge this ledger, a file or postgresql://host/name; stop if too little of its budget is left. Default: "
+        "the one that SPINNEY_LEDGER names, if any.",
+    ),
+    click.option("--no-ledger", is_flag=True, help="Charge no ledger, whatever SPINNEY_LEDGER says."),
+    population_option,
+    click.option(
+        "--table",
+        "table_name",
+        metavar="NAME",
+        help="What the ledger calls the table; from its first charge on it belongs to one population.",
+    ),
+    click.option("--purpose", metavar="TEXT", help="What the release is for; it stays on record in the ledger."),
+    click.option(
+        "--request",
+        type=int,
+        metavar="NUMBER",
+        help="The approved request that pays for the release; see `spinney ledger request`.",
+    ),
+)
+_DETAILS = {"population": "--population", "table_name": "--table", "purpose": "--purpose", "request": "--request"}
+
+
+def ledger_options(command: Callable[..., None]) -> Callable[..., None]:
+    """All of them; `take_ledger` reads what they say."""
+    for option in reversed(_LEDGER_OPTIONS):
+        command = option(command)
+    return command
+
+
+def take_ledger(parameters: dict[str, Any]) -> SharedLedger | Literal[False]:
+    """The ledger that the options name, or else the machine's; False where there is none. They are taken out."""
+    from spinney.privacy.accounts.shared import default_place
+    from spinney.privacy.ledger import Ledger
+
+    place, refuses = parameters.pop("ledger_path"), parameters.pop("no_ledger")
+    details = {name: parameters.pop(name) for name in _DETAILS}
+    if place is not None and refuses:
+        raise click.UsageError("--ledger and --no-ledger contradict each other; give one of them")
+    place = None if refuses else place or default_place()
+    if place is None:
+        for name, value in details.items():
+            if value is not None:
+                raise click.UsageError(f"{_DETAILS[name]} is for a ledger, and none is charged; name one with --ledger")
+        return False
+    details["table"] = details.pop("table_name")
+    return Ledger.open(place, **details)

@@ -9,21 +9,32 @@ from typing import IO, TYPE_CHECKING, Any, Literal
 
 import click
 
-from spinney.cli.command import FILE, TABLE, Verb, check_output, force_option, json_option, warn_of_brands
-from spinney.cli.csv_options import csv_options
-from spinney.cli.given import given_tables, tables_option
-from spinney.cli.ledger_options import ledger_options, take_ledger
+from spinney.cli.command import (
+    FILE,
+    TABLE,
+    Verb,
+    check_output,
+    csv_options,
+    force_option,
+    given_tables,
+    json_option,
+    ledger_options,
+    tables_option,
+    take_ledger,
+    warn_of_brands,
+)
 from spinney.cli.sample import PLACEMENTS
 from spinney.errors import BudgetError, FileError, ParameterError
-from spinney.shown import json_text, printable
+from spinney.text import json_text, printable
 
 if TYPE_CHECKING:
     from spinney.privacy.accounts.shared import SharedLedger
     from spinney.privacy.ledger import Ledger
     from spinney.release.card import Card
-    from spinney.schema.people import Tables
-    from spinney.schema.table import Schema
+    from spinney.schema.linked import Tables
+    from spinney.schema.schema import Schema
     from spinney.synthesizers.method import AnySynthesizer
+
 
 _PER_COLUMN = ("bins", "bin_width")  # one number, or one for each column
 
@@ -278,7 +289,7 @@ def fit(
     memory.
     """
     from spinney.privacy.budget import parse_delta, parse_epsilon
-    from spinney.schema.people import Tables
+    from spinney.schema.linked import Tables
     from spinney.synthesizers.method import choose
 
     parse_epsilon(epsilon)  # a wrong budget is refused before anything is read
@@ -352,7 +363,7 @@ def fit_file(
     `table` is a path, or a function that gives what the library takes. What comes through a pipe is held in memory.
     """
     from spinney.cli.tables import given_table
-    from spinney.synthesizers.saving import save_charged
+    from spinney.synthesizers.paying import save_charged
 
     if ledger:
         _require(ledger, synthesizer)
@@ -368,7 +379,7 @@ def fit_file(
 
 def _room_for(out: str) -> IO[bytes]:
     """Room for a file that is to be written; a usage error where there is none."""
-    from spinney.synthesizers.saving import reserved
+    from spinney.synthesizers.paying import reserved
 
     try:
         return reserved(out)
@@ -378,7 +389,7 @@ def _room_for(out: str) -> IO[bytes]:
 
 def start_spark() -> None:
     """A Spark session for the library to find, as spark-submit or the environment configures it."""
-    from spinney.extras import load_optional
+    from spinney.machine import load_optional
 
     session = load_optional("pyspark.sql", "--engine spark", otherwise="leave --engine out").SparkSession
     session.builder.appName("spinney").getOrCreate()

@@ -1,21 +1,527 @@
-"""`spinney ledger`: an account that several releases of the same people share, in a file or on a server."""
+"""`spinney ledger`: an account that several releases of the same people share, in a file or on a server.
+
+Reading a ledger and writing into it are verbs of their own; the ledger itself refuses what its rules do not
+allow. Numbers are exact texts in JSON. `spinney ledger FILE`, without a verb, shows a ledger or creates one.
+
+    rendering   a ledger as lines for a terminal, and as JSON
+    entries     requests, approvals, limits, populations and tables
+    ledger      the group, and the verbs that create, show and verify
+"""
 
 from __future__ import annotations
 
 import shlex
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from spinney.cli.command import Verb, check_output, json_option
-from spinney.cli.ledger_keeping import approve, bind, deny, import_, policy, population, raise_, request, requests
-from spinney.cli.ledger_options import LEDGER, NEW_LEDGER, population_option
-from spinney.cli.ledger_shown import described, overview, overview_text, text_of
-from spinney.shown import json_text, printable
+from spinney.cli.command import FILE, LEDGER, NEW_LEDGER, Verb, check_output, json_option, population_option
+from spinney.text import json_text, printable
 
 if TYPE_CHECKING:
+    from spinney.privacy.accounts.rules import ChargeOnRecord, Decision
     from spinney.privacy.accounts.shared import SharedLedger
+    from spinney.privacy.accounts.verifying import Together
+    from spinney.privacy.mechanisms import Brand
+
+
+# ------------------------------------------------------------------------------------------------------------ rendering
+# A ledger as people read it on a terminal, and as JSON.
+
+
+_SHORT = 12  # characters of a digest that tell one release from another
+
+
+def described(account: SharedLedger) -> dict[str, Any]:
+    """The ledger as JSON-ready data; numbers are exact texts."""
+    from spinney.privacy.mechanisms import event_to_dict
+
+    together = _together(account)
+    return {
+        "address": account.address,
+        "population": account.population,
+        "approval": account.needs_approval,
+        "unit": account.unit.value,
+        "limit": None if account.limit is None else str(account.limit),
+        "spent": str(account.spent),
+        "remaining": None if account.remaining is None else str(account.remaining),
+        "delta": None if account.delta_limit is None else str(account.delta_limit),
+        "spent_delta": str(account.spent_delta),
+        "remaining_delta": None if account.remaining_delta is None else str(account.remaining_delta),
+        "together": None
+        if together is None
+        else {
+            "epsilon": None if together.epsilon is None else str(together.epsilon),
+            "delta": str(together.delta),
+            "too_much_work": together.epsilon is None,
+        },
+        "populations": [population.name for population in account.populations],
+        "moved_to": account.moved_to,
+        "brands": [{"entry": number, **event_to_dict(event)} for number, event in _brands(account)],
+        "decisions": [_decision(decision) for decision in account.decisions],
+        "charges": [
+            {
+                "entry": charge.number,
+                "time": charge.time,
+                "user": charge.user,
+                "epsilon": str(charge.epsilon),
+                "delta": str(charge.delta),
+                "table": charge.table,
+                "purpose": charge.purpose,
+                "request": charge.request,
+                "release": charge.release,
+                "error": charge.error,
+                "imported_by": charge.imported_by,
+            }
+            for charge in account.charges
+        ],
+        "events": [event_to_dict(event) for event in account.events],
+        "head": account.head,
+    }
+
+
+def text_of(account: SharedLedger) -> str:
+    """The ledger as lines: what is spent and left, then every charge with what it was for."""
+    from spinney.privacy.mechanisms import decimal, event_lines
+
+    lines, brands = _warnings(account), _brands(account)
+    names = [population.name for population in account.populations]
+    if len(names) > 1:
+        lines.append(f"population {account.population}, one of {len(names)}")
+    if account.moved_to is not None:
+        lines.append(f"closed, moved to {account.moved_to}")
+    limits = ", no limit"
+    if account.moved_to is not None:
+        limits = ", closed"
+    elif account.limit is not None and account.remaining is not None:
+        limits = f" of {decimal(account.limit)}, {decimal(account.remaining)} left"
+    lines.append(f"spent {decimal(account.spent)}{limits}, unit {account.unit.value}")
+    if account.delta_limit or account.spent_delta:
+        limits = ", no limit" if account.moved_to is None else ", closed"
+        if account.moved_to is None and account.delta_limit is not None and account.remaining_delta is not None:
+            limits = f" of {decimal(account.delta_limit)}, {decimal(account.remaining_delta)} left"
+        lines.append(f"delta {decimal(account.spent_delta)}{limits}")
+    together = _together(account)
+    if together is not None and together.epsilon is None:
+        lines.append(
+            f"together: not worked out, as the parts of the {together.n_composed} composed releases are too many, or "
+            "take too long; limits are held to the sum"
+        )
+    elif together is not None and together.epsilon is not None:
+        lines.append(
+            f"together ({float(together.epsilon):.4g}, {decimal(together.delta)}), if all {together.n_composed} "
+            "composed releases were planned before the first; limits are held to the sum"
+        )
+    if account.needs_approval:
+        lines.append("a charge needs a request that somebody else has approved")
+    if account.is_overdrawn and account.moved_to is None:
+        lines.append("OVERDRAWN: more is on record than the limit allows, so nothing more is granted")
+    if imported := sum(charge.imported_by is not None for charge in account.charges):
+        lines.append(f"{imported} charges were imported, and not held to limits and approvals here")
+    lines += charge_lines(account.charges)
+    lines += [f"  {line}" for _number, event in brands for line in event_lines(event)]
+    lines += decision_lines(account.decisions)
+    return "\n".join(printable(line) for line in [*lines, f"head {account.head}"])
+
+
+def overview(account: SharedLedger) -> dict[str, Any]:
+    """All populations of a ledger as JSON-ready data; numbers are exact texts."""
+    from spinney.privacy.accounts.rules import decisions_of
+    from spinney.privacy.mechanisms import event_to_dict
+
+    return {
+        "address": account.address,
+        "populations": [population.name for population in account.populations],
+        "overview": [
+            {
+                "population": each.name,
+                "approval": each.approval,
+                "unit": each.room.unit.value,
+                "limit": None if each.room.limit is None else str(each.room.limit),
+                "spent": str(each.room.spent),
+                "delta": None if each.room.delta_limit is None else str(each.room.delta_limit),
+                "spent_delta": str(each.room.spent_delta),
+                "moved_to": each.moved_to,
+            }
+            for each in account.populations
+        ],
+        "brands": [{"entry": number, **event_to_dict(event)} for number, event in _brands(account, of_all=True)],
+        "decisions": [_decision(decision) for decision in decisions_of(account._read())],
+        "head": account.head,
+    }
+
+
+def overview_text(account: SharedLedger) -> str:
+    """All populations of a ledger as lines: what each has spent, and who decided what."""
+    from spinney.privacy.accounts.rules import decisions_of
+    from spinney.privacy.mechanisms import decimal
+
+    rows = [("population", "spent", "limit", "delta spent", "delta limit", "unit", "state")]
+    for each in account.populations:
+        room, state = each.room, "charges need approval" if each.approval else "-"
+        if each.moved_to is not None:
+            state = f"closed, moved to {each.moved_to}"
+        elif room.is_overdrawn:
+            state = "OVERDRAWN"
+        limits = [
+            "-" if limit is None or each.moved_to is not None else decimal(limit)
+            for limit in (room.limit, room.delta_limit)
+        ]
+        spent = decimal(room.spent), decimal(room.spent_delta)
+        rows.append((each.name, spent[0], limits[0], spent[1], limits[1], room.unit.value, state))
+    lines = [*_warnings(account, of_all=True), f"{len(rows) - 1} populations; show one with --population NAME"]
+    lines += [f"  {line}" for line in aligned(rows)]
+    lines += decision_lines(decisions_of(account._read()), of_all=True)
+    return "\n".join(printable(line) for line in [*lines, f"head {account.head}"])
+
+
+def decision_lines(decisions: Sequence[Decision], *, of_all: bool = False) -> list[str]:
+    """Who decided what, when and why, as a table."""
+    rows = [("entry", "time (UTC)", "user", "decided", "why")]
+    for each in decisions:
+        what = f"{each.population}: {each.what}" if of_all else each.what
+        rows.append((str(each.number), each.time[:19].replace("T", " "), each.user, what, each.why or "-"))
+    return [] if len(rows) == 1 else ["decisions", *(f"  {line}" for line in aligned(rows))]
+
+
+def _decision(decision: Decision) -> dict[str, Any]:
+    return {
+        "entry": decision.number,
+        "time": decision.time,
+        "user": decision.user,
+        "population": decision.population,
+        "what": decision.what,
+        "why": decision.why,
+    }
+
+
+def _imported(charge: ChargeOnRecord) -> str:
+    by = "" if charge.imported_by == charge.user else f" by {charge.imported_by}"
+    return f"{charge.user}, imported{by}"
+
+
+def _brands(account: SharedLedger, *, of_all: bool = False) -> tuple[tuple[int, Brand], ...]:
+    from spinney.privacy.accounts.rules import brands_of
+
+    return brands_of(account._read(), None if of_all else account.population)
+
+
+def _warnings(account: SharedLedger, *, of_all: bool = False) -> list[str]:
+    from spinney.privacy.accounts.rules import brand_warning
+
+    warning = brand_warning(_brands(account, of_all=of_all))
+    return [] if warning is None else [warning]
+
+
+def charge_lines(charges: Sequence[ChargeOnRecord]) -> list[str]:
+    """Charges as a table, and below each what it paid for."""
+    from spinney.privacy.mechanisms import decimal, event_lines
+
+    if not charges:
+        return []
+    rows = [("entry", "time (UTC)", "user", "epsilon", "delta", "table", "release", "purpose")]
+    for charge in charges:
+        came_of_it = f"failed: {charge.error}" if charge.error else (charge.release or "-")[:_SHORT]
+        rows.append(
+            (
+                str(charge.number),
+                charge.time[:19].replace("T", " "),
+                charge.user if charge.imported_by is None else _imported(charge),
+                decimal(charge.epsilon),
+                decimal(charge.delta),
+                charge.table or "-",
+                came_of_it,
+                charge.purpose or "-",
+            )
+        )
+    table = aligned(rows)
+    lines = [f"  {table[0]}"]
+    for line, charge in zip(table[1:], charges, strict=True):
+        lines.append(f"  {line}")
+        if charge.events is None:
+            lines.append("      what it lists cannot be read by this Spinney; upgrade it")
+        lines += [f"      {part}" for event in charge.events or () for part in event_lines(event)]
+    return lines
+
+
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Rows of texts as lines with columns of equal width; the last column is as wide as it is."""
+    shown = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(len(row[i]) for row in shown) for i in range(len(shown[0]) - 1)]
+    return [
+        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]) for row in shown
+    ]
+
+
+def _together(account: SharedLedger) -> Together | None:
+    from spinney.privacy.accounts.verifying import composed_together
+
+    return composed_together(account.events, account.unit)
+
+
+# -------------------------------------------------------------------------------------------------------------- entries
+# What is written into a ledger besides charges: requests, approvals, limits, populations, tables.
+
+
+_why = click.option("--why", required=True, metavar="TEXT", help="The reason, which stays on record.")
+
+
+@click.command(
+    cls=Verb,
+    examples=(
+        "spinney ledger request people.ledger --epsilon 0.5 --delta 1e-6 --purpose 'annual report'",
+        "spinney ledger request postgresql://db/ledger --epsilon 0.5 --purpose trends --population patients",
+    ),
+)
+@click.argument("ledger", type=LEDGER)
+@click.option("--epsilon", required=True, metavar="NUMBER", help="The epsilon that the release is going to cost.")
+@click.option("--delta", metavar="NUMBER", help="The delta that it is going to cost. Default: 0.")
+@click.option("--purpose", required=True, metavar="TEXT", help="What the release is for.")
+@population_option
+@click.option("--table", metavar="NAME", help="What the ledger calls the table.")
+@json_option
+def request(
+    ledger: str,
+    epsilon: str,
+    delta: str | None,
+    purpose: str,
+    population: str | None,
+    table: str | None,
+    as_json: bool,
+) -> None:
+    """Ask for budget, and print the number of the request.
+
+    Somebody else approves or denies it. `spinney fit --request NUMBER` then pays with it, once.
+    """
+    from spinney.privacy.ledger import Ledger
+
+    account = Ledger.open(ledger, population=population)
+    number = account.request(epsilon, delta or 0, purpose=purpose, table=table)
+    _warn_of_too_much(account, number)
+    click.echo(json_text({"request": number, "head": account.head}) if as_json else f"request {number}")
+
+
+def _warn_of_too_much(account: SharedLedger, number: int) -> None:
+    """Say on standard error where more was asked for than is left: approved or not, it could not be spent now."""
+    from spinney.privacy.mechanisms import decimal
+
+    asked = next(request for request in account.requests if request.number == number)
+    for name, wanted, left in (
+        ("epsilon", asked.epsilon, account.remaining),
+        ("delta", asked.delta, account.remaining_delta),
+    ):
+        if left is not None and wanted > left:
+            click.secho(
+                f"caution: request {number} asks for {name} {decimal(wanted)}, and {decimal(left)} is left; it cannot "
+                "be spent unless the limit is raised",
+                err=True,
+                fg="yellow",
+            )
+
+
+@click.command(cls=Verb, examples=("spinney ledger requests people.ledger",))
+@click.argument("ledger", type=LEDGER)
+@population_option
+@json_option
+def requests(ledger: str, population: str | None, as_json: bool) -> None:
+    """List requests: who asked for how much, for what, whether it was approved, denied or used, and who decided."""
+    from spinney.privacy.ledger import Ledger
+    from spinney.privacy.mechanisms import decimal
+
+    found = Ledger.open(ledger, population=population).requests
+    if as_json:
+        listed = [
+            {
+                "request": each.number,
+                "time": each.time,
+                "user": each.user,
+                "state": each.state,
+                "epsilon": str(each.epsilon),
+                "delta": str(each.delta),
+                "table": each.table,
+                "purpose": each.purpose,
+                "decided_by": each.decided_by,
+                "why": each.why,
+            }
+            for each in found
+        ]
+        click.echo(json_text({"requests": listed}))
+        return
+    rows = [("request", "time (UTC)", "user", "state", "epsilon", "delta", "table", "decided by", "purpose")]
+    rows += [
+        (
+            str(each.number),
+            each.time[:19].replace("T", " "),
+            each.user,
+            each.state,
+            decimal(each.epsilon),
+            decimal(each.delta),
+            each.table or "-",
+            (each.decided_by or "-") + (f" ({each.why})" if each.why else ""),
+            each.purpose,
+        )
+        for each in found
+    ]
+    click.echo("\n".join(printable(line) for line in aligned(rows)))
+
+
+@click.command(cls=Verb, examples=("spinney ledger approve people.ledger 12",))
+@click.argument("ledger", type=LEDGER)
+@click.argument("request", type=int)
+@json_option
+def approve(ledger: str, request: int, as_json: bool) -> None:
+    """Approve a REQUEST that somebody else made."""
+    _written(ledger, as_json, f"request {request} is approved", "approve", request)
+
+
+@click.command(cls=Verb, examples=("spinney ledger deny people.ledger 12 --why 'too much for a draft'",))
+@click.argument("ledger", type=LEDGER)
+@click.argument("request", type=int)
+@_why
+@json_option
+def deny(ledger: str, request: int, why: str, as_json: bool) -> None:
+    """Deny a REQUEST."""
+    _written(ledger, as_json, f"request {request} is denied", "deny", request, why=why)
+
+
+@click.command(
+    "raise",
+    cls=Verb,
+    examples=("spinney ledger raise people.ledger --limit 3 --why 'the board agreed on 1 March'",),
+)
+@click.argument("ledger", type=LEDGER)
+@click.option("--limit", metavar="NUMBER", help="The epsilon that all releases may spend in total from now on.")
+@click.option("--delta", metavar="NUMBER", help="The delta that they may spend in total from now on.")
+@_why
+@population_option
+@json_option
+def raise_(ledger: str, limit: str | None, delta: str | None, why: str, population: str | None, as_json: bool) -> None:
+    """Raise or lower the limits of a population. Who did it, when and why stays on record."""
+    if limit is None and delta is None:
+        raise click.UsageError("give --limit, --delta or both")
+    _written(ledger, as_json, "the limits are changed", "set_limits", limit, delta, population=population, why=why)
+
+
+@click.command(
+    cls=Verb,
+    examples=("spinney ledger policy people.ledger --approval --why 'two people look at every release'",),
+)
+@click.argument("ledger", type=LEDGER)
+@click.option(
+    "--approval/--no-approval", required=True, help="Whether a charge needs a request that somebody else has approved."
+)
+@_why
+@population_option
+@json_option
+def policy(ledger: str, approval: bool, why: str, population: str | None, as_json: bool) -> None:
+    """Say whether charges to a population need an approved request from now on."""
+    word = "need" if approval else "do not need"
+    _written(
+        ledger, as_json, f"charges {word} approval", "set_policy", population=population, approval=approval, why=why
+    )
+
+
+@click.command(
+    cls=Verb,
+    examples=("spinney ledger population people.ledger staff --limit 1 --unit replace-one-person",),
+)
+@click.argument("ledger", type=LEDGER)
+@click.argument("name")
+@click.option("--limit", required=True, metavar="NUMBER", help="The epsilon that its releases may spend in total.")
+@click.option("--delta", metavar="NUMBER", help="The delta that they may spend in total. Default: 0.")
+@click.option(
+    "--unit",
+    type=click.Choice(["replace-one", "add-remove", "replace-one-person", "add-remove-person"]),
+    default="replace-one",
+    show_default=True,
+    help="The unit of privacy: one row, or one person with all their rows.",
+)
+@click.option("--approval", is_flag=True, help="Charges need a request that somebody else has approved.")
+@json_option
+def population(ledger: str, name: str, limit: str, delta: str | None, unit: str, approval: bool, as_json: bool) -> None:
+    """Add the population NAME to LEDGER: other people, with limits of their own.
+
+    The same people must not be in two populations: each would have the whole of its limit.
+    """
+    from spinney.privacy.accounts.shared import SharedLedger, store_at
+
+    account = SharedLedger(store_at(ledger)).add_population(
+        name, limit=limit, delta=delta or 0, unit=unit, approval=approval
+    )
+    _told(account.head, as_json, f"added the population {name}")
+
+
+@click.command(
+    cls=Verb,
+    examples=("spinney ledger bind people.ledger visits --schema visits.toml --population patients",),
+)
+@click.argument("ledger", type=LEDGER)
+@click.argument("table")
+@click.option("--schema", "schema_path", type=FILE, metavar="FILE", help="The schema that its releases have to state.")
+@population_option
+@json_option
+def bind(ledger: str, table: str, schema_path: str | None, population: str | None, as_json: bool) -> None:
+    """Bind TABLE, by the name that fits give, to a population and, with --schema, to one schema."""
+    from spinney.schema.linked import schema_digest
+    from spinney.schema.schema import as_schema
+
+    digest = None if schema_path is None else schema_digest(as_schema(schema_path))
+    _written(ledger, as_json, f"bound the table {table}", "bind", table, population=population, schema=digest)
+
+
+@click.command(
+    "import",
+    cls=Verb,
+    examples=(
+        "spinney ledger import people.ledger postgresql://db.example/ledger --population patients",
+        "spinney ledger import clinic.ledger postgresql://db.example/ledger --from staff",
+    ),
+)
+@click.argument("old", type=LEDGER)
+@click.argument("ledger", type=LEDGER)
+@click.option("--population", metavar="NAME", help="What it is called in LEDGER. Default: as in OLD.")
+@click.option("--from", "source", metavar="NAME", help="Which population of OLD it is. Default: the only one.")
+@json_option
+def import_(old: str, ledger: str, population: str | None, source: str | None, as_json: bool) -> None:
+    """Close a population of OLD, and take it over into LEDGER, once, with its limits and all that it spent.
+
+    OLD may be of version 1, a JSON file. It stays where it is, and nothing can be charged to that population there. If
+    the import is interrupted, the budget is in neither ledger; the same command again finishes it. What is imported is
+    not held to limits and approvals: it was spent. Requests stay in OLD.
+    """
+    from spinney.privacy.accounts.shared import SharedLedger, store_at
+
+    closed = store_at(old).address
+    account = SharedLedger(store_at(ledger)).take_over(old, population=population, source=source)
+    for table in account.tables_elsewhere:
+        click.secho(
+            printable(
+                f"caution: the table {table} belongs to another population of {account.address}, and stays there"
+            ),
+            err=True,
+            fg="yellow",
+        )
+    _told(account.head, as_json, f"closed {closed}, and imported it as the population {account.population}")
+
+
+def _written(ledger: str, as_json: bool, said: str, verb: str, *values: object, **options: object) -> None:
+    """Open a ledger, do what a verb does there, and say so with the new head."""
+    from spinney.privacy.accounts.shared import SharedLedger, store_at
+
+    account = SharedLedger(store_at(ledger), population=options.pop("population", None))  # type: ignore[arg-type]
+    getattr(account, verb)(*values, **options)
+    _told(account.head, as_json, said)
+
+
+def _told(head: str, as_json: bool, said: str) -> None:
+    click.echo(json_text({"head": head}) if as_json else f"{printable(said)}\nhead {head}")
+
+
+# --------------------------------------------------------------------------------------------------------------- ledger
+# The group of verbs, and those that create a ledger, show it, and verify it from its first entry to its last.
+
 
 _UNITS = click.Choice(["replace-one", "add-remove", "replace-one-person", "add-remove-person"])
 _OLD = "account"  # the verb behind `spinney ledger FILE`
@@ -213,7 +719,7 @@ def verify(ledger: str, head: str | None, as_json: bool) -> None:
 def _created(
     place: str, limit: str, delta: str | None, unit: str | None, population: str | None, *, approval: bool
 ) -> SharedLedger:
-    from spinney.privacy.accounts.places import is_address
+    from spinney.privacy.accounts.shared import is_address
     from spinney.privacy.ledger import Ledger
 
     if not is_address(place):
@@ -235,8 +741,7 @@ def _created(
 
 def _show_at(place: str, population: str | None, *, as_json: bool) -> None:
     """Show one population of a ledger, or all where there are several and none is named."""
-    from spinney.privacy.accounts.places import default_population, store_at
-    from spinney.privacy.accounts.shared import SharedLedger
+    from spinney.privacy.accounts.shared import SharedLedger, default_population, store_at
     from spinney.privacy.ledger import Ledger
 
     if population is None and default_population() is None:

@@ -1,19 +1,210 @@
-"""`spinney sample`: synthetic rows from a release. Costs no epsilon, however often."""
+"""`spinney sample`: synthetic rows, or persons with all their rows, from a release. Costs no epsilon.
+
+Drawing is post-processing, so it may be repeated however often. Outputs are checked before anything is drawn,
+and each file is written whole or not at all. The first part writes the tables of persons; the second is the
+verb, which writes one file, a folder of parts, or several draws.
+"""
 
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import tempfile
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from spinney.cli.command import FILE, ROWS, Verb, check_output, force_option, json_option, warn_of_brands, warn_of_none
-from spinney.cli.sample_people import FORMATS, is_folder_name, sample_people, wrote
+from spinney.cli.command import (
+    FILE,
+    ROWS,
+    Verb,
+    check_output,
+    force_option,
+    json_option,
+    warn_of_brands,
+    warn_of_none,
+)
+from spinney.errors import FileError
 
 if TYPE_CHECKING:
-    from spinney.release.model import Release
+    import pyarrow as pa
+
+    from spinney.people.release.model import PeopleRelease
+    from spinney.release.release import Release
+
+
+# -------------------------------------------------------------------------------------------------------------- persons
+# Synthetic persons as files: one for the table of their rows, or a folder with one for each of several tables.
+
+
+FORMATS = ("parquet", "csv")
+# What names of files are made of on no system, or on some.
+_NOT_IN_NAMES = frozenset('/\\:*?"<>|')
+
+
+def sample_people(
+    release: str,
+    out: str,
+    *,
+    persons: int | None,
+    seed: int | None,
+    where: Sequence[str],
+    kind: str | None,
+    force: bool,
+) -> dict[str, Any]:
+    """Draw persons and write all their tables, or none; says what was written."""
+    from spinney.cli.tables import write_table
+    from spinney.people.release.model import PeopleRelease
+    from spinney.release.answers.grammar import parse_where
+    from spinney.release.file import load
+
+    if not is_folder_name(out):
+        if out != "-":
+            check_output(out, force=force, inputs=[release])
+        if kind is not None:
+            raise click.UsageError("--format is for a folder of tables; the ending of --out says how a file is written")
+    loaded = load(release)
+    assert isinstance(loaded, PeopleRelease)
+    files = _files(loaded, release, out, kind or FORMATS[0], force=force)
+    asked = {"where": parse_where(where, loaded.asked_schema)} if where else {}
+    warn_of_brands(loaded.card)
+    warn_of_none("--persons", persons)
+    drawn = loaded.sample(persons, seed=seed, frame="pyarrow", **asked)
+    tables = drawn if isinstance(drawn, dict) else {"": drawn}
+    if files is None:
+        write_table(tables[""], out, overwrite=force)
+    else:
+        _write_all(tables, out, files, force=force)
+    return {
+        "out": out if files is None else {name: str(Path(out, file)) for name, file in files.items()},
+        "persons": _n_persons(loaded, tables),
+        "rows": {name: table.num_rows for name, table in tables.items()} if files else tables[""].num_rows,
+    }
+
+
+def wrote(described: Mapping[str, Any], out: str) -> str:
+    """What was written, in a sentence."""
+    many = f"{described['persons']:,} synthetic persons"
+    if not isinstance(described["rows"], dict):
+        return f"wrote {many} with {described['rows']:,} rows to {out}"
+    tables = ", ".join(
+        f"{os.path.basename(described['out'][name])} ({number:,} rows)" for name, number in described["rows"].items()
+    )
+    return f"wrote {many} to {out}: {tables}"
+
+
+def is_folder_name(out: str) -> bool:
+    """Whether --out names a folder."""
+    return out.endswith(("/", os.sep)) or (out != "-" and Path(out).is_dir())
+
+
+def _n_persons(loaded: PeopleRelease, tables: Mapping[str, pa.Table]) -> int:
+    name = loaded.shape.persons_name
+    if name is not None:
+        return int(tables[name].num_rows)
+    import pyarrow.compute as pc
+
+    return int(pc.count_distinct(tables[""].column(loaded.shape.rows[0].key)).as_py())
+
+
+def _files(loaded: PeopleRelease, release: str, out: str, kind: str, *, force: bool) -> dict[str, str] | None:
+    """The file of every table; None where there is one table and --out is its file."""
+    if loaded.shape.persons is None:
+        if is_folder_name(out):
+            raise click.UsageError(
+                f"--out {out!r} is a folder, and the release has one table; name a .csv or .parquet file"
+            )
+        return None
+    names = ", ".join(loaded.shape.tables)
+    if not is_folder_name(out):
+        raise click.UsageError(
+            f"the release has several tables ({names}), and --out {out!r} is one file; name a folder, as in --out "
+            "synthetic/, which gets a file for each"
+        )
+    files = {name: f"{_checked_name(name)}.{kind}" for name in loaded.shape.tables}
+    if len({file.casefold() for file in files.values()}) < len(files):
+        raise FileError("two tables of the release would have one file where capitals make no difference; use sp.load")
+    folder = Path(out)
+    if folder.exists() and not folder.is_dir():
+        raise click.UsageError(f"{out!r} is a file; name a folder")
+    if folder.is_dir():
+        for file in files.values():
+            check_output(str(folder / file), force=force, inputs=[release])
+    else:
+        check_output(str(folder.resolve()), force=force)
+    return files
+
+
+def _checked_name(name: str) -> str:
+    """The name of a table, if a file can have it: a release may come from anywhere."""
+    if not name.isprintable() or set(name) & _NOT_IN_NAMES or name != name.strip() or len(name.encode()) > 200:
+        raise FileError(
+            "a table of the release has a name that no file can have; draw it with sp.load(...).sample() instead"
+        )
+    return name
+
+
+def _write_all(tables: Mapping[str, pa.Table], out: str, files: Mapping[str, str], *, force: bool) -> None:
+    """Write all tables beside their place, then move them there, so that a failure leaves what was there before."""
+    from spinney.cli.tables import write_table
+
+    folder = Path(out).resolve()
+    try:
+        beside = Path(tempfile.mkdtemp(prefix=f".{folder.name}.", suffix=".partial", dir=folder.parent))
+    except OSError as err:
+        raise FileError(f"cannot write to {str(folder.parent)!r}: {err.strerror or err}") from err
+    try:
+        for name, table in tables.items():
+            write_table(table, str(beside / files[name]), overwrite=False)
+        if not folder.exists():
+            _as_any_folder(beside)
+            os.rename(beside, folder)
+            return
+        _move(beside, folder, list(files.values()), force=force)
+    except OSError as err:
+        if isinstance(err, FileError):
+            raise
+        raise FileError(f"cannot write {str(folder)!r}: {err.strerror or err}") from err
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
+
+
+def _move(beside: Path, folder: Path, files: Sequence[str], *, force: bool) -> None:
+    """Put files into a folder that is there; where one cannot be put, those before go back."""
+    old, moved = beside / "old", []
+    old.mkdir()
+    try:
+        for file in files:
+            if not force:
+                check_output(str(folder / file), force=False)
+            if (folder / file).exists():
+                os.replace(folder / file, old / file)
+            moved.append(file)
+            os.replace(beside / file, folder / file)
+    except BaseException:
+        for file in moved:
+            with suppress(OSError):
+                (folder / file).unlink(missing_ok=True)
+                if (old / file).exists():
+                    os.replace(old / file, folder / file)
+        raise
+
+
+def _as_any_folder(folder: Path) -> None:
+    """The permissions of any other new folder of this user."""
+    umask = os.umask(0)
+    os.umask(umask)
+    os.chmod(folder, 0o777 & ~umask)
+
+
+# --------------------------------------------------------------------------------------------------------------- sample
+# The verb, and rows of one table as a file, a folder of parts, or several files. Costs no epsilon, however
+# often.
+
 
 # Where the number of a table goes in the name of its file.
 _DRAW = "{draw}"
@@ -148,7 +339,7 @@ def sample(
     there is one table). Linked tables are written to a folder, one file for each, all of them or none; keys fit.
     """
     from spinney.cli.tables import check_table_name
-    from spinney.release.storage import kind_of
+    from spinney.release.file import kind_of
 
     if out != "-" and not is_folder_name(out):
         check_table_name(out, "--out")
@@ -206,7 +397,7 @@ def sample_file(
 ) -> int:
     """Draw rows into a file; returns how many."""
     from spinney.cli.tables import check_table_name, write_table
-    from spinney.release.storage import load
+    from spinney.release.file import load
 
     if out != "-":
         check_table_name(out, "--out")
@@ -248,8 +439,8 @@ def sample_folder(
     Returns how many rows and files the folder has, and how many of the files are new.
     """
     from spinney.errors import FileError
-    from spinney.release.part_files import check_folder, seed_of
-    from spinney.release.storage import load
+    from spinney.release.file import load
+    from spinney.release.parts import check_folder, seed_of
 
     try:
         check_folder(out, overwrite=force)
@@ -294,8 +485,8 @@ def sample_files(
     All tables are drawn before the first is written, and where one cannot be written, none is left that is new.
     """
     from spinney.cli.tables import check_table_name, write_table
-    from spinney.release.draws import checked_draws
-    from spinney.release.storage import load
+    from spinney.release.file import load
+    from spinney.release.release import checked_draws
 
     if _DRAW not in out:
         raise click.UsageError(
@@ -327,7 +518,7 @@ def sample_files(
 def _drawing(loaded: Release, placement: str | None, where: Sequence[str], balance: Sequence[str]) -> dict[str, Any]:
     """What was asked of the draw, as the release takes it; an error where its kind takes no such thing."""
     from spinney.forest.release.model import ForestRelease
-    from spinney.release.answers.options import parse_balance, parse_where
+    from spinney.release.answers.grammar import parse_balance, parse_where
 
     is_forest = isinstance(loaded, ForestRelease)
     holds = f"this release holds {loaded.card.contents}"

@@ -18,17 +18,17 @@ from spinney.cli.command import files_of, is_piped
 from spinney.errors import ParameterError
 from spinney.files import write_whole
 from spinney.progress import progress, waiting
-from spinney.schema.table import Schema
-from spinney.tables.csv import format as csv_format
-from spinney.tables.csv.reader import read_csv
+from spinney.schema.schema import Schema
+from spinney.tables import csv as csv_format
+from spinney.tables.csv_reader import read_csv
 from spinney.tables.engines.files import redacted_file
-from spinney.tables.paths.expanding import CSV, PARQUET, is_parquet
+from spinney.tables.paths import CSV_ENDINGS, PARQUET_ENDINGS, is_parquet
 
 # Rows that are written at a time; the row groups of a Parquet file.
 _AT_ONCE = 1 << 20
 
 
-def check_table_name(path: str, argument: str, *, endings: tuple[str, ...] = (".csv", *PARQUET)) -> None:
+def check_table_name(path: str, argument: str, *, endings: tuple[str, ...] = (".csv", *PARQUET_ENDINGS)) -> None:
     """Raise unless the ending of a file name says which kind of table it is."""
     if not path.lower().endswith(endings):
         raise ParameterError(f"{argument} {path!r} does not end in {' or '.join(endings)}, so its format is not known")
@@ -38,7 +38,7 @@ def read_table(source: str, schema: Schema, csv: csv_format.CSV | None = None) -
     """A whole table out of a file, or out of a pipe. Raises InputErrors that name columns, never values."""
     if is_piped(source):
         return read_csv(_piped(source), schema, csv or csv_format.PLAIN)
-    check_table_name(source, "TABLE", endings=(*CSV, *PARQUET))
+    check_table_name(source, "TABLE", endings=(*CSV_ENDINGS, *PARQUET_ENDINGS))
     with redacted_file(source):
         return (
             pq.ParquetFile(source).read() if is_parquet(source) else read_csv(source, schema, csv or csv_format.PLAIN)
@@ -60,7 +60,7 @@ def given_table(source: str, csv: csv_format.CSV | None = None) -> Any:
 
 def write_table(table: pa.Table, target: str, *, overwrite: bool) -> None:
     """Write a table as its ending says, whole or not at all; `-` is CSV on standard output."""
-    is_parquet_file = target.lower().endswith(PARQUET)
+    is_parquet_file = target.lower().endswith(PARQUET_ENDINGS)
     if not is_parquet_file:
         table = _without_empty_digits(table)
     if target == "-":

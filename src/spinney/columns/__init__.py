@@ -10,18 +10,14 @@ Dates and times are integers underneath (days or microseconds since 1970-01-01 o
 """
 
 from spinney.columns.base import MAX_BITS, AxisKind, Column
-from spinney.columns.boolean import Boolean
-from spinney.columns.bounded import Bounded, exact, whole_range
+from spinney.columns.boolean import Boolean, Listed
+from spinney.columns.bounded import Bounded, Number, Stepped, exact, whole_range
 from spinney.columns.category import Category
 from spinney.columns.date import Date
 from spinney.columns.datetime import Datetime
-from spinney.columns.identifier import Identifier
-from spinney.columns.ignore import Ignore
+from spinney.columns.identifier import Identifier, Ignore
 from spinney.columns.integer import Integer
-from spinney.columns.listed import Listed
-from spinney.columns.number import Number
 from spinney.columns.real import Real
-from spinney.columns.stepped import Stepped
 from spinney.columns.time import Time
 
 KINDS: tuple[type[Column], ...] = (

@@ -1,41 +1,155 @@
 """The questions that every kind of column answers, so that no other room asks what kind it is.
 
-    stating      which options it has, as plain data and back
-    reading      which types of a table it accepts, and its values from Arrow, Python objects, strings, engines
-    cells        how many whole numbers it counts, in what steps
-    writing      positions along its axis as values again
-    conditions   what a user or a command line asks of it
-    showing      labels, ticks, lines of a schema template
+`Column` holds the questions; one file for each kind holds all of its answers. A kind that lacks an answer
+cannot be made (the questions are abstract), and one test asks all kinds in the registry everything. Whatever
+needs numpy, pyarrow or narwhals is imported on use: stating a schema loads none of them.
 
-`Column` holds the questions; one file for each kind holds all of its answers. A kind that lacks an answer cannot be
-made (the questions are abstract), and one test asks all kinds in the registry everything. Whatever needs numpy, pyarrow
-or narwhals is imported on use: stating a schema loads none of them.
+    characters           texts of a schema hold whole characters only
+    values in messages   what a user asks for, as a number and as a message shows it
+    spelling             the marks and the date format of a CSV, for one column
+    columns              `Column`: stating, reading, cells, writing, conditions, pictures
 """
 
 from __future__ import annotations
 
 import inspect
+import math
+import shlex
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from datetime import date, time
+from decimal import Decimal
 from fractions import Fraction
 from functools import wraps
+from numbers import Rational
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from spinney.columns.spelling import PLAIN, Spelling
 from spinney.errors import SchemaError, UnknownParameterError
-from spinney.shown import brief
-from spinney.suggest import did_you_mean
+from spinney.text import brief, did_you_mean
 
 if TYPE_CHECKING:
     import narwhals as nw
     import numpy as np
     from numpy.typing import NDArray
 
-    from spinney.columns.dtypes import Group
-    from spinney.columns.expressions import Reading
-    from spinney.columns.physical import Physical
+    from spinney.columns.reading import Group, Physical, Reading
+
+
+# ----------------------------------------------------------------------------------------------------------- characters
+# Texts of a schema: whole characters, which every file can hold.
+#
+# A Python string may hold half of a pair of surrogates, which UTF-8 cannot write. Such a string would be found out
+# when a release is saved, after it was paid for, so it is refused where it is stated.
+
+
+def check_characters(values: Iterable[Any], about: str = "") -> None:
+    """Raise a SchemaError that begins with `about` if a text among some values holds half a character."""
+    texts = [value for value in values if isinstance(value, str)]
+    if _is_whole("".join(texts)):
+        return
+    half = next(text for text in texts if not _is_whole(text))
+    raise SchemaError(f"{about}{brief(half)} holds half a character, which no file can hold; correct it")
+
+
+def _is_whole(text: str) -> bool:
+    if text.isascii():
+        return True
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        return False
+    return True
+
+
+# --------------------------------------------------------------------------------------------------- values in messages
+# Conditions on rows: values that users ask for, as numbers, and as messages show them.
+
+
+_MOST_SHOWN = 80  # characters of what was asked for, in a message
+
+
+def shown(value: Any) -> str:
+    """A value for a message, shortened where it is long."""
+    try:
+        text = repr(value)
+    except ValueError:  # which is what Python says of writing them out
+        return "a number of thousands of digits"
+    return text if len(text) <= _MOST_SHOWN else f"{text[:_MOST_SHOWN]}..."
+
+
+def meant(value: Any, known: tuple[Any, ...]) -> str:
+    """The end of a message: a value of the list that is spelt alike, also where the one is a number, the other not."""
+    spelt = value if isinstance(value, str) else shown(value)
+    same = [other for other in known if str(other) == spelt.strip()]
+    return f"; did you mean {same[0]!r}?" if same else did_you_mean(spelt, known)
+
+
+def if_whole(value: Any) -> int | None:
+    """An exact number that is whole, as that; None of floats, which say by themselves what they are."""
+    if isinstance(value, Rational):
+        return int(value.numerator) if value.denominator == 1 else None
+    is_small = isinstance(value, Decimal) and value.is_finite() and abs(value) < 2**63
+    return int(value) if is_small and value == int(value) else None
+
+
+def as_float(value: Any) -> float:
+    """A number as a float, of whatever size."""
+    try:
+        return float(value)
+    except OverflowError:
+        return math.inf if value > 0 else -math.inf
+    except ValueError:  # a signalling NaN
+        return math.nan
+
+
+def number_of_text(text: str) -> int | float | None:
+    """A finite number, an exact integer where it is written as one; None if the string is not a number."""
+    try:
+        return int(text)
+    except ValueError:
+        pass
+    try:
+        number = float(text)
+    except ValueError:
+        return None
+    if not math.isfinite(number):
+        return None
+    return int(number) if number.is_integer() else number
+
+
+# ------------------------------------------------------------------------------------------------------------- spelling
+# How the strings of a table spell values: the marks that were stated for a CSV file, for one of its columns.
+
+
+@dataclass(frozen=True, slots=True)
+class Spelling:
+    """The marks of a CSV and the format of its dates; None is ISO 8601. In memory, everything is at its default."""
+
+    decimal: str = "."
+    delimiter: str = ","
+    date_format: str | None = None
+
+
+PLAIN = Spelling()
+
+
+def option(name: str, value: str) -> str:
+    """An option as it is said to the command and to the library."""
+    word = "tab" if value == "\t" else shlex.quote(value)
+    return f"--{name.replace('_', '-')} {word} (in Python: sp.CSV(path, {name}={value!r}))"
+
+
+# -------------------------------------------------------------------------------------------------------------- columns
+# `Column`, the questions in the order in which a table meets them:
+#
+#     stating      which options it has, as plain data and back
+#     reading      which types of a table it accepts, its values from Arrow, Python objects, strings, engines
+#     cells        how many whole numbers it counts, in what steps
+#     writing      positions along its axis as values again
+#     conditions   what a user or a command line asks of it
+#     showing      labels, ticks, lines of a schema template
+
 
 AxisKind = Literal["real", "integer", "category"]
 

@@ -1,25 +1,71 @@
-"""True or false."""
+"""Booleans, and what they share with categories: a short public list of all values.
+
+listed columns    a physical number is a place in the list of all values
+boolean           true or false
+"""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Real as AnyReal
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from spinney.columns.base import AxisKind, show
-from spinney.columns.listed import Listed
-from spinney.columns.spelling import PLAIN, Spelling
+from spinney.columns.base import PLAIN, AxisKind, Column, Spelling, show
 from spinney.errors import InputError, ParameterError
+from spinney.text import printable
 
 if TYPE_CHECKING:
     import narwhals as nw
     import numpy as np
     from numpy.typing import NDArray
 
-    from spinney.columns.dtypes import Group
-    from spinney.columns.expressions import Reading
-    from spinney.columns.physical import Physical
+    from spinney.columns.reading import Group, Physical, Reading
+
+
+# ------------------------------------------------------------------------------------------------------- listed columns
+# What columns share whose possible values are a short public list: booleans and categories.
+
+
+_MANY_TICKS = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Listed(Column):
+    """A column whose physical numbers are places in the list of all its values."""
+
+    @abstractmethod
+    def place_of(self, value: Any, *, name: str, argument: str) -> int:
+        """The place of a value that a condition asks for; a ParameterError says where it was asked for."""
+
+    def whole_range(self) -> tuple[int, int] | None:
+        return 0, len(self.listed) - 1
+
+    def to_positions(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+        from spinney.columns.reading import whole_positions
+
+        return whole_positions(numbers, self)
+
+    def leaf_ends(self, low: NDArray[np.float64], length: NDArray[np.float64]) -> list[tuple[Any, Any]]:
+        from spinney.columns.reading import whole_ends
+
+        return [(self.listed[first], self.listed[last]) for first, last in whole_ends(low, length, self)]
+
+    def drawn_range(self) -> tuple[float, float]:
+        return 0, len(self.listed)
+
+    def set_ticks(self, axis: Any) -> None:
+        labels = [printable(str(value).lower() if isinstance(value, bool) else str(value)) for value in self.listed]
+        stride = -(-len(labels) // _MANY_TICKS)
+        # Values are not formulas: a $ in them is a $.
+        places = [place + 0.5 for place in range(len(labels))]
+        axis.set_ticks(places[::stride], labels=labels[::stride], parse_math=False)
+
+
+# -------------------------------------------------------------------------------------------------------------- boolean
+# True or false; numbers are read where they are 0 or 1.
+
 
 _SPELT = {"true": True, "false": False}
 _NOT_A_BOOLEAN = (
@@ -77,7 +123,7 @@ class Boolean(Listed):
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        from spinney.columns.texts import FALSE, TRUE, among, without_missing
+        from spinney.columns.reading import FALSE, TRUE, among, without_missing
 
         del spelling
         present = without_missing(strings, self)
@@ -98,7 +144,7 @@ class Boolean(Listed):
     def read(self, values: Any) -> Physical:
         import pyarrow as pa
 
-        from spinney.columns.arrow import one_array, whole_numbers, with_mask
+        from spinney.columns.reading import one_array, whole_numbers, with_mask
 
         array = one_array(values)
         if pa.types.is_boolean(array.type):
@@ -109,10 +155,10 @@ class Boolean(Listed):
         return numbers
 
     def reading(self, value: nw.Expr, dtype: Any, *, place: nw.Expr | None = None) -> Reading:
-        from spinney.columns.expressions import Reading, whole
+        from spinney.columns.reading import Reading, whole_expression
 
         del place
-        found = whole(value, dtype)
+        found = whole_expression(value, dtype)
         is_odd = (found.number != 0) & (found.number != 1)
         return Reading(found.number, found.is_missing, found.is_wrong | (~found.is_missing & is_odd))
 
@@ -121,18 +167,18 @@ class Boolean(Listed):
         return _NOT_A_BOOLEAN
 
     def from_spark(self, value: Any, kind: Any) -> Any:
-        from spinney.columns.spark import plain
+        from spinney.columns.reading import plain
 
         return plain(value, kind)
 
     def to_arrow(self, positions: NDArray[np.float64]) -> Any:
-        from spinney.columns.steps import whole_array
+        from spinney.columns.reading import whole_array
 
         return whole_array(positions, self).cast(self.arrow_type)
 
     def place_of(self, value: Any, *, name: str, argument: str) -> int:
         """A boolean may also be given as 1 or 0, or as it is spelt."""
-        from spinney.columns.conditions import shown
+        from spinney.columns.base import shown
 
         meant = _SPELT.get(value.strip().lower()) if isinstance(value, str) else value
         if isinstance(meant, AnyReal) and meant in (0, 1):

@@ -1,35 +1,262 @@
 """One of a list of values, which is public, or found privately: codes, names, classes.
 
-What is not in the list is refused, unless `other` names a value that stands for it.
+    code lists     public lists of values in files
+    hierarchies    which codes belong together, by prefixes or by stated parents
+    category       the column
+
+What is not in the list is refused, unless `other` names a value that stands for it. The list has the order of
+its hierarchy, so that every group of codes is a range of places.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import csv
+import io
+import os
+import stat
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from numbers import Real as AnyReal
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from spinney.columns.base import LARGEST_WHOLE, AxisKind, Column, show
-from spinney.columns.characters import check_characters
-from spinney.columns.code_list import read_code_list
-from spinney.columns.hierarchy import Hierarchy, hierarchy_to_plain, in_hierarchy_order, parse_hierarchy
+from spinney.columns.base import LARGEST_WHOLE, PLAIN, AxisKind, Column, Spelling, check_characters, show
+from spinney.columns.boolean import Listed
+from spinney.columns.bounded import SPACES, is_number
 from spinney.columns.integer import WHOLE_CAST, WHOLE_REMEDY
-from spinney.columns.listed import Listed
-from spinney.columns.number import SPACES, is_number
-from spinney.columns.spelling import PLAIN, Spelling
-from spinney.errors import InputError, ParameterError, SchemaError
-from spinney.shown import brief
-from spinney.suggest import did_you_mean
+from spinney.errors import InputError, ParameterError, SchemaError, raise_alone
+from spinney.text import brief, did_you_mean
 
 if TYPE_CHECKING:
     import narwhals as nw
     import numpy as np
     from numpy.typing import NDArray
 
-    from spinney.columns.dtypes import Group
-    from spinney.columns.expressions import Reading
-    from spinney.columns.physical import Physical
+    from spinney.columns.reading import Group, Physical, Reading
+
+
+# ----------------------------------------------------------------------------------------------------------- code lists
+# Public lists of codes in files: one value a line, or the first column of a CSV below its header.
+#
+# A codebook is published once and used by many schemas. The list is read when the schema is, and from then on
+# the column holds the values themselves, so that no release depends on a file. Errors name the file and the
+# line.
+
+
+LARGEST_FILE = 2**25
+MOST_VALUES = 1_000_000
+_MOST_DIGITS = 19  # of whole numbers up to 2^61
+
+
+def read_code_list(path: Any, *, is_whole: bool) -> tuple[str, ...] | tuple[int, ...]:
+    """The values in a file, as strings or as whole numbers; a SchemaError names the file and the line."""
+    if not isinstance(path, (str, os.PathLike)) or not os.fspath(path):
+        raise SchemaError(f"Category: values_from={brief(path)} is not the path of a file")
+    name = repr(os.fsdecode(path))
+    lines: dict[Any, int] = {}
+    for number, text in _entries(name, _text_of(Path(os.fsdecode(path)), name)):
+        value = _whole(text, name, number) if is_whole else text
+        if value in lines:
+            raise SchemaError(f"line {number} of {name} repeats the value of line {lines[value]}; list each once")
+        if len(lines) == MOST_VALUES:
+            raise SchemaError(f"{name} lists more than {MOST_VALUES:,} values, which is too many for a category")
+        lines[value] = number
+    if not lines:
+        raise SchemaError(f"{name} lists no values; write one a line")
+    return tuple(lines)
+
+
+def _text_of(path: Path, name: str) -> str:
+    """The whole file, if it is a text file of a sane size. What is no plain file might never end, and is not opened."""
+    try:
+        is_file = stat.S_ISREG(path.stat().st_mode)
+        content = _beginning(path) if is_file else b""
+    except (OSError, ValueError) as err:
+        why = err.strerror if isinstance(err, OSError) and err.strerror else str(err)
+        raise_alone(SchemaError(f"cannot read the values in {name}: {why}"))
+    if not is_file:
+        raise SchemaError(f"{name} is not a file, so values cannot be read from it")
+    if len(content) > LARGEST_FILE:
+        raise SchemaError(f"{name} is larger than {LARGEST_FILE >> 20} MiB, which is too large for a list of values")
+    try:
+        text = content.decode("utf-8-sig")
+    except UnicodeDecodeError as err:
+        line = content.count(b"\n", 0, err.start) + 1
+        raise_alone(SchemaError(f"line {line} of {name} is not UTF-8 text; save the list as UTF-8"))
+    if "\0" in text:
+        raise SchemaError(f"line {text.count(chr(10), 0, text.index(chr(0))) + 1} of {name} holds a NUL: it is no text")
+    return text
+
+
+def _beginning(path: Path) -> bytes:
+    with path.open("rb") as file:
+        return file.read(LARGEST_FILE + 1)
+
+
+def _entries(name: str, text: str) -> Iterator[tuple[int, str]]:
+    """Line numbers and values; empty lines at the end of the file are none."""
+    found = _first_fields(name, text) if name.strip("'\"").lower().endswith(".csv") else _lines(text)
+    for number, value in found:
+        if not value:
+            raise SchemaError(f"line {number} of {name} is empty; remove it, or fill it in")
+        if value != value.strip():
+            raise SchemaError(f"line {number} of {name} begins or ends with a space; remove it")
+        yield number, value
+
+
+def _lines(text: str) -> Iterator[tuple[int, str]]:
+    lines = text.rstrip().replace("\r\n", "\n").split("\n")
+    return enumerate(lines if text.strip() else [], start=1)
+
+
+def _first_fields(name: str, text: str) -> Iterator[tuple[int, str]]:
+    """The first fields of the rows below the header, with the lines on which rows end."""
+    reader = csv.reader(io.StringIO(text.rstrip(), newline=""))
+    try:
+        next(reader, None)
+        for row in reader:
+            yield reader.line_num, row[0] if row else ""
+    except csv.Error as err:
+        raise_alone(SchemaError(f"line {reader.line_num} of {name} cannot be read as CSV: {err}"))
+
+
+def _whole(text: str, name: str, number: int) -> int:
+    digits = text.removeprefix("-")
+    if not (digits.isascii() and digits.isdigit() and len(digits) <= _MOST_DIGITS):
+        raise SchemaError(
+            f"line {number} of {name} is not a whole number, and the values are numbers because `other` is one; write "
+            "`other` as a string for a list of strings"
+        )
+    return int(text)
+
+
+# ---------------------------------------------------------------------------------------------------------- hierarchies
+# Hierarchies of codes: which codes are siblings, by what they begin with or by the parents that were stated.
+#
+#     hierarchy=[1, 3]                              "A01.1" belongs to "A01", and that to "A"
+#     hierarchy={"01101": "Alabama", ...}           a code belongs to its parent, which may have a parent itself
+#
+# A code that is a parent of others heads its own group. `other` belongs to no group. The list of a column is put into
+# the order of its hierarchy: groups in the order of their first codes, so that every group is a range of places.
+
+
+Hierarchy = tuple[int, ...] | tuple[tuple[str, str], ...]
+Branch = tuple[str | None, ...]
+
+_MOST_LEVELS = 16
+
+
+def parse_hierarchy(given: Any) -> Hierarchy:
+    """A hierarchy as a column keeps it: lengths of prefixes, or pairs of a code and its parent."""
+    if isinstance(given, Mapping):
+        given = tuple(given.items())
+    if isinstance(given, (str, bytes)) or not isinstance(given, Sequence) or not given:
+        raise SchemaError(
+            f"Category: hierarchy={brief(given)} is not a list of prefix lengths such as [1, 3] or a mapping from "
+            "values to their parents"
+        )
+    if all(type(length) is int for length in given):
+        is_ascending = list(given) == sorted(set(given))
+        if given[0] < 1 or not is_ascending or len(given) > _MOST_LEVELS:
+            raise SchemaError(
+                f"Category: hierarchy={brief(list(given))} is not a list of at most {_MOST_LEVELS} ascending numbers "
+                "of characters such as [1, 3]"
+            )
+        return tuple(given)
+    if not all(isinstance(pair, tuple) and len(pair) == 2 and all(map(_is_label, pair)) for pair in given):
+        raise SchemaError("Category: hierarchy maps values to parents, and both must be strings or whole numbers")
+    check_characters((label for pair in given for label in pair), "Category: hierarchy: ")
+    return tuple((str(child), str(parent)) for child, parent in given)
+
+
+def hierarchy_to_plain(hierarchy: Hierarchy) -> list[int] | dict[str, str]:
+    """A hierarchy as TOML and JSON have it."""
+    lengths = [length for length in hierarchy if isinstance(length, int)]
+    return lengths or {pair[0]: pair[1] for pair in hierarchy if isinstance(pair, tuple)}
+
+
+def in_hierarchy_order(values: Sequence[Any], hierarchy: Hierarchy, other: Any) -> tuple[Any, ...]:
+    """The values so that every group is a range; `other` is the last."""
+    groups = _group_numbers(_paths(values, hierarchy, other))
+    places = sorted(range(len(values)), key=lambda place: (values[place] == other, groups[place]))
+    return tuple(values[place] for place in places)
+
+
+def group_starts(values: Sequence[Any], hierarchy: Hierarchy, other: Any) -> list[list[int]]:
+    """For every level, coarse to fine, the places but the first at which a group begins, of values in that order."""
+    groups = _group_numbers(_paths(values, hierarchy, other))
+    return [
+        [place for place in range(1, len(groups)) if groups[place][level] != groups[place - 1][level]]
+        for level in range(len(groups[0]))
+    ]
+
+
+def _paths(values: Sequence[Any], hierarchy: Hierarchy, other: Any) -> list[Branch]:
+    """The groups of every value, coarse to fine, as many for each: what is in no more groups is one by itself."""
+    lengths = [length for length in hierarchy if isinstance(length, int)]
+    paths = _prefixes(values, lengths) if lengths else _ancestors(values, dict(_pairs(hierarchy)))
+    n_levels = max(map(len, paths))
+    return [
+        (None,) * n_levels if value == other else (*path, *[str(value)] * (n_levels - len(path)))
+        for value, path in zip(values, paths, strict=True)
+    ]
+
+
+def _prefixes(values: Sequence[Any], lengths: Sequence[int]) -> list[Branch]:
+    return [tuple(str(value)[:length] for length in lengths) for value in values]
+
+
+def _ancestors(values: Sequence[Any], parents: Mapping[str, str]) -> list[Branch]:
+    """The chain of parents of every value, the value itself last where it is a parent."""
+    labels = [str(value) for value in values]
+    known, heads = {*labels, *parents.values()}, set(parents.values())
+    for child in parents:
+        if child not in known:
+            raise SchemaError(
+                f"Category: hierarchy names {brief(child)}, which is neither a value nor a parent of one"
+                f"{did_you_mean(child, known)}"
+            )
+    return [_chain(label, parents, heads) for label in labels]
+
+
+def _chain(label: str, parents: Mapping[str, str], heads: set[str]) -> Branch:
+    chain = [label] if label in heads else []
+    parent = parents.get(label)
+    while parent is not None:
+        chain.append(parent)
+        if len(chain) > _MOST_LEVELS:
+            raise SchemaError(
+                f"Category: hierarchy has more than {_MOST_LEVELS} parents above {brief(label)}, or goes in a circle"
+            )
+        parent = parents.get(parent)
+    return tuple(reversed(chain))
+
+
+def _pairs(hierarchy: Hierarchy) -> list[tuple[str, str]]:
+    pairs = [pair for pair in hierarchy if isinstance(pair, tuple)]
+    seen: set[str] = set()
+    for child, _ in pairs:
+        if child in seen:
+            raise SchemaError(f"Category: hierarchy gives {brief(child)} two parents; give it one")
+        seen.add(child)
+    return pairs
+
+
+def _group_numbers(paths: Sequence[Branch]) -> list[tuple[int, ...]]:
+    """Groups by number, in the order of their first values; a group is one of its level and of its own group."""
+    numbers: list[dict[Branch, int]] = [{} for _ in paths[0]]
+    return [
+        tuple(known.setdefault(path[: level + 1], len(known)) for level, known in enumerate(numbers)) for path in paths
+    ]
+
+
+def _is_label(label: Any) -> bool:
+    return type(label) in (str, int)
+
+
+# ------------------------------------------------------------------------------------------------------------- category
+# The column: places in its list underneath, and what is not in the list is refused or counted as `other`.
+
 
 PRIVATE = "private"
 _NOT_LISTED = (
@@ -179,12 +406,12 @@ class Category(Listed):
         return pa.string() if self.is_text else pa.int64()
 
     def converter(self) -> Callable[[Any], Any]:
-        from spinney.columns.objects import whole
+        from spinney.columns.reading import whole
 
         return _text if self.is_text else whole
 
     def from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:
-        from spinney.columns.texts import whole_texts, without_missing
+        from spinney.columns.reading import whole_texts, without_missing
 
         return without_missing(strings, self) if self.is_text else whole_texts(strings, self, spelling)
 
@@ -193,7 +420,7 @@ class Category(Listed):
         return WHOLE_REMEDY
 
     def cause(self, text: str, spelling: Spelling) -> str:
-        from spinney.columns.texts import MISSING
+        from spinney.columns.reading import MISSING
 
         if not self.is_text:
             is_numeric = is_number(text.strip(), spelling)
@@ -212,7 +439,7 @@ class Category(Listed):
 
     def keys(self, values: Any) -> Any:
         """A column of a table as an Arrow array of its strings or whole numbers, before they are looked up."""
-        from spinney.columns.arrow import strings_of, whole_numbers
+        from spinney.columns.reading import strings_of, whole_numbers
 
         return strings_of(values) if self.is_text else whole_numbers(values)
 
@@ -221,7 +448,7 @@ class Category(Listed):
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        from spinney.columns.arrow import MISSING_CODE, UNLISTED_CODE, looked_up, one_array, with_mask
+        from spinney.columns.reading import MISSING_CODE, UNLISTED_CODE, looked_up, one_array, with_mask
 
         stored = one_array(values, decode=False)
         is_coded = self.is_text and pa.types.is_dictionary(stored.type)
@@ -243,22 +470,22 @@ class Category(Listed):
         """What a value is looked up by: its text or its whole number."""
         import narwhals as nw
 
-        from spinney.columns.expressions import whole
+        from spinney.columns.reading import whole_expression
 
         if self.is_text:
             return value
-        number = whole(value, dtype)
+        number = whole_expression(value, dtype)
         return nw.when(~number.is_missing & ~number.is_wrong).then(number.number)
 
     def reading(self, value: nw.Expr, dtype: Any, *, place: nw.Expr | None = None) -> Reading:
         import narwhals as nw
 
-        from spinney.columns.expressions import Reading, whole
+        from spinney.columns.reading import Reading, whole_expression
 
         if self.is_text and dtype.is_float():  # nulls alone, or nothing that can be meant
             is_number = value.is_finite().fill_null(False)
             return Reading(nw.when(is_number).then(0).otherwise(0).cast(nw.Int64), ~is_number, is_number)
-        number = None if self.is_text else whole(value, dtype)
+        number = None if self.is_text else whole_expression(value, dtype)
         is_missing = value.is_null() if number is None else number.is_missing
         if place is None:
             key = self.lookup_key(value, dtype)
@@ -278,7 +505,7 @@ class Category(Listed):
         return f"some value is not {'a string' if self.is_text else 'a whole number'}; clean the column"
 
     def from_spark(self, value: Any, kind: Any) -> Any:
-        from spinney.columns.spark import plain
+        from spinney.columns.reading import plain
 
         return plain(value, kind)
 
@@ -287,13 +514,13 @@ class Category(Listed):
     def to_arrow(self, positions: NDArray[np.float64]) -> Any:
         import pyarrow as pa
 
-        from spinney.columns.steps import whole_steps
+        from spinney.columns.reading import whole_steps
 
         steps, is_null = whole_steps(positions, len(self.listed))
         return pa.array(self.listed).take(pa.array(steps, mask=is_null))
 
     def place_of(self, value: Any, *, name: str, argument: str) -> int:
-        from spinney.columns.conditions import meant, shown
+        from spinney.columns.base import meant, shown
 
         if isinstance(value, (str, AnyReal)) and not isinstance(value, bool) and value in self._places:
             return self._places[value]
@@ -310,7 +537,7 @@ class Category(Listed):
 
     @classmethod
     def template(cls, kind: Any, bounds: Callable[..., Sequence[str]]) -> list[str] | None:
-        from spinney.columns.arrow import is_string
+        from spinney.columns.reading import is_string
 
         del bounds
         if not is_string(kind):

@@ -1,26 +1,125 @@
-"""Calendar days: whole days since 1970-01-01 underneath."""
+"""Calendar days, and what they share with moments: whole days since 1970-01-01 underneath.
+
+calendar    the ends of the calendar, ISO 8601 and other formats, conditions as strings (`Datetime` too)
+date        the column
+"""
 
 from __future__ import annotations
 
+import re
+from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
-from spinney.columns.base import show
-from spinney.columns.bounded import Bounded, parse_number
-from spinney.columns.calendar import EARLIEST_DAY, LATEST_DAY, MONDAY, Calendar
-from spinney.columns.clock import month_starts
-from spinney.columns.spelling import PLAIN, Spelling
-from spinney.errors import InputError, SchemaError, raise_alone
-from spinney.shown import brief
+from spinney.columns.base import PLAIN, Spelling, option, show
+from spinney.columns.bounded import Bounded, Stepped, month_starts, parse_number
+from spinney.errors import InputError, ParameterError, SchemaError, raise_alone
+from spinney.text import brief
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from spinney.columns.dtypes import Group
-    from spinney.columns.physical import Physical
+    from spinney.columns.reading import Group, Physical
+
+
+# ------------------------------------------------------------------------------------------------------------- calendar
+# What days and moments share: the ends of the calendar, ISO 8601 and formats of dates, conditions as strings.
+
+
+LATEST_DAY, EARLIEST_DAY = 2_932_896, -719_162  # 9999-12-31 and 0001-01-01, the ends of the calendar
+MONDAY = date(2000, 1, 3)  # from which steps are counted where nothing else says so
+_NUMERIC_DAY = re.compile(r"\d{1,4}([./-])\d{1,2}\1\d{1,4}")
+
+
+@dataclass(frozen=True, slots=True)
+class Calendar(Stepped):
+    """A column whose values lie in a calendar."""
+
+    reach: ClassVar[str] = "the years 1 to 9999"
+
+    @property
+    def fits_array(self) -> bool:
+        return False
+
+    def remedy(self, group: Group) -> str | None:
+        if group in ("float", "whole"):
+            return "convert the numbers to dates first (pandas: pd.to_datetime(...))"
+        return None
+
+    def from_rungs(self, low: float, high: float) -> tuple[Any, Any]:
+        """Both ends as logical values, moved into the days that a calendar has."""
+        earliest, latest = self.span
+        low, high = (min(max(end, earliest), latest) for end in (low, high))
+        return self.logical(low), self.logical(high)
+
+    def cause(self, text: str, spelling: Spelling) -> str:
+        text, date_format = text.strip(), spelling.date_format
+        zone = self._zone_cause(text, date_format)
+        if zone:
+            return zone
+        if date_format is not None:
+            return f"it does not match date_format={date_format!r}, or there is no such day"
+        found = _NUMERIC_DAY.match(text)
+        if found and not re.match(r"\d{4}-", text):
+            mark = found[1]
+            time = " %H:%M" if ":" in text else ""
+            year = "%Y" if re.search(r"\d{4}", found[0]) else "%y"
+            order = f"%Y{mark}%m{mark}%d" if re.match(r"\d{4}", text) else f"%d{mark}%m{mark}{year}"
+            first = "" if order.startswith("%Y") else ", with %m before %d where months come first"
+            stated = option("date_format", order + time)
+            return f"it is not ISO 8601 (2024-01-31); state the format, such as {stated}{first}"
+        return (
+            "it is not a date of ISO 8601 (2024-01-31), or there is no such day; for another spelling state "
+            f"{option('date_format', '%d/%m/%Y')}"
+        )
+
+    def _zone_cause(self, text: str, date_format: str | None) -> str | None:
+        """What is wrong if the string is a timestamp that has an offset and should not, or the other way round."""
+        try:
+            moment = datetime.fromisoformat(text) if date_format is None else datetime.strptime(text, date_format)
+        except ValueError:
+            return None
+        return self.zone_cause(is_aware=moment.tzinfo is not None)
+
+    @abstractmethod
+    def zone_cause(self, *, is_aware: bool) -> str | None:
+        """What is wrong with a moment that has, or lacks, an offset."""
+
+    def wanted(self, value: Any, name: str) -> int | float:
+        import numpy as np
+
+        if not isinstance(value, (str, date, np.datetime64)):
+            raise self.unlike(value, name)
+        if isinstance(value, np.datetime64) or getattr(value, "nanosecond", 0) != 0:
+            raise ParameterError(f"where: column {name!r}: {value!r} is finer than a microsecond; round it")
+        try:
+            return self.physical(self.parse(self.as_declared(value), "where"))
+        except SchemaError as err:
+            raise_alone(ParameterError(f"where: column {name!r}: {err}"))
+
+    @abstractmethod
+    def as_declared(self, value: Any) -> Any:
+        """A day where moments are meant, or a moment where days are, as what it means there; the rest as it is."""
+
+    def from_option(self, text: str, *, name: str, option: str) -> Any:
+        del name, option
+        return text.strip()  # which `where` reads as it is
+
+    def ticks_of_dates(self, axis: Any, zone: str | None) -> None:
+        """Ticks of an axis in days since 1970."""
+        from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
+
+        locator = AutoDateLocator(tz=zone)  # type: ignore[no-untyped-call]
+        axis.set_major_locator(locator)
+        axis.set_major_formatter(ConciseDateFormatter(locator, tz=zone))  # type: ignore[no-untyped-call]
+
+
+# ----------------------------------------------------------------------------------------------------------------- date
+# Calendar days: whole days since 1970-01-01 underneath, in steps that are counted from `low` or from a Monday.
+
 
 _EPOCH_DAY = date(1970, 1, 1)
 _ISO = r"^[0-9]{4}-[0-9]{2}-[0-9]{2}$"
@@ -131,7 +230,7 @@ class Date(Calendar):
         return day
 
     def from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:
-        from spinney.columns.texts import dated_texts
+        from spinney.columns.reading import dated_texts
 
         return dated_texts(strings, self, spelling, _ISO, n_characters=10)
 
@@ -146,7 +245,7 @@ class Date(Calendar):
         import pyarrow as pa
         import pyarrow.compute as pc
 
-        from spinney.columns.arrow import one_array, only, with_mask, within_calendar
+        from spinney.columns.reading import one_array, only, with_mask, within_calendar
 
         array = within_calendar(only((pa.types.is_date, pa.types.is_timestamp), one_array(values)))
         if pa.types.is_timestamp(array.type):
@@ -156,7 +255,7 @@ class Date(Calendar):
         return with_mask(array.cast(pa.date32(), safe=False).cast(pa.int32()))
 
     def from_spark(self, value: Any, kind: Any) -> Any:
-        from spinney.columns.spark import functions_of
+        from spinney.columns.reading import functions_of
 
         del kind
         return functions_of(value).unix_date(value.cast("date")).cast("bigint")
@@ -164,7 +263,7 @@ class Date(Calendar):
     def to_arrow(self, positions: NDArray[np.float64]) -> Any:
         import pyarrow as pa
 
-        from spinney.columns.steps import whole_array
+        from spinney.columns.reading import whole_array
 
         return whole_array(positions, self).cast(pa.int32()).cast(pa.date32())
 

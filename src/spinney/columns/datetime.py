@@ -8,20 +8,18 @@ from datetime import UTC, date, datetime, time, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from spinney.columns.base import show
-from spinney.columns.calendar import EARLIEST_DAY, LATEST_DAY, MONDAY, Calendar
-from spinney.columns.clock import CLOCK_STEPS, month_starts
-from spinney.columns.spelling import PLAIN, Spelling
-from spinney.columns.stepped import Stepped, microseconds_of, parse_seconds
+from spinney.columns.base import PLAIN, Spelling, show
+from spinney.columns.bounded import CLOCK_STEPS, Stepped, microseconds_of, month_starts, parse_seconds
+from spinney.columns.date import EARLIEST_DAY, LATEST_DAY, MONDAY, Calendar
 from spinney.errors import InputError, SchemaError, raise_alone
-from spinney.shown import brief
+from spinney.text import brief
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from spinney.columns.dtypes import Group
-    from spinney.columns.physical import Physical
+    from spinney.columns.reading import Group, Physical
+
 
 _EPOCH = datetime(1970, 1, 1)
 _MICROSECOND = timedelta(microseconds=1)
@@ -188,7 +186,7 @@ class Datetime(Calendar):
         return moment_of
 
     def from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:
-        from spinney.columns.texts import NEVER, dated_texts
+        from spinney.columns.reading import NEVER, dated_texts
 
         pattern = _LOCAL_ISO if self.timezone is None else NEVER
         return dated_texts(strings, self, spelling, pattern, n_characters=None)
@@ -211,7 +209,7 @@ class Datetime(Calendar):
     def read(self, values: Any) -> Physical:
         import pyarrow as pa
 
-        from spinney.columns.arrow import one_array, only, with_mask, within_calendar
+        from spinney.columns.reading import one_array, only, with_mask, within_calendar
 
         array = only((pa.types.is_timestamp,), one_array(values))
         if pa.types.is_timestamp(array.type) and (array.type.tz is None) != (self.timezone is None):
@@ -220,7 +218,7 @@ class Datetime(Calendar):
 
     def from_spark(self, value: Any, kind: Any) -> Any:
         """No time zone may move local times, so they are taken apart."""
-        from spinney.columns.spark import functions_of
+        from spinney.columns.reading import functions_of
 
         functions = functions_of(value)
         if kind.typeName() == "timestamp":
@@ -236,7 +234,7 @@ class Datetime(Calendar):
     # ------------------------------------------------------------------------------------ writing and asking
 
     def to_arrow(self, positions: NDArray[np.float64]) -> Any:
-        from spinney.columns.steps import whole_array
+        from spinney.columns.reading import whole_array
 
         return whole_array(positions, self).cast(self.arrow_type)
 

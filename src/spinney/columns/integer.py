@@ -6,18 +6,17 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from spinney.columns.base import LARGEST_WHOLE, show
-from spinney.columns.bounded import parse_number
-from spinney.columns.number import WITHOUT_SIGNS, Number
-from spinney.columns.spelling import PLAIN, Spelling
+from spinney.columns.base import LARGEST_WHOLE, PLAIN, Spelling, show
+from spinney.columns.bounded import WITHOUT_SIGNS, Number, parse_number
 from spinney.errors import SchemaError
-from spinney.shown import brief
+from spinney.text import brief
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from spinney.columns.physical import Physical
+    from spinney.columns.reading import Physical
+
 
 WHOLE_REMEDY = f"write whole numbers as 1234{WITHOUT_SIGNS}"
 WHOLE_CAST = 'for example with expr("try_cast(column AS bigint)")'
@@ -71,12 +70,12 @@ class Integer(Number):
         return pa.int64()
 
     def converter(self) -> Callable[[Any], Any]:
-        from spinney.columns.objects import whole
+        from spinney.columns.reading import whole
 
         return whole
 
     def from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:
-        from spinney.columns.texts import whole_texts
+        from spinney.columns.reading import whole_texts
 
         return whole_texts(strings, self, spelling)
 
@@ -85,23 +84,23 @@ class Integer(Number):
         return WHOLE_REMEDY
 
     def read(self, values: Any) -> Physical:
-        from spinney.columns.arrow import whole_numbers, with_mask
+        from spinney.columns.reading import whole_numbers, with_mask
 
         return with_mask(whole_numbers(values))
 
     @property
     def complaint(self) -> str:
-        from spinney.columns.arrow import NOT_WHOLE
+        from spinney.columns.reading import NOT_WHOLE
 
         return NOT_WHOLE
 
     def from_spark(self, value: Any, kind: Any) -> Any:
-        from spinney.columns.spark import plain
+        from spinney.columns.reading import plain
 
         return plain(value, kind)
 
     def to_arrow(self, positions: NDArray[np.float64]) -> Any:
-        from spinney.columns.steps import whole_array
+        from spinney.columns.reading import whole_array
 
         return whole_array(positions, self)
 

@@ -8,18 +8,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from spinney.columns.base import AxisKind, show
-from spinney.columns.bounded import exact, parse_number
-from spinney.columns.number import WITHOUT_SIGNS, Number
-from spinney.columns.spelling import PLAIN, Spelling
+from spinney.columns.base import PLAIN, AxisKind, Spelling, show
+from spinney.columns.bounded import WITHOUT_SIGNS, Number, exact, parse_number
 
 if TYPE_CHECKING:
     import narwhals as nw
     import numpy as np
     from numpy.typing import NDArray
 
-    from spinney.columns.expressions import Reading
-    from spinney.columns.physical import Physical
+    from spinney.columns.reading import Physical, Reading
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,14 +74,14 @@ class Real(Number):
         return self.arrow_type
 
     def converter(self) -> Callable[[Any], Any]:
-        from spinney.columns.objects import real
+        from spinney.columns.reading import real
 
         return real
 
     def from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:
         import pyarrow.compute as pc
 
-        from spinney.columns.texts import without_missing
+        from spinney.columns.reading import without_missing
 
         del spelling  # a CSV's numbers are read by Arrow, with the decimal mark that was stated
         return pc.ascii_trim_whitespace(without_missing(strings, self)).cast(self.arrow_type)
@@ -94,16 +91,15 @@ class Real(Number):
         return f"write numbers as 1234.5{WITHOUT_SIGNS}"
 
     def read(self, values: Any) -> Physical:
-        from spinney.columns.arrow import floats
-        from spinney.columns.physical import Physical
+        from spinney.columns.reading import Physical, floats
 
         return Physical(floats(values))
 
     def reading(self, value: nw.Expr, dtype: Any, *, place: nw.Expr | None = None) -> Reading:
-        from spinney.columns import expressions
+        from spinney.columns import reading
 
         del place
-        return expressions.real(value, dtype)
+        return reading.real_expression(value, dtype)
 
     def from_spark(self, value: Any, kind: Any) -> Any:
         return value.cast("double") if kind.typeName() == "decimal" else value
@@ -117,7 +113,7 @@ class Real(Number):
         return np.clip(numbers, self.low, self.high)
 
     def to_floats(self, positions: NDArray[np.float64]) -> NDArray[np.float64]:
-        from spinney.columns.steps import nearest_multiples
+        from spinney.columns.reading import nearest_multiples
 
         values = self.to_positions(positions)
         return values if self.multiple_of is None else nearest_multiples(values, self)
@@ -130,7 +126,7 @@ class Real(Number):
 
     def leaf_ends(self, low: NDArray[np.float64], length: NDArray[np.float64]) -> list[tuple[Any, Any]]:
         """The high end is not in the leaf, unless there are steps."""
-        from spinney.columns.steps import nearest_multiples
+        from spinney.columns.reading import nearest_multiples
 
         first, last = self.to_positions(low), self.to_positions(low + length)
         if self.multiple_of is not None:

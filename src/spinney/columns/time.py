@@ -8,19 +8,17 @@ from dataclasses import dataclass
 from datetime import datetime, time
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from spinney.columns.base import show
-from spinney.columns.clock import CLOCK_STEPS
-from spinney.columns.spelling import PLAIN, Spelling
-from spinney.columns.stepped import Stepped, microseconds_of, parse_seconds
+from spinney.columns.base import PLAIN, Spelling, show
+from spinney.columns.bounded import CLOCK_STEPS, Stepped, microseconds_of, parse_seconds
 from spinney.errors import InputError, ParameterError, SchemaError, raise_alone
-from spinney.shown import brief
+from spinney.text import brief
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from spinney.columns.dtypes import Group
-    from spinney.columns.physical import Physical
+    from spinney.columns.reading import Group, Physical
+
 
 _DAY = 86_400_000_000
 _HOUR, _MINUTE, _SECOND = 3_600_000_000, 60_000_000, 1_000_000
@@ -131,7 +129,7 @@ class Time(Stepped):
     def from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:
         import pyarrow.compute as pc
 
-        from spinney.columns.texts import parse_each, without_missing
+        from spinney.columns.reading import parse_each, without_missing
 
         own = spelling.date_format
         if own is not None and _DAY_DIRECTIVES.search(own):
@@ -177,7 +175,7 @@ class Time(Stepped):
     def read(self, values: Any) -> Physical:
         import pyarrow as pa
 
-        from spinney.columns.arrow import one_array, only, with_mask
+        from spinney.columns.reading import one_array, only, with_mask
 
         array = only((pa.types.is_time,), one_array(values))
         found = with_mask(array.cast(self.arrow_type, safe=False).cast(pa.int64()))
@@ -191,8 +189,7 @@ class Time(Stepped):
 
     def from_spark(self, value: Any, kind: Any) -> Any:
         """Strings, as everywhere else; what is none becomes a half, to be refused."""
-        from spinney.columns.spark import functions_of
-        from spinney.columns.texts import MISSING
+        from spinney.columns.reading import MISSING, functions_of
 
         del kind
         functions = functions_of(value)
@@ -211,7 +208,7 @@ class Time(Stepped):
     # ------------------------------------------------------------------------------------ writing and asking
 
     def to_arrow(self, positions: NDArray[np.float64]) -> Any:
-        from spinney.columns.steps import whole_array
+        from spinney.columns.reading import whole_array
 
         return whole_array(positions, self).cast(self.arrow_type)
 

@@ -1,30 +1,350 @@
-"""Rows as states: each column cut into a few numbered states. SENSITIVE.
+"""Rows as states: columns cut into a few numbered states, and exact tables of how often they meet. SENSITIVE.
 
-A forest looks at a table column by column, then at a few columns together. `StateRows` holds one small number for every
-row and column, for tables that are in memory, or small enough; its tables are counted when they are asked for, and
-those of pairs are kept.
+    grouped cells              cells of rows that come in groups, each with its number of rows
+    state tables               what a forest asks, whoever counts; gaps, distances and interactions
+    distances of a release     how far the tables of a release are from those of all rows
+    states of rows             `StateRows`: one small number for every row and column, found under public cuts
+    weighted rows              tables of whole units, to which a person adds no more than a public number
+
+A forest looks at a table column by column, then at a few columns together. Only functions that have charged a
+ledger may ask.
 """
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
-from typing import Any, TypeVar
+from types import TracebackType
+from typing import Any, NoReturn, Self, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.columns.physical import Physical
+from spinney.columns.reading import Physical
 from spinney.compiled import compiled
-from spinney.counting.cells import AxisCells, encode_rows
-from spinney.counting.joint import Clique, Groups, Table, TableRequest
-from spinney.counting.state_tables import KeptGroupTables, KeptTables, StateTables
+from spinney.counting.counts import AxisCells, CellCounts, encode_rows
+from spinney.counting.joint import Clique, Groups, TableRequest, TrueTable, group_table
+from spinney.counting.sorting import Counts, counts_type, merge_counted
 from spinney.errors import InputError
-from spinney.parallel import each, n_threads
-from spinney.schema.lattice import Axis, Lattice
+from spinney.grid.codes import Codes
+from spinney.grid.lattice import Axis, Lattice
+from spinney.machine import each, n_threads
+
+# -------------------------------------------------------------------------------------------------------- grouped cells
+# Cells of rows that come in groups, each with its number of rows.
+#
+# An engine that groups equal rows hands over one row of each group, in any order and in batches. Different rows
+# may lie in one cell, within a batch and across batches: their numbers are added up.
+
+
+class GroupedCells:
+    """Counts of all groups so far.
+
+    Args:
+        lattice: what the rows are counted on.
+        n_rows: how many rows there will be, at most.
+    """
+
+    def __init__(self, lattice: Lattice, *, n_rows: int) -> None:
+        self._lattice = lattice
+        self._counts_type = counts_type(n_rows)
+        self._codes: Codes = np.empty((0, lattice.n_words), dtype=np.uint64)
+        self._counts: Counts = np.empty(0, dtype=self._counts_type)
+        self.true_total = 0
+
+    def __repr__(self) -> str:
+        return "GroupedCells(sensitive)"
+
+    def add(self, codes: Codes, true_counts: NDArray[np.int64]) -> None:
+        """Count groups whose rows have these codes (n, n_words) and numbers (n,)."""
+        self.true_total += int(true_counts.sum())
+        if not len(codes):
+            return
+        order = np.lexsort(codes.T[::-1])
+        ordered = codes[order]
+        is_first = np.append(True, (ordered[1:] != ordered[:-1]).any(axis=1))
+        sums: NDArray[Any] = np.add.reduceat(true_counts[order], np.flatnonzero(is_first))
+        fresh = np.ascontiguousarray(ordered[is_first])
+        self._codes, self._counts = merge_counted(
+            self._codes, self._counts, fresh, sums.astype(self._counts_type, copy=False)
+        )
+
+    def merged(self) -> CellCounts:
+        """All counts together."""
+        return CellCounts(self._lattice, self._codes, self._counts)
+
+
+# --------------------------------------------------------------------------------------------------------- state tables
+# Exact tables of how often states of a few columns meet, whoever counts them.
+#
+# A forest asks for tables of pairs and of a few larger sets of columns, and scores them. Whether rows are held
+# in memory or are counted where they are, one pass after the other, the numbers are the same: everything here
+# is a function of the tables alone.
+
 
 T = TypeVar("T")
+
+# A gap between two tables is counted in these parts of a row, so that it is a whole number.
+GAP_STEPS = 1 << 10
+
+
+class StateTables(ABC):
+    """Tables of the states of all rows under public cuts; `sizes` says how many states each column has."""
+
+    def __init__(self, sizes: tuple[int, ...], n_rows: int) -> None:
+        self.sizes, self.n_rows = sizes, n_rows
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}(sensitive)"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError(f"{type(self).__name__} holds private rows or counts and is never pickled")
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, err: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @abstractmethod
+    def true_each(
+        self, cliques: Sequence[Clique], use: Callable[[int, TrueTable], T], *, groups: Groups | None = None
+    ) -> list[T]:
+        """What `use` makes of the number and the table of every clique, in order. Tables that are large together are
+        counted a few at a time.
+
+        Args:
+            cliques: the columns of each table, all of them in ascending order.
+            use: called by any thread; what it is given is not to be changed.
+            groups: for every column the group of each state, where tables are to be of groups; None: of states. Tables
+                of the same object of groups, of three columns and more, are counted once.
+        """
+
+    @abstractmethod
+    def prepare(self, cliques: Sequence[Clique], *, keeps: bool = False) -> None:
+        """Have tables counted together that are going to be asked for one by one.
+
+        They stay until others are prepared, or, with `keeps`, for good.
+        """
+
+    @abstractmethod
+    def close(self) -> None:
+        """Forget rows and tables."""
+
+    def true_table(self, clique: Clique) -> TrueTable:
+        """How many rows have each combination of states of a few columns, in any order."""
+        order = sorted(range(len(clique)), key=lambda place: clique[place])
+        table = self.true_each([tuple(clique[place] for place in order)], lambda _, found: found)[0]
+        return table.transpose([order.index(place) for place in range(len(clique))])
+
+    def true_gaps(
+        self, pairs: NDArray[np.int64], shares: Sequence[NDArray[np.float64]], by: int | None = None
+    ) -> NDArray[np.int64]:
+        """How far each pair of columns is from independence, given column `by` if there is one.
+
+        sum over i, j, t of |n_ijt - e_ijt|, e_ijt = n_t P(i|t) P(j|t), in steps of 1 / GAP_STEPS, where `shares[c][t]`
+        holds P(state of c | t) of column c, and the last of `shares` the n_t; less the sum that independent columns
+        would show by chance, or pairs of many states would always seem far. One row more or less changes a gap
+        by GAP_STEPS at most, another row in its place by twice that.
+        """
+        wanted = [tuple(int(column) for column in pair) for pair in pairs]
+        cliques = [tuple(sorted(pair if by is None else (*pair, by))) for pair in wanted]
+
+        def gap(place: int, table: TrueTable) -> int:
+            clique, pair = cliques[place], wanted[place]
+            if by is None:
+                turned = table.transpose([clique.index(column) for column in pair])[None]
+            else:
+                turned = table.transpose([clique.index(column) for column in (by, *pair)])
+            return int(_gap(np.ascontiguousarray(turned), shares[-1], shares[pair[0]], shares[pair[1]]))
+
+        return np.array(self.true_each(cliques, gap), dtype=np.int64)
+
+    def true_group_tables(self, groups: Groups, pairs: Sequence[tuple[int, int]]) -> list[TrueTable]:
+        """For each pair of columns how many rows have each two groups of states (n_groups, n_groups).
+
+        `groups` holds the group of every state of a column.
+        """
+        return self.true_each(pairs, lambda _, table: table, groups=groups)
+
+
+class KeptTables:
+    """Tables that were counted, up to a number of cells, and those that follow from them. SENSITIVE."""
+
+    def __init__(self, most_cells: int) -> None:
+        self._tables: dict[Clique, TrueTable] = {}
+        self._within: dict[Clique, Clique] = {}  # smaller ones, by the table that they are a sum of
+        self._n_left = most_cells
+
+    def __repr__(self) -> str:
+        return "KeptTables(sensitive)"
+
+    def __contains__(self, clique: Clique) -> bool:
+        return clique in self._tables or clique in self._within
+
+    def has_room(self, n_cells: int) -> bool:
+        """Whether tables of so many cells can be kept as well."""
+        return n_cells <= self._n_left
+
+    def keep(self, clique: Clique, table: TrueTable) -> bool:
+        """Keep a table, if there is room; it can then no longer be written to."""
+        if clique not in self and self.has_room(table.size):
+            self._n_left -= table.size
+            table.setflags(write=False)
+            self._tables[clique] = table
+            for column in clique if len(clique) > 1 else ():
+                self._within.setdefault(tuple(other for other in clique if other != column), clique)
+        return clique in self
+
+    def get(self, clique: Clique, groups: Groups | None = None) -> TrueTable | None:
+        """A table of states, or of groups of them, where it was kept or is a sum of what was."""
+        table = self._tables.get(clique)
+        if table is None and clique in self._within:
+            whole = self._within[clique]
+            table = self._tables[whole].sum(axis=next(k for k, column in enumerate(whole) if column not in clique))
+        return table if table is None or groups is None else group_table(table, clique, groups)
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        self._tables.clear()
+        self._within.clear()
+
+
+class KeptGroupTables:
+    """Tables of groups of states that were counted, by the groups, up to a number of cells. SENSITIVE."""
+
+    def __init__(self, most_cells: int) -> None:
+        self._tables: dict[tuple[int, Clique], TrueTable] = {}
+        self._groups: dict[int, Groups] = {}  # held, so that no other object gets their number
+        self._n_left = most_cells
+
+    def __repr__(self) -> str:
+        return "KeptGroupTables(sensitive)"
+
+    def keep(self, clique: Clique, groups: Groups, table: TrueTable) -> None:
+        """Keep a copy of a table, if there is room."""
+        if table.size <= self._n_left and (id(groups), clique) not in self._tables:
+            self._n_left -= table.size
+            self._groups[id(groups)] = groups
+            kept = self._tables[id(groups), clique] = table.copy()
+            kept.setflags(write=False)
+
+    def get(self, clique: Clique, groups: Groups) -> TrueTable | None:
+        """The table of these very groups, where it was kept."""
+        return self._tables.get((id(groups), clique))
+
+    def clear(self) -> None:
+        """Forget all of them."""
+        self._tables.clear()
+        self._groups.clear()
+
+
+def true_distances(
+    rows: StateTables, cliques: Sequence[Clique], expected: Sequence[NDArray[np.float64]]
+) -> NDArray[np.int64]:
+    """How far the tables of cliques are from public ones that a model expects, sum |n_cell - e_cell|. SENSITIVE.
+
+    In steps of 1 / GAP_STEPS. One row more or less changes it by GAP_STEPS at most, another row in its place by twice
+    that.
+    """
+
+    def distance(place: int, table: TrueTable) -> int:
+        steps = np.rint(GAP_STEPS * expected[place]).astype(np.int64)
+        return int(np.abs(GAP_STEPS * table - steps).sum())
+
+    return np.array(rows.true_each(cliques, distance), dtype=np.int64)
+
+
+def true_interactions(
+    rows: StateTables,
+    cliques: Sequence[Clique],
+    expected: Sequence[NDArray[Any]],
+    functions: Sequence[NDArray[np.float64]],
+    groups: Groups,
+) -> NDArray[np.int64]:
+    """How far the columns of cliques are from acting together as public tables expect, the most of all ways. SENSITIVE.
+
+    A way takes one function of each column, with values from -1 to 1 for groups of its states, `functions[column]`
+    (n_functions, n_groups), and sums their product over the rows: |sum over cells of (n_cell - e_cell) times the
+    product|, in steps of 1 / GAP_STEPS. One row more or less changes it by GAP_STEPS at most, another row in its place
+    by twice that.
+    """
+
+    def interaction(place: int, table: TrueTable) -> int:
+        ways: NDArray[Any] = np.ones((1, 1))
+        for column in cliques[place]:
+            function = functions[column]
+            ways = (ways[:, None, :, None] * function[None, :, None, :]).reshape(
+                len(ways) * len(function), ways.shape[1] * function.shape[1]
+            )
+        steps = np.rint(GAP_STEPS * ways).astype(np.int64)
+        moved = steps @ table.ravel() - np.rint(steps @ expected[place].ravel()).astype(np.int64)
+        return int(np.abs(moved).max())
+
+    return np.array(rows.true_each(cliques, interaction, groups=groups), dtype=np.int64)
+
+
+@compiled
+def _gap(
+    table: NDArray[np.int64],
+    totals: NDArray[np.float64],
+    first: NDArray[np.float64],
+    second: NDArray[np.float64],
+) -> int:
+    """The gap of a table (n_classes, n_states, n_states) from what its classes and their shares say."""
+    by_chance, gap = 0.0, 0
+    for t in range(table.shape[0]):
+        for a in range(table.shape[1]):
+            for b in range(table.shape[2]):
+                expected = totals[t] * first[t, a] * second[t, b]
+                by_chance += min(np.sqrt(2 / np.pi * expected), 2 * expected)
+                step = np.int64(np.rint(GAP_STEPS * expected))
+                gap += abs(GAP_STEPS * table[t, a, b] - step)
+    return int(gap - np.int64(np.rint(GAP_STEPS * by_chance)))
+
+
+# ----------------------------------------------------------------------------------------------- distances of a release
+# How far the tables of a release are from those of all rows, set by set: the mean and the largest.
+#
+# Distances are sums of absolute differences of counts, in steps of 1 / GAP_STEPS of a row (`true_distances`).
+# What a release expects is public when this is called. One row more or less moves each distance by GAP_STEPS at
+# most, so the mean, rounded down, and the largest of them too; another row in its place by twice that
+# (`tree/utility.proof.md`).
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ExpectedTables:
+    """Tables of some columns as a release has them, in rows. Public."""
+
+    cliques: tuple[Clique, ...]
+    tables: tuple[NDArray[np.float64], ...]
+
+    @property
+    def most_cells(self) -> int:
+        """How many cells the largest of them has."""
+        return max(table.size for table in self.tables)
+
+
+def true_figures(rows: StateTables, expected: Sequence[ExpectedTables]) -> NDArray[np.int64]:
+    """The mean, rounded down, and the largest distance of each set of tables, (2 n_sets,). SENSITIVE."""
+    figures: list[int] = []
+    for some in expected:
+        distances = true_distances(rows, some.cliques, some.tables).tolist()
+        figures += [sum(distances) // len(distances), max(distances)]
+    return np.array(figures, dtype=np.int64)
+
+
+# ------------------------------------------------------------------------------------------------------- states of rows
+# Each column cut into a few numbered states.
+#
+# `StateRows` holds one small number for every row and column, for tables that are in memory, or small enough;
+# its tables are counted when they are asked for, and those of pairs are kept.
+
+
 States = NDArray[np.uint8] | NDArray[np.uint16] | NDArray[np.uint32]
 
 _BLOCK = 1 << 15
@@ -100,7 +420,7 @@ class StateRows(StateTables):
         self._coarse.clear()
 
     def true_each(
-        self, cliques: Sequence[Clique], use: Callable[[int, Table], T], *, groups: Groups | None = None
+        self, cliques: Sequence[Clique], use: Callable[[int, TrueTable], T], *, groups: Groups | None = None
     ) -> list[T]:
         def work(part: NDArray[np.int64]) -> list[tuple[int, T]]:
             known = {int(place): self._known(cliques[place], groups) for place in part}
@@ -124,7 +444,7 @@ class StateRows(StateTables):
         found = dict(pair for some in each(work, parts, title=title) for pair in some)
         return [found[place] for place in range(len(cliques))]
 
-    def _known(self, clique: Clique, groups: Groups | None) -> Table | None:
+    def _known(self, clique: Clique, groups: Groups | None) -> TrueTable | None:
         table = None if groups is None else self._coarse.get(clique, groups)
         return self._kept.get(clique, groups) if table is None else table
 
@@ -254,3 +574,58 @@ def _find_states(
         for k in range(stair + 1, stop):
             n_passed += first[k] <= cells[i]
         row[i] = states[stair + n_passed]
+
+
+# -------------------------------------------------------------------------------------------------------- weighted rows
+# Tables of whole units, to which a person adds no more than a public number.
+#
+# A person with m rows has `units // m` units in each of them. So a table of rows, whatever its cells are, moves
+# by `units` at most where a person comes or goes, however many rows they have. Sums are of whole numbers and
+# exact.
+
+
+Units = NDArray[np.int64]
+Lines = Callable[[int], NDArray[Any]]  # the states of all rows in one variable, by its number
+
+
+class WeightedRows:
+    """Units of rows in the order of persons.
+
+    Args:
+        starts: where every person's rows begin, and the number of all rows.
+        units: how many a person has, at most.
+    """
+
+    def __init__(self, starts: NDArray[np.int64], units: int) -> None:
+        n_rows = np.diff(starts)
+        if len(n_rows) * units >= 1 << 60:
+            raise OverflowError("too many persons for exact sums of their units")
+        self.true_units = np.repeat(units // np.maximum(n_rows, 1), n_rows)
+
+    def __repr__(self) -> str:
+        return "WeightedRows(sensitive)"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("WeightedRows holds private rows and is never pickled")
+
+    def true_pieces(self, values: Physical, cut: Cut) -> Units:
+        """How many units lie in each state of a public cut of one column."""
+        states = np.empty(len(self.true_units), dtype=np.uint32)
+        StateFinder(cut, states.dtype).fill([values], states)
+        return self.true_table([states], [cut.n_states])
+
+    def true_table(self, lines: Sequence[NDArray[Any]], sizes: Sequence[int]) -> Units:
+        """How many units have each combination of states of a few variables, as a vector in C order."""
+        cells = np.zeros(len(self.true_units), dtype=np.int64)
+        for line, size in zip(lines, sizes, strict=True):
+            cells *= size
+            cells += line
+        sums = np.zeros(int(np.prod(sizes)), dtype=np.int64)
+        _add_units(cells, self.true_units, sums)
+        return sums
+
+
+@compiled
+def _add_units(cells: NDArray[np.int64], units: NDArray[np.int64], sums: NDArray[np.int64]) -> None:
+    for row in range(cells.size):
+        sums[cells[row]] += units[row]

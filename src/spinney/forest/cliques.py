@@ -1,13 +1,19 @@
-"""Cliques: a few columns counted together, as finely as the noise allows.
+"""Cliques: a few columns counted together, as finely as the noise allows. SENSITIVE up to the noise.
 
-A table of all combinations of states has many cells that hold fewer rows than noise. So a KD-tree cuts it: a box of
-states is halved as long as its expected count is several standard deviations of the noise, where the expectation comes
-from released numbers (columns independent given the target). Those cuts cost nothing, and a small class is cut as
-coarsely as its size requires. The classes of a target are never joined.
+A table of all combinations of states has many cells that hold fewer rows than noise. So a KD-tree cuts it: a
+box of states is halved as long as its expected count is several standard deviations of the noise, where the
+expectation comes from released numbers (columns independent given the target). Those cuts cost nothing, and a
+small class is cut as coarsely as its size requires. The classes of a target are never joined.
+
+    (first)           noisy counts of boxes, and how boxes are cut
+    coarse states     a few groups of states for each column, so that many columns can be compared
+    possible cells    the cells of a table that rules leave
+    stated tables     the tables that the call states
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -16,10 +22,15 @@ from numpy.typing import NDArray
 
 from spinney.compiled import compiled
 from spinney.counting.joint import Clique
-from spinney.counting.state_tables import StateTables
+from spinney.counting.states import StateTables
+from spinney.errors import ParameterError
 from spinney.forest.prepaid import PrepaidMechanisms
+from spinney.forest.release.fit import signs
 from spinney.forest.release.measured import MeasuredTable
 from spinney.graph.estimate import Measurement
+from spinney.graph.junction import JunctionTree
+from spinney.grid.axes import ColumnAxis
+from spinney.grid.lattice import needs_tree
 
 Floats = NDArray[np.float64]
 
@@ -195,3 +206,178 @@ def _advance(at: NDArray[np.int64], box: NDArray[np.int64]) -> bool:
             return True
         at[axis] = box[axis, 0]
     return False
+
+
+# -------------------------------------------------------------------------------------------------------- coarse states
+# Coarse states: a few groups of a column's states, so that many columns, or all pairs, can be looked at together.
+#
+# What three columns show that no two of them do is searched for among hundreds of triples. At all states, chance
+# alone would fill their tables with differences, and what is off in a pair is off in every triple that holds it;
+# products of functions of a few groups, whose means are 0, show what only all columns together do. Sees released
+# numbers only.
+
+
+Groups = NDArray[np.uint8]  # (n_states,): the group of every state
+
+# Into how many groups the states of a column fall, where three columns are looked at together, and where more are.
+_GROUPS_OF_THREE, _GROUPS_OF_MORE = 4, 2
+
+
+def n_groups(n_columns: int) -> int:
+    """Into how many groups at most the states of each of so many columns fall."""
+    return _GROUPS_OF_THREE if n_columns <= 3 else _GROUPS_OF_MORE
+
+
+def group_states(weights: Floats, most: int, *, is_ordered: bool) -> Groups:
+    """The group of every state: neighbours of about even weight, or, without an order, the heaviest each alone."""
+    n_states = len(weights)
+    if is_ordered or n_states <= most:
+        return even_groups(np.arange(n_states), weights, most)
+    rank = np.empty(n_states, dtype=np.int64)
+    rank[np.argsort(-weights, kind="stable")] = np.arange(n_states)
+    return np.minimum(rank, most - 1).astype(np.uint8)
+
+
+def even_groups(order: NDArray[np.int64], weights: Floats, most: int) -> Groups:
+    """Neighbours in an order, in groups of about equal weight: as many as there may be, and every one has a state."""
+    n_states = len(order)
+    groups = np.empty(n_states, dtype=np.uint8)
+    if n_states <= most:
+        groups[order] = np.arange(n_states)
+        return groups
+    shares = weights[order] / max(float(weights.sum()), 1e-300)
+    group, held, left = 0, 0.0, 1.0
+    for place, state in enumerate(order):
+        n_open = most - group  # groups that are not closed yet, this one among them
+        is_full = held > 0 and held + shares[place] / 2 >= left / n_open
+        if place > 0 and n_open > 1 and (is_full or n_states - place < n_open):
+            left -= held
+            group, held = group + 1, 0.0
+        groups[state] = group
+        held += shares[place]
+    return groups
+
+
+def centred_signs(weights: Floats) -> Floats:
+    """Functions of the groups (n_functions, n_groups) between -1 and 1, whose means by these weights are 0.
+
+    One group by itself has the function 0.
+    """
+    if len(weights) == 1:
+        return np.zeros((1, 1))
+    plain = signs(len(weights)).astype(np.float64)
+    means = plain @ (weights / max(float(weights.sum()), 1e-300))
+    return np.asarray((plain - means[:, None]) / (1 + np.abs(means[:, None])))
+
+
+# ------------------------------------------------------------------------------------------------------- possible cells
+# Which cells of a clique's table rows can have, by the rules; what is expected in the others goes to these.
+
+
+Mask = NDArray[np.bool_]
+
+# Turns of fitting a table to the sums of its axes: expectations need not be exact.
+_FITTINGS = 5
+
+
+class Possible:
+    """Tables of a few columns that are False where no row can be. Public, given the columns' states."""
+
+    def __init__(self, sizes: Sequence[int], masks: Sequence[tuple[Clique, Mask]]) -> None:
+        self._sizes = tuple(sizes)
+        self._masks = list(masks)
+
+    def table(self, clique: Clique) -> Mask | None:
+        """The cells of a clique (columns ascending) that its rules leave; None where they leave all."""
+        inside = [(columns, mask) for columns, mask in self._masks if set(columns) <= set(clique)]
+        if not inside:
+            return None
+        found = np.ones([self._sizes[column] for column in clique], dtype=np.bool_)
+        for columns, mask in inside:
+            found &= mask.reshape([self._sizes[column] if column in columns else 1 for column in clique])
+        return found
+
+    def shared_out(self, clique: Clique, expected: Floats) -> Floats:
+        """What is expected of independent columns, where rules leave only some cells: sums of axes are kept, nearly."""
+        mask = self.table(clique)
+        if mask is None or mask.all():
+            return expected
+        table = np.where(mask, expected, 0.0)
+        for _ in range(_FITTINGS):
+            for axis in range(table.ndim):
+                others = tuple(other for other in range(table.ndim) if other != axis)
+                wanted, held = expected.sum(axis=others, keepdims=True), table.sum(axis=others, keepdims=True)
+                table = table * np.divide(wanted, held, out=np.zeros_like(held), where=held > 0)
+        return table
+
+
+# -------------------------------------------------------------------------------------------------------- stated tables
+# Stated tables: those that a call wants measured as they are, without a private choice.
+#
+# Their columns are told apart as finely as the schema does: every category and every value of a short list has a
+# state of its own, rare or not, and numbers have one for each leaf of their tree. All of them are counted with noise
+# of their own before anything is chosen. A table's cells are joined into boxes only where the columns by themselves
+# let far fewer rows be expected than the noise has. Whether the tables fit into one model is known before anything is
+# spent.
+
+
+# A stated column has a state for each value of a list of up to so many, or up to so many leaves of a number.
+MOST_VALUES = 256
+MOST_LEAVES = 128
+# The model's tree has no more cells than this for all stated tables and rules.
+_MOST_CELLS = 1_000_000
+# Boxes of stated tables are expected to hold at least this many standard deviations of the noise.
+_BOX_DEVIATIONS = 1.0
+
+
+def n_stated_states(name: str, axis: ColumnAxis) -> int:
+    """How many states a stated column has at most; a ParameterError where it has too many values."""
+    n_possible = axis.axis.n_possible
+    if needs_tree(axis.axis):
+        return min(n_possible, MOST_LEAVES + axis.axis.nullable)
+    if n_possible > MOST_VALUES:
+        raise ParameterError(
+            f"workload: column {name!r} has {n_possible:,} values, and a stated table tells up to {MOST_VALUES} of a "
+            "column apart; take the column out of the workload, or list fewer values and an `other`"
+        )
+    return n_possible
+
+
+def check_cells(names: Sequence[str], sizes: Sequence[int], cliques: Sequence[Clique]) -> int:
+    """How many cells the model's tree has with stated tables; a ParameterError where these are too many."""
+    tree = JunctionTree.covering(sizes, cliques)
+    if tree.n_cells <= _MOST_CELLS:
+        return tree.n_cells
+    largest = max(tree.cliques, key=lambda clique: math.prod(float(sizes[column]) for column in clique))
+    n_cells = math.prod(sizes[column] for column in largest)
+    *first, last = [repr(names[column]) for column in largest]
+    listed = f"{', '.join(first)} and {last}" if first else last
+    raise ParameterError(
+        f"workload: the stated tables need a model of {tree.n_cells:,} cells, and it may have {_MOST_CELLS:,}; it "
+        f"joins {listed}, {n_cells:,} cells; state fewer columns together, or columns with fewer values"
+    )
+
+
+def measure_stated(
+    rows: StateTables,
+    stated: Sequence[Clique],
+    shares: Sequence[Floats],
+    prepaid: PrepaidMechanisms,
+    possible: Possible,
+    *,
+    total: float,
+) -> list[Measurement]:
+    """Noisy counts of all stated tables; `shares` are the released shares of every column's states."""
+    least = _BOX_DEVIATIONS * prepaid.plan.noise_std("workload") if stated else 0.0
+    return [
+        measure(
+            rows,
+            clique,
+            possible.shared_out(clique, total * outer([shares[column] for column in clique])),
+            prepaid,
+            stage="workload",
+            least=least,
+            possible=possible.table(clique),
+        )
+        for clique in stated
+    ]

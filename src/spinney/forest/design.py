@@ -1,14 +1,12 @@
 """Design: what a forest measures, decided from public quantities before any row is read.
 
-How much structure can be measured follows from the number of rows relative to the noise of a table:
+How much structure can be measured follows from the number of rows relative to the noise of a table; the design
+is the richest structure whose counts stand out from their noise. Only `choose_tree` sees scores of the private
+table, and releases nothing but what the exponential mechanism chose.
 
-    rounds        in each round, the columns that the model so far describes worst (quality="high" and "best")
-    tree          pairs of columns in a tree, or, with a target, triples of two columns and the target
-    target        every column with the target alone (naive Bayes)
-    independent   every column on its own
-    uniform       nothing: the budget is too small to tell any count from noise
-
-The design is the richest of these whose counts stand out from their noise.
+    structure       pairs of columns chosen into a tree. SENSITIVE up to the choices
+    design          structures from rounds to uniform, their shares of the budget, numbers of states
+    first tables    the tables that are counted in any case, so that one pass counts them all
 """
 
 from __future__ import annotations
@@ -20,14 +18,104 @@ from fractions import Fraction
 from itertools import combinations
 from typing import Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.counting.states import GAP_STEPS, StateTables
 from spinney.errors import BudgetError, ParameterError
+from spinney.forest.cliques import MOST_LEAVES
 from spinney.forest.plan import ForestPlan, Shape, forest_plan, nothing
-from spinney.forest.release.signs import MOST_PAIRS, sensitivity_squared
-from spinney.forest.structure import Clique, n_choices, pairs_of
-from spinney.forest.workload import MOST_LEAVES
+from spinney.forest.prepaid import PrepaidMechanisms
+from spinney.forest.release.fit import MOST_PAIRS, sensitivity_squared
+from spinney.grid.axes import ColumnAxis, PlaceAxis
 from spinney.privacy.budget import Unit
-from spinney.schema.column_axis import ColumnAxis
-from spinney.schema.place_axis import PlaceAxis
+
+# ------------------------------------------------------------------------------------------------------------ structure
+# Structure: which columns to look at together, chosen one by one with the exponential mechanism.
+#
+# A pair's score is how far it is from independence (given the target, where one is named): the L1 distance between
+# its table and what released numbers predict, a whole number of small steps. Every choice joins two parts of the
+# graph, so the pairs grow into a tree (Kruskal's order), and what was chosen is all that is released.
+
+
+Pair = tuple[int, int]
+Clique = tuple[int, ...]
+
+
+class Parts:
+    """Which columns are joined already: disjoint sets, by number."""
+
+    def __init__(self, n_columns: int) -> None:
+        self.numbers = np.arange(n_columns)
+
+    def join(self, pair: Pair) -> bool:
+        """Join the parts of two columns; False if they were one."""
+        first, second = self.numbers[list(pair)]
+        self.numbers[self.numbers == second] = first
+        return bool(first != second)
+
+
+def choose_tree(
+    rows: StateTables,
+    columns: Sequence[int],
+    shares: Sequence[NDArray[np.float64]],
+    prepaid: PrepaidMechanisms,
+    *,
+    required: Sequence[Pair] = (),
+    joined: Sequence[Pair] = (),
+    by: int | None = None,
+) -> list[Pair]:
+    """Pairs that join all columns into a tree: the required ones, then one choice after the other.
+
+    `shares` predicts pairs as `StateTables.true_gaps` says. Pairs that rules require come first and cost nothing.
+    What is `joined` was counted together before, and is not among the pairs that are returned.
+    """
+    parts = Parts(len(rows.sizes))
+    n_joined = sum(parts.join(pair) for pair in joined)
+    chosen = [pair for pair in required if parts.join(pair)]
+    n_open = len(columns) - 1 - n_joined - len(chosen)
+    if n_open < 1:
+        return chosen
+    pairs = np.array(list(combinations(columns, 2)), dtype=np.int64)
+    true_scores = rows.true_gaps(pairs, shares, by)
+    # Another row in the place of one changes two cells of a table; one more or less changes one.
+    sensitivity = GAP_STEPS * prepaid.plan.unit.factor
+    for _ in range(n_open):
+        still_open = np.flatnonzero(parts.numbers[pairs[:, 0]] != parts.numbers[pairs[:, 1]])
+        pick = still_open[prepaid.choice(true_scores[still_open], sensitivity=sensitivity)]
+        pair = (int(pairs[pick, 0]), int(pairs[pick, 1]))
+        parts.join(pair)
+        chosen.append(pair)
+    return chosen
+
+
+def pairs_of(cliques: Sequence[Clique], target: int | None = None) -> list[Pair]:
+    """The pairs within cliques, each once, the target aside: it is counted with every column."""
+    found = {
+        (min(pair), max(pair)): None
+        for clique in cliques
+        for pair in combinations([column for column in clique if column != target], 2)
+    }
+    return list(found)
+
+
+def n_choices(n_columns: int, n_open: int, required: Sequence[Pair]) -> int:
+    """How many pairs join `n_open` of `n_columns` columns into a tree, besides those that join some already."""
+    parts = Parts(n_columns)
+    return max(0, n_open - 1 - sum(parts.join(pair) for pair in required))
+
+
+# --------------------------------------------------------------------------------------------------------------- design
+# How much structure can be measured follows from the number of rows relative to the noise of a table:
+#
+#     rounds        in each round, the columns that the model so far describes worst (quality="high" and "best")
+#     tree          pairs of columns in a tree, or, with a target, triples of two columns and the target
+#     target        every column with the target alone (naive Bayes)
+#     independent   every column on its own
+#     uniform       nothing: the budget is too small to tell any count from noise
+#
+# The design is the richest of these whose counts stand out from their noise.
+
 
 Structure = Literal["rounds", "tree", "target", "independent", "uniform"]
 
@@ -380,3 +468,32 @@ def _shape(
         n_stated=len(stated),
         n_prior=numbers["prior"],
     )
+
+
+# --------------------------------------------------------------------------------------------------------- first tables
+# First tables: what a forest asks of its rows whatever the noise chooses, so that one pass counts all of it.
+#
+# Without a target all pairs of columns are compared, by a tree once and by rounds in every turn, and the vector of
+# all other pairs is made of them. With a target these are compared given the target: tables of three, whose sums are
+# the pairs. Only tables of more columns that are chosen later are not among them.
+
+
+def first_tables(design: Design) -> list[Clique]:
+    """The columns of every table that is asked for in any case, in ascending order."""
+    found: list[Clique] = [tuple(sorted(clique)) for clique in design.stated]
+    target = design.target
+    if design.structure in ("rounds", "tree"):
+        if target is None or (design.structure == "tree" and design.has_plain_pairs):
+            found += combinations(sorted(design.measured), 2)
+        else:
+            found += [tuple(sorted((*pair, target))) for pair in combinations(design.free, 2)]
+    elif design.structure == "target":
+        found += [tuple(sorted((column, target))) for column in design.free if target is not None]
+    if design.has_prior:
+        found += combinations(sorted(design.measured), 2)
+    return list(dict.fromkeys(found))
+
+
+def is_asked_again(design: Design) -> bool:
+    """Whether more tables may be asked for later: rounds compare and choose larger ones, a turn at a time."""
+    return design.structure == "rounds"

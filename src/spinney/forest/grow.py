@@ -1,7 +1,10 @@
-"""Growing a forest: columns, structure, cliques, and the model that they are joined into.
+"""Growing a forest: from tables to measurements, and the model fitted to them. SENSITIVE up to the noise.
 
-All private numbers go through mechanisms that were charged beforehand; everything else is a function of what they
-released.
+All private numbers go through mechanisms that were charged beforehand (`PrepaidMechanisms`); everything else is
+a function of what they released.
+
+    measurements    the released numbers as they left the mechanisms, for the file and for refits
+    the fit         columns, structure, cliques and the model that they are joined into
 """
 
 from __future__ import annotations
@@ -16,37 +19,92 @@ from numpy.typing import NDArray
 
 from spinney.counting.counts import CellCounts
 from spinney.counting.joint import Clique
-from spinney.counting.state_tables import StateTables
-from spinney.counting.states import AnyCut
-from spinney.forest.cliques import measure, outer
-from spinney.forest.columns import NoisyColumn, release_column, unmeasured
-from spinney.forest.design import BOX_DEVIATIONS, MOST_STATES, PAIR_DEVIATIONS, AnyAxis, Design
-from spinney.forest.first_tables import first_tables, is_asked_again
-from spinney.forest.kept import kept_columns, kept_tables
-from spinney.forest.place_states import place_model
-from spinney.forest.places import NoisyPlace, release_place, unmeasured_place
-from spinney.forest.possible import Possible
+from spinney.counting.states import AnyCut, Cut, StateTables
+from spinney.forest.cliques import CountedBoxes, Possible, measure, measure_stated, outer
+from spinney.forest.columns import (
+    NoisyColumn,
+    NoisyPlace,
+    column_model,
+    part_spikes,
+    place_model,
+    possible_leaves,
+    release_column,
+    release_place,
+    unmeasured,
+    unmeasured_place,
+)
+from spinney.forest.design import (
+    BOX_DEVIATIONS,
+    MOST_STATES,
+    PAIR_DEVIATIONS,
+    AnyAxis,
+    Design,
+    choose_tree,
+    first_tables,
+    is_asked_again,
+    pairs_of,
+)
 from spinney.forest.prepaid import PrepaidMechanisms
-from spinney.forest.prior import PriorRows, reading_prior, use_prior
-from spinney.forest.prior_columns import with_prior
-from spinney.forest.products import release_products
-from spinney.forest.release.column_model import ColumnModel
-from spinney.forest.release.measured import Measured, TiltFit
-from spinney.forest.release.place_model import PlaceModel
-from spinney.forest.release.products import ReleasedProducts
-from spinney.forest.release.refit import noisy_total, one_way
+from spinney.forest.prior import PriorRows, reading_prior, use_prior, with_prior
+from spinney.forest.release.columns import ColumnModel
+from spinney.forest.release.fit import ReleasedProducts, noisy_total, one_way
+from spinney.forest.release.measured import Kind, Measured, MeasuredColumn, MeasuredPiles, MeasuredTable, TiltFit
+from spinney.forest.release.places import PlaceModel
 from spinney.forest.rounds import measure_rounds
-from spinney.forest.states import column_model
-from spinney.forest.structure import choose_tree, pairs_of
-from spinney.forest.workload import measure_stated
+from spinney.forest.sums import release_products
 from spinney.graph.estimate import Measurement, estimate
 from spinney.graph.model import GraphModel
-from spinney.release.row_count import RowCount
-from spinney.schema.column_axis import ColumnAxis
-from spinney.schema.parting import Parting
-from spinney.schema.place_axis import PlaceAxis
-from spinney.schema.ruler import RootedRuler
+from spinney.grid.axes import ColumnAxis, Parting, PlaceAxis
+from spinney.grid.ruler import RootedRuler
+from spinney.release.card import RowCount
 from spinney.tables.source import Source
+
+# --------------------------------------------------------------------------------------------------------- measurements
+# The measurements of a fit: the numbers as they left the mechanisms, and what they are numbers of. RELEASED.
+#
+# Counts are those before small ones were cut, before anything was fitted to a total, and before a prior was
+# used.
+
+
+def kept_columns(
+    noisy: Mapping[int, NoisyColumn | NoisyPlace], cuts: Sequence[AnyCut], partings: Mapping[int, Parting]
+) -> tuple[MeasuredColumn | None, ...]:
+    """For every column the counts that were released of it; None where nothing was counted."""
+    return tuple(_kept(noisy.get(index), cut, partings.get(index)) for index, cut in enumerate(cuts))
+
+
+def kept_tables(measurements: Sequence[Measurement]) -> tuple[MeasuredTable, ...]:
+    """The tables that were counted, in order."""
+    return tuple(m.counted for m in measurements if isinstance(m, CountedBoxes) and m.counted is not None)
+
+
+def _kept(noisy: NoisyColumn | NoisyPlace | None, cut: AnyCut, parting: Parting | None) -> MeasuredColumn | None:
+    if noisy is None or noisy.noise is None:
+        return None
+    if isinstance(noisy, NoisyPlace):
+        leaf = np.arange(len(noisy.noisy_counts), dtype=np.int32)
+        every = np.ones(len(leaf), dtype=np.bool_)
+        return MeasuredColumn("place", noisy.noisy_counts, noisy.noise, leaf, every, given_depth=noisy.given_depth)
+    assert isinstance(cut, Cut)
+    leaf = (np.searchsorted(noisy.first, cut.first, side="right") - 1).astype(np.int32)
+    possible: NDArray[np.bool_] = np.ones(len(leaf), dtype=np.bool_)
+    if parting is not None:
+        possible = possible_leaves(cut.axis, cut.first, parting)
+    assert noisy.axis.kind != "ladder"  # which only bounds are found by
+    kind: Kind = "codes" if noisy.levels is not None else noisy.axis.kind
+    piles = None
+    if noisy.noisy_spikes is not None and noisy.spike_noise is not None:
+        parted = part_spikes(noisy)
+        pile = np.full(len(leaf), -1, dtype=np.int32)  # of leaves that a prior cut further, none
+        if parted.pile is not None and np.array_equal(parted.first, cut.first):
+            pile = parted.pile
+        piles = MeasuredPiles(noisy.noisy_spikes, noisy.spike_noise, pile)
+    return MeasuredColumn(kind, noisy.noisy_counts, noisy.noise, leaf, possible, piles=piles, groups=noisy.noisy_groups)
+
+
+# -------------------------------------------------------------------------------------------------------------- the fit
+# A fit in order: columns and places, structure, tables, the model of their states, and the tilt.
+
 
 Floats = NDArray[np.float64]
 Model = ColumnModel | PlaceModel

@@ -1,6 +1,6 @@
 """ForestPlan: how much noise every stage of a forest gets, from public quantities only.
 
-    classes      how many rows have each value of a target; a plan of its own, released before the others are made
+    classes      how many rows have each value of a target; a plan of its own, released before the others
     trees        a PrivTree for each numeric column: its shape alone
     one-way      counts of all leaves and categories, column by column
     spikes       rows in the first cells of every leaf of a tree: those that lie exactly at a round number
@@ -13,14 +13,14 @@
     prior        where tables of a prior are used, one exponential mechanism a choice
     analyses     sums over rows that named regressions follow from, one vector; with a delta only
     products     sums over rows of products of functions of pairs of columns, one vector; with a delta only
-    utility      distances of the release from the table, one vector; without a delta they are paid for by themselves
+    utility      distances of the release from the table, one vector; without a delta a charge of its own
 
-Where persons have many rows (`people`), a forest of persons has company: stages whose names begin with "row", which
-count rows by weights, and "alikeness", all in the same composed charge.
+Where persons have many rows, the plan of persons (`people/design`) adds stages whose names begin with "row",
+which count rows by weights, and "alikeness", all in the same composed charge.
 
-With a delta, noise is discrete Gaussian and a stage's share is of mu^2 = sensitivity^2 / variance, which adds up where
-standard deviations do not; how much there is to share is found by composing everything (`privacy.composition`). Without
-one, noise is discrete Laplace and shares are of epsilon.
+With a delta, noise is discrete Gaussian and a stage's share is of mu^2 = sensitivity^2 / variance, which adds
+up where standard deviations do not; how much there is to share is found by composing everything
+(`privacy.composition`). Without one, noise is discrete Laplace and shares are of epsilon.
 """
 
 from __future__ import annotations
@@ -34,9 +34,8 @@ from typing import Any
 from spinney.errors import BudgetError
 from spinney.forest.release.measured import NoiseLaw
 from spinney.privacy.budget import Unit
-from spinney.privacy.composition import GaussianTables, GaussianVector, Part, Selections, TreeShapes, least_noise
-from spinney.privacy.ledger import Charge, ComposedRelease, DiscreteLaplaceCounts, Selection, SplitDecisions
-from spinney.privacy.parts import (
+from spinney.privacy.composition import least_noise
+from spinney.privacy.mechanisms import (
     LARGEST_COMPOSED_VARIANCE,
     LARGEST_MEAN_SQUARED,
     SMALLEST_COMPOSED_VARIANCE,
@@ -44,11 +43,21 @@ from spinney.privacy.parts import (
     TREE_COST,
     UNITS,
     VARIANCE_STEP,
+    Charge,
+    ComposedRelease,
+    DiscreteLaplaceCounts,
+    GaussianTables,
+    GaussianVector,
+    Part,
+    Selection,
+    Selections,
+    SplitDecisions,
+    StageName,
+    TreeShapes,
     WeightedTables,
     vector_variance,
 )
-from spinney.privacy.stages import StageName
-from spinney.tree.calibration import decay_for, largest_privtree_rate
+from spinney.tree.bins import decay_for, largest_privtree_rate
 
 # Squared mu of a choice of bounded range epsilon is about this times epsilon^2.
 _CHOICE_COST = math.pi / 8
@@ -242,7 +251,7 @@ def class_sizes_plan(name: str, *, epsilon: Fraction, unit: Unit) -> ForestPlan:
     return ForestPlan(unit, epsilon, Fraction(0), None, {"classes": noise}, None, (charge,))
 
 
-# ------------------------------------------------------------------------------------------------- (epsilon, delta)
+# ----------------------------------------------------------------------------------------------------- (epsilon, delta)
 
 
 def _gaussian_plan(shape: Shape, epsilon: Fraction, delta: Fraction, unit: Unit) -> ForestPlan:
@@ -330,7 +339,7 @@ def vector_mean(budget: Fraction, what: str) -> Fraction:
     return min(mean_squared, LARGEST_MEAN_SQUARED)
 
 
-# ------------------------------------------------------------------------------------------------------ pure epsilon
+# --------------------------------------------------------------------------------------------------------- pure epsilon
 
 
 def _pure_plan(shape: Shape, epsilon: Fraction, unit: Unit) -> ForestPlan:

@@ -18,17 +18,16 @@ from numpy.typing import NDArray
 from spinney.counting.counts import CellCounts, ColumnCounts
 from spinney.errors import BudgetError, ParameterError
 from spinney.forest.plan import ForestPlan, TableNoise, TreeNoise
+from spinney.grid.axes import PlaceAxis
+from spinney.grid.ruler import Ruler
 from spinney.privacy.entropy import Entropy, brand_unless_system
 from spinney.privacy.ledger import Ledger
+from spinney.privacy.mechanisms import LARGEST_VECTOR
+from spinney.privacy.noise.choices import choose
 from spinney.privacy.noise.discrete import add_noise, within_range
 from spinney.privacy.noise.gaussian import discrete_gaussian
-from spinney.privacy.noise.selection import choose
-from spinney.privacy.parts import LARGEST_VECTOR
-from spinney.schema.place_axis import PlaceAxis
-from spinney.schema.ruler import Ruler
-from spinney.tree.placed import Regions, grow_regions
 from spinney.tree.plan import SplitPlan
-from spinney.tree.ruled import Ranges, grow_ranges
+from spinney.tree.ranges import Ranges, Regions, grow_ranges, grow_regions
 
 Counts = NDArray[np.int64]
 

@@ -1,11 +1,11 @@
-"""Rounds: a richer structure than a tree, grown a few tables at a time where the model is furthest from the rows.
+"""Rounds: a structure grown where the model is furthest from the rows. SENSITIVE up to the choices.
 
-Every turn draws rows from the model so far, compares how often states meet in them and in the private rows, and
-chooses, by the exponential mechanism, one after the other the cliques that are furthest off beyond what chance and
-their own noise would be. They are measured, in boxes that the model expects to hold enough rows, and the model is
-fitted anew. Cliques of one turn join different parts of the columns: the scores of others that lie within what was
-joined are out of date. A clique is open to choice only while the junction tree of all of them stays small. How many
-rounds there are, and how much noise each has, is settled beforehand.
+A turn draws rows from the model so far, compares them with the private rows, chooses a few cliques by the
+exponential mechanism, measures them and fits the model again. How many rounds there are, and how much noise
+each has, is settled beforehand.
+
+    cliques open to choice    which cliques may be chosen, from public and released quantities
+    rounds                    scores, choices and measurements, a turn at a time
 """
 
 from __future__ import annotations
@@ -13,25 +13,114 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import partial
+from itertools import combinations
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spinney.counting.joint import Clique, TableRequest
-from spinney.counting.state_tables import GAP_STEPS, StateTables, true_distances, true_interactions
-from spinney.forest.cliques import measure
-from spinney.forest.coarse import centred_signs, group_states, n_groups
-from spinney.forest.design import Design
-from spinney.forest.opening import Opening
-from spinney.forest.possible import Possible
+from spinney.counting.states import GAP_STEPS, StateTables, true_distances, true_interactions
+from spinney.forest.cliques import Possible, centred_signs, group_states, measure, n_groups
+from spinney.forest.design import Design, Parts
 from spinney.forest.prepaid import PrepaidMechanisms
-from spinney.forest.structure import Parts
-from spinney.graph.draw import draw_states
 from spinney.graph.estimate import Measurement
-from spinney.graph.model import GraphModel
-from spinney.parallel import each
+from spinney.graph.junction import JunctionTree, TreewidthBudget
+from spinney.graph.model import GraphModel, draw_states
+from spinney.machine import each
 from spinney.progress import progress_bar
+
+# ----------------------------------------------------------------------------------------------- cliques open to choice
+# Opening: the cliques that rounds may choose from, all of public and released quantities.
+#
+# Pairs of columns, and later in a forest triples and larger ones; with a target, triples with it from the beginning.
+# A clique is open while the junction tree of all that were measured stays small enough with it.
+
+
+# Pairs that are compared in a turn, and larger cliques of each number of columns.
+N_PAIRS = 1_500
+N_LARGER = 1_500
+# Triples are open after this share of the rounds, larger cliques after that: until then a pair can be what is missing.
+_TRIPLES_FROM = 0.25
+_LARGER_FROM = 0.9
+
+
+class Opening:
+    """Cliques whose measurement keeps the junction tree small."""
+
+    def __init__(self, sizes: Sequence[int], design: Design, measured: Sequence[Clique]) -> None:
+        self._sizes, self._measured = sizes, [*measured]
+        self._known = set(measured)
+        self._columns, self._target, self._free = design.measured, design.target, design.free
+        self._largest = min(design.effort.largest_clique, len(design.measured))
+        self._ruled = list(design.required)  # which the model's tree covers, measured or not
+        most_cells = design.effort.most_cells + design.stated_cells
+        self._room = TreewidthBudget(sizes, [*measured, *self._ruled], most_cells)
+        self._tree = JunctionTree.covering(sizes, [*measured, *self._ruled])
+        self._fallback = tuple(design.measured[:2])
+
+    def cliques(self, rng: np.random.Generator, *, share: float) -> list[Clique]:
+        """Those to compare in a turn at the end of which this share of all rounds is done, in random order."""
+        opened = self._some(list(combinations(self._columns, 2)), N_PAIRS, rng)
+        if self._target is not None:
+            triples = [tuple(sorted((i, j, self._target))) for i, j in combinations(self._free, 2)]
+            opened += self._some(triples, N_PAIRS, rng)
+        for n_columns in range(3, self._largest + 1):
+            if share < (_TRIPLES_FROM if n_columns == 3 else _LARGER_FROM):
+                break
+            opened += self._some(_subsets(self._columns, n_columns, rng), N_LARGER, rng)
+        opened = list(dict.fromkeys(opened))
+        return opened or self.again(rng)
+
+    def _some(self, candidates: Sequence[Clique], most: int, rng: np.random.Generator) -> list[Clique]:
+        opened: list[Clique] = []
+        for place in rng.permutation(len(candidates)):
+            clique = candidates[place]
+            if clique not in self._known and self.has(clique):
+                opened.append(clique)
+            if len(opened) == most:
+                break
+        return opened
+
+    def has(self, clique: Clique) -> bool:
+        """Whether the tree is still small enough with this clique."""
+        return self._tree.home(clique) is not None or self._room.has(clique)
+
+    def growth(self, clique: Clique) -> float:
+        """How much of the room that there is in all the tree would take up beyond what it has, with this clique."""
+        if self._tree.home(clique) is not None:
+            return 0.0
+        return max(0.0, self._room.n_cells(clique) - self._tree.n_cells) / self._room.most_cells
+
+    def again(self, rng: np.random.Generator) -> list[Clique]:
+        """Where no other fits, cliques that were measured before: a second measurement is still worth something."""
+        several = [clique for clique in dict.fromkeys(self._measured) if len(clique) > 1] or [self._fallback]
+        return [several[place] for place in rng.permutation(len(several))[:N_LARGER]]
+
+    def close(self, clique: Clique) -> None:
+        """A clique that was measured is no longer open, and others may not be either."""
+        self._measured.append(clique)
+        self._known.add(clique)
+        if self._room.add(clique):
+            self._tree = JunctionTree.covering(self._sizes, [*self._measured, *self._ruled])
+
+
+def _subsets(columns: Sequence[int], n_columns: int, rng: np.random.Generator) -> list[Clique]:
+    """All sets of so many columns, or a few thousand of them at random where there are more."""
+    if math.comb(len(columns), n_columns) <= 2 * N_LARGER:
+        return list(combinations(columns, n_columns))
+    drawn = (rng.choice(columns, size=n_columns, replace=False) for _ in range(2 * N_LARGER))
+    return list(dict.fromkeys(tuple(sorted(int(column) for column in columns)) for columns in drawn))
+
+
+# --------------------------------------------------------------------------------------------------------------- rounds
+# Every turn draws rows from the model so far, compares how often states meet in them and in the private rows,
+# and chooses, by the exponential mechanism, one after the other the cliques that are furthest off beyond what
+# chance and their own noise would be. They are measured, in boxes that the model expects to hold enough rows,
+# and the model is fitted anew. Cliques of one turn join different parts of the columns: the scores of others
+# that lie within what was joined are out of date. A clique is open to choice only while the junction tree of
+# all of them stays small.
+
 
 Floats = NDArray[np.float64]
 

@@ -1,11 +1,13 @@
-"""Lines: laws of cliques and sums of them for fits, in runs of neighbouring cells.
+"""Lines: distributions of cliques and sums of them for fits, in runs of neighbouring cells. PUBLIC.
 
-A fit asks for the laws of a model a thousand times. `passing` looks up the place in a separator for every cell; here a
-clique's cells are taken in *lines*, runs along its last columns that are all in the separator, or all not. A line lies
-side by side there too, or falls onto one cell of it, so a look is needed once for a line, and cells are worked on many
-at a time. Lines are long where the last columns of cliques have the most states (`turned`).
+A fit asks for the distributions of a model a thousand times. `model.calibrate` looks up the place in a
+separator for every cell. Here the cells of a clique are taken in *lines*, runs along its last columns that are
+all in the separator, or all not. A line lies side by side in the separator too, or falls onto one cell of it,
+so one lookup serves a line, and many cells are worked on at a time. Lines are long where the last columns of
+cliques have the most states (`estimate.Turned`).
 
-Sums may differ from those of `passing` in their last digits: the laws of released models are taken there.
+Sums may differ from those of `model.calibrate` in their last digits, and those are the ones that released
+models use.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ from numpy.typing import NDArray
 
 from spinney.compiled import compiled, compiled_loosely
 from spinney.graph.junction import Clique, JunctionTree
-from spinney.graph.passing import Places, flatten, places
+from spinney.graph.model import Places, flatten, places
 
 Floats = NDArray[np.float64]
 _Numbers = NDArray[np.int64]
@@ -114,7 +116,7 @@ class LineTree:
         return work, log_partition if log_partition > _NEVER / 2 else -np.inf
 
 
-# ----------------------------------------------------------------------------------------------------- compiled loops
+# ------------------------------------------------------------------------------------------------------- compiled loops
 
 
 @compiled_loosely

@@ -1,10 +1,10 @@
-"""Rows from a tilted model: drawn from the tree, taken by weight, and exchanged until they add up.
+"""Rows from a tilted model: drawn from the tree, taken by weight, and exchanged until they add up. PUBLIC.
 
-More rows are drawn than are wanted, and weighted by the tilt. Where the tree's own single columns and counted pairs are
-to hold, a few turns of proportional fitting see to it. Then rows are taken systematically by weight, and *exchanged*: a
-row that was taken gives way to another one drawn by weight if single columns and pairs come nearer to what all weighted
-rows say. So the rows that are left have little sampling noise in any pair, and each is one that the tree has drawn:
-what it excludes stays excluded.
+More rows are drawn than are wanted, and weighted by the tilt. Where the tree's own single columns and counted
+pairs are to hold, a few turns of proportional fitting see to it. Then rows are taken systematically by weight,
+and *exchanged*: a row that was taken gives way to another one drawn by weight if single columns and pairs come
+nearer to what all weighted rows say. So the rows that are left have little sampling noise in any pair, and each
+is one that the tree has drawn: what it excludes stays excluded.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from spinney.compiled import compiled, compiled_loosely
 from spinney.errors import ParameterError
-from spinney.graph.draw import States, draw_states
-from spinney.graph.model import GraphModel
+from spinney.graph.model import GraphModel, States, draw_states
 from spinney.graph.tilt import MOST_WEIGHT, Floats, Pair, Tilt
 from spinney.progress import progress
 
@@ -229,7 +228,7 @@ def _systematic(weights: Floats, n_rows: int, rng: np.random.Generator) -> NDArr
     return np.asarray(np.minimum(np.searchsorted(reached, at, side="right"), weights.size - 1))
 
 
-# ------------------------------------------------------------------------------------------------------- exchanges
+# ------------------------------------------------------------------------------------------------------------ exchanges
 
 
 def _exchange_rows(

@@ -1,19 +1,33 @@
-"""How close is the synthetic table to the real one? Metrics, each with its name, direction and range. NOT PRIVATE.
+"""How close is the synthetic table to the real one? Metrics with name, direction and range. NOT PRIVATE.
 
-Every metric here reads the real table and adds no noise. A value, and any choice made by looking at one, reveals
-something about the real rows: publish neither next to a release unless the real table is public or made up. Nothing
-here charges a ledger.
+Every metric here reads the real table and adds no noise. A value, and any choice made by looking at one,
+reveals something about the real rows: publish neither next to a release unless the real table is public or made
+up. Nothing here charges a ledger.
 
 Kernel metrics take points (arrays, or tables of numeric columns) with weights; distances of columns and
-train-on-synthetic take tables of any kind with their schema. `METRICS` holds all of them by name; `compare` puts those
-of columns on one page.
+train-on-synthetic take tables of any kind with their schema. `METRICS` holds all of them by name; `compare`
+puts those of columns on one page.
 """
 
-from spinney.metrics.beside import beside
-from spinney.metrics.catalogue import METRICS, Metric
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar, Literal
+
 from spinney.metrics.classify import CLASSIFIERS, train_on_synthetic
-from spinney.metrics.comparison import ColumnComparison, Comparison, compare
+from spinney.metrics.compare import ColumnComparison, Comparison, beside, compare
+from spinney.metrics.distances import (
+    common_values_kept,
+    ks_distance,
+    mean_of,
+    total_variation,
+    wasserstein,
+    zeros_off,
+)
 from spinney.metrics.kernels import (
+    SupDistance,
     kernel_density,
     kernel_metric,
     mmd,
@@ -22,10 +36,125 @@ from spinney.metrics.kernels import (
     mmd_squared_unbiased,
     rkhs_distance,
     sup_bound_from_mmd,
+    sup_distance,
 )
-from spinney.metrics.marginals import total_variation
-from spinney.metrics.ordered import common_values_kept, ks_distance, wasserstein, zeros_off
-from spinney.metrics.sup import SupDistance, sup_distance
+
+# ------------------------------------------------------------------------------------------------------------ catalogue
+# The metrics by name: what each is called, which way is better, and between which values it lies. NOT PRIVATE.
+#
+# Reports loop over `METRICS` without knowing what they measure. Each entry compares a real with a synthetic table and
+# gives one number; where the function behind it gives one per column, it is their mean, or the worst if its name says
+# so. Names that end in `_range` measure in equal parts of the bounds, which see nothing of a column whose mass lies
+# in one of them; they are there for comparison with figures of others.
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """One number that compares a real with a synthetic table, and what there is to know about it.
+
+    Attributes:
+        name: what it is called in `METRICS`.
+        better: "lower" or "higher".
+        low: the lowest value it can have.
+        high: the highest value it can have.
+        takes: "points", numeric points with a bandwidth, or "tables" of any kind with a schema.
+    """
+
+    name: str
+    better: Literal["lower", "higher"]
+    low: float
+    high: float
+    takes: Literal["points", "tables"]
+    _measure: Callable[..., float]
+
+    # It reads the real table without noise. No metric can say otherwise.
+    is_private: ClassVar[bool] = False
+
+    def __call__(self, real: Any, synthetic: Any, **options: Any) -> float:
+        """The metric's value. `takes="points"`: bandwidth or gamma; `takes="tables"`: schema. Not private."""
+        return float(self._measure(real, synthetic, **options))
+
+    @property
+    def best(self) -> float:
+        """The value of a perfect match."""
+        return self.high if self.better == "higher" else max(self.low, 0.0)
+
+    def is_improvement(self, new: float, old: float) -> bool:
+        """Whether `new` is strictly better than `old`."""
+        return new < old if self.better == "lower" else new > old
+
+
+def _variation(ways: int, scale: str) -> Callable[..., float]:
+    def measure(real: Any, synthetic: Any, **options: Any) -> float:
+        given: dict[str, Any] = {"ways": ways, "scale": scale} | options
+        return mean_of(total_variation(real, synthetic, **given))
+
+    return measure
+
+
+def _wasserstein(scale: str) -> Callable[..., float]:
+    def measure(real: Any, synthetic: Any, **options: Any) -> float:
+        given: dict[str, Any] = {"scale": scale} | options
+        return mean_of(wasserstein(real, synthetic, **given))
+
+    return measure
+
+
+def _ks(real: Any, synthetic: Any, **options: Any) -> float:
+    return mean_of(ks_distance(real, synthetic, **options))
+
+
+def _worst_ks(real: Any, synthetic: Any, **options: Any) -> float:
+    return max(ks_distance(real, synthetic, **options).values())
+
+
+def _kept(real: Any, synthetic: Any, **options: Any) -> float:
+    found = common_values_kept(real, synthetic, **options)
+    return mean_of(found) if found else 1.0
+
+
+def _zeros(real: Any, synthetic: Any, **options: Any) -> float:
+    found = zeros_off(real, synthetic, **options)
+    return mean_of(found) if found else 0.0
+
+
+def _area(real: Any, synthetic: Any, **options: Any) -> float:
+    return mean_of(train_on_synthetic(real, synthetic, **options))
+
+
+def _sup(real: Any, synthetic: Any, **options: Any) -> float:
+    return float(sup_distance(real, synthetic, **options))
+
+
+_ALL = (
+    Metric("mmd", "lower", 0.0, math.sqrt(2), "points", mmd),
+    Metric("mmd_squared_unbiased", "lower", -2.0, 2.0, "points", mmd_squared_unbiased),
+    Metric("rkhs_distance", "lower", 0.0, math.inf, "points", rkhs_distance),
+    Metric("sup_distance", "lower", 0.0, 1.0, "points", _sup),
+    Metric("ks_distance", "lower", 0.0, 1.0, "tables", _ks),
+    Metric("ks_distance_worst", "lower", 0.0, 1.0, "tables", _worst_ks),
+    *(
+        Metric(f"total_variation_{ways}", "lower", 0.0, 1.0, "tables", _variation(ways, "quantiles"))
+        for ways in (1, 2, 3)
+    ),
+    Metric("wasserstein", "lower", 0.0, 1.0, "tables", _wasserstein("quantiles")),
+    Metric("common_values_kept", "higher", 0.0, 1.0, "tables", _kept),
+    Metric("zeros_off", "lower", 0.0, 1.0, "tables", _zeros),
+    *(
+        Metric(f"total_variation_{ways}_range", "lower", 0.0, 1.0, "tables", _variation(ways, "range"))
+        for ways in (1, 2, 3)
+    ),
+    Metric("wasserstein_range", "lower", 0.0, 1.0, "tables", _wasserstein("range")),
+    Metric("train_on_synthetic", "higher", 0.0, 1.0, "tables", _area),
+)
+
+METRICS = {metric.name: metric for metric in _ALL}
+"""Every metric by its name."""
+
+
+# --------------------------------------------------------------------------------------------------------- public names
+# The public names of this room.
+
 
 __all__ = [
     "CLASSIFIERS",

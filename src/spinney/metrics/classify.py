@@ -18,12 +18,12 @@ from numpy.typing import NDArray
 
 from spinney.columns import Integer, whole_range
 from spinney.errors import InputError, ParameterError, SchemaError
-from spinney.extras import load_optional
-from spinney.metrics.points import Floats
+from spinney.machine import load_optional
+from spinney.metrics.sums import Floats
 from spinney.progress import progress
-from spinney.schema.table import Schema, SchemaLike, as_schema
-from spinney.suggest import did_you_mean
+from spinney.schema.schema import Schema, SchemaLike, as_schema
 from spinney.tables.frames import Table, open_table
+from spinney.text import did_you_mean
 
 Truths = NDArray[np.bool_]  # (n,)
 

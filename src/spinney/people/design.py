@@ -1,4 +1,11 @@
-"""What is measured of persons and their rows, decided from public quantities before any row is read."""
+"""What is measured of persons and of their rows, decided from public quantities before any row is read.
+
+The persons are a forest of their own; their rows are tables beside it. Both are one composed charge, and a
+delta is needed.
+
+    noise plan    the noise of every stage of rows, beside that of the forest of persons
+    design        what rows are learnt as, which levels persons may get, numbers of states
+"""
 
 from __future__ import annotations
 
@@ -10,20 +17,103 @@ from fractions import Fraction
 from spinney.columns import Category, Column, Integer
 from spinney.errors import BudgetError, SchemaError
 from spinney.forest.design import EFFORTS, MOST_STATES, Design, Effort, design
-from spinney.forest.plan import ForestPlan, Shape
-from spinney.forest.rule_tables import RuleTables
-from spinney.forest.variables import Variables
-from spinney.people.levels import N_BINS
-from spinney.people.plan import RowsShape as RowsNeed
-from spinney.people.plan import people_plan
-from spinney.people.release.masks import told_apart
-from spinney.people.release.names import level_name
-from spinney.people.release.relative import anchors, learnt_schema, persons_schema
+from spinney.forest.plan import ForestPlan, Shape, choices_part, forest_parts, plan_of_parts, trees_part, vector_mean
+from spinney.forest.rules import RuleTables, Variables
+from spinney.grid.axes import column_axes
+from spinney.people.columns import N_BINS
+from spinney.people.release.rows import anchors, learnt_schema, level_name, persons_schema, told_apart
 from spinney.privacy.budget import Unit
-from spinney.privacy.parts import LARGEST_VECTOR
-from spinney.schema.column_axis import column_axes
-from spinney.schema.people import PeopleShape, RowsShape
-from spinney.schema.table import Schema
+from spinney.privacy.composition import least_noise
+from spinney.privacy.mechanisms import LARGEST_VECTOR, GaussianVector, Part, StageName, WeightedTables
+from spinney.schema.linked import PeopleShape, RowsShape
+from spinney.schema.schema import Schema
+
+# ----------------------------------------------------------------------------------------------------------- noise plan
+# The noise of a model of persons: a forest of persons and tables of their rows, paid for together.
+#
+#     row trees       a PrivTree for each numeric column of rows, on one random row a person: its shape alone
+#     row one-way     units in all leaves and categories, column by column
+#     row spikes      units in the first cells of every leaf, where round numbers lie
+#     alikeness       how much two rows of a person have in common, one vector
+#     row selection   what rows depend on, one exponential mechanism a choice
+#     row tables      units of a few columns of rows and what they depend on
+#
+# All of it and the forest's own stages are one composed charge. A delta is needed.
+
+
+# The part of the budget that rows get; the persons have the rest.
+ROWS_SHARE = Fraction(55, 100)
+# How rows share theirs, before those of stages that a table does not have are given to the others.
+_SHARES: dict[StageName, Fraction] = {
+    "row trees": Fraction(7, 100),
+    "row one-way": Fraction(17, 100),
+    "row spikes": Fraction(2, 100),
+    "alikeness": Fraction(3, 100),
+    "row selection": Fraction(7, 100),
+    "row tables": Fraction(64, 100),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class PlannedRows:
+    """How much there is to measure of all tables of rows together. Public."""
+
+    n_trees: int
+    levels: int
+    n_one_way: int
+    n_tables: int
+    n_choices: int
+
+    @property
+    def times(self) -> dict[StageName, int]:
+        """How often each stage is used; stages that are not, left out."""
+        numbers: dict[StageName, int] = {
+            "row trees": self.n_trees,
+            "row one-way": self.n_one_way,
+            "row spikes": self.n_trees,
+            "alikeness": 1,
+            "row selection": self.n_choices,
+            "row tables": self.n_tables,
+        }
+        return {stage: times for stage, times in numbers.items() if times}
+
+
+def people_plan(rows: PlannedRows, *, epsilon: Fraction, delta: Fraction, unit: Unit) -> Callable[[Shape], ForestPlan]:
+    """Gives the plan with the least noise, for the shape of the forest of persons, that costs (epsilon, delta)."""
+
+    def plan_of(shape: Shape) -> ForestPlan:
+        def parts(budget: Fraction) -> tuple[Part, ...]:
+            of_persons = forest_parts(shape, budget * (1 - ROWS_SHARE), unit)
+            return (*of_persons, *row_parts(rows, budget * ROWS_SHARE, unit))
+
+        composed = least_noise(parts, epsilon, delta, unit)
+        return plan_of_parts(composed, epsilon=epsilon, delta=delta, unit=unit, note="persons and their rows")
+
+    return plan_of
+
+
+def row_parts(rows: PlannedRows, budget: Fraction, unit: Unit) -> tuple[Part, ...]:
+    """All that is measured of rows when it has about `budget` of squared mu."""
+    times = rows.times
+    used = sum(_SHARES[stage] for stage in times)
+    found: list[Part] = []
+    for stage, number in times.items():
+        given = budget * _SHARES[stage] / used
+        if stage == "row trees":
+            found.append(trees_part(stage, number, rows.levels, given, unit))
+        elif stage == "row selection":
+            found.append(choices_part(stage, number, given))
+        elif stage == "alikeness":
+            found.append(GaussianVector(vector_mean(given, "alikeness"), note=stage, stage=stage))
+        else:
+            each = vector_mean(given / number, f"{number} tables of rows")
+            found.append(WeightedTables(each, number, note=stage, stage=stage))
+    return tuple(found)
+
+
+# --------------------------------------------------------------------------------------------------------------- design
+# The richest design whose noise leaves something to see, for about so many persons.
+
 
 # Rounds for each column of rows, besides what levels that are not drawn leave to them.
 _ROUNDS_A_COLUMN = 1.0
@@ -182,12 +272,12 @@ def _rows_design(rows: RowsShape) -> RowsDesign:
     return RowsDesign(rows, schema, RuleTables.of(schema, apart), tuple(schema.modelled) if rows.most > 1 else ())
 
 
-def _need(rows: Sequence[RowsDesign]) -> RowsNeed:
+def _need(rows: Sequence[RowsDesign]) -> PlannedRows:
     """How much there is to measure of all tables of rows."""
     axes = [axis for of_table in rows for axis in of_table.rules.axes]
     trees = [axis.max_levels for axis in axes if axis.ruler is not None]
     n_tables = sum(n_row_tables(of_table) for of_table in rows)
-    return RowsNeed(len(trees), max(trees, default=0), sum(axis.n_tables for axis in axes), n_tables, n_tables)
+    return PlannedRows(len(trees), max(trees, default=0), sum(axis.n_tables for axis in axes), n_tables, n_tables)
 
 
 def n_row_tables(rows: RowsDesign) -> int:

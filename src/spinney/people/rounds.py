@@ -1,34 +1,117 @@
-"""Rounds over rows: what rows depend on, found a table at a time where the field so far is furthest off.
+"""Rounds over rows: what rows depend on, measured where the field is furthest off. SENSITIVE up to the noise.
 
-First the tables that are always measured: columns by themselves; those with a hidden level with that, and with the
-number of the person's rows, without which weighted tables would be those of persons and not of rows; with a role every
-column with it. Then in every round all pairs of columns that keep the field's own columns a forest, and all columns
-with all evidence, are compared with what the field expects of synthetic persons; one is chosen by the exponential
-mechanism, measured in boxes that are expected to hold enough, and the field is fitted anew (people.proof.md, choices
-and tables).
+A few tables are always measured; each round then chooses one more by the exponential mechanism and fits the
+field anew. Numbers are in units. Proof: people.proof.md, choices and tables.
+
+    row tables    the states of persons and rows, and exact tables of them
+    rounds        scores, choices, measurements and fits
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from itertools import combinations
+from typing import Any, NoReturn
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney.counting.states import Units, WeightedRows
 from spinney.forest.cliques import box_labels
 from spinney.forest.prepaid import PrepaidMechanisms
-from spinney.graph.field import Field, FieldClique, Mask
-from spinney.graph.field_fit import FieldMeasurement, fit_field
-from spinney.people.release.evidence import Layout
-from spinney.people.release.first_tables import first_cliques
-from spinney.people.release.rows import MeasuredRows
-from spinney.people.release.sample_rows import SampledRows
-from spinney.people.row_tables import RowTables
-from spinney.privacy.parts import UNITS
+from spinney.graph.crf import Field, FieldMeasurement, Mask, fit_field
+from spinney.graph.crf_inference import FieldClique
+from spinney.people.release.rows import Layout, MeasuredRows, SampledRows, first_cliques, person_of_rows, row_evidence
+from spinney.privacy.mechanisms import UNITS
 from spinney.progress import progress
+
+# ----------------------------------------------------------------------------------------------------------- row tables
+# Tables of rows and of what they depend on, in units: all that a field of rows may be fitted to. SENSITIVE.
+
+
+class RowTables:
+    """The states of persons and of their rows, and exact tables of them.
+
+    Args:
+        persons: states of persons (n_variables, n_persons).
+        own: states of rows (n_columns, n_rows), in the order of persons.
+        starts: where every person's rows begin, and the number of all rows.
+        weighted: the units of every row.
+        layout: what rows may depend on.
+        role: the column that says what a row is.
+    """
+
+    def __init__(
+        self,
+        persons: NDArray[Any],
+        own: NDArray[Any],
+        starts: NDArray[np.int64],
+        weighted: WeightedRows,
+        layout: Layout,
+        *,
+        role: int | None,
+    ) -> None:
+        self._persons, self._own, self._starts, self._weighted = persons, own, starts, weighted
+        self._person = person_of_rows(starts)
+        self._layout, self._role = layout, role
+        self._kept: dict[FieldClique, Units] = {}
+
+    def __repr__(self) -> str:
+        return "RowTables(sensitive)"
+
+    def __reduce__(self) -> NoReturn:
+        raise TypeError("RowTables holds private rows and is never pickled")
+
+    def shape(self, clique: FieldClique) -> tuple[int, ...]:
+        """The shape of a clique's table."""
+        return clique_shape(clique, self._layout, self._role)
+
+    def true_table(self, clique: FieldClique) -> Units:
+        """How many units have each combination of states, in the clique's shape."""
+        if clique not in self._kept:
+            self.prepare([clique])
+        return self._kept[clique]
+
+    def prepare(self, cliques: Iterable[FieldClique]) -> None:
+        """Count tables, those of the same evidence one after the other, and keep them."""
+        at, line = -1, np.empty(0)
+        for clique in sorted(set(cliques).difference(self._kept)):
+            if clique.evidence and clique.evidence[0] != at:
+                at = clique.evidence[0]
+                line = row_evidence(self._layout.every[at], self._persons, self._own, self._person, self._starts)
+            lines = [line if column is None else self._own[column] for column in clique_axes(clique, self._role)]
+            shape = self.shape(clique)
+            self._kept[clique] = self._weighted.true_table(lines, shape).reshape(shape)
+
+
+def clique_axes(clique: FieldClique, role: int | None) -> list[int | None]:
+    """What the axes of a clique's table are: own columns, None for the evidence; as fields have it."""
+    others: list[int | None] = [column for column in clique.own if column != role]
+    with_role: list[int | None] = [role] if role in clique.own else []
+    evidence: list[int | None] = [None] if clique.evidence else []
+    return [*with_role, *evidence, *others] if others else [*evidence, *with_role]
+
+
+def clique_shape(clique: FieldClique, layout: Layout, role: int | None) -> tuple[int, ...]:
+    """The shape of a clique's table, axes as in `clique_axes`."""
+    return tuple(
+        layout.sizes[clique.evidence[0]] if column is None else layout.own_sizes[column]
+        for column in clique_axes(clique, role)
+    )
+
+
+# --------------------------------------------------------------------------------------------------------------- rounds
+# What rows depend on is searched for a table at a time, where the field so far is furthest off.
+#
+# First come the tables that are always measured: columns by themselves; those with a hidden level with that
+# level, and with the number of the person's rows, without which weighted tables would be those of persons and
+# not of rows; with a role, every column with it. Then in every round all pairs of columns that keep the field's
+# own columns a forest, and all columns with all evidence, are compared with what the field expects of synthetic
+# persons; one is chosen by the exponential mechanism, measured in boxes that are expected to hold enough, and
+# the field is fitted anew (people.proof.md, choices and tables).
+
 
 Floats = NDArray[np.float64]
 

@@ -13,7 +13,7 @@ from fractions import Fraction
 from typing import Any
 
 from spinney.errors import ParameterError
-from spinney.shown import as_given
+from spinney.text import as_given
 
 # Below this a release is noise alone and tables of laws grow without bound; above it nothing is protected.
 SMALLEST_EPSILON = Fraction(1, 2**30)

@@ -13,7 +13,8 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.privacy.ledger import Ledger, UnsafeEntropy
+from spinney.privacy.ledger import Ledger
+from spinney.privacy.mechanisms import UnsafeEntropy
 
 Words = NDArray[np.uint32]
 

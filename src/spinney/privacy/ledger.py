@@ -1,84 +1,194 @@
 """The ledger: what was charged for what, before noise meets a count.
 
-A mechanism charges first and releases afterwards, so a crash can waste budget but never under-count it. Epsilon and
-delta compose by addition, in exact fractions; an account is pure unless it was opened with a delta. What is composed
-more closely than by addition (`composition`) is one charge that lists its parts, and is checked before it is taken.
-Brands carry no epsilon: they stay on the ledger, and with it on every card made from it.
+    notebook view    what is spent of which limit, and the events
+    budget limits    whether a charge fits: the one place where amounts meet limits
+    locks            threads look at accounts and change them one at a time
+    ledger           charges, events that void a guarantee, and what came of them
 
-There is one of each account. A copy of a ledger in memory, whether by `copy`, by pickling or by a forked process, is a
-statement that can be read and not charged: it would carry the whole limit once more. An account that several processes
-charge, or several people, is a database (`accounts`).
+A mechanism charges first and releases afterwards, so a crash can waste budget but never under-count it. Epsilon
+and delta compose by addition, in exact fractions (composition.proof.md, filters).
 """
 
 from __future__ import annotations
 
 import os
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
+from threading import RLock
 from typing import TYPE_CHECKING, Any
 
+from spinney.documents import Lines, fragment
 from spinney.errors import BudgetError, ParameterError
-from spinney.privacy import guard
+from spinney.privacy import mechanisms
 from spinney.privacy.budget import Unit, parse_delta, parse_epsilon
-from spinney.privacy.events import (
+from spinney.privacy.mechanisms import (
+    PERSON_STAGES,
     Brand,
     Charge,
     ComposedRelease,
-    DiscreteGaussianVector,
-    DiscreteLaplaceCounts,
     Event,
-    LeafMoments,
-    NotPrivate,
-    PartitionSelection,
-    Selection,
-    SplitDecisions,
-    UnsafeEntropy,
-    brands,
     decimal,
-    delta_of,
-    event_from_dict,
-    event_line,
-    event_lines,
-    event_to_dict,
     total_delta,
     total_epsilon,
 )
-from spinney.privacy.room import Room
-from spinney.privacy.stages import PERSON_STAGES
-from spinney.privacy.turns import turn
-from spinney.shown import brief
+from spinney.text import brief
 
 if TYPE_CHECKING:
-    from spinney.privacy.accounts.records import ChargeOnRecord
+    from spinney.privacy.accounts.rules import ChargeOnRecord
     from spinney.privacy.accounts.shared import SharedLedger
 
-__all__ = [
-    "Brand",
-    "Charge",
-    "ComposedRelease",
-    "DiscreteGaussianVector",
-    "DiscreteLaplaceCounts",
-    "Event",
-    "LeafMoments",
-    "Ledger",
-    "NotPrivate",
-    "PartitionSelection",
-    "Selection",
-    "SplitDecisions",
-    "UnsafeEntropy",
-    "brands",
-    "check_parts",
-    "decimal",
-    "delta_of",
-    "event_from_dict",
-    "event_line",
-    "event_lines",
-    "event_to_dict",
-    "parse_limits",
-    "total_delta",
-    "total_epsilon",
-]
+
+# -------------------------------------------------------------------------------------------------------- notebook view
+# A ledger as a notebook shows it: what is spent of which limit, and the events, from what every ledger tells.
+
+
+def ledger_fragment(ledger: Any) -> str | None:
+    """A piece of HTML; None without jinja2."""
+    unit = getattr(ledger, "unit", None)
+    facts = {
+        "unit": getattr(unit, "value", unit),
+        "spent": _amount(ledger, "spent", "spent_delta"),
+        "limit": _amount(ledger, "limit", "delta_limit") or "none",
+        "remaining": _amount(ledger, "remaining", "remaining_delta"),
+        "state": "overdrawn" if getattr(ledger, "is_overdrawn", False) else None,
+    }
+    events = list(getattr(ledger, "events", ()))
+    rows = [[_epsilon(event), getattr(event, "note", type(event).__name__)] for event in events]
+    lines = Lines(f"{len(events):,} {'event' if len(events) == 1 else 'events'}", ("epsilon", "what"), rows)
+    return fragment("Ledger", facts, tables=[lines])
+
+
+def _amount(ledger: Any, epsilon: str, delta: str) -> str | None:
+    amount, failing = getattr(ledger, epsilon, None), getattr(ledger, delta, None)
+    if amount is None:
+        return None
+    return f"epsilon {decimal(amount)}" + (f", delta {decimal(failing)}" if failing else "")
+
+
+def _epsilon(event: Any) -> str:
+    amount = getattr(event, "epsilon", None)
+    return "no finite one" if amount is None else decimal(amount)
+
+
+# -------------------------------------------------------------------------------------------------------- budget limits
+# Whether a charge fits: the one place where amounts meet limits.
+#
+# What is enforced is basic composition, in exact fractions: the epsilons of all charges add up, and so do their
+# deltas. That holds also where each charge was chosen in view of what the earlier ones released
+# (composition.proof.md, filters).
+
+
+@dataclass(frozen=True, slots=True)
+class Room:
+    """What may be spent and what was: in one unit, with limits or None where spending is only counted."""
+
+    unit: Unit
+    limit: Fraction | None
+    delta_limit: Fraction | None
+    spent: Fraction = Fraction(0)
+    spent_delta: Fraction = Fraction(0)
+    is_kept: bool = False  # in a file or on a server, where limits can be raised on record
+
+    @property
+    def is_overdrawn(self) -> bool:
+        """Whether more is on record than the limits allow."""
+        return (self.limit is not None and self.spent > self.limit) or (
+            self.delta_limit is not None and self.spent_delta > self.delta_limit
+        )
+
+    def check(self, epsilon: Fraction, delta: Fraction, unit: Unit) -> None:
+        """Raise unless this much more may be spent."""
+        if unit is not self.unit:
+            raise ParameterError(
+                f"unit={unit.value!r} does not match the ledger's {self.unit.value!r}; budgets in different units do "
+                f"not add up{_remedy(unit, self.unit)}"
+            )
+        if self.limit is not None and self.spent + epsilon > self.limit:
+            raise BudgetError(
+                f"epsilon={decimal(epsilon)} does not fit: {decimal(self.spent)} of {decimal(self.limit)} is spent; "
+                f"{self._instead('--limit')}"
+            )
+        if self.delta_limit is not None and self.spent_delta + delta > self.delta_limit:
+            if not self.delta_limit:
+                remedy = "open a ledger with a delta, such as Ledger(limit=2, delta='1e-6')"
+                if self.is_kept:
+                    remedy = "have a delta allowed: spinney ledger raise LEDGER --delta ... --why ..."
+                raise BudgetError(
+                    f"delta={decimal(delta)} does not fit: the ledger is pure, with a delta of 0; fit with delta=0, or "
+                    f"{remedy}"
+                )
+            raise BudgetError(
+                f"delta={decimal(delta)} does not fit: {decimal(self.spent_delta)} of {decimal(self.delta_limit)} "
+                f"is spent; {self._instead('--delta')}"
+            )
+
+    def _instead(self, option: str) -> str:
+        """What to do where too little is left."""
+        if not self.is_kept:
+            return "ask for less"
+        return f"ask for less, or have the limit raised: spinney ledger raise LEDGER {option} ... --why ..."
+
+
+def _remedy(asked: Unit, kept: Unit) -> str:
+    """What to do where one side protects rows and the other persons; nothing more is to be said of other units."""
+    if asked.is_person == kept.is_person:
+        return ""
+    sides = ("persons with all their rows", "single rows")
+    ours, others = sides if asked.is_person else sides[::-1]
+    return (
+        f": this charge protects {ours} and the ledger {others}; keep a ledger of its own for it, such as "
+        f"sp.Ledger(limit=2, delta='1e-6', unit={asked.value!r}) or `spinney ledger FILE --limit 2 --delta 1e-6 "
+        f"--unit {asked.value}`"
+    )
+
+
+# ---------------------------------------------------------------------------------------------------------------- locks
+# Threads look at accounts and change them one at a time.
+#
+# One lock serves all ledgers, since charges are rare and locks cannot be pickled. Whoever needs the lock of a
+# database as well takes this one first, always: two orders would be a deadlock.
+#
+# A fork waits until no thread has its turn. A child would wait for a thread that it does not have, and for
+# locks of a database that SQLite, in its memory, believes to be held by this very process.
+
+
+_TURNS = [RLock()]
+
+
+def turn() -> RLock:
+    """The lock that threads of this process hold while they look at accounts and change them."""
+    return _TURNS[0]
+
+
+def _hold_turn() -> None:
+    _TURNS[0].acquire()
+
+
+def _give_turn_back() -> None:
+    _TURNS[0].release()
+
+
+def _renew_turn() -> None:
+    _TURNS[0] = RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_hold_turn, after_in_parent=_give_turn_back, after_in_child=_renew_turn)
+
+
+# --------------------------------------------------------------------------------------------------------------- ledger
+# A running account of charges, of which there is one: a copy can be read and not charged.
+#
+# Epsilon and delta compose by addition, in exact fractions; an account is pure unless it was opened with a
+# delta. What is composed more closely than by addition (`composition.py`) is one charge that lists its parts,
+# and is checked before it is taken. Brands carry no epsilon: they stay on the ledger, and with it on every card
+# made from it.
+#
+# A copy of a ledger in memory, whether by `copy`, by pickling or by a forked process, is a statement that can
+# be read and not charged: it would carry the whole limit once more. An account that several processes charge,
+# or several people, is a database (`accounts/`).
 
 
 class Ledger:
@@ -92,6 +202,7 @@ class Ledger:
     which several processes may charge; a copy of any other ledger, also the one in a forked process, can be read but
     not charged.
 
+    >>> from spinney.privacy.mechanisms import DiscreteLaplaceCounts
     >>> ledger = Ledger(limit="1")
     >>> ledger.charge(DiscreteLaplaceCounts(Fraction(1, 4), sensitivity=2, note="counts"))
     >>> ledger.spent, ledger.remaining
@@ -185,7 +296,6 @@ class Ledger:
         return f"Ledger(unit={self.unit.value!r}, spent {self.spent}{of}, {len(self.events)} events{state})"
 
     def _repr_html_(self) -> str | None:
-        from spinney.privacy.ledger_fragment import ledger_fragment
 
         return ledger_fragment(self)
 
@@ -265,7 +375,7 @@ class Ledger:
             BudgetError: the limit leaves too little, or the ledger is a copy.
             ParameterError: the ledger has another unit.
         """
-        epsilon, delta = guard.fraction(epsilon, "epsilon"), guard.fraction(delta, "delta")
+        epsilon, delta = mechanisms.fraction(epsilon, "epsilon"), mechanisms.fraction(delta, "delta")
         if epsilon < 0 or delta < 0:
             raise ParameterError(f"epsilon={brief(epsilon)} and delta={brief(delta)} must not be negative")
         with self._turn():
@@ -327,7 +437,7 @@ class Ledger:
         """Record what the charges since `start` paid for; an account in memory keeps charges only.
 
         Args:
-            digest: SHA-256 of the release, as `spinney.release.storage.digest` gives it.
+            digest: SHA-256 of the release, as `spinney.release.file.digest` gives it.
         """
 
     def record_failure(self, error: str) -> None:
@@ -376,7 +486,7 @@ def check_parts(charge: ComposedRelease, unit: Unit) -> None:
     One row of a person moves weighted tables as far as another person does, also where rows are added or removed.
     """
     from spinney.privacy.composition import LARGEST_WORK, check_claim, composed_delta, composing_work
-    from spinney.privacy.parts import WeightedTables
+    from spinney.privacy.mechanisms import WeightedTables
 
     if not unit.is_person:
         for part in charge.parts:

@@ -1,35 +1,287 @@
-"""The release card: the guarantee, the charges and the plan of a release, for people and for programs."""
+"""The release card: guarantee, charges, plan and remarks, for people and for programs. PUBLIC.
+
+A card is made of released and public entries only, and its promise follows from its charges: epsilon and delta
+are sums over events. Cards of files are checked entry by entry.
+
+    entries in a file    what a file's card must be before a card is made of it
+    notebook fragment    the card as a notebook shows it
+    row count            a noisy number of rows, and the numbers that follow from it
+    card                 the card itself: guarantee, rows, cautions, text and data
+    contradictions       comparisons that all checks of contents use
+    remarks              what released numbers say about the schema and the call
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import math
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
 from textwrap import wrap
-from typing import Any
+from typing import Any, NamedTuple
 
-from spinney.privacy.budget import Unit, parse_fraction
-from spinney.privacy.ledger import (
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.columns import Bounded, Time, whole_range
+from spinney.documents import Lines, fragment
+from spinney.privacy.budget import Unit, parse_epsilon, parse_fraction
+from spinney.privacy.composition import GROUPS, GroupPromise, cautions, group_promise
+from spinney.privacy.mechanisms import (
     Brand,
     DiscreteLaplaceCounts,
     Event,
     NotPrivate,
     brands,
     decimal,
+    event_from_dict,
     event_lines,
     event_to_dict,
     total_delta,
     total_epsilon,
 )
-from spinney.privacy.promise import GROUPS, GroupPromise, cautions, group_promise
-from spinney.release.entries import checked_entries
-from spinney.release.row_count import NOISY_ROWS, RowCount
+from spinney.release.frames import check_frame_kind
 from spinney.release.utility import UTILITY, Utility, utility_of
-from spinney.schema.people import PeopleShape, RowsShape
+from spinney.schema.linked import PeopleShape, RowsShape
 from spinney.schema.places import Place
 from spinney.schema.plain import jsonable
-from spinney.schema.table import Schema
-from spinney.shown import brief, json_text, printable
+from spinney.schema.schema import Schema, columns_of, rules_of
+from spinney.text import brief, json_text, printable
+
+# ---------------------------------------------------------------------------------------------------- entries in a file
+# The entries of a card as a file has them, each checked for what it must be before a card is made of them.
+
+
+# More rows than this were never in a table.
+MOST_ROWS = 2**40
+# What a card may list: bounds are one charge a column, all else a few.
+_MOST_EVENTS = 20_000
+_LONGEST_NAME = 200
+_LONGEST_REMARK = 10_000
+
+
+def checked_entries(described: Any) -> dict[str, Any]:
+    """What a card is made of; ValueError or KeyError where an entry is not what `Card.to_dict` writes."""
+    if not isinstance(described, Mapping):
+        raise ValueError("a card is not a table of entries")
+    unit = Unit.parse(described["unit"])
+    return {
+        "spinney_version": _name(described["spinney_version"], "spinney_version"),
+        "synthesizer": _name(described["synthesizer"], "synthesizer"),
+        "parameters": _parameters(described["parameters"]),
+        "unit": unit.value,
+        "events": _events(described["events"]),
+        "schema": _schema(described["schema"]),
+        "plan": _table(described["plan"], "plan"),
+        "n_rows": _rows(described["n_persons" if unit.is_person else "n_rows"], unit),
+        "released": _released(described["released"] if "released" in described else {"bins": described["n_bins"]}),
+        "frame": check_frame_kind(described["frame"]),
+        "remarks": _remarks(described.get("remarks", [])),
+    }
+
+
+def _schema(described: Any) -> Schema:
+    """The schema of what was released: no column is ignored, every list of values is there, and no file is named."""
+    schema = Schema.from_dict(described)
+    if schema.columns_awaiting_values:
+        raise ValueError("the schema of a release leaves a list of values to be found")
+    if schema.without_ignored() is not schema:
+        raise ValueError("the schema has columns that are ignored, which no release has")
+    return schema
+
+
+def _name(value: Any, name: str, *, longest: int = _LONGEST_NAME) -> str:
+    """Words of ours: nothing that a terminal would obey."""
+    if not isinstance(value, str) or len(value) > longest or not value.isprintable():
+        raise ValueError(f"{name}={brief(value)} is not a name")
+    return value
+
+
+def _table(value: Any, name: str) -> dict[str, Any]:
+    if not isinstance(value, dict):
+        raise ValueError(f"{name} is not a table of entries")
+    return value
+
+
+def _parameters(described: Any) -> dict[str, Any]:
+    """The parameters of the call. What a card shows of its prior is what a fit writes."""
+    parameters = _table(described, "parameters")
+    prior = parameters.get("prior")
+    if prior is None:
+        return parameters
+    entries = {"kind": _name(_table(prior, "prior").get("kind"), "prior"), "rows": prior.get("rows")}
+    if entries["kind"] == "release":
+        entries["guarantee"] = _name(prior.get("guarantee"), "the prior's guarantee", longest=_LONGEST_REMARK)
+        if "drawn" in prior:  # files from before state it as the number of rows
+            entries["drawn"] = prior["drawn"]
+    elif entries["kind"] != "table":
+        raise ValueError(f"a prior of kind {brief(entries['kind'])} is neither a table nor a release")
+    for n_rows in (entries["rows"], entries.get("drawn", 1)):
+        if type(n_rows) is not int or not 1 <= n_rows <= MOST_ROWS:
+            raise ValueError(f"{brief(n_rows)} is not the number of rows of a prior")
+    if prior.keys() != entries.keys():
+        raise ValueError("a prior has entries that no fit writes")
+    return parameters
+
+
+def _events(described: Any) -> tuple[Event, ...]:
+    if not isinstance(described, list) or len(described) > _MOST_EVENTS:
+        raise ValueError(f"events is not a list of at most {_MOST_EVENTS:,} entries")
+    events = tuple(event_from_dict(event) for event in described)
+    if total_delta(events) >= 1:
+        raise ValueError("the deltas of all events add up to 1 or more, which guarantees nothing")
+    return events
+
+
+def _rows(n_rows: Any, unit: Unit) -> int | None:
+    """The number of rows, or of persons, which a card states exactly where its unit makes it public."""
+    who = "persons" if unit.is_person else "rows"
+    if unit.n_is_public != (n_rows is not None):
+        raise ValueError(f"n_{who}={brief(n_rows)} does not go with unit {unit.value!r}")
+    if n_rows is not None and (type(n_rows) is not int or not 0 <= n_rows <= MOST_ROWS):
+        raise ValueError(f"n_{who}={brief(n_rows)} is not a number of {who}")
+    return n_rows
+
+
+def _remarks(described: Any) -> tuple[str, ...]:
+    if not isinstance(described, list) or len(described) > _MOST_EVENTS:
+        raise ValueError(f"remarks is not a list of at most {_MOST_EVENTS:,} entries")
+    for remark in described:
+        if not isinstance(remark, str) or len(remark) > _LONGEST_REMARK:
+            raise ValueError(f"{brief(remark)} is not a remark")
+    return tuple(described)
+
+
+def _released(described: Any) -> dict[str, int]:
+    for what, count in _table(described, "released").items():
+        _name(what, "released")
+        if type(count) is not int or not 0 <= count <= MOST_ROWS:
+            raise ValueError(f"released: {brief(count)} is not a number of {what}")
+    return dict(described)
+
+
+# ---------------------------------------------------------------------------------------------------- notebook fragment
+# A card as a notebook shows it, alone, of a release, or of a fitted model: the promise first.
+
+
+_FIGURES = "0: alike; 1: nothing in common. The figures have noise of their own and may be published."
+
+
+def card_fragment(card: Card, title: str = "Card of a release") -> str | None:
+    """A piece of HTML; None without jinja2."""
+    who = "persons" if card.n_persons is not None or card.unit.endswith("person") else "rows"
+    facts = {
+        "guarantee": card.guarantee,
+        "unit": card.unit,
+        who: "private" if card.n_rows is None else f"{card.n_rows:,}",
+        "released": card.contents or "nothing",
+        "by": f"{card.synthesizer}, spinney {card.spinney_version}",
+        "caution": "; ".join(card.cautions),
+        "remarks": "; ".join(card.remarks),
+    }
+    charges = [
+        ["no finite one" if isinstance(event, Brand) else decimal(event.epsilon), event.note] for event in card.events
+    ]
+    figures = [] if card.utility is None else [figures_of(card.utility)]
+    return fragment(
+        title,
+        facts,
+        warnings=card.to_dict()["warnings"],
+        tables=[
+            *figures,
+            Lines("charges", ("epsilon", "what"), charges),
+            columns_of(card.schema),
+            rules_of(card.schema),
+        ],
+    )
+
+
+def utility_fragment(utility: Utility) -> str | None:
+    """Published figures as a piece of HTML; None without jinja2."""
+    return fragment("How far a release is from the private table", {}, tables=[figures_of(utility)], note=_FIGURES)
+
+
+def figures_of(utility: Utility) -> Lines:
+    """The figures as a table."""
+    rows = [
+        [figure.name, f"{figure.estimate:.4f}", f"{figure.low:.4f} to {figure.high:.4f}", f"{figure.noise_std:.4f}"]
+        for figure in utility
+    ]
+    level = f"{100 * utility.figures[0].level:g} %, {utility.figures[0].statement}"
+    heads = ("figure", "estimate", level, "noise, standard deviation")
+    return Lines(f"utility: {utility.compared}", heads, rows, is_open=True)
+
+
+# ------------------------------------------------------------------------------------------------------------ row count
+# A noisy number of rows: what is known of a table whose number of rows is private, and was counted with noise.
+#
+# The noise is discrete Laplace of a known rate. Where a table is small for its epsilon, a released count may be far
+# off, or below 0, and a plan that took it for the number of rows would take the table for empty. What plans take is
+# the number to be expected: its mean given the noisy count, all numbers from 0 up being equally likely beforehand,
+#
+#     (2 m + exp(-r m) / r) / (2 - exp(-r m)),     r the rate, m the noisy count, or 0 where that is below 0
+#
+# which is 1 / r, the scale of the noise, where no rows show, and the count itself where it stands out. It is no
+# number of rows to draw: at a tiny epsilon the scale of the noise is millions. Where nothing else was counted, and
+# the count is not several standard deviations above 0, few rows are drawn, and a remark says so.
+
+
+# Where the plan on a card says what was counted.
+NOISY_ROWS = "noisy_rows"
+# A count stands out from so many standard deviations on: one of an empty table does so once in two thousand times.
+_STANDS_OUT = 5.0
+# So many rows are drawn at the most where a count says nothing.
+_FEW_ROWS = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class RowCount:
+    """A noisy count of all rows, and the rate of its discrete Laplace noise. RELEASED."""
+
+    noisy: int
+    rate: Fraction
+
+    @property
+    def variance(self) -> float:
+        """Of P(k) proportional to a^|k| with a = exp(-rate): 2a / (1 - a)^2."""
+        rate = float(self.rate)
+        return 2 * math.exp(-rate) / math.expm1(-rate) ** 2
+
+    @property
+    def noise_std(self) -> float:
+        return math.sqrt(self.variance)
+
+    @property
+    def expected(self) -> int:
+        """The number of rows that a plan is made for; at least 1, and no more than a table can have."""
+        rate, seen = float(self.rate), float(max(self.noisy, 0))
+        chance = math.exp(-rate * seen)
+        return min(max(1, round((2 * seen + chance / rate) / (2 - chance))), MOST_ROWS)
+
+    @property
+    def stands_out(self) -> bool:
+        """Whether the count says how many rows there are, noise aside."""
+        return self.noisy >= _STANDS_OUT * self.noise_std
+
+    @property
+    def drawn(self) -> int:
+        """How many rows a release has that counted nothing else: few, where the count may be noise alone."""
+        return self.expected if self.stands_out else min(self.expected, _FEW_ROWS)
+
+    def with_sum(self, total: float, variance: float) -> float:
+        """The number of rows by this count and by another noisy one, each weighted by its precision."""
+        precisions = 1 / max(self.variance, 1e-12), 1 / max(variance, 1e-12)
+        return (self.noisy * precisions[0] + total * precisions[1]) / sum(precisions)
+
+
+def noisy_rows_entry(count: RowCount | None) -> dict[str, int]:
+    """What the plan on a card says of a count; nothing where none was bought."""
+    return {} if count is None else {NOISY_ROWS: count.noisy}
+
+
+# ----------------------------------------------------------------------------------------------------------------- card
+# The release card: the guarantee, the charges and the plan of a release, for people and for programs.
+
 
 _LIMITS = "Not covered: side channels such as timing, and what other releases of the same people add."
 
@@ -331,7 +583,6 @@ class Card:
         return "\n".join(printable(line) for line in lines)
 
     def _repr_html_(self) -> str | None:
-        from spinney.release.fragment import card_fragment
 
         return card_fragment(self)
 
@@ -382,3 +633,171 @@ def _warning(brand: Brand) -> str:
     if isinstance(brand, NotPrivate):
         return f"{brand.note}: no privacy guarantee holds; for research on data that may be public"
     return f"{brand.note}: whoever knows the seed can remove it; for tests and figures"
+
+
+# ------------------------------------------------------------------------------------------------------- contradictions
+# Comparisons of what a file says with what follows from it; every kind of release checks its contents with
+# these.
+
+
+class ContradictionError(ValueError):
+    """Two recordings of a number in a file are not the same, or an event is not true in itself."""
+
+
+def check(holds: bool, otherwise: str) -> None:
+    if not holds:
+        raise ContradictionError(otherwise)
+
+
+def same(found: Any, stated: Any, what: str) -> None:
+    check(type(found) is type(stated) and found == stated, f"{what} is {brief(stated)} here and {brief(found)} there")
+
+
+def near(found: float, stated: Any, what: str, *, slack: float) -> None:
+    is_near = isinstance(stated, (int, float)) and not isinstance(stated, bool) and abs(found - stated) <= slack
+    check(is_near, f"{what} is {brief(stated)} in the plan and {found:.6g} by the events")
+
+
+def bounds_of_a_column(event: DiscreteLaplaceCounts, card: Card) -> None:
+    """A charge beside those of what was released is one for the bounds of a column, once."""
+    check(event.stage == "bounds", f"a charge is for {event.stage}, which this kind of release does not have")
+    check(event.column in card.schema, f"bounds were paid for of {brief(event.column)}, which is not a column")
+    same(event.times, 1, "the number of tables that bounds were paid for with")
+
+
+def spent_whole(card: Card) -> None:
+    """Trees, grids and forests spend what the call gave them, to the last fraction: a charge that is gone is missed."""
+    if "epsilon" in card.parameters:
+        same(card.epsilon, parse_epsilon(card.parameters["epsilon"]), "the epsilon of the call")
+
+
+# -------------------------------------------------------------------------------------------------------------- remarks
+# Remarks: what released numbers say about the schema and the call that the data owner should know. Costs
+# nothing.
+#
+#     a pile at a bound     values beyond a bound are moved to it, so a bound that is too narrow shows as a pile
+#     one range for many    a quarter of a column's rows or more lie in one range, and little says where in it
+#     rows assumed          automatic values followed from a number of rows that released counts contradict
+#     rows counted          a noisy count of rows that does not stand out of its noise, and no other counts
+#
+# The first two may be right as they are: a score of 100 is often reached. So a remark says what the numbers
+# show, and what to do if it was not meant. A number's lower bound of 0, and the ends of a day, are where values
+# pile up anyway.
+
+
+Floats = NDArray[np.float64]
+
+# A pile at a bound is worth a remark from this share of the rows, if it is so many times as high as what is next to it.
+_LEAST_PILE = 0.01
+_TIMES_AS_HIGH = 3.0
+# It lies within this part of the column's length, or is one value of more than a few.
+_AT_THE_BOUND = 1e-3
+_FEW_VALUES = 32
+# A guess of the number of rows that is off by more than this factor is worth a remark.
+_FAR_OFF = 2
+# One range is worth a remark from this share of the rows.
+_MOST_IN_ONE = 0.25
+
+
+def of_assumed_rows(card: Card, noisy_total: Callable[[], int]) -> Iterator[str]:
+    """A remark where automatic values followed from a number of rows that the released counts contradict."""
+    assumed = card.assumed_rows
+    if assumed is None or card.is_empty or card.plan.get("structure") == "uniform":  # of which nothing was counted
+        return
+    total = noisy_total()
+    leaves_rows_out = "bins" in card.released  # those below the threshold, so a low total contradicts nothing
+    if total > assumed * _FAR_OFF or (total < assumed / _FAR_OFF and not leaves_rows_out):
+        yield (
+            f"assumed_rows={assumed} was given, and the released counts add up to about {total:,} rows. Automatic "
+            "values followed from the number that was given; leave assumed_rows out to have rows counted with noise, "
+            "or give a number that is nearer"
+        )
+
+
+def of_counted_rows(card: Card, noisy_total: Callable[[], int]) -> Iterator[str]:
+    """A remark where nothing but rows was counted, and their noisy count does not stand out of its noise."""
+    count = card.row_count
+    if count is None or count.stands_out or card.plan.get("structure") != "uniform":
+        return
+    yield (
+        f"the noisy count of rows, {count.noisy:,}, does not stand out of its noise, of standard deviation "
+        f"{count.noise_std:,.0f}, so it says nothing of how many rows there are. A sample has {noisy_total():,} rows "
+        "unless another number is asked for; raise epsilon, or give assumed_rows"
+    )
+
+
+class Ranges(NamedTuple):
+    """Where the rows of a column lie, as a release says it: ranges of positions, and how many rows are in each."""
+
+    low: Floats
+    length: Floats  # 0 of a single place
+    weights: Floats
+
+
+def of_piles(name: str, column: Bounded, ranges: Ranges) -> Iterator[str]:
+    """A remark for each bound at which rows pile up."""
+    first, last = ends_of(column)
+    reach, total = last - first, float(ranges.weights.sum())
+    if total <= 0 or reach <= 0 or (column.is_whole and reach <= _FEW_VALUES) or isinstance(column, Time):
+        return
+    near = max(reach * _AT_THE_BOUND, float(column.step) if column.is_whole else 0.0)
+    ends = ranges.low + ranges.length
+    for is_upper in (False, True):
+        if not is_upper and column.compared_as == "numbers" and column.physical(column.low) == 0:
+            continue
+        is_there = ranges.low >= last - near if is_upper else ends <= first + near
+        share = float(ranges.weights[is_there].sum()) / total
+        inner = (last - 11 * near, last - near) if is_upper else (first + near, first + 11 * near)
+        around = _share_within(ranges, *inner, without=is_there) / total / 10
+        if share >= max(_LEAST_PILE, _TIMES_AS_HIGH * around):
+            bound, at, more = ("upper", column.high, "larger") if is_upper else ("lower", column.low, "smaller")
+            change = f"raise high={at}" if is_upper else f"lower low={at}"
+            yield (
+                f"column {name!r}: {share:.1%} of the rows lie at its {bound} bound. Values beyond a bound are moved "
+                f"to it; if there may be {more} ones, {change}. If {at} is a code, such as that of a missing value, "
+                "make it null and declare the column nullable"
+            )
+
+
+def of_one_range(name: str, column: Bounded, ranges: Ranges, remedy: str) -> Iterator[str]:
+    """A remark where one range of several values holds a large share of the rows."""
+    total = float(ranges.weights.sum())
+    several = ranges.length > (column.step if column.is_whole else 0)
+    if total <= 0 or not several.any():
+        return
+    place = int(np.argmax(np.where(several, ranges.weights, -1.0)))
+    share = float(ranges.weights[place]) / total
+    if share >= _MOST_IN_ONE:
+        yield in_one_range(name, column, float(ranges.low[place]), float(ranges.length[place]), share, remedy)
+
+
+def in_one_range(name: str, column: Bounded, low: float, length: float, share: float, remedy: str) -> str:
+    """The remark that so many rows lie in one range of positions."""
+    first, last = column.leaf_ends(np.array([low]), np.array([length]))[0]
+    return (
+        f"column {name!r}: {share:.0%} of the rows lie in one range, {_short(first)} to {_short(last)}, and the "
+        f"release hardly tells where in it; {remedy}"
+    )
+
+
+def ends_of(column: Bounded) -> tuple[float, float]:
+    """The first and the last position of a column; whole numbers count from the first."""
+    if not column.is_whole:
+        return float(column.low), float(column.high)
+    low, high = whole_range(column)
+    return 0.0, float(high - low + 1)
+
+
+def _share_within(ranges: Ranges, low: float, high: float, *, without: NDArray[np.bool_]) -> float:
+    """How many rows lie in low..high, ranges being even inside, those left out that lie at the bound."""
+    start, stop = np.maximum(ranges.low, low), np.minimum(ranges.low + ranges.length, high)
+    inside = np.where(
+        ranges.length > 0,
+        np.clip(stop - start, 0, None) / np.where(ranges.length > 0, ranges.length, 1),
+        (ranges.low >= low) & (ranges.low < high),
+    )
+    return float((inside * ranges.weights)[~without].sum())
+
+
+def _short(value: Any) -> str:
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -1,15 +1,20 @@
-"""Utility figures: how far a release is from the private table, with exact noise, so that they may be published.
+"""Utility figures: how far a release is from the private table, with exact noise. RELEASED.
 
-What is compared are tables of one column and of two: how the rows of the table are spread over public states of the
-columns, and how rows drawn from the release are. The distance of two tables is half the sum of absolute differences of
-their counts, over the number of rows: the total variation distance, 0 where they are alike and 1 where they share
-nothing. Where the number of rows is private, counts are compared with those of the released number of rows, so that a
-wrong number counts as a distance too.
+What is compared are tables of one column and of two: how the rows of the table are spread over public states of
+the columns, and how rows drawn from the release are. The distance of two tables is half the sum of absolute
+differences of their counts, over the number of rows: the total variation distance, 0 where they are alike and 1
+where they share nothing. Where the number of rows is private, counts are compared with those of the released
+number of rows, so that a wrong number counts as a distance too.
 
-Of the tables of one column, and of those of two, the mean and the largest distance are measured. Each is a whole number
-of steps that one unit of privacy moves by few (`tree/utility.proof.md`); with a delta its noise is discrete Gaussian, a
-part of the composed charge, and in a pure release sup-norm noise with a charge of its own. An interval follows from the
-law of the noise and the rounding to steps and nothing else: it is certified.
+Of the tables of one column, and of those of two, the mean and the largest distance are measured. Each is a
+whole number of steps that one unit of privacy moves by few (`tree/utility.proof.md`); with a delta its noise is
+discrete Gaussian, a part of the composed charge, and in a pure release sup-norm noise with a charge of its own.
+An interval follows from the law of the noise and the rounding to steps and nothing else: it is certified.
+
+    (first)              the figures, one by one and together
+    entries of a card    the figures as a card has them, and the charge that pays for them
+    laws of the noise    half-widths of intervals
+    what was charged     the epsilon that a call asked for
 """
 
 from __future__ import annotations
@@ -23,9 +28,15 @@ from statistics import NormalDist
 from typing import Any
 
 from spinney.privacy.budget import Unit, parse_epsilon, parse_share
-from spinney.privacy.events import ComposedRelease, Event, LeafMoments
-from spinney.privacy.parts import VARIANCE_STEP, GaussianVector, vector_variance
-from spinney.shown import brief
+from spinney.privacy.mechanisms import (
+    VARIANCE_STEP,
+    ComposedRelease,
+    Event,
+    GaussianVector,
+    LeafMoments,
+    vector_variance,
+)
+from spinney.text import brief
 
 # Where the plan on a card has the figures.
 UTILITY = "utility"
@@ -105,7 +116,7 @@ class Utility:
         return "\n".join([self.compared, *map(str, self.figures), *self.remarks])
 
     def _repr_html_(self) -> str | None:
-        from spinney.release.fragment import utility_fragment
+        from spinney.release.card import utility_fragment
 
         return utility_fragment(self)
 
@@ -140,7 +151,7 @@ class Utility:
         return asdict(self) | {"figures": [asdict(figure) for figure in self.figures], "sampling": list(self.sampling)}
 
 
-# ------------------------------------------------------------------------------------------------- entries of a card
+# ---------------------------------------------------------------------------------------------------- entries of a card
 
 
 def utility_entry(
@@ -259,7 +270,7 @@ def _check_whole(value: Any, low: int, high: int, name: str) -> None:
         raise ValueError(f"{name}={brief(value)} of the figures of utility is not a whole number from {low} to {high}")
 
 
-# ------------------------------------------------------------------------------------------------- laws of the noise
+# ---------------------------------------------------------------------------------------------------- laws of the noise
 
 
 def gaussian_half_width(variance: Fraction, level: float) -> int:
@@ -311,7 +322,7 @@ def _sum(values: list[int], rate: float) -> float:
     return total
 
 
-# -------------------------------------------------------------------------------------------------- what was charged
+# ----------------------------------------------------------------------------------------------------- what was charged
 
 
 def share_of_pure(parameters: Mapping[str, Any]) -> Fraction | None:

@@ -1,1 +1,1 @@
-"""Pictures of releases. Sees released numbers only, except where a caller hands over rows to draw beside them."""
+"""Reports and pictures of releases: PUBLIC, except where a caller hands over rows or figures of the real table."""

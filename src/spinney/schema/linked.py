@@ -1,33 +1,150 @@
-"""Tables: schemas of several tables about the same persons, and the links between them, in Python or as a TOML file.
+"""Linked tables: schemas of several tables about the same persons, and the links between them.
 
-    [tables.customers]
-    schema = "customers.toml"
-    file = "customers.parquet"
-
-    [[links]]
-    child = "transactions.customer"
-    parent = "customers.id"
-    most = 200
+    links              which column of one table says to which person of another its rows belong
+    linked tables      `Tables`, in Python or as a TOML file
+    shape of persons   flat tables and linked ones in one form, which mechanisms, cards and files hold
+    digests            SHA-256 of what is public about a table
 
 One table has a row for each person, and every other table is linked to it. What needs no data is checked here.
 """
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
-from spinney.columns import Identifier
+from spinney.columns import Bounded, Identifier
+from spinney.columns.base import check_characters
 from spinney.errors import SchemaError
-from spinney.schema.link import Link, link_from_dict
-from spinney.schema.persons import position_rules
+from spinney.schema.persons import PersonRows, person_rows, position_rules
 from spinney.schema.places import with_shapes
-from spinney.schema.plain import check_plain, parse_toml, read_schema_text
-from spinney.schema.table import Schema, SchemaLike, as_schema, schema_from_plain
-from spinney.shown import brief
-from spinney.suggest import did_you_mean, listed
+from spinney.schema.plain import check_plain, jsonable, parse_toml, read_schema_text
+from spinney.schema.rules import PositionRule
+from spinney.schema.schema import Schema, SchemaLike, as_schema, schema_from_plain
+from spinney.text import brief, did_you_mean, listed
+
+# ---------------------------------------------------------------------------------------------------------------- links
+# Which column of one table says to which person of another its rows belong.
+
+
+_OPTIONS = ("child", "parent", "most", "order", "steps", "role", "differences")
+# What a [person] table calls the same.
+_OTHERWISE = {"most_rows": "most", "column": "child"}
+
+
+class Link:
+    """Rows of one table belong to persons of another: `Link("transactions.customer", "customers.id", most=200)`.
+
+    Args:
+        child: the table of rows and the column that says whose row it is, with a dot between.
+        parent: the table of persons and its key, with a dot between. Both columns are of type `sp.Identifier`.
+        most: how many rows of one person are kept at most, a round public number in 1..65535. A larger number adds no
+            noise.
+        order: the column of `child` by which a person's rows are sorted: numbers, dates or times, never null. By
+            default rows are in no order.
+        steps: whether each row is a step after the one before, as in a panel: `order` is modelled by its steps.
+        role: the category of `child` that says what a row is within its person, such as a relation to the head of a
+            household.
+        differences: columns of `child` that are modelled by how far they are from the person's first row, such as ages.
+    """
+
+    __slots__ = ("child_column", "child_table", "parent_column", "parent_table", "rows")
+
+    def __init__(
+        self,
+        child: str,
+        parent: str,
+        *,
+        most: int | None = None,
+        order: str | None = None,
+        steps: bool = False,
+        role: str | None = None,
+        differences: Iterable[str] = (),
+    ) -> None:
+        self.child_table, self.child_column = _parted(child, "child", "transactions.customer")
+        self.parent_table, self.parent_column = _parted(parent, "parent", "customers.id")
+        self.rows: PersonRows = person_rows(self.child_column, most, order, steps, role, differences, about=self.label)
+
+    @property
+    def label(self) -> str:
+        """What errors call the link."""
+        return f"Link({self._ends})"
+
+    @property
+    def _ends(self) -> str:
+        child, parent = f"{self.child_table}.{self.child_column}", f"{self.parent_table}.{self.parent_column}"
+        return f"{child!r}, {parent!r}"
+
+    def to_dict(self) -> dict[str, Any]:
+        """The link as plain data for TOML and JSON; what is at its default is left out."""
+        described = self.rows.to_dict()
+        del described["column"]
+        ends = {
+            "child": f"{self.child_table}.{self.child_column}",
+            "parent": f"{self.parent_table}.{self.parent_column}",
+        }
+        return {**ends, "most": described.pop("most_rows"), **described}
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Link):
+            return NotImplemented
+        return self.to_dict() == other.to_dict()
+
+    def __hash__(self) -> int:
+        return hash((self.child_table, self.parent_table, self.parent_column, self.rows))
+
+    def __repr__(self) -> str:
+        return f"Link({self._ends}, {self.rows.shown(most='most')})"
+
+
+def link_from_dict(number: int, entry: Any) -> Link:
+    """Read what `to_dict` wrote, or one [[links]] table of a TOML file, the `number`-th."""
+    if not isinstance(entry, Mapping):
+        raise SchemaError(f"link {number}: it is not a table; write each link as a table under [[links]]")
+    for name in sorted(set(entry) - set(_OPTIONS)):
+        raise SchemaError(
+            f"link {number}: {name!r} is not an option of a link; it takes {', '.join(_OPTIONS)}"
+            f"{did_you_mean(_OTHERWISE.get(name, name), _OPTIONS)}"
+        )
+    for name in ("child", "parent"):
+        if name not in entry:
+            raise SchemaError(f'link {number}: {name} is missing, a table and its key such as "customers.id"')
+    options = dict(entry)
+    try:
+        return Link(options.pop("child"), options.pop("parent"), **options)
+    except SchemaError as err:
+        raise SchemaError(f"link {number}: {err}") from err
+
+
+def _parted(end: Any, name: str, example: str) -> tuple[str, str]:
+    if not isinstance(end, str):
+        raise SchemaError(f"Link: {name}={brief(end)} is not a table and its column, such as {example!r}")
+    table, _, column = end.partition(".")
+    if not table or not column:
+        raise SchemaError(f"Link: {name}={brief(end)} is not a table, a dot and its column, such as {example!r}")
+    check_characters([end], f"Link: {name} ")
+    return table, column
+
+
+# -------------------------------------------------------------------------------------------------------- linked tables
+# Schemas of several tables about the same persons, and the links between them, in Python or as a TOML file.
+#
+#     [tables.customers]
+#     schema = "customers.toml"
+#     file = "customers.parquet"
+#
+#     [[links]]
+#     child = "transactions.customer"
+#     parent = "customers.id"
+#     most = 200
+#
+# One table has a row for each person, and every other table is linked to it.
+
 
 _ENTRIES, _TABLE_ENTRIES = ("tables", "links"), ("schema", "file")
 
@@ -77,7 +194,7 @@ class Tables(Mapping[str, Schema]):
         return len(self._schemas)
 
     def _repr_html_(self) -> str | None:
-        from spinney.schema.fragment import tables_fragment
+        from spinney.schema.schema import tables_fragment
 
         return tables_fragment(self)
 
@@ -292,3 +409,171 @@ def _table_from_plain(name: str, entry: Any, folder: Path | None, keys: set[str]
     except SchemaError as err:
         raise SchemaError(f"table {name!r}: {err}") from err
     return read, file if file is None or folder is None else os.path.join(folder, file)
+
+
+# ----------------------------------------------------------------------------------------------------- shape of persons
+# Persons and their rows in one form, for a flat table and for linked ones.
+#
+#     sp.Schema({...}, person="card", most_rows=200, order="day")
+#     sp.Tables({...}, links=[sp.Link("transactions.customer", "customers.id", most=200, order="day")])
+#
+# The guarantee is for a person with all their rows, in all tables. A schema with `person=` is linked tables
+# without a table of persons, so both become a `PeopleShape`, which mechanisms, cards and files hold. All of it
+# is public.
+
+
+# What a condition calls the number of rows of a person, beside the columns.
+ROW_COUNT = "#"
+
+
+@dataclass(frozen=True, slots=True)
+class RowsShape:
+    """A table in which a person may have many rows."""
+
+    name: str  # of the table; empty where it is the only one
+    schema: Schema  # all columns, the key included
+    key: str  # the column that says whose row it is
+    most: int  # rows that are kept of one person
+    order: str | None = None
+    steps: bool = False
+    role: str | None = None
+    differences: tuple[str, ...] = ()
+
+    @property
+    def modelled(self) -> Schema:
+        """The columns of which there is something to learn, without rules: what gathered rows are read by."""
+        return self.schema.modelled
+
+    @property
+    def position_rules(self) -> tuple[PositionRule, ...]:
+        """The rules about a row's position among the rows of its person."""
+        return position_rules(self.schema.rules)
+
+    @property
+    def facts(self) -> PersonRows:
+        """What was stated of the rows of a person."""
+        return PersonRows(self.key, self.most, self.order, self.steps, self.role, self.differences)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The table as JSON-ready data."""
+        described: dict[str, Any] = {"name": self.name, "schema": jsonable(self.schema.to_dict())}
+        if self.schema.person is not None:
+            return described
+        return described | {"rows": self.facts.to_dict()}
+
+
+@dataclass(frozen=True, slots=True)
+class PeopleShape:
+    """Persons and their rows, as everything after the schema sees them: flat tables and linked ones alike."""
+
+    persons_name: str | None  # None where there is no table of persons
+    persons: Schema | None  # all columns, the key included
+    key: str | None  # of the table of persons
+    rows: tuple[RowsShape, ...]
+
+    @classmethod
+    def of(cls, stated: Schema | Tables) -> PeopleShape:
+        """The shape of a schema with `person=`, or of linked tables; SchemaError where it cannot be modelled."""
+        if isinstance(stated, Tables):
+            persons = stated.links[0].parent_table
+            rows = tuple(_rows_shape(link.child_table, stated[link.child_table], link.rows) for link in stated.links)
+            shape = cls(persons, stated[persons], stated.links[0].parent_column, rows)
+        elif stated.person_rows is None:
+            raise SchemaError(
+                "the schema does not say whose rows they are; name the column of persons, "
+                "sp.Schema({...}, person='customer', most_rows=200), or use sp.ForestSynthesizer, which protects rows"
+            )
+        else:
+            shape = cls(None, None, None, (_rows_shape("", stated, stated.person_rows),))
+        shape._refuse_unsupported()
+        return shape
+
+    @property
+    def tables(self) -> dict[str, Schema]:
+        """All schemas by the name of their table, that of the persons first; of a flat table the name is empty."""
+        first = {} if self.persons is None or self.persons_name is None else {self.persons_name: self.persons}
+        return first | {rows.name: rows.schema for rows in self.rows}
+
+    def without_ignored(self) -> PeopleShape:
+        """The shape of synthetic tables: without columns of type `sp.Ignore()`."""
+        persons = None if self.persons is None else self.persons.without_ignored()
+        rows = tuple(replace(table, schema=table.schema.without_ignored()) for table in self.rows)
+        return replace(self, persons=persons, rows=rows)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The shape as JSON-ready data, for cards and files."""
+        described: dict[str, Any] = {"rows": [rows.to_dict() for rows in self.rows]}
+        if self.persons is not None:
+            persons = {"name": self.persons_name, "schema": jsonable(self.persons.to_dict()), "key": self.key}
+            described = {"persons": persons} | described
+        return described
+
+    @classmethod
+    def from_dict(cls, described: Any) -> PeopleShape:
+        """What `to_dict` gave; a SchemaError where it is something else."""
+        try:
+            if "persons" not in described:
+                (only,) = described["rows"]
+                return cls.of(Schema.from_dict(only["schema"]))
+            persons = described["persons"]
+            schemas = {persons["name"]: Schema.from_dict(persons["schema"])}
+            links = []
+            for table in described["rows"]:
+                schemas[table["name"]] = Schema.from_dict(table["schema"])
+                options = dict(table["rows"])
+                ends = f"{table['name']}.{options.pop('column')}", f"{persons['name']}.{persons['key']}"
+                links.append(Link(*ends, most=options.pop("most_rows"), **options))
+            return cls.of(Tables(schemas, links=links))
+        except (KeyError, TypeError, ValueError, AttributeError) as err:
+            if isinstance(err, SchemaError):
+                raise
+            raise SchemaError(
+                "this does not describe persons and their rows; use what PeopleShape.to_dict gave"
+            ) from err
+
+    def _refuse_unsupported(self) -> None:
+        """Raise on what a model of persons cannot do yet."""
+        for name, schema in self.tables.items():
+            at = f"table {name!r}: " if name else ""
+            for column, kind in schema.items():
+                if column == ROW_COUNT:
+                    raise SchemaError(f"{at}column {column!r} has the name of the number of rows; rename it")
+                if isinstance(kind, Bounded) and kind.bounds != "stated":
+                    raise SchemaError(
+                        f"{at}column {column!r} has bounds={kind.bounds!r}, and bounds of persons' tables are not "
+                        "estimated; state low and high"
+                    )
+            if not any(column.is_read for column in schema.values()):
+                raise SchemaError(f"{at}all columns are identifiers or ignored; there is nothing to learn")
+            for column in schema.columns_awaiting_values:
+                raise SchemaError(
+                    f'{at}column {column!r} has values="private", and values of persons\' tables are not estimated; '
+                    "list them"
+                )
+        for rows in self.rows:
+            at = f"table {rows.name!r}: " if rows.name else ""
+            for place in rows.schema.places:
+                raise SchemaError(
+                    f"{at}the place {place.label!r} is in a table of many rows a person, where places are not "
+                    "supported; take it out of the schema: its columns are then modelled one by one"
+                )
+
+
+def _rows_shape(name: str, schema: Schema, facts: PersonRows) -> RowsShape:
+    return RowsShape(
+        name, schema, facts.column, facts.most_rows, facts.order, facts.steps, facts.role, facts.differences
+    )
+
+
+# -------------------------------------------------------------------------------------------------------------- digests
+# A digest of what is public about a table: two tables that state the same have the same one.
+
+
+def schema_digest(stated: Schema | Tables | PeopleShape) -> str:
+    """SHA-256 of a schema, or of linked ones, as JSON with sorted keys and no spaces, in 64 hexadecimal digits."""
+    if isinstance(stated, Schema) and stated.person is None:
+        described: Any = stated.to_dict()
+    else:
+        described = (stated if isinstance(stated, PeopleShape) else PeopleShape.of(stated)).to_dict()
+    text = json.dumps(jsonable(described), sort_keys=True, separators=(",", ":"), ensure_ascii=True)
+    return sha256(text.encode("ascii")).hexdigest()

@@ -2,24 +2,95 @@
 
     sp.Schema({...}, places=[sp.Place("lon", "lat")])
 
-A forest cuts a place along both columns at once and draws it jointly. Like a bound, a place is a statement of the
-holder: it costs nothing and is never checked against the private table. So is the shape within which its points lie.
+A forest cuts a place along both columns at once and draws it jointly. Like a bound, a place is a statement of
+the data owner: it costs nothing and is never checked against the private table. So is the shape within which
+its points lie.
+
+    names of places    columns that their names suggest to be one place
+    places             `Place`, its plain data and its checks
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 from spinney.columns import Bounded, Column
-from spinney.columns.characters import check_characters
+from spinney.columns.base import check_characters
 from spinney.errors import SchemaError
 from spinney.schema.rules import Rule
-from spinney.schema.shape import Shape
-from spinney.schema.stated_shape import as_shape, shape_from_file
-from spinney.shown import brief
-from spinney.suggest import did_you_mean
+from spinney.schema.shapes import Shape, as_shape, shape_from_file
+from spinney.text import brief, did_you_mean
+
+# ------------------------------------------------------------------------------------------------------ names of places
+# Names by which columns are known to be one place: longitude and latitude, x and y, easting and northing.
+#
+# Names are public, so a template may suggest a place by them, and a picture may tell degrees from metres.
+
+
+# Words of a name that go together; a third is taken where it is there.
+_LONGITUDE, _LATITUDE = ("longitude", "lon", "lng", "long"), ("latitude", "lat", "lat", "lat")
+_TOGETHER = [
+    *zip(_LONGITUDE, _LATITUDE, strict=True),
+    ("easting", "northing"),
+    ("eastings", "northings"),
+    ("xcoord", "ycoord", "zcoord"),
+    ("x", "y", "z"),
+]
+
+
+def suggested_places(names: Sequence[str]) -> list[tuple[str, ...]]:
+    """Names of columns that are likely one place each, in the order in which they stand."""
+    found: list[tuple[str, ...]] = []
+    taken: set[str] = set()
+    for name in names:
+        if name in taken:
+            continue
+        for words in _TOGETHER:
+            place = _beside(name, words, names)
+            if place and taken.isdisjoint(place):
+                found.append(place)
+                taken.update(place)
+                break
+    return sorted(found, key=lambda place: min(map(names.index, place)))
+
+
+def is_longitude(name: str) -> bool:
+    """Whether a column is called longitude, or short for it."""
+    return any(_word(word).search(name) for word in _LONGITUDE)
+
+
+def is_latitude(name: str) -> bool:
+    """Whether a column is called latitude, or short for it."""
+    return any(_word(word).search(name) for word in _LATITUDE)
+
+
+def _beside(name: str, words: Sequence[str], names: Sequence[str]) -> tuple[str, ...]:
+    """The columns that are called like this one, with each of the words in the place of the first; empty if none."""
+    found = _word(words[0]).search(name)
+    if found is None:
+        return ()
+    start, stop = found.span(1)
+    called = [name, *(name[:start] + _in_case(word, name[start:stop]) + name[stop:] for word in words[1:])]
+    there = [other for other in called if other in names]
+    return tuple(there) if called[1] in there else ()
+
+
+def _word(word: str) -> re.Pattern[str]:
+    """The word between other letters' ends: in "pickup_x", "Start Lng" and "x1", not in "tax"."""
+    return re.compile(rf"(?<![A-Za-z])({word})(?![A-Za-z])", re.IGNORECASE)
+
+
+def _in_case(word: str, model: str) -> str:
+    if model.isupper():
+        return word.upper()
+    return word.capitalize() if model[0].isupper() else word
+
+
+# --------------------------------------------------------------------------------------------------------------- places
+
 
 _FEWEST, _MOST = 2, 3
 _OPTIONS = ("columns", "within")
@@ -166,7 +237,7 @@ def _check_place(place: Place, columns: Mapping[str, Column]) -> None:
     if place.label in columns:
         raise SchemaError(f"Place({place.label!r}): a column has that name too; rename it")
     if place.within is not None:
-        from spinney.schema.place_axis import place_axis
+        from spinney.grid.axes import place_axis
 
         raster = place_axis(place, columns).raster
         assert raster is not None

@@ -1,8 +1,12 @@
 """Metadata of the Synthetic Data Vault (SDV): what it says of a table as a schema, and the other way round.
 
-SDV's metadata names a semantic type for each column (`sdtype`) and little else: bounds and categories are learnt from
-the data. Here both are public statements, so whoever imports metadata makes them, and nothing is learnt. Three forms
-are read: SINGLE_TABLE_V1, MULTI_TABLE_V1 and V1, of which the last two hold tables by name. V1 is written.
+SDV's metadata names a semantic type for each column (`sdtype`) and little else: bounds and categories are
+learnt from the data. Here both are public statements, so whoever imports metadata makes them, and nothing is
+learnt. Three forms are read: SINGLE_TABLE_V1, MULTI_TABLE_V1 and V1, of which the last two hold tables by name.
+V1 is written.
+
+    reading    metadata to a schema; what is missing is listed in one error
+    writing    a schema to metadata
 """
 
 from __future__ import annotations
@@ -16,13 +20,11 @@ from numbers import Integral
 from typing import Any
 
 from spinney.columns import Boolean, Category, Column, Date, Datetime, Identifier, Integer, Real
-from spinney.errors import SchemaError
+from spinney.errors import SchemaError, redacted
 from spinney.files import read_json
-from spinney.redacted import redacted
 from spinney.schema.plain import check_plain, read_schema_text
-from spinney.schema.table import Schema
-from spinney.shown import brief
-from spinney.suggest import closest, did_you_mean, listed
+from spinney.schema.schema import Schema
+from spinney.text import brief, closest, did_you_mean, listed
 
 _VERSIONS = ("SINGLE_TABLE_V1", "MULTI_TABLE_V1", "V1")
 _LONGEST_SDTYPE = 50
@@ -79,7 +81,7 @@ def schema_to_sdv(schema: Schema, table: str) -> dict[str, Any]:
     return {"METADATA_SPEC_VERSION": "V1", "tables": {table: {"columns": columns}}, "relationships": []}
 
 
-# --------------------------------------------------------------------------------------------------------- reading
+# -------------------------------------------------------------------------------------------------------------- reading
 
 
 def _plain(metadata: Any) -> Mapping[str, Any]:
@@ -317,7 +319,7 @@ _READ = {
 }
 
 
-# --------------------------------------------------------------------------------------------------------- writing
+# -------------------------------------------------------------------------------------------------------------- writing
 
 
 def _entry(name: str, column: Column) -> dict[str, Any]:

@@ -1,37 +1,65 @@
-"""What every synthesizer does around its mechanism: check, pay for bounds, release.
+"""The base of every synthesizer: stored parameters, the verbs of a fitted model, and the order of a fit.
 
-The order is the promise. Parameters, names and types are checked and the ledger is asked for the whole budget
-before any row is looked at. Rows are then read, which finds unreadable values before anything is charged.
-Only then does a mechanism charge the ledger and read counts. What decides the plan comes first: a count of rows where
-their number is private and nobody guessed it, lists of values, bounds.
+The order is the guarantee. Parameters, names and types are checked and the ledger is asked for the whole budget
+before any row is read. Rows are then read, which finds unreadable values before anything is charged. Only then
+does a mechanism charge the ledger and read counts. A count of rows (`tree/row_count.proof.md`), private lists
+and private bounds are bought before the plan, because the plan follows from them.
+
+    parameters       `get_params`, `set_params` and a repr, as scikit-learn has them
+    fitted model     card, schema, rows, points, file and report of a release
+    order of a fit   check, rehearse, pay, release; what a subclass has to supply
 """
 
 from __future__ import annotations
 
+import inspect
+import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import wraps
+from pathlib import Path
 from typing import Any, ClassVar, Generic, Self, TypeVar
 
-from spinney.errors import InputError
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.errors import InputError, NotFittedError, SchemaError, UnknownParameterError
+from spinney.files import full_version
 from spinney.forest.design import Design
 from spinney.privacy.budget import Unit, parse_delta, parse_epsilon, parse_share
+from spinney.privacy.composition import cautions, default_delta
 from spinney.privacy.entropy import Entropy
-from spinney.privacy.ledger import Charge, Ledger, NotPrivate
-from spinney.privacy.promise import cautions, default_delta
+from spinney.privacy.ledger import Ledger
+from spinney.privacy.mechanisms import Charge, NotPrivate
 from spinney.progress import waiting
-from spinney.release.entries import MOST_ROWS
-from spinney.release.model import Release
-from spinney.release.row_count import RowCount
-from spinney.schema.table import Schema, SchemaLike
-from spinney.synthesizers.bounds import find_bounds, with_widest_bounds
-from spinney.synthesizers.charged import record_release, started, told_of_charge
-from spinney.synthesizers.fitted import FrontDoor
-from spinney.synthesizers.rehearsal import Partition, Rehearsal, awaited, checked_number, events_before
-from spinney.synthesizers.rows import after_counting, first_that_works
-from spinney.synthesizers.shares import Shares, shared_out
+from spinney.release.card import MOST_ROWS, Card, RowCount
+from spinney.release.release import Release, Report, explains_options
+from spinney.schema.rules import Derivation
+from spinney.schema.schema import Schema, SchemaLike
+from spinney.synthesizers.paying import (
+    Partition,
+    Rehearsal,
+    Shares,
+    after_counting,
+    awaited,
+    check_private_values,
+    checked_number,
+    count_private_values,
+    events_before,
+    find_bounds,
+    find_values,
+    first_that_works,
+    record_release,
+    shared_out,
+    started,
+    told_of_charge,
+    with_few_values,
+    with_widest_bounds,
+    without_values,
+)
 from spinney.synthesizers.validation import (
     LedgerLike,
     checked_entropy,
@@ -42,17 +70,284 @@ from spinney.synthesizers.validation import (
     warn_of_schema,
     warn_of_weak_promise,
 )
-from spinney.synthesizers.values import (
-    check_private_values,
-    count_private_values,
-    find_values,
-    with_few_values,
-    without_values,
-)
-from spinney.tables.opening import open_source
+from spinney.tables.frames import Table
+from spinney.tables.open import open_source
 from spinney.tables.source import Source
-from spinney.tree.row_count import release_rows
-from spinney.tree.utility import PaidFigures
+from spinney.text import did_you_mean, is_typed
+from spinney.tree.bought import PaidFigures, release_rows
+
+# ----------------------------------------------------------------------------------------------------------- parameters
+# Scikit-learn's parameter protocol in a few lines: `clone`, grid search and reprs work without depending on it.
+
+
+# Lists and mappings of more than this are shown by their type alone: they may be columns of a table.
+_MOST_SHOWN = 20
+
+
+class Parameters:
+    """Mixin for classes whose `__init__` stores its keyword arguments under their own names and does nothing else."""
+
+    # Parameters that people may look for here, and where they are or what they are called.
+    _elsewhere: ClassVar[Mapping[str, str]] = {}
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        if "__init__" in vars(cls):
+            cls.__init__ = _naming_strangers(cls.__init__)  # type: ignore[method-assign]  # the same, with a better error
+
+    @classmethod
+    def _defaults(cls) -> dict[str, Any]:
+        signature = inspect.signature(cls.__init__)
+        return {name: p.default for name, p in signature.parameters.items() if name != "self"}
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:  # noqa: ARG002 - part of the protocol, nothing nests here
+        """The constructor's arguments and their present values.
+
+        Args:
+            deep: part of scikit-learn's protocol; nothing nests here, so it makes no difference.
+        """
+        return {name: getattr(self, name) for name in self._defaults()}
+
+    def set_params(self, **params: Any) -> Self:
+        """Change constructor arguments; a later `fit` uses them.
+
+        Args:
+            **params: the constructor's arguments, by name.
+
+        Raises:
+            ParameterError: there is no such argument.
+        """
+        self._refuse_strangers(params)
+        for name, value in params.items():
+            setattr(self, name, value)
+        return self
+
+    @classmethod
+    def _refuse_strangers(cls, given: Mapping[str, Any]) -> None:
+        """Raise on a name that is not a parameter: say where it went, or what there is."""
+        known = cls._defaults()
+        for name in given:
+            if name in known:
+                continue
+            hint = cls._elsewhere.get(name) or f"it has {', '.join(sorted(known))}{did_you_mean(name, known)}"
+            raise UnknownParameterError(f"{name!r} is not a parameter of {cls.__name__}; {hint}")
+
+    def __repr__(self) -> str:
+        values = {name: getattr(self, name) for name in self._defaults()}
+        changed = [
+            f"{name}={_shown(value)}"
+            for name, value in values.items()
+            if value is not self._defaults()[name] and _differs(value, self._defaults()[name])
+        ]
+        return f"{type(self).__name__}({', '.join(changed)})"
+
+
+def _naming_strangers(init: Callable[..., None]) -> Callable[..., None]:
+    """A constructor that refuses unknown keywords as `set_params` does, with its signature and its docstring."""
+
+    @wraps(init)
+    def checked(self: Parameters, *given: Any, **named: Any) -> None:
+        if named:
+            type(self)._refuse_strangers(named)
+        init(self, *given, **named)
+
+    return checked
+
+
+def _shown(value: Any) -> str:
+    """A parameter in the call that makes the model; of tables and arrays the shape alone, of long lists the type."""
+    if _n_typed(value) <= _MOST_SHOWN:
+        return repr(value)
+    return f"<shape {value.shape}>" if hasattr(value, "shape") else f"<a {type(value).__name__}>"
+
+
+def _n_typed(value: Any) -> float:
+    """How many numbers and names a parameter is made of; infinitely many of tables, arrays and other objects."""
+    if isinstance(value, Mapping):
+        return sum(map(_n_typed, value)) + sum(map(_n_typed, value.values()))
+    if isinstance(value, (list, tuple)):
+        return sum(map(_n_typed, value))
+    return 1 if is_typed(value) else math.inf
+
+
+def _differs(value: Any, default: Any) -> bool:
+    """Whether a parameter was changed; tables and arrays, which compare element by element, always are."""
+    if default is None:
+        return value is not None
+    try:
+        return bool(value != default)
+    except Exception:  # whatever a library says of comparing its tables with a number or a name
+        return True
+
+
+# --------------------------------------------------------------------------------------------------------- fitted model
+# What every fitted model offers, whatever its mechanism: its card, its schema, rows, a file.
+#
+# Spinney's synthesizers and the rival systems in `spinney_paper.baselines` share this class: `fit` leaves
+# `release_` and `ledger_`, and all the rest follows from the release.
+
+
+class FrontDoor(Parameters):
+    """A model in the scikit-learn manner: `__init__` stores, `fit` validates and spends, results end in `_`."""
+
+    release_: Release
+    ledger_: Ledger
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy or a pickle holds: of a ledger a statement, which cannot be charged and says not where it is."""
+        ledger = self.__dict__.get("ledger_")
+        return self.__dict__ if ledger is None else self.__dict__ | {"ledger_": ledger.statement()}
+
+    @property
+    def card_(self) -> Card:
+        """What was promised and what it cost."""
+        return self._fitted().card
+
+    @property
+    def schema_(self) -> Schema:
+        """The schema with all bounds filled in."""
+        return self._fitted().card.schema
+
+    @explains_options
+    def sample(
+        self,
+        n_rows: int | None = None,
+        *,
+        seed: int | np.random.Generator | None = None,
+        frame: str | None = None,
+        like: Any = None,
+        parts: int | str | None = None,
+    ) -> Any:
+        """Synthetic rows, in the kind of table that was fitted. Costs no epsilon, however often.
+
+        Args:
+            n_rows: how many rows; by default as many as the private table had where that is public, else a noisy total.
+            seed: repeats the same rows; the noise of the release is not affected. Rows are drawn by a stream of their
+                own, so the seed may serve again for what is done with them; of a generator a few words are drawn.
+            frame: "pandas", "polars", "pyarrow" or "numpy"; by default the kind of `like`, else the kind that was
+                fitted.
+            like: a table, or its `dtypes` or `schema`, whose column types the rows get; see `Release.sample`.
+            parts: in how many parts to draw rows that memory does not hold, or "auto"; gives a `SampleParts`, see
+                `Release.sample`.
+        """
+        return self._fitted().sample(n_rows, seed=seed, frame=frame, like=like, parts=parts)
+
+    @explains_options
+    def weighted_points(self, *, frame: str | None = None) -> tuple[Any, NDArray[np.float64]]:
+        """The release as points and weights, where it has such a form.
+
+        Args:
+            frame: "pandas", "polars", "pyarrow" or "numpy"; by default the kind that was fitted.
+        """
+        return self._fitted().weighted_points(frame=frame)
+
+    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
+        """Write the release to one file, whole or not at all.
+
+        Args:
+            path: the file; `sp.load` reads it.
+            overwrite: whether a file that is already there may be replaced.
+
+        Raises:
+            FileError: the file exists, or cannot be written.
+        """
+        self._fitted().save(path, overwrite=overwrite)
+
+    def report(self, path: str | Path | None = None, **options: Any) -> Report:
+        """A page for whoever signs the release off, as `.html` or `.json`; `Release.report` lists the options.
+
+        Args:
+            path: a file that ends in .html or .json; by default none is written.
+            **options: ledger, title, purpose, contact, licence, level and overwrite.
+        """
+        return self._fitted().report(path, **options)
+
+    def _repr_html_(self) -> str | None:
+        from spinney.synthesizers.check import synthesizer_fragment
+
+        card = self.card_ if hasattr(self, "release_") else None
+        return synthesizer_fragment(type(self).__name__, self.get_params(), card)
+
+    def _contents(self) -> str:
+        """What was released, in words."""
+        return self._fitted().card.contents
+
+    def _fitted(self) -> Release:
+        try:
+            return self.release_
+        except AttributeError:
+            raise NotFittedError(
+                f"this {type(self).__name__} is not fitted yet; call fit(frame, schema) first"
+            ) from None
+
+    def _refuse_forest_only(self, schema: Schema, *, computes: bool = False) -> None:
+        """Identifiers are made, rules are kept and shapes followed by the forest alone. Trees and grids compute too."""
+        system = type(self).__name__
+        for name in schema.identifiers:
+            raise SchemaError(
+                f"column {name!r} is an identifier, and {system} cannot generate identifiers; drop the column or use "
+                "ForestSynthesizer"
+            )
+        for name in schema.columns_awaiting_values:
+            raise SchemaError(
+                f'column {name!r} has values="private", and {system} cannot find values privately; list them or use '
+                "ForestSynthesizer"
+            )
+        for rule in schema.rules:
+            if not (computes and isinstance(rule, Derivation)):
+                raise SchemaError(f"{system} cannot enforce {rule!r}; drop the rules or use ForestSynthesizer")
+        for place in schema.places:
+            if place.within is not None:
+                raise SchemaError(
+                    f"{system} cannot keep the place {place.label!r} within its shape; leave out `within` or use "
+                    "ForestSynthesizer"
+                )
+
+    def _card(
+        self,
+        table: Source | Table,
+        ledger: Ledger,
+        *,
+        plan: Mapping[str, Any],
+        released: Mapping[str, int],
+        schema: Schema | None = None,
+    ) -> Card:
+        """The card of a release of `table` that `ledger` paid for, with the stated schema, by default the table's."""
+        return Card(
+            spinney_version=full_version(),
+            synthesizer=type(self).__name__,
+            parameters={name: self._on_card(name, value) for name, value in self.get_params().items()},
+            unit=ledger.unit.value,
+            events=ledger.events,
+            schema=table.schema if schema is None else schema,
+            plan=plan,
+            n_rows=table.n_rows if ledger.unit.n_is_public else None,
+            released=released,
+            frame=table.kind,
+        )
+
+    def _on_card(self, name: str, value: Any) -> Any:  # noqa: ARG002 - some parameters are described in words
+        """A parameter as a card states it."""
+        return _plain(value)
+
+
+def _plain(value: Any) -> Any:
+    """A parameter as JSON-ready data; of an array, or a list that stands for one, its shape alone."""
+    if value is None or isinstance(value, (bool, int, float, str)):
+        return value
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if np.ndim(value):
+        return f"array of shape {np.shape(value)}"
+    return str(value)
+
+
+# ------------------------------------------------------------------------------------------------------- order of a fit
+# What every synthesizer does around its mechanism: check, pay for bounds, release.
+#
+# What decides the plan comes first: a count of rows where their number is private and no guess is stated, then
+# lists of values, then bounds.
+
 
 PlanT = TypeVar("PlanT")
 

@@ -1,49 +1,256 @@
-"""ForestSynthesizer: many and mixed columns, by small trees and tables joined into one model."""
+"""ForestSynthesizer: many and mixed columns, by small trees and tables joined into one model.
+
+A caller may state a prior and a workload. Both are checked before anything is charged, because an error after a
+charge costs budget. The mechanism itself is in `forest/` (`forest/prepaid.proof.md`).
+
+    prior      a release or a public table over the same columns, as public rows
+    workload   stated lists of columns whose tables are to be measured
+    forest     the parameters, the plan and the release of a forest
+"""
 
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.errors import ParameterError, SchemaError
-from spinney.forest.analyses import release_analyses, weighted_blocks
+from spinney.errors import ParameterError, SchemaError, SpinneyError, raise_alone
 from spinney.forest.columns import release_classes
 from spinney.forest.design import EFFORTS, Design, design
 from spinney.forest.grow import grow
 from spinney.forest.plan import class_sizes_plan
 from spinney.forest.prepaid import PrepaidMechanisms
-from spinney.forest.release.column_model import ColumnModel
+from spinney.forest.release.columns import ColumnModel
 from spinney.forest.release.explain import Explanation
-from spinney.forest.release.forest_file import released
-from spinney.forest.release.formula import parse_formulas
+from spinney.forest.release.file import released
+from spinney.forest.release.formula import Block, blocks_of, parse_formulas
 from spinney.forest.release.model import ForestRelease
-from spinney.forest.release.place_model import PlaceModel
-from spinney.forest.release.regressors import Block, blocks_of
-from spinney.forest.rule_tables import RuleTables
-from spinney.forest.variables import Variables
+from spinney.forest.release.places import PlaceModel
+from spinney.forest.rules import RuleTables, Variables
+from spinney.forest.sums import release_analyses, weighted_blocks
+from spinney.grid.axes import column_axis
 from spinney.privacy.budget import Unit, parse_share
 from spinney.privacy.entropy import Entropy
-from spinney.privacy.ledger import Charge, Ledger
-from spinney.release.options import explains_options
-from spinney.release.row_count import noisy_rows_entry
+from spinney.privacy.ledger import Ledger
+from spinney.privacy.mechanisms import Charge
+from spinney.release.card import noisy_rows_entry
+from spinney.release.file import load
+from spinney.release.release import Release, explains_options
 from spinney.release.utility import figures_reach_squared, weights_of
-from spinney.schema.column_axis import column_axis
-from spinney.schema.table import Schema
-from spinney.shown import as_given
-from spinney.suggest import did_you_mean
-from spinney.synthesizers.base import PublicFacts, Synthesizer
-from spinney.synthesizers.bounds import with_widest_bounds
-from spinney.synthesizers.prior import Prior, check_is_another, opened_prior
+from spinney.schema.schema import Schema
+from spinney.synthesizers.base import FrontDoor, PublicFacts, Synthesizer
+from spinney.synthesizers.paying import with_few_values, with_widest_bounds
 from spinney.synthesizers.utility import with_utility
-from spinney.synthesizers.values import with_few_values
-from spinney.synthesizers.workload import checked_workload, read_once
+from spinney.tables.engines.stream import StreamSource
+from spinney.tables.open import open_source
+from spinney.tables.preview import files_read, names_of, parts_of
 from spinney.tables.source import Source
+from spinney.text import as_given, did_you_mean, listed
+
+# ---------------------------------------------------------------------------------------------------------------- prior
+# A prior as people give it: a release or a public table over the same columns, opened before anything is spent.
+#
+# Rows are drawn from a release, always the same ones. A path is that of a release if `save` wrote the file, otherwise
+# of a table, as `fit` reads it. Rows are held in memory where they fit, since they are looked at again once budget is
+# spent. Columns that the schema ignores may be in a prior or not: they are not read.
+
+
+# Rows drawn from a release, and the seed that they are drawn with: a fit has the same prior every time.
+_N_DRAWN = 100_000
+_SEED = 0x5B1D
+# What a value takes that is held, about.
+_BYTES = 32
+_ARCHIVE = b"PK\3\4"  # which a release begins with, even where its end is lost
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Prior:
+    """Public rows, and what a card says of them."""
+
+    source: Source
+    described: dict[str, Any]
+
+    def with_schema(self, schema: Schema) -> Source:
+        """The rows under a schema with all bounds."""
+        return self.source.with_schema(schema)
+
+
+def opened_prior(prior: Any, stated: Schema) -> Prior | None:
+    """The rows of a prior under a schema as it was stated; None without one, a ParameterError where they do not fit."""
+    if prior is None:
+        return None
+    release = _release(prior)
+    if release is not None and not release.card.is_private:
+        raise ParameterError("prior: the release is not private, so its rows are as good as private ones; leave it out")
+    described: dict[str, Any] = {"kind": "table"}
+    frame = prior
+    if release is not None:
+        frame = release.sample(_N_DRAWN, seed=_SEED, frame="pyarrow")
+        described = {"kind": "release", "guarantee": release.card.guarantee}
+    try:
+        source = open_source(frame, _of_columns(frame, stated).as_read)
+        source = _held(source.with_schema(stated.without_ignored().as_read))
+        source.check_values()
+        n_rows = source.n_rows
+    except SpinneyError as err:
+        raise_alone(ParameterError(f"prior: {err}. A prior has the columns and values of the schema."))
+    if n_rows == 0:
+        raise ParameterError("prior: the table has no rows; leave the prior out")
+    if release is None:
+        return Prior(source, described | {"rows": n_rows})
+    total = release.card.n_rows if release.card.n_rows is not None else release._noisy_total()
+    return Prior(source, described | {"rows": max(1, total), "drawn": n_rows})
+
+
+def check_is_another(prior: Any, frame: Any) -> None:
+    """Refuse the private table as its own prior, where it is the same object or they share a file, by whatever name."""
+    if prior is not None and (prior is frame or files_read(prior) & files_read(frame)):
+        raise ParameterError(
+            "prior: this is the private table itself, or shares a file with it; a prior is public, so give another or "
+            "none"
+        )
+
+
+def _held(source: Source) -> Source:
+    """The rows in memory where they fit: a file that changes once budget is spent would cost it."""
+    if not isinstance(source, StreamSource) or source.n_rows * len(source.schema) * _BYTES > source.memory_limit:
+        return source
+    return source.materialized()
+
+
+def _of_columns(frame: Any, stated: Schema) -> Schema:
+    """The schema with those of its ignored columns that a table has. Where its names are not told, with none."""
+    drawn = stated.without_ignored()
+    if drawn is stated:
+        return stated
+    if isinstance(frame, np.ndarray):
+        return stated if frame.ndim == 2 and frame.shape[1] == len(stated) else drawn
+    names = set(names_of(parts_of(frame)[0]) or ())
+    kept = {name: column for name, column in stated.items() if column.is_drawn or name in names}
+    return Schema(kept, rules=stated.rules, places=stated.places)
+
+
+def _release(prior: Any) -> Release | None:
+    """The release that was given, fitted or in a file; None for a table."""
+    if isinstance(prior, Release):
+        return prior
+    if isinstance(prior, FrontDoor):
+        try:
+            return prior._fitted()
+        except SpinneyError as err:
+            raise ParameterError(f"prior: {err}") from err
+    if not isinstance(prior, (str, os.PathLike)) or not _is_archive(Path(prior)):
+        return None
+    try:
+        return load(os.fspath(prior))
+    except SpinneyError as err:
+        raise ParameterError(f"prior: {err}") from err
+
+
+def _is_archive(path: Path) -> bool:
+    """Whether a file is a release, or what is left of one."""
+    if not path.is_file():
+        return False
+    with path.open("rb") as file:
+        return path.suffix == ".spinney" or file.read(len(_ARCHIVE)) == _ARCHIVE
+
+
+# ------------------------------------------------------------------------------------------------------------- workload
+# A workload as people state it: lists of columns whose tables are to be measured, checked by name and by kind.
+#
+# It is read once, since a list may be changed by whoever else holds it. What is no column is not quoted: whole
+# columns or rows of a private table may have been given by mistake.
+
+
+_MOST_COLUMNS = 5
+_EXAMPLE = 'a list of tables such as [("age", "sex", "region"), ("income",)]'
+
+_ORDINALS = ("first", "second", "third", "fourth", "fifth")
+
+StatedTables = tuple[tuple[str, ...], ...]
+
+
+def read_once(workload: Any) -> Any:
+    """The workload as tuples that nobody can change; what is no list of lists stays, to be refused."""
+    if not _is_list(workload):
+        return workload
+    return tuple(tuple(table) if _is_list(table) else table for table in workload)
+
+
+def checked_workload(workload: Any, schema: Schema) -> StatedTables:
+    """The stated tables, each as names of columns; a ParameterError where one cannot be measured."""
+    if workload is None:
+        return ()
+    if not _is_list(workload):
+        raise ParameterError(f"workload={as_given(workload)} is not {_EXAMPLE}")
+    found: dict[frozenset[str], tuple[str, ...]] = {}
+    for number, table in enumerate(workload, 1):
+        names = _names(table, number, schema)
+        if frozenset(names) in found:
+            raise ParameterError(f"workload: the table of {_listed(names)} is stated twice; state it once")
+        found[frozenset(names)] = names
+    return tuple(found.values())
+
+
+def _is_list(value: Any) -> bool:
+    return isinstance(value, Sequence) and not isinstance(value, (str, bytes, bytearray, memoryview))
+
+
+def _names(table: Any, number: int, schema: Schema) -> tuple[str, ...]:
+    if isinstance(table, str):
+        remedy = f"write ({table!r},)" if table in schema else f"a workload is {_EXAMPLE}"
+        raise ParameterError(f"workload: table {number} is text, and a table is a list of columns; {remedy}")
+    if not _is_list(table):
+        kind = type(table).__name__
+        raise ParameterError(f"workload: table {number} is a {kind}, not a list of columns; a workload is {_EXAMPLE}")
+    names = tuple(table)
+    if not 1 <= len(names) <= _MOST_COLUMNS:
+        raise ParameterError(f"workload: a table of {len(names)} columns was stated; one has 1 to {_MOST_COLUMNS}")
+    for place, name in zip(_ORDINALS, names, strict=False):
+        if not isinstance(name, str) or name not in schema:
+            hint = did_you_mean(name, schema) or f"; its columns are {listed(schema)}"
+            raise ParameterError(f"workload: the {place} name of table {number} is not a column of the schema{hint}")
+        if names.count(name) > 1:
+            raise ParameterError(f"workload: column {name!r} is twice in the table of {_listed(names)}")
+        _check_column(name, schema)
+    return names
+
+
+def _check_column(name: str, schema: Schema) -> None:
+    """Refuse columns that have no states of their own."""
+    if not schema[name].is_read:
+        raise ParameterError(f"workload: column {name!r} is an identifier, which is never read; leave it out")
+    for rule in schema.derivations:
+        if rule.column == name:
+            sources = " or ".join(map(repr, rule.sources))
+            raise ParameterError(f"workload: column {name!r} is computed from others; state {sources} instead")
+    for place in schema.places:
+        if name in place.columns:
+            raise ParameterError(
+                f"workload: column {name!r} is part of the place {place.label!r}, which is measured as a whole; leave "
+                "it out, or take the place out of the schema"
+            )
+    if name in schema.columns_awaiting_values:
+        raise ParameterError(
+            f'workload: column {name!r} has values="private", so how large its table is cannot be known before '
+            "budget is spent; list its values, or leave it out"
+        )
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return ", ".join(map(repr, names))
+
+
+# --------------------------------------------------------------------------------------------------------------- forest
+# ForestSynthesizer: its parameters, its checks, its design from public facts, and its release.
+
 
 Quality = Literal["fast", "high", "best"]
 QUALITIES: tuple[Quality, ...] = ("fast", "high", "best")

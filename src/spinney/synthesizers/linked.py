@@ -10,38 +10,40 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from spinney.errors import InputError, ParameterError
+from spinney.files import full_version
 from spinney.forest.prepaid import PrepaidMechanisms
-from spinney.forest.release.column_model import ColumnModel
-from spinney.forest.release.forest_file import released
+from spinney.forest.release.columns import ColumnModel
+from spinney.forest.release.file import released
 from spinney.forest.release.model import ForestRelease
-from spinney.forest.release.place_model import PlaceModel
+from spinney.forest.release.places import PlaceModel
 from spinney.people.design import PeopleDesign, people_design
 from spinney.people.grow import GrownPeople, grow_people
 from spinney.people.release.explain import PeopleExplanation
+from spinney.people.release.file import ROW_TABLES, persons_card
 from spinney.people.release.model import PeopleRelease
-from spinney.people.release.people_file import ROW_TABLES, persons_card
-from spinney.people.release.relative import learnt_schema, persons_schema
-from spinney.people.release.rows import ReleasedRows
+from spinney.people.release.rows import ReleasedRows, learnt_schema, persons_schema
 from spinney.privacy.budget import Unit, parse_delta, parse_epsilon
+from spinney.privacy.composition import default_delta
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger
-from spinney.privacy.parts import UNITS
-from spinney.privacy.promise import default_delta
+from spinney.privacy.mechanisms import UNITS
 from spinney.progress import waiting
-from spinney.release.card import Card
-from spinney.release.options import explains_options
-from spinney.release.row_count import RowCount, noisy_rows_entry
-from spinney.schema.people import PeopleShape, Tables
-from spinney.schema.table import SchemaLike, as_schema
-from spinney.shown import as_given
-from spinney.suggest import did_you_mean_column
-from spinney.synthesizers.base import PublicFacts
-from spinney.synthesizers.charged import record_release, started, told_of_charge
-from spinney.synthesizers.fitted import FrontDoor
+from spinney.release.card import Card, RowCount, noisy_rows_entry
+from spinney.release.release import explains_options
+from spinney.schema.linked import PeopleShape, Tables
+from spinney.schema.schema import SchemaLike, as_schema
+from spinney.synthesizers.base import FrontDoor, PublicFacts
 from spinney.synthesizers.forest import QUALITIES
-from spinney.synthesizers.rehearsal import Rehearsal, checked_number
-from spinney.synthesizers.rows import after_counting, first_that_works
-from spinney.synthesizers.shares import ROWS_SHARE
+from spinney.synthesizers.paying import (
+    ROWS_SHARE,
+    Rehearsal,
+    after_counting,
+    checked_number,
+    first_that_works,
+    record_release,
+    started,
+    told_of_charge,
+)
 from spinney.synthesizers.validation import (
     LedgerLike,
     checked_entropy,
@@ -49,9 +51,9 @@ from spinney.synthesizers.validation import (
     checked_rows,
     warn_of_weak_promise,
 )
-from spinney.tables.people import PersonTables, gather
-from spinney.tree.row_count import release_rows
-from spinney.version import full_version
+from spinney.tables.persons import PersonTables, gather
+from spinney.text import as_given, did_you_mean_column
+from spinney.tree.bought import release_rows
 
 # Why there are none.
 NO_FIGURES = (

@@ -1,10 +1,15 @@
-"""Which synthesizer a table gets where nobody names one: the tree for a few measurements, the forest for all else.
+"""Which synthesizer a table gets where no method is named, and `synthesize`, which takes that choice.
 
-One joint tree shows a few columns of measurements best, and its promise is pure. It cannot follow many columns, nor
-amounts of every size and the piles in them as well as trees of single columns do; categories have no means for its
-leaves to release, and identifiers, rules and targets are the forest's alone. Options that only one of the two knows ask
-for it. A schema that says whose rows they are, and linked tables, get a model of persons and nothing else. The choice
-is made by the schema and the options, so it tells nothing of the data.
+One joint tree shows a few columns of measurements best, and its guarantee is pure. It cannot follow many
+columns, nor amounts of every size and the piles in them as well as trees of single columns do; categories have
+no means for its leaves to release, and identifiers, rules and targets are the forest's alone. A schema that
+says whose rows they are, and linked tables, get a model of persons and nothing else. Options that only one
+method knows choose that method. The choice follows from the schema and the options alone, so it reveals nothing
+about the data.
+
+    choice       the table of methods, and the rules above
+    messages     refusals of options, each naming the method that has the option
+    synthesize   a private table in, a synthetic one out, in one call
 """
 
 from __future__ import annotations
@@ -15,17 +20,18 @@ from typing import Any
 
 from spinney.columns import Bounded
 from spinney.errors import ParameterError
-from spinney.schema.joint_axis import columns_with_pieces
-from spinney.schema.people import Tables
+from spinney.grid.axes import columns_with_pieces
+from spinney.release.release import checked_number_of_rows, checked_seed, one_number_of_rows
+from spinney.schema.linked import PeopleShape, Tables
 from spinney.schema.rules import Derivation
-from spinney.schema.table import Schema, SchemaLike, as_schema
-from spinney.shown import as_given
-from spinney.suggest import closest, did_you_mean
+from spinney.schema.schema import Schema, SchemaLike, as_schema
 from spinney.synthesizers.forest import ForestSynthesizer
-from spinney.synthesizers.grid import GridSynthesizer
 from spinney.synthesizers.linked import NO_FIGURES, LinkedSynthesizer
-from spinney.synthesizers.paper_tree import PAPER_NAMES, PaperTreeSynthesizer
+from spinney.synthesizers.partition import PAPER_NAMES, GridSynthesizer, PaperTreeSynthesizer
+from spinney.synthesizers.paying import lost_with_errors
 from spinney.synthesizers.tree import MOST_COLUMNS_WITH_MOMENTS, KDTreeSynthesizer
+from spinney.synthesizers.validation import LedgerLike
+from spinney.text import as_given, closest, did_you_mean
 
 AnySynthesizer = KDTreeSynthesizer | PaperTreeSynthesizer | ForestSynthesizer | GridSynthesizer | LinkedSynthesizer
 
@@ -185,7 +191,8 @@ def _by_schema(schema: Schema, target: Any) -> Choice:
     return Choice("tree", f"{how_many} of measurements, no categories, identifiers, rules or target")
 
 
-# ---------------------------------------------------------------------------------------------------------- messages
+# ------------------------------------------------------------------------------------------------------------- messages
+# Refusals: which method an option belongs to, and what to type instead.
 
 
 def _refuse_of_rows(method: str, given: Collection[str], reason: str, say: Callable[..., str]) -> None:
@@ -252,3 +259,84 @@ def _is(names: Collection[str]) -> str:
 
 def _as_keyword(name: str, value: Any = None) -> str:
     return name if value is None else f"{name}={as_given(value)}"
+
+
+# ----------------------------------------------------------------------------------------------------------- synthesize
+# `synthesize`: a private table in, a synthetic one out, in one call.
+
+
+def synthesize(
+    frame: Any,
+    schema: SchemaLike | Tables,
+    *,
+    epsilon: Any = 1,
+    n_rows: int | None = None,
+    persons: int | None = None,
+    seed: int | None = None,
+    ledger: LedgerLike = None,
+    method: str = AUTOMATIC,
+    engine: str | None = None,
+    **options: Any,
+) -> Any:
+    """Synthetic rows for a private table, by the synthesizer that suits its schema.
+
+    Up to eight columns that are all measurements (coordinates, scores, small whole numbers), times or booleans get a
+    `KDTreeSynthesizer`, whose promise is pure epsilon. Amounts, dates, categories, identifiers, rules, a target or more
+    columns get a `ForestSynthesizer`, whose promise is (epsilon, delta), with a delta of at most 1e-6 and a tenth of
+    one over the number of rows; `delta=0` makes that pure too. A schema that says whose rows they are (`person=`), and
+    `sp.Tables`, get a `LinkedSynthesizer`, whose promise is for a person with all their rows. Each call spends anew:
+    keep a fitted model to sample from it often.
+
+    >>> import numpy as np, spinney as sp
+    >>> schema = sp.Schema({"age": sp.Integer(0, 99), "kind": sp.Category([1, 2, 3])})
+    >>> table = np.random.default_rng(0).integers(1, 4, (1000, 2))
+    >>> sp.synthesize(table, schema, epsilon="1", target="kind", n_rows=10).shape
+    (10, 2)
+
+    Args:
+        frame: a pandas, polars or pyarrow table, a numeric numpy array with the schema's columns in order, the path of
+            Parquet or CSV files or a list of paths, a pyarrow dataset or RecordBatchReader, or a table of another
+            engine; see `fit`. With `sp.Tables`, a dictionary of such tables by name.
+        schema: what is public about the table: a `Schema`, the path of a schema file, or a dictionary of columns; of
+            linked tables, `sp.Tables`.
+        epsilon: the whole budget, exact: a number or text such as "0.1" or "1/3".
+        n_rows: how many rows; by default as many as the private table had where that is public, else a noisy total.
+            `num_rows` means the same. Rows of persons come with their persons: give `persons` there.
+        persons: how many persons, each with all their rows, where the schema says whose rows they are; by default as
+            many as there were where that is public, else a noisy number.
+        seed: repeats the rows of one and the same release; every call makes a new one.
+        ledger: an account shared by several releases of the same people; see `fit`.
+        method: "tree", "forest" or "grid", instead of what the schema suggests; "linked" is the one for persons.
+        engine: what reads the table, where there is a choice; see `fit`.
+        options: parameters of the synthesizer. Those that only the forest knows (target, delta, quality, workload,
+            analyses, prior) or only the tree (rule, moments, threshold, ...) choose it. rule="paper" makes the tree a
+            `PaperTreeSynthesizer`, whose h, h', s1, s2, tau and t are fixed_depth, max_depth, largest_edge,
+            smallest_edge, cutoff and threshold here.
+    """
+    # Nothing is spent on a call that could not draw its rows.
+    n_rows = one_number_of_rows(n_rows, options)
+    stated = schema if isinstance(schema, Tables) else as_schema(schema)
+    of_persons = whose_rows(stated)
+    number = n_rows if of_persons is None else persons
+    if of_persons is not None and n_rows is not None:
+        raise ParameterError(f"n_rows: {of_persons}, and persons are drawn with all their rows; say persons=...")
+    if of_persons is None and persons is not None:
+        raise ParameterError(
+            "persons: the schema does not say whose rows they are; say n_rows=..., or state the column of persons, "
+            "sp.Schema({...}, person='customer', most_rows=200)"
+        )
+    if number is not None:
+        checked_number_of_rows(number, n_columns=_n_columns(stated))
+    checked_seed(seed)
+    choice = choose(stated, options, method=method)
+    model: Any = make(choice.method, epsilon, options)  # which takes tables where tables were given
+    model.fit(frame, stated, ledger=ledger, engine=engine)
+    with lost_with_errors(model, ledger):
+        return model.sample(number, seed=seed)
+
+
+def _n_columns(stated: Any) -> int:
+    """How many columns synthetic tables have."""
+    if isinstance(stated, Tables) or stated.person is not None:
+        return sum(len(schema) for schema in PeopleShape.of(stated).without_ignored().tables.values())
+    return len(stated.without_ignored())

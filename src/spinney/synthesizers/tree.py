@@ -12,21 +12,22 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 from spinney.errors import BudgetError, ParameterError
+from spinney.grid.axes import joint_lattice
+from spinney.grid.lattice import Lattice
 from spinney.privacy.budget import parse_share
-from spinney.schema.joint_axis import joint_lattice
-from spinney.schema.lattice import Lattice
-from spinney.shown import as_given
 from spinney.synthesizers.base import PublicFacts
-from spinney.synthesizers.binning import PartitionSynthesizer
-from spinney.synthesizers.defaults import (
+from spinney.synthesizers.partition import PAPER_NAMES, PartitionSynthesizer
+from spinney.synthesizers.validation import (
+    check_depth,
     moments_decay,
     moments_depths,
     moments_share,
+    parse_depth,
+    parse_threshold,
     privtree_depths,
     privtree_threshold,
 )
-from spinney.synthesizers.paper_tree import PAPER_NAMES
-from spinney.synthesizers.validation import check_depth, parse_depth, parse_threshold
+from spinney.text import as_given
 from spinney.tree.moments import check_leaves
 from spinney.tree.plan import SplitPlan, privtree_plan
 

@@ -16,14 +16,13 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.counting.distances import ExpectedTables, true_figures
 from spinney.counting.joint import Clique
-from spinney.counting.states import AnyCut, Cut, RegionCut
-from spinney.release.model import Release
+from spinney.counting.states import AnyCut, Cut, ExpectedTables, RegionCut, true_figures
+from spinney.grid.lattice import tree_lattice
+from spinney.release.release import Release
 from spinney.release.utility import MOST_DRAWN, MOST_PAIRS, UTILITY, utility_entry
-from spinney.schema.lattice import tree_lattice
-from spinney.schema.table import Schema
-from spinney.tables.opening import open_source
+from spinney.schema.schema import Schema
+from spinney.tables.open import open_source
 from spinney.tables.source import Source
 
 R = TypeVar("R", bound=Release)

@@ -18,8 +18,8 @@ import narwhals as nw
 import numpy as np
 
 from spinney.errors import InputError
-from spinney.schema.table import Schema
-from spinney.tables.csv.format import CSV, PipedCSV
+from spinney.schema.schema import Schema
+from spinney.tables.csv import CSV, PipedCSV
 from spinney.tables.source import Source
 
 
@@ -89,14 +89,14 @@ _IS_DASK = made_by("dask.DataFrame", "dask_expr.DataFrame")
 TABLE_KINDS = (
     TableKind("a path", _is_paths, "files:open_files", (*_BY_ENGINE, "memory"), _BY_ENGINE),
     TableKind("a CSV", _is_csv, "files:open_csv", ("memory",)),
-    TableKind("a polars LazyFrame", made_by("polars.LazyFrame"), "polars:open_polars", ("polars", "memory")),
-    TableKind("a DuckDB relation", _IS_RELATION, "duckdb:open_duckdb", ("duckdb", "memory")),
+    TableKind("a polars LazyFrame", made_by("polars.LazyFrame"), "lazy:open_polars", ("polars", "memory")),
+    TableKind("a DuckDB relation", _IS_RELATION, "lazy:open_duckdb", ("duckdb", "memory")),
     TableKind("a Spark DataFrame", made_by("pyspark.DataFrame"), "spark:open_spark", ("spark",)),
-    TableKind("an Ibis table", made_by("ibis.Table"), "ibis:open_ibis", ("memory",)),
-    TableKind("a Dask frame", _IS_DASK, "dask:open_dask", ("memory",)),
-    TableKind("a pyarrow dataset", made_by("pyarrow.Dataset"), "arrow:open_dataset", ("memory",)),
-    TableKind("a RecordBatchReader", made_by("pyarrow.RecordBatchReader"), "arrow:open_reader", ("memory",)),
-    TableKind("an Arrow stream", _is_stream, "arrow:open_stream", ("memory",)),
+    TableKind("an Ibis table", made_by("ibis.Table"), "lazy:open_ibis", ("memory",)),
+    TableKind("a Dask frame", _IS_DASK, "lazy:open_dask", ("memory",)),
+    TableKind("a pyarrow dataset", made_by("pyarrow.Dataset"), "lazy:open_dataset", ("memory",)),
+    TableKind("a RecordBatchReader", made_by("pyarrow.RecordBatchReader"), "lazy:open_reader", ("memory",)),
+    TableKind("an Arrow stream", _is_stream, "lazy:open_stream", ("memory",)),
     TableKind("a table in memory", _is_held, "memory:open_memory", ("memory",)),
 )
 ENGINES = tuple(dict.fromkeys(engine for kind in TABLE_KINDS for engine in kind.engines))

@@ -19,11 +19,10 @@ import pyarrow.compute as pc
 from numpy.typing import NDArray
 
 from spinney.columns import Bounded, Category, Column, Stepped
-from spinney.columns.arrow import one_array
-from spinney.columns.physical import Physical
+from spinney.columns.reading import Physical, one_array
 from spinney.errors import InputError
 from spinney.schema.rules import PositionRule, Rule
-from spinney.schema.table import Schema
+from spinney.schema.schema import Schema
 from spinney.tables.frames import Table
 
 # How often a column is read again to find the values that are to blame; where there are more, they are not counted.

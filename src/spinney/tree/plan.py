@@ -26,9 +26,9 @@ from numpy.typing import NDArray
 
 from spinney.errors import ParameterError
 from spinney.privacy.budget import Unit
-from spinney.privacy.ledger import Charge, DiscreteLaplaceCounts, LeafMoments, SplitDecisions
+from spinney.privacy.mechanisms import Charge, DiscreteLaplaceCounts, LeafMoments, SplitDecisions
 from spinney.privacy.noise.discrete import SMALLEST_RATE, discrete_laplace
-from spinney.tree.calibration import largest_privtree_rate
+from spinney.tree.bins import largest_privtree_rate
 
 # Noisy counts are cut at 2^61: beyond this a cutoff would treat occupied nodes and empty ones differently.
 LARGEST_SETTING = 2**60

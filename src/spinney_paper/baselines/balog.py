@@ -21,9 +21,9 @@ from spinney.columns import Bounded
 from spinney.errors import NotFittedError, ParameterError, SchemaError
 from spinney.privacy.budget import Unit, parse_length
 from spinney.privacy.noise.gaussian import LARGEST_VARIANCE, classical_variance, least_variance, release_vector
-from spinney.release.model import Release
 from spinney.release.points import PointsRelease
-from spinney.schema.table import Schema
+from spinney.release.release import Release
+from spinney.schema.schema import Schema
 from spinney.tables.frames import Table
 from spinney_paper.baselines.base import Baseline, Budget, check_numeric, numeric_rows, whole_number
 from spinney_paper.baselines.basis import make_basis

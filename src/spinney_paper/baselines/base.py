@@ -23,10 +23,10 @@ from spinney.privacy.budget import Unit, parse_delta, parse_epsilon
 from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger
 from spinney.progress import waiting
-from spinney.release.model import Release
-from spinney.schema.table import Schema, SchemaLike
-from spinney.synthesizers.charged import record_release, started
-from spinney.synthesizers.fitted import FrontDoor
+from spinney.release.release import Release
+from spinney.schema.schema import Schema, SchemaLike
+from spinney.synthesizers.base import FrontDoor
+from spinney.synthesizers.paying import record_release, started
 from spinney.synthesizers.validation import (
     LedgerLike,
     checked_entropy,

@@ -23,12 +23,12 @@ from numpy.typing import NDArray
 from spinney.columns import Boolean, Bounded, Category, Integer
 from spinney.errors import InputError, ParameterError, SchemaError
 from spinney.privacy.budget import Unit, parse_fraction, parse_length
-from spinney.privacy.ledger import NotPrivate
+from spinney.privacy.mechanisms import NotPrivate
 from spinney.privacy.noise.gaussian import least_variance, release_vector
-from spinney.release.generator import GeneratorRelease, class_count, first_class
-from spinney.schema.table import Schema
-from spinney.suggest import did_you_mean
+from spinney.release.points import GeneratorRelease, class_count, first_class
+from spinney.schema.schema import Schema
 from spinney.tables.frames import Table
+from spinney.text import did_you_mean
 from spinney_paper.baselines.base import Baseline, Budget, check_numeric, numeric_rows, whole_number
 from spinney_paper.baselines.sums import feature_sums
 from spinney_paper.baselines.training import load, train_generator

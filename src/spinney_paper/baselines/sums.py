@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.compiled import compiled
-from spinney.parallel import each
+from spinney.machine import each
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -21,9 +21,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.extras import load_optional
+from spinney.machine import load_optional
 from spinney.progress import progress
-from spinney.release.generator import Floats, Generator, class_marks
+from spinney.release.points import Floats, Generator, class_marks
 
 N_NOISE = 10
 _STEPS_PER_CALL = 100

@@ -8,12 +8,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
-from spinney.extras import load_optional
+from spinney.machine import load_optional
 from spinney_paper.experiments.results import Floats, Results
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
 
 INK, GRID = "#20302a", "#d8dedb"
 BLUE, ORANGE, GREEN, RED, PURPLE, SKY, GREY = (

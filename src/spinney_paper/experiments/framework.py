@@ -23,6 +23,7 @@ from spinney_paper.experiments.results import Params, Record, Results, Task, as_
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
+
 T = TypeVar("T")
 
 FRAUD_FILES = ("creditcard.parquet", "creditcard.csv")

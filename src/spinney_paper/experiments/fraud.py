@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+
 _Styles = dict[str, tuple[str, str, str]]
 
 _TREE_STYLES: _Styles = {

@@ -20,9 +20,9 @@ from numpy.typing import NDArray
 
 from spinney.columns import Boolean, Column, Real
 from spinney.errors import FileError, InputError, ParameterError
-from spinney.extras import load_optional
+from spinney.machine import load_optional
 from spinney.privacy.entropy import Entropy
-from spinney.schema.table import Schema
+from spinney.schema.schema import Schema
 from spinney_paper.experiments.framework import FRAUD_FILES, Inputs
 
 Rows = NDArray[np.float64]  # (n, 30): Class, V1..V28, Amount

@@ -18,10 +18,10 @@ import numpy as np
 from spinney.metrics import train_on_synthetic
 from spinney.privacy.budget import Unit
 from spinney.privacy.entropy import UnsafeSeededEntropy
-from spinney.schema.table import Schema
-from spinney.synthesizers.defaults import quiet_threshold
-from spinney.synthesizers.paper_tree import PaperTreeSynthesizer
+from spinney.schema.schema import Schema
+from spinney.synthesizers.partition import PaperTreeSynthesizer
 from spinney.synthesizers.tree import KDTreeSynthesizer
+from spinney.synthesizers.validation import quiet_threshold
 from spinney_paper.experiments.framework import Inputs
 from spinney_paper.experiments.fraud_data import (
     TARGET,

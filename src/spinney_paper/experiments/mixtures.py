@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.columns import Real
-from spinney.schema.table import Schema
+from spinney.schema.schema import Schema
 
 Points = NDArray[np.float64]  # (n_rows, n_axes)
 

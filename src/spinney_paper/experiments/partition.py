@@ -17,11 +17,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from spinney.privacy.entropy import UnsafeSeededEntropy
-from spinney.release.model import Release
-from spinney.synthesizers.binning import PartitionSynthesizer
-from spinney.synthesizers.paper_tree import PaperTreeSynthesizer
+from spinney.release.release import Release
+from spinney.synthesizers.partition import PaperTreeSynthesizer, PartitionSynthesizer
 from spinney.synthesizers.tree import KDTreeSynthesizer
-from spinney.tree.release.binned import BinnedRelease
+from spinney.tree.release.bins import BinnedRelease
 from spinney.tree.release.geometry import bin_boxes
 from spinney_paper.experiments.drawing import GREEN, GREY, INK, PRIVACY, new_figure, note, title
 from spinney_paper.experiments.framework import Experiment, Inputs
@@ -33,6 +32,7 @@ from spinney_paper.experiments.wording import markdown_table
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
+
 
 Points = NDArray[np.float64]  # (n, 2)
 Box = tuple[float, float, float, float]  # left, bottom, right, top

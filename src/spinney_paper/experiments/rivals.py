@@ -24,10 +24,9 @@ import numpy as np
 
 from spinney.privacy.budget import Unit
 from spinney.privacy.entropy import UnsafeSeededEntropy
-from spinney.synthesizers.binning import PartitionSynthesizer
-from spinney.synthesizers.defaults import paper_cutoff, paper_threshold
-from spinney.synthesizers.grid import GridSynthesizer
+from spinney.synthesizers.partition import GridSynthesizer, PartitionSynthesizer
 from spinney.synthesizers.tree import KDTreeSynthesizer
+from spinney.synthesizers.validation import paper_cutoff, paper_threshold
 from spinney_paper.baselines import BalogAlgorithm1, BalogAlgorithm2
 from spinney_paper.experiments import mixtures, trials
 from spinney_paper.experiments.framework import Experiment, Inputs

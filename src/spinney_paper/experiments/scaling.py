@@ -16,8 +16,7 @@ import numpy as np
 
 from spinney.errors import ParameterError
 from spinney.metrics import mmd_bound_from_sup
-from spinney.synthesizers.binning import PartitionSynthesizer
-from spinney.synthesizers.grid import GridSynthesizer
+from spinney.synthesizers.partition import GridSynthesizer, PartitionSynthesizer
 from spinney_paper.experiments import mixtures, trials
 from spinney_paper.experiments.drawing import (
     BLUE,
@@ -39,6 +38,7 @@ from spinney_paper.theory import gaussian_bound, n_grid_bins, rounding_bound, su
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
 
 _STYLES = ((RED, "o", "-"), (ORANGE, "^", "-"))
 _SPINNEY = (BLUE, "s", "-")

@@ -16,13 +16,25 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from spinney_paper.experiments import mixtures, trials
-from spinney_paper.experiments.drawing import BLUE, GREEN, PRIVACY, PURPLE, RED, band, log_axes, new_figure, note, title
+from spinney_paper.experiments.drawing import (
+    BLUE,
+    GREEN,
+    PRIVACY,
+    PURPLE,
+    RED,
+    band,
+    log_axes,
+    new_figure,
+    note,
+    title,
+)
 from spinney_paper.experiments.framework import Inputs
 from spinney_paper.experiments.results import Floats, Params, Record, Results, Task
 from spinney_paper.experiments.wording import markdown_table, number, with_spread
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
 
 METHODS = ("paper", "best", "spinney")
 Case = dict[str, Any]

@@ -15,9 +15,8 @@ from numpy.typing import NDArray
 
 from spinney.metrics import kernel_metric, rkhs_distance
 from spinney.privacy.entropy import UnsafeSeededEntropy
-from spinney.schema.table import Schema
-from spinney.synthesizers.binning import PartitionSynthesizer
-from spinney.synthesizers.paper_tree import PAPER_NAMES, PaperTreeSynthesizer
+from spinney.schema.schema import Schema
+from spinney.synthesizers.partition import PAPER_NAMES, PaperTreeSynthesizer, PartitionSynthesizer
 from spinney.synthesizers.tree import KDTreeSynthesizer
 from spinney_paper.experiments.results import Record
 

@@ -15,9 +15,21 @@ import numpy as np
 
 from spinney.metrics import kernel_metric, mmd
 from spinney.privacy.entropy import UnsafeSeededEntropy
-from spinney.synthesizers.grid import GridSynthesizer
+from spinney.synthesizers.partition import GridSynthesizer
 from spinney_paper.experiments import mixtures
-from spinney_paper.experiments.drawing import BLUE, GREEN, GREY, INK, ORANGE, RED, curve, dress, new_figure, note, title
+from spinney_paper.experiments.drawing import (
+    BLUE,
+    GREEN,
+    GREY,
+    INK,
+    ORANGE,
+    RED,
+    curve,
+    dress,
+    new_figure,
+    note,
+    title,
+)
 from spinney_paper.experiments.framework import Experiment, Inputs
 from spinney_paper.experiments.results import Params, Record, Results, Task
 from spinney_paper.experiments.trials import rounded
@@ -26,6 +38,7 @@ from spinney_paper.theory import best_box_half_width, best_box_weights, boxes_kl
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
+
 
 # At this epsilon a count is changed with a chance below e^-400.
 _NO_NOISE = "1000"

@@ -1,7 +1,7 @@
 """The data-dependent tree in numbers: how many noisy levels, how many empty bins, which cutoff leaves them whole.
 
 h levels split whatever the data, the levels from h to h' by noisy counts. Spinney does not need these results for
-privacy: its empty space is exact (tree/empty.py). They give `rule="paper"` the paper's automatic values.
+privacy: its empty space is exact (tree/kdtree.py). They give `rule="paper"` the paper's automatic values.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 
 from spinney.errors import ParameterError
-from spinney.synthesizers.defaults import lemma_cutoff, theorem_threshold
 from spinney_paper.theory.checks import Number, chance, noise_rate, positive, whole
 
 
@@ -50,6 +49,8 @@ def cutoff_sparing_empty_bins(
     epsilon', continuous or discrete: P(X > tau) <= exp(-tau / scale) for both, and the union runs over
     `most_empty_bins`.
     """
+    from spinney.synthesizers.validation import lemma_cutoff  # loads numpy, which formulas do without
+
     levels = _levels(fixed_depth, max_depth)
     whole(n_rows, "n_rows", at_least=1)
     noise_rate(epsilon, factor)
@@ -61,6 +62,8 @@ def tree_threshold(fixed_depth: int, *, epsilon: Number, factor: int = 2) -> flo
 
     Under replace-one this is the printed 8/epsilon · log(1/delta).
     """
+    from spinney.synthesizers.validation import theorem_threshold  # loads numpy, which formulas do without
+
     noise_rate(epsilon, factor)
     return theorem_threshold(whole(fixed_depth, "fixed_depth", at_least=0), float(epsilon), factor)
 

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 import spinney as sp
-from spinney.auditing import attacks
-from spinney.auditing.attacks import Attack, _compared, _halves, _membership
 from spinney.errors import InputError, MissingExtraError, ParameterError
+from spinney_audit import attacks
+from spinney_audit.attacks import Attack, _compared, _halves, _membership
 
 SCHEMA = sp.Schema({"x": sp.Real(0, 1), "kind": sp.Category(["a", "b"])})
 

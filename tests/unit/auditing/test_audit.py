@@ -12,14 +12,11 @@ import pyarrow as pa
 import pytest
 
 import spinney as sp
-from spinney.auditing.audit import audit
-from spinney.auditing.battery import FAMILIES, of_release, standard
-from spinney.auditing.claims import Finding, Tally
-from spinney.auditing.game import Verdict, toss
-from spinney.auditing.result import AuditResult
-from spinney.auditing.runner import play_all
 from spinney.errors import ParameterError
-from spinney.privacy.events import DiscreteLaplaceCounts
+from spinney.privacy.mechanisms import DiscreteLaplaceCounts
+from spinney_audit.audit import AuditResult, audit, play_all
+from spinney_audit.battery import FAMILIES, of_release, standard
+from spinney_audit.game import Finding, Tally, Verdict, toss
 
 GOLDEN = Path(__file__).parents[2] / "golden"
 

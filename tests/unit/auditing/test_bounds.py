@@ -9,16 +9,20 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from spinney.auditing.bounds import (
+from spinney.privacy.budget import Unit
+from spinney.privacy.mechanisms import GaussianTables, GaussianVector
+from spinney_audit.game import (
+    CurveClaim,
+    DeltaClaim,
+    PureClaim,
+    Tally,
     chance_above,
     chance_below,
+    curve_of,
     epsilon_of_event,
     epsilon_of_guesses,
     mu_of_rates,
 )
-from spinney.auditing.claims import CurveClaim, DeltaClaim, PureClaim, Tally, curve_of
-from spinney.privacy.budget import Unit
-from spinney.privacy.parts import GaussianTables, GaussianVector
 
 
 @pytest.mark.parametrize(("n_hits", "n"), [(0, 10), (1, 10), (7, 10), (10, 10), (300, 1000)])

@@ -8,26 +8,19 @@ from unittest import mock
 import numpy as np
 import pytest
 
-from spinney.auditing import runner
-from spinney.auditing.battery import FAMILIES, standard
-from spinney.auditing.choice_games import ChoiceGame
-from spinney.auditing.claims import PureClaim, curve_of
-from spinney.auditing.column_tree_games import ColumnTreeGame
-from spinney.auditing.decision_games import paper_game, privtree_game
-from spinney.auditing.game import Game, Seen, judge, run, toss
-from spinney.auditing.leaf_games import MomentsGame
-from spinney.auditing.learned import frequencies, linear
-from spinney.auditing.rules import Rule
-from spinney.auditing.table_games import TableGame
-from spinney.auditing.tree_games import CellGame, EmptyCellGame
-from spinney.auditing.whole_forests import ForestFitGame
-from spinney.auditing.whole_persons import PeopleFitGame
 from spinney.forest import prepaid
 from spinney.privacy.budget import Unit
+from spinney.privacy.mechanisms import GaussianTables, GaussianVector, TreeShapes
 from spinney.privacy.noise.gaussian import discrete_gaussian
-from spinney.privacy.parts import GaussianTables, GaussianVector, TreeShapes
-from spinney.tree import kdtree, moments, ruled
-from spinney.tree.calibration import decay_for
+from spinney.tree import kdtree, moments
+from spinney.tree import ranges as ruled
+from spinney.tree.bins import decay_for
+from spinney_audit import audit as runner
+from spinney_audit.battery import FAMILIES, standard
+from spinney_audit.forest_games import ChoiceGame, TableGame
+from spinney_audit.game import Game, PureClaim, Rule, Seen, curve_of, frequencies, judge, linear, run, toss
+from spinney_audit.tree_games import CellGame, ColumnTreeGame, EmptyCellGame, MomentsGame, paper_game, privtree_game
+from spinney_audit.whole_games import ForestFitGame, PeopleFitGame
 from support.audit_zoo import CAGED, ZOO, Caught, made
 
 ADD, REPLACE = Unit.ADD_REMOVE, Unit.REPLACE_ONE

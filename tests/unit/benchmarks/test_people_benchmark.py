@@ -24,8 +24,8 @@ from benchmarks.people.targets import lines
 
 import spinney as sp
 from spinney.errors import FileError, ParameterError
-from spinney.privacy.promise import chain_deltas
-from spinney.schema.people import PeopleShape
+from spinney.privacy.composition import chain_deltas
+from spinney.schema.linked import PeopleShape
 
 COLUMNS = {"day": sp.Integer(0, 9), "kind": sp.Category(("a", "b"))}
 PERSON_COLUMNS = {"sex": sp.Category(("f", "m")), "ill": sp.Category((0, 1))}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from spinney.auditing import attacks
+from spinney_audit import attacks
 from support.audit_zoo import ZOO, Caught
 from support.command_line import files_in, spinney, write_people
 

@@ -14,7 +14,7 @@ import pytest
 
 import spinney as sp
 from spinney.errors import ParameterError
-from spinney.release.answers.options import parse_balance, parse_where
+from spinney.release.answers.grammar import parse_balance, parse_where
 from support.command_line import spinney
 
 STATES = ["CA", "NV", "a,b", "null", "x=y", "30..40"]

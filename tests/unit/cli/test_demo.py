@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import spinney as sp
-from spinney.cli import demo as demo_module
+from spinney.cli import other as demo_module
 from spinney.demo_data import DISTRICTS, EDGE, N_PEOPLE, district_shares, in_river, make_town
 from support.command_line import Run, files_in, spinney
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from spinney.cli import tables
-from spinney.cli.exit import TRACEBACK_VARIABLE
+from spinney.cli.command import TRACEBACK_VARIABLE
 from spinney.privacy.ledger import Ledger
 from spinney.synthesizers.forest import ForestSynthesizer
 from spinney.synthesizers.tree import KDTreeSynthesizer

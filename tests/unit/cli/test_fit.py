@@ -18,7 +18,7 @@ from spinney.cli.fit import fit, make_synthesizer
 from spinney.cli.tables import read_table
 from spinney.errors import ParameterError
 from spinney.synthesizers.method import AUTOMATIC, METHODS
-from spinney.synthesizers.paper_tree import PAPER_NAMES
+from spinney.synthesizers.partition import PAPER_NAMES
 from support.command_line import SCHEMA, files_in, people, spinney, write_people
 
 

@@ -13,7 +13,7 @@ import pytest
 
 from spinney.cli.app import app
 from spinney.cli.command import Verb
-from spinney.version import full_version
+from spinney.files import full_version
 from support.command_line import spinney
 
 ROOT = Path(__file__).parents[3]

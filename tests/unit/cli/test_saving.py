@@ -12,8 +12,8 @@ import pytest
 import spinney as sp
 from spinney.errors import FileError
 from spinney.files import write_whole
-from spinney.release import storage
-from spinney.synthesizers import saving
+from spinney.release import file as storage
+from spinney.synthesizers import paying as saving
 from support.command_line import files_in, spinney, write_people
 from support.small_people import write_shop
 

@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 
 import spinney as sp
-from spinney.release.storage import file_digest
+from spinney.release.file import file_digest
 from support.command_line import spinney
 from support.forgeries import forged, members_of
 

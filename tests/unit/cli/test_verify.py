@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 
 import spinney as sp
-from spinney.version import full_version
+from spinney.files import full_version
 from support.command_line import SCHEMA, spinney, write_people
 from support.forgeries import card, forged, settle
 
@@ -47,7 +47,7 @@ def test_everything_that_was_compared_is_told(made):
 
 def test_the_digest_is_that_of_the_release(made):
     """A file that this version wrote has the digest of what it holds; one byte more or less has another."""
-    from spinney.release.storage import digest
+    from spinney.release.file import digest
 
     described = spinney("verify", made / "people.spinney", "--json").json
     assert described["digest"] == digest(sp.load(made / "people.spinney"))
@@ -172,8 +172,9 @@ def test_ledgers_of_others(made, tmp_path):
 
 def test_a_ledger_between_whose_charges_others_came(made):
     """Charges of a release need not follow each other; equal ones of another release are counted."""
-    from spinney.privacy.ledger import DiscreteLaplaceCounts, Ledger
-    from spinney.release.in_ledger import find_charge
+    from spinney.privacy.ledger import Ledger
+    from spinney.privacy.mechanisms import DiscreteLaplaceCounts
+    from spinney.release.provenance import find_charge
 
     release = sp.load(made / "people.spinney")
     other = DiscreteLaplaceCounts(release.card.epsilon, 2, "another")

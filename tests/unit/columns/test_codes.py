@@ -10,9 +10,9 @@ import pyarrow as pa
 import pytest
 
 import spinney as sp
-from spinney.columns.hierarchy import group_starts
+from spinney.columns.category import group_starts
 from spinney.errors import InputError, ParameterError, SchemaError
-from spinney.schema.column_axis import column_axis
+from spinney.grid.axes import column_axis
 from spinney.tables.frames import open_table
 from support.error_chains import chain
 
@@ -188,7 +188,7 @@ def test_hostile_paths(tmp_path, monkeypatch):
     }.items():
         with pytest.raises(SchemaError, match=message):
             sp.Category(values_from=path)
-    monkeypatch.setattr("spinney.columns.code_list.MOST_VALUES", 100)
+    monkeypatch.setattr("spinney.columns.category.MOST_VALUES", 100)
     with pytest.raises(SchemaError, match="more than 100 values"):
         sp.Category(values_from=_make(tmp_path / "many.txt", b"\n".join(b"%d" % i for i in range(200))))
     with pytest.raises(SchemaError, match=r"line 2 of .* is not a whole number"):

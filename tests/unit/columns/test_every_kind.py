@@ -21,14 +21,12 @@ import pytest
 
 import spinney as sp
 from spinney.columns import COLUMN_TYPES, KINDS, Bounded, Column, Listed
-from spinney.columns.dtypes import group_of
-from spinney.columns.objects import convert_objects
-from spinney.columns.spelling import PLAIN
+from spinney.columns.base import PLAIN
+from spinney.columns.reading import convert_objects, group_of
 from spinney.errors import InputError, SchemaError
 from spinney.schema.template import schema_template
-from spinney.tables.csv.reader import read_csv
-from spinney.tables.described import fits, misfit
-from spinney.tables.frames import open_table
+from spinney.tables.csv_reader import read_csv
+from spinney.tables.frames import fits, misfit, open_table
 from support.column_examples import EXAMPLES, arrow_of, check_physical, every_column, every_kind, every_read_column
 
 QUESTIONS = sorted(Column.__abstractmethods__)

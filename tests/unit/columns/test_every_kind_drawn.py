@@ -14,12 +14,12 @@ import pytest
 import spinney as sp
 from spinney.columns import Bounded, Listed, whole_range
 from spinney.errors import ParameterError, SchemaError
-from spinney.release.answers.options import parse_where
+from spinney.grid.lattice import tree_lattice
+from spinney.release.answers.grammar import parse_where
 from spinney.release.frames import positions_of, to_frame
-from spinney.schema.lattice import tree_lattice
 from spinney.tables.engines.memory import count_cells
 from spinney.tables.frames import open_table
-from spinney.tree.bounds import ladder_lattice, widest_bounds
+from spinney.tree.bought import ladder_lattice, widest_bounds
 from support.column_examples import READ, arrow_of, check_physical, every_column, every_read_column, named, with_nulls
 
 # ----------------------------------------------------------------------------------------------------- cells and back

@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 import spinney as sp
 from spinney.columns import exact
-from spinney.columns.steps import nearest_multiples, numbers_rounding_to
+from spinney.columns.reading import nearest_multiples, numbers_rounding_to
 from spinney.errors import SchemaError
+from spinney.grid.lattice import grid_lattice, tree_lattice
 from spinney.release.frames import FRAME_KINDS, positions_of, to_frame
-from spinney.schema.lattice import grid_lattice, tree_lattice
 from spinney.tables.engines.memory import count_cells
 from spinney.tables.frames import open_table
 from spinney.tree.release.geometry import extent

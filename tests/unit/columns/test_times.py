@@ -15,9 +15,9 @@ import pyarrow.csv as pacsv
 import pytest
 
 import spinney as sp
-from spinney.columns.spelling import Spelling
+from spinney.columns.base import Spelling
 from spinney.errors import InputError, ParameterError, SchemaError
-from spinney.tables.csv.guess import guess_types
+from spinney.tables.csv_reader import guess_types
 from spinney.tables.frames import open_table
 from support.command_line import spinney
 

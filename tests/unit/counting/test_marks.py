@@ -9,15 +9,14 @@ import pyarrow as pa
 import pytest
 
 import spinney as sp
+from spinney.counting.counter import MarkCounter, Marks, cell_counters
 from spinney.counting.counts import CellCounts
-from spinney.counting.dense_counter import cell_counters
-from spinney.counting.marks import MarkCounter, Marks
 from spinney.errors import InputError
-from spinney.schema.column_axis import ColumnAxis, column_axes
-from spinney.schema.ruler import RootedRuler
+from spinney.grid.axes import ColumnAxis, column_axes
+from spinney.grid.ruler import RootedRuler
 from spinney.tables.engines.memory import axis_columns, count_cells
+from spinney.tables.engines.stream import RuledCounts
 from spinney.tables.frames import Table, open_table
-from spinney.tables.ruled_counts import RuledCounts
 
 N = 20_000
 COLUMNS = {

@@ -16,8 +16,8 @@ import pytest
 
 import spinney as sp
 from spinney.counting.states import Cut
-from spinney.schema.lattice import tree_lattice
-from spinney.tables.opening import open_source
+from spinney.grid.lattice import tree_lattice
+from spinney.tables.open import open_source
 from support.query_engines import DuckDBQueries
 
 ROOT = Path(sp.__file__).parent

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 import spinney as sp
-from spinney.counting import radix as sorting
+from spinney.counting import sorting
 from spinney.counting.counts import CellCounts
-from spinney.counting.merging import count_runs, counts_type, first_above, merge_counted
-from spinney.schema.lattice import Axis, Lattice, tree_lattice
-from spinney.schema.zorder import add_axis, count_bits, expand_axis, expansions, spread_tables
+from spinney.counting.sorting import count_runs, counts_type, first_above, merge_counted
+from spinney.grid.codes import add_axis, count_bits, expand_axis, expansions, spread_tables
+from spinney.grid.lattice import Axis, Lattice, tree_lattice
 from support.cell_counts import as_rows, sort_codes
 
 N_MANY = 600_000  # more than a part that is scattered at once

@@ -17,17 +17,17 @@ import pytest
 
 import spinney as sp
 from spinney.counting import spill
-from spinney.counting.cell_counter import CellCounter
-from spinney.counting.radix import RadixBuckets
+from spinney.counting.counter import CellCounter
+from spinney.counting.sorting import RadixBuckets
 from spinney.counting.spill import MEMORY_LIMIT, default_memory_limit
 from spinney.errors import FileError, InputError, ParameterError
+from spinney.grid.lattice import tree_lattice
 from spinney.privacy.entropy import UnsafeSeededEntropy
-from spinney.schema.lattice import tree_lattice
-from spinney.schema.table import Schema
-from spinney.tables.batches import Batch, prefetch
+from spinney.schema.schema import Schema
 from spinney.tables.engines.memory import axis_columns, count_cells
 from spinney.tables.engines.stream import StreamSource
 from spinney.tables.frames import open_table
+from spinney.tables.source import Batch, prefetch
 from support.cell_counts import same_cells
 
 SCHEMA = sp.Schema({f"x{i}": sp.Real(0, 1) for i in range(3)})

@@ -10,11 +10,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import spinney as sp
-from spinney.columns.physical import Physical
-from spinney.counting.states import Cut
-from spinney.counting.weighted import WeightedRows
+from spinney.columns.reading import Physical
+from spinney.counting.states import Cut, WeightedRows
+from spinney.grid.axes import column_axes
 from spinney.people.columns import _spike_pieces
-from spinney.schema.column_axis import column_axes
 
 PEOPLE = st.lists(st.lists(st.tuples(st.integers(0, 2), st.integers(0, 3)), max_size=7), min_size=1, max_size=8)
 

@@ -12,15 +12,12 @@ from click.testing import CliRunner
 import spinney as sp
 from spinney.cli.app import app
 from spinney.errors import ParameterError
-from spinney.forest.analyses import true_sums_of
-from spinney.forest.release.formula import parse_formula
-from spinney.forest.release.moments_fit import fit_moments
-from spinney.forest.release.regression import regress
-from spinney.forest.release.regressor_weights import Spread, balanced
-from spinney.forest.release.regressors import blocks_of
+from spinney.forest.release.formula import blocks_of, parse_formula
+from spinney.forest.release.regression import Spread, balanced, fit_moments, regress
+from spinney.forest.sums import true_sums_of
 from spinney.privacy.budget import Unit
-from spinney.release.contradictions import ContradictionError
-from spinney.tables.opening import open_source
+from spinney.release.card import ContradictionError
+from spinney.tables.open import open_source
 
 N = 12_000
 COLUMNS = {
@@ -186,7 +183,7 @@ def test_intervals_hold_as_often_as_they_say():
     formula = parse_formula(FORMULA, SCHEMA, argument="formula")
     block, frame = blocks_of([formula], SCHEMA, Unit.REPLACE_ONE)[0], table()
     source = open_source(frame, SCHEMA, engine=None)
-    from spinney.forest.analyses import _cut
+    from spinney.forest.sums import _cut
 
     # The regression of the grid's numbers is the same to four digits.
     truth = least_squares(frame, "hours", ["age", "sex", "region", "score"])

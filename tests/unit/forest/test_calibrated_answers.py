@@ -15,10 +15,11 @@ import polars as pl
 import pytest
 
 import spinney as sp
-from spinney.forest.release.answers import calibrated, influence
+from spinney.forest.release import calibrate as calibrated
+from spinney.forest.release import calibrate as influence
+from spinney.forest.release.fit import Refitter
 from spinney.forest.release.measured import NoiseLaw
 from spinney.forest.release.model import ForestRelease
-from spinney.forest.release.refit import Refitter
 from support import one_factor
 
 N_ROWS = 8000
@@ -211,8 +212,8 @@ def test_the_shares_of_cut_leaves_are_uncertain_by_how_far_they_are_cut() -> Non
     leaf = int(np.argmax(column.weights * (column.length > 1000)))
     low, high = int(column.low[leaf]), int(column.low[leaf] + column.length[leaf]) - 1
     laws = release._answering.laws
-    from spinney.forest.release.answers.factors import Factor
-    from spinney.forest.release.answers.parts import parts_of
+    from spinney.forest.release.evidence import parts_of
+    from spinney.forest.release.misfit import Factor
 
     variances = []
     for end in (high, (low + high) // 2):

@@ -14,17 +14,18 @@ import pytest
 
 import spinney as sp
 from spinney.errors import ParameterError
-from spinney.forest.release.answers.answering import _WIDEST, Answering
-from spinney.forest.release.answers.certified import (
+from spinney.forest.release.answers import _WIDEST, Answering
+from spinney.forest.release.columns import ColumnModel
+from spinney.forest.release.evidence import (
+    Counted,
+    Part,
+    Values,
     certified_count,
     certified_counts,
     certified_mean,
     certified_quantile,
     certified_ratio,
 )
-from spinney.forest.release.answers.counted import Counted
-from spinney.forest.release.answers.parts import Part, Values
-from spinney.forest.release.column_model import ColumnModel
 from spinney.forest.release.measured import NoiseLaw
 from spinney.release.answers.question import Question
 from support import small_forests

@@ -10,13 +10,12 @@ import pandas as pd
 import pytest
 
 import spinney as sp
-from spinney.forest.codes import pool_siblings, spread_codes
-from spinney.forest.columns import NoisyColumn, release_column
+from spinney.forest.columns import NoisyColumn, pool_siblings, release_column, spread_codes
 from spinney.forest.release.measured import NoiseLaw
-from spinney.release.contradictions import ContradictionError
-from spinney.release.verification import verification
-from spinney.schema.code_levels import code_levels
-from spinney.schema.column_axis import column_axis
+from spinney.grid.axes import column_axis
+from spinney.grid.ruler import code_levels
+from spinney.release.card import ContradictionError
+from spinney.release.verify import verification
 from spinney.tables.engines.memory import MemorySource
 from spinney.tables.frames import open_table
 

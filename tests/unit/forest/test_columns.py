@@ -12,12 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spinney as sp
-from spinney.forest import states
-from spinney.forest.columns import NoisyColumn, release_column, unmeasured
-from spinney.forest.release.even_leaves import leaf_places
-from spinney.forest.states import column_model
-from spinney.schema.column_axis import column_axis
-from spinney.schema.parting import Parting
+from spinney.forest import columns as states
+from spinney.forest.columns import NoisyColumn, column_model, release_column, unmeasured
+from spinney.forest.release.columns import leaf_places
+from spinney.grid.axes import Parting, column_axis
 from spinney.tables.engines.memory import count_cells, state_rows
 from spinney.tables.frames import open_table
 from support.small_forests import exact_prepaid, noisy_column

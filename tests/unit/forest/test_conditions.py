@@ -16,9 +16,8 @@ import pytest
 import spinney as sp
 from spinney.columns import whole_range
 from spinney.errors import ParameterError
-from spinney.forest.release.balance import balanced, grouped
-from spinney.forest.release.column_model import ColumnModel
-from spinney.forest.release.conditions import condition
+from spinney.forest.release.columns import ColumnModel
+from spinney.forest.release.conditions import balanced, condition, grouped
 from spinney.release.frames import to_frame
 from support.small_forests import model_of
 

@@ -17,13 +17,13 @@ from spinney.forest.columns import release_classes
 from spinney.forest.design import EFFORTS, design
 from spinney.forest.plan import Shape, forest_plan
 from spinney.forest.prepaid import PrepaidMechanisms
+from spinney.grid.axes import column_axis
 from spinney.privacy.budget import Unit
-from spinney.privacy.composition import GaussianTables, composed_delta
+from spinney.privacy.composition import composed_delta
 from spinney.privacy.entropy import UnsafeSeededEntropy
-from spinney.privacy.ledger import ComposedRelease, UnsafeEntropy
-from spinney.schema.column_axis import column_axis
-from spinney.tables.opening import open_source
-from spinney.tree.calibration import worst_path_loss
+from spinney.privacy.mechanisms import ComposedRelease, GaussianTables, UnsafeEntropy
+from spinney.tables.open import open_source
+from spinney.tree.bins import worst_path_loss
 from support.small_forests import exact_prepaid
 
 DELTA = Fraction(1, 10**5)

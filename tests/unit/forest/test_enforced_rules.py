@@ -12,12 +12,10 @@ from hypothesis import strategies as st
 import spinney as sp
 from spinney.columns import Real, whole_range
 from spinney.errors import ParameterError
-from spinney.forest.release.column_model import ColumnModel
-from spinney.forest.release.conditions import condition
-from spinney.forest.release.rules import _deal_above, feasible, possible_states, resample_above
+from spinney.forest.release.columns import ColumnModel
+from spinney.forest.release.conditions import _deal_above, condition, feasible, possible_states, resample_above
+from spinney.grid.axes import column_axis, partings
 from spinney.release.frames import to_frame
-from spinney.schema.column_axis import column_axis
-from spinney.schema.parting import partings
 from spinney.schema.rules import clauses_of
 
 FEW = settings(max_examples=60, derandomize=True, deadline=None)

@@ -14,10 +14,9 @@ import pytest
 import spinney as sp
 from spinney.errors import NotFittedError, ParameterError
 from spinney.forest.design import _SHARES
-from spinney.forest.release.explain import explain
-from spinney.forest.release.strength import strength
+from spinney.forest.release.explain import explain, strength
 from spinney.synthesizers.forest import _CLASSES_SHARE
-from spinney.synthesizers.shares import ROWS_SHARE
+from spinney.synthesizers.paying import ROWS_SHARE
 from support.small_forests import SCHEMA, chain, fitted, table
 
 # ------------------------------------------------------------------------------------------------- strength

@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 
 import spinney as sp
 from spinney.columns import whole_range
-from spinney.forest.release.column_model import ColumnModel
-from spinney.forest.release.far_out import is_far_out
-from spinney.forest.release.graded import graded_leaves
+from spinney.forest.release.columns import ColumnModel, graded_leaves, is_far_out
 
 
 def graded(leaves, column):

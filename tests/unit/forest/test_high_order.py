@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import spinney as sp
-from spinney.counting.state_tables import GAP_STEPS, true_interactions
-from spinney.forest.coarse import centred_signs, even_groups, group_states
+from spinney.counting.states import GAP_STEPS, true_interactions
+from spinney.forest.cliques import centred_signs, even_groups, group_states
 from spinney.privacy.entropy import UnsafeSeededEntropy
 from support.slow_forests import rows_of
 

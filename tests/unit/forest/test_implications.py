@@ -16,7 +16,7 @@ from spinney.counting.states import StateRows
 from spinney.errors import SchemaError
 from spinney.forest.cliques import measure
 from spinney.forest.release.measured import NoiseLaw
-from spinney.forest.rule_tables import RuleTables, impossible_values
+from spinney.forest.rules import RuleTables, impossible_values
 
 N = 3000
 RULES = [

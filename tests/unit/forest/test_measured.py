@@ -11,9 +11,9 @@ import pytest
 import spinney as sp
 from golden import make
 from spinney.forest.prepaid import PrepaidMechanisms
+from spinney.forest.release.fit import refitter
 from spinney.forest.release.measured import NoiseLaw
-from spinney.forest.release.redraw import refitter
-from spinney.release.verification import verification
+from spinney.release.verify import verification
 from support import small_forests
 
 

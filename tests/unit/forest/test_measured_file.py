@@ -15,8 +15,8 @@ import pytest
 
 import spinney as sp
 from spinney.errors import FileError, ParameterError
-from spinney.forest.release.measured_file import MEASURED_MEMBERS
-from spinney.release.arrow import to_arrow
+from spinney.forest.release.file import MEASURED_MEMBERS
+from spinney.release.file import to_arrow
 from support.command_line import spinney
 
 

@@ -11,9 +11,8 @@ import numpy as np
 import polars as pl
 
 import spinney as sp
-from spinney.forest.release.answers.factors import Factor
-from spinney.forest.release.answers.misfit import NEARLY_ALL, Misfit
-from spinney.forest.release.answers.parts import parts_of
+from spinney.forest.release.evidence import parts_of
+from spinney.forest.release.misfit import NEARLY_ALL, Factor, Misfit
 from spinney.forest.release.model import ForestRelease
 from spinney.release.answers.answer import Answer
 

@@ -10,9 +10,8 @@ import pytest
 
 import spinney as sp
 from spinney.errors import ParameterError
-from spinney.forest.place_states import place_model
-from spinney.forest.places import NoisyPlace
-from spinney.schema.place_axis import place_axis
+from spinney.forest.columns import NoisyPlace, place_model
+from spinney.grid.axes import place_axis
 
 TRIANGLE = [(2.1, 2.2), (7.3, 3.1), (4.7, 8.9)]
 

@@ -11,7 +11,7 @@ import pytest
 
 import spinney as sp
 from spinney.errors import FileError
-from spinney.release.arrow import to_arrow
+from spinney.release.file import to_arrow
 from support.ring_road import fitted, within
 
 

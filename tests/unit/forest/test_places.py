@@ -8,10 +8,9 @@ import pytest
 
 import spinney as sp
 from spinney.errors import ParameterError, SchemaError
-from spinney.forest.place_states import place_model
-from spinney.forest.places import NoisyPlace, unmeasured_place
-from spinney.release.verification import verification
-from spinney.schema.place_axis import place_axis
+from spinney.forest.columns import NoisyPlace, place_model, unmeasured_place
+from spinney.grid.axes import place_axis
+from spinney.release.verify import verification
 from support.command_line import spinney
 from support.ring_road import COLUMNS, LAKE, PLACED, RING, N, fit, fitted, table, within
 

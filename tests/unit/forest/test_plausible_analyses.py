@@ -17,9 +17,9 @@ import pytest
 import spinney as sp
 from spinney.errors import FileError
 from spinney.forest.release.model import ForestRelease
-from spinney.release.arrow import to_arrow
-from spinney.release.contradictions import ContradictionError
-from spinney.release.verification import verification
+from spinney.release.card import ContradictionError
+from spinney.release.file import to_arrow
+from spinney.release.verify import verification
 
 SCHEMA = sp.Schema(
     {

@@ -13,9 +13,9 @@ import spinney as sp
 from spinney.cli.app import app
 from spinney.errors import InputError, ParameterError
 from spinney.forest.prepaid import PrepaidMechanisms
-from spinney.forest.prior_columns import trust
-from spinney.release.contradictions import ContradictionError
-from spinney.release.verification import verification
+from spinney.forest.prior import trust
+from spinney.release.card import ContradictionError
+from spinney.release.verify import verification
 
 N = 6_000
 SCHEMA = sp.Schema(
@@ -194,7 +194,7 @@ def test_a_prior_that_changes_once_budget_is_spent_costs_nothing(tmp_path, monke
     monkeypatch.setattr(PrepaidMechanisms, "__init__", spoiled)
     PUBLIC.write_csv(path)
     assert fit(path).sample(100, seed=1).equals(kept)
-    monkeypatch.setattr("spinney.synthesizers.prior._BYTES", 2**60)  # too many rows to be held
+    monkeypatch.setattr("spinney.synthesizers.forest._BYTES", 2**60)  # too many rows to be held
     PUBLIC.write_csv(path)
     with pytest.raises(InputError, match=r"prior: .*changed while it was read"):
         fit(path)

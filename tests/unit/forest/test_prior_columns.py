@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 
 import spinney as sp
-from spinney.forest.prior_columns import with_prior
-from spinney.forest.states import leaf_weights
-from spinney.schema.column_axis import column_axis
-from spinney.tables.opening import open_source
+from spinney.forest.columns import leaf_weights
+from spinney.forest.prior import with_prior
+from spinney.grid.axes import column_axis
+from spinney.tables.open import open_source
 from spinney.tree.release.geometry import extent
 from support.small_forests import noisy_column
 

@@ -10,8 +10,8 @@ import polars as pl
 import pytest
 
 import spinney as sp
-from spinney.forest.products import _mean_places, counted_pairs
-from spinney.forest.release.signs import sensitivity_squared
+from spinney.forest.release.fit import sensitivity_squared
+from spinney.forest.sums import _mean_places, counted_pairs
 from spinney.privacy.budget import Unit
 from support import one_factor
 
@@ -71,7 +71,7 @@ def test_the_sums_are_the_tables_with_noise_of_that_size():
     true = np.where(halves[0] == halves[1], 1, -1).mean()
     error = np.sqrt(float(products.variance)) / 6000
     # The one function of both that splits the order in the middle.
-    from spinney.forest.release.signs import signs
+    from spinney.forest.release.fit import signs
 
     lines = [signs(products.tilt.n_groups[column]) for column in (i, j)]
     middle = [next(k for k, line in enumerate(of) if (np.diff(line) != 0).sum() == 1) for of in lines]
@@ -106,7 +106,7 @@ def test_no_vector_where_it_would_be_no_use(parameters, names):
 def test_more_columns_have_no_vector():
     """Beyond a hundred."""
     from spinney.forest.design import design
-    from spinney.schema.column_axis import column_axis
+    from spinney.grid.axes import column_axis
 
     for n_columns, expected in ((100, True), (101, False)):
         axes = [column_axis(f"c{number}", sp.Boolean()) for number in range(n_columns)]

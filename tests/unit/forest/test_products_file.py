@@ -15,9 +15,9 @@ import pytest
 
 import spinney as sp
 from spinney.errors import FileError
-from spinney.forest.release.signs import MOST_PAIRS
-from spinney.release.arrow import to_arrow
-from spinney.release.verification import verification
+from spinney.forest.release.fit import MOST_PAIRS
+from spinney.release.file import to_arrow
+from spinney.release.verify import verification
 from support import one_factor
 from support.command_line import spinney
 

@@ -14,16 +14,12 @@ from click.testing import CliRunner
 import spinney as sp
 from spinney.cli.app import app
 from spinney.errors import ParameterError
-from spinney.forest.analyses import _cut, true_sums_of
-from spinney.forest.release.formula import parse_formulas
-from spinney.forest.release.least_squares import LeastSquares
-from spinney.forest.release.moments_fit import fit_moments
-from spinney.forest.release.regression import regress
-from spinney.forest.release.regressor_weights import Spread, balanced, spreads_of
-from spinney.forest.release.regressors import MOST_WEIGHT, Block, blocks_of
+from spinney.forest.release.formula import MOST_WEIGHT, Block, blocks_of, parse_formulas
+from spinney.forest.release.regression import LeastSquares, Spread, balanced, fit_moments, regress, spreads_of
+from spinney.forest.sums import _cut, true_sums_of
 from spinney.privacy.budget import Unit
-from spinney.release.contradictions import ContradictionError
-from spinney.tables.opening import open_source
+from spinney.release.card import ContradictionError
+from spinney.tables.open import open_source
 
 N = 10_000
 SCHEMA = sp.Schema(

@@ -10,8 +10,9 @@ import pyarrow as pa
 import pytest
 
 import spinney as sp
-from spinney.forest import columns, products, rounds
-from spinney.forest.release.regressors import Block
+from spinney.forest import columns, rounds
+from spinney.forest import sums as products
+from spinney.forest.release.formula import Block
 from spinney.release.utility import figures_reach_squared
 from spinney.synthesizers import forest, utility
 from support.replay import compare, failures

@@ -10,14 +10,12 @@ import numpy as np
 import pytest
 
 import spinney as sp
-from spinney.forest import opening
+from spinney.forest import rounds as opening
 from spinney.forest.design import Effort
-from spinney.forest.opening import Opening
 from spinney.forest.plan import Shape, forest_plan
 from spinney.forest.prepaid import PrepaidMechanisms
-from spinney.forest.rounds import _n_of_turn, _Turn
-from spinney.graph.elimination import _n_cells
-from spinney.graph.junction import JunctionTree
+from spinney.forest.rounds import Opening, _n_of_turn, _Turn
+from spinney.graph.junction import JunctionTree, _n_cells
 from spinney.privacy.budget import Unit
 from spinney.privacy.entropy import UnsafeSeededEntropy
 
@@ -93,7 +91,7 @@ def test_a_graph_that_stays_the_same_is_not_looked_at_again(monkeypatch) -> None
         n_tried.append(1)
         return _n_cells(*arguments)
 
-    monkeypatch.setattr("spinney.graph.elimination._n_cells", counted)
+    monkeypatch.setattr("spinney.graph.junction._n_cells", counted)
     open_ones = Opening([12] * 9, a_design(9, None, 300), [(0, 1), (2, 3)])
     for turn in range(3):
         assert sorted(open_ones.cliques(np.random.default_rng(turn), share=1.0)) == [(0, 1), (2, 3)]

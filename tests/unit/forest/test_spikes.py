@@ -12,8 +12,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spinney as sp
-from spinney.forest.release.rules import _drawn_above, feasible
-from spinney.forest.spikes import part_spikes
+from spinney.forest.columns import part_spikes
+from spinney.forest.release.conditions import _drawn_above, feasible
 from support.small_forests import model_of, noisy_column
 
 FEW = settings(max_examples=60, derandomize=True, deadline=None)

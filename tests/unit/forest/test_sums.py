@@ -16,9 +16,10 @@ from spinney.errors import BudgetError, FileError, ParameterError
 from spinney.forest.plan import Shape, VectorNoise, forest_plan
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.privacy.budget import Unit
-from spinney.privacy.composition import GaussianVector, composed_delta
+from spinney.privacy.composition import composed_delta
 from spinney.privacy.entropy import UnsafeSeededEntropy
-from spinney.release.verification import verification
+from spinney.privacy.mechanisms import GaussianVector
+from spinney.release.verify import verification
 from support.command_line import spinney
 
 UNITS = pytest.mark.parametrize("unit", [Unit.REPLACE_ONE, Unit.ADD_REMOVE], ids=str)

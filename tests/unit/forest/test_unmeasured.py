@@ -13,7 +13,7 @@ import pytest
 
 import spinney as sp
 from spinney.errors import FileError
-from spinney.forest.release.unmeasured import _is_independent
+from spinney.forest.release.verify import _is_independent
 from support.command_line import spinney
 
 N_ROWS = 3000

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 import spinney as sp
 from spinney.cli.app import app
 from spinney.errors import ParameterError
-from spinney.release.contradictions import ContradictionError
+from spinney.release.card import ContradictionError
 
 N = 8_000
 REGIONS = list("abcdefghij")

@@ -7,7 +7,7 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from spinney.graph.blocks import Blocks
+from spinney.graph.tilt import Blocks
 
 
 @pytest.mark.parametrize("n_groups", [(3,), (2, 2), (2, 3, 4, 5, 2), (16, 16, 2, 64), (4,) * 12, (1, 5, 1)])

@@ -11,9 +11,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from spinney.errors import ParameterError
-from spinney.graph.draw import draw_states
 from spinney.graph.junction import JunctionTree
-from spinney.graph.model import GraphModel
+from spinney.graph.model import GraphModel, draw_states
 from support.slow_graphs import random_model
 from support.strategies import MODEST
 

@@ -8,11 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spinney.errors import ParameterError
-from spinney.graph.draw import draw_states
-from spinney.graph.estimate import Measurement, estimate
+from spinney.graph.estimate import Measurement, Targets, estimate
 from spinney.graph.junction import JunctionTree
-from spinney.graph.model import GraphModel
-from spinney.graph.targets import Targets
+from spinney.graph.model import GraphModel, draw_states
 from support.slow_graphs import joint_table, random_model, random_tree, summed
 from support.strategies import MODEST
 

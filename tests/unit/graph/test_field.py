@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from spinney.errors import ParameterError
-from spinney.graph.field import Field, FieldClique
+from spinney.graph.crf import Field
+from spinney.graph.crf_inference import FieldClique
 from support.slow_fields import all_cliques, joint_of_row, random_evidence, random_field, slow_table
 from support.strategies import MODEST
 

@@ -12,8 +12,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from spinney.graph.field import Field, FieldClique
-from spinney.graph.field_arrays import field_from_arrays, field_to_arrays
+from spinney.graph.crf import Field, field_from_arrays, field_to_arrays
+from spinney.graph.crf_inference import FieldClique
 from support.slow_fields import random_evidence, random_field
 from support.strategies import MODEST
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spinney.errors import ParameterError
-from spinney.graph.field import Field, FieldClique
-from spinney.graph.field_fit import FieldMeasurement, fit_field
+from spinney.graph.crf import Field, FieldMeasurement, fit_field
+from spinney.graph.crf_inference import FieldClique
 from support.slow_fields import random_evidence, random_field
 from support.strategies import MODEST
 

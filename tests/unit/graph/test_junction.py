@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from spinney.errors import ParameterError
-from spinney.graph.elimination import TreewidthBudget
-from spinney.graph.junction import JunctionTree
+from spinney.graph.junction import JunctionTree, TreewidthBudget
 from support.slow_graphs import n_cells, slow_cliques
 from support.strategies import MODEST
 

@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spinney.graph.estimate import Measurement, Targets, Turned
 from spinney.graph.junction import JunctionTree
 from spinney.graph.lines import LineTree
-from spinney.graph.passing import calibrate, flatten
-from spinney.graph.targets import Measurement, Targets
-from spinney.graph.turned import Turned
+from spinney.graph.model import calibrate, flatten
 from support.slow_graphs import random_model, random_tree
 from support.strategies import MODEST
 

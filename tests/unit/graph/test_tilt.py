@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from spinney.errors import ParameterError
-from spinney.graph.tilt import MOST_WEIGHT, Tilt, padded, pair_scores
-from spinney.graph.tilting import _log_mean
+from spinney.graph.tilt import MOST_WEIGHT, Tilt, _log_mean, padded, pair_scores
 
 
 def groups_of(*columns: list[int]) -> tuple[np.ndarray, ...]:

@@ -10,12 +10,10 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from spinney.forest.release.signs import signs
-from spinney.graph.draw import draw_states
+from spinney.forest.release.fit import signs
 from spinney.graph.junction import JunctionTree
-from spinney.graph.model import GraphModel
-from spinney.graph.tilt import Tilt
-from spinney.graph.tilting import Evidence, Products, fit_tilt
+from spinney.graph.model import GraphModel, draw_states
+from spinney.graph.tilt import Evidence, Products, Tilt, fit_tilt
 
 SIZES = (4, 4, 3, 2)
 TOTAL = 50_000.0

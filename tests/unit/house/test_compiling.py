@@ -12,7 +12,8 @@ from pathlib import Path
 import numba
 import pytest
 
-from spinney import compiled, warming
+from spinney import compiled
+from spinney import warm_up as warming
 from spinney.errors import FileError
 from support.command_line import spinney
 from support.terminals import SOON, SOURCES, behind_pipes, on_terminal
@@ -20,7 +21,7 @@ from support.terminals import SOON, SOURCES, behind_pipes, on_terminal
 # The smallest loops there are, and what was compiled of Spinney.
 ONE_LOOP = """
 import numpy as np
-from spinney.graph.newton import dot
+from spinney.graph.estimate import dot
 from spinney.compiled import COMPILATIONS
 dot(np.ones(3), np.ones(3))
 """
@@ -218,7 +219,7 @@ def test_a_read_only_installation_without_any_cache_works(locked_sources: Path, 
     for _ in range(2):
         assert behind_pipes(COUNTED, **settings) == ("1\n", "")
     done = behind_pipes(
-        "from spinney.warming import warm_up\n"
+        "from spinney.warm_up import warm_up\n"
         "from spinney.errors import FileError\n"
         "try: warm_up()\n"
         "except FileError as err: print(err)\n",

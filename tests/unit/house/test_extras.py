@@ -12,7 +12,7 @@ import pytest
 from packaging.requirements import Requirement
 
 from spinney.errors import MissingExtraError
-from spinney.extras import OPTIONAL, load_optional
+from spinney.machine import OPTIONAL, load_optional
 
 ROOT = Path(__file__).parents[3]
 EXTRAS: dict[str, list[str]] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
@@ -106,7 +106,7 @@ def test_no_message_or_page_sends_anybody_to_an_index() -> None:
 def test_all_imports_of_optional_libraries_go_through_one_door() -> None:
     """No file builds the message by itself, but where what is wanted cannot be installed beside Spinney."""
     for path in SOURCES:
-        if path.name not in ("extras.py", "errors.py", "gpu.py", "attacks.py"):
+        if path.name not in ("machine.py", "errors.py", "sums.py", "attacks.py"):
             assert "MissingExtraError(" not in path.read_text(), path.name
 
 

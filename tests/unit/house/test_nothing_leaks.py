@@ -21,7 +21,7 @@ import spinney as sp
 from spinney.counting.states import Cut
 from spinney.errors import SpinneyError
 from spinney.forest.prepaid import PrepaidMechanisms
-from spinney.schema.lattice import tree_lattice
+from spinney.grid.lattice import tree_lattice
 from spinney.tables.engines.memory import count_cells, state_rows
 from spinney.tables.frames import open_table
 from support.error_chains import chain

@@ -12,9 +12,10 @@ import pyarrow as pa
 import pytest
 
 import spinney as sp
-from spinney import cgroups, parallel
+from spinney import machine as cgroups
+from spinney import machine as parallel
 from spinney.errors import ParameterError
-from spinney.parallel import available_processors, by_slices, each, n_threads, threads
+from spinney.machine import available_processors, by_slices, each, n_threads, threads
 
 SOURCES = Path(__file__).parents[3] / "src"
 
@@ -269,7 +270,7 @@ def test_neither_release_nor_rows_depend_on_the_number_of_threads(monkeypatch, m
 
 def test_nobody_else_counts_processors_or_makes_pools():
     """One file decides how many threads there are: no other names `cpu_count` or `ThreadPoolExecutor`."""
-    home = SOURCES / "spinney" / "parallel.py"
+    home = SOURCES / "spinney" / "machine.py"
     own = {"cpu_count", "process_cpu_count", "sched_getaffinity", "ThreadPoolExecutor"}
     offenders = [
         f"{path.relative_to(SOURCES)}: {sorted(own & _names(path))}"

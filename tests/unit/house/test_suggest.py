@@ -10,7 +10,7 @@ import pytest
 import spinney as sp
 from spinney.errors import ParameterError, SchemaError
 from spinney.metrics import train_on_synthetic
-from spinney.suggest import closest, did_you_mean, listed
+from spinney.text import closest, did_you_mean, listed
 from spinney_paper.baselines import DPMERF
 from support.command_line import spinney
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from spinney.version import commit, commit_of, full_version
+from spinney.files import commit, commit_of, full_version
 
 COMMIT = "3f2a9c1d04be5a6b7c8d9e0f1a2b3c4d5e6f7a8b"
 
@@ -72,5 +72,5 @@ def test_versions_and_their_commits():
 
 def test_importing_asks_for_none():
     """Nothing is read until a card or `--version` asks."""
-    code = "import sys, spinney; sys.exit('spinney.version' in sys.modules)"
+    code = "import sys, spinney; sys.exit('spinney.files' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0

@@ -10,7 +10,7 @@ import pytest
 
 import spinney as sp
 from spinney.metrics import beside, compare
-from spinney.metrics.beside import real_bars, table_beside
+from spinney.metrics.compare import real_bars, table_beside
 from support.small_forests import SCHEMA, table
 
 ROWS = pa.table(

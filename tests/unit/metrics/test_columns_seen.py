@@ -16,8 +16,7 @@ from hypothesis import strategies as st
 import spinney as sp
 from spinney import metrics
 from spinney.errors import InputError, SchemaError
-from spinney.metrics.bins import quantile_bins
-from spinney.metrics.reading import Side
+from spinney.metrics.reading import Side, quantile_bins
 from support import slow_metrics as twins
 
 N = 20_000

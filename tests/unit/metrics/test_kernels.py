@@ -15,8 +15,10 @@ from hypothesis.extra.numpy import arrays
 
 from spinney import metrics
 from spinney.errors import InputError, MissingExtraError, ParameterError
-from spinney.metrics import direct, fourier, gpu
-from spinney.metrics.points import WeightedSet
+from spinney.metrics import sums as direct
+from spinney.metrics import sums as fourier
+from spinney.metrics import sums as gpu
+from spinney.metrics.sums import WeightedSet
 from support import slow_metrics as twins
 
 
@@ -74,9 +76,9 @@ def test_blocks_agree_with_the_matrix(n_axes):
     matrix = np.exp(-gamma * ((p[:, None] - q[None]) ** 2).sum(axis=2))
     own = np.exp(-gamma * ((p[:, None] - p[None]) ** 2).sum(axis=2))
     one, two = WeightedSet(p, w), WeightedSet(q, v)
-    assert direct.inner_sum(one, two, gamma) == pytest.approx(w @ matrix @ v, rel=1e-11, abs=1e-11)
-    assert direct.square_sum(one, gamma) == pytest.approx(w @ own @ w, rel=1e-11)
-    assert direct.density_sums(one, q, gamma) == pytest.approx(w @ matrix, abs=1e-11)
+    assert direct.direct_inner_sum(one, two, gamma) == pytest.approx(w @ matrix @ v, rel=1e-11, abs=1e-11)
+    assert direct.direct_square_sum(one, gamma) == pytest.approx(w @ own @ w, rel=1e-11)
+    assert direct.direct_density_sums(one, q, gamma) == pytest.approx(w @ matrix, abs=1e-11)
 
 
 def test_far_from_the_origin_nothing_is_lost():

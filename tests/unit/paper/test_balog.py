@@ -25,7 +25,7 @@ from spinney.errors import (
     SchemaError,
 )
 from spinney.metrics import rkhs_distance
-from spinney.privacy.ledger import DiscreteGaussianVector, UnsafeEntropy
+from spinney.privacy.mechanisms import DiscreteGaussianVector, UnsafeEntropy
 from spinney.privacy.noise.gaussian import classical_variance, least_variance
 from spinney.release.points import PointsRelease
 from spinney_paper.baselines import BalogAlgorithm1, BalogAlgorithm2, balog

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from spinney.cli import paper as verb
+from spinney.cli import other as verb
 from spinney_paper.experiments import catalogue
 from support.command_line import files_in, spinney
 from support.toy_experiment import toy

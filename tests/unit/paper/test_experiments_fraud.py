@@ -18,7 +18,8 @@ from pyarrow import csv, parquet
 import spinney as sp
 from spinney.errors import FileError, InputError, ParameterError
 from spinney.metrics import CLASSIFIERS
-from spinney.synthesizers.defaults import paper_cutoff
+from spinney.privacy.mechanisms import NotPrivate
+from spinney.synthesizers.validation import paper_cutoff
 from spinney_paper.experiments import fraud, fraud_data, fraud_methods, fraud_printed, fraud_rival, fraud_wording
 from spinney_paper.experiments.catalogue import experiment
 from spinney_paper.experiments.framework import Inputs, run_experiment
@@ -218,7 +219,7 @@ def test_every_method_spends_what_its_name_says(rows):
         is_inside = name.endswith("inside")
         assert card.epsilon == (Fraction(1, 2) if is_inside else 1)
         assert card.unit == ("add-remove" if is_inside else "replace-one")
-        brands = [event.note for event in card.events if isinstance(event, sp.privacy.ledger.NotPrivate)]
+        brands = [event.note for event in card.events if isinstance(event, NotPrivate)]
         assert bool(brands) == (method.schema is fraud_data.data_box_schema)
 
 

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from spinney.errors import ParameterError
+from spinney.grid.lattice import tree_lattice
 from spinney.metrics import kernel_metric, rkhs_distance
-from spinney.schema.lattice import tree_lattice
 from spinney_paper.experiments import mixtures, partition, rivals_wording, scaling, sweep, trials
 from spinney_paper.experiments.catalogue import experiment
 from spinney_paper.experiments.framework import Inputs, run_experiment, seed_of

@@ -19,9 +19,10 @@ from scipy import stats
 import spinney as sp
 from spinney.errors import FileError, InputError, MissingExtraError, ParameterError, SchemaError
 from spinney.privacy.budget import Unit
-from spinney.privacy.ledger import Ledger, NotPrivate
+from spinney.privacy.ledger import Ledger
+from spinney.privacy.mechanisms import NotPrivate
 from spinney.privacy.noise.gaussian import rho_from_delta
-from spinney.release.generator import Generator
+from spinney.release.points import Generator
 from spinney_paper.baselines import merf, training
 from spinney_paper.baselines.merf import DPMERF, FeatureLaw, read_vector, true_vector
 from support.goodness_of_fit import ACCEPT, REJECT

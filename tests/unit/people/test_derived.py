@@ -10,11 +10,10 @@ import pytest
 
 import spinney as sp
 from spinney.errors import SchemaError
-from spinney.people.derived import held_rows
-from spinney.people.release.relative import difference_column, learnt_schema, made_columns, persons_schema
-from spinney.people.release.rows import _absolute
-from spinney.schema.people import PeopleShape
-from spinney.tables.people import gather
+from spinney.people.columns import held_rows
+from spinney.people.release.rows import _absolute, difference_column, learnt_schema, made_columns, persons_schema
+from spinney.schema.linked import PeopleShape
+from spinney.tables.persons import gather
 
 COLUMNS = {
     "who": sp.Identifier(),

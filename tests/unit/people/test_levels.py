@@ -11,8 +11,7 @@ from scipy.stats import chisquare, norm
 
 from spinney.forest.plan import ForestPlan, VectorNoise
 from spinney.forest.prepaid import PrepaidMechanisms
-from spinney.people.alike import ColumnLaw, Compared, release_alikeness, two_rows
-from spinney.people.levels import N_BINS, draw_levels
+from spinney.people.columns import N_BINS, ColumnLaw, Compared, draw_levels, release_alikeness, two_rows
 from spinney.privacy.budget import Unit
 from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.privacy.ledger import Ledger

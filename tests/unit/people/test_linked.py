@@ -10,9 +10,10 @@ import pytest
 
 import spinney as sp
 from spinney.errors import BudgetError, InputError, ParameterError, SchemaError
-from spinney.people import design, rounds, synthetic
+from spinney.people import design, rounds
+from spinney.people import grow as synthetic
 from spinney.synthesizers import linked
-from spinney.tables import people
+from spinney.tables import persons as people
 
 
 @pytest.fixture(autouse=True)

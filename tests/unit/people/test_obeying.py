@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 from scipy.stats import chisquare
 
-from spinney.graph.field import Field, FieldClique
-from spinney.people.release.obeying import draw_obeying
+from spinney.graph.crf import Field
+from spinney.graph.crf_inference import FieldClique
+from spinney.people.release.rows import draw_obeying
 
 N_ROWS = 6000
 

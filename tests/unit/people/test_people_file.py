@@ -12,13 +12,13 @@ import pytest
 
 import spinney as sp
 from spinney.errors import FileError
-from spinney.forest.release.column_model import ColumnModel
-from spinney.people import rounds, synthetic
-from spinney.people.release.masks import position_masks
-from spinney.people.release.relative import learnt_schema
-from spinney.release.arrow import are_counts, to_arrow
-from spinney.release.contradictions import ContradictionError
-from spinney.schema.people import PeopleShape
+from spinney.forest.release.columns import ColumnModel
+from spinney.people import grow as synthetic
+from spinney.people import rounds
+from spinney.people.release.rows import learnt_schema, position_masks
+from spinney.release.card import ContradictionError
+from spinney.release.file import are_counts, to_arrow
+from spinney.schema.linked import PeopleShape
 
 
 @pytest.fixture(scope="module")

@@ -14,9 +14,25 @@ import pyarrow as pa
 import pytest
 
 import spinney as sp
-from spinney.counting import weighted
-from spinney.people import alike, columns, derived, grow, levels, rounds, synthetic
-from spinney.people.release import evidence
+from spinney.counting import states as weighted
+from spinney.people import (
+    columns,
+    grow,
+    rounds,
+)
+from spinney.people import (
+    columns as alike,
+)
+from spinney.people import (
+    columns as derived,
+)
+from spinney.people import (
+    columns as levels,
+)
+from spinney.people import (
+    grow as synthetic,
+)
+from spinney.people.release import rows as evidence
 from support.replay import coins_by_person, compare, held_in_file
 
 N_PERSONS = 700
@@ -235,7 +251,7 @@ def before_across_persons():
             found[:] = np.roll(own[asked.number], 1)
         return found
 
-    return mock.patch("spinney.people.row_tables.row_evidence", across)
+    return mock.patch("spinney.people.rounds.row_evidence", across)
 
 
 def trees_on_all_rows():

@@ -12,8 +12,11 @@ import pyarrow as pa
 import pytest
 
 import spinney as sp
-from spinney.counting.weighted import WeightedRows
-from spinney.people import alike, derived, design, grow, rounds, synthetic
+from spinney.counting.states import WeightedRows
+from spinney.people import columns as alike
+from spinney.people import columns as derived
+from spinney.people import design, grow, rounds
+from spinney.people import grow as synthetic
 from spinney.synthesizers import linked
 from support.replay import coins_by_person, compare, failures
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import spinney as sp
 from spinney.columns import Column
-from spinney.privacy.ledger import Brand
+from spinney.privacy.mechanisms import Brand
 from spinney.synthesizers.method import make
 from support.long import IS_LONG
 from support.small_people import FLAT, TABLES, shop

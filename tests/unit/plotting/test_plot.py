@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 import spinney as sp
 from spinney.errors import MissingExtraError, NotFittedError, ParameterError
-from spinney.report.contents import report_contents
+from spinney.report.page import report_contents
 from support.small_people import linked_model, shop
 
 SCHEMA = sp.Schema(

@@ -12,7 +12,7 @@ import pytest
 import spinney as sp
 from spinney.errors import InputError
 from spinney.privacy.entropy import SystemEntropy, is_system
-from spinney.privacy.ledger import NotPrivate, UnsafeEntropy, brands
+from spinney.privacy.mechanisms import NotPrivate, UnsafeEntropy, brands
 from spinney.privacy.noise.gaussian import release_vector
 from support.handmade_leaves import noisy_numbers, noisy_part
 

@@ -13,18 +13,15 @@ import spinney as sp
 from spinney.errors import BudgetError, FileError, ParameterError
 from spinney.privacy import composition
 from spinney.privacy.budget import Unit
-from spinney.privacy.composition import (
-    GaussianTables,
-    GaussianVector,
-    Selections,
-    TreeShapes,
-    composed_delta,
-    least_noise,
-)
-from spinney.privacy.ledger import (
+from spinney.privacy.composition import composed_delta, least_noise
+from spinney.privacy.mechanisms import (
     ComposedRelease,
     DiscreteLaplaceCounts,
+    GaussianTables,
+    GaussianVector,
     Selection,
+    Selections,
+    TreeShapes,
     event_from_dict,
     event_line,
     event_lines,

@@ -14,7 +14,7 @@ import pytest
 import spinney as sp
 from spinney.errors import BudgetError, ParameterError
 from spinney.privacy.budget import Unit
-from spinney.privacy.ledger import (
+from spinney.privacy.mechanisms import (
     DiscreteGaussianVector,
     DiscreteLaplaceCounts,
     NotPrivate,

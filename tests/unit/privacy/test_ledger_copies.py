@@ -19,7 +19,7 @@ import pytest
 import spinney as sp
 from spinney.errors import BudgetError, FileError, SpinneyError
 from spinney.privacy.budget import Unit
-from spinney.privacy.ledger import DiscreteLaplaceCounts, NotPrivate
+from spinney.privacy.mechanisms import DiscreteLaplaceCounts, NotPrivate
 
 # A rival system that ran in this process before may have left threads behind, of which JAX warns at a fork.
 pytestmark = pytest.mark.filterwarnings("ignore:os.fork:RuntimeWarning")
@@ -191,7 +191,7 @@ def test_a_fork_in_the_middle_of_a_charge_leaves_no_lock_behind(tmp_path):
 import os, threading, time
 from fractions import Fraction
 import spinney as sp
-from spinney.privacy.ledger import DiscreteLaplaceCounts
+from spinney.privacy.mechanisms import DiscreteLaplaceCounts
 ledger = sp.Ledger.create({str(tmp_path / "people.ledger")!r}, limit=1000)
 charge = lambda: ledger.charge(DiscreteLaplaceCounts(Fraction(1), 2, "c"))
 stop = threading.Event()

@@ -16,7 +16,7 @@ import pytest
 import spinney as sp
 from spinney import files
 from spinney.errors import BudgetError, FileError, ParameterError
-from spinney.privacy.ledger import DiscreteGaussianVector, DiscreteLaplaceCounts, NotPrivate
+from spinney.privacy.mechanisms import DiscreteGaussianVector, DiscreteLaplaceCounts, NotPrivate
 from spinney.tables.engines import memory
 from spinney.tree import kdtree, moments
 from support.command_line import spinney, write_people
@@ -101,7 +101,7 @@ def test_processes_take_turns(path):
     program = f"""
 from fractions import Fraction
 import spinney as sp
-from spinney.privacy.ledger import DiscreteLaplaceCounts
+from spinney.privacy.mechanisms import DiscreteLaplaceCounts
 ledger = sp.Ledger.open({str(path)!r})
 for _ in range(20):
     try:

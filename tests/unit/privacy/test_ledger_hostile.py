@@ -14,19 +14,22 @@ import pytest
 import spinney as sp
 from spinney.errors import BudgetError, FileError, ParameterError, SpinneyError
 from spinney.privacy.budget import Unit, parse_delta, parse_epsilon, parse_fraction
-from spinney.privacy.composition import GaussianTables, GaussianVector, Selections, TreeShapes
-from spinney.privacy.ledger import (
+from spinney.privacy.mechanisms import (
+    STAGES,
     ComposedRelease,
     DiscreteGaussianVector,
     DiscreteLaplaceCounts,
+    GaussianTables,
+    GaussianVector,
     LeafMoments,
     NotPrivate,
     Selection,
+    Selections,
     SplitDecisions,
+    TreeShapes,
     UnsafeEntropy,
     event_to_dict,
 )
-from spinney.privacy.stages import STAGES
 from support.command_line import spinney
 from support.old_ledgers import write_version_1
 

@@ -10,12 +10,13 @@ import pytest
 
 import spinney as sp
 from spinney.errors import ParameterError
-from spinney.forest.release.budget_report import stages
+from spinney.forest.release.explain import stages
 from spinney.privacy.budget import Unit
 from spinney.privacy.composition import composed_delta
-from spinney.privacy.events import ComposedRelease
-from spinney.privacy.parts import (
+from spinney.privacy.mechanisms import (
+    PERSON_STAGES,
     UNITS,
+    ComposedRelease,
     GaussianVector,
     Selections,
     TreeShapes,
@@ -25,7 +26,6 @@ from spinney.privacy.parts import (
     part_to_dict,
     units_variance,
 )
-from spinney.privacy.stages import PERSON_STAGES
 from spinney.release.card import Card
 
 PERSONS = [Unit.REPLACE_PERSON, Unit.ADD_REMOVE_PERSON]

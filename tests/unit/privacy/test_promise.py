@@ -15,23 +15,26 @@ import spinney as sp
 from spinney.errors import PrivacyWarning
 from spinney.privacy.budget import Unit
 from spinney.privacy.composition import (
-    GaussianTables,
-    GaussianVector,
-    Selections,
-    TreeShapes,
+    cautions,
+    chain_deltas,
     composed_delta,
     composed_deltas,
+    default_delta,
+    group_promise,
     least_noise,
 )
-from spinney.privacy.ledger import (
+from spinney.privacy.mechanisms import (
     ComposedRelease,
     DiscreteGaussianVector,
     DiscreteLaplaceCounts,
+    GaussianTables,
+    GaussianVector,
     NotPrivate,
+    Selections,
     SplitDecisions,
+    TreeShapes,
 )
 from spinney.privacy.noise.gaussian import delta_from_rho, least_variance
-from spinney.privacy.promise import cautions, chain_deltas, default_delta, group_promise
 from support.command_line import spinney, write_people
 
 SCHEMA = sp.Schema({"x": sp.Real(0, 1), "y": sp.Category(["a", "b", "c"])})

@@ -13,7 +13,7 @@ from scipy import stats
 import spinney as sp
 from spinney.errors import BudgetError, ParameterError
 from spinney.privacy.entropy import SystemEntropy, UnsafeSeededEntropy
-from spinney.privacy.ledger import DiscreteGaussianVector, UnsafeEntropy
+from spinney.privacy.mechanisms import DiscreteGaussianVector, UnsafeEntropy
 from spinney.privacy.noise import gaussian
 from spinney.privacy.noise.gaussian import classical_variance, least_variance, release_vector
 from support.goodness_of_fit import ACCEPT, REJECT

@@ -11,7 +11,7 @@ import pytest
 
 import spinney as sp
 from spinney.errors import ParameterError
-from spinney.release.answers.standing import standing_of
+from spinney.release.answers.answer import standing_of
 
 SCHEMA = {
     "x": sp.Integer(0, 9),

@@ -10,7 +10,7 @@ import pandas as pd
 import pytest
 
 import spinney as sp
-from spinney.release.answers.products import product
+from spinney.release.answers.ranks import product
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,9 @@ from fractions import Fraction
 import pytest
 
 import spinney as sp
-from spinney.privacy.ledger import DiscreteGaussianVector, UnsafeEntropy
+from spinney.files import full_version
+from spinney.privacy.mechanisms import DiscreteGaussianVector, UnsafeEntropy
 from spinney.release.card import Card
-from spinney.version import full_version
 
 
 @pytest.fixture(scope="module")

@@ -12,7 +12,7 @@ from scipy import stats
 
 import spinney as sp
 from spinney.errors import ParameterError
-from spinney.release.answers.students import t_quantile
+from spinney.release.answers.ranks import t_quantile
 
 # Of numbers alone nothing is known of the release, so that intervals are forced.
 combine = partial(sp.combine, force=True)

@@ -14,7 +14,7 @@ import spinney as sp
 from spinney.errors import ParameterError
 from spinney.release.answers.answer import shown_level
 from spinney.release.answers.bars import MOST_BARS, ErrorBars, PairBars
-from spinney.report.bars import bars_figure
+from spinney.report.pictures import bars_figure
 from support.command_line import spinney
 from support.small_forests import fitted
 

@@ -14,7 +14,7 @@ import polars as pl
 import pytest
 
 import spinney as sp
-from spinney.privacy.parts import UNITS, vector_variance
+from spinney.privacy.mechanisms import UNITS, vector_variance
 from spinney.synthesizers import utility
 from support.command_line import spinney
 from support.forgeries import (
@@ -258,8 +258,8 @@ def test_parameters_of_a_file_may_be_anything(files, tmp_path, name, value):
 
 def spread(noise_std: float, stated: float, *, n_tables: int, seed: int, total: float | None = 1000.0) -> bool:
     """Whether totals of so much noise pass where another deviation is stated."""
-    from spinney.release.contradictions import ContradictionError
-    from spinney.release.spread import TableSum, check_spread
+    from spinney.release.card import ContradictionError
+    from spinney.release.verify import TableSum, check_spread
 
     totals = 1000 + np.random.default_rng(seed).normal(0, noise_std, n_tables)
     try:
@@ -272,7 +272,7 @@ def spread(noise_std: float, stated: float, *, n_tables: int, seed: int, total: 
 @pytest.mark.parametrize("std", [0.05, 0.3, 0.6, 1.0, 3.0])
 def test_whole_totals_of_little_noise_pass(std):
     """Of whole numbers with little noise nearly all are exactly right: a file is not refused for that."""
-    from spinney.release.spread import TableSum, check_spread
+    from spinney.release.verify import TableSum, check_spread
 
     rng = np.random.default_rng(1)
     for n_tables in (4, 7, 30):

@@ -11,8 +11,7 @@ import pytest
 
 import spinney as sp
 from spinney.errors import ParameterError
-from spinney.release.answers.grammar import parse_question
-from spinney.release.answers.where import parse_conditions
+from spinney.release.answers.grammar import parse_conditions, parse_question
 
 SCHEMA = sp.Schema(
     {

@@ -14,13 +14,21 @@ import pytest
 
 import spinney as sp
 from spinney.errors import FileError
-from spinney.forest.release.budget_report import stages
+from spinney.forest.release.explain import stages
 from spinney.privacy.budget import Unit
-from spinney.privacy.events import Brand, ComposedRelease, DiscreteLaplaceCounts, SplitDecisions
-from spinney.privacy.events import Selection as Choices
-from spinney.privacy.ledger import event_from_dict, event_to_dict
-from spinney.privacy.parts import GaussianTables, Selections, TreeShapes
-from spinney.release.verification import verification
+from spinney.privacy.mechanisms import (
+    Brand,
+    ComposedRelease,
+    DiscreteLaplaceCounts,
+    GaussianTables,
+    Selections,
+    SplitDecisions,
+    TreeShapes,
+    event_from_dict,
+    event_to_dict,
+)
+from spinney.privacy.mechanisms import Selection as Choices
+from spinney.release.verify import verification
 from support.command_line import spinney
 
 GOLDEN = sorted((Path(__file__).parents[2] / "golden").glob("*.spinney"))

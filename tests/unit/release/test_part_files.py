@@ -20,7 +20,7 @@ import pytest
 
 import spinney as sp
 from spinney.errors import FileError, ParameterError
-from spinney.release import part_files
+from spinney.release import parts as part_files
 from spinney.release.parts import SampleParts
 from support import small_forests
 from support.command_line import spinney

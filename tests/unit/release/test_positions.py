@@ -9,7 +9,7 @@ import pytest
 
 import spinney as sp
 from spinney.release.frames import FRAME_KINDS, positions_of, to_frame
-from spinney.synthesizers.fitted import _plain
+from spinney.synthesizers.base import _plain
 
 SCHEMA = sp.Schema(
     {

@@ -10,7 +10,7 @@ import pytest
 
 import spinney as sp
 from spinney.errors import SchemaWarning
-from spinney.release.remarks import Ranges, of_one_range, of_piles
+from spinney.release.card import Ranges, of_one_range, of_piles
 from support.command_line import spinney
 
 N = 20_000

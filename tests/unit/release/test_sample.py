@@ -10,7 +10,7 @@ import pytest
 
 import spinney as sp
 from spinney.errors import ParameterError
-from spinney.tree.release import placement
+from spinney.tree.release import bins as placement
 from spinney.tree.release.geometry import bin_boxes
 from support.command_line import spinney
 
@@ -108,7 +108,7 @@ def test_more_rows_than_memory_can_hold(fitted):
 
 def test_memory_is_that_of_the_machine_or_the_container(fitted, square, tmp_path, monkeypatch):
     """Two columns of floats at 32 bytes a value; what fits is drawn, and nothing is spent on rows that do not."""
-    monkeypatch.setattr("spinney.release.model.total_memory", lambda: 640_000)
+    monkeypatch.setattr("spinney.release.release.total_memory", lambda: 640_000)
     assert len(fitted.sample(10_000, seed=1)) == 10_000
     with pytest.raises(ParameterError, match=r"take about 0\.0 GiB.*parts of 5,000 rows"):
         fitted.sample(10_001)
@@ -120,7 +120,7 @@ def test_memory_is_that_of_the_machine_or_the_container(fitted, square, tmp_path
     run = spinney("sample", tmp_path / "r.spinney", "--rows", "10001", "--out", tmp_path / "x.csv")
     assert run.status != 0
     assert "draw them in parts" in run.err
-    monkeypatch.setattr("spinney.release.model.total_memory", lambda: None)
+    monkeypatch.setattr("spinney.release.release.total_memory", lambda: None)
     assert len(fitted.sample(10_001, seed=1)) == 10_001
 
 

@@ -11,10 +11,10 @@ import pyarrow as pa
 import pytest
 
 import spinney as sp
-from spinney.dtypes import ColumnType
+from spinney.columns.reading import ColumnType
 from spinney.errors import ParameterError
-from spinney.release.casting import to_arrow
-from spinney.release.model import Release
+from spinney.release.frames import to_arrow
+from spinney.release.release import Release
 from support.error_chains import chain, told
 
 N = 400

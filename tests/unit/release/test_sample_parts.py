@@ -208,7 +208,7 @@ def test_what_parts_cannot_do_is_said(moments, monkeypatch):
         drawn[0:1]
     with pytest.raises(IndexError, match="parts 0 to 1"):
         drawn[2]
-    monkeypatch.setattr("spinney.release.model.total_memory", lambda: 640_000)
+    monkeypatch.setattr("spinney.release.release.total_memory", lambda: 640_000)
     with pytest.raises(ParameterError, match=r"parts: a part of 50,000 rows is drawn in memory.*parts of 5,000 rows"):
         moments.sample(100_000, parts=2)
     assert len(list(moments.sample(100_000, parts=20))) == 20

@@ -9,10 +9,9 @@ import pytest
 import spinney as sp
 from spinney.errors import NotFittedError, ParameterError
 from spinney.forest.release.model import ForestRelease
-from spinney.release.generator import GeneratorRelease
-from spinney.release.model import Release
-from spinney.release.points import PointsRelease
-from spinney.tree.release.binned import BinnedRelease
+from spinney.release.points import GeneratorRelease, PointsRelease
+from spinney.release.release import Release
+from spinney.tree.release.bins import BinnedRelease
 from spinney.tree.release.moments import MomentsRelease
 
 COMMON = ["n_rows", "seed", "frame", "like", "parts"]

@@ -21,8 +21,8 @@ import pytest
 
 import spinney as sp
 from spinney.errors import FileError, ParameterError, SpinneyError
-from spinney.release import arrow as arrow_module
-from spinney.release.arrow import FLOAT, WHOLE, from_arrow, to_arrow
+from spinney.release import file as arrow_module
+from spinney.release.file import FLOAT, WHOLE, from_arrow, to_arrow
 from support.long import cases
 
 GOLDEN = sorted((Path(__file__).parents[2] / "golden").glob("*.spinney"))

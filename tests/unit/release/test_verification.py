@@ -14,7 +14,7 @@ import pytest
 
 import spinney as sp
 from spinney.errors import FileError
-from spinney.release.verification import verification
+from spinney.release.verify import verification
 from support.command_line import spinney
 
 GOLDEN = sorted((Path(__file__).parents[2] / "golden").glob("*.spinney"))

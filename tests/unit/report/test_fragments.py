@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import spinney as sp
-from spinney.fragments import MOST_LINES, Lines, fragment
+from spinney.documents import MOST_LINES, Lines, fragment
 from spinney.metrics import compare
 from support.reports import KINDS, Page, contents_of, golden
 from support.small_forests import SCHEMA, fitted, table

@@ -12,8 +12,7 @@ from matplotlib.patches import PathPatch
 
 import spinney as sp
 from spinney.errors import MissingExtraError, ParameterError
-from spinney.report.graph import Line, graph_figure, lines_between, strongest
-from spinney.report.picture import save_figure
+from spinney.report.pictures import Line, graph_figure, lines_between, save_figure, strongest
 from support.small_forests import chain, fitted
 
 

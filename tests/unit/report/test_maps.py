@@ -14,7 +14,7 @@ from matplotlib.collections import PolyCollection
 
 import spinney as sp
 from spinney.errors import ParameterError
-from spinney.report.picture import map_aspect, partition_figure, save_figure
+from spinney.report.pictures import map_aspect, partition_figure, save_figure
 from support.command_line import spinney
 
 COLUMNS: dict[str, Any] = {

@@ -12,7 +12,7 @@ from matplotlib.collections import PolyCollection, QuadMesh
 
 import spinney as sp
 from spinney.errors import MissingExtraError, ParameterError
-from spinney.report.picture import comparison_figure, partition_figure, save_figure
+from spinney.report.pictures import comparison_figure, partition_figure, save_figure
 from spinney.tree.release.geometry import Boxes, bin_boxes
 from support.command_line import spinney
 

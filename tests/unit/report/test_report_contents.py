@@ -18,15 +18,13 @@ import pytest
 
 import spinney as sp
 from spinney.errors import ParameterError
-from spinney.privacy.ledger import DiscreteLaplaceCounts, NotPrivate, UnsafeEntropy, decimal
+from spinney.privacy.mechanisms import DiscreteLaplaceCounts, NotPrivate, UnsafeEntropy, decimal
 from spinney.release.answers.answer import STATEMENTS
-from spinney.release.storage import digest
-from spinney.report.board import board_questions
-from spinney.report.contents import report_contents
-from spinney.report.maps_part import maps_part
-from spinney.report.promise_part import _delta_in_words, largest_belief, largest_guess, percent, together_part
-from spinney.report.questions import SOURCES, nist_questions
-from spinney.report.spending_part import account_part
+from spinney.release.file import digest
+from spinney.report.columns import maps_part
+from spinney.report.page import report_contents
+from spinney.report.parts import _delta_in_words, account_part, largest_belief, largest_guess, percent, together_part
+from spinney.report.questions import SOURCES, board_questions, nist_questions
 from support.reports import KINDS, Page, contents_of, golden, page_of
 from support.small_forests import SCHEMA, fitted, table
 

@@ -18,11 +18,10 @@ import pytest
 
 import spinney as sp
 from spinney.errors import FileError, MissingExtraError, ParameterError
-from spinney.privacy.ledger import DiscreteLaplaceCounts
-from spinney.release.generator import Generator, GeneratorRelease
-from spinney.report.contents import HOLDER_ONLY, report_contents
-from spinney.report.page import report_html, report_json
-from spinney.report.svg import bare_axes, new_figure, to_svg
+from spinney.privacy.mechanisms import DiscreteLaplaceCounts
+from spinney.release.points import Generator, GeneratorRelease
+from spinney.report.draw import bare_axes, new_figure, to_svg
+from spinney.report.page import HOLDER_ONLY, report_contents, report_html, report_json
 from support.reports import KINDS, Page, contents_of, golden, page_of
 from support.small_forests import chain, fitted
 
@@ -314,7 +313,7 @@ def test_files_appear_as_their_ending_says(tmp_path: Path) -> None:
 def test_without_the_extra_the_json_is_still_there(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     import sys
 
-    from spinney import fragments
+    from spinney import documents as fragments
 
     monkeypatch.setitem(sys.modules, "jinja2", None)
     fragments.template_environment.cache_clear()

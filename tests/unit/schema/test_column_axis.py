@@ -12,9 +12,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spinney as sp
-from spinney.counting.cells import AxisCells
-from spinney.schema.column_axis import ColumnAxis, column_axis
-from spinney.schema.lattice import tree_lattice
+from spinney.counting.counts import AxisCells
+from spinney.grid.axes import ColumnAxis, column_axis
+from spinney.grid.lattice import tree_lattice
 from spinney.tables.frames import open_table
 
 ONE = np.ones(1, dtype=np.int64)

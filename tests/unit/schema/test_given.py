@@ -12,11 +12,11 @@ import pytest
 import spinney as sp
 from spinney import metrics
 from spinney.errors import SchemaError
-from spinney.schema import table
-from spinney.schema.table import as_schema
+from spinney.schema import schema as table
+from spinney.schema.schema import as_schema
 from spinney.synthesizers.method import choose, default_synthesizer
 from spinney.tables.frames import open_table
-from spinney.tables.opening import open_source
+from spinney.tables.open import open_source
 from spinney_paper.baselines import BalogAlgorithm1
 
 COLUMNS = {"x": sp.Real(0, 1), "is_red": sp.Boolean()}

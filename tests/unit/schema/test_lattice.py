@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 import spinney as sp
-from spinney.columns.physical import Physical
-from spinney.counting.cells import AxisCells
+from spinney.columns.reading import Physical
+from spinney.counting.counts import AxisCells
 from spinney.errors import ParameterError, SchemaError
-from spinney.schema.lattice import Lattice, tree_lattice
+from spinney.grid.lattice import Lattice, tree_lattice
 
 
 def cells(axis, values, is_null=None):

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 import spinney as sp
 from spinney.errors import ParameterError, SchemaError
-from spinney.schema.lattice import grid_lattice
+from spinney.grid.lattice import grid_lattice
 
 
 def only_axis(column, **options):

@@ -9,9 +9,8 @@ from hypothesis import strategies as st
 
 import spinney as sp
 from spinney.errors import SchemaError
-from spinney.schema.column_axis import column_axis
-from spinney.schema.parting import partings
-from spinney.schema.rules.values import ValueSet, parse_condition, universe, value_set
+from spinney.grid.axes import column_axis, partings
+from spinney.schema.rules.base import ValueSet, parse_condition, universe, value_set
 from spinney.tree.release.geometry import extent
 
 COLUMNS = [

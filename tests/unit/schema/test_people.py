@@ -8,7 +8,7 @@ import pytest
 
 import spinney as sp
 from spinney.errors import SchemaError
-from spinney.schema.people import PeopleShape
+from spinney.schema.linked import PeopleShape
 
 CUSTOMERS = sp.Schema({"id": sp.Identifier(prefix="C-"), "region": sp.Category(["west", "east"]), "seen": sp.Ignore()})
 ORDERS = sp.Schema(

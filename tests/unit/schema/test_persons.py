@@ -9,7 +9,7 @@ import pytest
 
 import spinney as sp
 from spinney.errors import SchemaError
-from spinney.schema.reading import read_schema
+from spinney.schema.template import read_schema
 
 COLUMNS = {
     "card": sp.Identifier(),

@@ -10,11 +10,11 @@ import pyarrow as pa
 import pytest
 
 import spinney as sp
-from spinney.counting.cells import AxisCells
-from spinney.schema.joint_axis import joint_lattice
-from spinney.schema.lattice import Axis, Lattice, tree_lattice
-from spinney.schema.pieces import behind_points, in_points, piece_table, place_table, to_places
-from spinney.schema.zorder import bit_worths, deinterleave, interleave, possible_nodes
+from spinney.counting.counts import AxisCells
+from spinney.grid.axes import joint_lattice
+from spinney.grid.codes import bit_worths, deinterleave, interleave, possible_nodes
+from spinney.grid.lattice import Axis, Lattice, tree_lattice
+from spinney.grid.pieces import behind_points, in_points, piece_table, place_table, to_places
 from spinney.tables.frames import open_table
 
 AMOUNT = sp.Real(0, 1e6)

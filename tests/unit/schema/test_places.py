@@ -13,10 +13,10 @@ from matplotlib.path import Path as PolygonPath
 
 import spinney as sp
 from spinney.errors import SchemaError
-from spinney.schema.place_axis import place_axis
-from spinney.schema.place_names import suggested_places
-from spinney.schema.reading import read_schema
-from spinney.schema.stated_shape import MOST_MASK_CELLS
+from spinney.grid.axes import place_axis
+from spinney.schema.places import suggested_places
+from spinney.schema.shapes import MOST_MASK_CELLS
+from spinney.schema.template import read_schema
 
 COLUMNS = {
     "lon": sp.Real(-10, 5),

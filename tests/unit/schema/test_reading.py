@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import spinney as sp
-from spinney.schema.reading import read_schema
+from spinney.schema.template import read_schema
 
 GOOD = """
 [columns.age]

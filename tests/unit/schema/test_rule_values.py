@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import spinney as sp
 from spinney.errors import SchemaError
-from spinney.schema.rules.values import ValueSet, described, parse_condition, universe, value_set
+from spinney.schema.rules.base import ValueSet, described, parse_condition, universe, value_set
 
 COLUMNS = {
     "whole": sp.Integer(-3, 20, nullable=True),

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spinney.schema.ruler import Ruler, calendar_ruler, number_ruler
+from spinney.grid.ruler import Ruler, calendar_ruler, number_ruler
 from support.slow_rulers import number_cuts
 
 

@@ -14,8 +14,8 @@ import pytest
 
 import spinney as sp
 from spinney.errors import SchemaError
-from spinney.schema.place_axis import place_axis
-from spinney.schema.stated_shape import MOST_POINTS
+from spinney.grid.axes import place_axis
+from spinney.schema.shapes import MOST_POINTS
 
 SQUARE = [(0, 0), (1, 0), (1, 1), (0, 1)]
 

@@ -11,9 +11,9 @@ import pytest
 
 import spinney as sp
 from spinney.counting.counts import CellCounts
-from spinney.counting.merging import count_runs, merge_counted
-from spinney.schema.lattice import tree_lattice
-from spinney.schema.zorder import deinterleave, interleave, possible_nodes
+from spinney.counting.sorting import count_runs, merge_counted
+from spinney.grid.codes import deinterleave, interleave, possible_nodes
+from spinney.grid.lattice import tree_lattice
 from support.cell_counts import same_cells, sort_codes
 from support.slow_trees import box_of, code_of, is_possible_node, pack, unpack
 

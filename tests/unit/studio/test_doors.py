@@ -6,13 +6,11 @@ import pytest
 from starlette.responses import Response
 
 from spinney.errors import FileError, ParameterError
-from spinney.studio import app
-from spinney.studio.doors import Doors, is_same
-from spinney.studio.pages import Pages
-from spinney.studio.places import Root
-from spinney.studio.security import HEADERS, POLICY, cookie_name
-from spinney.studio.server import listening
-from spinney.studio.workspace import Workspace
+from spinney_studio import server as app
+from spinney_studio.pages import Pages
+from spinney_studio.security import HEADERS, POLICY, Doors, cookie_name, is_same
+from spinney_studio.server import listening
+from spinney_studio.workspace import Root, Workspace
 from support.studios import ORIGIN, PORT, client_of, make_studio, text_of
 
 
@@ -61,7 +59,7 @@ def test_secrets_are_compared_in_constant_time(monkeypatch):
         compared.append((one, other))
         return one == other
 
-    monkeypatch.setattr("spinney.studio.doors.compare_digest", seen)
+    monkeypatch.setattr("spinney_studio.security.compare_digest", seen)
     doors = Doors()
     links = [doors.new_link() for _ in range(3)]
     session = doors.enter(links[0])

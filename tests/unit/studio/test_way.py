@@ -10,7 +10,7 @@ from html import unescape
 import pytest
 
 import spinney as sp
-from spinney.report.promise_part import largest_guess, percent
+from spinney.report.parts import largest_guess, percent
 from support.studio_way import ROWS, ask, begin, checked, columns, revision, settled, state
 from support.studios import fields_of, form_token, send, text_of
 

@@ -9,8 +9,7 @@ import pytest
 
 import spinney as sp
 from spinney.progress import begin, is_watched, listening, progress, waiting
-from spinney.studio.jobs import paid
-from spinney.studio.running import Traces, Workers
+from spinney_studio.jobs import Traces, Workers, paid
 from support.studios import SIX_COLUMNS, client_of, make_studio, six_columns, spent_draft, text_of
 
 
@@ -60,7 +59,7 @@ def test_a_draft_is_spent_once_also_by_two_requests_at_the_same_moment(studio):
 
 def test_a_job_that_nobody_began_is_told_as_not_charged(tmp_path, studio):
     """The server died between the record and the start of the worker; a worker that comes late does nothing."""
-    from spinney.studio.worker import fit
+    from spinney_studio.jobs import fit
 
     key = spent_draft(studio.workspace)
     assert studio.jobs.get(key)["state"] == "interrupted"
@@ -72,7 +71,7 @@ def test_a_job_that_nobody_began_is_told_as_not_charged(tmp_path, studio):
 
 def test_a_job_that_was_charged_before_is_not_fitted_again(tmp_path, studio):
     """Even if its record is set back: the ledger knows the key of the job."""
-    from spinney.studio.worker import fit
+    from spinney_studio.jobs import fit
 
     (tmp_path / "big.csv").write_text("a,b\n" + "1,2\n" * 500)
     key = spent_draft(studio.workspace, options={}, schema=SIX_COLUMNS.partition("[columns.c]")[0])

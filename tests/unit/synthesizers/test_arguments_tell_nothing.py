@@ -11,7 +11,7 @@ import pytest
 
 import spinney as sp
 from spinney.errors import ParameterError, SpinneyError
-from spinney.shown import as_given
+from spinney.text import as_given
 
 SECRET = "SECRET"
 N = 40

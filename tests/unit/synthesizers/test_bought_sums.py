@@ -13,12 +13,12 @@ import pytest
 import spinney as sp
 from spinney.counting.states import StateRows
 from spinney.privacy.budget import Unit
-from spinney.privacy.ledger import DiscreteLaplaceCounts, LeafMoments
+from spinney.privacy.mechanisms import DiscreteLaplaceCounts, LeafMoments
 from spinney.release.answers.grammar import parse_question
-from spinney.synthesizers import buying
-from spinney.synthesizers.asked_states import asked_columns, true_sums
-from spinney.tables.opening import open_source
-from spinney.tree.direct import Direct, release_sums
+from spinney.synthesizers import buy as buying
+from spinney.synthesizers.buy import asked_columns, true_sums
+from spinney.tables.open import open_source
+from spinney.tree.bought import Direct, release_sums
 
 
 @pytest.mark.parametrize(

@@ -15,8 +15,8 @@ import pytest
 
 import spinney as sp
 from spinney.errors import BudgetError, InputError, ParameterError, SchemaError
-from spinney.release.model import Release
-from spinney.synthesizers import buying
+from spinney.release.release import Release
+from spinney.synthesizers import buy as buying
 
 SCHEMA = sp.Schema(
     {
@@ -266,7 +266,7 @@ def test_the_charge_is_on_the_ledger_before_the_table_is_counted(release: Releas
         seen.append(ledger.spent)
         raise InputError("the table is gone")
 
-    monkeypatch.setattr("spinney.synthesizers.buying.true_sums", fail)
+    monkeypatch.setattr("spinney.synthesizers.buy.true_sums", fail)
     with pytest.raises(InputError, match="is gone"):
         bought(release, "count where age = 3", epsilon="0.25", ledger=ledger)
     assert seen == [Fraction(1, 4)]

@@ -17,7 +17,7 @@ from spinney.errors import FileError, InputError, ParameterError, SchemaError
 from spinney.privacy.entropy import SystemEntropy
 from spinney.privacy.ledger import Ledger
 from spinney.tables import tally
-from spinney.tables.csv.format import PLAIN, PipedCSV
+from spinney.tables.csv import PLAIN, PipedCSV
 
 SCHEMA = sp.Schema(
     {

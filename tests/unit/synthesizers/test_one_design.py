@@ -10,7 +10,9 @@ import numpy as np
 import pytest
 
 import spinney as sp
-from spinney.synthesizers import forest, grid, paper_tree, tree
+from spinney.synthesizers import forest, tree
+from spinney.synthesizers import partition as grid
+from spinney.synthesizers import partition as paper_tree
 
 MODELS = {
     "moments": (sp.KDTreeSynthesizer(1), tree, "privtree_plan"),

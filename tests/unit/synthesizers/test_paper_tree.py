@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import spinney as sp
-from spinney.privacy.ledger import DiscreteLaplaceCounts, SplitDecisions
-from spinney.release.verification import verification
+from spinney.privacy.mechanisms import DiscreteLaplaceCounts, SplitDecisions
+from spinney.release.verify import verification
 from support.command_line import spinney
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "v1-paper-wide.spinney"

@@ -13,12 +13,12 @@ import pytest
 
 import spinney as sp
 from spinney import metrics
-from spinney.counting.values import ValueCounter
+from spinney.counting.counter import ValueCounter
 from spinney.errors import BudgetError, InputError, ParameterError, SchemaError, SchemaWarning
-from spinney.privacy.ledger import ComposedRelease, PartitionSelection, event_from_dict, event_to_dict
-from spinney.release.contradictions import ContradictionError
-from spinney.release.verification import verification
-from spinney.tables.opening import open_source
+from spinney.privacy.mechanisms import ComposedRelease, PartitionSelection, event_from_dict, event_to_dict
+from spinney.release.card import ContradictionError
+from spinney.release.verify import verification
+from spinney.tables.open import open_source
 from support.command_line import spinney
 
 CODES = sp.Schema({"code": sp.Category("private"), "y": sp.Integer(0, 49)})

@@ -16,9 +16,9 @@ import pytest
 
 import spinney as sp
 from spinney.errors import BudgetError, FileError, InputError, ParameterError, PrivacyWarning, SchemaWarning
-from spinney.privacy.ledger import Charge, DiscreteLaplaceCounts
-from spinney.release.row_count import RowCount
-from spinney.release.verification import verification
+from spinney.privacy.mechanisms import Charge, DiscreteLaplaceCounts
+from spinney.release.card import RowCount
+from spinney.release.verify import verification
 from spinney.synthesizers import base
 from spinney.tables.engines.stream import StreamSource
 

@@ -10,7 +10,7 @@ import pytest
 import spinney as sp
 from spinney.errors import BudgetError, InputError, ParameterError
 from spinney.forest.prepaid import PrepaidMechanisms
-from spinney.privacy.ledger import Charge, DiscreteLaplaceCounts, LeafMoments, SplitDecisions, decimal
+from spinney.privacy.mechanisms import Charge, DiscreteLaplaceCounts, LeafMoments, SplitDecisions, decimal
 from spinney.tables import frames
 from spinney.tables.engines import memory
 from spinney.tree import kdtree, moments

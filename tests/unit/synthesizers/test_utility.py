@@ -12,9 +12,9 @@ import polars as pl
 import pytest
 
 import spinney as sp
-from spinney.counting import distances
-from spinney.privacy.ledger import ComposedRelease, LeafMoments, Ledger
-from spinney.privacy.parts import GaussianVector
+from spinney.counting import states as distances
+from spinney.privacy.ledger import Ledger
+from spinney.privacy.mechanisms import ComposedRelease, GaussianVector, LeafMoments
 from spinney.release import utility as laws
 from spinney.release.utility import GAP_STEPS
 from spinney.synthesizers import utility

@@ -17,8 +17,8 @@ import pytest
 
 import spinney as sp
 from spinney.errors import FileError, InputError, ParameterError, SchemaError
-from spinney.schema.lattice import tree_lattice
-from spinney.tables.opening import open_source
+from spinney.grid.lattice import tree_lattice
+from spinney.tables.open import open_source
 
 SCHEMA = sp.Schema({"x": sp.Real(0, 1), "n": sp.Integer(0, 9, nullable=True), "k": sp.Category(["a", "b"])})
 MODELS = [sp.KDTreeSynthesizer(2), sp.ForestSynthesizer(2)]

@@ -9,8 +9,8 @@ import pytest
 
 import spinney as sp
 from spinney.errors import InputError
-from spinney.tables.csv import lines as csv_lines
-from spinney.tables.csv.format import CSV
+from spinney.tables import csv_reader as csv_lines
+from spinney.tables.csv import CSV
 
 COLUMNS = {
     "r": sp.Real(0, 9, nullable=True),

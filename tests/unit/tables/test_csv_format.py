@@ -16,10 +16,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import spinney as sp
-from spinney.columns.spelling import Spelling
+from spinney.columns.base import Spelling
 from spinney.errors import InputError, ParameterError
-from spinney.tables.csv.guess import guess_types
-from spinney.tables.csv.reader import read_csv
+from spinney.tables.csv_reader import guess_types, read_csv
 from support.command_line import spinney
 
 GERMAN = (

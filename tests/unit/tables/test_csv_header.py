@@ -9,8 +9,8 @@ import pytest
 
 import spinney as sp
 from spinney.errors import InputError, ParameterError
-from spinney.tables.csv.format import CSV, PLAIN
-from spinney.tables.csv.header import read_names, reads_as_value
+from spinney.tables.csv import CSV, PLAIN
+from spinney.tables.csv_reader import read_names, reads_as_value
 from support.command_line import SCHEMA, spinney
 
 VALUES = [

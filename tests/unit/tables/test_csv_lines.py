@@ -15,12 +15,9 @@ from hypothesis import strategies as st
 
 import spinney as sp
 from spinney.errors import InputError, ParameterError
-from spinney.tables.csv import lines as csv_lines
-from spinney.tables.csv.format import CSV, PLAIN
-from spinney.tables.csv.guess import guess_types
-from spinney.tables.csv.header import read_names
-from spinney.tables.csv.lines import csv_blocks
-from spinney.tables.csv.reader import count_csv, read_csv
+from spinney.tables import csv_reader as csv_lines
+from spinney.tables.csv import CSV, PLAIN
+from spinney.tables.csv_reader import count_csv, csv_blocks, guess_types, read_csv, read_names
 from support.command_line import SCHEMA, spinney
 
 # A slow twin of the scan: what a field may be. A quote opens a field or stands inside a plain one.

@@ -11,11 +11,11 @@ import pytest
 
 import spinney as sp
 from spinney.errors import InputError
-from spinney.schema.lattice import tree_lattice
-from spinney.tables.engines import duckdb as engine
+from spinney.grid.lattice import tree_lattice
+from spinney.tables.engines import lazy as engine
 from spinney.tables.engines.memory import count_cells
 from spinney.tables.frames import open_table
-from spinney.tables.opening import open_source
+from spinney.tables.open import open_source
 from support.cell_counts import same_cells
 
 SCHEMA = sp.Schema(

@@ -25,11 +25,11 @@ import pytest
 import spinney as sp
 from spinney import files as whole_files
 from spinney.errors import FileError, InputError, SchemaError
-from spinney.release import storage
-from spinney.tables.csv import lines as csv_lines
+from spinney.release import file as storage
+from spinney.tables import csv_reader as csv_lines
+from spinney.tables import paths
 from spinney.tables.engines import files
-from spinney.tables.opening import open_source
-from spinney.tables.paths import expanding as paths
+from spinney.tables.open import open_source
 from support.command_line import files_in, spinney
 
 SCHEMA = sp.Schema({"x": sp.Real(0, 1), "k": sp.Category(["a", "b"])})
@@ -316,7 +316,7 @@ if sys.argv[1] == "reading":
     batches = files.ParquetFile._batches
     files.ParquetFile._batches = lambda file, schema: (sleep if "b.parquet" in file.path else batches)(file, schema)
 else:
-    from spinney.release import storage
+    from spinney.release import file as storage
     storage.write_whole = lambda path, write, overwrite: spinney.files.write_whole(
         path, lambda file: (file.write(b"half"), sleep()), overwrite=overwrite
     )

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 import spinney as sp
-from spinney.schema.lattice import tree_lattice
+from spinney.grid.lattice import tree_lattice
 from spinney.tables.engines import memory
 from spinney.tables.frames import open_table
 from support.cell_counts import same_cells

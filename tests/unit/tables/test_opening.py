@@ -18,9 +18,9 @@ import pytest
 
 import spinney as sp
 from spinney.errors import FileError, InputError, MissingExtraError, ParameterError, SchemaError
-from spinney.schema.lattice import tree_lattice
+from spinney.grid.lattice import tree_lattice
 from spinney.tables.engines import lazy, stream
-from spinney.tables.opening import open_source
+from spinney.tables.open import open_source
 from spinney_paper.baselines import BalogAlgorithm1
 from support.command_line import SCHEMA as PEOPLE_SCHEMA
 from support.command_line import people, spinney

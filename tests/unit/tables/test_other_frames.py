@@ -9,8 +9,8 @@ import pytest
 
 import spinney as sp
 from spinney.errors import InputError, ParameterError, SchemaError
-from spinney.schema.lattice import tree_lattice
-from spinney.tables.opening import open_source
+from spinney.grid.lattice import tree_lattice
+from spinney.tables.open import open_source
 from support.cell_counts import same_cells
 from support.error_chains import chain
 

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from spinney.tables.paths.patterns import expand
+from spinney.tables.paths import expand
 
 FILES = [
     *("a.csv", "b.csv", "B.CSV", "a1.csv", "a[1].csv", ".hidden.csv", "a b.csv", "noend"),

@@ -16,12 +16,12 @@ import pytest
 from scipy.stats import chisquare
 
 import spinney as sp
-from spinney.columns.key import Key
+from spinney.columns.identifier import Key
 from spinney.errors import InputError, SchemaError, SpinneyError
-from spinney.schema.people import PeopleShape
+from spinney.schema.linked import PeopleShape
 from spinney.tables.engines.memory import open_memory
-from spinney.tables.held import HeldRows
-from spinney.tables.people import gather
+from spinney.tables.persons import gather
+from spinney.tables.source import HeldRows
 
 PERSONS = sp.Schema({"id": sp.Identifier(), "region": sp.Category(["west", "east"], nullable=True), "x": sp.Ignore()})
 ROWS = sp.Schema({"who": sp.Identifier(), "day": sp.Integer(0, 99), "kind": sp.Category(["a", "b", "z"])})
@@ -356,7 +356,7 @@ def test_keys_in_csv_files_are_text(tmp_path):
 def test_columns_are_checked_before_any_table_is_read(monkeypatch):
     """Names and types of all tables come first."""
     frames = {"people": people(), "rows": rows().drop(columns="day")}
-    monkeypatch.setattr("spinney.tables.held.HeldRows.fill_from", None)
+    monkeypatch.setattr("spinney.tables.source.HeldRows.fill_from", None)
     with pytest.raises(SchemaError, match="table 'rows': column 'day'"):
         gather(frames, linked(order="day"), rng=coins())
 

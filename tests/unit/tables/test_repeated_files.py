@@ -19,9 +19,10 @@ import pytest
 
 import spinney as sp
 from spinney.errors import ParameterError
-from spinney.tables.opening import open_source
-from spinney.tables.paths import named, repeats
-from spinney.tables.paths.expanding import list_files
+from spinney.tables import paths as named
+from spinney.tables import paths as repeats
+from spinney.tables.open import open_source
+from spinney.tables.paths import list_files
 from support.command_line import SCHEMA as PEOPLE_SCHEMA
 from support.command_line import files_in, people, spinney
 

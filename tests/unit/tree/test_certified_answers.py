@@ -13,12 +13,20 @@ import spinney as sp
 from spinney.privacy.budget import Unit
 from spinney.release.answers.question import Question
 from spinney.tree.bins import NoisyMoments
-from spinney.tree.release.answers.bounds import bracket
-from spinney.tree.release.answers.certified import Certifier, ValueLines, counts, mean, share
-from spinney.tree.release.answers.leaves import leaves_of, parts_of
-from spinney.tree.release.answers.regions import region_of
-from spinney.tree.release.answers.simulated import SimulatedNoise, draw_noise
-from spinney.tree.release.answers.values import leaf_values
+from spinney.tree.release.evidence import (
+    Certifier,
+    SimulatedNoise,
+    ValueLines,
+    bracket,
+    counts,
+    draw_noise,
+    leaf_values,
+    leaves_of,
+    mean,
+    parts_of,
+    region_of,
+    share,
+)
 from spinney.tree.release.moments import MomentsRelease
 from support.handmade_leaves import card_by_hand, moments_by_hand, plan_by_hand
 

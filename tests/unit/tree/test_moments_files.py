@@ -13,10 +13,10 @@ import pytest
 import spinney as sp
 from spinney.errors import FileError
 from spinney.privacy.entropy import UnsafeSeededEntropy
-from spinney.release.arrow import to_arrow
+from spinney.release.file import to_arrow
 from spinney.tree.moments import QUANTUM
+from spinney.tree.release.density import reconstruct
 from spinney.tree.release.moments import MomentsRelease
-from spinney.tree.release.reconstruct import reconstruct
 from support.handmade_leaves import release_by_hand
 
 LINE = sp.Schema({"x": sp.Real(0, 1)})

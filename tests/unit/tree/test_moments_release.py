@@ -13,14 +13,13 @@ import pytest
 
 import spinney as sp
 from spinney.errors import BudgetError, ParameterError
-from spinney.privacy.ledger import LeafMoments, SplitDecisions
+from spinney.grid.lattice import tree_lattice
+from spinney.privacy.mechanisms import LeafMoments, SplitDecisions
 from spinney.privacy.noise.supnorm import sup_norm_noise
-from spinney.release.contradictions import ContradictionError
-from spinney.release.spread import farthest, sup_norm_log_moment
-from spinney.schema.lattice import tree_lattice
+from spinney.release.card import ContradictionError
+from spinney.release.verify import farthest, sup_norm_log_moment
 from spinney.tree.moments import MAX_LEAVES, QUANTUM, check_leaves, release_moments
-from spinney.tree.release.moments import MOMENT_PLACEMENTS
-from spinney.tree.release.verification import verify_tree
+from spinney.tree.release.moments import MOMENT_PLACEMENTS, verify_tree
 from support.handmade_leaves import counts_of_rows, moments_plan, release_by_hand
 
 LINE = sp.Schema({"x": sp.Real(0, 1)})

@@ -11,10 +11,10 @@ import pytest
 
 import spinney as sp
 from spinney.errors import FileError
-from spinney.schema.joint_axis import joint_lattice
-from spinney.schema.lattice import tree_lattice
+from spinney.grid.axes import joint_lattice
+from spinney.grid.lattice import tree_lattice
 from spinney.synthesizers import tree
-from spinney.tree.release.piece_values import ends_to_places, to_values, value_boxes
+from spinney.tree.release.geometry import ends_to_places, to_values, value_boxes
 
 N = 20_000
 SCHEMA = sp.Schema(

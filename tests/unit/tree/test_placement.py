@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import spinney as sp
-from spinney.schema.lattice import grid_lattice
+from spinney.grid.lattice import grid_lattice
+from spinney.tree.release.bins import mean_points
 from spinney.tree.release.geometry import bin_boxes, shifts
-from spinney.tree.release.placement import mean_points
 from support.slow_trees import axis_order, box_of, unpack
 
 LINE = sp.Schema({"x": sp.Real(0, 8)})

@@ -9,10 +9,15 @@ import numpy as np
 import pytest
 
 import spinney as sp
-from spinney.tree.release import posterior as source
-from spinney.tree.release import reconstruct as reconstruction
-from spinney.tree.release.posterior import Stopping, leaf_posterior
-from spinney.tree.release.reconstruct import exponential_slopes, exponential_variances, spread_with_doubt
+from spinney.tree.release import density as reconstruction
+from spinney.tree.release import density as source
+from spinney.tree.release.density import (
+    Stopping,
+    exponential_slopes,
+    exponential_variances,
+    leaf_posterior,
+    spread_with_doubt,
+)
 from support.handmade_leaves import moments_by_hand, prefixes
 
 MEASURED = np.ones((1, 1), dtype=np.bool_)

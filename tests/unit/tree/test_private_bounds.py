@@ -12,7 +12,7 @@ import pytest
 
 import spinney as sp
 from spinney.errors import BudgetError, InputError, ParameterError
-from spinney.privacy.ledger import DiscreteLaplaceCounts
+from spinney.privacy.mechanisms import DiscreteLaplaceCounts
 
 N = 2000
 RNG = np.random.default_rng(3)

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 import spinney as sp
 from spinney.privacy.noise.supnorm import SupNormNoise
-from spinney.tree.release import reconstruct as source
-from spinney.tree.release.reconstruct import (
+from spinney.tree.release import density as source
+from spinney.tree.release.density import (
     LARGEST_MEAN,
     automatic_spread,
     box_shares,
@@ -24,7 +24,7 @@ from spinney.tree.release.reconstruct import (
     project_to_total,
     reconstruct,
 )
-from spinney.tree.release.systematic import EvenRows
+from spinney.tree.release.draw import EvenRows
 from support.handmade_leaves import moments_by_hand, prefixes
 from support.strategies import MODEST
 

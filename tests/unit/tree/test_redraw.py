@@ -12,9 +12,9 @@ import pytest
 
 import spinney as sp
 from golden import make
-from spinney.release.row_count import RowCount
-from spinney.tree.release import redraw
-from spinney.tree.release.redraw import leaf_noise, redrawn_count, redrawn_moments
+from spinney.release.card import RowCount
+from spinney.tree.release import moments as redraw
+from spinney.tree.release.moments import leaf_noise, redrawn_count, redrawn_moments
 
 
 @pytest.fixture(scope="module")

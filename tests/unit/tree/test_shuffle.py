@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import chisquare
 
-from spinney.tree.release import shuffle
-from spinney.tree.release.shuffle import deal
+from spinney.tree.release import draw as shuffle
+from spinney.tree.release.draw import deal
 from support.strategies import MODEST
 
 

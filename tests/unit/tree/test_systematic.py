@@ -7,9 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from spinney.tree.release.density import LeafDensity, box_shares, exponential_slopes
+from spinney.tree.release.draw import EvenRows, kronecker_strides, take_logs
 from spinney.tree.release.geometry import Boxes
-from spinney.tree.release.reconstruct import LeafDensity, box_shares, exponential_slopes
-from spinney.tree.release.systematic import EvenRows, kronecker_strides, take_logs
 from support.strategies import MODEST
 
 
@@ -92,7 +92,7 @@ def test_a_seed_repeats_rows() -> None:
 def test_rows_are_the_same_on_any_number_of_cores(monkeypatch) -> None:
     """The number of threads changes nothing, to the last bit; several parts give the rows that one gives, reordered."""
     whole = drawn(HILLS, 5000)
-    monkeypatch.setattr("spinney.tree.release.shuffle.PART_ITEMS", 300)
+    monkeypatch.setattr("spinney.tree.release.draw.PART_ITEMS", 300)
     several = []
     for n_cores in (1, 2, 7):
         monkeypatch.setenv("SPINNEY_THREADS", str(n_cores))

@@ -1,32 +1,266 @@
-"""Explanation: what a forest measured and how its budget was spent, from released numbers only.
+"""Explanation: what a forest measured and how its budget was spent, from released numbers only. PUBLIC.
 
-Everything here is post-processing: columns and their leaves, the columns that were counted together and how strongly
-the model says they depend on each other, the structure in words, and how the budget was spent. It costs nothing and may
-be published with the release.
+Everything here is post-processing: it costs nothing and may be published with the release.
+
+    budget report        the stages of all charges: share of the budget and noise
+    notebook fragment    the explanation as a notebook shows it
+    strength             how strongly columns depend on each other
+    explanation          columns, cliques, structure in words
+    page of text         the explanation as a page of text
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from fractions import Fraction
+from textwrap import wrap
 from typing import Any
 
+import numpy as np
+
+from spinney.documents import Lines, fragment
 from spinney.errors import ParameterError
-from spinney.forest.release.budget_report import Stage, stages
-from spinney.forest.release.column_model import ColumnModel, Floats
-from spinney.forest.release.leaf_bounds import leaf_ends
+from spinney.forest.release.columns import ColumnModel, Floats, leaf_ends
 from spinney.forest.release.model import ForestRelease
-from spinney.forest.release.place_model import PlaceModel
-from spinney.forest.release.strength import strength
-from spinney.forest.release.verification import stated_tables
+from spinney.forest.release.places import PlaceModel
+from spinney.forest.release.verify import stated_tables
 from spinney.privacy.budget import Unit
+from spinney.privacy.composition import rows_found, selection_mean
+from spinney.privacy.mechanisms import (
+    TREE_COST,
+    UNITS,
+    Charge,
+    ComposedRelease,
+    DiscreteLaplaceCounts,
+    Event,
+    GaussianTables,
+    GaussianVector,
+    LeafMoments,
+    Part,
+    PartitionSelection,
+    Selection,
+    Selections,
+    SplitDecisions,
+    TreeShapes,
+    WeightedTables,
+    units_variance,
+)
 from spinney.release.answers.bars import ErrorBars
-from spinney.release.card import Card
-from spinney.release.model import Release
+from spinney.release.card import Card, structure_in_words
+from spinney.release.release import Release
 from spinney.schema.rules import AtMost, clauses_of
-from spinney.schema.table import Schema
-from spinney.suggest import did_you_mean, listed
+from spinney.schema.schema import Schema
+from spinney.text import did_you_mean, listed, printable
+
+# -------------------------------------------------------------------------------------------------------- budget report
+# How a budget was spent: the stages that a release was charged for, each with its share of the budget and its noise.
+#
+# Shares of pure charges are shares of epsilon. Stages that were charged together have no epsilon of their own; their
+# shares are shares of the squared Gaussian means, which add up:
+#
+#     tables        times * factor / variance
+#     sums          mean_squared
+#     rows' tables  times * mean_squared
+#     choices       times * mu^2,  mu of `composition.selection_mean`
+#     tree shapes   times * factor * 1.65 rate^2, about what a Gaussian of the same loss has
+#
+# `factor` is how many counts of a table a row or a person changes: 2 under replace-one, 1 under add-remove. The noise
+# of tables of persons' rows is told in persons, the unit of privacy there.
+
+
+_BY_COLUMN = ("bounds", "values")
+_FIRST = "rows"
+_OTHER = "other"  # what claims no stage
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """One stage of a release: how often it measured, its share of the budget, and its noise in words.
+
+    `noise_std` is the standard deviation of the noise on a count, None where no count is released.
+    """
+
+    name: str
+    times: int
+    share: float
+    noise_std: float | None
+    noise: str
+
+
+def stages(events: Sequence[Event], unit: Unit) -> tuple[Stage, ...]:
+    """The stages of all charges, in the order in which they were paid for; shares of what was measured add up to 1."""
+    charges = [event for event in events if isinstance(event, Charge)]
+    whole = sum((charge.epsilon for charge in charges), Fraction(0))
+    found: list[Stage] = []
+    for charge in charges:
+        share = float(charge.epsilon / whole)
+        if isinstance(charge, ComposedRelease):
+            costs = [_squared_mean(part, unit) for part in charge.parts]
+            found += [
+                _stage_of_part(part, share * cost / sum(costs), unit)
+                for part, cost in zip(charge.parts, costs, strict=True)
+            ]
+        else:
+            found.append(_stage_of_charge(charge, share, unit))
+    return tuple(_columns_together(found))
+
+
+def _columns_together(found: Sequence[Stage]) -> list[Stage]:
+    """Bounds and values are paid for column by column, all alike; here they are a stage each. Rows come first."""
+    together = [stage for stage in found if stage.name == _FIRST]
+    for name in _BY_COLUMN:
+        stages = [stage for stage in found if stage.name == name]
+        if stages:
+            together.append(replace(stages[0], times=len(stages), share=sum(stage.share for stage in stages)))
+    return [*together, *(stage for stage in found if stage.name not in (*_BY_COLUMN, _FIRST))]
+
+
+def _squared_mean(part: Part, unit: Unit) -> float:
+    if isinstance(part, GaussianTables):
+        return part.times * unit.factor / float(part.variance)
+    if isinstance(part, Selections):
+        return part.times * selection_mean(part.epsilon) ** 2
+    if isinstance(part, GaussianVector):
+        return float(part.mean_squared)
+    if isinstance(part, WeightedTables):
+        return part.times * float(part.mean_squared)
+    return part.times * unit.factor * TREE_COST * float(part.rate) ** 2
+
+
+def _stage_of_part(part: Part, share: float, unit: Unit) -> Stage:
+    if isinstance(part, GaussianTables):
+        noise_std = math.sqrt(part.variance)
+        noise = f"discrete Gaussian, standard deviation {noise_std:,.1f}"
+        return Stage(part.stage or _OTHER, part.times, share, noise_std, noise)
+    if isinstance(part, TreeShapes):
+        return Stage(part.stage or _OTHER, part.times, share, None, _decisions(part.rate))
+    if isinstance(part, GaussianVector):
+        who = "person" if unit.is_person else "row"
+        noise = f"discrete Gaussian, {math.sqrt(1 / part.mean_squared):,.1f} times how far one {who} moves the sums"
+        return Stage(part.stage or _OTHER, part.times, share, None, noise)
+    if isinstance(part, WeightedTables):
+        noise_std = math.sqrt(units_variance(part.mean_squared, unit)) / UNITS
+        noise = f"discrete Gaussian, standard deviation {noise_std:,.1f} persons"
+        return Stage(part.stage or _OTHER, part.times, share, noise_std, noise)
+    return Stage(part.stage or _OTHER, part.times, share, None, _choices(part.epsilon))
+
+
+def _stage_of_charge(charge: Charge, share: float, unit: Unit) -> Stage:
+    if isinstance(charge, SplitDecisions):
+        return Stage(charge.stage or _OTHER, charge.times or 1, share, None, _decisions(charge.rate))
+    if isinstance(charge, Selection):
+        times = charge.times or 1
+        return Stage(charge.stage or _OTHER, times, share, None, _choices(charge.epsilon / times))
+    if isinstance(charge, PartitionSelection):
+        half, most = rows_found(charge.epsilon, charge.delta, unit)
+        noise = f"values found from about {half:,} rows on, nearly always from {most:,}"
+        return Stage(charge.stage or _OTHER, 1, share, None, noise)
+    if isinstance(charge, DiscreteLaplaceCounts):
+        noise_std = _laplace_deviation(float(charge.epsilon / charge.sensitivity))
+        noise = f"discrete Laplace, standard deviation {noise_std:,.1f}"
+        return Stage(charge.stage or _OTHER, charge.times or 1, share, noise_std, noise)
+    if isinstance(charge, LeafMoments):
+        scale = float(charge.sensitivity / charge.epsilon)
+        return Stage(charge.stage or _OTHER, 1, share, None, f"sup-norm noise, of scale {scale:,.1f} rows")
+    return Stage(_OTHER, 1, share, None, type(charge).__name__)
+
+
+def _decisions(rate: Fraction) -> str:
+    return f"decisions of scale {float(1 / rate):,.1f}"
+
+
+def _choices(epsilon: Fraction) -> str:
+    return f"exponential mechanism, range {float(epsilon):.3g} each"
+
+
+def _laplace_deviation(rate: float) -> float:
+    """Standard deviation of P(k) proportional to exp(-rate |k|): sqrt(2a) / (1 - a) with a = exp(-rate)."""
+    return math.sqrt(2) * math.exp(-rate / 2) / -math.expm1(-rate)
+
+
+# ---------------------------------------------------------------------------------------------------- notebook fragment
+# An explanation as a notebook shows it: the structure in words, where the budget went, what was counted together.
+
+
+def explanation_fragment(
+    explanation: Explanation, *, title: str = "Explanation of a forest", meaning: str | None = None
+) -> str | None:
+    """A piece of HTML; None without jinja2."""
+    card = explanation.card
+    facts = {
+        "guarantee": card.guarantee,
+        "meaning": explanation.meaning if meaning is None else meaning,
+        "target": explanation.target,
+        "columns": len(explanation.columns),
+    }
+    stages = [
+        [stage.name, f"{stage.times:,}", f"{100 * stage.share:.1f} %", stage.noise] for stage in explanation.stages
+    ]
+    cliques = [[clique.label, f"{clique.distance:.3f}", f"{clique.bits:.2f}"] for clique in explanation.cliques]
+    columns = [[column.name, column.type, f"{column.n_leaves:,}"] for column in explanation.columns]
+    return fragment(
+        title,
+        facts,
+        warnings=card.to_dict()["warnings"],
+        tables=[
+            Lines("where the budget went", ("stage", "times", "share", "noise"), stages),
+            Lines("counted together, strongest first", ("columns", "distance", "bits"), cliques),
+            Lines("columns", ("column", "type", "leaves"), columns),
+        ],
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------- strength
+# How strongly columns depend on each other, by the law of their states. Sees released numbers only.
+#
+#     distance    total variation between the joint law and the product of its marginals: the share of rows that would
+#                 have to move for the columns to be independent, from 0 to below 1
+#     bits        the divergence of the two; for a pair, mutual information
+#
+# Given a further column, both are averages over its states. A model fitted to noisy tables holds some of the noise,
+# so columns that are independent show a little of either.
+
+
+@dataclass(frozen=True, slots=True)
+class Strength:
+    """How far columns are from independence."""
+
+    distance: float
+    bits: float
+
+
+def strength(law: Floats, given: int | None = None) -> Strength:
+    """How far the axes of a table of probabilities are from independence, given one of them or none."""
+    joint = law[None] if given is None else np.moveaxis(law, given, 0)
+    independent = _independent(joint)
+    is_held = joint > 0
+    ratio = np.divide(joint, independent, out=np.ones_like(joint), where=is_held)
+    return Strength(
+        distance=float(np.abs(joint - independent).sum() / 2),
+        bits=max(0.0, float((joint * np.log2(ratio, out=np.zeros_like(ratio), where=is_held)).sum())),
+    )
+
+
+def _independent(joint: Floats) -> Floats:
+    """The table with the same marginals in every layer of the first axis, its other axes independent there."""
+    layers = joint.reshape(joint.shape[0], -1).sum(axis=1)
+    shape = [-1, *[1] * (joint.ndim - 1)]
+    product: Floats = layers.reshape(shape)
+    for axis in range(1, joint.ndim):
+        others = tuple(other for other in range(1, joint.ndim) if other != axis)
+        marginal = joint.sum(axis=others, keepdims=True)
+        weight = layers.reshape(shape)
+        product = product * np.divide(marginal, weight, out=np.zeros_like(marginal), where=weight > 0)
+    return product
+
+
+# ---------------------------------------------------------------------------------------------------------- explanation
+# The explanation itself: columns and their leaves, the columns that were counted together and how strongly the
+# model says they depend on each other, the structure in words, and how the budget was spent. It costs nothing
+# and may be published with the release.
+
 
 # Why columns were counted together.
 REASONS = {
@@ -144,12 +378,10 @@ class Explanation:
         } | ({} if self.error_bars is None else {"error_bars": self.error_bars.to_dict()})
 
     def _repr_html_(self) -> str | None:
-        from spinney.forest.release.explain_fragment import explanation_fragment
 
         return explanation_fragment(self)
 
     def __str__(self) -> str:
-        from spinney.forest.release.explain_page import page
 
         return page(self)
 
@@ -182,7 +414,7 @@ def explain(release: Release, *, error_bars: bool = False) -> Explanation:
     )
 
 
-# ------------------------------------------------------------------------------------------------- columns, cliques
+# ----------------------------------------------------------------------------------------------------- columns, cliques
 
 
 def _leaves(release: ForestRelease, total: int) -> dict[str, tuple[ColumnModel | PlaceModel, Floats]]:
@@ -297,7 +529,7 @@ def _ruled(schema: Schema) -> list[set[str]]:
     return compared + [set(clause) for clause in clauses_of(schema.rules, schema)]
 
 
-# --------------------------------------------------------------------------------------------------------- structure
+# ------------------------------------------------------------------------------------------------------------ structure
 
 
 def _meaning(
@@ -370,3 +602,169 @@ def _said(structure: str, target: str | None, n_measured: int, *, has_stated: bo
             "columns."
         )
     return f"The structure {structure!r} is not known to this version of Spinney."
+
+
+# --------------------------------------------------------------------------------------------------------- page of text
+# An explanation as a page to read: at most a hundred characters wide, the strongest dependences only.
+
+
+WIDTH = 100
+_MOST_CLIQUES = 20
+_MOST_COLUMNS = 40
+_MOST_RULES = 40
+_MEASURED = {
+    "rows": "count",
+    "trees": "tree",
+    "regions": "tree",
+    "selection": "choice",
+    "prior": "choice",
+    "analyses": "vector",
+    "products": "vector",
+    "utility": "vector",
+    "bounds": "column",
+    "values": "column",
+    "row trees": "tree",
+    "alikeness": "vector",
+    "row selection": "choice",
+}  # of a stage; of the others, tables
+
+
+def page(explanation: Explanation) -> str:
+    """The whole page."""
+    card = explanation.card
+    title = f"  structure   {structure_in_words(explanation.structure)}"
+    lines = warning_lines(card)
+    lines += [f"What the forest measured (by {card.synthesizer}, spinney {card.spinney_version})"]
+    lines += [line for line in card.essentials.splitlines() if not line.startswith("  structure")]
+    lines.append(title)
+    lines += wrap(explanation.meaning, WIDTH, initial_indent=" " * 14, subsequent_indent=" " * 14)
+    lines += ["", *budget_lines(explanation.stages)]
+    lines += ["", *column_lines(explanation.columns)]
+    lines += ["", *clique_lines(explanation.cliques)]
+    if explanation.products is not None:
+        lines += ["", *product_lines(explanation.products)]
+    if explanation.rules:
+        lines += ["", *rule_lines(explanation.rules)]
+    if explanation.error_bars is not None:
+        lines += ["", *str(explanation.error_bars).splitlines()]
+    return "\n".join(printable(line).rstrip() for line in lines)
+
+
+def warning_lines(card: Card) -> list[str]:
+    """What voids the guarantee, first of all."""
+    return [
+        line
+        for warning in card.to_dict()["warnings"]
+        for line in wrap(f"*** NOT PRIVATE *** {warning}", WIDTH, subsequent_indent=" " * 20)
+    ]
+
+
+def budget_lines(stages: Sequence[Stage]) -> list[str]:
+    """How the budget was spent, a line for each stage."""
+    if not stages:
+        return ["  nothing was measured, and nothing was spent"]
+    width = min(40, max(len(stage.name) for stage in stages))
+    return [
+        "  how the budget was spent",
+        *(
+            f"    {cut(stage.name, width):<{width}}  {100 * stage.share:5.1f} %  {_measured(stage):>12}  {stage.noise}"
+            for stage in stages
+        ),
+    ]
+
+
+def _measured(stage: Stage) -> str:
+    return f"{stage.times:,} {_MEASURED.get(stage.name, 'table')}{'' if stage.times == 1 else 's'}"
+
+
+def column_lines(columns: Sequence[ExplainedColumn]) -> list[str]:
+    """The columns and how each was divided."""
+    shown = columns[:_MOST_COLUMNS]
+    width = min(WIDTH - 44, max(10, *(len(column.name) for column in shown)))
+    lines = [f"  {f'{len(columns)} columns':<{width + 2}}  {'type':<10}  {'leaves':>8}  {'states':>6}  {'null':>7}"]
+    for column in shown:
+        name = f"    {cut(column.name, width):<{width}}  {column.type:<10}"
+        if not column.n_leaves:
+            lines.append(f"{name}  {'computed' if column.is_computed else 'generated'}")
+            continue
+        null = "" if column.null_share is None else f"{100 * column.null_share:.1f} %"
+        residual = "  of its residual" if column.is_computed else ""
+        lines.append(f"{name}  {column.n_leaves:>8,}  {column.n_states:>6,}  {null:>7}{residual}")
+    return [*lines, *more(len(columns) - len(shown))]
+
+
+def clique_lines(cliques: Sequence[ExplainedClique], *, who: str = "rows") -> list[str]:
+    """The columns that were counted together, the strongest first."""
+    if not cliques:
+        return ["  no columns were counted together"]
+    shown = cliques[:_MOST_CLIQUES]
+    last = max(len(REASONS[clique.reason]) for clique in shown)
+    width = min(WIDTH - 4 - 2 * 3 - 8 - 5 - last, max(31, *(len(clique.label) for clique in shown)))
+    n_counted = sum(clique.reason != "prior" for clique in cliques)
+    from_prior = f", {len(cliques) - n_counted:,} from the prior" if n_counted < len(cliques) else ""
+    head = f"{n_counted:,} {'set' if n_counted == 1 else 'sets'} counted{from_prior}, strongest first"
+    return [
+        f"  {head:<{width + 2}}  {'distance':>8}  {'bits':>5}  why",
+        *(
+            f"    {_label(clique, width):<{width}}  {clique.distance:8.3f}  {clique.bits:5.2f}  "
+            f"{REASONS[clique.reason]}"
+            for clique in shown
+        ),
+        *more(len(cliques) - len(shown)),
+        *wrap(
+            f"distance: the share of {who} that would have to change for the columns to be independent, in the model. "
+            "Noise adds to it, the more, the smaller epsilon is.",
+            WIDTH,
+            initial_indent="  ",
+            subsequent_indent="  ",
+        ),
+    ]
+
+
+def product_lines(products: ExplainedProducts) -> list[str]:
+    """The vector of sums of all other pairs."""
+    pairs = "1 other pair" if products.n_pairs == 1 else f"all {products.n_pairs:,} other pairs"
+    sums = "1 sum" if products.n_sums == 1 else f"{products.n_sums:,} sums"
+    by_number: dict[int, list[str]] = {}
+    for name, n_groups in products.groups.items():
+        by_number.setdefault(n_groups, []).append(name)
+    lines = [
+        f"  {pairs}, in {sums} of products",
+        f"    standard error of a mean product, which is between -1 and 1: {products.standard_error:.4f}",
+    ]
+    for n_groups, names in sorted(by_number.items(), reverse=True):
+        shown = ", ".join(cut(name, 40) for name in names[:_MOST_COLUMNS])
+        more = len(names) - _MOST_COLUMNS
+        text = f"{n_groups} groups: {shown}{f' and {more:,} more' if more > 0 else ''}"
+        lines += wrap(text, WIDTH, initial_indent="    ", subsequent_indent=" " * 8)
+    return lines
+
+
+def rule_lines(rules: Sequence[str], *, who: str = "row") -> list[str]:
+    """The rules of the schema."""
+    shown = rules[:_MOST_RULES]
+    lines = [line for rule in shown for line in wrap(rule, WIDTH, initial_indent="    ", subsequent_indent=" " * 8)]
+    return [f"  rules that every {who} obeys; they cost nothing", *lines, *more(len(rules) - len(shown))]
+
+
+def _label(clique: ExplainedClique, width: int) -> str:
+    """The columns in words; where they are too long, all names but short ones lose their ends."""
+    names = [*clique.columns] if clique.given is None else [*clique.columns, clique.given]
+    longest = max(map(len, names))
+    label = clique.label
+    while len(label) > width and longest > 8:
+        longest -= 1
+        shortened = [cut(name, longest) for name in names]
+        given = None if clique.given is None else shortened.pop()
+        label = replace(clique, columns=tuple(shortened), given=given).label
+    return cut(label, width)
+
+
+def more(n: int) -> list[str]:
+    """What was left out, in a line."""
+    return [f"    and {n:,} more"] if n > 0 else []
+
+
+def cut(text: str, width: int) -> str:
+    """A text that is no longer than this."""
+    return text if len(text) <= width else text[: width - 1] + "…"

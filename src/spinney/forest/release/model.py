@@ -1,7 +1,7 @@
-"""A release of a forest: columns with their leaves, and a model of the joint distribution of the columns' states.
+"""ForestRelease: columns with their leaves, a joint model of their states, and draws. PUBLIC.
 
-A row is drawn in three steps: states by the model, from the root of its tree outwards; a leaf inside each state; a
-value inside each leaf. Conditions enter the model before anything is drawn.
+remarks        what leaves say about bounds and about columns of too few cells
+the release    the release: draws, conditions, redrawn tables, answers, members of the file
 """
 
 from __future__ import annotations
@@ -15,46 +15,78 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.columns import Column, whole_range
+from spinney.columns import Bounded, Column, whole_range
 from spinney.errors import ParameterError, raise_alone
-from spinney.forest.release.analyses import MEMBER, ReleasedAnalyses
-from spinney.forest.release.asked import plain
-from spinney.forest.release.balance import balanced, grouped
-from spinney.forest.release.column_model import ColumnModel, Floats
-from spinney.forest.release.conditions import condition
-from spinney.forest.release.derived import asked_of_modelled, part_starts
-from spinney.forest.release.forest_file import forest_from_members, forest_members
-from spinney.forest.release.graded import graded_leaves
+from spinney.forest.release.columns import ColumnModel, Floats, graded_leaves
+from spinney.forest.release.conditions import (
+    Restriction,
+    asked_of_modelled,
+    balanced,
+    condition,
+    feasible,
+    grouped,
+    part_starts,
+    resample_above,
+)
+from spinney.forest.release.file import MEASURED_MEMBERS, forest_from_members, forest_members
+from spinney.forest.release.fit import MEMBERS, Around, Redrawing, Redrawn, ReleasedProducts
 from spinney.forest.release.measured import Measured
-from spinney.forest.release.measured_file import MEASURED_MEMBERS
-from spinney.forest.release.measured_verification import check_model, check_spread_of_tables, unverified_of_forest
-from spinney.forest.release.place_model import PlaceModel
-from spinney.forest.release.plausible_analyses import check_analyses_weights
-from spinney.forest.release.products import MEMBERS, ReleasedProducts
-from spinney.forest.release.redraw import Around, Redrawing, Redrawn
-from spinney.forest.release.remarks import forest_remarks
-from spinney.forest.release.restrict import Restriction
-from spinney.forest.release.rules import feasible, resample_above
-from spinney.forest.release.verification import verify_forest
-from spinney.graph.draw import Offsets, draw_states
-from spinney.graph.model import GraphModel
+from spinney.forest.release.places import PlaceModel
+from spinney.forest.release.regression import MEMBER, ReleasedAnalyses, check_analyses_weights
+from spinney.forest.release.verify import check_model, check_spread_of_tables, unverified_of_forest, verify_forest
+from spinney.graph.model import GraphModel, Offsets, draw_states
 from spinney.graph.tilted_draw import Factors, draw_tilted, draw_tilted_given, fitted_factors
 from spinney.progress import progress, waiting
-from spinney.release.card import Card
-from spinney.release.draws import checked_draws, draw_generators, refuse_parts_of_draws
-from spinney.release.model import Members, Release
-from spinney.release.options import explains_options
+from spinney.release.answers.question import plain
+from spinney.release.card import Card, Ranges, of_one_range, of_piles
 from spinney.release.parts import Part, in_chunks
+from spinney.release.release import (
+    Members,
+    Release,
+    checked_draws,
+    draw_generators,
+    explains_options,
+    refuse_parts_of_draws,
+)
 from spinney.schema.rules import AtMost, in_order
-from spinney.suggest import did_you_mean
+from spinney.schema.schema import Schema
+from spinney.text import did_you_mean
 
 if TYPE_CHECKING:
-    from spinney.forest.release.answers.answering import Answering
+    from spinney.forest.release.answers import Answering
     from spinney.forest.release.explain import Explanation
     from spinney.forest.release.regression import Regression
-    from spinney.release.answers.answer import Answer
+    from spinney.release.answers.answer import Answer, Trust
     from spinney.release.answers.question import Question
-    from spinney.release.answers.trust import Trust
+
+
+# -------------------------------------------------------------------------------------------------------------- remarks
+# What a forest's leaves say about the schema: rows that pile up at a bound, and columns of too few cells.
+
+
+def forest_remarks(columns: Mapping[str, ColumnModel], schema: Schema, structure: str) -> list[str]:
+    """Remarks on all columns; none where nothing was measured, which the card says."""
+    if structure == "uniform":
+        return []
+    remarks: list[str] = []
+    for name, model in columns.items():
+        column = schema[name]
+        if not isinstance(column, Bounded):
+            continue
+        held = ~model.is_null & (model.weights > 0)
+        ranges = Ranges(model.low[held], model.length[held], model.weights[held])
+        remarks += of_piles(name, column, ranges)
+        if column.bits is not None:  # otherwise the leaves are as short as the budget allows
+            remarks += of_one_range(name, column, ranges, "raise or leave out its bits")
+    return remarks
+
+
+# ---------------------------------------------------------------------------------------------------------- the release
+# A release of a forest: columns with their leaves, and a model of the joint distribution of the columns'
+# states.
+#
+# A row is drawn in three steps: states by the model, from the root of its tree outwards; a leaf inside each
+# state; a value inside each leaf. Conditions enter the model before anything is drawn.
 
 
 _BALANCE_TURNS = 10
@@ -231,7 +263,7 @@ class ForestRelease(Release):
 
     @cached_property
     def _answering(self) -> Answering:
-        from spinney.forest.release.answers.answering import Answering
+        from spinney.forest.release.answers import Answering
 
         return Answering(self)
 
@@ -242,17 +274,17 @@ class ForestRelease(Release):
         return self._answering.trust(columns)
 
     def _bar_starts(self, name: str, most: int, *, together: bool) -> list[Any] | None:
-        from spinney.forest.release.answers.bars import bar_starts
+        from spinney.forest.release.answers import bar_starts
 
         return bar_starts(self, name, most, together=together)
 
     def _value_groups(self, name: str) -> list[list[Any]] | None:
-        from spinney.forest.release.answers.bars import value_groups
+        from spinney.forest.release.answers import value_groups
 
         return value_groups(self, name)
 
     def _counts_whole(self, by: Mapping[str, list[Any]]) -> bool:
-        from spinney.forest.release.answers.bars import counts_whole
+        from spinney.forest.release.answers import counts_whole
 
         return self._counts_together(by) and counts_whole(self, self._answering, by)
 
@@ -371,7 +403,7 @@ class ForestRelease(Release):
         Raises:
             ParameterError: the formula is wrong, or its columns were not named before the fit.
         """
-        from spinney.forest.release.named import named_regression
+        from spinney.forest.release.regression import named_regression
 
         return named_regression(self, formula, level=level, of=of)
 
@@ -466,8 +498,7 @@ class ForestRelease(Release):
 
     @cached_property
     def _misfit_factor(self) -> float | None:
-        from spinney.forest.release.answers.laws import Laws
-        from spinney.forest.release.answers.misfit import Misfit
+        from spinney.forest.release.misfit import Laws, Misfit
 
         return None if self.products is None else Misfit(self, Laws(self, n_redrawn=0)).factor
 

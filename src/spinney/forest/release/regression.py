@@ -1,29 +1,578 @@
-"""Linear regressions from noisy sums of products: coefficients in the units of the columns, with intervals.
+"""Linear regressions from noisy sums of products: coefficients with intervals. PUBLIC.
 
-What an interval is, `least_squares` says. A coefficient whose sums do not stand out of their noise has none: it is not
-supported. Everything here sees released numbers only.
+The regressions are named before the fit; least squares then needs released sums alone. A coefficient whose sums
+do not stand out of their noise has no interval: it is not supported.
+
+    released sums        the released sums, as data and in a file
+    fit of moments       one consistent matrix of products, and the law of its noise
+    least squares        coefficients, and intervals of what follows from them
+    regressor weights    where the noise of the sums goes, from columns released before
+    consistency          sums and weights that no table or fit gives
+    regression           coefficients by name, each with an interval and its statement
+    named regressions    regressions found among the released sums, and compared with the charges
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from statistics import NormalDist
-from typing import Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+import pyarrow as pa
 from numpy.typing import NDArray
 
-from spinney.forest.release.formula import Formula
-from spinney.forest.release.least_squares import LeastSquares
-from spinney.forest.release.moments_fit import NoisyMoments
-from spinney.forest.release.regressor_weights import Spread
-from spinney.forest.release.regressors import Block
-from spinney.release.answers.answer import Answer, Statement, Truth
+from spinney.errors import ParameterError
+from spinney.forest.release.columns import ColumnModel
+from spinney.forest.release.formula import (
+    MOST_WEIGHT,
+    Block,
+    Formula,
+    Regressor,
+    blocks_of,
+    parse_formula,
+    parse_formulas,
+)
+from spinney.forest.release.measured import MOST_DEVIATIONS, slack_of_total
+from spinney.privacy.budget import Unit, parse_fraction
+from spinney.privacy.mechanisms import LARGEST_VECTOR, VARIANCE_STEP, GaussianVector, vector_variance
+from spinney.release.answers.answer import TRUTHS, Answer, Statement, Truth
+from spinney.release.answers.question import check_level
+from spinney.release.card import Card, check
+from spinney.release.file import are_counts, from_arrow, lists, to_arrow
 from spinney.release.frames import check_frame_kind
+from spinney.text import brief
+
+if TYPE_CHECKING:
+    from spinney.forest.release.model import ForestRelease
+
+
+# -------------------------------------------------------------------------------------------------------- released sums
+# What was released of named regressions: noisy sums of products, as data and in a file.
+#
+# Which sums there are follows from the schema and the formulas of the call, so a file holds the sums and the weights
+# of their columns alone, and what it says of them is checked against what was charged.
+
+
+MEMBER = "analyses.arrow"
+_SUMS = {"sums": (pa.list_(pa.int64()),)}
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ReleasedAnalyses:
+    """Noisy sums of all blocks, in the order of their entries, and the variance of the noise on each."""
+
+    blocks: tuple[Block, ...]
+    sums: tuple[NDArray[np.int64], ...]
+    variance: Fraction
+
+    @property
+    def n_sums(self) -> int:
+        return sum(len(block.entries) for block in self.blocks)
+
+    def sensitivity_squared(self, unit: Unit) -> int:
+        """How far one person can move all sums, squared."""
+        return sum(block.sensitivity_squared(unit) for block in self.blocks)
+
+    def block_of(self, names: Sequence[str], nullable: Sequence[str]) -> int | None:
+        """The block with all these columns that leaves out the rows where one of these is null, if there is one."""
+        for place, block in enumerate(self.blocks):
+            left_out = {column.name for column in block.columns if column.axis.nullable}
+            if {*names} <= {*block.names} and left_out == {*nullable}:
+                return place
+        return None
+
+    # --------------------------------------------------------------------------------------------------- files
+
+    def entries(self) -> dict[str, Any]:
+        """What stands beside the card."""
+        return {"variance": str(self.variance), "weights": [list(block.units) for block in self.blocks]}
+
+    def members(self) -> dict[str, bytes]:
+        """One table: the sums of every block."""
+        table = pa.table({"sums": pa.array([sums.tolist() for sums in self.sums], pa.list_(pa.int64()))})
+        return {MEMBER: to_arrow(table)}
+
+
+def analyses_from_members(
+    card: Card, described: Mapping[str, Any], members: Mapping[str, bytes]
+) -> ReleasedAnalyses | None:
+    """Read what was written; ValueError where it is not that."""
+    if "analyses" not in described:
+        return None
+    formulas = parse_formulas(card.parameters.get("analyses"), card.schema)
+    if not formulas:
+        raise ValueError("sums of analyses that the call does not name")
+    plain, weights = blocks_of(formulas, card.schema, Unit.parse(card.unit)), described["analyses"]["weights"]
+    blocks = tuple(block.weighing(units) for block, units in zip(plain, weights, strict=True))
+    variance = parse_fraction(described["analyses"]["variance"], "variance")
+    sums = tuple(lists(from_arrow(members[MEMBER], _SUMS), "sums", np.int64))
+    if [len(block.entries) for block in blocks] != [len(part) for part in sums]:
+        raise ValueError("other sums than those of the analyses that the call names")
+    if not variance > 0 or not all(are_counts(part) for part in sums):
+        raise ValueError("sums of analyses out of range")
+    return ReleasedAnalyses(blocks, sums, variance)
+
+
+# ------------------------------------------------------------------------------------------------------- fit of moments
+# Moments of a block from its noisy sums: one consistent matrix of products, and the law of the noise in it.
+#
+# Numbers count from -1 to 1 here, values and the constant 1. Sums repeat each other: the values of a category add up
+# to the constant. Weighted least squares under that makes one matrix of them, over the constant, the numbers and all
+# values but the first, and takes noise out. Its entries q have the noise (B'PB)^-1 where the measured sums are B q
+# and a known part, and P has the inverse variances of their noise.
+
 
 Floats = NDArray[np.float64]
+Whole = NDArray[np.int64]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class NoisyMoments:
+    """A symmetric matrix of sums of products over kept slots, and where each free number q stands in it.
+
+    With triples (number, row, column): matrix[row, column] += q[number], and what is known.
+    """
+
+    kept: Whole  # the slots of the block that the matrix is over, ascending
+    matrix: Floats  # (n_kept, n_kept)
+    number: Whole
+    row: Whole
+    column: Whole
+    law: Floats  # (n_free, n_free): the covariance of the free numbers
+
+    @property
+    def n_free(self) -> int:
+        return len(self.law)
+
+    def gradients(self, columns: Floats) -> Floats:
+        """The gradients in all free numbers of the product of the matrix with a vector (n_kept, n_free)."""
+        places = self.row * self.n_free + self.number
+        found = np.bincount(places, weights=columns[self.column], minlength=len(self.kept) * self.n_free)
+        return np.asarray(found, dtype=np.float64).reshape(len(self.kept), self.n_free)
+
+
+def fit_moments(block: Block, sums: Whole, *, variance: float, n_rows: int | None) -> NoisyMoments:
+    """The matrix of a block; `n_rows` is public where the block does not count rows."""
+    firsts = {start for start, column in zip(block.starts, block.columns, strict=True) if not column.is_number}
+    kept = [slot for slot in range(block.n_slots) if slot not in firsts]
+    free: dict[tuple[int, int], int] = {}
+    for entry in block.entries:
+        if entry.first not in firsts and entry.second not in firsts:
+            free[entry.first, entry.second] = len(free)
+    counted, known = np.zeros((len(block.entries), len(free))), np.zeros(len(block.entries))
+    for place, entry in enumerate(block.entries):
+        for sign_i, i in _spelt(entry.first, firsts, block):
+            for sign_j, j in _spelt(entry.second, firsts, block):
+                pair = (min(i, j), max(i, j))
+                if pair in free:
+                    counted[place, free[pair]] += sign_i * sign_j
+                else:  # the number of rows, which is public
+                    known[place] += sign_i * sign_j * (n_rows or 0)
+    units = np.array([float(block.weights[entry.first] * block.weights[entry.second]) for entry in block.entries])
+    precise = counted * (units**2 / variance)[:, None]
+    law = np.asarray(np.linalg.inv(counted.T @ precise), dtype=np.float64)
+    found = law @ (precise.T @ (sums.astype(np.float64) / units - known))
+    numbers, rows, columns = _places(block, free, kept)
+    matrix = np.zeros((len(kept), len(kept)))
+    np.add.at(matrix, (rows, columns), found[numbers])
+    if (0, 0) not in free:
+        matrix[0, 0] = float(n_rows or 0)
+    return NoisyMoments(np.array(kept), matrix, numbers, rows, columns, law)
+
+
+def _spelt(slot: int, firsts: set[int], block: Block) -> list[tuple[int, int]]:
+    """A slot as a sum of kept ones, with signs: the first value of a column is the constant less its other values."""
+    if slot not in firsts:
+        return [(1, slot)]
+    n_values = block.columns[block.owner[slot]].n_slots
+    return [(1, 0), *((-1, other) for other in range(slot + 1, slot + n_values))]
+
+
+def _places(block: Block, free: dict[tuple[int, int], int], kept: list[int]) -> tuple[Whole, Whole, Whole]:
+    """Where in the matrix each free number stands; the square of a value is the value."""
+    at = {slot: place for place, slot in enumerate(kept)}
+    triples = []
+    for (i, j), number in free.items():
+        triples.append((number, at[i], at[j]))
+        if i != j:
+            triples.append((number, at[j], at[i]))
+        if i == 0 and j > 0 and not block.columns[block.owner[j]].is_number:
+            triples.append((number, at[j], at[j]))
+    numbers, rows, columns = np.array(triples, dtype=np.int64).T
+    return numbers, rows, columns
+
+
+# -------------------------------------------------------------------------------------------------------- least squares
+# Least squares on noisy sums of products, and intervals of what follows from its coefficients.
+#
+# With S and s the noisy sums of products of the predictors with each other and with the response, r(b) = s - S b is
+# noise alone at the true coefficients: linear in the noise of the sums, so that its law V(b) is known exactly, and
+# quadratic in b. The coefficients b and their covariance C settle at
+#
+#     C = (S' W^-1 S + P)^-1,      b = C S' W^-1 s,      W = V(b) + sum_kl C_kl V_kl,
+#
+# V_kl the part of V that goes with b_k b_l: the mean law of the noise over coefficients as uncertain as they are, and
+# not the law at the estimate alone. With little noise that gives the usual interval. P holds what is known of
+# coefficients before: a predictor explains no more than a few times the spread of the response. Where the sum of
+# squares of a number does not stand out of its noise, its equation and those of values that do not are left out,
+# since noise would answer them, and P alone speaks of its coefficient, so that the others can be told. A coefficient
+# that hangs on P, or on a value or a number that does not stand out, has no interval.
+
+
+# The sum of squares of a predictor around its mean stands out of its noise from this many standard deviations on.
+_STANDS_OUT = 4.0
+# A coefficient of which more than this part of the variance is due to what is known before hangs on that.
+_MOST_KNOWN = 0.25
+# So does one that goes together with the coefficient of a predictor that does not stand out, by a squared correlation
+# of more than this.
+_MOST_HIDDEN = 0.25
+_TURNS, _SETTLED = 200, 1e-4
+
+
+class LeastSquares:
+    """A regression: `places` of the predictors and of the response in the matrix of moments.
+
+    `open_to` says how large each coefficient may well be, and `squares` what the sum of squares of its predictor around
+    the mean is by what was released before, infinite where nothing is known, as of values; `quantile` is that of the
+    normal law for the level of the intervals; `n_sampled` is the number of rows where they are a sample of a
+    population, and None where they are all that is asked about.
+    """
+
+    def __init__(
+        self,
+        moments: NoisyMoments,
+        places: list[int],
+        response: int,
+        *,
+        open_to: Floats,
+        squares: Floats,
+        quantile: float,
+        n_sampled: int | None,
+    ) -> None:
+        self._moments, self._places, self._response = moments, np.array(places), response
+        self._known, self._quantile = np.diag(open_to**-2), quantile
+        matrix = moments.matrix
+        self._products, self._cross = matrix[np.ix_(places, places)], matrix[places, response]
+        hides = [place > 0 and self._hides(place, most) for place, most in zip(places, squares, strict=True)]
+        self._hidden = np.flatnonzero(hides)
+        has_hidden_number = bool((hides & np.isfinite(squares)).any())
+        self._told = np.flatnonzero(~(np.array(hides) & has_hidden_number))
+        self._laws = self._laws_of_products()
+        self._estimate, self._covariance = self._settled(np.zeros_like(self._products))
+        if n_sampled is not None:
+            b = self._estimate
+            left = float(matrix[response, response] - 2 * b @ self._cross + b @ self._products @ b)
+            values, vectors = np.linalg.eigh(self._products)
+            sampling = max(left, 0.0) / n_sampled * (vectors * np.maximum(values, 0.0)) @ vectors.T
+            _, self._covariance = self._settled(sampling)
+
+    def estimate(self, weights: Floats) -> float:
+        """A number that follows from the coefficients."""
+        return float(weights @ self._estimate)
+
+    def interval(self, weights: Floats) -> tuple[float, float] | None:
+        """The two ends for a number that follows from the coefficients; None where it is not told from noise."""
+        along = self._covariance @ weights
+        variance = float(weights @ along)
+        if float(along @ self._known @ along) > _MOST_KNOWN * variance:
+            return None
+        hidden = along[self._hidden] ** 2 / np.diag(self._covariance)[self._hidden]
+        if hidden.max(initial=0.0) > _MOST_HIDDEN * variance:
+            return None
+        half = self._quantile * math.sqrt(variance)
+        return self.estimate(weights) - half, self.estimate(weights) + half
+
+    def _hides(self, place: int, most: float) -> bool:
+        """Whether the sum of squares of a predictor around its mean is not told from its noise.
+
+        `most` bounds it by a number of other noise: the sum's own noise may lift it above what it is told by.
+        """
+        matrix = self._moments.matrix
+        around = np.zeros(len(matrix))
+        around[place], around[0] = 1.0, -matrix[0, place] / matrix[0, 0]
+        gradient = around @ self._moments.gradients(around)
+        noise = math.sqrt(float(gradient @ self._moments.law @ gradient))
+        return min(float(around @ matrix @ around), most) <= _STANDS_OUT * noise
+
+    def _laws_of_products(self) -> Floats:
+        """How the noise of rows' products with columns goes together: (rows, columns, rows, columns)."""
+        moments, columns = self._moments, [*self._places, self._response]
+        each = [moments.gradients(np.eye(len(moments.kept))[column])[self._places] for column in columns]
+        gradients = np.stack(each, axis=1).reshape(-1, moments.n_free)
+        n_rows, n_columns = len(self._places), len(columns)
+        laws = gradients @ moments.law @ gradients.T
+        return np.asarray(laws.reshape(n_rows, n_columns, n_rows, n_columns), dtype=np.float64)
+
+    def _settled(self, sampling: Floats) -> tuple[Floats, Floats]:
+        """Coefficients and their covariance, from one to the other."""
+        n, products = len(self._places), self._products[self._told]
+        b: Floats = np.zeros(n)
+        covariance: Floats = np.zeros((n, n))
+        for _ in range(_TURNS):
+            columns = np.append(-b, 1.0)
+            together = np.outer(columns, columns)
+            together[:n, :n] += covariance
+            law = np.einsum("kl,rksl->rs", together, self._laws) + sampling
+            informed = products.T @ np.linalg.inv(law[np.ix_(self._told, self._told)])
+            moved = np.asarray(np.linalg.inv(informed @ products + self._known), dtype=np.float64)
+            b = moved @ (informed @ self._cross[self._told])
+            before, covariance = np.diag(covariance), moved
+            if np.abs(np.diag(moved) - before).max(initial=0.0) <= _SETTLED * np.diag(moved).max():
+                break
+        return b, covariance
+
+
+# ---------------------------------------------------------------------------------------------------- regressor weights
+# Weights of the columns of named regressions: where the noise of their sums goes. Chosen from released numbers.
+#
+# In units where numbers count from -1 to 1, the noise on the sum of products of columns i and j has the standard
+# deviation R^2 / (w_i w_j), R^2 the sum of all w^2. The coefficient of x_i takes the noise of (x_i - m_i) r, r what
+# is left of the response y, over the spread s_i of its column. With q = 1 / w^2, means m and spreads s of the columns
+# as released before, and coefficients c_k = sqrt(STRENGTH) s_y / s_k, its variance is in proportion to
+#
+#     R^4 (q_i + m_i^2 q_0) / s_i^2  *  (q_y + sum_k c_k^2 (q_k + m_k^2 q_0) + m_y^2 q_0).
+#
+# The weights found here make the mean logarithm of this over all coefficients small. Any weights give the same
+# privacy and intervals that hold; good ones, narrow intervals: a response gets about as much as all of its
+# predictors, and a number that is narrow in its bounds more.
+
+
+# What one predictor explains of the response, about.
+_STRENGTH = 0.2
+# A predictor whose sum of squares does not stand out of so many times its noise is lost, which is worth this much: in
+# logarithms of variances.
+_LOST = 4.0
+# Nothing is taken for narrower than this.
+_NARROWEST = 1e-3
+# Weights lie within this factor of each other, and are found to the last of these steps, in octaves.
+_RANGE = 8.0
+_STEPS = (1.0, 0.5, 0.25, 0.125)
+_WEIGHT_TURNS = 12
+
+
+class Spread(NamedTuple):
+    """Mean and standard deviation of a number, where its bounds are -1 and 1."""
+
+    mean: float
+    deviation: float
+
+
+def spreads_of(block: Block, columns: Mapping[str, ColumnModel]) -> dict[str, Spread]:
+    """Of every number of a block, as it was released."""
+    return {column.name: _spread(columns[column.name]) for column in block.columns if column.is_number}
+
+
+def balanced(block: Block, formulas: Sequence[Formula], spreads: Mapping[str, Spread], *, precision: float) -> Block:
+    """The block with the weights that its regressions are best measured with.
+
+    Args:
+        block: the sums.
+        formulas: the regressions; those whose columns are not all of the block are another's.
+        spreads: of the numbers, from what was released; one that is missing fills its bounds.
+        precision: the number of rows, over the standard deviation of noise on sums that one row moves by 1.
+    """
+    own = [formula for formula in formulas if {*formula.columns} <= {*block.names}]
+    cost = _Cost(block, own, spreads, precision)
+    weights = np.zeros(len(block.columns) + 1)  # in octaves
+    for step in _STEPS:
+        for _ in range(_WEIGHT_TURNS):
+            before = weights.copy()
+            for place in range(len(weights)):
+                moves = [weights + sign * step * (np.arange(len(weights)) == place) for sign in (0, 1, -1)]
+                weights = min(moves, key=cost.of)
+            if (weights == before).all():
+                break
+    scaled = MOST_WEIGHT * np.exp2(np.maximum(weights - weights.max(), -np.log2(_RANGE)))
+    steps = [1, *(column.n_steps for column in block.columns)]
+    return block.weighing([max(1, int(weight / n_steps)) for weight, n_steps in zip(scaled, steps, strict=True)])
+
+
+def cost_of(block: Block, formulas: Sequence[Formula], spreads: Mapping[str, Spread], *, precision: float) -> float:
+    """How badly a block's own weights suit its regressions: what `balanced` makes small."""
+    own = [formula for formula in formulas if {*formula.columns} <= {*block.names}]
+    weights = np.array([block.constant, *(column.weight for column in block.columns)], dtype=np.float64)
+    return _Cost(block, own, spreads, precision).of(np.log2(weights / weights.max()))
+
+
+def _spread(column: ColumnModel) -> Spread:
+    """The leaves of a column reach from one of its bounds to the other; rows lie evenly in each."""
+    is_value = ~column.is_null
+    low, length, weights = column.low[is_value], column.length[is_value], column.weights[is_value]
+    start, stop = low.min(), (low + length).max()
+    if weights.sum() <= 0:
+        weights = length
+    middle, half = (start + stop) / 2, (stop - start) / 2
+    places, shares = (low + length / 2 - middle) / half, weights / weights.sum()
+    mean = float(shares @ places)
+    variance = float(shares @ ((places - mean) ** 2 + (length / half) ** 2 / 12))
+    return Spread(mean, max(math.sqrt(variance), _NARROWEST))
+
+
+class _Cost:
+    """The mean logarithm of variances, up to a constant, of weights in octaves."""
+
+    def __init__(
+        self, block: Block, formulas: Sequence[Formula], spreads: Mapping[str, Spread], precision: float
+    ) -> None:
+        place = {name: number for number, name in enumerate(block.names, 1)}
+        known = [_known(column, spreads) for column in block.columns]
+        means, inverse = (np.array([0.0, *part]) for part in zip(*((m, s**-2) for m, s in known), strict=True))
+        counts = np.sqrt([0, *(max(1, column.n_slots - 1) for column in block.columns)])
+        self._is_number = np.array([False, *(column.is_number for column in block.columns)])
+        self._means, self._hidden = means, inverse / precision
+        self._parts = []
+        for formula in formulas:
+            response, predictors = place[formula.response], [place[name] for name in formula.predictors]
+            # Per q: what makes each coefficient's own part, and the part of what is left of the response.
+            own = np.zeros((len(predictors), len(counts)))
+            own[np.arange(len(predictors)), predictors], own[:, 0] = 1.0, means[predictors] ** 2
+            left = np.zeros(len(counts))
+            left[predictors] = _STRENGTH * inverse[predictors] / inverse[response]
+            left[0] = (means[predictors] ** 2 * left[predictors]).sum() + means[response] ** 2
+            left[response] += 1.0
+            if predictors:
+                self._parts.append((own, left, np.array(predictors), counts[predictors]))
+
+    def of(self, octaves: Floats) -> float:
+        inverse = np.exp2(-2 * octaves)
+        reach = (1 / inverse).sum()
+        squares = np.where(self._is_number, inverse + 4 * self._means**2 * inverse[0], inverse[0]) * inverse
+        noise = (_STANDS_OUT * self._hidden * reach) ** 2 * squares
+        lost = _LOST * noise / (1 + noise)
+        total, n_all = 0.0, 0.0
+        for own, left, predictors, counts in self._parts:
+            total += counts @ (np.log(own @ inverse) + lost[predictors]) + counts.sum() * np.log(left @ inverse)
+            n_all += counts.sum()
+        return float(total / max(n_all, 1.0) + 2 * np.log(reach))
+
+
+def _known(column: Regressor, spreads: Mapping[str, Spread]) -> Spread:
+    """Mean and spread of a number, or of one of a column's values, which are taken for equally frequent."""
+    if column.is_number:
+        return spreads.get(column.name, Spread(0.0, 3**-0.5))
+    return Spread(1 / column.n_slots, math.sqrt(column.n_slots - 1) / column.n_slots)
+
+
+# ---------------------------------------------------------------------------------------------------------- consistency
+# Sums of named regressions that no table has, and weights that do not follow from released columns.
+#
+# A sum over n rows of products of two slots is at most n times both weights, sums of squares and of values are
+# not below nothing, the values of a column add up to the constant, and the first two moments of a number lie
+# where the counts of its leaves let them: all of it but for noise of a known law. Weights are chosen from what
+# was released before (`balanced`), so that they can be chosen again.
+
+
+# Gaussian noise beyond so many standard deviations is drawn once in 10^32 times.
+_DEVIATIONS = 12.0
+# By how much the weights of a file may be worse than those found here: another machine rounds otherwise, and of two
+# that are equally good it may take the other.
+_COST_SLACK = 1e-6
+
+
+def check_analyses_sums(release: ForestRelease) -> None:
+    """Every sum is one that some table has, but for noise."""
+    analyses = release.analyses
+    assert analyses is not None
+    noise = math.sqrt(analyses.variance)
+    n_most = release.noisy_total + slack_of_total(release)
+    for block, sums in zip(analyses.blocks, analyses.sums, strict=True):
+        moments = _moments(block, sums.astype(np.float64), release.card.n_rows)
+        _check_range(block, moments, n_most, noise)
+        _check_values(block, moments, noise)
+        for start, column in zip(block.starts, block.columns, strict=True):
+            if column.is_number and not any(other.axis.nullable for other in block.columns):
+                _check_number(release, column, moments[[0, start], start], block.constant, noise)
+
+
+def check_analyses_weights(release: ForestRelease) -> list[str]:
+    """Weights are those that a fit chooses for the columns in the file."""
+    analyses, card = release.analyses, release.card
+    if analyses is None:
+        return []
+    charged = [part for event in card.events for part in getattr(event, "parts", ())]
+    vector = next(part for part in charged if isinstance(part, GaussianVector) and part.stage == "analyses")
+    total = float(release.noisy_total) if release.measured is None else release.measured.total
+    precision = max(total, 1.0) * math.sqrt(vector.mean_squared)
+    formulas = parse_formulas(card.parameters.get("analyses"), card.schema)
+    for block in analyses.blocks:
+        spreads = spreads_of(block, release.columns)
+        wanted = balanced(block, formulas, spreads, precision=precision)
+        costs = [cost_of(one, formulas, spreads, precision=precision) for one in (block, wanted)]
+        is_same = block.units == wanted.units or abs(costs[0] - costs[1]) <= _COST_SLACK
+        check(is_same, "the weights of the sums of analyses are not those that the columns in the file give")
+    return ["the weights of the sums of analyses were chosen again from the columns in the file, and are the same"]
+
+
+def _moments(block: Block, sums: Floats, n_public: int | None) -> Floats:
+    """The sums by slots (n_slots, n_slots), those of two values of one column as they have to be: none."""
+    moments = np.zeros((block.n_slots, block.n_slots))
+    if not block.counts_rows:
+        moments[0, 0] = float(n_public or 0) * float(block.constant) ** 2
+    for entry, value in zip(block.entries, sums, strict=True):
+        moments[entry.first, entry.second] = moments[entry.second, entry.first] = value
+    return moments
+
+
+def _check_range(block: Block, moments: Floats, n_most: float, noise: float) -> None:
+    weights = block.weights.astype(np.float64)
+    most = n_most * np.outer(weights, weights) + _DEVIATIONS * noise
+    is_value = np.array([owner < 0 or not block.columns[owner].is_number for owner in block.owner])
+    is_positive = np.eye(len(weights), dtype=np.bool_) | np.outer(is_value, is_value)
+    check(bool((np.abs(moments) <= most).all()), "a sum of analyses is larger than the number of rows and noise allow")
+    is_fine = bool((moments[is_positive] >= -_DEVIATIONS * noise).all())
+    check(is_fine, "a sum of analyses is negative that is of squares or of values, by more than noise allows")
+
+
+def _check_values(block: Block, moments: Floats, noise: float) -> None:
+    """Of every row that counts a category has one value: its sums add up to what the constant has."""
+    for start, column in zip(block.starts, block.columns, strict=True):
+        if column.is_number:
+            continue
+        here, part = slice(start, start + column.n_slots), column.weight / block.constant
+        off = np.abs(moments[here].sum(axis=0) - part * moments[0])
+        off[here] = 0.0  # of the column with itself nothing was summed
+        most = _DEVIATIONS * noise * math.sqrt(column.n_slots + part**2)
+        # Sums are rounded to 53 bits here, each.
+        is_fine = off <= most + 1e-12 * np.abs(moments[here]).sum(axis=0)
+        check(bool(is_fine.all()), f"the sums of analyses of the values of {column.name!r} do not add up")
+
+
+def _check_number(release: ForestRelease, column: Regressor, sums: Floats, constant: int, noise: float) -> None:
+    """Sum and sum of squares of a number, in units of its weight, lie where the counts of its leaves let them."""
+    measured, names = release.measured, release.variables
+    counted = None if measured is None or column.name not in names else measured.columns[names.index(column.name)]
+    if counted is None or counted.kind not in ("real", "integer") or column.name not in release.columns:
+        return
+    model, (offset, reach) = release.columns[column.name], column.line
+    is_whole = counted.kind == "integer"
+    low = model.low + (float(column.axis.low) if is_whole else 0.0)
+    cell = 1 / (column.n_cells - 1)  # values count as the middle of their cell, half a cell away at most
+    first = np.clip((low - offset) / reach - cell, -1, 1)
+    last = np.clip((low + model.length - is_whole - offset) / reach + cell, -1, 1)
+    starts = np.flatnonzero(np.diff(counted.leaf, prepend=-1))
+    first, last = np.minimum.reduceat(first, starts), np.maximum.reduceat(last, starts)
+    squares = np.square([first, last])
+    least = np.where((first <= 0) & (last >= 0), 0.0, squares.min(axis=0))
+    for low_end, high_end, found, unit in (
+        (first, last, sums[0], constant * column.weight),
+        (least, squares.max(axis=0), sums[1], column.weight**2),
+    ):
+        middle, half = (low_end + high_end) / 2, (high_end - low_end) / 2
+        # Counts are true ones plus noise, so that both sums over leaves have Gaussian noise, or one with such tails.
+        spread = counted.noise.std * (np.linalg.norm(middle) + np.linalg.norm(half))
+        most = max(float(counted.noisy @ half), 0.0) + MOST_DEVIATIONS * spread + _DEVIATIONS * noise / unit
+        is_near = abs(found / unit - float(counted.noisy @ middle)) <= most * (1 + 1e-9)
+        check(is_near, f"the sums of analyses of {column.name!r} are not of a column with the counts in the file")
+
+
+# ----------------------------------------------------------------------------------------------------------- regression
+# Coefficients in the units of the columns. The section on least squares says what an interval is. A coefficient
+# whose sums do not stand out of their noise has none: it is not supported.
+
 
 # How large a coefficient may well be: so many times as large as makes its number explain all of the response, or so
 # many standard deviations of the response for a value.
@@ -181,3 +730,57 @@ def _slots(formula: Formula, block: Block, moments: NoisyMoments) -> tuple[list[
     ]
     coefficients[0] = Coefficient("Intercept", weights[0], offset)
     return places, at[start + (0 if response.is_number else 1)], coefficients
+
+
+# ---------------------------------------------------------------------------------------------------- named regressions
+# Regressions that were named before the fit: found among what was released, and compared with what was charged.
+
+
+def named_regression(release: ForestRelease, text: str, *, level: float, of: str) -> Regression:
+    """A regression from the sums that were measured for it; a ParameterError where they were not."""
+    level, schema = check_level(level), release.schema
+    if of not in TRUTHS:
+        raise ParameterError(f"of={brief(of)} is not one of {', '.join(map(repr, TRUTHS))}")
+    formula = parse_formula(text, schema, argument="formula")
+    named = release.analyses
+    place = None
+    if named is not None:
+        place = named.block_of(formula.columns, [name for name in formula.columns if schema[name].nullable])
+    if named is None or place is None:
+        stated = release.card.parameters.get("analyses") or []
+        if stated and named is None:
+            raise ParameterError(
+                "the analyses of the call were not measured: the table has too few rows for the budget to measure "
+                "anything; fit with a larger epsilon"
+            )
+        there = f"those named are {', '.join(map(repr, stated))}" if stated else "none was named"
+        raise ParameterError(
+            f"formula: {brief(text)} was not named before the fit, and {there}; fit again with analyses=[{brief(text)}]"
+            ", or run it on draws with sp.analyse, which has intervals only where one counted table holds the columns"
+        )
+    block, n_public = named.blocks[place], release.card.n_rows
+    moments = fit_moments(block, named.sums[place], variance=float(named.variance), n_rows=n_public)
+    n_rows = max(1, round(float(moments.matrix[0, 0])))
+    truth = next(one for one in TRUTHS if one == of)
+    spreads = spreads_of(block, release.columns)
+    return regress(formula, block, moments, spreads, level=level, of=truth, n_rows=n_rows, frame=release.card.frame)
+
+
+def verify_analyses(release: ForestRelease, unit: Unit) -> list[str]:
+    """The sums of named regressions are those that the call names, with as much noise as was charged for."""
+    analyses, charged = (
+        release.analyses,
+        [part for event in release.card.events for part in getattr(event, "parts", ())],
+    )
+    vectors = [part for part in charged if isinstance(part, GaussianVector) and part.stage == "analyses"]
+    check(bool(vectors) == (analyses is not None), "sums of analyses and a charge for them do not go together")
+    if analyses is None:
+        return []
+    check(len(vectors) == 1, "the sums of analyses were charged more than once")
+    check(analyses.n_sums <= LARGEST_VECTOR, "more sums of analyses were released than a vector can have")
+    needed = vector_variance(vectors[0].mean_squared, analyses.sensitivity_squared(unit))
+    check(analyses.variance >= needed, "the sums of analyses have less noise than what was charged for them needs")
+    is_rounded = analyses.variance - needed < VARIANCE_STEP
+    check(is_rounded, "the sums of analyses have more noise than what was charged for them needs")
+    check_analyses_sums(release)
+    return [f"{analyses.n_sums} sums of named analyses were released as one vector, with the noise it was paid for"]

@@ -1,33 +1,57 @@
-"""Explanation of a release of persons: what was measured of persons and of their rows, and how the budget was spent.
+"""Explanation of a release of persons: what was measured, and how the budget was spent. PUBLIC.
 
-Everything here is post-processing of released numbers. The part on persons is that of their forest. Of rows it says how
-alike two rows of one person are, which columns have a hidden level, what rows depend on, and which columns were counted
-together. How strong a dependence is follows from synthetic persons, drawn with a fixed seed, so that a release has one
-explanation.
+Everything here is post-processing of released numbers. The explanation of persons is that of their forest. For
+rows it says how alike two rows of one person are, which columns have a hidden level, what rows depend on, and
+which columns were counted together. How strong a dependence is follows from synthetic persons, drawn with a
+fixed seed, so that a release has one explanation.
+
+    (first)         the explanation as data
+    page of text    the explanation as a page of text
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
+from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spinney.forest.release.budget_report import Stage
-from spinney.forest.release.explain import ExplainedClique, Explanation
-from spinney.forest.release.strength import strength
-from spinney.graph.field import FieldClique
-from spinney.people.release.names import count_name, first_name, level_name
-from spinney.people.release.relative import anchors, relative_columns
-from spinney.people.release.rows import ReleasedRows
-from spinney.people.release.sample_rows import all_evidence, draw_rows
+from spinney.forest.release.explain import (
+    WIDTH,
+    ExplainedClique,
+    Explanation,
+    Stage,
+    budget_lines,
+    clique_lines,
+    column_lines,
+    cut,
+    more,
+    product_lines,
+    rule_lines,
+    strength,
+    warning_lines,
+)
+from spinney.graph.crf_inference import FieldClique
+from spinney.people.release.rows import (
+    ReleasedRows,
+    all_evidence,
+    anchors,
+    count_name,
+    draw_rows,
+    first_name,
+    level_name,
+    relative_columns,
+)
 from spinney.release.answers.bars import ErrorBars
 from spinney.release.card import Card
-from spinney.schema.people import RowsShape
+from spinney.schema.linked import RowsShape
+from spinney.text import printable
 
 if TYPE_CHECKING:
     from spinney.people.release.model import PeopleRelease
+
 
 # Persons by whose rows the strength of dependences is worked out.
 _DRAWN = 5_000
@@ -127,12 +151,11 @@ class PeopleExplanation:
         }
 
     def _repr_html_(self) -> str | None:
-        from spinney.forest.release.explain_fragment import explanation_fragment
+        from spinney.forest.release.explain import explanation_fragment
 
         return explanation_fragment(self.persons, title="Explanation of a model of persons", meaning=self.meaning)
 
     def __str__(self) -> str:
-        from spinney.people.release.explain_page import page
 
         return page(self)
 
@@ -236,3 +259,100 @@ def _meaning(release: PeopleRelease) -> str:
     if not levels.isdisjoint(release.persons.variables):
         sentences.append("A hidden level is what a person's rows have in common in a column.")
     return " ".join(sentences)
+
+
+# --------------------------------------------------------------------------------------------------------- page of text
+# An explanation of persons as a page to read: at most a hundred characters wide, the strongest dependences only.
+
+
+_MOST_DEPENDENCES = 20
+_MOST_COLUMNS = 40
+
+
+def page(explanation: PeopleExplanation) -> str:
+    """The whole page."""
+    card, persons = explanation.card, explanation.persons
+    lines = warning_lines(card)
+    lines += [f"What was measured of persons and their rows (by {card.synthesizer}, spinney {card.spinney_version})"]
+    lines += card.essentials.splitlines()
+    lines += wrap(explanation.meaning, WIDTH, initial_indent=" " * 14, subsequent_indent=" " * 14)
+    lines += ["", *budget_lines(explanation.stages)]
+    lines += ["", f"  persons: {explanation.n_persons:,}"]
+    lines += wrap(
+        'A name that ends in # is a number of rows; "^x" is a person\'s first value of x, "~x" a hidden level.',
+        WIDTH,
+        initial_indent="  ",
+        subsequent_indent="  ",
+    )
+    lines += column_lines(persons.columns)
+    lines += ["", *clique_lines(persons.cliques, who="persons")]
+    if persons.products is not None:
+        lines += ["", *product_lines(persons.products)]
+    if persons.rules:
+        lines += ["", *rule_lines(persons.rules, who="person")]
+    for rows in explanation.rows:
+        lines += ["", *_rows_page(rows)]
+    if persons.error_bars is not None:
+        lines += ["", *str(persons.error_bars).splitlines()]
+    return "\n".join(printable(line).rstrip() for line in lines)
+
+
+def _rows_page(rows: ExplainedRows) -> list[str]:
+    head = f"rows{_named(rows.shape)}: {_shape_in_words(rows.shape)}"
+    lines = wrap(head, WIDTH, initial_indent="  ", subsequent_indent="    ")
+    lines.append(f"    persons with rows, a noisy number: {rows.persons_with_rows:,.0f}")
+    lines += _columns_page(rows.columns)
+    lines += ["", *_dependences(rows.dependences)]
+    if rows.shape.schema.rules:
+        lines += ["", *rule_lines([repr(rule) for rule in rows.shape.schema.rules])]
+    return lines
+
+
+def _named(shape: RowsShape) -> str:
+    return f" of {shape.name}" if shape.name else ""
+
+
+def _shape_in_words(shape: RowsShape) -> str:
+    said = [f"at most {shape.most:,} of a person, by {shape.key}"]
+    if shape.order is not None:
+        said.append(f"in the order of {shape.order}" + (", each a step after the last" if shape.steps else ""))
+    else:
+        said.append("in no order")
+    if shape.role is not None:
+        said.append(f"with the role {shape.role}")
+    if shape.differences:
+        said.append(f"{', '.join(shape.differences)} by differences from the first row")
+    return ", ".join(said)
+
+
+def _columns_page(columns: Sequence[ExplainedRowColumn]) -> list[str]:
+    shown = columns[:_MOST_COLUMNS]
+    width = min(WIDTH - 60, max(10, *(len(column.name) for column in shown)))
+    head = f"{'type':<10}  {'leaves':>8}  {'states':>6}  {'correlation':>11}"
+    lines = [f"  {f'{len(columns)} columns':<{width + 2}}  {head}"]
+    for column in shown:
+        level = "  with a hidden level" if column.has_level else ""
+        lines.append(
+            f"    {cut(column.name, width):<{width}}  {column.type:<10}  {column.n_leaves:>8,}  {column.n_states:>6,}  "
+            f"{column.correlation:>11.2f}{level}"
+        )
+    lines += more(len(columns) - len(shown))
+    lines += wrap(
+        "correlation: of two rows of one person; 0 where they have no more in common than rows of two persons.",
+        WIDTH,
+        initial_indent="  ",
+        subsequent_indent="  ",
+    )
+    return lines
+
+
+def _dependences(dependences: Sequence[ExplainedDependence]) -> list[str]:
+    if not dependences:
+        return ["  no columns of rows were counted together, nor with anything that rows depend on"]
+    shown = dependences[:_MOST_DEPENDENCES]
+    width = min(WIDTH - 23, max(40, *(len(one.label) for one in shown)))
+    return [
+        f"  {'what rows depend on, strongest first':<{width + 2}}  {'distance':>8}  {'bits':>5}",
+        *(f"    {cut(one.label, width):<{width}}  {one.distance:8.3f}  {one.bits:5.2f}" for one in shown),
+        *more(len(dependences) - len(shown)),
+    ]

@@ -1,12 +1,12 @@
-"""A release of persons and their rows: a forest of persons, and for each table of rows a field given persons.
+"""PeopleRelease: a forest of persons, and a field for each table of their rows. PUBLIC.
 
-Persons are drawn first, with the number of their rows; then rows, each given its person and the rows before it. Keys
-are made afresh: persons are numbered, and rows bear the number of theirs.
+questions about persons    answers of the forest of persons; questions about rows are refused
+the release                the release: draws of persons with their rows, keys, members of the file
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property
@@ -16,30 +16,161 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from spinney.cgroups import total_memory
 from spinney.columns import Column, Identifier, whole_range
 from spinney.errors import ParameterError
 from spinney.forest.release.model import ForestRelease
-from spinney.people.release.asking import AskingPersons
-from spinney.people.release.names import count_name, first_name
-from spinney.people.release.people_file import MEMBERS, people_from_members, people_members
-from spinney.people.release.relative import relative_columns
-from spinney.people.release.rows import ReleasedRows
+from spinney.machine import total_memory
+from spinney.people.release.file import MEMBERS, people_from_members, people_members
+from spinney.people.release.rows import ReleasedRows, count_name, first_name, relative_columns
 from spinney.progress import waiting
-from spinney.release.card import Card
-from spinney.release.entries import MOST_ROWS
+from spinney.release.answers.question import check_column
+from spinney.release.card import MOST_ROWS, Card
 from spinney.release.frames import check_frame_kind, to_frame
-from spinney.release.model import BYTES_A_VALUE, Members
-from spinney.release.options import explains_options
 from spinney.release.parts import Part
-from spinney.release.seeds import row_generator
-from spinney.schema.people import PeopleShape
-from spinney.schema.table import Schema
-from spinney.shown import as_given
-from spinney.suggest import did_you_mean_column
+from spinney.release.release import BYTES_A_VALUE, Members, Release, explains_options, row_generator
+from spinney.schema.linked import PeopleShape
+from spinney.schema.schema import Schema
+from spinney.text import as_given, did_you_mean_column
 
 if TYPE_CHECKING:
     from spinney.people.release.explain import PeopleExplanation
+    from spinney.release.answers.answer import Answer, Answers, Trust
+    from spinney.release.answers.bars import ErrorBars
+    from spinney.release.answers.question import Question
+
+
+# ---------------------------------------------------------------------------------------------- questions about persons
+# Questions about persons: how many there are, means of their columns, how many rows they have, with error bars.
+#
+# The forest of persons answers. Callers name columns by table, "customers.age", and the number of a person's rows
+# "transactions.#". Of rows there are no error bars: what a release says of them rests on a field that was fitted to
+# many tables at once. Questions about them are refused, with what to do instead.
+
+
+class AskingPersons(Release):
+    """What can be asked of a release of persons."""
+
+    shape: PeopleShape
+    persons: ForestRelease
+
+    @cached_property
+    def askable(self) -> dict[str, str]:
+        """Columns that questions and conditions may be on: the name that callers know, and that of the forest."""
+        counts = {count_name(rows.name): count_name(rows.name) for rows in self.shape.rows}
+        if self.shape.persons is None:
+            return counts
+        read = [name for name, column in self.shape.persons.items() if column.is_read]
+        return {named(self.shape.persons_name, name): name for name in read} | counts
+
+    @cached_property
+    def asked_schema(self) -> Schema:
+        """The columns that questions may name: those of persons, and those of rows, which are refused by name."""
+        found: dict[str, Column] = {name: self.persons.schema[column] for name, column in self.askable.items()}
+        return Schema(found | {name: column for name, column in self._of_rows.items() if name not in found})
+
+    @cached_property
+    def _of_rows(self) -> dict[str, Column]:
+        return {
+            named(rows.name, name): column
+            for rows in self.shape.rows
+            for name, column in rows.schema.items()
+            if name != rows.key
+        }
+
+    def refuse_rows(self, names: Iterable[Any], argument: str) -> None:
+        """Raise where a column is one of rows, with what to do instead."""
+        for name in names:
+            if isinstance(name, str) and name in self._of_rows and name not in self.askable:
+                counts = " or ".join(repr(count_name(rows.name)) for rows in self.shape.rows)
+                raise ParameterError(
+                    f"{argument}: {name!r} is a column of rows, and a release of persons answers about persons, by "
+                    f"their columns and by {counts}, the number of their rows; work it out from rows of sample(), "
+                    "which have no error bars"
+                )
+
+    def error_bars(self, columns: Sequence[str] | None = None, *, level: float = 0.95, pairs: bool = True) -> ErrorBars:
+        """How far every column of persons may be off, bar by bar, and every pair. Costs no epsilon.
+
+        Args:
+            columns: columns of persons, such as ["customers.age", "transactions.#"], and the pairs among them; by
+                default all of them. The bars name them as the forest of persons does, without their table.
+            level: the probability that an interval holds with.
+            pairs: whether pairs are looked at too.
+
+        Raises:
+            ParameterError: a column is unknown or one of rows, or the level is not between 0 and 1.
+        """
+        if columns is None:
+            wanted = list(self.askable.values())
+        else:
+            listed = [columns] if isinstance(columns, str) else list(columns)
+            self._check_names(listed, "columns")
+            wanted = [self.askable[name] for name in listed]
+        return replace(self.persons.error_bars(wanted, level=level, pairs=pairs), who="persons")
+
+    def regression(self, *formula: Any, **options: Any) -> NoReturn:
+        """A release of persons has no regressions."""
+        del formula, options
+        raise ParameterError(
+            "a release of persons holds no sums of regressions, and nothing in it says how far a regression of rows of "
+            "sample() is off, in sign or in size; measure regressions on a table with one row for each person, named "
+            "in analyses="
+        )
+
+    def _check_names(self, names: Iterable[Any], argument: str) -> None:
+        for name in names:
+            self.refuse_rows([name], argument)
+            if name not in self.askable:
+                check_column(name, Schema({known: self.asked_schema[known] for known in self.askable}), argument)
+
+    def _one(self, question: Question) -> Answer:
+        self._refuse_asked(question)
+        return super()._one(question)
+
+    def _by(self, question: Question, by: Any, *, simultaneous: bool) -> Answers:
+        self._refuse_asked(question)
+        if isinstance(by, (str, Mapping, list, tuple)):
+            self._check_names([by] if isinstance(by, str) else by, "by")
+        return super()._by(question, by, simultaneous=simultaneous)
+
+    def _refuse_asked(self, question: Question) -> None:
+        self._check_names([] if question.column is None else [question.column], "column")
+        for argument, conditions in (("where", question.where), ("given", question.given)):
+            if not isinstance(conditions, Mapping):
+                raise ParameterError(
+                    f"{argument}={as_given(conditions)} is not a mapping of columns to what they are to be; write "
+                    f"{argument}={{'column': value}}"
+                )
+            self._check_names(conditions, argument)
+
+    def _answer(self, questions: Sequence[Question], *, simultaneous: bool = False) -> list[Answer]:
+        of_forest = [self._of_forest(question) for question in questions]
+        answers = self.persons._answer(of_forest, simultaneous=simultaneous)
+        return [replace(answer, asked=question.asked) for answer, question in zip(answers, questions, strict=True)]
+
+    def _of_forest(self, question: Question) -> Question:
+        """The question by the names of the forest."""
+        where, given = (
+            {self.askable[name]: it for name, it in part.items()} for part in (question.where, question.given)
+        )
+        column = None if question.column is None else self.askable[question.column]
+        return replace(question, column=column, where=where, given=given)
+
+    def _trust(self, columns: tuple[str, ...]) -> Trust:
+        self._check_names(columns, "columns")
+        return self.persons._trust(tuple(self.askable[name] for name in columns))
+
+
+def named(table: str | None, column: str) -> str:
+    """What callers call a column."""
+    return f"{table}.{column}" if table else column
+
+
+# ---------------------------------------------------------------------------------------------------------- the release
+# A release of persons and their rows: a forest of persons, and for each table of rows a field given persons.
+#
+# Persons are drawn first, with the number of their rows; then rows, each given its person and the rows before
+# it. Keys are made afresh: persons are numbered, and rows bear the number of theirs.
 
 
 class PeopleRelease(AskingPersons):
@@ -210,12 +341,12 @@ class PeopleRelease(AskingPersons):
     # ------------------------------------------------------------------------------------------------- files
 
     def verify_contents(self) -> list[str]:
-        from spinney.people.release.verification import verify_people
+        from spinney.people.release.file import verify_people
 
         return verify_people(self)
 
     def verify_model(self) -> list[str]:
-        from spinney.people.release.verification import check_spread_of_rows
+        from spinney.people.release.file import check_spread_of_rows
 
         return [*self.persons.verify_model(), *check_spread_of_rows(self)]
 

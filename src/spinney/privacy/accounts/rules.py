@@ -1,28 +1,562 @@
-"""The rules of a ledger: which entry may come next, and what follows from it.
+"""The rules of a ledger: which entry may come next, and what follows from the entries on record.
 
-Populations, what they spent, requests and tables follow from reading the entries from the first to the last, and an
-entry that breaks a rule is refused before it is written, whoever writes it; one that is on record all the same was not
-written by Spinney. A server that others can reach keeps to the same rules by itself (`server/`): tests compare the two.
+    state                 populations, what they spent, requests, tables and fits
+    charges               what pays for a charge, what voids one, and what came of it
+    entries taken in      how the state changes by charges, brands and ends of fits
+    records               the same as people read it: charges and decisions
+    bounds                what limits the size of new charges and brands
+    rules                 `apply` for what is on record, `propose` for what is about to be written
+    what keepers write    populations, limits, policies, tables
+    requests              asking, approving, denying
 
-A new entry has to pass `propose`, which also bounds what costs nothing, so that nobody fills a ledger; what is on
-record is read by `apply`, so that a ledger from before there were such bounds opens.
+An entry that breaks a rule is refused before it is written, whoever writes it; one that is on record all the
+same was not written by Spinney. A server that others can reach keeps to the same rules by itself (`server/`):
+tests compare the two.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from spinney.errors import BudgetError, FileError, ParameterError, SpinneyError
-from spinney.privacy.accounts.bounds import check_brand_length, check_new_charge
-from spinney.privacy.accounts.chain import FORMAT_VERSION, Entry, Row, chained, now, this_version, written
-from spinney.privacy.accounts.charging import take_brand, take_charge, take_failed, take_released
-from spinney.privacy.accounts.fields import MOST_ENTRIES, Fields
-from spinney.privacy.accounts.state import Population, Request, State, Table
-from spinney.privacy.room import Room
-from spinney.shown import brief
+from spinney.files import read_json
+from spinney.privacy.accounts.chain import (
+    BEGINNING,
+    FORMAT_VERSION,
+    LONGEST_EVENTS,
+    MOST_ENTRIES,
+    NOBODY,
+    Charged,
+    Entry,
+    Fields,
+    Row,
+    chained,
+    counted,
+    now,
+    this_version,
+    written,
+)
+from spinney.privacy.budget import LARGEST_BITS
+from spinney.privacy.ledger import Room
+from spinney.privacy.mechanisms import (
+    SMALLEST_COMPOSED_DELTA,
+    Brand,
+    ComposedRelease,
+    Event,
+    NotPrivate,
+    TreeShapes,
+    decimal,
+    event_from_dict,
+)
+from spinney.text import brief
+
+# ---------------------------------------------------------------------------------------------------------------- state
+# What follows from the entries of a ledger: populations, what they spent, requests, tables, fits.
+#
+# A ledger is nothing but its entries, and this is what they add up to, by the rules below. Every record is
+# frozen and replaced as a whole, so a copy of the state costs little: what an entry would do is tried on a copy
+# first.
+
+
+@dataclass(frozen=True, slots=True)
+class Population:
+    """Whose budget it is: the people that limits protect, in one unit."""
+
+    name: str
+    room: Room
+    approval: bool  # whether a charge needs an approved request
+    moved_to: str | None = None  # the ledger that took it over, where it is closed here
+    moved_ledger: str | None = None  # the same by its name, where that is on record
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """So much is wanted; `state` is "pending", "approved", "denied" or "used"."""
+
+    number: int
+    time: str
+    user: str
+    population: str
+    table: str | None
+    epsilon: Fraction
+    delta: Fraction
+    purpose: str
+    state: str = "pending"
+    decided_by: str | None = None
+    why: str | None = None
+    fit: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """The entries that belong to one release, and what came of them."""
+
+    key: str
+    population: str
+    user: str
+    request: int | None = None
+    charges: tuple[Entry, ...] = ()
+    n_brands: int = 0
+    epsilon: Fraction = Fraction(0)
+    delta: Fraction = Fraction(0)
+    release: str | None = None
+    error: str | None = None
+
+    @property
+    def is_ended(self) -> bool:
+        return self.release is not None or self.error is not None
+
+    def counted_more(self, epsilon: Fraction, delta: Fraction) -> tuple[Fraction, Fraction]:
+        """What its population is charged where the fit costs so much more: fits are rounded up as wholes."""
+        return (
+            counted(self.epsilon + epsilon) - counted(self.epsilon),
+            counted(self.delta + delta) - counted(self.delta),
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Table:
+    """A table and the population that it is about; `schema` is a digest where a keeper bound it to one."""
+
+    name: str
+    population: str
+    schema: str | None
+    is_bound: bool  # by a keeper in so many words, rather than by its first charge
+
+
+class State:
+    """All that follows from the entries so far."""
+
+    def __init__(self) -> None:
+        self.ledger: str | None = None
+        self.is_provisional = False  # of a file of version 1, whose entries are not written down as such yet
+        self.number, self.hash = 0, BEGINNING
+        self.importing: str | None = None  # the population that is being taken over by the last entries
+        self.entries: list[Entry] = []
+        self.populations: dict[str, Population] = {}
+        self.tables: dict[str, Table] = {}
+        self.schemas: dict[str, str] = {}  # digests, and the population that was first charged for one
+        self.bound_schemas: set[str] = set()  # those whose population a keeper said
+        self.requests: dict[int, Request] = {}
+        self.fits: dict[str, Fit] = {}
+        self.keys: dict[str, int] = {}  # of charges, by what tells one from a repetition of it
+        self.imports: set[tuple[str, str | None]] = set()  # ledgers and their populations that were taken over
+
+    def copy(self) -> State:
+        """Another state that knows the same."""
+        other = State()
+        other.__dict__ = {
+            name: value.copy() if isinstance(value, (list, dict, set)) else value
+            for name, value in self.__dict__.items()
+        }
+        return other
+
+    def forget(self) -> None:
+        """Know nothing any more: the next reading begins with the first entry."""
+        self.take(State())
+
+    def take(self, other: State) -> None:
+        """Know what another one knows."""
+        self.__dict__ = dict(other.__dict__)
+
+    @property
+    def head(self) -> str:
+        """The number and the hash of the last entry."""
+        return f"{self.number}:{self.hash}"
+
+    def population(self, name: str) -> Population:
+        """A population by name."""
+        if name not in self.populations:
+            known = ", ".join(map(repr, self.populations)) or "none"
+            raise ParameterError(f"population={brief(name)} is not one of this ledger, which has {known}")
+        return self.populations[name]
+
+    def check_table(self, table: str, population: str) -> None:
+        """Raise where a table belongs to another population."""
+        known = self.tables.get(table)
+        if known is not None and known.population != population:
+            remedy = "" if known.is_bound else "; if that is wrong, a keeper binds it to another (spinney ledger bind)"
+            raise ParameterError(
+                f"table={brief(table)} belongs to the population {brief(known.population)} and not to "
+                f"{brief(population)}; the same people would have two budgets{remedy}"
+            )
+
+
+# -------------------------------------------------------------------------------------------------------------- charges
+# The rules of charges: what pays for one, what voids one, and what came of it.
+#
+# A server keeps to the same rules by itself (`server/5-charges.sql`): tests compare the two.
+
+
+def check_charge(state: State, charge: Charged, *, fit: str, user: str, request: int | None) -> Request | None:
+    """Raise unless a charge may be made now; the request that pays for it, where one does."""
+    population = state.population(charge.population)
+    _check_place(state, charge)
+    if population.moved_to is not None:
+        raise BudgetError(
+            f"the population {brief(population.name)} is closed here: it was moved to {population.moved_to}; "
+            "charge it there"
+        )
+    begun = state.fits.get(fit, Fit(fit, population.name, user))
+    population.room.check(*begun.counted_more(charge.epsilon, charge.delta), charge.unit)
+    _check_fit(begun, charge, user=user, request=request)
+    return check_request(state, request, fit, user, charge)
+
+
+def _check_fit(begun: Fit, charge: Charged, *, user: str, request: int | None) -> None:
+    """What was begun goes on with one population, one user and one request, and with numbers of a sane length."""
+    if begun.charges and begun.request != request:
+        raise ParameterError("the charges of one fit have one population, one user and one request")
+    _check_own(begun, charge.population, user)
+    for total in (begun.epsilon + charge.epsilon, begun.delta + charge.delta):
+        if total.denominator.bit_length() > 4 * LARGEST_BITS:
+            raise BudgetError("the sum of these charges has too many digits; charge amounts of a few digits")
+
+
+def _check_own(begun: Fit, population: str, user: str) -> None:
+    if (begun.population, begun.user) != (population, user):
+        raise ParameterError("the entries of one fit have one population, one user and one request")
+    if begun.is_ended:
+        raise ParameterError("the fit of this entry has ended already")
+
+
+def check_request(state: State, number: int | None, fit: str, user: str, charge: Charged) -> Request | None:
+    """The request that pays for a charge, or None where none is needed; raise where it may not."""
+    population = state.population(charge.population)
+    if number is None:
+        if population.approval:
+            raise BudgetError(
+                f"charges to the population {brief(population.name)} need an approved request, and none was named; "
+                "ask for one (spinney ledger request), and name it once it is approved (fit --request NUMBER)"
+            )
+        return None
+    request = state.requests.get(number)
+    if request is None or request.population != population.name:
+        raise BudgetError(f"request={number} is not one of the population {brief(population.name)}")
+    if request.state in ("pending", "denied"):
+        raise BudgetError(f"request={number} is {request.state}, and not approved")
+    if request.fit not in (None, fit):
+        raise BudgetError(f"request={number} has paid for a release already; ask for another")
+    if request.user != user:
+        raise BudgetError(f"request={number} was made by {brief(request.user)}, and is not {brief(user)}'s to use")
+    if request.table not in (None, charge.table):
+        raise BudgetError(f"request={number} is for the table {brief(request.table)}")
+    if charge.purpose not in (None, request.purpose):
+        raise BudgetError(
+            f"request={number} is for the purpose {brief(request.purpose)}, and not for {brief(charge.purpose)}; "
+            "leave the purpose out, or ask anew for this one"
+        )
+    _check_amounts(state, request, fit, charge)
+    return request
+
+
+def _check_amounts(state: State, request: Request, fit: str, charge: Charged) -> None:
+    before = state.fits.get(fit)
+    epsilon = charge.epsilon + (before.epsilon if before else 0)
+    delta = charge.delta + (before.delta if before else 0)
+    if epsilon > request.epsilon or delta > request.delta:
+        raise BudgetError(
+            f"request={request.number} is for epsilon={decimal(request.epsilon)}, delta={decimal(request.delta)}, and "
+            f"epsilon={decimal(epsilon)}, delta={decimal(delta)} is asked of it"
+        )
+
+
+def _check_place(state: State, charge: Charged) -> None:
+    """The table and the schema of a charge belong to its population."""
+    bound = None
+    if charge.table is not None:
+        state.check_table(charge.table, charge.population)
+        bound = state.tables.get(charge.table)
+        if bound is not None and bound.schema is not None and charge.schema not in (None, bound.schema):
+            raise ParameterError(
+                f"table={brief(charge.table)} is bound to another schema; if this one is right, bind the table "
+                "again (spinney ledger bind)"
+            )
+    other = state.schemas.get(charge.schema or "")
+    if other not in (None, charge.population) and not (bound is not None and bound.is_bound):
+        raise ParameterError(
+            f"a table of the same schema was charged to the population {brief(other)}; if it is about other "
+            f"people, name it and bind it first (spinney ledger bind LEDGER TABLE --population {charge.population})"
+        )
+
+
+# ----------------------------------------------------------------------------------------------------- entries taken in
+
+
+def take_charge(state: State, entry: Entry, fields: Fields) -> None:
+    charge = fields.charged()
+    fit = fields.key("fit")
+    request: int | None = None if fields.is_missing("request") else fields.whole("request")
+    key = _new_key(state, fields)
+    population = state.population(charge.population)
+    begun = state.fits.get(fit, Fit(fit, population.name, entry.user))
+    paid_by = None
+    if fields.flag("imported"):
+        check_importing(state, population.name)
+        if charge.unit is not population.room.unit:
+            raise ParameterError("the unit of the charge does not match the ledger's; they do not add up")
+        _check_fit(begun, charge, user=entry.user, request=request)
+    else:
+        paid_by = check_charge(state, charge, fit=fit, user=entry.user, request=request)
+    more = begun.counted_more(charge.epsilon, charge.delta)
+    room = replace(population.room, spent=population.room.spent + more[0])
+    room = replace(room, spent_delta=room.spent_delta + more[1])
+    state.populations[population.name] = replace(population, room=room)
+    if charge.table is not None:
+        state.tables.setdefault(charge.table, Table(charge.table, population.name, None, is_bound=False))
+    if charge.schema is not None:
+        state.schemas.setdefault(charge.schema, population.name)
+    if paid_by is not None:
+        state.requests[paid_by.number] = replace(paid_by, state="used", fit=fit)
+    begun = replace(begun, epsilon=begun.epsilon + charge.epsilon, delta=begun.delta + charge.delta)
+    state.fits[fit] = replace(begun, request=request, charges=(*begun.charges, entry))
+    state.keys[key] = entry.number
+
+
+def take_brand(state: State, entry: Entry, fields: Fields) -> None:
+    """A brand is of a fit of the same user that has not ended, or begins one."""
+    population = state.population(fields.name("population"))
+    fit = fields.key("fit")
+    fields.long_text("events")
+    key = _new_key(state, fields)
+    if fields.flag("imported"):
+        check_importing(state, population.name)
+    begun = state.fits.get(fit, Fit(fit, population.name, entry.user))
+    _check_own(begun, population.name, entry.user)
+    state.fits[fit] = replace(begun, n_brands=begun.n_brands + 1)
+    state.keys[key] = entry.number
+
+
+def _new_key(state: State, fields: Fields) -> str:
+    key = fields.key("key")
+    if key in state.keys:
+        raise ParameterError(f"this charge or brand is on record already, as entry {state.keys[key]}")
+    return key
+
+
+def check_importing(state: State, population: str) -> None:
+    """What is imported passes limits and approval, and can be added to the population that is being imported only."""
+    if state.importing != population:
+        raise ParameterError("what is imported follows the entry of its population, with nothing in between")
+
+
+def _ending(state: State, entry: Entry, fields: Fields) -> Fit:
+    begun = state.fits.get(fields.key("fit"))
+    if begun is None or not begun.charges:
+        raise ParameterError("nothing was charged for this fit")
+    if begun.user != entry.user:
+        raise ParameterError(f"the fit was charged by {brief(begun.user)}, who alone says what came of it")
+    if begun.is_ended:
+        raise ParameterError("what came of this fit is on record already")
+    if fields.flag("imported"):
+        check_importing(state, begun.population)
+    return begun
+
+
+def take_released(state: State, entry: Entry, fields: Fields) -> None:
+    begun, digest = _ending(state, entry, fields), fields.digest("release")
+    state.fits[begun.key] = replace(begun, release=digest)
+
+
+def take_failed(state: State, entry: Entry, fields: Fields) -> None:
+    begun, error = _ending(state, entry, fields), fields.name("error")
+    state.fits[begun.key] = replace(begun, error=error)
+
+
+# -------------------------------------------------------------------------------------------------------------- records
+# A ledger as people read it: who paid how much for what, when, and what came of it; and who decided what, and why.
+
+
+_SHORT = 12  # characters of a name that tell one ledger from another
+
+
+@dataclass(frozen=True, slots=True)
+class ChargeOnRecord:
+    """A charge as people read it: who paid how much for what, when, and what came of it."""
+
+    number: int
+    time: str
+    user: str
+    population: str
+    table: str | None
+    purpose: str | None
+    request: int | None
+    epsilon: Fraction
+    delta: Fraction
+    events: tuple[Event, ...] | None  # None: written by a Spinney that knows more kinds of them
+    release: str | None  # the digest
+    error: str | None  # the kind of error that the fit ended with
+    imported_by: str | None = None  # who took it over from another ledger, at `time`; its user is not known then
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What somebody who keeps the ledger decided: when, who, what and, where it has to be said, why."""
+
+    number: int
+    time: str
+    user: str
+    population: str
+    what: str
+    why: str | None
+
+
+def charges_of(state: State, population: str) -> tuple[ChargeOnRecord, ...]:
+    """The charges of a population, in their order, with what came of them."""
+    pairs = [(entry, fit) for fit in state.fits.values() if fit.population == population for entry in fit.charges]
+    return tuple(
+        ChargeOnRecord(
+            entry.number,
+            entry.time,
+            NOBODY if entry.fields.get("imported") else entry.user,
+            fit.population,
+            entry.fields.get("table"),
+            entry.fields.get("purpose"),
+            fit.request,
+            Fraction(entry.fields["epsilon"]),
+            Fraction(entry.fields["delta"]),
+            events_of(entry),
+            fit.release,
+            fit.error,
+            entry.user if entry.fields.get("imported") else None,
+        )
+        for entry, fit in sorted(pairs, key=lambda pair: pair[0].number)
+    )
+
+
+def decisions_of(state: State, population: str | None = None) -> tuple[Decision, ...]:
+    """Limits, policies, approvals, denials and tables of a population, or of all, in their order."""
+    limits: dict[str, str] = {}
+    found = []
+    for entry in state.entries:
+        said = _decided(state, entry, limits)
+        if said is not None and population in (None, said[0]):
+            found.append(Decision(entry.number, entry.time, entry.user, *said, entry.fields.get("why")))
+    return tuple(found)
+
+
+def _decided(state: State, entry: Entry, limits: dict[str, str]) -> tuple[str, str] | None:
+    """The population that an entry decides on, and what; None where it is another kind of entry."""
+    fields = entry.fields
+    if entry.kind in ("approval", "denial"):
+        request = state.requests[fields["request"]]
+        asked = f"request {request.number} by {request.user}, epsilon {decimal(request.epsilon)} for {request.purpose}"
+        return request.population, f"{'approved' if entry.kind == 'approval' else 'denied'} {asked}"
+    name = fields.get("population", "")
+    if entry.kind == "table":
+        return name, f"bound the table {fields['table']}" + (" to a schema" if fields.get("schema") else "")
+    if entry.kind == "policy":
+        return name, "charges need approval" if fields["approval"] else "charges need no approval any more"
+    if entry.kind == "closed":
+        return name, f"closed, moved to {fields['moved_to']}"
+    if entry.kind not in ("population", "limit"):
+        return None
+    before, limits[name] = limits.get(name), _limits_said(fields)
+    if before is not None:
+        return name, f"{limits[name]} instead of {before}"
+    approval = ", charges need approval" if fields["approval"] else ""
+    return name, f"{_begun(fields)} with {limits[name]}{approval}"
+
+
+def _begun(fields: Mapping[str, Any]) -> str:
+    """How a population came to be; what was imported was not held to its limits and approvals here."""
+    if not fields.get("imported"):
+        return "opened"
+    named = f" {fields['imported_population']!r} of" if fields.get("imported_population") else ""
+    return f"imported{named} the ledger {fields['imported'][:_SHORT]}"
+
+
+def _limits_said(fields: Mapping[str, Any]) -> str:
+    if fields.get("epsilon") is None:
+        return "no limit"
+    delta = Fraction(fields["delta"])
+    return f"limit {decimal(Fraction(fields['epsilon']))}" + (f", delta {decimal(delta)}" if delta else "")
+
+
+def brands_of(state: State, population: str | None = None) -> tuple[tuple[int, Brand], ...]:
+    """What voids guarantees of a population, or of all, each with the number of its entry."""
+    return tuple(
+        (entry.number, event)
+        for entry in state.entries
+        if entry.kind == "brand" and population in (None, entry.fields["population"])
+        for event in events_of(entry) or ()
+        if isinstance(event, Brand)
+    )
+
+
+def brand_warning(brands: Sequence[tuple[int, Brand]]) -> str | None:
+    """What to say first of an account with brands; None where there are none."""
+    if not brands:
+        return None
+    numbers = ", ".join(str(number) for number, _event in brands[:10]) + (", ..." if len(brands) > 10 else "")
+    if any(isinstance(event, NotPrivate) for _number, event in brands):
+        return (
+            f"NOT PRIVATE: something was released without noise (entries {numbers}), so no limit here bounds the loss"
+        )
+    return f"UNSAFE NOISE: noise came from a seeded generator (entries {numbers}), and can be taken off by who knows it"
+
+
+def events_of(entry: Entry) -> tuple[Event, ...] | None:
+    """What a charge or a brand lists, or None where this Spinney cannot read it; its amounts count all the same."""
+    try:
+        listed = read_json(entry.fields["events"].encode())
+        return tuple(event_from_dict(event) for event in _listed(listed))
+    except (KeyError, TypeError, ValueError, AttributeError, BudgetError):
+        return None
+
+
+def _listed(value: Any) -> Iterable[Any]:
+    if not isinstance(value, list):
+        raise TypeError
+    return value
+
+
+# --------------------------------------------------------------------------------------------------------------- bounds
+# What bounds new charges and brands, so that everybody can read a ledger and work out what is in it.
+#
+# A ledger that others write to has to open and to verify for all of them. What is on record from before there were
+# such bounds, and what is imported, is read all the same. A server keeps to the same bounds by itself
+# (`server/3-events.sql`, `server/5-charges.sql`): tests compare the two.
+
+
+LONGEST_BRAND = 4_000  # bytes
+# A release has at most one part for each of the 19 stages that parts have. Three of these are of trees: of columns and
+# of columns of rows, with up to 71 levels each (63 bits and 8 to spare), and of places, with up to 62: 204 together.
+MOST_PARTS = 64
+MOST_LEVELS = 1_024
+
+
+def check_brand_length(fields: Fields) -> None:
+    """Raise where a brand says more than a note does."""
+    if len(fields.long_text("events").encode()) > LONGEST_BRAND:
+        raise ParameterError(f"a brand is longer than {LONGEST_BRAND:,} bytes; shorten its note")
+
+
+def check_new_charge(entry: Entry, fields: Fields) -> None:
+    """Raise where a charge is longer than a database keeps, or promises what nobody could check."""
+    if len(fields.long_text("events").encode()) > LONGEST_EVENTS:
+        raise ParameterError(f"events is longer than {LONGEST_EVENTS:,} bytes")
+    composed = [event for event in events_of(entry) or () if isinstance(event, ComposedRelease)]
+    if any(event.delta < SMALLEST_COMPOSED_DELTA for event in composed):
+        raise ParameterError("delta of a composed charge is below 1e-10, which composition cannot promise")
+    parts = [part for event in composed for part in event.parts]
+    n_levels = sum(part.levels for part in parts if isinstance(part, TreeShapes))
+    if len(parts) > MOST_PARTS or n_levels > MOST_LEVELS:
+        raise ParameterError(
+            f"a charge is composed of more than {MOST_PARTS} parts, or its trees have more than {MOST_LEVELS:,} levels "
+            "together; measure less, or charge it in several releases"
+        )
+
+
+# ---------------------------------------------------------------------------------------------------------------- rules
+# Populations, what they spent, requests and tables follow from reading the entries from the first to the last.
+#
+# A new entry has to pass `propose`, which also bounds what costs nothing, so that nobody fills a ledger; what
+# is on record is read by `apply`, so that a ledger from before there were such bounds opens.
+
 
 # What one user may write without spending anything.
 MOST_PENDING = 100
@@ -103,7 +637,7 @@ def _check_digest(state: State, entry: Entry, fields: Fields) -> None:
         raise ParameterError(f"this release is on record as {brief(owner)}'s, and is not {brief(entry.user)}'s")
 
 
-# ----------------------------------------------------------------------------------------------- what keepers write
+# --------------------------------------------------------------------------------------------------- what keepers write
 
 
 def _opened(state: State, _entry: Entry, fields: Fields) -> None:
@@ -180,7 +714,7 @@ def _table(state: State, _entry: Entry, fields: Fields) -> None:
         state.bound_schemas.add(schema)
 
 
-# ---------------------------------------------------------------------------------------------------------- requests
+# ------------------------------------------------------------------------------------------------------------- requests
 
 
 def _request(state: State, entry: Entry, fields: Fields) -> None:

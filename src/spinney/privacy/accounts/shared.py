@@ -1,33 +1,395 @@
-"""A ledger in a database: `Ledger`, with others at the same account. What it knows is `kept`; here it is written.
+"""A ledger in a database: `Ledger`, with others at the same account.
 
-`start` gives a hand for one release. Its charges carry one key, a request pays for one such release, and what came of
-the charges is recorded under the same key: the digest of the release, or that the fit failed.
+places            where a ledger is kept, and the one that a machine charges by default
+importing         a population that moves from one ledger to another
+reading           what is on record of one population, and of all
+writing           charges, what came of them, limits, requests
 """
 
 from __future__ import annotations
 
 import json
+import os
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from copy import copy
+from dataclasses import dataclass
 from fractions import Fraction
+from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
-from typing import Any
+from typing import Any, Protocol
 
-from spinney.errors import BudgetError, ParameterError
-from spinney.privacy import guard
-from spinney.privacy.accounts.chain import FORMAT_VERSION, Entry
-from spinney.privacy.accounts.charging import check_charge
-from spinney.privacy.accounts.fields import LONGEST_NAME, Charged, clean_text
-from spinney.privacy.accounts.importing import move
-from spinney.privacy.accounts.kept import KeptLedger
-from spinney.privacy.accounts.places import Store, store_at
-from spinney.privacy.accounts.records import ChargeOnRecord
-from spinney.privacy.accounts.state import State
+from spinney.errors import BudgetError, FileError, ParameterError
+from spinney.privacy import mechanisms
+from spinney.privacy.accounts.chain import FORMAT_VERSION, LONGEST_NAME, Charged, Entry, clean_text
+from spinney.privacy.accounts.postgres import SCHEMES, PostgresStore
+from spinney.privacy.accounts.rules import (
+    ChargeOnRecord,
+    Decision,
+    Population,
+    Request,
+    State,
+    Table,
+    charges_of,
+    check_charge,
+    decisions_of,
+    events_of,
+    is_imported,
+    rehearsed,
+)
+from spinney.privacy.accounts.sqlite import SqliteStore
 from spinney.privacy.budget import Unit, parse_delta, parse_epsilon
-from spinney.privacy.events import Charge, Event, event_to_dict, total_delta, total_epsilon
-from spinney.privacy.ledger import parse_limits
-from spinney.privacy.turns import turn
-from spinney.shown import brief
+from spinney.privacy.ledger import Ledger, Room, parse_limits, turn
+from spinney.privacy.mechanisms import Charge, Event, event_to_dict, total_delta, total_epsilon
+from spinney.text import brief
+
+# --------------------------------------------------------------------------------------------------------------- places
+# Where a ledger is kept: a file, or a server by its address; and the one that a machine charges by default.
+#
+# `SPINNEY_LEDGER` names the ledger that every fit on a machine charges unless it names another, and
+# `SPINNEY_POPULATION` whose budget is charged there. A fit that is to charge none says so: `ledger=False`, or
+# `--no-ledger`.
+
+
+LEDGER_VARIABLE = "SPINNEY_LEDGER"
+POPULATION_VARIABLE = "SPINNEY_POPULATION"
+
+# Kinds and fields of entries that are written together or not at all.
+Proposals = list[tuple[str, dict[str, Any]]]
+
+
+class Store(Protocol):
+    """What keeps entries: reads those that are new, and writes others, checked, whole and durable."""
+
+    @property
+    def address(self) -> str: ...
+    @property
+    def shown(self) -> str: ...
+    def user(self) -> str: ...
+    def may_keep(self) -> bool: ...
+    def exists(self) -> bool: ...
+    def create(self, entries: Proposals) -> None: ...
+    def read(self, state: State) -> None: ...
+    def append(self, state: State, entries: Proposals) -> list[Entry]: ...
+
+
+def is_address(place: Any) -> bool:
+    """Whether a place is the address of a server, rather than a path."""
+    return isinstance(place, str) and place.partition("://")[0] in SCHEMES and "://" in place
+
+
+def store_at(place: str | Path) -> Store:
+    """What keeps the ledger at a place."""
+    if isinstance(place, str) and is_address(place):
+        return PostgresStore(place)
+    if not isinstance(place, (str, os.PathLike)) or not os.fspath(place):
+        raise ParameterError(f"{brief(place)} is not the path of a ledger or its address, postgresql://host/name")
+    check_scheme(place)
+    return SqliteStore(Path(place))
+
+
+def check_scheme(place: Any) -> None:
+    """Raise where a place is an address of something else; what follows `://` may hold a password and is not told."""
+    if isinstance(place, str) and "://" in place and not is_address(place):
+        scheme = brief(place.partition("://")[0]).strip("'")
+        raise ParameterError(f"{scheme}:// is not an address of a ledger; servers are given as postgresql://host/name")
+
+
+def default_place() -> str | None:
+    """The ledger of this machine, where one was set."""
+    return os.environ.get(LEDGER_VARIABLE) or None
+
+
+def default_population() -> str | None:
+    """The population that this machine charges, where one was set."""
+    return os.environ.get(POPULATION_VARIABLE) or None
+
+
+# ------------------------------------------------------------------------------------------------------------ importing
+# A population that moves from one ledger to another, with all that it spent.
+#
+# The old ledger is closed first, by an entry that names the new one: from then on nobody can charge it, and its head
+# is pinned in the entry that opens the population in the new ledger. Whatever interrupts the move leaves the budget
+# in neither, and doing it again finishes it. Charges, brands, tables, digests of schemas and releases, and what
+# failed come along; requests do not. What was spent is not held to limits or approvals a second time.
+
+
+@dataclass(frozen=True, slots=True)
+class Moved:
+    """The population as the new ledger calls it, and tables that belong to another one there, and stay so."""
+
+    population: str
+    tables_elsewhere: tuple[str, ...]
+
+
+def move(old: Store, new: Store, state: State, *, source: str | None, name: str | None) -> Moved:
+    """Close a population of the old ledger, and have the new one, whose state is given, take it over."""
+    known = State()
+    old.read(known)
+    new.read(state)
+    population = _chosen(known, old, source)
+    name = clean_text(name or population.name, "population", LONGEST_NAME)
+    _check_movable(known, population, state, new)
+    rehearsed(state, _entries(known, population.name, state, name, old.shown), new.user())
+    if population.moved_to is None:
+        closing = {"population": population.name, "moved_to": new.address, "ledger": state.ledger}
+        old.append(known, [("closed", closing)])
+    new.append(state, _entries(known, population.name, state, name, old.shown))
+    return Moved(name, tuple(sorted(set(_tables(known, population.name)) - set(_tables(state, name)))))
+
+
+def _chosen(known: State, old: Store, source: str | None) -> Population:
+    if source is not None:
+        return known.population(source)
+    if len(known.populations) != 1:
+        names = ", ".join(map(repr, known.populations))
+        raise ParameterError(
+            f"the ledger {old.shown} has several populations ({names}); name the one to take over: source=... or --from"
+        )
+    return next(iter(known.populations.values()))
+
+
+def _check_movable(known: State, population: Population, state: State, new: Store) -> None:
+    """Raise, before anything is closed, where the new ledger would not take the population."""
+    if known.ledger == state.ledger:
+        raise ParameterError(f"{new.shown} is this very ledger, or a copy of it, and cannot take itself over")
+    if is_imported(state, str(known.ledger), population.name):
+        raise ParameterError(
+            f"the population {brief(population.name)} was imported already; a copy of it would have the rest once more"
+        )
+    if population.moved_to is not None and population.moved_ledger != state.ledger:
+        raise ParameterError(
+            f"the population {brief(population.name)} is closed: it was moved to {population.moved_to}"
+        )
+    if not new.may_keep():
+        raise FileError(f"this user may not add a population to {new.shown}; nothing was closed and nothing imported")
+
+
+def _tables(state: State, population: str) -> Iterator[str]:
+    return (table.name for table in state.tables.values() if table.population == population)
+
+
+def _entries(known: State, source: str, state: State, name: str, where: str) -> Proposals:
+    """The entries that make the population in the new ledger what it is in the old one."""
+    population = known.populations[source]
+    room = population.room
+    opening = {
+        "population": name,
+        "unit": room.unit.value,
+        "epsilon": None if room.limit is None else str(room.limit),
+        "delta": None if room.limit is None else str(room.delta_limit),
+        "approval": population.approval,
+        "imported": known.ledger,
+        "imported_population": source,
+        "imported_head": known.head,
+    }
+    entries: Proposals = [("population", opening)]
+    salt = token_hex(16)
+    for entry in known.entries:
+        carried = _carried(known, entry, source, name, where, salt)
+        if carried is not None:
+            entries.append((entry.kind, carried))
+    bound = (table for table in known.tables.values() if table.population == source and table.is_bound)
+    # A table that belongs to others in the new ledger stays theirs; a keeper there decides.
+    entries += [
+        ("table", {"population": name, "table": table.name, "schema": table.schema})
+        for table in bound
+        if table.name not in state.tables
+    ]
+    return entries
+
+
+def _carried(known: State, entry: Entry, source: str, name: str, where: str, salt: str) -> dict[str, Any] | None:
+    """The fields of a charge, a brand or what came of one in the new ledger; None of all other entries."""
+    if entry.kind in ("released", "failed"):
+        if known.fits[entry.fields["fit"]].population != source:
+            return None
+        what = "release" if entry.kind == "released" else "error"
+        return {"fit": _renewed(entry.fields["fit"], salt), what: entry.fields[what], "imported": True}
+    if entry.kind not in ("charge", "brand") or entry.fields.get("population") != source:
+        return None
+    events = events_of(entry)
+    if events is None:
+        raise FileError(
+            f"{where} has charges or brands that this Spinney cannot read (entry {entry.number}); upgrade it"
+        )
+    listed = json.dumps([event_to_dict(event) for event in events], ensure_ascii=False)
+    keys = {field: _renewed(entry.fields[field], salt) for field in ("key", "fit")}
+    fields = {**keys, "population": name, "imported": True}
+    if entry.kind == "brand":
+        return {**fields, "events": listed}
+    kept = {field: entry.fields.get(field) for field in ("unit", "table", "schema", "purpose", "epsilon", "delta")}
+    return {**fields, **kept, "request": None, "events": listed}
+
+
+def _renewed(key: str, salt: str) -> str:
+    """A key for the new ledger, which nobody who has seen the old one can have used there."""
+    return sha256(f"{salt} {key}".encode()).hexdigest()[:32]
+
+
+# -------------------------------------------------------------------------------------------------------------- reading
+# A ledger in a database, as it is read: what is on record of one population, and of all.
+#
+# What is on record decides: every question first reads what others wrote meanwhile. A copy of the object, a pickled
+# one and that of a forked process too, is another hand on the same account and not another account.
+
+
+class KeptLedger(Ledger):
+    """What a `Ledger` in a database knows, of one population of it."""
+
+    def __init__(self, store: Store, *, population: str | None = None) -> None:
+        self._store, self._state, self._parent = store, State(), None
+        self._named = population
+
+    @property
+    def path(self) -> Path | None:
+        """The file, where the ledger is one."""
+        return self._store.path if isinstance(self._store, SqliteStore) else None
+
+    @property
+    def address(self) -> str:
+        """The path, or the address of the server without a password."""
+        return self._store.address
+
+    @property
+    def is_open(self) -> bool:
+        return True
+
+    def __getstate__(self) -> dict[str, Any]:
+        return dict(self.__dict__)
+
+    def _turn(self) -> AbstractContextManager[Any]:
+        return turn()
+
+    def _read(self) -> State:
+        """What is on record now; where the file is gone, what was known of it."""
+        with turn():
+            if not self._state.number or self._store.exists():
+                self._store.read(self._state)
+        return self._state
+
+    def _population(self) -> Population:
+        populations = self._state.populations
+        name = self._named or default_population()
+        if name is not None:
+            return self._state.population(name)
+        if len(populations) != 1:
+            known = ", ".join(map(repr, populations)) or "none"
+            raise ParameterError(
+                f"the ledger {self._store.shown} has several populations ({known}); name the one that is charged: "
+                "population=..., --population or SPINNEY_POPULATION"
+            )
+        return next(iter(populations.values()))
+
+    @property
+    def population(self) -> str:
+        """Whose budget this hand charges."""
+        self._read()
+        return self._population().name
+
+    @property
+    def needs_approval(self) -> bool:
+        """Whether a charge needs a request that somebody else has approved."""
+        self._read()
+        return self._population().approval
+
+    def _room(self) -> Room:
+        self._read()
+        return self._population().room
+
+    @property
+    def unit(self) -> Unit:
+        return self._room().unit
+
+    @property
+    def limit(self) -> Fraction | None:
+        return self._room().limit
+
+    @property
+    def delta_limit(self) -> Fraction | None:
+        return self._room().delta_limit
+
+    @property
+    def spent(self) -> Fraction:
+        return self._room().spent
+
+    @property
+    def spent_delta(self) -> Fraction:
+        return self._room().spent_delta
+
+    @property
+    def remaining(self) -> Fraction | None:
+        return Fraction(0) if self.moved_to is not None else super().remaining
+
+    @property
+    def remaining_delta(self) -> Fraction | None:
+        return Fraction(0) if self.moved_to is not None else super().remaining_delta
+
+    @property
+    def head(self) -> str:
+        """The number and the hash of the last entry: write it down elsewhere, and `verify` can tell what happened."""
+        return self._read().head
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """All entries of the ledger, of every population: who did what, when."""
+        return tuple(self._read().entries)
+
+    @property
+    def populations(self) -> tuple[Population, ...]:
+        """All populations of the ledger."""
+        return tuple(self._read().populations.values())
+
+    @property
+    def requests(self) -> tuple[Request, ...]:
+        """The requests of this population."""
+        state, name = self._read(), self.population
+        return tuple(request for request in state.requests.values() if request.population == name)
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """The tables of this population."""
+        state, name = self._read(), self.population
+        return tuple(table for table in state.tables.values() if table.population == name)
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """All charges and brands of this population that this Spinney can read; others may have charged since."""
+        self._read()
+        name = self._population().name
+        listed = (
+            events_of(entry)
+            for entry in self._state.entries
+            if entry.kind in ("charge", "brand") and entry.fields.get("population") == name
+        )
+        return tuple(event for events in listed for event in events or ())
+
+    @property
+    def charges(self) -> tuple[ChargeOnRecord, ...]:
+        """The charges of this population, with what came of them."""
+        self._read()
+        name = self._population().name
+        return charges_of(self._state, name)
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """Who opened this population, changed its limits or policy, approved or denied a request: when and why."""
+        self._read()
+        return decisions_of(self._state, self._population().name)
+
+    @property
+    def moved_to(self) -> str | None:
+        """The ledger that took this population over, where it is closed here."""
+        self._read()
+        return self._population().moved_to
+
+
+# -------------------------------------------------------------------------------------------------------------- writing
+# The same ledger as it is written.
+#
+# `start` gives a hand for one release. Its charges carry one key, a request pays for one such release, and what
+# came of the charges is recorded under the same key: the digest of the release, or that the fit failed.
 
 
 class SharedLedger(KeptLedger):
@@ -48,7 +410,7 @@ class SharedLedger(KeptLedger):
         super().__init__(store, population=population)
         self._table = None if table is None else clean_text(table, "table", LONGEST_NAME)
         self._purpose = None if purpose is None else clean_text(purpose, "purpose")
-        self._request = None if request is None else int(guard.whole(1, 10**6)(request, "request"))
+        self._request = None if request is None else int(mechanisms.whole(1, 10**6)(request, "request"))
         self._schema: str | None = None
         self._fit: str | None = None
         self._key: str | None = None
@@ -93,7 +455,7 @@ class SharedLedger(KeptLedger):
         return () if self._fit is None else self.paid_under(self._fit)
 
     def require(self, epsilon: Fraction, *, unit: Unit, delta: Fraction = Fraction(0)) -> None:
-        epsilon, delta = guard.fraction(epsilon, "epsilon"), guard.fraction(delta, "delta")
+        epsilon, delta = mechanisms.fraction(epsilon, "epsilon"), mechanisms.fraction(delta, "delta")
         if epsilon < 0 or delta < 0:
             raise ParameterError(f"epsilon={brief(epsilon)} and delta={brief(delta)} must not be negative")
         with turn():
@@ -195,7 +557,7 @@ class SharedLedger(KeptLedger):
         self._append("policy", {**fields, "why": clean_text(why, "why")})
 
     def bind(self, table: str, *, schema: str | None = None) -> None:
-        """Bind a table to this population, by its name and the digest of its schema (`digests.schema_digest`)."""
+        """Bind a table to this population, by its name and the digest of its schema (`schema.linked.schema_digest`)."""
         fields = {"population": self.population, "table": clean_text(table, "table", LONGEST_NAME), "schema": schema}
         self._append("table", fields)
 

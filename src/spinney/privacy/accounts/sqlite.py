@@ -25,12 +25,11 @@ from typing import IO, Any
 
 from spinney.errors import FileError, SpinneyError
 from spinney.files import write_whole
-from spinney.privacy.account import read_version_1
 from spinney.privacy.accounts import version1
 from spinney.privacy.accounts.chain import FORMAT_VERSION, NOBODY, Entry, Row
-from spinney.privacy.accounts.rules import read, rehearsed
-from spinney.privacy.accounts.state import State
-from spinney.privacy.turns import turn
+from spinney.privacy.accounts.rules import State, read, rehearsed
+from spinney.privacy.accounts.version1 import read_version_1
+from spinney.privacy.ledger import turn
 
 pwd: ModuleType | None
 try:

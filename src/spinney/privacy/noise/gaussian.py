@@ -2,14 +2,18 @@
 
     P(X = k) proportional to exp(-k^2 / (2 variance)),     variance a Fraction
 
-Draws come by rejection (Canonne, Kamath, Steinke 2020): propose y from discrete Laplace noise of scale
-t = floor(sigma) + 1, accept with probability exp(-(|y| - variance/t)^2 / (2 variance)). Floats compute that
-probability within a proved margin, which settles all but one proposal in four billion; the rest read more bits and
-refine an interval (`exact`), so no rounding ever enters a decision.
+Draws come by rejection (Canonne, Kamath, Steinke 2020): propose y from discrete Laplace noise of scale t =
+floor(sigma) + 1, accept with probability exp(-(|y| - variance/t)^2 / (2 variance)). Floats compute that
+probability within a proved margin, which settles all but one proposal in four billion; the rest read more bits
+and refine an interval (`discrete.scaled_bounds`), so no rounding ever enters a decision.
 
 Noise of one variance on a vector of L2 sensitivity D is rho-zCDP, rho = D^2 / (2 variance), and rho-zCDP is
-(epsilon, delta)-DP for every epsilon, with the delta of `delta_from_rho`. Everything is rounded toward more noise
-or a larger delta. Proof: gaussian.proof.md; the labels [step 1] ... are its steps.
+(epsilon, delta)-DP for every epsilon, with the delta of `delta_from_rho`. Everything is rounded toward more
+noise or a larger delta. Proof: gaussian.proof.md; the labels [step 1] ... are its steps.
+
+    noise         draws, and vectors with noise that is paid for first
+    accounting    rho, delta and the least variance, certified
+    filter        acceptance by floats within a proved margin
 """
 
 from __future__ import annotations
@@ -26,9 +30,9 @@ from numpy.typing import NDArray
 from spinney.compiled import compiled
 from spinney.errors import BudgetError, ParameterError
 from spinney.privacy.entropy import Entropy, Words, brand_unless_system
-from spinney.privacy.ledger import DiscreteGaussianVector, Ledger
-from spinney.privacy.noise.discrete import arb_fraction, discrete_laplace
-from spinney.privacy.noise.exact import ExactLaw
+from spinney.privacy.ledger import Ledger
+from spinney.privacy.mechanisms import DiscreteGaussianVector
+from spinney.privacy.noise.discrete import ExactLaw, arb_fraction, discrete_laplace
 
 Integers = NDArray[np.int64]
 
@@ -138,7 +142,7 @@ def release_vector(
     return noisy_sums
 
 
-# ------------------------------------------------------------------------------------------------- accounting
+# ----------------------------------------------------------------------------------------------------------- accounting
 
 
 def delta_from_rho(rho: Fraction, epsilon: Fraction) -> Fraction:
@@ -225,7 +229,7 @@ def _short(value: Fraction) -> str:
     return f"{(Decimal(value.numerator) / value.denominator):.12g}"
 
 
-# ------------------------------------------------------------------------------------------------- filter
+# --------------------------------------------------------------------------------------------------------------- filter
 
 
 @lru_cache(maxsize=1)

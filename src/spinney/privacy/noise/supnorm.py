@@ -2,15 +2,19 @@
 
     P(Z = z) proportional to a^max(|z_1|, ..., |z_k|),     a = exp(-rate),     z in Z^k,     rate a Fraction
 
-A vector of which every coordinate may move by 1 takes this noise at the rate epsilon, where noise on each coordinate
-by itself would have to share epsilon among k of them. Z is uniform on a cube {-R, ..., R}^k of random reach R with
-P(R = r) proportional to (2r+1)^k a^r, and
+A vector of which every coordinate may move by 1 takes this noise at the rate epsilon, where noise on each
+coordinate by itself would have to share epsilon among k of them. Z is uniform on a cube {-R, ..., R}^k of
+random reach R with P(R = r) proportional to (2r+1)^k a^r, and
 
     sum over r of (2r+1)^k x^r  =  (b_0 + b_1 x + ... + b_k x^k) / (1 - x)^(k+1),     whole numbers b_j > 0
 
-(Eulerian numbers of type B). So R is the sum of a start j, drawn with probability proportional to b_j a^j, and of
-k+1 geometric variables of ratio a: nothing is ever rejected but words of the uniforms, and no floating-point number
-takes part. Proof: supnorm.proof.md; the labels [step 1] ... are its steps.
+(Eulerian numbers of type B). So R is the sum of a start j, drawn with probability proportional to b_j a^j, and
+of k+1 geometric variables of ratio a: nothing is ever rejected but words of the uniforms, and no floating-point
+number takes part. Proof: supnorm.proof.md; the labels [step 1] ... are its steps.
+
+    noise       draws of vectors, and the variance of a coordinate
+    reach       the start of a reach, by Eulerian numbers
+    uniforms    exact uniform draws from cubes of any reach
 """
 
 from __future__ import annotations
@@ -25,8 +29,7 @@ from numpy.typing import NDArray
 from spinney.compiled import compiled
 from spinney.errors import ParameterError
 from spinney.privacy.entropy import Entropy
-from spinney.privacy.noise.discrete import SMALLEST_RATE, arb_fraction, geometric
-from spinney.privacy.noise.exact import ExactLaw
+from spinney.privacy.noise.discrete import SMALLEST_RATE, ExactLaw, arb_fraction, geometric
 
 Integers = NDArray[np.int64]
 
@@ -105,7 +108,7 @@ def sup_norm_noise(rate: Fraction, n_axes: int) -> SupNormNoise:
     return SupNormNoise(rate, n_axes)
 
 
-# ------------------------------------------------------------------------------------------------- reach
+# ---------------------------------------------------------------------------------------------------------------- reach
 
 
 @lru_cache(maxsize=MOST_AXES)
@@ -131,7 +134,7 @@ def _cumulative_start(rate: Fraction, n_axes: int) -> list[flint.arb]:
     return [below / sums[-1] for below in sums[1:-1]]
 
 
-# ------------------------------------------------------------------------------------------------- uniforms
+# ------------------------------------------------------------------------------------------------------------- uniforms
 
 
 def _uniforms(reaches: Integers, entropy: Entropy) -> Integers:

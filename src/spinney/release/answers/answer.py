@@ -1,11 +1,17 @@
-"""Answer: an estimate, an interval, and what kind of statement the interval is.
+"""Answer: an estimate, an interval, and what kind of statement the interval is. PUBLIC.
 
-    certified        holds with the stated probability over the noise of the release, whatever the rows of the table are
-    calibrated       noise, placement of rows and misfit, measured from the release's own numbers; rests on a model
-    indicative       rests on more than was measured, and the interval on a guess: read sign and size, test nothing
+    certified        holds with the stated probability over the noise of the release, whatever the rows are
+    calibrated       noise, placement and misfit, measured from the release's own numbers; rests on a model
+    indicative       rests on more than was measured, the interval on a guess: read sign and size, test nothing
     not supported    the release does not know; there is no interval, unless one was forced
 
-`print(answer)` is one line that may be quoted whole. Answers of a table are a sequence with labels, and a frame.
+`print(answer)` is one line that may be quoted whole. Answers of a table are a sequence with labels, and a
+frame.
+
+    (first)               answers, their labels, and numbers as text
+    notebook fragments    answers as a notebook shows them
+    standing              the statement that an analysis of draws can make
+    trust                 verdicts on columns and pairs before anything is asked
 """
 
 from __future__ import annotations
@@ -13,14 +19,19 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from decimal import Decimal
-from typing import Any, Literal, get_args, overload
+from typing import TYPE_CHECKING, Any, Literal, get_args, overload
 
+from spinney.documents import Lines, fragment
 from spinney.errors import ParameterError
-from spinney.extras import load_optional
-from spinney.release.frames import check_frame_kind
+from spinney.machine import load_optional
+from spinney.text import brief, did_you_mean
+
+if TYPE_CHECKING:
+    from spinney.release.release import Release
+
 
 Statement = Literal["certified", "calibrated", "indicative", "not supported"]
 STATEMENTS: tuple[Statement, ...] = get_args(Statement)
@@ -63,7 +74,6 @@ class Answer:
         return f"{estimate}   {low} to {high} ({shown_level(self.level)}{whose}, {self.statement}: {self.why})"
 
     def _repr_html_(self) -> str | None:
-        from spinney.release.answers.fragment import answer_fragment
 
         return answer_fragment(self)
 
@@ -121,7 +131,6 @@ class Answers(Sequence[Answer]):
         return "\n".join(f"{label:<{widest}}   {answer}" for label, answer in zip(shown, self, strict=True))
 
     def _repr_html_(self) -> str | None:
-        from spinney.release.answers.fragment import answers_fragment
 
         return answers_fragment(self, [", ".join(map(shown_label, label)) for label in self.labels])
 
@@ -155,6 +164,8 @@ class Answers(Sequence[Answer]):
             ParameterError: the kind is unknown, or is "numpy", which cannot hold strings beside numbers.
         """
         import pyarrow as pa
+
+        from spinney.release.frames import check_frame_kind
 
         wanted = self._frame if kind is None else check_frame_kind(kind)
         if wanted == "numpy":
@@ -214,3 +225,190 @@ def shown_level(level: float) -> str:
         if abs(Decimal(text) - percent) <= abs(100 - percent) / 100:
             break
     return f"{Decimal(text).normalize():f} %"
+
+
+# --------------------------------------------------------------------------------------------------- notebook fragments
+# Answers as a notebook shows them: an estimate, its interval, and what kind of statement that is.
+
+
+_NONE = "no interval"
+
+
+def answer_fragment(answer: Answer) -> str | None:
+    """A piece of HTML for one answer; None without jinja2."""
+    estimate, interval = _numbers(answer)
+    facts = {
+        "estimate": estimate,
+        f"{shown_level(answer.level)} interval": interval,
+        "statement": f"{answer.statement}: {answer.why}",
+        "about": "the table" if answer.of == "table" else "the population that its rows are a sample of",
+    }
+    return fragment(answer.asked or "Answer", facts)
+
+
+def answers_fragment(answers: Answers, labels: Sequence[str]) -> str | None:
+    """A piece of HTML for the cells of a table; None without jinja2."""
+    rows = [[label, *_numbers(answer), answer.statement] for label, answer in zip(labels, answers, strict=True)]
+    facts = {
+        "cells": f"{len(rows):,}",
+        "intervals": "all hold at once" if answers.simultaneous else "each by itself",
+        "because": "; ".join(dict.fromkeys(f"{answer.statement}: {answer.why}" for answer in answers)),
+    }
+    by = ", ".join(answers.by)
+    level = f"{shown_level(answers[0].level)} interval" if rows else "interval"
+    return fragment(
+        f"Answers by {by}", facts, tables=[Lines("cells", (by, "estimate", level, "statement"), rows, is_open=True)]
+    )
+
+
+def _numbers(answer: Answer) -> tuple[str, str]:
+    """The estimate and the interval, with as many digits as the interval deserves."""
+    if answer.low is None or answer.high is None:
+        return shown_number(answer.estimate), _NONE
+    digits = decimals(answer.low, answer.high)
+    estimate, low, high = (shown_number(number, digits) for number in (answer.estimate, answer.low, answer.high))
+    return estimate, f"{low} to {high}"
+
+
+# ------------------------------------------------------------------------------------------------------------- standing
+# Standing: what kind of statement an analysis of drawn rows can be, and how far its intervals are widened for
+# that.
+#
+# Draws carry the noise of the release. They cannot carry how far the model is from the rows where columns were
+# not counted together: that error does not shrink with epsilon. In trials, neither sums of products that agree
+# with the model nor many counted pairs distinguished right regressions from regressions whose signs were wrong.
+# So an analysis of columns that no single counted table holds is *not supported*, and has no interval unless
+# one is forced.
+#
+# Of columns that were counted together in ranges of values, or as boxes of a tree, draws lack how they depend
+# on each other inside of these, which does not shrink with epsilon either: *indicative*, and eight times the
+# spread.
+#
+# Forced intervals are widened by 1.5 c: c is how far the model still is from the sums of products that a forest
+# measured of all other pairs, in units of their noise, and 1 at least. Where no such sums were measured, c is
+# not known.
+
+
+# How much wider than the spread of draws intervals are at least where columns were not counted together.
+_SAFETY = 1.5
+# And where they were counted together in ranges: with 6 slopes of California at epsilon 5 held 0.83 of the time, with 8
+# those of five tables 0.97 at least.
+_OF_RANGES = 8.0
+# A measured factor that is below this is no more than the noise of measuring it.
+_NOTABLE = 1.05
+
+
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """The statement that intervals from draws are, and why."""
+
+    statement: Literal["calibrated", "indicative", "not supported"]
+    why: str
+    widening: float = 1.0  # of the standard deviation between draws
+
+
+TOGETHER = Standing("calibrated", "all columns of the analysis were counted together, and draws carry the noise")
+COARSE = Standing(
+    "indicative",
+    "the columns were counted together, in states that are ranges of values: what they do inside of these is the "
+    f"model's guess, and intervals are {_OF_RANGES:g} times as wide as the draws say; read sign and size, test nothing",
+    _OF_RANGES,
+)
+UNKNOWN = Standing(
+    "not supported",
+    "draws carry the noise of the release, not how far its model is from the rows; give release= and columns= to find "
+    "out whether these columns were counted together",
+)
+
+
+def standing_of(release: Release, columns: Sequence[str] | None) -> Standing:
+    """The standing of an analysis of these columns, by default of all; a ParameterError where one is no column."""
+    names = checked_columns(release, columns)
+    if not release._counts_together(names):
+        return apart(release._misfit_factor)
+    return TOGETHER if len(names) < 2 or not release._is_coarse(names) else COARSE
+
+
+def apart(factor: float | None) -> Standing:
+    """The standing of columns that were not all counted together, by how far the model is off there; None: unknown."""
+    found = "nothing measured how wrong"
+    if factor is not None:
+        found = f"by the release's own sums of products the model is off {factor:.2g} times as far as their noise"
+        if factor < _NOTABLE:
+            found = "sums of products of pairs, with which the model agrees, do not show it"
+    return Standing(
+        "not supported",
+        f"columns of the analysis were not all counted together, so that draws may agree and be wrong, in sign too; "
+        f"{found}; name the regression before the fit (analyses=), or the columns (workload=)",
+        _SAFETY * max(factor or 1.0, 1.0),
+    )
+
+
+def checked_columns(release: Release, columns: Sequence[str] | None) -> list[str]:
+    """The columns that an analysis looks at, each one of the release's."""
+    known = list(release.schema)
+    if columns is None:
+        return known
+    if isinstance(columns, str):
+        raise ParameterError(f"columns={brief(columns)} is text; give a list of columns: [{brief(columns)}]")
+    for name in columns:
+        if name not in known:
+            raise ParameterError(f"columns: {brief(name)} is not a column of the release{did_you_mean(name, known)}")
+    if not len(columns):
+        raise ParameterError("columns is empty; name those that the analysis looks at, or leave it out")
+    return list(dict.fromkeys(columns))
+
+
+# ---------------------------------------------------------------------------------------------------------------- trust
+# Trust: what an analysis of some columns can expect from a release, before anything is asked.
+#
+# A verdict for every column and every pair among them: the statement that an answer about them can carry, why,
+# and what to do where that is not enough. It is public like the release; looking costs nothing.
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """What answers about one column, a pair or a group can be called at best, why, and what to do instead."""
+
+    columns: tuple[str, ...]
+    statement: Statement
+    why: str
+    instead: str = ""  # empty where nothing better can be had, or is needed
+
+    def __str__(self) -> str:
+        return f"{', '.join(self.columns)}: {self.statement}, {self.why}" + (f"; {self.instead}" * bool(self.instead))
+
+
+@dataclass(frozen=True, slots=True)
+class Trust:
+    """Verdicts on single columns, on pairs, and on all columns together. `print` is meant to be read."""
+
+    columns: tuple[str, ...]
+    verdicts: tuple[Verdict, ...]
+    together: Verdict  # on an analysis of all columns at once
+    measures: Mapping[str, float] = field(default_factory=dict)  # numbers behind the verdicts, by name
+
+    @property
+    def statement(self) -> Statement:
+        """The weakest statement among all verdicts: what can be said of every answer about these columns."""
+        return max((verdict.statement for verdict in (*self.verdicts, self.together)), key=STATEMENTS.index)
+
+    def of(self, *columns: str) -> Verdict:
+        """The verdict on a column or on a pair, in any order; that on all columns where none is of its own.
+
+        Args:
+            columns: one or more of the columns that were asked about.
+        """
+        for verdict in self.verdicts:
+            if set(verdict.columns) == set(columns):
+                return verdict
+        return self.together
+
+    def __str__(self) -> str:
+        lines = [f"together: {self.together}", *map(str, self.verdicts)]
+        lines += [f"{name}: {value:.4g}" for name, value in self.measures.items()]
+        return "\n".join(lines)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The verdicts as plain data for JSON."""
+        return asdict(self) | {"measures": dict(self.measures), "statement": self.statement}

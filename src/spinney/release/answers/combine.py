@@ -1,35 +1,186 @@
-"""One estimate with an interval from an analysis that was run on each of several draws of a release.
-
-With q_m the estimates of M draws, u_m their naive variances, b the variance of the q_m between draws and u their mean:
+"""Analyses on several draws of a release, combined into estimates with intervals. PUBLIC.
 
     of the table         T = (1 + 1/M) b                           t with M - 1 degrees of freedom
     of the population    T = (1 + 1/M) b + u n_drawn / n_rows      t with (M - 1) (T / ((1 + 1/M) b))^2
 
-The estimate is the mean of the q_m. Why this rule, and none of those for multiple imputation: `combine.proof.md`.
+with b the variance of the estimates of M draws and u the mean of their naive variances. Proof:
+combine.proof.md.
+
+    results of draws    numbers of all draws in one table, and back to the form that they came in
+    combine             the rule
+    analyse             a function or an estimator run on draws
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+import sys
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from spinney.errors import ParameterError
-from spinney.release.answers.answer import TRUTHS, Statement, Truth
-from spinney.release.answers.gathered import Gathered, aligned, gather
+from spinney.machine import load_optional
+from spinney.release.answers.answer import TRUTHS, UNKNOWN, Standing, Statement, Truth, checked_columns, standing_of
 from spinney.release.answers.question import check_level
-from spinney.release.answers.standing import UNKNOWN, Standing, standing_of
-from spinney.release.answers.students import t_quantile
+from spinney.release.answers.ranks import t_quantile
 from spinney.release.frames import check_frame_kind
-from spinney.shown import as_given
+from spinney.release.release import Release
+from spinney.text import as_given, brief
 
-if TYPE_CHECKING:
-    from spinney.release.model import Release
+# ----------------------------------------------------------------------------------------------------- results of draws
+# What an analysis gave on each of several draws, gathered into one table of numbers, and the way back.
+#
+# Estimates may be numbers, vectors, mappings from names to numbers, pandas series, or a pandas or polars frame with a
+# row a draw. What comes out of `combine` has the form of what went in.
+
 
 Floats = NDArray[np.float64]
+Form = Literal["number", "vector", "mapping", "pandas", "polars"]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Gathered:
+    """Numbers of all draws, with the form that they came in."""
+
+    numbers: Floats  # (n_draws, n_numbers)
+    names: tuple[Any, ...] | None  # of the numbers, where they have any
+    form: Form
+
+    def back(self, values: Floats) -> Any:
+        """One number for each name, in the form that a draw's numbers had."""
+        if self.form == "number":
+            return float(values[0])
+        if self.form == "vector":
+            return np.asarray(values)
+        assert self.names is not None
+        if self.form == "mapping":
+            return {name: float(value) for name, value in zip(self.names, values, strict=True)}
+        if self.form == "pandas":
+            pandas = load_optional("pandas", "a result in pandas")
+            return pandas.Series(values, index=pandas.Index(self.names))
+        polars = load_optional("polars", "a result in polars")
+        return polars.DataFrame({name: [float(value)] for name, value in zip(self.names, values, strict=True)})
+
+
+def gather(given: Any, argument: str) -> Gathered:
+    """The numbers of all draws; a ParameterError that names the draw where they are not numbers, or not all alike."""
+    library = _library(given)
+    if library is not None:
+        return _of_frame(given, library, argument)
+    if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, (Sequence, np.ndarray)):
+        raise ParameterError(
+            f"{argument} is a {type(given).__name__}; give one entry for each draw: a list of numbers, of vectors, of "
+            "mappings or of pandas series, an array with a row a draw, or a pandas or polars frame with a row a draw"
+        )
+    if not len(given):
+        raise ParameterError(f"{argument} is empty; give one entry for each draw")
+    first = given[0]
+    if isinstance(first, Mapping) or _is_series(first):
+        return _of_named(given, argument)
+    if np.ndim(first) == 0:
+        return Gathered(_lines([[one] for one in given], argument), None, "number")
+    return Gathered(_lines(given, argument), None, "vector")
+
+
+def aligned(given: Any, to: Gathered, argument: str) -> Floats:
+    """Numbers of the same draws in the order of the names of others (n_draws, n_numbers)."""
+    found = gather(given, argument)
+    numbers = found.numbers
+    if found.names is not None and to.names is not None:
+        if set(found.names) != set(to.names):
+            raise ParameterError(f"{argument} has other names than the estimates; give one for each estimate")
+        numbers = numbers[:, [found.names.index(name) for name in to.names]]
+    if numbers.shape != to.numbers.shape:
+        (n_draws, n_numbers), (n_wanted, n_each) = numbers.shape, to.numbers.shape
+        raise ParameterError(
+            f"{argument} has {n_numbers} numbers for each of {n_draws} draws, and estimates {n_each} for each of "
+            f"{n_wanted}; give one for each estimate"
+        )
+    return numbers
+
+
+def _of_named(given: Any, argument: str) -> Gathered:
+    names = tuple(given[0].keys())
+    lines = []
+    for draw, one in enumerate(given, 1):
+        if not (isinstance(one, Mapping) or _is_series(one)) or set(one.keys()) != set(names):
+            raise ParameterError(
+                f"{argument}: draw {draw} does not have the names of draw 1; an analysis gives the same coefficients "
+                "on every draw, those of a value that a draw does not hold too"
+            )
+        lines.append([one[name] for name in names])
+    return Gathered(_lines(lines, argument), names, "pandas" if _is_series(given[0]) else "mapping")
+
+
+def _of_frame(given: Any, library: Literal["pandas", "polars"], argument: str) -> Gathered:
+    """A frame has a row for each draw; a series is one number for each."""
+    if np.ndim(given) == 1:
+        if len(given) and (isinstance(given.to_list()[0], Mapping) or _is_series(given.to_list()[0])):
+            return gather(given.to_list(), argument)
+        return Gathered(_lines([[one] for one in given.to_list()], argument), None, "number")
+    rows = given.to_numpy() if library == "pandas" else given.rows()
+    if not len(rows):
+        raise ParameterError(f"{argument} is empty; give one entry for each draw")
+    return Gathered(_lines(rows, argument), tuple(given.columns), library)
+
+
+def _lines(given: Any, argument: str) -> Floats:
+    """Rows of equal length, finite everywhere."""
+    n_first = len(given[0])
+    if not n_first:
+        raise ParameterError(f"{argument}: draw 1 has no numbers; an analysis gives at least one, such as a mean")
+    lines = []
+    for draw, one in enumerate(given, 1):
+        try:
+            line = np.asarray(one, dtype=np.float64)
+        except OverflowError as err:
+            raise ParameterError(
+                f"{argument}: draw {draw} has a number that is larger than a float can be; give it in other units, or "
+                "its logarithm"
+            ) from err
+        except (TypeError, ValueError) as err:
+            raise ParameterError(f"{argument}: what draw {draw} has is not a number") from err
+        if line.ndim != 1 or len(line) != n_first:
+            raise ParameterError(f"{argument}: draw {draw} does not have as many numbers as draw 1, {n_first}")
+        if not np.isfinite(line).all():
+            raise ParameterError(
+                f"{argument}: draw {draw} has a number that is missing or infinite; an average over draws that left "
+                "it out would be wrong"
+            )
+        lines.append(line)
+    return np.stack(lines)
+
+
+def _library(given: Any) -> Literal["pandas", "polars"] | None:
+    """Whose table or series it is; a library that nobody imported made none."""
+    pandas, polars = sys.modules.get("pandas"), sys.modules.get("polars")
+    if pandas is not None and isinstance(given, (pandas.DataFrame, pandas.Series)):
+        return "pandas"
+    if polars is not None and isinstance(given, (polars.DataFrame, polars.Series)):
+        return "polars"
+    return None
+
+
+def _is_series(given: Any) -> bool:
+    pandas = sys.modules.get("pandas")
+    return pandas is not None and isinstance(given, pandas.Series)
+
+
+# -------------------------------------------------------------------------------------------------------------- combine
+# One estimate with an interval from an analysis that was run on each of several draws of a release.
+#
+# With q_m the estimates of M draws, u_m their naive variances, b the variance of the q_m between draws and u
+# their mean:
+#
+#     of the table         T = (1 + 1/M) b                           t with M - 1 degrees of freedom
+#     of the population    T = (1 + 1/M) b + u n_drawn / n_rows      t with (M - 1) (T / ((1 + 1/M) b))^2
+#
+# The estimate is the mean of the q_m. Why this rule, and none of those for multiple imputation:
+# `combine.proof.md`.
+
 
 FEWEST_DRAWS = 5
 # Names that a message lists.
@@ -106,7 +257,7 @@ class Combined:
         if kind == "pyarrow":
             return table
         if kind == "polars":
-            from spinney.extras import load_optional
+            from spinney.machine import load_optional
 
             return load_optional("polars", "frame='polars'").from_arrow(table)
         return table.to_pandas()
@@ -280,3 +431,160 @@ def _logit(numbers: Floats) -> Floats:
             f"scale='logit' is for estimates between 0 and 1, and draw {draw} has another; leave it out"
         )
     return np.asarray(np.log(numbers / (1 - numbers)))
+
+
+# -------------------------------------------------------------------------------------------------------------- analyse
+# `analyse`: a function or an estimator of one's own, run on draws of a release, with intervals.
+#
+# Rows are drawn several times, each time from a model that was fitted to numbers with noise drawn anew, so that what
+# the analysis gives varies as the noise of the release lets it vary; `combine` makes intervals of that. Unless one
+# counted table holds the columns, the analysis is *not supported*, and there are no intervals.
+
+
+DRAWS = 20
+
+
+def analyse(
+    release: Any,
+    analysis: Any,
+    *,
+    columns: Sequence[str] | None = None,
+    target: str | None = None,
+    draws: int = DRAWS,
+    n_rows: int | None = None,
+    of: str = "table",
+    level: float = 0.95,
+    scale: str = "identity",
+    where: Mapping[str, Any] | None = None,
+    seed: int | None = None,
+    frame: str | None = None,
+    force: bool = False,
+) -> Combined:
+    """Coefficients with intervals, from an analysis that is run on several draws of a release. Costs no epsilon.
+
+    Args:
+        release: a release, or a fitted synthesizer.
+        analysis: a function of a table that gives a number, a vector, a mapping from names to numbers, a pair
+            `(estimates, variances)` of any of these, or a fitted model of statsmodels or scikit-learn; or a
+            scikit-learn estimator that is not fitted, with `target`.
+        columns: the columns that the analysis looks at; it is given no others. They decide what kind of statement the
+            intervals are. By default all columns.
+        target: of a scikit-learn estimator, the column that it predicts from the other `columns`.
+        draws: how many tables are drawn, at least 5; 50 for a publication.
+        n_rows: how many rows each of them has; by default as many as the private table.
+        of: "table" or "population", as for `combine`, which needs variances.
+        level: the probability with which intervals are to hold.
+        scale: "identity" or "logit", as for `combine`.
+        where: conditions that all rows meet, as for `sample`.
+        seed: repeats the same draws.
+        frame: "pandas", "polars", "pyarrow" or "numpy": the kind of table that the analysis gets; by default the kind
+            that was fitted.
+        force: give intervals even where the release does not support any; they are a guess.
+
+    Raises:
+        ParameterError: an option is out of range, or the analysis raised an error on one of the draws, which is named.
+        MissingExtraError: the analysis needs a library that is not installed.
+    """
+    release = _release(release)
+    if isinstance(draws, bool) or not isinstance(draws, (int, np.integer)):
+        raise ParameterError(f"draws={as_given(draws)} is not a number of draws")
+    check_draws(int(draws), "the analysis would run on")
+    check_level(level)
+    names = checked_columns(release, columns)
+    if target is not None:
+        names = list(dict.fromkeys([*names, *checked_columns(release, [target])]))
+    run, kind = _runner(analysis, names, target, frame)
+    if n_rows is None:
+        n_rows = release._default_rows()
+    options: dict[str, Any] = {} if where is None else {"where": where}
+    tables = release.sample(n_rows, draws=int(draws), seed=seed, frame=kind, **options)
+    estimates, variances = _on_all(run, tables, None if columns is None else names)
+    return combine(
+        estimates,
+        variances,
+        of=of,
+        n_drawn=n_rows,
+        level=level,
+        scale=scale,
+        release=release,
+        columns=[*names, *(where or {})],  # which rows are drawn hangs on conditions
+        force=force,
+    )
+
+
+def _release(given: Any) -> Release:
+    found = getattr(given, "release_", given)
+    if not isinstance(found, Release):
+        raise ParameterError(f"release is a {type(given).__name__}; give what sp.load returns, or a fitted synthesizer")
+    return found
+
+
+Run = Callable[[Any], Any]
+
+
+def _runner(analysis: Any, names: list[str], target: str | None, frame: str | None) -> tuple[Run, str | None]:
+    """What is done to each table, and the kind of table that it needs."""
+    if hasattr(analysis, "fit") and hasattr(analysis, "get_params"):
+        clone = load_optional("sklearn.base", "an analysis given as an estimator").clone
+        if target is None:
+            raise ParameterError("target is missing; name the column that the estimator predicts: target='...'")
+        features = [name for name in names if name != target]
+        return (lambda table: clone(analysis).fit(table[features], table[target])), frame or "pandas"
+    if not callable(analysis):
+        raise ParameterError(
+            f"analysis is a {type(analysis).__name__}; give a function of a table, or an estimator of scikit-learn"
+        )
+    if target is not None:
+        raise ParameterError("target is for estimators of scikit-learn; a function knows its own")
+    return analysis, frame
+
+
+def _on_all(run: Run, tables: Any, names: list[str] | None) -> tuple[list[Any], list[Any] | None]:
+    """What the analysis gives on every table, and the variances that it states, if it does."""
+    estimates, variances = [], []
+    for draw, table in enumerate(tables, 1):
+        try:
+            found = run(table if names is None else _only(table, names))
+        except Exception as err:
+            raise ParameterError(
+                f"the analysis raised {type(err).__name__} on draw {draw} of {len(tables)}: {brief(str(err))}; rows "
+                "differ from draw to draw, and a rare value may be missing from one"
+            ) from err
+        estimate, variance = _parts(found)
+        estimates.append(estimate)
+        if variance is not None:
+            variances.append(variance)
+    if variances and len(variances) != len(estimates):
+        raise ParameterError("the analysis states variances on some draws and not on others; state them on all or none")
+    return estimates, variances or None
+
+
+def _only(table: Any, names: list[str]) -> Any:
+    """The table with some columns only; arrays have them in the order of the schema, and stay whole."""
+    if isinstance(table, np.ndarray):
+        raise ParameterError("columns cannot be taken out of an array; leave columns out, or ask for frame='pandas'")
+    return table.select(names) if hasattr(table, "select") else table[names]
+
+
+def _parts(found: Any) -> tuple[Any, Any]:
+    """Estimates and variances of whatever an analysis gave."""
+    if isinstance(found, tuple) and len(found) == 2:
+        return found
+    if hasattr(found, "params") and hasattr(found, "bse"):  # a result of statsmodels
+        return found.params, found.bse**2
+    if hasattr(found, "coef_"):
+        return _coefficients(found), None
+    return found, None
+
+
+def _coefficients(model: Any) -> dict[str, float]:
+    """Intercept and coefficients of a fitted model of scikit-learn, by name."""
+    lines = np.atleast_2d(np.asarray(model.coef_, dtype=np.float64))
+    names = [str(name) for name in getattr(model, "feature_names_in_", range(lines.shape[1]))]
+    intercepts = np.broadcast_to(np.asarray(model.intercept_, dtype=np.float64).ravel(), len(lines))
+    classes = [""] if len(lines) == 1 else [f"{kind}: " for kind in getattr(model, "classes_", range(len(lines)))]
+    return {
+        f"{label}{name}": float(value)
+        for label, intercept, line in zip(classes, intercepts, lines, strict=True)
+        for name, value in zip(["Intercept", *names], [intercept, *line], strict=True)
+    }

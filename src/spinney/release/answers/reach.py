@@ -21,7 +21,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-Floats = NDArray[np.floating[Any]]
+Reals = NDArray[np.floating[Any]]
 
 # U is the sum of so many uniform numbers, and at most this many standard deviations of T long.
 _ORDER = 8
@@ -53,10 +53,10 @@ class Law(Protocol):
     def pole(self) -> float:
         """Up to where, exclusively, E exp(s Z) is finite."""
 
-    def characteristic(self, at: Floats) -> Floats:
+    def characteristic(self, at: Reals) -> Reals:
         """E exp(i t Z) at numbers t."""
 
-    def log_moments(self, at: Floats) -> Floats:
+    def log_moments(self, at: Reals) -> Reals:
         """An upper bound on log E exp(s Z) at numbers 0 <= s < pole."""
 
 
@@ -65,17 +65,17 @@ class Terms:
     """Of one law: coefficients, those that weigh most first, and how many independent numbers each is of."""
 
     law: Law
-    sizes: Floats
-    times: Floats
+    sizes: Reals
+    times: Reals
 
-    def log_moments(self, at: Floats) -> Floats:
+    def log_moments(self, at: Reals) -> Reals:
         return np.asarray(self.times @ self.law.log_moments(np.multiply.outer(self.sizes, at)))
 
 
 class NoiseSum:
     """The law of T: its terms, coefficients positive; no terms for what has no noise."""
 
-    def __init__(self, parts: Sequence[tuple[Law, Floats]]) -> None:
+    def __init__(self, parts: Sequence[tuple[Law, Reals]]) -> None:
         """The sum over parts of coefficients, each times a number of the part's law. Signs do not matter to the law."""
         self.terms: list[Terms] = []
         for law, coefficients in parts:
@@ -130,7 +130,7 @@ def whole_rows(low: float, high: float, most: float, *, usual: tuple[float, floa
     return first, min(float(max(math.floor(high + _WHOLE_ROUNDING), first)), most)
 
 
-def level_of_each(lines: Floats, level: float) -> float:
+def level_of_each(lines: Reals, level: float) -> float:
     """The level that sums with these coefficients (n_sums, n_numbers) need each for all to hold at once.
 
     Each may be missed with an equal share of the probability. Two lines that are the same, or the same with another
@@ -160,8 +160,8 @@ class _Series:
 
     period: float
     width: float
-    at: Floats
-    weights: Floats
+    at: Reals
+    weights: Reals
     error: float
 
     def miss(self, x: float) -> float:

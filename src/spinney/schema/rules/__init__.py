@@ -1,30 +1,226 @@
-"""Rules between columns: public knowledge about which values may stand in one row, one kind of rule a file.
+"""Rules between columns: public knowledge about which values may stand in one row.
 
-    sp.Schema({...}, rules=[sp.AtMost("start", "end"), sp.Implies({"age": (0, 14)}, {"marital": ["never", None]})])
+    sp.Schema({...}, rules=[sp.AtMost("start", "end"),
+                            sp.Implies({"age": (0, 14)}, {"marital": ["never", None]})])
 
-A rule is a statement of the holder, like a bound: it costs nothing, and it is never checked against the private table.
-Every synthetic row obeys all rules, and so do the rows of a synthetic person. `RULES` is the registry: a kind is a file
-that answers what `base.py` asks, and a line there.
+A rule is a statement of the data owner, like a bound: it costs nothing, and it is never checked against the
+private table. Every synthetic row obeys all rules, and so do the rows of a synthetic person. `RULES` is the
+registry: a kind is a class that answers what `base.py` asks, and a line there.
+
+    order                 columns in the order in which rules need them, and what orderings leave to them
+    all rules together    whether a schema's rules can be kept together, and the clauses that every row obeys
+    registry              kinds of rules by name, and rules from plain data
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import MISSING, fields
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import MISSING, fields, replace
+from fractions import Fraction
+from graphlib import CycleError, TopologicalSorter
 from typing import Any
 
+from spinney.columns import Bounded, Column
 from spinney.errors import SchemaError
-from spinney.schema.rules.at_most import AtMost
-from spinney.schema.rules.base import Clause, Derivation, Rule
+from spinney.schema.rules.base import Clause, Derivation, Rule, ValueSet
+from spinney.schema.rules.compare import AtMost, EmptyWhen, First, Implies, NeverAfter, PositionRule
 from spinney.schema.rules.derived import Derived
-from spinney.schema.rules.empty_when import EmptyWhen
-from spinney.schema.rules.implies import Implies
-from spinney.schema.rules.order import derivations_in_order, in_order, least_values, most_values, widened
-from spinney.schema.rules.positions import First, NeverAfter, PositionRule
 from spinney.schema.rules.sums import Sum
-from spinney.schema.rules.together import check_rules, clauses_of
-from spinney.shown import brief
-from spinney.suggest import did_you_mean
+from spinney.text import brief, did_you_mean
+
+# ---------------------------------------------------------------------------------------------------------------- order
+# Columns in the order in which rules need them, and the least and the largest values that orderings leave to them.
+
+
+def in_order(rules: Iterable[Rule], kind: Any) -> list[str]:
+    """The columns of one kind of rule, each after those it depends on.
+
+    For AtMost a column comes after all that are at most it; for EmptyWhen, after the one that says when it is empty;
+    for a Derivation, after its sources.
+    """
+    sorter: TopologicalSorter[str] = TopologicalSorter()
+    for rule in rules:
+        if isinstance(rule, kind):
+            then, *first = reversed(rule.columns) if kind is AtMost else rule.columns
+            sorter.add(then, *first)
+    try:
+        return list(sorter.static_order())
+    except CycleError as err:
+        circle = " -> ".join(repr(name) for name in err.args[1])
+        names = dict.fromkeys(type(rule).__name__ for rule in rules if isinstance(rule, kind))
+        raise SchemaError(f"{' and '.join(names)}: the rules run in a circle, {circle}; leave one out") from None
+
+
+def derivations_in_order(rules: Sequence[Rule]) -> list[Derivation]:
+    """The derivations, each after those that compute its sources."""
+    by_column = {rule.column: rule for rule in rules if isinstance(rule, Derivation)}
+    return [by_column[name] for name in in_order(rules, Derivation) if name in by_column]
+
+
+def widened(columns: Mapping[str, Column], found: Mapping[str, Any], rules: Sequence[Rule]) -> dict[str, Column]:
+    """The columns, with bounds that were found (paid for, or read off the data) wide enough for rows to obey all rules.
+
+    Noise may put the bounds of a start above those of its end. Stated bounds stay: they agree among themselves.
+    """
+    result: dict[str, Any] = dict(columns)
+    names = [name for name in found if isinstance(columns[name], Bounded)]
+    unfound = result | {name: replace(result[name], low=None, high=None, bounds="private") for name in names}
+    for name, most in most_values(rules, unfound).items():
+        if name in names and result[name].ends()[0] > most:
+            result[name] = replace(result[name], low=result[name].logical(result[name].aligned(most, up=False)))
+    for name, least in least_values(rules, result).items():
+        if name in names and result[name].ends()[1] < least:
+            result[name] = replace(result[name], high=result[name].logical(least))
+    for rule in derivations_in_order(rules):
+        ends = rule.ends(result) if isinstance(rule, Sum) and not set(rule.sources).isdisjoint(found) else None
+        if ends is not None:  # a sum ends where its parts do
+            total = result[rule.column]
+            low, high = min(ends[0], total.ends()[0]), max(ends[1], total.ends()[1])
+            result[rule.column] = replace(total, low=total.logical(low), high=total.logical(high))
+    return result
+
+
+def least_values(rules: Sequence[Rule], columns: Mapping[str, Any]) -> dict[str, Fraction]:
+    """The least value (physical) that known bounds and the AtMost rules leave to a column, where there is a least.
+
+    A row of least values obeys all AtMost rules: so they can be kept where each is within its column's bounds.
+    """
+    least: dict[str, Fraction] = {}
+    for name in in_order(rules, AtMost):
+        column = columns[name]
+        below = [rule.column for rule in rules if isinstance(rule, AtMost) and rule.other == name]
+        floors = [least[smaller] for smaller in below if smaller in least]
+        floors += [column.ends()[0]] if column.has_bounds else []
+        if floors:
+            least[name] = column.aligned(max(floors), up=True)
+    return least
+
+
+def most_values(rules: Sequence[Rule], columns: Mapping[str, Any]) -> dict[str, Fraction]:
+    """The same from above: the largest value that known bounds and the AtMost rules leave to a column."""
+    most: dict[str, Fraction] = {}
+    for name in reversed(in_order(rules, AtMost)):
+        column = columns[name]
+        above = [rule.other for rule in rules if isinstance(rule, AtMost) and rule.column == name]
+        ceilings = [most[other] for other in above if other in most]
+        ceilings += [column.ends()[1]] if column.has_bounds else []
+        if ceilings:
+            most[name] = column.aligned(min(ceilings), up=False)
+    return most
+
+
+# --------------------------------------------------------------------------------------------------- all rules together
+# All rules of a schema together: whether they go with the columns and with each other, and what rows must obey.
+#
+# Conditions on a column that is derived become conditions on its source, so what is left is about columns that are
+# modelled. Which combinations of rules can be kept exactly is decided here, and the others are refused with the
+# remedy.
+
+
+def check_rules(rules: Sequence[Rule], columns: Mapping[str, Column]) -> None:
+    """Raise a SchemaError unless the rules are about these columns and can be kept together."""
+    for rule in rules:
+        kind = type(rule).__name__
+        for name in rule.columns:
+            if name not in columns:
+                raise SchemaError(f"{kind}: column {name!r} is not in the schema{did_you_mean(name, columns)}")
+            if not columns[name].is_read:
+                unread = columns[name].type_name
+                raise SchemaError(f"{kind}: column {name!r} is of type {unread}, which no rule can be about")
+        rule.check(columns)
+        if rules.count(rule) > 1:
+            raise SchemaError(f"{rule!r} is stated twice; state it once")
+    empties = [rule for rule in rules if isinstance(rule, EmptyWhen)]
+    for empty in empties:
+        if sum(empty.column == another.column for another in empties) > 1:
+            raise SchemaError(f"EmptyWhen: column {empty.column!r} has two rules that say when it is empty; keep one")
+    in_order(rules, EmptyWhen)
+    _check_derivations(rules, columns)
+    for name, least in least_values(rules, columns).items():
+        column = columns[name]
+        assert isinstance(column, Bounded)
+        if column.has_bounds and least > column.ends()[1]:
+            raise SchemaError(
+                f"AtMost: column {name!r} has no value as large as the columns below it need; "
+                f"raise its high={column.high} or lower theirs"
+            )
+    _check_larger(rules, columns)
+
+
+def _check_derivations(rules: Sequence[Rule], columns: Mapping[str, Column]) -> None:
+    """Every column is derived once, from columns that do not follow from it, and rules about it can be kept."""
+    derived: dict[str, Derivation] = {}
+    for rule in rules:
+        if not isinstance(rule, Derivation):
+            continue
+        column = columns[rule.column]
+        if rule.column in derived:
+            raise SchemaError(f"column {rule.column!r} is computed by two rules; keep one")
+        if isinstance(column, Bounded) and column.bounds != "stated":
+            raise SchemaError(f"{type(rule).__name__}: column {rule.column!r} is computed; state its bounds")
+        derived[rule.column] = rule
+    in_order(rules, Derivation)
+    for rule in rules:
+        kind = type(rule).__name__
+        for name in rule.columns:
+            if name in derived and isinstance(rule, (AtMost, PositionRule)):
+                raise SchemaError(f"{kind}: column {name!r} is computed from others; state the rule about these")
+            if name in derived and isinstance(rule, Sum) and rule.residual is not None and name != rule.column:
+                raise SchemaError(
+                    f"Sum: part {name!r} of {rule.column!r} is itself computed, so no residual can be measured; list "
+                    "its own parts instead"
+                )
+        if not isinstance(rule, Derivation):
+            try:
+                clauses_of([rule, *derived.values()], columns)
+            except SchemaError as err:
+                raise SchemaError(str(err) if str(err).startswith(kind) else f"{kind}: {err}") from err
+
+
+def _check_larger(rules: Sequence[Rule], columns: Mapping[str, Column]) -> None:
+    """A column that is drawn above another is told apart by other rules as null or not, never by its values."""
+    larger = {rule.other: rule for rule in rules if isinstance(rule, AtMost)}
+    for clause in clauses_of(rules, columns):
+        for name in set(clause) & set(larger):
+            values = ValueSet(clause[name].ranges)
+            if not (values.is_empty or ValueSet(values.ranges, columns[name].nullable).has_all(columns[name])):
+                raise SchemaError(
+                    f"{larger[name]!r} and another rule about values of {name!r} cannot be kept together; state that "
+                    "rule about null only, or replace AtMost by Implies over ranges of both columns"
+                )
+
+
+def clauses_of(rules: Sequence[Rule], columns: Mapping[str, Column]) -> list[Clause]:
+    """What every row obeys, about modelled columns: in each clause, the value of some column is in that column's set.
+
+    A SchemaError says that a clause cannot be obeyed, or is about a column that is a sum.
+    """
+    derived = {rule.column: rule for rule in rules if isinstance(rule, Derivation)}
+    found: list[Clause] = []
+    for rule in rules:
+        for stated in rule.clauses(columns):
+            clause: Clause = {}
+            waiting = list(stated.items())
+            while waiting:
+                name, allowed = waiting.pop(0)
+                if name in derived:
+                    derivation = derived[name]
+                    waiting.append((derivation.sources[0], derivation.preimage(allowed, columns)))
+                else:
+                    clause[name] = clause.get(name, ValueSet()) | allowed
+            if any(allowed.has_all(columns[name]) for name, allowed in clause.items()):
+                continue
+            clause = {name: allowed for name, allowed in clause.items() if not allowed.is_empty}
+            if not clause:
+                raise SchemaError(f"{rule!r} cannot be obeyed by any row; correct it")
+            if clause not in found:
+                found.append(clause)
+    return found
+
+
+# ------------------------------------------------------------------------------------------------------------- registry
+# Kinds of rules by the names that files give them, and rules from plain data.
+
 
 RULES: tuple[type[Rule], ...] = (AtMost, EmptyWhen, Implies, Derived, Sum, First, NeverAfter)
 RULE_TYPES: dict[str, type[Rule]] = {kind.type_name: kind for kind in RULES}

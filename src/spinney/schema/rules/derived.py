@@ -13,18 +13,29 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from spinney.columns import Bounded, Category, Column, Integer, Number
-from spinney.columns.characters import check_characters
+from spinney.columns.base import check_characters
 from spinney.errors import SchemaError, raise_alone
-from spinney.schema.rules.base import Columns, Derivation, check_name
-from spinney.schema.rules.values import Number as Physical
-from spinney.schema.rules.values import Places, ValueSet, before, physical_of, places_in_list, universe
-from spinney.shown import brief
-from spinney.suggest import did_you_mean
+from spinney.schema.rules.base import (
+    Columns,
+    Derivation,
+    Places,
+    ValueSet,
+    before,
+    check_name,
+    physical_of,
+    places_in_list,
+    universe,
+)
+from spinney.schema.rules.base import (
+    Number as Physical,
+)
+from spinney.text import brief, did_you_mean
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
+
 
 # Whole numbers of use have no more digits than this.
 _LONGEST_NUMBER = 20

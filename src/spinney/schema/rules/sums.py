@@ -16,15 +16,15 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from spinney.columns import Column, Integer, Number, Real, exact
 from spinney.errors import SchemaError
-from spinney.schema.entries import column_from_dict
-from spinney.schema.rules.base import Columns, Derivation, check_name
-from spinney.schema.rules.values import ValueSet
-from spinney.shown import brief
+from spinney.schema.plain import column_from_dict
+from spinney.schema.rules.base import Columns, Derivation, ValueSet, check_name
+from spinney.text import brief
 
 if TYPE_CHECKING:
     import numpy as np
     import pyarrow as pa
     from numpy.typing import NDArray
+
 
 # Sums of so many steps are counted without overflow.
 _MOST_STEPS = 2**62

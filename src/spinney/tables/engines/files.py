@@ -19,22 +19,16 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from spinney.errors import FileError, InputError, ParameterError, raise_alone
-from spinney.extras import load_optional
-from spinney.parallel import n_threads
-from spinney.redacted import redacted
-from spinney.schema.table import Schema
-from spinney.tables.batches import Batch, prefetch
-from spinney.tables.csv.format import CSV, PLAIN, PipedCSV
-from spinney.tables.csv.header import check_header, read_names
-from spinney.tables.csv.reader import count_csv, csv_batches, csv_types
-from spinney.tables.engines.duckdb import duckdb_batches
-from spinney.tables.engines.lazy import redacted_query
-from spinney.tables.engines.polars import polars_batches
+from spinney.errors import FileError, InputError, ParameterError, raise_alone, redacted
+from spinney.machine import load_optional, n_threads
+from spinney.schema.schema import Schema
+from spinney.tables.csv import CSV, PLAIN, PipedCSV
+from spinney.tables.csv_reader import check_header, count_csv, csv_batches, csv_types, read_names
+from spinney.tables.engines.lazy import duckdb_batches, polars_batches, redacted_query
 from spinney.tables.engines.stream import BATCH_BYTES, StreamSource
 from spinney.tables.frames import FrameKind, Table, open_table
-from spinney.tables.paths.expanding import Paths, is_parquet, list_files
-from spinney.tables.source import table_changed
+from spinney.tables.paths import Paths, is_parquet, list_files
+from spinney.tables.source import Batch, prefetch, table_changed
 
 # Bytes of a value that is decoded, at most: strings are stored shorter than they become, and fall under the last.
 _DECODED_BYTES = {"BOOLEAN": 1, "INT32": 4, "INT64": 8, "INT96": 8, "FLOAT": 4, "DOUBLE": 8}

@@ -10,21 +10,17 @@ from typing import Any
 
 import numpy as np
 
-from spinney.counting.cell_counter import CellCounter
-from spinney.counting.cells import AxisCells, missing
-from spinney.counting.counts import CellCounts
-from spinney.counting.radix import PART
+from spinney.counting.counter import CellCounter, ValueCounter, ValueCounts
+from spinney.counting.counts import AxisCells, CellCounts, missing
+from spinney.counting.sorting import PART
 from spinney.counting.states import AnyCut, StateRows, fill_states, states_array
-from spinney.counting.values import ValueCounter, ValueCounts
-from spinney.parallel import each
+from spinney.grid.lattice import Lattice
+from spinney.machine import each
 from spinney.progress import progress
-from spinney.schema.lattice import Lattice
-from spinney.schema.residual import parts_first
 from spinney.schema.rules import Rule
-from spinney.schema.table import Schema
+from spinney.schema.schema import Schema, parts_first
 from spinney.tables.frames import Table, open_table
-from spinney.tables.held import HeldRows
-from spinney.tables.source import Source, no_bounds
+from spinney.tables.source import HeldRows, Source, no_bounds
 from spinney.tables.tally import Tallies, rules_among, tally_table
 
 

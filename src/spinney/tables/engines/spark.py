@@ -1,11 +1,14 @@
-"""Spark: rows stay on the executors, and only counts reach the driver.
+"""Spark: rows stay on the executors, and only counts reach the driver. SENSITIVE.
 
-A PySpark data frame, classic or Connect, is asked by expressions (`query_source.py`). Names and types are compared with
-the schema before any job runs. Every question is one job, which Spark retries where a worker is lost; its answer is
-counts of cells, or, for a forest, of tables (`spark_tables.py`). Cells that may outgrow the limit of memory stay with
-Spark and come over in parts (`persisted.py`), which wait on disk.
+A PySpark data frame, classic or Connect, answers expressions (`query_source.py`). Names and types are compared
+with the schema before any job runs. Every question is one job, which Spark retries where a worker is lost; its
+answer is counts of cells, or, for a forest, of tables (`spark_tables.py`). Cells that may outgrow the limit of
+memory stay with Spark and come over in parts (`query_source.py`, kept cells), which wait on disk.
 
-Spark's own errors are not passed on, because they quote values; the name of their condition is.
+    source              `SparkSource`: how a query is run and what Spark keeps
+    opening             data frames, and Parquet files that the active session reads
+    types and values    Spark's types against the schema; days and moments as whole numbers
+    jobs and errors     Spark's errors quote values, so only the name of their condition is passed on
 """
 
 from __future__ import annotations
@@ -23,28 +26,29 @@ import pyarrow as pa
 from numpy.typing import NDArray
 
 from spinney.columns import Column
-from spinney.columns.spark import functions_of
-from spinney.counting.cell_counter import CellCounter
+from spinney.columns.reading import functions_of
+from spinney.counting.counter import CellCounter, Marks
 from spinney.counting.counts import CellCounts, ColumnCounts
-from spinney.counting.marks import Marks
 from spinney.counting.states import AnyCut, StateRows
-from spinney.errors import InputError, ParameterError
-from spinney.extras import load_optional
+from spinney.errors import InputError, ParameterError, redacted
+from spinney.grid.lattice import Axis, Lattice
+from spinney.grid.ruler import RootedRuler
+from spinney.machine import load_optional
 from spinney.progress import progress, waiting
-from spinney.redacted import redacted
-from spinney.schema.lattice import Axis, Lattice
-from spinney.schema.ruler import RootedRuler
-from spinney.schema.table import Schema
-from spinney.tables.described import check_names, fits, misfit, type_error
+from spinney.schema.schema import Schema
 from spinney.tables.engines.lazy import redacted_query
-from spinney.tables.engines.persisted import PersistedCells
 from spinney.tables.engines.queries import Frame, bytes_of_cell, plain
-from spinney.tables.engines.query_source import LARGEST_PART, QuerySource
-from spinney.tables.engines.spark_columns import ColumnVectors, SparkColumns, column_vectors
-from spinney.tables.engines.spark_tables import SparkPasses, packing_worker
-from spinney.tables.passes import check_room, is_held
-from spinney.tables.paths.named import refuse_repeated_reads, spark_reads
-from spinney.tables.ruled_counts import ReadInside
+from spinney.tables.engines.query_source import LARGEST_PART, PersistedCells, QuerySource
+from spinney.tables.engines.spark_tables import (
+    ColumnVectors,
+    SparkColumns,
+    SparkPasses,
+    column_vectors,
+    packing_worker,
+)
+from spinney.tables.engines.stream import ReadInside, check_room, is_held
+from spinney.tables.frames import check_names, fits, misfit, type_error
+from spinney.tables.paths import refuse_repeated_reads, spark_reads
 
 _DEEPEST_CAUSE = 8
 # What a value takes in an answer, about; keys may be longer.
@@ -212,7 +216,7 @@ class SparkSource(QuerySource):
             return False
 
 
-# ---------------------------------------------------------------------------------------------------------- opening
+# -------------------------------------------------------------------------------------------------------------- opening
 
 
 def open_spark(
@@ -256,7 +260,7 @@ def open_paths(
     return SparkSource(frame, schema)
 
 
-# --------------------------------------------------------------------------------------------- types and values
+# ----------------------------------------------------------------------------------------------------- types and values
 
 
 def _checked_types(frame: Any, schema: Schema) -> dict[str, Any]:
@@ -305,7 +309,7 @@ def _physical(value: Any, column: Column, kind: Any) -> Any:
     return column.from_spark(value, kind)
 
 
-# ------------------------------------------------------------------------------------------------ jobs and errors
+# ------------------------------------------------------------------------------------------------------ jobs and errors
 
 
 def redacted_job(what: str) -> AbstractContextManager[None]:

@@ -1,28 +1,216 @@
-"""Where bins lie in the units of the columns, and how the density leans inside them.
+"""Geometry of a released tree: where its bins lie, in cells, in places and in the units of the columns. PUBLIC.
 
-Reals keep their unit; every other column is measured in whole values above its low bound, a bin of k values
-being k long. Along an axis with pieces all is measured in places (`schema/pieces.py`), and becomes values at the very
-end (`places`). The lean of a bin along an axis follows from released counts alone: the last split along that axis
-divides a node into the half that holds the bin, with count c_own, and its sibling with c_sib. As in finite-
-volume schemes the density is taken as linear across the two, which moves the mean of the half toward the
-sibling by
+Reals keep their unit; every other column is measured in whole values above the low bound, a bin of k values
+being k long. Along an axis with pieces everything is measured in places (`grid/pieces.py`), and becomes values
+at the very end. Numbers that come out of a file are checked here before compiled loops use them.
 
-    edge * (c_sib / c_own - 1) / 12,        limited to a third of the edge.
+    axes in a file     the lattice as JSON-ready data, and nodes checked against it
+    boxes and leans    boxes of bins, and how the density leans inside them
+    piles              rows at the round values that pieces begin at
+    piece values       places to values, and values to places
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from spinney.columns import MAX_BITS, Column, Real, whole_range
 from spinney.compiled import compiled
-from spinney.schema.lattice import Axis
-from spinney.schema.pieces import in_points, to_places
-from spinney.schema.zorder import Codes, deinterleave, split_axes
+from spinney.grid.axes import joint_lattice
+from spinney.grid.codes import Codes, deinterleave, possible_nodes, split_axes
+from spinney.grid.lattice import Axis, Lattice
+from spinney.grid.pieces import Pieces, PlaceTable, in_points, place_table, to_places
+from spinney.privacy.budget import parse_fraction
+from spinney.release.card import Card, check
+from spinney.schema.schema import Schema
 from spinney.tree.bins import NoisyBins, NoisyMoments
+
+# ------------------------------------------------------------------------------------------------------- axes in a file
+# The lattice of a release as JSON-ready data, and the nodes of a release checked against it.
+#
+# Loops over cells and codes are compiled and look nothing up twice, so what comes out of a file is measured here
+# first: axes against the columns that they are of, nodes against the lattice.
+
+
+# Ladders serve private bounds only and never reach a release; pieces are written where there are any.
+_FIELDS = [name for name in Axis.__dataclass_fields__ if name not in ("edges", "pieces")]
+_PIECE_FIELDS = list(Pieces.__dataclass_fields__)
+_LISTS = ("starts", "slots", "points")
+_MOST_PIECES = 1 << 12
+_LARGEST = 1 << 62
+_WHOLE = ("bits", "first", "last", "step")
+# The synthesizer whose axes may have pieces, and what files say of axes without them where the schema would give some.
+_WITH_PIECES, _EVEN = "KDTreeSynthesizer", "even"
+_FULL_WORD = np.uint64(2**64 - 1)
+
+
+def axis_entries(lattice: Lattice, card: Card) -> dict[str, Any]:
+    """What a file says of the axes: all of them, and whether they are even where the schema would give others."""
+    entries: dict[str, Any] = {"axes": axes_to_list(lattice)}
+    if card.synthesizer == _WITH_PIECES and lattice.axes != joint_lattice(card.schema.modelled).axes:
+        entries["cells"] = _EVEN
+    return entries
+
+
+def lattice_from_entries(described: Mapping[str, Any], card: Card) -> Lattice:
+    """Read what `axis_entries` gave; a ValueError unless pieces are those that follow from the schema, and all there.
+
+    Files of the first version have none, and say nothing of it; saved again, they say that their cells are even.
+    """
+    schema = card.schema.modelled
+    lattice = axes_from_list(described["axes"], schema)
+    is_even = described["format_version"] == 1 or described.get("cells") == _EVEN
+    if card.synthesizer == _WITH_PIECES and not is_even:
+        for axis, own in zip(lattice.axes, joint_lattice(schema).axes, strict=True):
+            has_none = axis.pieces is None and own.pieces is None
+            what = "the cells" if has_none else "the pieces"
+            check(axis == own, f"{what} of column {axis.name!r} are not those of its schema")
+        return lattice
+    for axis in lattice.axes:
+        check(axis.pieces is None, f"column {axis.name!r} has pieces, and cells of this release are even")
+    return lattice
+
+
+def axes_to_list(lattice: Lattice) -> list[dict[str, Any]]:
+    """All axes in order."""
+    return [_axis_to_dict(axis) for axis in lattice.axes]
+
+
+def _axis_to_dict(axis: Axis) -> dict[str, Any]:
+    described = {name: getattr(axis, name) for name in _FIELDS}
+    if axis.pieces is not None:
+        pieces = {name: getattr(axis.pieces, name) for name in _PIECE_FIELDS}
+        unit = None if axis.pieces.unit is None else str(axis.pieces.unit)
+        described["pieces"] = pieces | {"unit": unit} | {name: list(pieces[name]) for name in _LISTS}
+    return described
+
+
+def axes_from_list(described: Any, schema: Schema) -> Lattice:
+    """Read what `axes_to_list` gave for these columns; ValueError where it is not that."""
+    if not isinstance(described, list) or any(
+        not isinstance(axis, dict) or set(axis) - {"pieces"} != set(_FIELDS) for axis in described
+    ):
+        raise ValueError("an axis with other entries than ours")
+    axes = tuple(
+        Axis(**(axis | {"pieces": pieces_from_dict(axis["pieces"])} if "pieces" in axis else axis))
+        for axis in described
+    )
+    if [axis.name for axis in axes] != list(schema):
+        raise ValueError("axes of other columns than the schema's")
+    for axis in axes:
+        if not _is_possible(axis, schema[axis.name]):
+            raise ValueError(f"the axis of column {axis.name!r} does not fit the column")
+    return Lattice(axes)
+
+
+def pieces_from_dict(described: Any) -> Pieces:
+    """Pieces that can be drawn from; ValueError where numbers are missing, out of order or out of range."""
+    if not isinstance(described, dict) or set(described) != set(_PIECE_FIELDS):
+        raise ValueError("pieces with other entries than ours")
+    lists = [described[name] for name in _LISTS]
+    if not all(isinstance(numbers, list) and 1 <= len(numbers) <= _MOST_PIECES for numbers in lists):
+        raise ValueError("pieces without numbers, or with too many")
+    wholes = [described[name] for name in ("n_fine", "n_cells", "zero", "offset")]
+    if any(type(number) is not int or abs(number) >= _LARGEST for number in (*wholes, *chain(*lists))):
+        raise ValueError("pieces with a number that is not whole, or too large")
+    if type(described["has_points"]) is not bool:
+        raise ValueError("pieces that say neither that they have points nor that they have none")
+    unit = None if described["unit"] is None else parse_fraction(described["unit"], "unit")
+    if unit is not None and unit <= 0:
+        raise ValueError("pieces with a unit that is not positive")
+    n_fine, n_cells, zero, offset = wholes
+    starts, slots, points = map(tuple, lists)
+    if len({len(starts), len(slots), len(points)}) > 1 or starts[0] != 0 or slots[0] != 0:
+        raise ValueError("pieces that do not begin at 0, or of different numbers")
+    for begins, end in ((starts, n_fine), (slots, n_cells)):
+        if any(low >= high for low, high in pairwise((*begins, end))):
+            raise ValueError("pieces out of order")
+    if any(
+        not low <= point < high
+        for low, high, point in zip(starts, (*starts[1:], n_fine), points, strict=True)
+        if point != -1
+    ):
+        raise ValueError("a point outside its piece")
+    if any(low % (high - low) or (high - low) & (high - low - 1) for low, high in pairwise((*slots, n_cells))):
+        raise ValueError("pieces that are no nodes of a tree")
+    return Pieces(n_fine, n_cells, starts, slots, points, described["has_points"], zero, unit, offset)
+
+
+def _is_possible(axis: Axis, column: Column) -> bool:
+    """Whether an axis can be of a column: its kind, its cells and its bounds."""
+    if not column.is_read or any(type(getattr(axis, name)) is not int for name in _WHOLE):
+        return False
+    if axis.nullable is not column.nullable or not column.nullable <= axis.bits <= MAX_BITS + 1 or axis.step < 1:
+        return False
+    if not 0 <= axis.first <= axis.last < 1 << axis.value_bits:
+        return False
+    if axis.pieces is not None and (axis.first, axis.last, axis.pieces.n_cells) != (
+        0,
+        (1 << axis.value_bits) - 1,
+        1 << axis.value_bits,
+    ):
+        return False
+    numbers = (axis.low, axis.high, axis.origin, axis.scale)
+    if any(isinstance(number, bool) or not isinstance(number, (int, float)) for number in numbers):
+        return False
+    if isinstance(column, Real):
+        is_of_column = (axis.kind, axis.low, axis.high) == ("real", column.low, column.high)
+        is_of_column &= axis.pieces is None or axis.pieces.unit is not None
+        return is_of_column and math.isfinite(axis.origin) and 0 < axis.scale < math.inf and math.isfinite(axis.edge)
+    low, high = whole_range(column)
+    is_of_column = (axis.kind, axis.low, axis.high, axis.first) == (column.axis_kind, low, high, 0)
+    is_of_column &= axis.step == 1 or axis.kind == "integer"
+    is_of_column &= axis.pieces is None or axis.kind == "integer"
+    return is_of_column and axis.n_fine == -(-(high - low + 1) // axis.step)
+
+
+def check_nodes(codes: Codes, depths: NDArray[np.int64], lattice: Lattice) -> None:
+    """Raise a ValueError unless these are nodes of the lattice that rows can be in, in order, none inside another."""
+    if not len(codes):
+        return
+    if depths.min() < 0 or depths.max() > lattice.depth:
+        raise ValueError("nodes deeper than the lattice")
+    masks = _masks(depths, lattice.n_words)
+    if (codes & ~masks).any():
+        raise ValueError("nodes with bits beyond their depth")
+    if not (_is_before(codes[:-1], codes[1:]) & ((codes[1:] & masks[:-1]) != codes[:-1]).any(axis=1)).all():
+        raise ValueError("nodes out of order, or inside each other")
+    if not possible_nodes(codes, depths, lattice).all():
+        raise ValueError("nodes where no row can be")
+
+
+def _masks(depths: NDArray[np.int64], n_words: int) -> Codes:
+    """Words with the first bits set, as many as the depth (n, n_words)."""
+    n_bits = np.clip(depths[:, None] - 64 * np.arange(n_words), 0, 64)
+    return np.where(n_bits == 0, np.uint64(0), _FULL_WORD << (64 - np.maximum(n_bits, 1)).astype(np.uint64))
+
+
+def _is_before(codes: Codes, others: Codes) -> NDArray[np.bool_]:
+    """Whether each code is smaller than the other, by its first word that differs."""
+    result = np.zeros(len(codes), dtype=np.bool_)
+    is_open = np.ones(len(codes), dtype=np.bool_)
+    for word in range(codes.shape[1]):
+        result |= is_open & (codes[:, word] < others[:, word])
+        is_open &= codes[:, word] == others[:, word]
+    return result
+
+
+# ------------------------------------------------------------------------------------------------------ boxes and leans
+# Boxes of bins, and how the density leans inside them.
+#
+# The lean of a bin along an axis follows from released counts alone: the last split along that axis divides a
+# node into the half that holds the bin, with count c_own, and its sibling with c_sib. As in finite-volume
+# schemes the density is taken as linear across the two, which moves the mean of the half toward the sibling by
+#
+#     edge * (c_sib / c_own - 1) / 12,        limited to a third of the edge.
+
 
 Matrix = NDArray[np.float64]  # (n_bins, n_axes)
 
@@ -179,3 +367,246 @@ def _position_after(codes: Codes, node: NDArray[np.uint64], word: int, bit: np.u
             return int(_position(codes, end))
         carry = np.uint64(1)
     return int(codes.shape[0])
+
+
+# ---------------------------------------------------------------------------------------------------------------- piles
+# Piles: how many rows of a leaf lie at the round values that its pieces begin at, where the leaf does not tell.
+#
+# A leaf that holds whole pieces knows nothing of their points. What other leaves of the release say about them is
+# taken for it: along an axis, the share q of points in what lies in points or behind them. In such a leaf the point
+# of a piece of length L takes up the first q L of its places and all else the rest, which moves a mean by q L / 2 up:
+#
+#     in half-edges of a leaf of m pieces, q / m
+#
+# These places lie one length of the axis further up than others, so that a place alone says which value it is.
+
+
+Floats = NDArray[np.float64]
+
+# Before leaves say anything: a quarter, believed as much as so large a part of all rows.
+_USUAL_SHARE, _BELIEF = 0.25, 0.02
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Piles:
+    """Which leaves hold whole pieces with points, along which axes, how many, and the share of points on each axis."""
+
+    n_pieces: Floats  # (n_leaves, n_axes): 0 where a leaf holds none
+    shares: Floats  # (n_axes,)
+
+    def moved(self, means: Floats) -> Floats:
+        """Means in half-edges, in places where points take up their share."""
+        is_held = self.n_pieces > 0
+        return np.where(is_held, means + self.shares / np.where(is_held, self.n_pieces, 1), means)
+
+    def unmoved(self, means: Floats) -> Floats:
+        """The same means in places where points take up none: what `moved` was given."""
+        is_held = self.n_pieces > 0
+        return np.where(is_held, means - self.shares / np.where(is_held, self.n_pieces, 1), means)
+
+    def lifted(self, boxes: Boxes, moments: NoisyMoments) -> Boxes:
+        """Boxes of leaves with whole pieces, one length of the axis further up."""
+        lengths = np.array([0 if axis.pieces is None else axis.pieces.n_cells for axis in moments.lattice.axes])
+        return replace(boxes, low=np.where(self.n_pieces > 0, boxes.low + lengths, boxes.low))
+
+
+def find_piles(moments: NoisyMoments, weights: Floats) -> Piles | None:
+    """What the leaves say about points; None where no axis has any."""
+    lattice = moments.lattice
+    if not any(axis.pieces is not None and axis.pieces.has_points for axis in lattice.axes):
+        return None
+    first, size = deinterleave(moments.codes, moments.depths, lattice)
+    n_pieces, shares = np.zeros(first.shape), np.zeros(lattice.n_axes)
+    belief = _BELIEF * max(float(weights.sum()), 1.0)
+    for index, axis in enumerate(lattice.axes):
+        if axis.pieces is None or not axis.pieces.has_points:
+            continue
+        start, stop = first[:, index], np.minimum(first[:, index] + size[:, index], axis.pieces.n_cells)
+        is_value, is_point = start < stop, in_points(axis.pieces, start, stop)
+        n_held = (stop - start) / axis.pieces.piece_length
+        n_pieces[:, index] = np.where(is_value & ~is_point & (n_held >= 1), n_held, 0)
+        at_points = float(weights[is_value & is_point & (n_held < 1)].sum())
+        behind = float(weights[is_value & ~is_point & (n_held < 1)].sum())
+        shares[index] = (at_points + _USUAL_SHARE * belief) / (at_points + behind + belief)
+    return Piles(n_pieces, shares)
+
+
+# --------------------------------------------------------------------------------------------------------- piece values
+# Values from places along axes with pieces, and places from values: the last step of a draw, the first of a question.
+#
+# Inside a piece the two are linear in each other. A point is one value, at the very beginning of its piece; and where
+# cells are as fine as fine cells or finer, values are multiples of the unit, as people write them.
+
+
+def to_values(rows: Floats, lattice: Lattice, piles: Piles | None = None) -> Floats:
+    """Drawn places (n_axes, n_rows) as `to_frame` takes them. Where an axis has pieces, its row is overwritten."""
+    for index, (axis, places) in enumerate(zip(lattice.axes, rows, strict=True)):
+        if axis.pieces is not None:
+            _set_values(axis, axis.pieces, places, _share(piles, index))
+    return rows
+
+
+def value_boxes(boxes: Boxes, lattice: Lattice, piles: Piles | None = None) -> Boxes:
+    """Boxes in the units of the columns along all axes; a point has hardly any length."""
+    if all(axis.pieces is None for axis in lattice.axes):
+        return boxes
+    low, length = boxes.low.copy(), boxes.length.copy()
+    for index, axis in enumerate(lattice.axes):
+        if axis.pieces is not None:
+            lift = 0.0 if piles is None else np.where(piles.n_pieces[:, index] > 0, axis.pieces.n_cells, 0.0)
+            begin, stop = (
+                _numbers(axis, _fine_places(place_table(axis.pieces), end - lift))
+                for end in (low[:, index], (low + length)[:, index])
+            )
+            low[:, index], length[:, index] = begin, np.maximum(stop - begin, 0)
+    return Boxes(low, length, boxes.null_share)
+
+
+def value_extent(axis: Axis, start: NDArray[np.int64], stop: NDArray[np.int64]) -> tuple[Floats, Floats]:
+    """Cells start..stop-1 in the units of the column, whatever the axis: low end and length."""
+    low, length = extent(axis, start, stop)
+    if axis.pieces is None:
+        return low, length
+    table = place_table(axis.pieces)
+    begin, end = (_numbers(axis, _fine_places(table, place)) for place in (low, low + length))
+    if axis.kind != "real":  # in whole values, as on even axes
+        begin, end = np.floor(begin), np.maximum(np.ceil(end), np.floor(begin) + 1)
+    return begin, np.maximum(end - begin, 0)
+
+
+def ends_to_places(values: Floats, lattice: Lattice, piles: Piles | None = None) -> tuple[Floats, Floats]:
+    """Ends of boxes (n_boxes, n_axes) as places: what lies below them is what is smaller. And as those further up."""
+    places, lifted = values.copy(), values.copy()
+    for index, axis in enumerate(lattice.axes):
+        if axis.pieces is not None:
+            piece, inside, is_above = _places(axis, axis.pieces, values[:, index])
+            table, share = place_table(axis.pieces), _share(piles, index)
+            length = table.lengths[piece]
+            behind = np.where(is_above, np.maximum(inside * length, POINT_LENGTH), 0.0)
+            places[:, index] = table.slots[piece] + behind
+            has_front = (table.points[piece] >= 0) & ~table.is_whole[piece]
+            behind = np.where(is_above, share + (1 - share) * inside, 0.0) if share else inside
+            lifted[:, index] = (
+                axis.pieces.n_cells + table.slots[piece] + np.where(has_front, behind, inside * is_above) * length
+            )
+    return places, lifted
+
+
+def _share(piles: Piles | None, index: int) -> float:
+    return 0.0 if piles is None else float(piles.shares[index])
+
+
+def _set_values(axis: Axis, pieces: Pieces, places: Floats, share: float) -> None:
+    table = place_table(pieces)
+    is_real = axis.kind == "real"
+    front = np.where(table.points >= 0, _round_values(axis, pieces, table.points), np.nan)
+    laws = np.stack([table.slots, table.lengths, table.starts, table.widths, front], axis=1)  # side by side
+    # Pieces are whole numbers of the shortest, so the piece of a place is looked up by the shortest around it.
+    of_shortest = table.among(np.arange(0, pieces.n_cells, pieces.piece_length))
+    unit = (1.0, 1.0) if pieces.unit is None else (float(pieces.unit.numerator), float(pieces.unit.denominator))
+    low, high = (axis.low, axis.high) if is_real else (0, int(axis.high) - int(axis.low) + 1)
+    # A fine cell is worth so much, and begins so far up: reals by themselves, all else above the low bound.
+    worth, origin = (1 / axis.scale, axis.origin) if is_real else (float(axis.step), 0.0)
+    _fill_values(
+        places,
+        float(pieces.n_cells),
+        pieces.piece_length,
+        of_shortest,
+        laws,
+        table.is_whole,
+        share,
+        is_real,
+        worth,
+        origin,
+        pieces.zero,
+        unit,
+        float(low),
+        float(high),
+    )
+
+
+@compiled
+def _fill_values(
+    places: Floats,
+    n_cells: float,
+    piece_length: int,
+    of_shortest: NDArray[np.int64],
+    laws: Floats,
+    is_whole: NDArray[np.bool_],
+    share: float,
+    is_real: bool,
+    worth: float,
+    origin: float,
+    zero: int,
+    unit: tuple[float, float],
+    low: float,
+    high: float,
+) -> None:
+    """Places to values, in place; NaN stays."""
+    for i in range(places.size):
+        place = places[i]
+        if np.isnan(place):
+            continue
+        is_lifted = place >= n_cells
+        place -= n_cells if is_lifted else 0.0
+        shortest = min(max(int(place) // piece_length, 0), of_shortest.size - 1)
+        piece = of_shortest[shortest]
+        slot, length, start, width, front = laws[piece]
+        inside = (place - slot) / length
+        has_front = not np.isnan(front)
+        if has_front and (is_whole[piece] or inside < (share if is_lifted else POINT_LENGTH / length)):
+            places[i] = front
+            continue
+        if has_front and is_lifted:
+            inside = (inside - share) / (1 - share)
+        fine = start + inside * width
+        if is_real and width <= length:  # one of the multiples, as people write them
+            cell = min(max(np.floor(fine), start), start + width - 1)
+            value = (cell - zero) * unit[0] / unit[1]
+        else:
+            value = origin + fine * worth
+        places[i] = min(max(value, low), high) + 0.0  # adding 0 unsigns 0
+
+
+def _places(axis: Axis, pieces: Pieces, values: Floats) -> tuple[NDArray[np.int64], Floats, NDArray[np.bool_]]:
+    """The piece of every value, which part of what lies behind its point is smaller, and whether its point is."""
+    table = place_table(pieces)
+    if axis.kind == "real":
+        fine = (np.clip(values, axis.low, axis.high) - axis.origin) * axis.scale
+        fine = np.where(values > axis.high, pieces.n_fine, fine)
+    else:
+        fine = np.clip(values, 0, int(axis.high) - int(axis.low) + 1) / axis.step
+    fine = np.clip(fine, 0, pieces.n_fine)
+    # A point lies before the first fine cell of its piece.
+    begins = np.where((table.points >= 0) & ~table.is_whole, table.points, table.starts)
+    piece = np.maximum(np.searchsorted(begins, fine, side="right") - 1, 0)
+    if axis.kind == "real":
+        is_exact = (table.widths <= table.lengths)[piece]
+        cells = np.floor(fine)
+        cells += _round_values(axis, pieces, cells) < values
+        fine = np.where(is_exact, cells, fine)
+    inside = np.clip((fine - table.starts[piece]) / table.widths[piece], 0, 1)
+    is_above = (table.points[piece] < 0) | (values > _round_values(axis, pieces, table.points)[piece])
+    return piece, np.where(table.is_whole[piece], 1.0, inside), is_above
+
+
+def _fine_places(table: PlaceTable, places: Floats) -> Floats:
+    """Places in fine cells."""
+    piece = table.among(places)
+    inside = (places - table.slots[piece]) / table.lengths[piece]
+    return table.starts[piece] + inside * table.widths[piece]
+
+
+def _numbers(axis: Axis, fine: Floats) -> Floats:
+    """Places in fine cells as values: reals in their unit, all else in whole values above the low bound."""
+    if axis.kind == "real":
+        return np.clip(axis.origin + fine / axis.scale, axis.low, axis.high)
+    return np.clip(fine * axis.step, 0, int(axis.high) - int(axis.low) + 1)
+
+
+def _round_values(axis: Axis, pieces: Pieces, cells: NDArray[Any]) -> Floats:
+    """The round values of fine cells: 0.3, and not 0.30000000000000004."""
+    if axis.kind != "real" or pieces.unit is None:
+        return (cells * axis.step + pieces.offset).astype(np.float64)
+    multiples = (cells - pieces.zero) * float(pieces.unit.numerator) / float(pieces.unit.denominator)
+    return np.clip(multiples, axis.low, axis.high) + 0.0  # adding 0 unsigns 0

@@ -1,8 +1,15 @@
-"""A release of leaf moments: what the tree publishes by default for tables of few columns."""
+"""The release of leaf moments, the default of the tree for tables of few columns, and its checks. PUBLIC.
+
+redraw                moments that might have been released: the same noise once more
+remarks               what leaves say about bounds and about columns that are hardly cut
+verification          noise, plan and leaves of a tree or a grid compared with the charges on the card
+release of moments    the release: density, draws, answers, members of the file
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+import math
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from functools import cached_property, partial
@@ -12,32 +19,263 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import ArrayLike, NDArray
 
+from spinney.columns import Bounded
 from spinney.errors import ParameterError
-from spinney.privacy.budget import LARGEST_EPSILON, parse_fraction
+from spinney.grid.codes import deinterleave
+from spinney.privacy.budget import LARGEST_EPSILON, Unit, parse_fraction
+from spinney.privacy.mechanisms import Charge, DiscreteLaplaceCounts, LeafMoments, SplitDecisions
 from spinney.progress import waiting
-from spinney.release.arrow import WHOLE, are_counts, from_arrow, numbers, to_arrow
-from spinney.release.card import Card
-from spinney.release.draws import checked_draws, draw_generators, refuse_parts_of_draws
+from spinney.release.card import (
+    Card,
+    ContradictionError,
+    Ranges,
+    RowCount,
+    bounds_of_a_column,
+    check,
+    ends_of,
+    in_one_range,
+    near,
+    of_piles,
+    same,
+    spent_whole,
+)
+from spinney.release.file import WHOLE, are_counts, from_arrow, numbers, to_arrow
 from spinney.release.frames import check_frame_kind
-from spinney.release.model import Members, Release
-from spinney.release.options import explains_options
 from spinney.release.parts import Part
-from spinney.shown import as_given
-from spinney.tree.bins import NoisyMoments
-from spinney.tree.release.axes import axis_entries, check_nodes, lattice_from_entries
-from spinney.tree.release.piece_values import ends_to_places, to_values
-from spinney.tree.release.posterior import Stopping
-from spinney.tree.release.reconstruct import FLAT, Floats, LeafDensity, box_shares, reconstruct
-from spinney.tree.release.redraw import redrawn_count, redrawn_moments
-from spinney.tree.release.remarks import tree_remarks
-from spinney.tree.release.systematic import EvenRows
-from spinney.tree.release.verification import verify_tree
+from spinney.release.release import (
+    Members,
+    Release,
+    checked_draws,
+    draw_generators,
+    explains_options,
+    refuse_parts_of_draws,
+)
+from spinney.release.verify import farthest, laplace_log_moment, sup_norm_log_moment
+from spinney.schema.schema import Schema
+from spinney.text import as_given, brief
+from spinney.tree.bins import NoisyBins, NoisyMoments, is_within, leaf_cells
+from spinney.tree.release.density import FLAT, Floats, LeafDensity, Stopping, box_shares, reconstruct
+from spinney.tree.release.draw import EvenRows
+from spinney.tree.release.evidence import sup_norm
+from spinney.tree.release.geometry import (
+    axis_entries,
+    check_nodes,
+    ends_to_places,
+    lattice_from_entries,
+    to_values,
+    value_extent,
+)
 
 if TYPE_CHECKING:
-    from spinney.release.answers.answer import Answer
+    from spinney.release.answers.answer import Answer, Trust
     from spinney.release.answers.question import Question
-    from spinney.release.answers.trust import Trust
-    from spinney.tree.release.answers.answering import TreeAnswers
+    from spinney.tree.release.answers import TreeAnswers
+
+
+# --------------------------------------------------------------------------------------------------------------- redraw
+# Leaf moments that might have been released: the noisy ones with fresh noise of the same law.
+#
+# The tree stays as it is; all counts and sums, and a bought number of rows, get the noise once more, so that the
+# spread of tables that are drawn from them carries what the first noise did. Noise is simulated by floats: this is
+# what comes after a release, and protects no number.
+
+
+def redrawn_moments(moments: NoisyMoments, rng: np.random.Generator) -> NoisyMoments:
+    """The moments with fresh noise on top of what they have."""
+    return replace(moments, noisy_steps=moments.noisy_steps + leaf_noise(moments, rng))
+
+
+def redrawn_count(count: RowCount | None, rng: np.random.Generator) -> RowCount | None:
+    """A bought number of rows with fresh noise."""
+    if count is None:
+        return None
+    chance = -math.expm1(-float(count.rate))
+    return replace(count, noisy=count.noisy + int(rng.geometric(chance)) - int(rng.geometric(chance)))
+
+
+def leaf_noise(moments: NoisyMoments, rng: np.random.Generator) -> NDArray[np.int64]:
+    """Fresh noise for all leaves (n_leaves, 1 + n_axes), in steps; 0 along axes that are not measured."""
+    _, _, is_measured = leaf_cells(moments.codes, moments.depths, moments.lattice)
+    is_noisy = np.column_stack([np.ones(len(moments), dtype=np.bool_), is_measured])
+    n_numbers = is_noisy.sum(axis=1)
+    noise = np.zeros(is_noisy.shape, dtype=np.int64)
+    for n in np.unique(n_numbers).tolist():
+        chosen = n_numbers == n
+        drawn = sup_norm(float(moments.rate), n, (int(chosen.sum()), 1), rng)[:, :, 0]
+        noise[is_noisy & chosen[:, None]] = drawn.T.ravel().astype(np.int64)
+    return noise
+
+
+# -------------------------------------------------------------------------------------------------------------- remarks
+# What a tree's leaves say about the schema: rows that pile up at a bound, and columns that are hardly cut at all.
+
+
+# A column is told by hardly more than one range where half of the rows lie in ranges this long, as a part of what
+# holds the middle four fifths of them.
+_HARDLY_CUT = 0.5
+# What holds them is then a small part of the column, or it is not the bounds that are to blame; and most are in there.
+_SMALL_PART = 0.25
+_MOST = 0.5
+_REMEDY = "tighten its bounds, or use a forest (method='forest')"
+
+
+def tree_remarks(bins: NoisyBins | NoisyMoments, weights: NDArray[np.float64], schema: Schema) -> list[str]:
+    """Remarks on all columns, from leaves with so many rows each."""
+    first, size = deinterleave(bins.codes, bins.depths, bins.lattice)
+    remarks: list[str] = []
+    for index, axis in enumerate(bins.lattice.axes):
+        column = schema[axis.name]
+        if not isinstance(column, Bounded):
+            continue
+        start = np.maximum(first[:, index], axis.first)
+        stop = np.minimum(first[:, index] + size[:, index], axis.last + 1)
+        held = (stop > start) & (weights > 0)
+        if held.any():
+            ranges = Ranges(*value_extent(axis, start[held], stop[held]), weights[held])
+            remarks += [*of_piles(axis.name, column, ranges), *_of_hardly_cut(axis.name, column, ranges)]
+    return remarks
+
+
+def _of_hardly_cut(name: str, column: Bounded, ranges: Ranges) -> Iterator[str]:
+    """A remark where most rows lie in ranges as long as all that holds them."""
+    by_length = np.argsort(ranges.length)
+    middle = by_length[np.searchsorted(np.cumsum(ranges.weights[by_length]), ranges.weights.sum() / 2)]
+    typical = ranges.length[middle]
+    if typical <= (column.step if column.is_whole else 0):
+        return
+    low, high = (_quantile(ranges, share) for share in (0.1, 0.9))
+    first, last = ends_of(column)
+    if typical >= _HARDLY_CUT * (high - low) and high - low <= _SMALL_PART * (last - first):
+        is_alike = (ranges.low <= ranges.low[middle]) & (ranges.low + ranges.length >= ranges.low[middle] + typical)
+        share = float(ranges.weights[is_alike].sum() / ranges.weights.sum())
+        if share >= _MOST:
+            yield in_one_range(name, column, float(ranges.low[middle]), float(typical), share, _REMEDY)
+
+
+def _quantile(ranges: Ranges, share: float) -> float:
+    """The place below which this share of the rows lies, each range taken to be at its end on that side."""
+    places = ranges.low if share < 1 / 2 else ranges.low + ranges.length
+    order = np.argsort(places)
+    below = np.cumsum(ranges.weights[order])
+    return float(places[order][min(np.searchsorted(below, share * below[-1]), len(order) - 1)])
+
+
+# --------------------------------------------------------------------------------------------------------- verification
+# What a tree or a grid says of its noise, its plan and its leaves, compared with the charges on its card.
+
+
+_LARGEST_DECAY = 2**60
+
+
+def verify_tree(card: Card, depths: NDArray[np.int64], moments: NoisyMoments | None = None) -> list[str]:
+    """The plan on the card is that of the events, and the leaves are those of the plan."""
+    unit, plan = Unit.parse(card.unit), card.plan
+    spent_whole(card)
+    charges = [event for event in card.events if isinstance(event, Charge) and not _is_for_figures(event)]
+    for charge in charges:
+        if isinstance(charge, (DiscreteLaplaceCounts, LeafMoments)):
+            same(charge.sensitivity, unit.factor, f"the sensitivity of {charge.note!r}")
+    _bounds(card, charges[:-1])
+    counts = charges[-1] if charges else None
+    kind = DiscreteLaplaceCounts if moments is None else LeafMoments
+    if not isinstance(counts, kind) or sum(isinstance(charge, LeafMoments) for charge in charges) > 1:
+        raise ContradictionError("no charge pays for what was released")
+    check(counts.stage in (None, "leaves"), f"the last charge is for {counts.stage}, and leaves were released")
+    check(isinstance(counts, LeafMoments) or counts.times in (None, 1), "leaves of more trees than one are charged for")
+    rate = counts.epsilon / counts.sensitivity
+    same(plan["unit"], card.unit, "the unit")
+    same(parse_fraction(plan["count_epsilon"], "count_epsilon"), counts.epsilon, "the epsilon of leaf counts")
+    scale = float(1 / rate)
+    near(scale, plan["count_noise_scale"], "the scale of the noise on counts", slack=1e-9 * scale)
+    totals: list[str] = []
+    if moments is not None:
+        same(moments.rate * moments.quantum, rate, "the rate of the noise on leaves")
+        totals = _check_total(card, moments, rate)
+    what = "leaf counts" if moments is None else "leaf counts and means"
+    checks = [f"{what}: noise of scale {scale:.6g} on the card, in the plan and in the leaves"]
+    return checks + totals + _decisions(card, unit, depths)
+
+
+def _is_for_figures(event: Charge) -> bool:
+    """Whether a charge pays for figures of utility, which all kinds of releases have: `release.verification`."""
+    return isinstance(event, LeafMoments) and event.stage == "utility"
+
+
+def _bounds(card: Card, charges: Sequence[Charge]) -> None:
+    """Counts that were paid for before the leaves are those of rows, or of magnitudes of columns in the schema."""
+    counts = [c for c in charges if isinstance(c, DiscreteLaplaceCounts) and c.stage not in (None, "rows")]
+    for charge in counts:
+        bounds_of_a_column(charge, card)
+
+
+def _check_total(card: Card, moments: NoisyMoments, rate: Fraction) -> list[str]:
+    """All leaves are released and every row is in one of them, so their counts add up to all rows and their noise."""
+    count = card.row_count
+    if card.n_rows is None and count is None:
+        return []
+    total = float(moments.noisy_steps[:, 0].sum(dtype=np.float64)) / moments.quantum
+    _, _, is_measured = leaf_cells(moments.codes, moments.depths, moments.lattice)
+    sizes = np.bincount(1 + is_measured.sum(axis=1, dtype=np.int64)) if len(moments) else np.zeros(0, dtype=np.int64)
+    leaves = [(int(n_axes), int(n)) for n_axes, n in enumerate(sizes) if n]
+
+    def of_leaves(s: float) -> float:
+        step = float(moments.rate)
+        return sum(n * sup_norm_log_moment(step, n_axes, s / moments.quantum) for n_axes, n in leaves)
+
+    if card.n_rows is not None:
+        known, slack = card.n_rows, farthest(of_leaves, float(rate))
+        what = f"n_rows={known}"
+    else:
+        assert count is not None
+        known, bought = count.noisy, float(count.rate)
+        slack = farthest(lambda s: of_leaves(s) + laplace_log_moment(bought, s), min(float(rate), bought))
+        what = f"the noisy count of rows, {known}"
+    is_likely = abs(total - known) <= slack
+    check(is_likely, f"the counts of all leaves do not add up to about {what}: noise explains {slack:,.0f} at the most")
+    return [
+        f"the counts of all leaves add up to {what}, up to noise: {abs(total - known):,.0f} of {slack:,.0f} at most"
+    ]
+
+
+def _decisions(card: Card, unit: Unit, depths: NDArray[np.int64]) -> list[str]:
+    plan = card.plan
+    is_grid = plan["rule"] == "grid"
+    highest = _level(plan, "max_depth")
+    lowest = highest if is_grid else _level(plan, "fixed_depth")
+    check(lowest <= highest, "fixed_depth is above max_depth")
+    if len(depths):
+        check(lowest <= depths.min() and depths.max() <= highest, "leaves lie deeper or higher than the plan goes")
+    found = [event for event in card.events if isinstance(event, SplitDecisions)]
+    same(len(found), int(highest > lowest), "the number of charges for decisions")
+    if not found:
+        return []
+    (event,) = found
+    check(event.stage in (None, "splits"), f"the decisions are those of {event.stage}, and one tree was released")
+    check(event.times in (None, 1), "decisions of more trees than one are charged for")
+    same(event.rule, plan["rule"], "the rule")
+    same(event.levels, highest - lowest, "the number of levels")
+    same(parse_fraction(plan["decision_epsilon"], "decision_epsilon"), event.epsilon, "the epsilon of decisions")
+    scale = float(1 / event.rate)
+    near(scale, plan["decision_noise_scale"], "the scale of the noise on decisions", slack=1e-9 * scale)
+    if event.rule == "paper":
+        same(event.decay, None, "the decay")
+        is_true = event.rate * unit.factor * event.levels <= event.epsilon
+    else:
+        check(event.decay in (None, plan["decay"]), "the decay of the decisions is not that of the plan")
+        is_true = is_within(event.rate, _level(plan, "decay", least=1), event.levels, unit, event.epsilon)
+    check(is_true, f"the decisions of {event.note!r} cost more than the epsilon stated for them")
+    return [f"split decisions: {event.levels} levels of noise of scale {scale:.6g} cost no more than stated"]
+
+
+def _level(plan: Any, name: str, *, least: int = 0) -> int:
+    level = plan[name]
+    check(type(level) is int and least <= level <= _LARGEST_DECAY, f"{name}={brief(level)} is not a whole number")
+    return int(level)
+
+
+# --------------------------------------------------------------------------------------------------- release of moments
+# A release of leaf moments: what the tree publishes by default for tables of few columns.
+
 
 MomentPlacement = Literal["fitted", "uniform", "centre"]
 # Of a step of noise: below, draws would not fit into 64 bits.
@@ -172,7 +410,7 @@ class MomentsRelease(Release):
 
     @cached_property
     def _asked(self) -> TreeAnswers:
-        from spinney.tree.release.answers.answering import TreeAnswers
+        from spinney.tree.release.answers import TreeAnswers
 
         card = self._card
 

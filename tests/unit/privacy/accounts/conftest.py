@@ -11,7 +11,7 @@ import pytest
 
 import spinney as sp
 from spinney.privacy.accounts.shared import SharedLedger
-from spinney.privacy.ledger import DiscreteLaplaceCounts
+from spinney.privacy.mechanisms import DiscreteLaplaceCounts
 from support.postgres import Server, programs
 
 USERS = {"ann": "analyst", "bob": "analyst", "kim": "keeper", "kay": "keeper"}

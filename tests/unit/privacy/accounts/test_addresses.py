@@ -10,10 +10,10 @@ import pytest
 import spinney as sp
 from spinney.errors import FileError, ParameterError, SpinneyError
 from spinney.privacy.accounts import sqlite
-from spinney.privacy.accounts.addresses import parse_address
+from spinney.privacy.accounts.postgres import parse_address
 from spinney.privacy.accounts.sqlite import SqliteStore
 from spinney.privacy.accounts.verifying import verify_ledger
-from spinney.privacy.ledger import NotPrivate
+from spinney.privacy.mechanisms import NotPrivate
 from support.command_line import spinney
 
 ODD = {

@@ -12,7 +12,7 @@ import spinney as sp
 from spinney.errors import BudgetError, LedgerWarning, ParameterError
 from spinney.privacy.accounts.shared import SharedLedger
 from spinney.privacy.accounts.sqlite import SqliteStore
-from spinney.release.storage import digest
+from spinney.release.file import digest
 from support.command_line import spinney, write_people
 
 

@@ -18,7 +18,7 @@ import spinney as sp
 from spinney.errors import FileError, MissingExtraError, ParameterError
 from spinney.privacy.accounts import postgres as postgres_module
 from spinney.privacy.accounts import sqlite as sqlite_module
-from spinney.privacy.ledger import DiscreteLaplaceCounts
+from spinney.privacy.mechanisms import DiscreteLaplaceCounts
 from support.command_line import spinney, write_people
 
 
@@ -93,7 +93,7 @@ def test_a_full_disk_charges_nothing(path):
 import resource, signal
 from fractions import Fraction
 import spinney as sp
-from spinney.privacy.ledger import DiscreteLaplaceCounts
+from spinney.privacy.mechanisms import DiscreteLaplaceCounts
 ledger = sp.Ledger.open({str(path)!r})
 signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 resource.setrlimit(resource.RLIMIT_FSIZE, (40_000, 40_000))
@@ -120,7 +120,7 @@ def test_a_killed_charge_is_whole_or_not_there(path):
 import sys
 from fractions import Fraction
 import spinney as sp
-from spinney.privacy.ledger import DiscreteLaplaceCounts
+from spinney.privacy.mechanisms import DiscreteLaplaceCounts
 ledger = sp.Ledger.open({str(path)!r})
 print("ready", flush=True)
 while True:

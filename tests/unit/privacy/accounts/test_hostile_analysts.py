@@ -18,23 +18,27 @@ import spinney as sp
 from spinney.errors import BudgetError, FileError, ParameterError
 from spinney.privacy.accounts import postgres as postgres_module
 from spinney.privacy.accounts import rules
-from spinney.privacy.accounts.fields import GRAIN, counted
+from spinney.privacy.accounts.chain import GRAIN, counted
 from spinney.privacy.accounts.verifying import find_release, verify_ledger
-from spinney.privacy.composition import GaussianTables, GaussianVector, Selections, TreeShapes, WeightedTables
-from spinney.privacy.events import (
+from spinney.privacy.mechanisms import (
     _EVENTS,
+    _PARTS,
     ComposedRelease,
     DiscreteGaussianVector,
     DiscreteLaplaceCounts,
+    GaussianTables,
+    GaussianVector,
     LeafMoments,
     NotPrivate,
     PartitionSelection,
     Selection,
+    Selections,
     SplitDecisions,
+    TreeShapes,
     UnsafeEntropy,
+    WeightedTables,
     event_to_dict,
 )
-from spinney.privacy.parts import _PARTS
 from support.command_line import spinney
 
 DIGEST = "ab" * 32

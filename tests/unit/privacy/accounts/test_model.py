@@ -20,7 +20,7 @@ import spinney as sp
 from spinney.errors import BudgetError, ParameterError, SpinneyError
 from spinney.privacy.accounts.shared import SharedLedger
 from spinney.privacy.accounts.verifying import verify_ledger
-from spinney.privacy.ledger import DiscreteGaussianVector, DiscreteLaplaceCounts
+from spinney.privacy.mechanisms import DiscreteGaussianVector, DiscreteLaplaceCounts
 
 AMOUNTS = st.sampled_from([Fraction(1, 3), Fraction(1, 2), Fraction(1, 7), Fraction(1, 10**9), Fraction(1)])
 DELTAS = st.sampled_from([Fraction(0), Fraction(1, 10**6), Fraction(1, 3 * 10**6)])
@@ -214,9 +214,9 @@ def test_a_ledger_on_a_server_is_what_the_model_says(server, monkeypatch):
 def test_the_model_would_notice(tmp_path, monkeypatch, sabotage):
     """A ledger that forgets a rule does not pass."""
     if sabotage == "limits":
-        monkeypatch.setattr("spinney.privacy.room.Room.check", lambda *_: None)
+        monkeypatch.setattr("spinney.privacy.ledger.Room.check", lambda *_: None)
     else:
-        monkeypatch.setattr("spinney.privacy.accounts.charging.check_request", lambda *_: None)
+        monkeypatch.setattr("spinney.privacy.accounts.rules.check_request", lambda *_: None)
 
     def place():
         path = Path(tempfile.mkdtemp(dir=tmp_path)) / "people.ledger"

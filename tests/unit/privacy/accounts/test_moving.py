@@ -12,12 +12,11 @@ import pytest
 
 import spinney as sp
 from spinney.errors import BudgetError, FileError, ParameterError
-from spinney.privacy.accounts import importing
+from spinney.privacy.accounts import shared as importing
 from spinney.privacy.accounts.shared import SharedLedger
 from spinney.privacy.accounts.sqlite import SqliteStore
 from spinney.privacy.accounts.verifying import find_release, verify_ledger
-from spinney.privacy.events import event_to_dict
-from spinney.privacy.ledger import DiscreteLaplaceCounts, NotPrivate
+from spinney.privacy.mechanisms import DiscreteLaplaceCounts, NotPrivate, event_to_dict
 from support.command_line import spinney
 
 DIGEST, SCHEMA = "ab" * 32, "cd" * 32

@@ -12,7 +12,7 @@ import spinney as sp
 from spinney.errors import BudgetError, FileError
 from spinney.privacy.accounts.sqlite import SqliteStore
 from spinney.privacy.accounts.verifying import verify_ledger
-from spinney.privacy.ledger import DiscreteGaussianVector, DiscreteLaplaceCounts, NotPrivate
+from spinney.privacy.mechanisms import DiscreteGaussianVector, DiscreteLaplaceCounts, NotPrivate
 from support.command_line import spinney, write_people
 
 
@@ -209,7 +209,7 @@ def test_a_release_is_found_in_a_ledger_of_several_populations(tmp_path):
 def test_all_entries_of_a_release_are_named():
     """Two charges of one release are two entries, also where others charged in between."""
     from spinney.privacy.accounts.verifying import numbered
-    from spinney.release.in_ledger import _runs
+    from spinney.release.provenance import _runs
 
     first, second, other = counts("0.1"), counts("0.2"), counts("0.3")
     assert _runs([other, first, second, first, second], [first, second]) == [[1, 2], [3, 4]]

@@ -11,8 +11,7 @@ import pytest
 import spinney as sp
 from spinney.errors import FileError
 from spinney.privacy.accounts.verifying import verify_ledger
-from spinney.privacy.events import event_to_dict
-from spinney.privacy.ledger import DiscreteGaussianVector, DiscreteLaplaceCounts
+from spinney.privacy.mechanisms import DiscreteGaussianVector, DiscreteLaplaceCounts, event_to_dict
 
 KEY = "0123456789abcdef" * 2
 

@@ -12,7 +12,7 @@ import spinney as sp
 from spinney.errors import BudgetError, FileError, ParameterError
 from spinney.privacy.accounts.verifying import find_release, verify_ledger
 from spinney.privacy.budget import Unit
-from spinney.privacy.ledger import DiscreteGaussianVector, DiscreteLaplaceCounts, NotPrivate
+from spinney.privacy.mechanisms import DiscreteGaussianVector, DiscreteLaplaceCounts, NotPrivate
 
 DIGEST, OTHER = "ab" * 32, "cd" * 32
 
@@ -303,7 +303,7 @@ def test_a_fit_leaves_its_charge_and_its_release(place, square):
     place.create(limit=2)
     ledger = place.open("ann", table="points", purpose="a map")
     model = sp.KDTreeSynthesizer("0.5").fit(*square, ledger=ledger)
-    from spinney.release.storage import digest
+    from spinney.release.file import digest
 
     charges = ledger.charges
     assert {charge.release for charge in charges} == {digest(model.release_)}

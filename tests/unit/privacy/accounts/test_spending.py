@@ -9,10 +9,10 @@ import pytest
 
 import spinney as sp
 from spinney.errors import BudgetError
-from spinney.privacy.accounts.spending import composed_together
+from spinney.privacy.accounts.verifying import composed_together
 from spinney.privacy.budget import Unit
-from spinney.privacy.composition import GaussianVector, TreeShapes, composed_delta
-from spinney.privacy.ledger import ComposedRelease, DiscreteLaplaceCounts
+from spinney.privacy.composition import composed_delta
+from spinney.privacy.mechanisms import ComposedRelease, DiscreteLaplaceCounts, GaussianVector, TreeShapes
 from support.command_line import spinney
 
 

@@ -16,7 +16,7 @@ from spinney.errors import FileError, ParameterError
 from spinney.privacy.accounts.chain import hash_of, parse_head, written
 from spinney.privacy.accounts.sqlite import write_database
 from spinney.privacy.accounts.verifying import head_of, verify_ledger
-from spinney.privacy.ledger import DiscreteLaplaceCounts
+from spinney.privacy.mechanisms import DiscreteLaplaceCounts
 from support.command_line import spinney, write_people
 from support.old_ledgers import write_version_1
 

@@ -15,8 +15,7 @@ import spinney as sp
 from spinney.errors import BudgetError, FileError, ParameterError
 from spinney.privacy.accounts import version1
 from spinney.privacy.accounts.verifying import verify_ledger
-from spinney.privacy.composition import GaussianTables
-from spinney.privacy.ledger import ComposedRelease, DiscreteLaplaceCounts, NotPrivate
+from spinney.privacy.mechanisms import ComposedRelease, DiscreteLaplaceCounts, GaussianTables, NotPrivate
 from support.command_line import spinney
 from support.old_ledgers import write_version_1
 

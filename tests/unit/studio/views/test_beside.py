@@ -6,8 +6,8 @@ import time
 import pytest
 
 from spinney.errors import ParameterError
-from spinney.studio.errors import PageError
-from spinney.studio.releases.beside import Beside, EndedError, StillWorking
+from spinney_studio.background import Beside, EndedError, StillWorking
+from spinney_studio.workspace import PageError
 
 
 def waits(seconds):

@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from spinney.studio.releases.compared import distances, shared_columns
+from spinney_studio.views import distances, shared_columns
 from support.studios import text_of
 
 

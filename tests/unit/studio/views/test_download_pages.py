@@ -10,8 +10,8 @@ import pyarrow.parquet as pq
 import pytest
 
 import spinney as sp
-from spinney.studio.releases import draw_rows
-from spinney.studio.releases.rows import PART_ROWS, checked_draw, parts_of_rows
+from spinney_studio import views as draw_rows
+from spinney_studio.views import PART_ROWS, checked_draw, parts_of_rows
 from support.studios import text_of
 
 
@@ -131,7 +131,7 @@ def test_only_so_many_draw_at_once(client, studio):
 
 def test_a_draw_that_fails_is_no_file(client, studio, monkeypatch):
     """What the process says is told, and nothing comes down as rows."""
-    from spinney.studio import download_pages
+    from spinney_studio import release as download_pages
 
     def changed(_call, _opened, _given):
         return {"faults": {}, "rows": 5, "seed": 1, "where": "ages=3", "balance": "", "parts": 1, "is_several": False}

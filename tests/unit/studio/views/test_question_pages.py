@@ -5,7 +5,7 @@ import pytest
 import spinney as sp
 from spinney.errors import ParameterError
 from spinney.release.answers.grammar import parse_question
-from spinney.studio.releases.answering import built_question
+from spinney_studio.views import built_question
 from support.shown_releases import SCHEMA
 from support.studios import text_of
 

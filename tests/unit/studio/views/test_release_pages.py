@@ -8,8 +8,8 @@ from xml.etree import ElementTree as ET
 import pytest
 
 import spinney as sp
-from spinney.release.storage import file_digest
-from spinney.studio.releases.pictures import POLICY
+from spinney.release.file import file_digest
+from spinney_studio.drawings import POLICY
 from support.studios import form_token, text_of
 
 

@@ -1,0 +1,522 @@
+"""The verbs beside the way from table to release: `audit`, `demo`, `paper`, `studio` and `warm-up`.
+
+Each is a thin verb over a package or room of its own. `audit`, `paper` and `studio` run the applications beside
+the product, which are imported on use.
+
+    audit     distinguishing games against the mechanisms, and attacks on rows
+    demo      the whole way from a private table to a synthetic one, on a made-up town
+    paper     the figures and tables of the paper
+    studio    the way from table to release in a browser, on this machine
+    warm up   compile the loops ahead of the first run
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from spinney.cli.command import (
+    COULD_NOT_TELL,
+    FAILED,
+    FILE,
+    LEDGER,
+    TABLE,
+    Verb,
+    check_output,
+    csv_options,
+    force_option,
+    json_option,
+    take_csv,
+)
+from spinney.text import json_text, printable
+
+if TYPE_CHECKING:
+    from spinney.demo_data import Points
+    from spinney_paper.experiments.framework import Experiment
+
+
+# ---------------------------------------------------------------------------------------------------------------- audit
+# `spinney audit`: distinguishing games against our own mechanisms, bounds beside claims, and attacks on rows.
+
+
+@click.command(
+    cls=Verb,
+    examples=(
+        "spinney audit",
+        "spinney audit people.spinney --seconds 60",
+        "spinney audit --family tables --family decisions --out audit.html",
+        "spinney audit --black-box --json",
+        "spinney audit --attacks people.csv --schema schema.toml --anonymeter attacks/bin/python",
+    ),
+)
+@click.argument("release", type=FILE, required=False)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(1, 86_400),
+    metavar="N",
+    default=120,
+    show_default=True,
+    help="About how long to play.",
+)
+@click.option(
+    "--family",
+    "families",
+    multiple=True,
+    metavar="NAME",
+    help="Play games of this family only, such as counts, decisions, tables, selections, vectors or 'whole forest'; "
+    "may be given several times. A wrong name lists all.",
+)
+@click.option("--black-box", is_flag=True, help="Look at rows drawn from whole releases, not at their noisy numbers.")
+@click.option(
+    "--workers",
+    type=click.IntRange(1, 64),
+    metavar="N",
+    help="Processes beside each other; by default 2.",
+    default=None,
+)
+@click.option("--out", metavar="FILE", help="Write the result as one HTML page too.")
+@click.option(
+    "--attacks",
+    "attacked",
+    type=TABLE,
+    metavar="TABLE",
+    help="Attack rows that are made from half of this private table instead. For its holder only.",
+)
+@click.option("--schema", "schema_path", type=FILE, metavar="FILE", help="With --attacks: what the columns are.")
+@click.option(
+    "--control",
+    type=TABLE,
+    metavar="TABLE",
+    help="With --attacks: rows of other people; by default half of the table.",
+)
+@click.option("--epsilon", metavar="EPSILON", help="With --attacks: the budget of the fit.  [default: 1]")
+@click.option(
+    "--anonymeter", metavar="PYTHON", help="With --attacks: a Python that has anonymeter, in an environment of its own."
+)
+@click.option("--ledger", type=FILE, metavar="FILE", help="With --attacks: an account of the table to charge.")
+@force_option
+@csv_options
+@json_option
+@click.pass_context
+def audit(
+    ctx: click.Context,
+    /,
+    release: str | None,
+    seconds: float,
+    families: tuple[str, ...],
+    black_box: bool,
+    workers: int | None,
+    out: str | None,
+    attacked: str | None,
+    schema_path: str | None,
+    control: str | None,
+    epsilon: str | None,
+    ledger: str | None,
+    anonymeter: str | None,
+    force: bool,
+    as_json: bool,
+    **parameters: Any,
+) -> None:
+    """Test on this machine how much Spinney's mechanisms leak, at least.
+
+    Runs the real mechanisms on two neighbouring tables, again and again, guesses which of them it was, and prints a
+    lower bound of epsilon (or of mu, for parts of a composed charge) beside what is charged. All tables are made up:
+    no private table is read and no budget is spent. With RELEASE, the parts have the numbers of its charges.
+
+    With RELEASE, a game of the whole comes first: fits of made-up tables by its method, at its epsilon and delta. Every
+    line says which leak the game could have missed. A game that could have missed a leak of four times its claim is
+    called too short to tell, and has not passed.
+
+    Exits with status 1 if a bound exceeds its claim, twice in a row: a game that is won is played again. That happens
+    to sound mechanisms in fewer than one audit of 400. Exits with status 3 if no game could tell anything, and if
+    RELEASE was charged nothing, so that there is none.
+
+    With --attacks, something else is done, for the holder of a private table only: half of the table is fitted, and
+    rows drawn from that release are attacked by anonymeter, as if to find out who is in the table. Do not publish the
+    result. It is computed from private rows without noise.
+    """
+    if attacked is not None:
+        attack_options = {"epsilon": 1 if epsilon is None else epsilon, "ledger": ledger, "anonymeter": anonymeter}
+        _attack(attacked, schema_path, control, attack_options, as_json=as_json, parameters=parameters)
+        return
+    given = {"--schema": schema_path, "--control": control, "--epsilon": epsilon, "--ledger": ledger}
+    given["--anonymeter"] = anonymeter
+    for option in (name for name, value in given.items() if value is not None):
+        raise click.UsageError(f"{option} goes with --attacks TABLE; an audit of mechanisms reads no table")
+    if out is not None:
+        check_output(out, force=force, inputs=[] if release is None else [release])
+    from spinney_audit.audit import audit as play
+
+    result = play(release, seconds=seconds, families=families or None, black_box=black_box, workers=workers)
+    if out is not None:
+        from spinney.files import write_whole
+
+        page = result.to_html().encode()
+        write_whole(out, lambda file: file.write(page), overwrite=force)
+    click.echo(json_text(result.to_dict()) if as_json else printable(str(result), keep="\n"))
+    if result.failures:
+        click.secho("error: ", err=True, nl=False, fg="red")
+        click.echo("a lower bound exceeds its claim: more leaks than is charged; do not publish releases", err=True)
+        ctx.exit(FAILED)
+    if not result.passed:
+        click.secho("error: ", err=True, nl=False, fg="red")
+        remedy = "give more --seconds" if result.verdicts else "the release was charged nothing, so there is none"
+        click.echo(f"no game could tell anything, so nothing has passed; {remedy}", err=True)
+        ctx.exit(COULD_NOT_TELL)
+
+
+def _attack(
+    table: str,
+    schema_path: str | None,
+    control: str | None,
+    attack_options: dict[str, Any],
+    *,
+    as_json: bool,
+    parameters: dict[str, Any],
+) -> None:
+    if schema_path is None:
+        raise click.UsageError("--attacks needs --schema FILE, which says what the columns are")
+    from spinney.cli.tables import read_table
+    from spinney.schema.schema import Schema
+    from spinney_audit.attacks import attack
+
+    csv = take_csv(table, parameters)
+    schema = Schema.from_file(schema_path)
+    private = read_table(table, schema, csv)
+    others = None if control is None else read_table(control, schema, csv)
+    result = attack(private, schema, control=others, **attack_options)
+    click.secho(
+        "For the holder of the private table only: do not publish these figures.", err=True, fg="red", bold=True
+    )
+    click.echo(json_text(result.to_dict()) if as_json else printable(str(result), keep="\n"))
+
+
+# ----------------------------------------------------------------------------------------------------------------- demo
+# `spinney demo`: the whole way from a private table to a synthetic one, on a made-up town.
+#
+# Everything is made in a hidden folder and moved to its place at the end, so an interrupted demo leaves nothing
+# behind.
+
+
+FILES = ("town.csv", "schema.toml", "town.spinney", "synthetic.parquet", "town.png")
+
+
+@click.command(cls=Verb, examples=("spinney demo", "spinney demo --out /tmp/town --force"))
+@click.option(
+    "--out",
+    default="spinney-demo",
+    show_default=True,
+    type=click.Path(file_okay=False),
+    metavar="FOLDER",
+    help="The folder for the demo's files.",
+)
+@click.option("--force", is_flag=True, help="Overwrite the demo's files where they exist.")
+def demo(out: str, force: bool) -> None:
+    """Publish a synthetic map of a made-up town, with a picture.
+
+    Writes the private table, its schema, the release, the synthetic rows and a picture of all three.
+    """
+    folder = Path(out)
+    _check_folder(folder, force=force)
+    beside = folder if folder.exists() else folder.parent
+    with tempfile.TemporaryDirectory(prefix=".spinney-demo.", dir=beside) as scratch:
+        _make(Path(scratch), folder)
+        folder.mkdir(exist_ok=True)
+        for name in FILES:
+            if (Path(scratch) / name).exists():
+                os.replace(Path(scratch) / name, folder / name)
+
+
+def _check_folder(folder: Path, *, force: bool) -> None:
+    if not folder.parent.is_dir():
+        raise click.UsageError(f"the folder {str(folder.parent)!r} does not exist; make it first")
+    if not os.access(folder if folder.exists() else folder.parent, os.W_OK):
+        raise click.UsageError(f"the folder {str(folder)!r} cannot be written to")
+    for name in FILES:
+        if (folder / name).exists() and not force:
+            raise click.UsageError(
+                f"{str(folder / name)!r} exists; choose another --out, or say --force to overwrite the demo's files"
+            )
+
+
+def _make(scratch: Path, folder: Path) -> None:
+    import pyarrow as pa
+
+    from spinney.cli.fit import fit_file
+    from spinney.cli.sample import sample_file
+    from spinney.cli.tables import read_table, write_table
+    from spinney.demo_data import make_town, town_schema
+    from spinney.release.file import load
+    from spinney.synthesizers.tree import KDTreeSynthesizer
+
+    town, schema = make_town(), town_schema()
+    here = {name: str(scratch / name) for name in FILES}
+    there = {name: shlex.quote(str(folder / name)) for name in FILES}
+    write_table(pa.table({"x": town[:, 0], "y": town[:, 1]}), here["town.csv"], overwrite=True)
+    schema.to_file(here["schema.toml"])
+    click.echo(f"{there['town.csv']}: where {len(town):,} people of a made-up town live. Pretend that it is private.")
+    click.echo(f"{there['schema.toml']}: what is public about it. The map is ten kilometres square.\n")
+
+    _show("fit", there["town.csv"], "--schema", there["schema.toml"], "--epsilon 1 --out", there["town.spinney"])
+    card = fit_file(here["town.csv"], schema, KDTreeSynthesizer(epsilon="1"), here["town.spinney"], force=True)
+    click.echo(f"wrote {there['town.spinney']}\n{card.essentials}\n")
+
+    _show("sample", there["town.spinney"], f"--rows {len(town)} --out", there["synthetic.parquet"])
+    n_rows = sample_file(here["town.spinney"], here["synthetic.parquet"], n_rows=len(town), force=True)
+    click.echo(f"wrote {n_rows:,} synthetic rows to {there['synthetic.parquet']}\n")
+
+    _show("card", there["town.spinney"])
+    release = load(here["town.spinney"])
+    click.echo(f"{release.card}\n")
+
+    synthetic = _points(read_table(here["synthetic.parquet"], schema))
+    _compare(town, synthetic)
+    _draw(release, town, synthetic, here["town.png"], there["town.png"])
+
+
+def _show(*words: str) -> None:
+    click.secho(f"$ spinney {' '.join(words)}", bold=True)
+
+
+def _points(table: Any) -> Points:
+    import numpy as np
+
+    return np.column_stack([table["x"].to_numpy(), table["y"].to_numpy()])
+
+
+def _compare(town: Points, synthetic: Points) -> None:
+    """Shares of rows by district. Printing the true ones spends no budget only because the town is made up."""
+    from spinney.demo_data import district_shares
+
+    click.echo("Real and synthetic rows compared. The true shares may be shown only because the town is made up:\n")
+    click.echo(f"  {'share of rows in':<18} {'true':>7} {'synthetic':>10}")
+    true_shares, noisy_shares = district_shares(town), district_shares(synthetic)
+    for name, share in true_shares.items():
+        click.echo(f"  {name:<18} {share:>7.1%} {noisy_shares[name]:>10.1%}")
+
+
+def _draw(release: Any, town: Points, synthetic: Points, path: str, shown: str) -> None:
+    from spinney.errors import MissingExtraError
+    from spinney.report.pictures import comparison_figure, save_figure
+
+    try:
+        save_figure(comparison_figure(release, town, synthetic), path, overwrite=True)
+    except MissingExtraError as err:
+        click.echo(f"\nNo picture was drawn: {err}")
+        return
+    click.echo(f"\n{shown}: private rows, noisy partition, synthetic rows side by side")
+
+
+# ---------------------------------------------------------------------------------------------------------------- paper
+# `spinney paper`: compute and draw the figures and tables of the paper.
+
+
+@click.command(
+    cls=Verb,
+    examples=(
+        "spinney paper --list",
+        "spinney paper fig-size --quick",
+        "spinney paper fig-size",
+        "spinney paper all --data data/ --out results/",
+    ),
+)
+@click.argument("experiment", required=False)
+@click.option("--list", "wants_list", is_flag=True, help="List the experiments and stop.")
+@click.option("--quick", is_flag=True, help="Seconds instead of minutes: smaller data, fewer repetitions.")
+@click.option(
+    "--out",
+    default="spinney-paper",
+    show_default=True,
+    type=click.Path(file_okay=False),
+    metavar="FOLDER",
+    help="The folder for results (.json) and pictures (.svg).",
+)
+@click.option(
+    "--data",
+    type=click.Path(exists=True, file_okay=False),
+    metavar="FOLDER",
+    help="The folder with creditcard.parquet or creditcard.csv, for the experiments on fraud; without it, the table is "
+    "fetched from OpenML.",
+)
+@click.option("--force", is_flag=True, help="Start again, and replace results that were made with other parameters.")
+def paper(experiment: str | None, wants_list: bool, quick: bool, out: str, data: str | None, force: bool) -> None:
+    """Compute and draw a figure or table of the paper.
+
+    EXPERIMENT is an id that --list shows, or all. Results are written as they come: an interrupted run continues
+    where it stopped, and finished results are only drawn again. The noise is seeded, so that figures can be repeated;
+    the data are made up or public. Needs matplotlib and, for some experiments, more: pip install '.[paper]' in a
+    checkout.
+    """
+    from spinney_paper.experiments.catalogue import IDS
+    from spinney_paper.experiments.catalogue import experiment as named
+
+    if wants_list:
+        for one in map(named, IDS):
+            click.echo(f"{one.id:<20} {one.title}" + (" [--data, or a download]" if one.needs_fraud else ""))
+        return
+    if experiment is None:
+        raise click.UsageError(f"name an experiment, or all: {', '.join(IDS)}")
+    chosen = [named(one) for one in (IDS if experiment == "all" else [experiment])]
+    folder = _ready_folder(Path(out))
+    _run_all(chosen, folder, data=None if data is None else Path(data), quick=quick, force=force)
+
+
+def _ready_folder(folder: Path) -> Path:
+    if not folder.parent.is_dir():
+        raise click.UsageError(f"the folder {str(folder.parent)!r} does not exist; make it first")
+    folder.mkdir(exist_ok=True)
+    if not os.access(folder, os.W_OK):
+        raise click.UsageError(f"the folder {str(folder)!r} cannot be written to")
+    return folder
+
+
+def _run_all(chosen: list[Experiment], folder: Path, *, data: Path | None, quick: bool, force: bool) -> None:
+    """Run the experiments one by one; what lacks its data or an extra is named, the others go on."""
+    from spinney.errors import FileError, MissingExtraError
+    from spinney_paper.experiments.drawing import check_drawing
+    from spinney_paper.experiments.framework import Inputs
+
+    check_drawing()
+    skipped = []
+    for one in sorted(chosen, key=lambda one: bool(one.reads)):  # those made from others' results come last
+        try:
+            _run_one(one, folder, Inputs(data), quick=quick, force=force)
+        except (FileError, MissingExtraError) as err:
+            if len(chosen) == 1:
+                raise
+            click.echo(f"skipped: {err}", err=True)
+            skipped.append(one.id)
+    if skipped:
+        raise click.ClickException(f"{len(skipped)} of {len(chosen)} experiments were skipped: {', '.join(skipped)}")
+
+
+def _run_one(one: Experiment, folder: Path, inputs: Any, *, quick: bool, force: bool) -> None:
+    from spinney.report.pictures import save_figure
+    from spinney_paper.experiments.framework import finished, partial_file, run_experiment
+
+    def say(line: str) -> None:
+        click.echo(line, err=True)
+
+    click.secho(f"{one.id}: {one.title}", bold=True)
+    results = None if force else finished(one, folder, is_quick=quick)
+    if results is not None:
+        click.echo("  finished before; drawn again")
+    else:
+        if force:
+            one.check_inputs(inputs, is_quick=quick)  # what cannot run throws nothing away
+            partial_file(one, folder, is_quick=quick).unlink(missing_ok=True)
+        try:
+            results = run_experiment(one, folder, inputs=inputs, is_quick=quick, say=say)
+        except KeyboardInterrupt:
+            say(f"\nfinished tasks of {one.id} are kept in {str(folder)!r}; run the same command again to continue")
+            raise
+    save_figure(one.draw(results), folder / f"{one.id}.svg", overwrite=True)
+    click.echo(f"\n{one.table(results)}\n\n{one.verdict(results)}\n")
+    for ending in ("json", "svg"):
+        click.echo(f"wrote {folder / f'{one.id}.{ending}'}")
+    click.echo()
+
+
+# --------------------------------------------------------------------------------------------------------------- studio
+# `spinney studio`: the whole way from a table to a release in a browser, on this machine alone.
+
+
+@click.command(
+    cls=Verb,
+    examples=(
+        "spinney studio",
+        "spinney studio --root ~/tables --ledger people.ledger",
+        "spinney studio --port 8765 --no-browser",
+        "spinney studio --root /data/register --workspace ~/register-studio",
+    ),
+)
+@click.option(
+    "--root",
+    type=click.Path(exists=True, file_okay=False),
+    default=".",
+    metavar="FOLDER",
+    help="The folder whose tables can be opened; nothing outside of it can be. Default: the current folder.",
+)
+@click.option(
+    "--workspace",
+    type=click.Path(file_okay=False),
+    metavar="FOLDER",
+    help="Where drafts, jobs and releases are kept. Default: spinney-studio in the folder of --root.",
+)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=0,
+    metavar="NUMBER",
+    help="The port on this machine. Default: a free one.",
+)
+@click.option("--no-browser", is_flag=True, help="Open no browser; print the link only.")
+@click.option(
+    "--ledger",
+    type=LEDGER,
+    metavar="LEDGER",
+    help="The ledger that is offered first, a file or postgresql://host/name. Default: the one that SPINNEY_LEDGER "
+    "names, if any.",
+)
+def studio(root: str, workspace: str | None, port: int, no_browser: bool, ledger: str | None) -> None:
+    """Publish a table in a browser, on this machine.
+
+    Choose a table, state what is public about it, see what an epsilon buys, confirm the charge, and look at the
+    release: its report, its synthetic rows, and the ledger that paid for it. No Python is needed, and `Try it with a
+    made-up town` needs no table either.
+
+    The studio can be reached from this machine only. It opens with a link that works once, and talks to no other
+    machine. Everything is kept in the workspace: after an interruption, start it again and go on.
+    """
+    from spinney.machine import load_optional
+
+    for module in ("starlette", "uvicorn", "jinja2", "python_multipart"):
+        load_optional(module, "the studio", extra="studio")
+    from spinney.privacy.accounts.shared import default_place
+    from spinney_studio.server import serve
+    from spinney_studio.workspace import Root, Workspace
+
+    try:
+        serve(
+            Workspace(Root(root), workspace),
+            port=port,
+            ledger=ledger or default_place(),
+            opens_browser=not no_browser,
+            say=click.echo,
+        )
+    except KeyboardInterrupt:  # which is how it is ended
+        click.echo("The studio has ended. What is in its workspace is kept, and a fit that has begun goes on.")
+
+
+# -------------------------------------------------------------------------------------------------------------- warm up
+# `spinney warm-up`: compile everything ahead of the first run, and print where the compiled code is cached.
+
+
+@click.command(
+    "warm-up",
+    cls=Verb,
+    examples=(
+        "spinney warm-up",
+        "NUMBA_CACHE_DIR=/opt/spinney-cache spinney warm-up",
+        "spinney warm-up --json",
+    ),
+)
+@json_option
+def warm_up(as_json: bool) -> None:
+    """Compile Spinney's loops ahead of the first fit.
+
+    The first fit, sample or comparison on a machine compiles the loops that it needs, which takes up to a minute in
+    all. This command compiles all of them on made-up tables, and prints where the compiled code is cached: beside the
+    sources of Spinney, in the folder NUMBA_CACHE_DIR, or in the user's cache. A second run has nothing to do. The
+    command fails if no such folder can be written to. Run it when you build a container.
+    """
+    from spinney.warm_up import warm_up as compile_all
+
+    warmth = compile_all()
+    click.echo(json.dumps(warmth.to_dict()) if as_json else str(warmth))

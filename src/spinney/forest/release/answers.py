@@ -1,0 +1,611 @@
+"""Answers of a forest: each question gets the strongest statement that can be made. PUBLIC.
+
+Geometry, and numbers that are independent of the noise of the counts in question, decide which statement is
+made; so does where bars are cut. Choosing the narrower of two intervals after looking would break the promise
+of both.
+
+    answers         certified from counts, calibrated from the model, or refused with a remedy
+    cuts of bars    where counting cut the columns
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from itertools import product
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from spinney.columns import Bounded, Listed
+from spinney.errors import ParameterError
+from spinney.forest.release.calibrate import (
+    CERTIFIED,
+    LOST,
+    MOST_ADDED,
+    REMEDY,
+    Calibrated,
+    Standing,
+    Verdicts,
+    added_to_mean,
+    calibrated,
+    calibrated_quantile,
+    hidden,
+    noise_quantile,
+    rows_by_leaf,
+)
+from spinney.forest.release.columns import ColumnModel, stands_alone
+from spinney.forest.release.evidence import (
+    Between,
+    Counted,
+    Flags,
+    Part,
+    certified_count,
+    certified_counts,
+    certified_mean,
+    certified_quantile,
+    certified_ratio,
+    counted_for,
+    leaves_counted,
+    parts_of,
+)
+from spinney.forest.release.measured import MeasuredColumn
+from spinney.forest.release.misfit import N_REDRAWN, Factor, Factors, Laws, Misfit, Ratio
+from spinney.release.answers.answer import Answer, Statement, Trust
+from spinney.release.answers.question import Question
+from spinney.release.answers.ranks import t_quantile
+from spinney.text import listed
+
+if TYPE_CHECKING:
+    from spinney.forest.release.model import ForestRelease
+
+
+# -------------------------------------------------------------------------------------------------------------- answers
+# Answering: questions to a forest, one after the other, each with the strongest statement that can be made.
+#
+# Which statement is made is decided by geometry, and by numbers that have nothing to do with the noise of the counts
+# that a certified interval is made of: choosing the narrower of two intervals after looking would break the promise
+# of both.
+
+
+# A certified interval of several columns is preferred while it is no wider than this many times that of a sample.
+_WIDEST = 1.7
+# Means of fewer than this share of the rows hang on where in states they lie.
+_FEW = 0.05
+# A question about less than this part of a leaf, and nothing else, may be about all of its rows, or none.
+_PART_OF_LEAF = 0.25
+# Quantiles with fewer rows beyond them than this many standard deviations of noise hang on leaves that noise made.
+_HIDDEN = 5.0
+# The part of what an interval may miss that goes to certified counts of its conditions, to which it is cut.
+_MISSED_BY_MARGINALS = 0.05
+CUT = ", with conditions that cut leaves, whose rows may lie anywhere inside"
+NO_ROWS = "the model has no rows with a value that meet the conditions; ask for a count"
+FEW_ROWS = "noise alone may have put the rows there that meet the conditions, and a mean or quantile of no rows is none"
+ONE_VALUE = "rows there have one value and no other, by the conditions and the schema"
+INSIDE = (
+    "the columns were counted together in states that are ranges of values, and where in these rows with such "
+    "conditions lie is the model's guess"
+)
+REMEDY_INSIDE = "ask for counts, or for statement='certified'"
+BEYOND = "hardly more rows lie beyond the quantile than noise"
+
+
+class Answering:
+    """Answers of one release; what questions share is computed once."""
+
+    def __init__(self, release: ForestRelease) -> None:
+        self._release = release
+        self._counted: dict[tuple[int, ...], Counted | None] = {}
+
+    # ------------------------------------------------------------------------------------------ what is shared
+
+    @cached_property
+    def _refusal(self) -> str | None:
+        """Why no models can be redrawn; None where they can."""
+        if self._release.measured is None:
+            return "the file does not hold its noisy counts"
+        try:
+            self._release.redrawn(N_REDRAWN)
+        except ParameterError as problem:
+            return str(problem)
+        return None
+
+    @cached_property
+    def laws(self) -> Laws:
+        return Laws(self._release) if self._refusal is None else Laws(self._release, n_redrawn=0)
+
+    @cached_property
+    def misfit(self) -> Misfit | None:
+        return None if self._release.products is None else Misfit(self._release, self.laws)
+
+    @cached_property
+    def verdicts(self) -> Verdicts:
+        return Verdicts(self._release, self.laws, self.misfit, self._refusal)
+
+    def counted(self, variables: tuple[int, ...]) -> Counted | None:
+        """The noisy counts that hold these variables, with the noise that was simulated for them."""
+        if variables not in self._counted:
+            found = counted_for(self._release, variables)
+            same = next((one for one in self._counted.values() if one and found and one.noisy is found.noisy), found)
+            self._counted[variables] = same
+        return self._counted[variables]
+
+    def trust(self, columns: Sequence[str]) -> Trust:
+        """Verdicts on columns that the schema has."""
+        return self.verdicts.trust(columns, [self._number(name) for name in columns])
+
+    def _number(self, name: str) -> int:
+        return variable_of(self._release, name)
+
+    # ------------------------------------------------------------------------------------------------ answers
+
+    def answer(self, questions: Sequence[Question], *, simultaneous: bool) -> list[Answer]:
+        """Answers in the order of questions; with `simultaneous`, all intervals hold at once."""
+        if not simultaneous or len(questions) < 2:
+            return [self._one(question, question.level) for question in questions]
+        exact = self._all_at_once(questions)
+        if exact is not None:
+            return exact
+        # Each interval may fail with an equal share of what all may fail with.
+        return [
+            replace(self._one(question, 1 - (1 - question.level) / len(questions)), level=question.level)
+            for question in questions
+        ]
+
+    def _all_at_once(self, questions: Sequence[Question]) -> list[Answer] | None:
+        """Certified counts of boxes of one table, with one rank for all; None where some are anything else."""
+        tables, every = set(), []
+        for question in questions:
+            is_count = question.kind == "count" or (question.kind == "proportion" and not question.given)
+            if not is_count or question.of != "table" or question.statement == "calibrated":
+                return None
+            parts = parts_of(self._release, question.where)
+            counted = self.counted(tuple(sorted(parts)))
+            if counted is None or (question.kind == "proportion" and counted.total is None):
+                return None
+            parts = self._parts_counted(question, counted)
+            if counted.is_cut(parts) or not (question.statement == "certified" or self._is_worth_it(counted, parts)):
+                return None
+            tables.add(counted)
+            every.append(parts)
+        if len(tables) != 1:
+            return None
+        (counted,) = tables
+        found = certified_counts(counted, every, questions[0].level)
+        why = f"{self._certified_words}, in all cells at once"
+        scales = [1 if question.kind == "count" else max(counted.total or 1, 1) for question in questions]
+        return [
+            self._said(question, one.estimate / scale, one.low / scale, one.high / scale, "certified", why)
+            for question, one, scale in zip(questions, found, scales, strict=True)
+        ]
+
+    def _one(self, question: Question, level: float) -> Answer:
+        if question.statement == "certified" and question.of == "population":
+            raise ParameterError(
+                "statement='certified' is about the rows of the table, and a population is not certain; ask "
+                "of='table', or statement='calibrated'"
+            )
+        parts = parts_of(self._release, {**question.where, **question.given}, values=question.column)
+        given = parts_of(self._release, question.given) if question.given else {}
+        given = {variable: part for variable, part in given.items() if variable in parts}  # the others say nothing
+        variables = tuple(sorted(parts))
+        if not variables:
+            return self._all_rows(question, level)
+        counted = self.counted(variables)
+        if question.statement != "calibrated" and question.of == "table":
+            plain = question if given else replace(question, given={})
+            found = self._certified(plain, counted, level, is_asked=question.statement == "certified")
+            if found is not None:
+                why = f"{self._certified_words}{CUT if found.is_cut else ''}"
+                return self._said(question, found.estimate, found.low, found.high, "certified", why)
+        # Models are redrawn for it, which a certified answer does not need.
+        standing = self.verdicts.of(variables, parts)
+        if question.statement == "certified":
+            raise self._no_certificate(question, variables, standing, counted)
+        return self._modelled(question, parts, given, counted, standing, level)
+
+    @property
+    def _certified_words(self) -> str:
+        """What certified intervals hold for: rows that break a rule were counted as if they did not."""
+        return CERTIFIED if not self._release.schema.rules else f"{CERTIFIED}, as long as they obey the schema's rules"
+
+    def _all_rows(self, question: Question, level: float) -> Answer:
+        """The number of all rows."""
+        n_rows = self._release.card.n_rows
+        if n_rows is not None:
+            why = "this number is exact: the unit of the release takes it to be public"
+            return self._said(question, n_rows, n_rows, n_rows, "certified", why)
+        reach = t_quantile(level, math.inf) * math.sqrt(self._total_variance)
+        total = float(self._release.noisy_total)
+        why = "the number of rows is private and was estimated from noisy counts"
+        return self._said(question, total, max(0.0, total - reach), total + reach, "calibrated", why)
+
+    @cached_property
+    def _total_variance(self) -> float:
+        """The variance of the noise on the number of rows; 0 where it is public."""
+        measured = self._release.measured
+        if self._release.card.n_rows is not None or measured is None:
+            return 0.0
+        precise = [1 / column.sum[1] for column in measured.columns if column is not None and column.kind != "place"]
+        return 1 / sum(precise) if precise else 0.0
+
+    # ---------------------------------------------------------------------------------------------- certified
+
+    def _certified(
+        self, question: Question, counted: Counted | None, level: float, *, is_asked: bool
+    ) -> Between | None:
+        """A certified interval, where there is one; unasked, where geometry says that it is worth having."""
+        if counted is None or (not is_asked and question.kind not in ("count", "proportion")):
+            return None
+        if question.given and not is_asked:
+            return None
+        parts = self._parts_counted(question, counted)
+        if question.kind == "mean":
+            return certified_mean(counted, parts, level)
+        if question.kind == "quantile":
+            assert question.at is not None
+            return certified_quantile(counted, parts, question.at, level)
+        if question.kind == "proportion" and (question.given or counted.total is None):
+            given = self._parts_counted(replace(question, where={}, column=None), counted) if question.given else {}
+            given = {variable: part for variable, part in given.items() if variable in parts}
+            return certified_ratio(counted, parts, given, level)
+        if not is_asked and not self._is_worth_it(counted, parts):
+            return None
+        found = certified_count(counted, parts, level)
+        if question.kind == "count":
+            return found
+        assert counted.total is not None
+        n_rows = max(counted.total, 1)
+        return Between(found.estimate / n_rows, found.low / n_rows, found.high / n_rows, found.is_cut)
+
+    def _parts_counted(self, question: Question, counted: Counted) -> dict[int, Part]:
+        """What a question asks of variables, leaf by leaf as these were counted."""
+        finer = leaves_counted(self._release) if counted.by_leaf else {}
+        where = {**question.where, **question.given}
+        return parts_of(self._release, where, values=question.column, leaves=finer)
+
+    def _is_worth_it(self, counted: Counted, parts: Mapping[int, Part]) -> bool:
+        """Whether boxes are whole and their noise is little: by geometry, the rows that were planned for, and shares.
+
+        None of these follows from the counts that the interval is made of: of one column a half stands for the share,
+        of several what their one-way counts say. A noisy total of all counts would, and choose by the noise.
+        """
+        if counted.is_cut(parts):
+            return False
+        n_inside = float(counted.bounds(parts)[0].sum())
+        free = 1.0 if counted.total is None else 1 - n_inside / counted.n_boxes
+        share = 0.5
+        if not counted.by_leaf:
+            weights = [(part.leaves.weights, part.share) for part in parts.values()]
+            share = math.prod(float(line @ left) / max(float(line.sum()), 1e-300) for line, left in weights)
+        noise = counted.noise.std * math.sqrt(n_inside * free)
+        return noise <= _WIDEST * math.sqrt(max((self._release.card.planned_rows or 0) * share * (1 - share), 1.0))
+
+    def _no_certificate(
+        self, question: Question, variables: Sequence[int], standing: Standing, counted: Counted | None
+    ) -> ParameterError:
+        if counted is not None:
+            return ParameterError(
+                f"{question.asked}: noise leaves no certified interval that says anything; ask for "
+                "statement='calibrated'"
+            )
+        if len(variables) < 2 or self._release.measured is None:
+            return ParameterError(f"{question.asked}: nothing can be certified, because {standing.why}")
+        names = listed([self._release.variables[number] for number in variables])
+        remedy = standing.instead or "leave out statement=, or name the columns in workload= of the next fit"
+        return ParameterError(
+            f"{question.asked}: no counted table holds {names} together, so nothing can be certified; {remedy}"
+        )
+
+    # ---------------------------------------------------------------------------------------------- the model
+
+    def _modelled(
+        self,
+        question: Question,
+        parts: Mapping[int, Part],
+        given: Mapping[int, Part],
+        counted: Counted | None,
+        standing: Standing,
+        level: float,
+    ) -> Answer:
+        """An answer of the released model, with an interval where the release supports one, or one was forced."""
+        is_population = question.of == "population"
+        if question.kind in ("mean", "quantile"):
+            if not any((part.touches & (part.leaves.weights > 0)).any() for part in parts.values() if part.values):
+                return self._said(question, math.nan, None, None, "not supported", NO_ROWS)
+            standing = self._of_values(question, parts, counted, standing)
+            if any(self._is_noise(variable, part, level) for variable, part in parts.items()):
+                standing = Standing("not supported", FEW_ROWS, REMEDY_INSIDE)
+        if question.kind == "quantile":
+            assert question.at is not None
+            asked = (self.laws, self.misfit, parts, question.at, counted, self._column_of(parts))
+            found, low, high = calibrated_quantile(*asked, level=level, of_population=is_population)
+            low, high = self._within_certified(question, (low, found, high), counted, level)
+        else:
+            ratio = ratio_of(question, parts, given)
+            one = calibrated(self.laws, self.misfit, ratio, counted, of_population=is_population)
+            if question.kind == "mean":
+                found, low, high, is_far = self._mean_ends(one, parts, level)
+                if is_far and standing.statement == "calibrated":
+                    standing = Standing("indicative", LOST, REMEDY)
+            else:
+                found, low, high = self._ends(question, one, parts, given, level)
+                low, high = self._within_marginals(question, (low, found, high), parts, given, level)
+        if standing.statement == "not supported" and not question.force:
+            return self._said(question, found, None, None, standing.statement, standing.reason)
+        why = f"forced: {standing.reason}" if standing.statement == "not supported" else standing.reason
+        values = next((part for part in parts.values() if part.values is not None), None)
+        if values is not None and values.values is not None and standing.statement != "not supported":
+            least, most = values.values.low[values.touches].min(), values.values.high[values.touches].max()
+            if least == most:
+                return self._said(question, least, least, least, "certified", ONE_VALUE)
+        return self._said(question, found, low, high, standing.statement, why)
+
+    def _is_noise(self, variable: int, part: Part, level: float) -> bool:
+        """Whether a condition on one variable leaves no more rows than noise alone may have put there."""
+        is_held = part.touches & (part.leaves.weights > 0)
+        if (is_held & ~part.is_whole).sum() == 0 and is_held.sum() == (part.leaves.weights > 0).sum():
+            return False  # all values: no condition
+        rows = self.laws.total * float(self.laws.means({variable: Factor(replace(part, values=None))})[0])
+        noise = self.laws.noise_std(variable) * math.sqrt(is_held.sum())
+        return rows <= t_quantile(level, math.inf) * noise
+
+    def _of_values(
+        self, question: Question, parts: Mapping[int, Part], counted: Counted | None, standing: Standing
+    ) -> Standing:
+        """The standing of a mean or a quantile: weaker than that of counts where it hangs on places inside states."""
+        if standing.statement != "calibrated":
+            return standing
+        if len(parts) > 1 and counted is None:
+            return Standing("indicative", f"{standing.why}; values hang on more than such sums see", standing.instead)
+        plain = {variable: Factor(replace(part, values=None)) for variable, part in parts.items()}
+        share = float(self.laws.means(plain)[0])
+        if len(parts) > 1 and (question.kind == "quantile" or share < _FEW):
+            return Standing("indicative", INSIDE, REMEDY_INSIDE)
+        if question.kind == "quantile" and question.at is not None and self._release.measured is not None:
+            column = self._release.measured.columns[next(iter(parts))]
+            beyond = min(question.at, 1 - question.at) * share * self.laws.total
+            if column is not None and beyond < _HIDDEN * column.noise.std:
+                return Standing("indicative", BEYOND, REMEDY)
+        return standing
+
+    def _column_of(self, parts: Mapping[int, Part]) -> MeasuredColumn | None:
+        """The column whose values are asked for, as it was counted."""
+        variable = next(variable for variable, part in parts.items() if part.values is not None)
+        return None if self._release.measured is None else self._release.measured.columns[variable]
+
+    def _mean_ends(
+        self, found: Calibrated, parts: Mapping[int, Part], level: float
+    ) -> tuple[float, float, float, bool]:
+        """A mean, the ends of its interval within the values asked about, and whether they hang on rows far out."""
+        variable, part = next((variable, part) for variable, part in parts.items() if part.values is not None)
+        assert part.values is not None
+        reach = found.half_width(level)
+        below = above = reach
+        column = self._column_of(parts)
+        if column is not None:
+            rows = self.laws.total * np.maximum(part.share * rows_by_leaf(self.laws, parts, variable), 0.0)
+            is_loose = self._stands_alone(variable, part)
+            below, above = added_to_mean(part, column, rows, found.estimate, reach, level, is_loose=is_loose)
+        least, most = part.values.low[part.touches].min(), part.values.high[part.touches].max()
+        low, high = np.clip([found.estimate - below, found.estimate + above], least, most)
+        is_far = max(below, above) > (1 + MOST_ADDED) * reach
+        return found.estimate, min(float(low), found.estimate), max(float(high), found.estimate), is_far
+
+    def _ends(
+        self, question: Question, found: Calibrated, parts: Mapping[int, Part], given: Mapping[int, Part], level: float
+    ) -> tuple[float, float, float]:
+        """The estimate of a count or a share and the ends of its interval, in rows for counts."""
+        total = self.laws.total
+        share = min(max(found.estimate, 0.0), 1.0)
+        if question.kind == "proportion":
+            among = {variable: Factor(part) for variable, part in given.items()}
+            total = max(total * float(self.laws.means(among)[0]), 1.0)
+            scale = total
+        else:
+            noise = {"total": share**2 * self._total_variance / total**2} if self._total_variance else {}
+            found, scale = replace(found, variances={**found.variances, **noise}), 1.0
+        rows, reach = share * total, total * found.half_width(level)
+        outside = {variable: replace(part, touches=~part.is_whole) for variable, part in parts.items()}
+        below = self._room(total - rows, reach, outside, level) if len(parts) == 1 else reach
+        above = self._room(rows, reach, parts, level)
+        for variable, part in parts.items():
+            is_cut = part.touches & ~part.is_whole
+            is_loose = self._stands_alone(variable, part) & is_cut
+            if is_cut.sum() == part.touches.sum() == 1 and part.share[is_cut] < _PART_OF_LEAF:
+                is_loose = is_cut  # one of many values may be all that a leaf holds
+            if is_loose.any():
+                cut = self.laws.total * np.maximum(rows_by_leaf(self.laws, parts, variable), 0.0)[is_loose]
+                held = part.share[is_loose]
+                std = t_quantile(level, math.inf) * self.laws.noise_std(variable)
+                below = float(cut @ held) + math.hypot(below, std * float(np.linalg.norm(held)))
+                above = float(cut @ (1 - held)) + math.hypot(above, std * float(np.linalg.norm(1 - held)))
+        return rows / scale, max(0.0, rows - below) / scale, min(rows + above, total) / scale
+
+    def _within_marginals(
+        self,
+        question: Question,
+        ends: tuple[float, float, float],
+        parts: Mapping[int, Part],
+        given: Mapping[int, Part],
+        level: float,
+    ) -> tuple[float, float]:
+        """The ends of an interval, cut to what certified counts of the single conditions allow.
+
+        As many rows meet all conditions as meet the rarest at most, and as many as the others leave over at least.
+        Each condition's count is taken with so high a level that all of them seldom cut off a true answer.
+        """
+        low, estimate, high = ends
+        if len(parts) < 2 or question.of != "table":
+            return low, high
+        total = math.inf if self._release.card.n_rows is None else float(self._release.card.n_rows)
+        each = 1 - (1 - level) * _MISSED_BY_MARGINALS / (len(parts) + len(given))
+        fewest, most = _all_at_once([self._alone(question, variable, each) for variable in parts], total)
+        if question.kind == "proportion":
+            least, largest = total, total
+            if given:
+                below = replace(question, where={})
+                least, largest = _all_at_once([self._alone(below, variable, each) for variable in given], total)
+            if not 1 <= least < math.inf:
+                return low, high
+            fewest, most = fewest / largest, most / least
+        return min(max(low, fewest), estimate), max(min(high, most), estimate)
+
+    def _within_certified(
+        self, question: Question, ends: tuple[float, float, float], counted: Counted | None, level: float
+    ) -> tuple[float, float]:
+        """The ends of a quantile's interval, cut to the certified one, unless nothing but one value is left."""
+        low, estimate, high = ends
+        if question.of != "table" or counted is None or not counted.by_leaf:
+            return low, high
+        known = self._certified(question, counted, 1 - (1 - level) * _MISSED_BY_MARGINALS, is_asked=True)
+        if known is None:
+            return low, high
+        nearer = min(max(low, known.low), estimate), max(min(high, known.high), estimate)
+        return nearer if nearer[0] < nearer[1] else (low, high)
+
+    def _alone(self, question: Question, variable: int, level: float) -> tuple[float, float] | None:
+        """How many rows meet what is asked of one variable, for certain; None where it was not counted by itself."""
+        counted = self.counted((variable,))
+        if counted is None:
+            return None
+        part = self._parts_counted(replace(question, column=None), counted).get(variable)
+        if part is None:
+            return None
+        found = certified_count(counted, {variable: part}, level)
+        return found.low, found.high
+
+    def _stands_alone(self, variable: int, part: Part) -> Flags:
+        """The leaves of a variable that may hold a code, anywhere inside."""
+        name = self._release.variables[variable]
+        if not isinstance(part.leaves, ColumnModel):
+            return np.zeros(len(part.share), dtype=np.bool_)
+        return stands_alone(part.leaves, self._release.schema.as_drawn[name])
+
+    def _room(self, rows: float, reach: float, parts: Mapping[int, Part], level: float) -> float:
+        """How many rows more than the model has may be there, by its reach and leaves that it takes for empty."""
+        measured = self._release.measured
+        pairs = [] if measured is None else [(measured.columns[variable], part) for variable, part in parts.items()]
+        counted = [(column, part) for column, part in pairs if column is not None]
+        if not counted:
+            return reach
+        every = [hidden(part, one).most(reach, noise_quantile(one.noise, level)) for one, part in counted]
+        # Where hardly any row is left, rows that one column lost may be all there are; else other columns hold them.
+        added = max(every) if rows <= max(every) else min(every)
+        least = min((one.noise for one, _ in counted), key=lambda noise: noise.std)
+        few = noise_quantile(least, level) * least.std if rows <= 2 * least.std else 0.0
+        return max(added, few)
+
+    def _said(
+        self, question: Question, estimate: float, low: float | None, high: float | None, statement: Statement, why: str
+    ) -> Answer:
+        return Answer(
+            estimate=float(estimate),
+            low=None if low is None else float(low),
+            high=None if high is None else float(high),
+            level=question.level,
+            statement=statement,
+            why=why,
+            of=question.of,
+            asked=question.asked,
+        )
+
+
+def _all_at_once(alone: Sequence[tuple[float, float] | None], total: float) -> tuple[float, float]:
+    """How many rows may meet some conditions at once, of which so many meet each; None says nothing."""
+    lows, highs = zip(*((0.0, math.inf) if one is None else one for one in alone), strict=True)
+    others = 0.0 if len(alone) == 1 else (len(alone) - 1) * total
+    return max(sum(lows) - others, 0.0), min(highs)
+
+
+def ratio_of(question: Question, parts: Mapping[int, Part], given: Mapping[int, Part]) -> Ratio:
+    """A question as a ratio of means of products."""
+    every: Factors = {variable: Factor(replace(part, values=None)) for variable, part in parts.items()}
+    if question.kind == "mean":
+        valued = {variable: Factor(part, shift=0.0) for variable, part in parts.items() if part.values is not None}
+        return Ratio({**every, **valued}, every)
+    return Ratio(every, {variable: Factor(part) for variable, part in given.items()})
+
+
+def variable_of(release: ForestRelease, name: str) -> int:
+    """The variable that a column belongs to: itself, its place, or what it is computed from."""
+    names = release.variables
+    derived = {rule.column: rule for rule in release.schema.derivations}
+    while name in derived and name not in names:
+        name = derived[name].sources[0]
+    label = next((label for label, place in release.places.items() if name in place.names), name)
+    if label not in names:
+        raise ParameterError(f"columns: {name!r} is not read by the model, so nothing can be said of it")
+    return names.index(label)
+
+
+# --------------------------------------------------------------------------------------------------------- cuts of bars
+# Where counting cut the columns of a forest: leaves of one column, states in tables of several.
+#
+# The column's tree decided which leaves were counted, and the column's own counts decided its states, both
+# before the noise of the counts that a bar is made of was drawn. Bars hold about as many leaves each, so they
+# are short where rows are many.
+
+
+def bar_starts(release: ForestRelease, name: str, most: int, *, together: bool) -> list[Any] | None:
+    """Where at most so many ranges of a column begin, as physical numbers; None of computed columns."""
+    column = release.schema[name]
+    place = next((place for place in release.places.values() if name in place.names), None)
+    if place is not None and isinstance(column, Bounded):
+        index = place.names.index(name)
+        held = ~place.is_null[:, index]
+        ends = column.leaf_ends(place.low[held, index], place.length[held, index])
+        return _spread(sorted({column.physical(start) for start, _ in ends})[1:], most)
+    if name not in release.columns or not isinstance(column, Bounded) or column != release.schema.as_drawn[name]:
+        return None
+    model, number = release.columns[name], release.variables.index(name)
+    measured = None if release.measured is None else release.measured.columns[number]
+    group = model.states.astype(np.int64)
+    if not together:
+        group = np.arange(len(group)) if measured is None else measured.leaf.astype(np.int64)
+    values = np.flatnonzero(~model.is_null)
+    group, has_length = group[values], model.length[values] > 0
+    # A cut is where no group goes on beyond it, and not beside a pile, which stands for a cell around its number.
+    last_seen = np.maximum.accumulate(_last_of(group))
+    is_apart = last_seen[:-1] <= np.arange(len(group) - 1)
+    cuts = 1 + np.flatnonzero(is_apart & has_length[:-1] & has_length[1:])
+    starts = column.leaf_ends(model.low[values[cuts]], model.length[values[cuts]])
+    return _spread([column.physical(start) for start, _ in starts], most)
+
+
+def value_groups(release: ForestRelease, name: str) -> list[list[Any]] | None:
+    """The values of a list that share a state, states in the order of their first values."""
+    column = release.schema[name]
+    if name not in release.columns or not isinstance(column, Listed):
+        return None
+    single = release.columns[name].by_value()
+    groups: dict[int, list[Any]] = {}
+    for at, state, is_null in zip(single.low, single.states, single.is_null, strict=True):
+        if not is_null:
+            groups.setdefault(int(state), []).append(column.listed[int(at)])
+    return list(groups.values())
+
+
+def counts_whole(release: ForestRelease, answering: Answering, by: Mapping[str, Sequence[Any]]) -> bool:
+    """Whether every cell of a table of several columns is made of whole boxes of the table that counted them."""
+    for cell in product(*by.values()):
+        parts = parts_of(release, dict(zip(by, cell, strict=True)))
+        counted = answering.counted(tuple(sorted(parts)))
+        if counted is None or counted.is_cut(parts):
+            return False
+    return True
+
+
+def _spread(starts: list[Any], most: int) -> list[Any]:
+    """Fewer than so many of the starts, in their order, about as many left out between any two."""
+    if len(starts) < most:
+        return starts
+    return [starts[round(len(starts) * place / most)] for place in range(1, most)]
+
+
+def _last_of(group: np.ndarray[Any, np.dtype[np.int64]]) -> np.ndarray[Any, np.dtype[np.int64]]:
+    """Of every entry, the last place at which its group occurs."""
+    last = {int(label): at for at, label in enumerate(group)}
+    return np.array([last[int(label)] for label in group], dtype=np.int64)

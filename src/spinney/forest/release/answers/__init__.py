@@ -1,1 +1,0 @@
-"""Answers of a forest, with error bars: from its noisy tables, and from its model. Sees released numbers only."""

@@ -1,0 +1,748 @@
+"""Certified intervals of a forest: straight from noisy counts, whatever the rows are. PUBLIC.
+
+Coefficients come from geometry alone, and the noise of a sum is bounded by its law (`release/answers/reach`).
+Proof: counted.proof.md; the labels [step 5] ... are its points.
+
+    parts of a question    what a question asks of each variable, leaf by leaf
+    counted boxes          noisy counts of disjoint boxes, and bounds on sums over rows
+    certified intervals    counts, ratios, means and quantiles by inverting tests
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.columns import Boolean, Bounded, Column, Number, Real
+from spinney.errors import ParameterError
+from spinney.forest.release.columns import ColumnModel, Floats, graded_leaves, length_within
+from spinney.forest.release.conditions import Asked, Restriction, asked_of_modelled, condition, part_starts
+from spinney.forest.release.measured import Counts, NoiseLaw
+from spinney.forest.release.places import PlaceModel
+from spinney.release.answers.question import allowed, plain
+from spinney.release.answers.reach import NoiseSum, level_of_each, whole_rows
+from spinney.schema.rules.base import Number as RuleNumber
+from spinney.text import did_you_mean
+
+if TYPE_CHECKING:
+    from spinney.forest.release.model import ForestRelease
+
+
+# -------------------------------------------------------------------------------------------------- parts of a question
+# Parts: what a question asks of each variable of a forest, leaf by leaf, whatever the leaves weigh.
+#
+# A condition leaves a share of every leaf, between 0 and 1. Leaves are given equal weights and a state each before
+# they are cut, so that what is left of a state is what is left of a leaf: the same code reads conditions here and in
+# `sample(where=)`, with derived columns and places, and a leaf of weight 0 is cut like any other. Shares are those of
+# rows as they are drawn, by size in long leaves; which leaves a condition touches, and which are whole, is geometry.
+
+
+# A leaf that is no wider than this part of its numbers may hold one number alone, in single precision.
+_NARROW = 2.0**-20
+# Of a step: edges of leaves are decimals in floats.
+_NEAR = 1e-6
+# Leaves begin where their cells do, just below round numbers.
+_AT_THE_EDGE = 1e-4
+# Leaves side by side that are less alike than this hold piles, and one of them may be all that a leaf has: the interval
+# reaches over it.
+_UNEVEN, _PILED = 0.03, 0.35
+# A leaf of more values than this may hold them at some of them only, such as full hours.
+_LONG = 100
+
+Leaves = ColumnModel | PlaceModel
+Flags = NDArray[np.bool_]
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Values:
+    """The values of a column in what is left of its leaves (n_leaves,); 0 where nothing is."""
+
+    low: Floats  # the least that a row can have
+    high: Floats  # the largest
+    mean: Floats  # of rows as they are drawn
+    square: Floats  # mean of squares
+    spacing: Fraction | None = None  # how far values are apart; None where they are dense
+
+    @property
+    def step(self) -> float:
+        return float(self.spacing or 0)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Part:
+    """What is left of a variable's leaves under conditions, and the values there, where the question is about them."""
+
+    leaves: Leaves
+    share: Floats  # (n_leaves,): how many of a leaf's rows meet the conditions, as rows are drawn
+    touches: Flags  # (n_leaves,): whether any value of a leaf does
+    is_whole: Flags  # (n_leaves,): whether all values of a leaf do, to the resolution of the column's cells
+    values: Values | None = None
+    is_pile: Flags | None = None  # (n_leaves,): cut leaves whose rows may all be one value, and on one side
+    at_edge: Floats | None = None  # (n_leaves,): of leaves at whose lower edge a range ends, how far rows may be there
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Drawn:
+    """A column's leaves, those that rows are drawn from, which are parts of them, and the column."""
+
+    leaves: ColumnModel
+    finer: ColumnModel
+    leaf: NDArray[np.int64]  # (n_finer,): which leaf each is a part of
+    column: Column
+
+    def averaged(self, numbers: Floats) -> Floats:
+        """Numbers of finer leaves averaged over the rows of each leaf; by length where they weigh nothing."""
+        reach = np.maximum(self.finer.length, self.finer.length == 0)
+        weights = np.where(self.leaves.weights[self.leaf] > 0, self.finer.weights, reach)
+        sums = np.bincount(self.leaf, weights=weights, minlength=len(self.leaves.low))
+        found = np.bincount(self.leaf, weights=weights * numbers, minlength=len(sums))
+        return np.divide(found, sums, out=np.zeros_like(found), where=sums > 0)
+
+
+def parts_of(
+    release: ForestRelease,
+    where: Mapping[str, Any],
+    *,
+    values: str | None = None,
+    leaves: Mapping[str, ColumnModel] | None = None,
+) -> dict[int, Part]:
+    """What a question asks of variables, by their numbers; ParameterErrors as `sample(where=)` raises them.
+
+    Args:
+        release: a forest.
+        where: conditions by column.
+        values: a column whose values are asked for, of rows in which it is not null.
+        leaves: other leaves than the release's of some columns.
+    """
+    _check_known(release, where)
+    schema = release.schema.as_drawn
+    numbers = {name: number for number, name in enumerate(release.variables)}
+    labels = {name: label for label, place in release.places.items() for name in place.names}
+    starts = part_starts(release.schema) if where else {}
+    asked = asked_of_modelled(where, release.schema)
+    parts: dict[int, Part] = {}
+    of_places: dict[str, dict[str, list[Any]]] = {}
+    for name, several in asked.items():
+        if name in labels:
+            of_places.setdefault(labels[name], {})[name] = several
+            continue
+        drawn = _drawn(release, name, schema[name], leaves or {})
+        number = numbers[name]
+        for wanted in several:
+            cut = _with_edges(_cut(name, drawn, wanted, starts.get(name, ())), drawn.column, wanted, release, number)
+            parts[number] = cut if number not in parts else _both(parts[number], cut)
+    for label, conditions in of_places.items():
+        parts[numbers[label]] = _cut_place(release.places[label], schema, conditions)
+    for name in asked:
+        # A condition that all values meet says nothing, and makes no table of more columns necessary.
+        if name in labels or name == values or len(parts) <= (values is None):
+            continue
+        if all(allowed(name, schema[name], wanted).has_all(schema[name]) for wanted in asked[name]):
+            del parts[numbers[name]]
+    if values is not None:
+        _check_has_values(values, release)
+        drawn = _drawn(release, values, schema[values], leaves or {})
+        part = parts.get(numbers[values]) or _all_of(drawn.leaves)
+        parts[numbers[values]] = _with_values(part, drawn, asked.get(values, []))
+    return parts
+
+
+def _check_known(release: ForestRelease, where: Mapping[str, Any]) -> None:
+    for name in where:
+        if name not in release.schema or not release.schema[name].is_read:
+            known = [column for column, kind in release.schema.items() if kind.is_read]
+            raise ParameterError(f"where: {name!r} is not a column that the model knows{did_you_mean(name, known)}")
+
+
+def _check_has_values(name: str, release: ForestRelease) -> None:
+    column = release.schema[name]
+    if not isinstance(column, (Number, Boolean)):
+        raise ParameterError(
+            f"column {name!r} is of type {column.type_name}, and means and quantiles are those of numbers; ask for "
+            "count() or proportion()"
+        )
+    if name not in release.columns:
+        is_place = any(name in place.names for place in release.places.values())
+        why = "is part of a place" if is_place else "is computed from other columns"
+        raise ParameterError(
+            f"column {name!r} {why}, and a forest has means and quantiles of columns by themselves only; ask for "
+            f"count() or proportion() with ranges of {name!r}"
+        )
+
+
+def _drawn(release: ForestRelease, name: str, column: Column, others: Mapping[str, ColumnModel]) -> _Drawn:
+    if name not in others:
+        return _Drawn(release.columns[name], *release.finer_leaves[name], column)
+    leaves = others[name]
+    finer, leaf = graded_leaves(leaves, column) if release.is_graded else (leaves, np.arange(len(leaves.low)))
+    return _Drawn(leaves, finer, leaf, column)
+
+
+def _all_of(leaves: ColumnModel) -> Part:
+    every = np.ones(len(leaves.low), dtype=np.bool_)
+    return Part(leaves, np.ones(len(leaves.low)), every, every)
+
+
+def _unit(leaves: ColumnModel) -> ColumnModel:
+    """The leaves with equal weights, each a state of its own."""
+    n_leaves = len(leaves.low)
+    return replace(leaves, weights=np.ones(n_leaves), states=np.arange(n_leaves, dtype=np.int32), n_states=n_leaves)
+
+
+def _cut(name: str, drawn: _Drawn, wanted: Any, starts: Sequence[RuleNumber]) -> Part:
+    leaves, column = drawn.leaves, drawn.column
+    unit = _cells(_unit(leaves), column)
+    cut = condition(name, column, unit, wanted, starts=starts)
+    if isinstance(column, Real) and _is_one_real(column, wanted):
+        # One number of a range without steps: only a leaf of that number alone says how many rows have it, about.
+        one = plain(wanted)
+        is_point = leaves.points_at(float(column.physical(one[0] if isinstance(one, tuple) else one)))
+        return Part(leaves, is_point.astype(np.float64), (cut.left > 0) | is_point, np.zeros_like(is_point))
+    touches, is_whole = cut.left > 0, cut.left >= 1.0
+    finer = condition(name, column, _cells(_unit(drawn.finer), column), wanted, starts=starts).left
+    share = drawn.averaged(np.clip(finer, 0.0, 1.0))
+    if not isinstance(column, Real):
+        return Part(leaves, np.where(is_whole, 1.0, share), touches, is_whole)
+    # Shares of real ranges are rounded: a leaf is whole if both its ends are, to the float.
+    is_whole = np.where(leaves.is_null, is_whole, _keeps_ends(unit, cut))
+    # The last leaf holds its upper end, which ranges leave out that end just before it.
+    top = np.nextafter(float(column.physical(column.high)), -np.inf)
+    is_lost = ~leaves.is_null & (leaves.low + leaves.length >= top) & (not _has_top(column, wanted))
+    is_whole = is_whole & ~is_lost
+    # A leaf of one number is a cell around it. Where a condition ends at the number itself, so does the cell.
+    is_end = (leaves.length == 0) & ~leaves.is_null & np.isin(leaves.low, _ends_asked(column, wanted))
+    touches, is_whole = touches | is_end, is_whole | is_end
+    is_pile = (leaves.length <= _NARROW * np.abs(leaves.low)) & touches & ~is_whole & ~leaves.is_null
+    share = np.where(is_whole, 1.0, np.where(is_pile, 0.5, share))
+    is_decided, holds = _decided(leaves, column, wanted)
+    is_decided &= touches & ~is_whole
+    return Part(leaves, np.where(is_decided, holds, share), touches, is_whole, is_pile=is_pile & ~is_decided)
+
+
+def _ends_asked(column: Real, wanted: Any) -> list[float]:
+    """The ends of a range that was asked for."""
+    wanted = None if isinstance(wanted, Asked) else plain(wanted)
+    if isinstance(wanted, tuple):
+        return [float(column.physical(end)) for end in wanted if end is not None]
+    return []
+
+
+def _with_edges(part: Part, column: Column, wanted: Any, release: ForestRelease, number: int) -> Part:
+    """The part with leaves at whose lower edge a range ends: of a column in steps that nobody stated, all may be there.
+
+    How much of them is told by leaves that lie side by side and are as long: where values are dense they hold much the
+    same, where they come in steps one may hold all and the other nothing.
+    """
+    leaves = part.leaves
+    measured = None if release.measured is None else release.measured.columns[number]
+    if measured is None or not isinstance(column, Bounded) or not isinstance(leaves, ColumnModel):
+        return part
+    if isinstance(column, Real) and column.spacing is None:
+        is_cut = part.touches & ((part.share < _AT_THE_EDGE) | (part.share > 1 - _AT_THE_EDGE))
+        is_edge = (is_cut | np.isin(leaves.low, _last_values(column, wanted))) & (leaves.length > 0)
+    else:
+        is_edge = (
+            part.touches & (part.share * leaves.length < 1.5 * column.step) & (leaves.length > _LONG * column.step)
+        )
+    is_edge &= ~part.is_whole & ~leaves.is_null
+    if not is_edge.any():
+        return part
+    weights, length = leaves.weights, leaves.length
+    alike = np.flatnonzero((np.abs(length[1:] - length[:-1]) <= _NEAR * length[1:]) & (length[1:] > 0))
+    both, gap = weights[alike] + weights[alike + 1], weights[alike] - weights[alike + 1]
+    explained = 2 * measured.noise.std**2 + both  # noise, and the luck of rows
+    uneven = float((gap**2 - explained).sum()) / max(float((both**2 - explained).sum()), 1e-9) if len(alike) else 1.0
+    doubt = min(max(uneven, 0.0), 1.0) if uneven < _UNEVEN else max(min(uneven, 1.0), _PILED)
+    return replace(part, at_edge=np.where(is_edge, doubt, 0.0))
+
+
+def _decided(leaves: ColumnModel, column: Real, wanted: Any) -> tuple[Flags, Flags]:
+    """Which leaves of one number a range takes or leaves as a whole, and which of them it takes.
+
+    An end beside the number, by more than one float and less than single precision tells apart, decides nothing.
+    """
+    is_one = (leaves.length == 0) & ~leaves.is_null
+    wanted = None if isinstance(wanted, Asked) else plain(wanted)
+    if not isinstance(wanted, tuple):
+        return np.zeros_like(is_one), np.zeros_like(is_one)
+    number = leaves.low
+    low, high = (None if end is None else float(column.physical(end)) for end in wanted)
+    holds = np.ones_like(is_one)
+    for end, is_met in ((low, low is None or number >= low), (high, high is None or number <= high)):
+        if end is not None:
+            away = np.abs(number - end)
+            is_one = is_one & ((away <= np.spacing(np.abs(number))) | (away > _NARROW * np.abs(number)))
+            holds = holds & is_met
+    return is_one, holds
+
+
+def _last_values(column: Real, wanted: Any) -> list[float]:
+    """The largest value that a range takes, and the largest below it that it leaves."""
+    wanted = None if isinstance(wanted, Asked) else plain(wanted)
+    if not isinstance(wanted, tuple):
+        return []
+    low, high = (None if end is None else float(column.physical(end)) for end in wanted)
+    return [*([] if high is None else [high]), *([] if low is None else [float(np.nextafter(low, -np.inf))])]
+
+
+def _has_top(column: Real, wanted: Any) -> bool:
+    """Whether a condition holds for the upper bound itself."""
+    wanted = None if isinstance(wanted, Asked) else plain(wanted)
+    if not isinstance(wanted, tuple):
+        return True
+    return wanted[1] is None or float(column.physical(wanted[1])) >= float(column.physical(column.high))
+
+
+def _cells(leaves: ColumnModel, column: Column) -> ColumnModel:
+    """The leaves with real ones of one number as the cells that they stand for: rows beside the number are in them."""
+    return leaves.filling_gaps(shortest=0.0) if isinstance(column, Real) else leaves
+
+
+def _is_one_real(column: Real, wanted: Any) -> bool:
+    if column.multiple_of is not None or isinstance(wanted, Asked):
+        return False
+    wanted = plain(wanted)
+    return wanted is not None and (not isinstance(wanted, tuple) or wanted[0] == wanted[1])
+
+
+def _keeps_ends(before: ColumnModel, cut: Restriction) -> Flags:
+    """Which leaves begin and end where they did."""
+    kept, after = np.zeros(len(before.low), dtype=np.bool_), cut.model
+    here = np.flatnonzero(after.weights > 0)
+    at = after.states[here]
+    length = np.where(before.length > 0, length_within(before.low, before.low + before.length), 0.0)
+    kept[at] = (after.low[here] == before.low[at]) & (after.length[here] == length[at])
+    return kept
+
+
+def _both(one: Part, other: Part) -> Part:
+    """Two conditions on a column; of a leaf that both cut, at different ends, what overlaps is left."""
+    overlap = np.clip(one.share + other.share - 1.0, 0.0, 1.0)
+    share = np.where(one.is_whole, other.share, np.where(other.is_whole, one.share, overlap))
+    piles = [part.is_pile for part in (one, other) if part.is_pile is not None]
+    is_pile = np.logical_or.reduce(piles) if piles else None
+    edges = [part.at_edge for part in (one, other) if part.at_edge is not None]
+    at_edge = np.maximum.reduce(edges) if edges else None
+    touches, is_whole = one.touches & other.touches, one.is_whole & other.is_whole
+    return Part(one.leaves, share, touches, is_whole, is_pile=is_pile, at_edge=at_edge)
+
+
+def _cut_place(place: PlaceModel, schema: Mapping[str, Column], conditions: Mapping[str, list[Any]]) -> Part:
+    n_regions = len(place.states)
+    near = [schema[name] for name in place.names]
+    unit = replace(place, weights=np.ones(n_regions), states=np.arange(n_regions, dtype=np.int32), n_states=n_regions)
+    share = np.ones(n_regions)
+    for name, several in conditions.items():
+        for wanted in several:
+            index = place.names.index(name)
+            near[index], unit, left = unit.restricted(index, near, wanted)
+            share = share * np.clip(left, 0.0, 1.0)
+            unit = replace(unit, weights=np.where(share > 0, 1.0, 0.0))
+    return Part(place, share, share > 0, share >= 1.0)
+
+
+def _with_values(part: Part, drawn: _Drawn, conditions: Sequence[Any]) -> Part:
+    """The part with the values of its leaves, nulls left out."""
+    leaves, column = drawn.leaves, drawn.column
+    low, high = _ends(leaves, column)
+    finer_low, finer_high = _ends(drawn.finer, column)
+    for wanted in map(plain, conditions):
+        if wanted is None or isinstance(wanted, (list, Asked)) or not isinstance(column, Bounded):
+            continue
+        ends = wanted if isinstance(wanted, tuple) else (wanted, wanted)
+        least, most = (None if end is None else float(column.physical(end)) for end in ends)
+        low, high = np.clip(low, least, most), np.clip(high, least, most)
+        finer_low, finer_high = np.clip(finer_low, least, most), np.clip(finer_high, least, most)
+    middle, width = (finer_low + finer_high) / 2, finer_high - finer_low
+    # Where a condition cuts, what a finer leaf has left of its rows goes with what it has left of its length.
+    whole_low, whole_high = _ends(drawn.finer, column)
+    left = np.divide(width, whole_high - whole_low, out=np.ones_like(width), where=whole_high > whole_low)
+    rows = drawn.averaged(left)
+    mean, square = drawn.averaged(left * middle), drawn.averaged(left * (middle**2 + width**2 / 12))
+    mean, square = (np.divide(sums, rows, out=np.zeros_like(sums), where=rows > 0) for sums in (mean, square))
+    is_value = ~leaves.is_null
+    mean = np.where(is_value, np.clip(mean, low, high), 0.0)
+    square = np.where(is_value, np.maximum(square, mean**2), 0.0)
+    values = Values(low, high, mean, square, column.spacing)
+    share, touches = np.where(is_value, part.share, 0.0), part.touches & is_value
+    return Part(leaves, share, touches, part.is_whole & is_value, values, part.is_pile, part.at_edge)
+
+
+def _ends(leaves: ColumnModel, column: Column) -> tuple[Floats, Floats]:
+    """The least and the largest value of each leaf, as a table shows them."""
+    if not isinstance(column, Bounded):
+        return leaves.low, leaves.low
+    if isinstance(column, Real) and column.spacing is not None:
+        return _ends_in_steps(leaves, column, float(column.spacing))
+    last = np.maximum(leaves.length - 1.0, 0.0) if column.is_whole else leaves.length
+    return column.to_floats(leaves.low), column.to_floats(leaves.low + last)
+
+
+def _ends_in_steps(leaves: ColumnModel, column: Real, step: float) -> tuple[Floats, Floats]:
+    """The first and the last step inside each leaf, or the nearest one where a leaf lies between two."""
+    top = float(column.physical(column.high))
+    end = leaves.low + leaves.length
+    first = np.ceil(leaves.low / step - _NEAR)
+    last = np.floor(np.where(end >= top, top / step + _NEAR, end / step - _NEAR))
+    nearest = np.rint((leaves.low + leaves.length / 2) / step)
+    first, last = (np.where(first > last, nearest, at) for at in (first, last))
+    return column.to_floats(first * step), column.to_floats(last * step)
+
+
+# -------------------------------------------------------------------------------------------------------- counted boxes
+# Counted: noisy counts of boxes that share no row, and what they say of a sum over rows whatever the rows are.
+#
+# A sum over rows of a function between `low` and `high` in every box lies between sum(low x true counts) and sum(high
+# x true counts). Noisy counts in their place are off by sums of noise of a known law, whose reach follows from that
+# law (`reach.proof.md`). Coefficients come from the geometry of boxes alone, and the table is the earliest that holds
+# the columns: which tables are counted later, and how they are cut, may follow from its noise, but not the other way
+# round.
+
+
+@dataclass(eq=False)
+class Counted:
+    """Noisy counts of boxes, the law of their noise, and which box holds which cell of the states or leaves."""
+
+    variables: tuple[int, ...]
+    noisy: Counts  # (n_boxes,)
+    noise: NoiseLaw
+    labels: NDArray[np.int64]  # a box for each cell, -1 for none; one axis for each variable
+    by_leaf: bool  # whether cells are leaves of one variable, or states of several
+    total: int | None  # the number of rows, where it is public
+
+    @property
+    def n_boxes(self) -> int:
+        return len(self.noisy)
+
+    def noise_of(self, line: Floats) -> NoiseSum:
+        """The law of the noise of a sum over the boxes with these coefficients."""
+        return NoiseSum([(self.noise, line)])
+
+    def sums(self, lines: Floats) -> tuple[Floats, Floats]:
+        """Noisy sums for lines of coefficients (n_lines, n_boxes), and the lines by which their noise goes."""
+        centred, added = self.centred(lines)
+        return centred @ self.noisy + added, centred
+
+    def centred(self, coefficients: Floats) -> tuple[Floats, Floats]:
+        """Lines of coefficients less what the public total explains, and what is to be added for that.
+
+        All boxes together hold every row, so a constant may be taken off and its sum put back; with the mean of a line
+        the noise is least. Where rules leave cells without a box, or the total is private, lines stay as they are.
+        """
+        if self.total is None or (self.labels < 0).any():
+            return coefficients, np.zeros(len(coefficients))
+        mean = coefficients.mean(axis=1)
+        return coefficients - mean[:, None], mean * self.total
+
+    def bounds(self, parts: Mapping[int, Part], *, shift: float | None = None) -> tuple[Floats, Floats]:
+        """The least and the largest value in each box (2 x (n_boxes,)) of the indicator of the conditions.
+
+        With a shift, of the indicator times the values of the column that has them, less the shift.
+        """
+        least, most = np.ones(()), np.ones(())
+        value: tuple[Floats, Floats] | None = None
+        for axis, variable in enumerate(self.variables):
+            part = parts.get(variable)
+            if part is None:
+                low = high = np.ones(self.labels.shape[axis])
+            else:
+                low, high = self._ends(part, part.is_whole.astype(float), part.touches.astype(float))
+                if shift is not None and part.values is not None:
+                    value = self._values(part, shift, axis)
+            least, most = np.multiply.outer(least, low), np.multiply.outer(most, high)
+        if value is not None:
+            # A row that may or may not be counted adds its value or nothing.
+            sure, maybe = least > 0, most > 0
+            low_value, high_value = np.broadcast_arrays(value[0], value[1], least)[:2]
+            least = np.where(sure, low_value, np.where(maybe, np.minimum(low_value, 0.0), 0.0))
+            most = np.where(sure, high_value, np.where(maybe, np.maximum(high_value, 0.0), 0.0))
+        boxes = self.labels.ravel()
+        low_box, high_box = np.full(self.n_boxes, np.inf), np.full(self.n_boxes, -np.inf)
+        held = boxes >= 0
+        np.minimum.at(low_box, boxes[held], least.ravel()[held])
+        np.maximum.at(high_box, boxes[held], most.ravel()[held])
+        return low_box, high_box
+
+    def is_cut(self, parts: Mapping[int, Part]) -> bool:
+        """Whether a box is neither wholly inside the conditions nor wholly outside."""
+        least, most = self.bounds(parts)
+        return bool((least < most).any())
+
+    def _ends(self, part: Part, low: Floats, high: Floats) -> tuple[Floats, Floats]:
+        """Bounds of cells along one axis: of its leaves, or of all leaves of each state, weightless ones too."""
+        if self.by_leaf:
+            return low, high
+        states, n_states = part.leaves.states, part.leaves.n_states
+        least, most = np.full(n_states, np.inf), np.full(n_states, -np.inf)
+        np.minimum.at(least, states, low)
+        np.maximum.at(most, states, high)
+        return least, most
+
+    def _values(self, part: Part, shift: float, axis: int) -> tuple[Floats, Floats]:
+        assert part.values is not None
+        low = np.where(part.touches, part.values.low - shift, np.inf)
+        high = np.where(part.touches, part.values.high - shift, -np.inf)
+        low, high = self._ends(part, low, high)
+        shape = [-1 if place == axis else 1 for place in range(self.labels.ndim)]
+        return (
+            np.where(np.isfinite(low), low, 0.0).reshape(shape),
+            np.where(np.isfinite(high), high, 0.0).reshape(shape),
+        )
+
+
+def counted_for(release: ForestRelease, variables: tuple[int, ...]) -> Counted | None:
+    """The noisy counts that hold all these variables: the leaves of one, or the earliest table of several."""
+    measured = release.measured
+    if measured is None or not variables:
+        return None
+    total = release.card.n_rows
+    if len(variables) == 1:
+        return _leaves(release, variables[0], total)
+    table = next((table for table in measured.tables if set(variables) <= set(table.columns)), None)
+    if table is None:
+        return None
+    shape = tuple(release.model.tree.sizes[variable] for variable in table.columns)
+    n_cells = int(np.prod(shape))
+    labels = np.arange(n_cells) if table.labels is None else table.labels.ravel().astype(np.int64)
+    return Counted(table.columns, table.noisy, table.noise, labels.reshape(shape), False, total)
+
+
+def _leaves(release: ForestRelease, variable: int, total: int | None) -> Counted | None:
+    assert release.measured is not None
+    column = release.measured.columns[variable]
+    if column is None:
+        return None
+    labels = column.leaf.astype(np.int64)
+    if column.kind == "codes":  # every code was counted, and is a leaf of what `leaves_counted` gives
+        labels = np.arange(len(column.noisy))
+    # A place may leave out rows beyond its shape, so that its regions do not hold all of them.
+    return Counted((variable,), column.noisy, column.noise, labels, True, None if column.kind == "place" else total)
+
+
+def leaves_counted(release: ForestRelease) -> dict[str, ColumnModel]:
+    """Columns whose leaves were counted one value at a time, although the model has several in one leaf."""
+    if release.measured is None:
+        return {}
+    return {
+        name: release.columns[name].by_value()
+        for name, column in zip(release.variables, release.measured.columns, strict=True)
+        if column is not None and column.kind == "codes"
+    }
+
+
+# -------------------------------------------------------------------------------------------------- certified intervals
+# Certified intervals: straight from noisy counts, whatever the rows are.
+#
+#     count       the sum of an indicator, between the boxes that are wholly inside and those that are touched
+#     ratio       all ratios r for which the sum of (above - r x below) may be 0 (Fieller): shares among some rows
+#     mean        all m for which the sum of (value - m) over the rows asked for may be 0
+#     quantile    all leaves for which "so many rows lie below" may be true (Woodruff)
+#
+# The last three invert a test at each candidate, whose coefficients are geometry: the true one is rejected with
+# the probability that the level leaves over, and the interval holds every candidate that was not. A range of
+# candidates is left out only where one bound rejects all of it, so that no candidate in between goes untested.
+# Proof: counted.proof.md; the labels [step 5] ... are its points.
+
+
+# Candidates between which coefficients are straight lines: so many evenly, and as many ends of leaves.
+_N_KNOTS = 33
+# An end is looked for until what it may still move by is this much of the noise's standard deviation.
+_FINE = 0.01
+# How much of the probability of a miss goes to candidates lying between those that are looked at.
+_BETWEEN = 0.01
+# Quantiles are looked for between this many edges of leaves.
+_MOST_EDGES = 256
+
+
+@dataclass(frozen=True, slots=True)
+class Between:
+    """An estimate between two ends, and whether boxes were cut, whose rows may lie anywhere inside."""
+
+    estimate: float
+    low: float
+    high: float
+    is_cut: bool
+
+
+def certified_count(counted: Counted, parts: Mapping[int, Part], level: float) -> Between:
+    """The number of rows that meet the conditions."""
+    least, most = counted.bounds(parts)
+    (fewest, largest), centred = counted.sums(np.stack([least, most]))
+    noise = [counted.noise_of(line) for line in centred]
+    below, above = (one.reach(level) for one in noise)
+    is_cut, usual = bool((least < most).any()), (below - noise[0].std, above - noise[1].std)
+    return _whole(counted, (fewest + largest) / 2, fewest - below, largest + above, is_cut=is_cut, usual=usual)
+
+
+def certified_counts(counted: Counted, every: Sequence[Mapping[int, Part]], level: float) -> list[Between]:
+    """Numbers of rows in whole boxes, whose intervals all hold at once: each may fail with an equal share."""
+    sums, centred = counted.sums(np.stack([counted.bounds(parts)[0] for parts in every]))
+    each = level_of_each(centred, level)
+    noise = [counted.noise_of(line) for line in centred]
+    return [
+        _whole(counted, y, y - half, y + half, is_cut=False, usual=(half - one.std, half - one.std))
+        for y, one in zip(sums.tolist(), noise, strict=True)
+        for half in [one.reach(each)]
+    ]
+
+
+def _whole(
+    counted: Counted, estimate: float, low: float, high: float, *, is_cut: bool, usual: tuple[float, float]
+) -> Between:
+    """An interval of a number of rows, cut to whole numbers that the table can have."""
+    first, last = whole_rows(low, high, math.inf if counted.total is None else float(counted.total), usual=usual)
+    return Between(float(np.clip(estimate, first, last)), first, last, is_cut)
+
+
+def certified_ratio(
+    counted: Counted, above: Mapping[int, Part], below: Mapping[int, Part], level: float
+) -> Between | None:
+    """The share of rows that meet `above`, among those that meet `below`; None where that may be anything."""
+    least, most = counted.bounds(above)
+    fewest, largest = counted.bounds(below)
+
+    def bounds(ratio: float) -> tuple[Floats, Floats]:
+        # A row is in both, in the rows below alone, or in neither: where that is sure, so is what it adds.
+        in_both, in_one = 1 - ratio, -ratio
+        low = np.where(least > 0, in_both, np.where(largest > 0, in_one, 0.0))
+        high = np.where(most > 0, in_both, np.where(fewest > 0, in_one, 0.0))
+        return low, high
+
+    is_cut = bool((least < most).any() or (fewest < largest).any())
+    return _inverted(counted, bounds, np.linspace(0.0, 1.0, _N_KNOTS), level, is_cut=is_cut)
+
+
+def certified_mean(counted: Counted, parts: Mapping[int, Part], level: float) -> Between | None:
+    """The mean of the column that has values, over rows that meet the conditions; None where it may be anything."""
+    part = next(part for part in parts.values() if part.values is not None)
+    values = part.values
+    assert values is not None
+    lows, highs = values.low[part.touches], values.high[part.touches]
+    corners = np.unique(np.concatenate([lows, highs]))
+    if len(corners) == 1:
+        return Between(float(corners[0]), float(corners[0]), float(corners[0]), is_cut=False)
+    places = np.linspace(0, len(corners) - 1, min(len(corners), _N_KNOTS)).astype(np.int64)
+    knots = np.unique(np.concatenate([np.linspace(lows.min(), highs.max(), _N_KNOTS), corners[places]]))
+    return _inverted(counted, lambda mean: counted.bounds(parts, shift=mean), knots, level, is_cut=True)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class _Candidate:
+    """A value, the noisy sum that may be 0 if it is the true one, and the coefficients of that sum's noise."""
+
+    at: float
+    value: float
+    line: Floats
+
+    def between(self, other: _Candidate) -> _Candidate:
+        """The one halfway: sums and coefficients are straight lines between knots."""
+        middle = (self.at + other.at) / 2, (self.value + other.value) / 2, (self.line + other.line) / 2
+        return _Candidate(*middle)
+
+
+def _inverted(
+    counted: Counted, bounds: Callable[[float], tuple[Floats, Floats]], knots: Floats, level: float, *, is_cut: bool
+) -> Between | None:
+    """All candidates from the first knot to the last that are not rejected, and what lies between them.
+
+    The least of a sum is concave in the candidate and the most of it convex, so that between knots a straight line
+    bounds them too. [step 5]
+    """
+    sides = np.stack([np.stack(bounds(float(knot))) for knot in knots])  # (n_knots, 2, n_boxes)
+    (least, most), (below, above) = zip(*(counted.sums(sides[:, side]) for side in (0, 1)), strict=True)
+    ends = [
+        _last([_Candidate(*one) for one in zip(at, value, line, strict=True)], counted, 1 - level)
+        for at, value, line in (
+            (knots.tolist(), most.tolist(), above),
+            ((-knots[::-1]).tolist(), (-least[::-1]).tolist(), below[::-1]),
+        )
+    ]
+    if ends[0] is None or ends[1] is None:
+        return None
+    begin, end = sorted((-ends[1], ends[0]))
+    falling = np.maximum.accumulate((least + most)[::-1])
+    estimate = float(np.interp(0.0, falling, knots[::-1]))
+    return Between(min(max(estimate, begin), end), begin, end, is_cut)
+
+
+def _last(candidates: Sequence[_Candidate], counted: Counted, miss: float) -> float | None:
+    """An upper bound on the candidates whose sum noise allows to be 0 or more; None where it allows none."""
+    stack = list(pairwise(candidates))
+    while stack:
+        one, other = stack.pop()
+        if other.value >= 0:
+            return other.at
+        middle = one.between(other)
+        noise, half = counted.noise_of(middle.line), counted.noise_of((other.line - one.line) / 2)
+        stray = half.farthest(_BETWEEN * miss)
+        if noise.within(-max(one.value, other.value) - stray, (1 - _BETWEEN) * miss):
+            continue  # noise reaches no candidate between these two
+        if max(stray, abs(other.value - one.value) / 2) <= _FINE * noise.std or one.at == other.at:
+            return other.at
+        stack += [(one, middle), (middle, other)]
+    return None
+
+
+def certified_quantile(counted: Counted, parts: Mapping[int, Part], at: float, level: float) -> Between | None:
+    """The value that a share `at` of the rows lies at or below; None where it may be anything."""
+    variable, part = next((variable, part) for variable, part in parts.items() if part.values is not None)
+    values = part.values
+    assert values is not None
+    starts = np.unique(values.low[part.touches])
+    edges = starts[:: -(-len(starts) // _MOST_EDGES)]
+    ends = np.append(edges[1:], values.high[part.touches].max())
+    # If the value lies between two edges, at most `at` of the rows lie below the first, at least `at` up to the second.
+    every = counted.bounds({**parts, variable: replace(part, values=None)})
+    before = np.stack([_sides(counted, parts, variable, edge, at, every, is_open=True)[0] for edge in edges])
+    until = [_sides(counted, parts, variable, end, at, every, is_open=False) for end in ends]
+    at_least, below = counted.sums(before)
+    at_most, above = counted.sums(np.stack([high for _, high in until]))
+
+    def may_hold(k: int) -> bool:
+        return not any(
+            excess > 0 and counted.noise_of(line).within(excess, 1 - level)
+            for excess, line in ((at_least[k], below[k]), (-at_most[k], above[k]))
+        )
+
+    first = next((k for k in range(len(edges)) if may_hold(k)), None)
+    if first is None:
+        return None
+    last = next(k for k in range(len(edges) - 1, -1, -1) if may_hold(k))
+    low, high = float(edges[first]), float(ends[last])
+    passed = (counted.sums(np.stack([low for low, _ in until]))[0] + at_most >= 0).tolist()
+    middle = float(ends[passed.index(True)]) if any(passed) else high
+    return Between(float(np.clip(middle, low, high)), low, high, True)
+
+
+def _sides(
+    counted: Counted,
+    parts: Mapping[int, Part],
+    variable: int,
+    at_value: float,
+    share: float,
+    every: tuple[Floats, Floats],
+    *,
+    is_open: bool,
+) -> tuple[Floats, Floats]:
+    """Bounds of (1 where a value is below another, 0 where not) less a share, over the rows asked for, in each box.
+
+    `every` are the bounds of being asked for at all.
+    """
+    part = parts[variable]
+    values = part.values
+    assert values is not None
+    sure = values.high < at_value if is_open else values.high <= at_value
+    maybe = values.low < at_value if is_open else values.low <= at_value
+    within = {**parts, variable: Part(part.leaves, part.share, part.touches & maybe, part.is_whole & sure)}
+    least, most = counted.bounds(within)
+    fewest, largest = every
+    low = np.where(least > 0, 1 - share, np.where(largest > 0, -share, 0.0))
+    high = np.where(most > 0, 1 - share, np.where(fewest > 0, -share, 0.0))
+    return low, high

@@ -1,0 +1,260 @@
+"""The numbers on a card, computed again from what the card states: figures of utility, and the plan.
+
+Plans and figures change from version to version, so a difference is a contradiction only for a card of this
+version, commit included; of other versions it is only reported whether the numbers are the same.
+`release/verify.py` checks all that needs no synthesizer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from fractions import Fraction
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from spinney.counting.joint import Clique
+from spinney.errors import FileError
+from spinney.files import full_version
+from spinney.forest.release.model import ForestRelease
+from spinney.people.release.model import PeopleRelease
+from spinney.privacy.budget import Unit, parse_delta, parse_epsilon
+from spinney.privacy.composition import default_delta
+from spinney.privacy.mechanisms import Charge, DiscreteLaplaceCounts, LeafMoments, PartitionSelection
+from spinney.progress import waiting
+from spinney.release.card import NOISY_ROWS, Card, ContradictionError, check
+from spinney.release.release import Release, row_generator
+from spinney.release.utility import UTILITY
+from spinney.release.verify import verification
+from spinney.synthesizers.base import PublicFacts, Synthesizer
+from spinney.synthesizers.forest import ForestSynthesizer
+from spinney.synthesizers.linked import LinkedSynthesizer
+from spinney.synthesizers.partition import GridSynthesizer, PaperTreeSynthesizer
+from spinney.synthesizers.tree import KDTreeSynthesizer
+from spinney.synthesizers.utility import (
+    MOST_STATES,
+    SEED,
+    compared_pairs,
+    drawn_shares,
+    even_cuts,
+    n_drawn_rows,
+    sampling_error,
+)
+from spinney.text import brief
+
+# -------------------------------------------------------------------------------------------------------- utility check
+# What figures of utility are of, computed again from the release: columns, pairs, cells, drawn rows, sampling.
+#
+# The noise of a figure follows from its charge (`release/verify.py`), and its interval also from how many cells
+# were compared; what the figure means, from how many columns and pairs, and from how many rows were drawn. All
+# of that follows from the schema and the model. The sampling error is found again by drawing the same rows:
+# streams of random numbers may differ between machines in their last digits, so it is compared up to a small
+# part of it.
+
+
+_UTILITY_WHAT = "what the figures of utility are of"
+_UTILITY_SLACK = 0.02
+_AT_ONCE = 1 << 17
+
+
+def check_figures(release: Release) -> tuple[list[str], list[dict[str, str]]]:
+    """What was compared, in words, and what was not and why; ContradictionError where this version finds otherwise."""
+    card = release.card
+    entry = card.plan.get(UTILITY)
+    if entry is None:
+        return [], []
+    difference = _utility_difference(release, entry)
+    if difference is None:
+        return ["the columns, pairs, cells and drawn rows of the figures of utility, found again from the release"], []
+    if card.spinney_version == full_version():
+        check(False, f"the figures of utility are of something else than the release: {difference}")
+    why = f"it was made by spinney {card.spinney_version}, and this version compares otherwise ({difference})"
+    return [], [{"what": _UTILITY_WHAT, "why": why}]
+
+
+def _utility_difference(release: Release, entry: dict[str, Any]) -> str | None:
+    """The first number that differs, in words."""
+    sizes = _compared_sizes(release)
+    pairs = compared_pairs(len(sizes))
+    cells = [max(sizes, default=0), *([max(sizes[i] * sizes[j] for i, j in pairs)] if pairs else [])]
+    wanted: dict[str, Any] = {
+        "columns": len(sizes),
+        "pairs": len(pairs),
+        "cells": cells,
+        "drawn_rows": n_drawn_rows(release),
+    }
+    for name, value in wanted.items():
+        if entry[name] != value:
+            return f"{name} would be {brief(value)} and is {brief(entry[name])}"
+    for what, stated, found in zip(("columns", "pairs"), entry["sampling"], _sampling(release, pairs), strict=False):
+        if not math.isclose(stated, found, rel_tol=_UTILITY_SLACK, abs_tol=2e-6):
+            return f"the sampling error of {what} would be {found:.6f} and is {brief(stated)}"
+    return None
+
+
+def _compared_sizes(release: Release) -> list[int]:
+    """How many states each compared column or place has; those with one are not compared."""
+    if isinstance(release, ForestRelease):
+        sizes = list(release.model.tree.sizes)
+    else:
+        sizes = [cut.n_states for cut in even_cuts(release.card.schema.modelled)]
+    return [min(size, MOST_STATES) for size in sizes if size > 1]
+
+
+@waiting("drawing the rows of figures of utility again")
+def _sampling(release: Release, pairs: list[Clique]) -> list[float]:
+    """The mean sampling error of tables of one column, and of two."""
+    n_rows = n_drawn_rows(release)
+    singles: list[Clique] = [(column,) for column in range(len(_compared_sizes(release)))]
+    cliques = [*singles, *pairs]
+    if isinstance(release, ForestRelease):
+        shares = _state_shares(release, cliques, n_rows)
+    else:
+        cuts = [cut for cut in even_cuts(release.card.schema.modelled) if cut.n_states > 1]
+        shares = drawn_shares(release, cuts, cliques, n_rows)
+    errors = [sampling_error(table, n_rows) for table in shares]
+    ends = [0, len(singles), *([len(cliques)] if pairs else [])]
+    return [float(np.mean(errors[low:high])) for low, high in pairwise(ends)]
+
+
+def _state_shares(release: ForestRelease, cliques: list[Clique], n_rows: int) -> list[NDArray[np.float64]]:
+    """Shares of states among rows drawn from a forest: the states that its columns are compared in."""
+    sizes = release.model.tree.sizes
+    kept = [place for place, size in enumerate(sizes) if size > 1]
+    counts = [np.zeros(math.prod(min(sizes[kept[column]], MOST_STATES) for column in clique)) for clique in cliques]
+    rng = row_generator(SEED, release.stream)
+    for begin in range(0, n_rows, _AT_ONCE):
+        states, _ = release.drawn(min(_AT_ONCE, n_rows - begin), rng)
+        coarse = [_coarse(states[place], sizes[place]) for place in kept]
+        for place, clique in enumerate(cliques):
+            codes = coarse[clique[0]]
+            for column in clique[1:]:
+                codes = codes * min(sizes[kept[column]], MOST_STATES) + coarse[column]
+            counts[place] += np.bincount(codes, minlength=len(counts[place]))
+    return [table / n_rows for table in counts]
+
+
+def _coarse(states: NDArray[np.int32], n_states: int) -> NDArray[np.int64]:
+    wide = states.astype(np.int64)
+    return wide if n_states <= MOST_STATES else wide * MOST_STATES // n_states
+
+
+# ----------------------------------------------------------------------------------------------------------- plan check
+# The plan that a call makes of what its card states, to compare with the plan on the card.
+#
+# Automatic values (depths, thresholds, noise of every stage) follow from public quantities: the schema, the
+# number of rows, the budget and the parameters. All of these stand on the card, so the plan can be made again.
+# A card whose budget was lowered, and whose plan was not, is found out.
+
+
+_SYNTHESIZERS: dict[str, type[Synthesizer[Any]]] = {
+    kind.__name__: kind for kind in (KDTreeSynthesizer, GridSynthesizer, PaperTreeSynthesizer, ForestSynthesizer)
+}
+# Noise that is found by search may come out otherwise on another machine, by less than this part of it.
+_SLACK = 0.01
+_WHAT = "that the plan is the one that such a call makes"
+
+
+def verified_numbers(path: str, release: Release) -> tuple[str, list[str], list[dict[str, str]]]:
+    """The guarantee of a release worked out again, what was checked, in words, and what was not and why.
+
+    The model is fitted again to the numbers that the release holds, which may take long.
+
+    Args:
+        path: where it was read from, for the error.
+        release: what was read.
+
+    Raises:
+        FileError: the numbers contradict each other.
+    """
+    try:
+        found = verification(release, refits=True)
+        planned, unplanned = check_plan(release)
+        compared, not_compared = check_figures(release)
+    except ContradictionError as err:
+        raise FileError(f"{path!r} is a Spinney release with inconsistent contents: {err}") from err
+    others = [*unplanned, *not_compared, *({"what": one.what, "why": one.why} for one in found.not_checked)]
+    return found.guarantee, [*found.checks, *planned, *compared], others
+
+
+def check_plan(release: Release) -> tuple[list[str], list[dict[str, str]]]:
+    """What was compared, in words, and what was not and why; ContradictionError where this version plans otherwise."""
+    card = release.card
+    kind = _SYNTHESIZERS.get(card.synthesizer)
+    if kind is None and not isinstance(release, PeopleRelease):
+        return [], [{"what": _WHAT, "why": f"plans of {brief(card.synthesizer)} are not made again"}]
+    try:
+        wanted = _plan(kind, release)
+    except Exception:  # parameters of a file may be anything, and what they lead to says nothing else
+        wanted = None
+    difference = "no plan can be made of its parameters" if wanted is None else _difference(wanted, card.plan)
+    if difference is None:
+        return ["the plan was made again from the call, the schema and the number of rows, and is the same"], []
+    if card.spinney_version == full_version():
+        check(False, f"the plan is not the one that such a call makes: {difference}")
+    why = f"it was made by spinney {card.spinney_version}, and this version plans otherwise ({difference})"
+    return [], [{"what": _WHAT, "why": why}]
+
+
+def _plan(kind: type[Synthesizer[Any]] | None, release: Release) -> Mapping[str, Any]:
+    """The plan of the call on a card, as its entries."""
+    card = release.card
+    if isinstance(release, PeopleRelease):
+        return LinkedSynthesizer(**card.parameters).planned(release.shape, _facts(card))
+    assert kind is not None
+    model = kind(**card.parameters)
+    facts = _facts(card)
+    if not isinstance(model, ForestSynthesizer):
+        return dict(model._design(facts)[1].to_dict())  # type: ignore[attr-defined]
+    if not isinstance(release, ForestRelease):
+        raise ValueError("a forest is the maker of what is none")
+    class_size = None
+    if model._counts_classes(facts.schema):
+        columns = () if release.measured is None else release.measured.columns
+        counted = columns[release.variables.index(str(model.target))]
+        if counted is None:
+            raise ValueError("the sizes of the target's classes are not in the file")
+        class_size = float(np.sort(counted.noisy)[-2])
+    design = model._design(facts, class_size=class_size)
+    return {"structure": design.structure, **design.plan.to_dict()}
+
+
+def _facts(card: Card) -> PublicFacts:
+    """What the plan followed from: all that was charged for something else was charged before."""
+    unit, counted = Unit.parse(card.unit), card.row_count
+    n_rows = card.n_rows if card.n_rows is not None else (counted.expected if counted else card.assumed_rows)
+    spent = [event for event in card.events if isinstance(event, Charge) and not _is_before(event)]
+    epsilon = sum((event.epsilon for event in spent), Fraction(0))
+    delta = sum((getattr(event, "delta", Fraction(0)) for event in spent), Fraction(0))
+    if not spent:  # nothing was worth its noise: what the call left for it
+        stated = card.parameters.get("delta", 0)
+        epsilon = parse_epsilon(card.parameters["epsilon"]) - card.epsilon
+        delta = (default_delta(n_rows or 1) if stated is None else parse_delta(stated)) - card.delta
+    facts = PublicFacts(card.schema, epsilon, delta, unit, n_rows or 1, row_count=counted)
+    has_bounds = any(isinstance(event, DiscreteLaplaceCounts) and event.stage == "bounds" for event in card.events)
+    return replace(facts, found_bounds=has_bounds)
+
+
+def _is_before(event: Charge) -> bool:
+    """Whether a charge is for what a plan follows from, or for what it does not plan."""
+    if isinstance(event, DiscreteLaplaceCounts):
+        return event.stage in ("rows", "bounds", "classes")
+    return isinstance(event, PartitionSelection) or (isinstance(event, LeafMoments) and event.stage == "utility")
+
+
+def _difference(wanted: Mapping[str, Any], stated: Mapping[str, Any]) -> str | None:
+    """The first entry that differs, in words."""
+    stated = {name: value for name, value in stated.items() if name not in (NOISY_ROWS, UTILITY)}
+    for name in dict.fromkeys([*wanted, *stated]):
+        one, other = wanted.get(name), stated.get(name)
+        if isinstance(one, float) and isinstance(other, (int, float)) and not isinstance(other, bool):
+            is_same = math.isclose(one, other, rel_tol=_SLACK, abs_tol=1e-6)
+        else:
+            is_same = one == other
+        if not is_same:
+            return f"{name} would be {brief(one)} and is {brief(other)}"
+    return None

@@ -1,1 +1,0 @@
-"""Answers of a tree with error bars, from leaf counts and means."""
