@@ -20,6 +20,7 @@ from urllib.parse import urljoin, urlparse
 from urllib.request import HTTPCookieProcessor, build_opener
 
 ROOT = Path(__file__).resolve().parents[1]
+OURS = ("spinney/", "spinney_audit/", "spinney_paper/", "spinney_studio/", "spinney-")
 _PIP = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check")
 # Environment of the checkout that would let the sources be found, or keep a cache beside them.
 _NOT_OURS = ("PYTHONPATH", "VIRTUAL_ENV", "NUMBA_CACHE_DIR", "SPINNEY_LEDGER")
@@ -96,10 +97,10 @@ def check_studio(spinney: Path, folder: Path) -> None:
 
 
 def check_content(wheel: Path) -> None:
-    """Only our two packages are in the wheel, without tests and caches."""
+    """Only our packages are in the wheel, without tests and caches."""
     with zipfile.ZipFile(wheel) as held:
         names = held.namelist()
-    strange = [name for name in names if not name.startswith(("spinney/", "spinney_paper/", "spinney-"))]
+    strange = [name for name in names if not name.startswith(OURS)]
     if strange or any("__pycache__" in name for name in names):
         raise SystemExit(f"the wheel holds {strange or 'caches'}")
     _say(f"{wheel.name}: {len(names)} files, {wheel.stat().st_size / 1e6:.1f} MB")
