@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import replace
+from datetime import date, timedelta
 from fractions import Fraction
 from functools import cache
 from typing import Any
@@ -412,3 +413,61 @@ def test_one_question_in_several_words_has_one_answer() -> None:
             assert (one.low, one.high) == pytest.approx((other.low, other.high))
     for found in (release.mean("a", where={"a": 3}), release.quantile("a", 0.5, where={"a": (3, 3)})):
         assert (found.statement, found.low, found.high) == ("certified", 3, 3)
+
+
+# ------------------------------------------------------------------------------------------- inside of what was counted
+
+
+def test_single_days_of_a_weekly_pattern_are_in_their_intervals():
+    """Leaves of a few days hold nothing on Sundays and much on Mondays: rows may all be on one day of such a leaf."""
+    rng = np.random.default_rng(3)
+    day = rng.integers(0, 104, 6000) * 7 + rng.choice(7, 6000, p=[0.3, 0.3, 0.2, 0.1, 0.08, 0.02, 0])
+    start = date(2022, 1, 3)
+    frame = pl.DataFrame({"d": [start + timedelta(days=int(one)) for one in day]})
+    schema = sp.Schema({"d": sp.Date("2022-01-01", "2024-12-31")})
+    held = asked = 0
+    for seed in range(4):
+        release = sp.ForestSynthesizer("5").fit(frame, schema, entropy=sp.UnsafeSeededEntropy(seed)).release_
+        for first, last in [(week * 7, week * 7 + n) for week in range(5, 100, 9) for n in (0, 2)]:
+            answer = release.count({"d": (start + timedelta(days=first), start + timedelta(days=last))})
+            held += int(answer.low <= ((day >= first) & (day <= last)).sum() <= answer.high)
+            asked += 1
+    assert held >= 0.9 * asked
+
+
+@pytest.mark.parametrize("epsilon", ["1", "5"])
+def test_what_a_condition_cuts_out_of_a_state_is_not_calibrated(epsilon):
+    """One hour of a state of several is all that is different in it: certified, and no guess by the state's mean."""
+    rng = np.random.default_rng(4)
+    hour = rng.integers(0, 24, 8000)
+    size = np.where(hour == 17, rng.normal(100, 2, 8000), rng.normal(10, 2, 8000)).clip(0, 120)
+    frame = pl.DataFrame({"h": hour, "z": size})
+    schema = sp.Schema({"h": sp.Integer(0, 23), "z": sp.Real(0, 120)})
+    held = asked = 0
+    for seed in range(5):
+        release = sp.ForestSynthesizer(epsilon).fit(frame, schema, entropy=sp.UnsafeSeededEntropy(seed)).release_
+        share = release.proportion({"z": (50, None)}, given={"h": 17})
+        count = release.count({"h": 17, "z": (50, None)})
+        held += int(share.low <= 1 <= share.high) + int(count.low <= (hour == 17).sum() <= count.high)
+        asked += 2
+        drawn = release.sample(50_000, seed=1, frame="polars").filter((pl.col("h") == 17) & (pl.col("z") > 50)).height
+        assert abs(count.estimate - drawn * 8000 / 50_000) < 40  # the estimate is that of the rows
+    assert held >= 0.9 * asked
+
+
+def test_a_range_that_leaves_out_the_first_value_of_a_leaf_has_room_for_a_pile_there():
+    """More than 400,000 leaves out the pile at 400,000, which is in the leaf that begins there."""
+    rng = np.random.default_rng(5)
+    limit = (rng.gamma(2, 60_000, 12_000) // 10_000 * 10_000).clip(0, 1_000_000).astype(int)
+    frame = pl.DataFrame(
+        {"limit": limit, "other": rng.integers(0, 100, 12_000), "kind": rng.choice(list("ab"), 12_000)}
+    )
+    schema = sp.Schema({"limit": sp.Integer(0, 1_000_000), "other": sp.Integer(0, 99), "kind": sp.Category(["a", "b"])})
+    held = asked = 0
+    for seed in range(4):
+        release = sp.ForestSynthesizer("1").fit(frame, schema, entropy=sp.UnsafeSeededEntropy(seed)).release_
+        for value in range(200_000, 500_000, 50_000):
+            answer = release.count({"limit": (value + 1, None)})
+            held += int(answer.low <= (limit > value).sum() <= answer.high)
+            asked += 1
+    assert held >= 0.9 * asked

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from spinney.columns import Bounded, Listed
+from spinney.columns import Bounded, Date, Datetime, Listed
 from spinney.errors import ParameterError
 from spinney.forest.release.calibrate import (
     CERTIFIED,
@@ -76,6 +76,8 @@ _WIDEST = 1.7
 _FEW = 0.05
 # A question about less than this part of a leaf, and nothing else, may be about all of its rows, or none.
 _PART_OF_LEAF = 0.25
+# Leaves of up to so many days may have all of their rows on one of them; a day in microseconds.
+_WEEKS, _DAY = 14, 86_400_000_000.0
 # Quantiles with fewer rows beyond them than this many standard deviations of noise hang on leaves that noise made.
 _HIDDEN = 5.0
 # The part of what an interval may miss that goes to certified counts of its conditions, to which it is cut.
@@ -90,6 +92,14 @@ INSIDE = (
 )
 REMEDY_INSIDE = "ask for counts, or for statement='certified'"
 BEYOND = "hardly more rows lie beyond the quantile than noise"
+# An answer about several columns is inside of what was counted if states that conditions take whole have less than this
+# part of the rows that are asked about, by what columns say alone.
+_MOSTLY = 0.5
+INSIDE_COUNTED = (
+    "the conditions cut all, or most, of the leaves and states that were counted, and where in these rows lie is the "
+    "model's guess"
+)
+REMEDY_INSIDE_COUNTED = "ask for wider ranges, ask for statement='certified', or name the columns in workload="
 
 
 class Answering:
@@ -196,7 +206,13 @@ class Answering:
         counted = self.counted(variables)
         if question.statement != "calibrated" and question.of == "table":
             plain = question if given else replace(question, given={})
-            found = self._certified(plain, counted, level, is_asked=question.statement == "certified")
+            is_asked = question.statement == "certified" or (
+                question.kind in ("count", "proportion") and self._is_inside(parts, counted)
+            )
+            found = self._certified(plain, counted, level, is_asked=is_asked)
+            if found is not None and found.is_cut and question.kind in ("count", "proportion"):
+                drawn = self._drawn(question, parts, given)  # as rows have it, not halfway between the ends
+                found = replace(found, estimate=min(max(drawn, found.low), found.high))
             if found is not None:
                 why = f"{self._certified_words}{CUT if found.is_cut else ''}"
                 return self._said(question, found.estimate, found.low, found.high, "certified", why)
@@ -204,7 +220,20 @@ class Answering:
         standing = self.verdicts.of(variables, parts)
         if question.statement == "certified":
             raise self._no_certificate(question, variables, standing, counted)
+        if len(parts) > 1 and self._is_inside(parts, counted):
+            standing = Standing("not supported", INSIDE_COUNTED, REMEDY_INSIDE_COUNTED)
         return self._modelled(question, parts, given, counted, standing, level)
+
+    def _drawn(self, question: Question, parts: Mapping[int, Part], given: Mapping[int, Part]) -> float:
+        """A count or a share as rows are drawn: by the released model alone."""
+        ratio, laws = ratio_of(question, parts, given), self._released_laws
+        above, below = (float(laws.means(one)[0]) + laws.tilted(one)[0] for one in (ratio.above, ratio.below))
+        share = above / max(below, 1 / laws.total)
+        return share * laws.total if question.kind == "count" else share
+
+    @cached_property
+    def _released_laws(self) -> Laws:
+        return Laws(self._release, n_redrawn=0)
 
     @property
     def _certified_words(self) -> str:
@@ -282,6 +311,29 @@ class Answering:
             share = math.prod(float(line @ left) / max(float(line.sum()), 1e-300) for line, left in weights)
         noise = counted.noise.std * math.sqrt(n_inside * free)
         return noise <= _WIDEST * math.sqrt(max((self._release.card.planned_rows or 0) * share * (1 - share), 1.0))
+
+    def _is_inside(self, parts: Mapping[int, Part], counted: Counted | None) -> bool:
+        """Whether much of what is asked lies inside of leaves, or of states of several columns, that conditions cut.
+
+        There the model guesses: a day of the week in leaves of weeks, an hour in states of two hours. It is decided by
+        geometry, and for several columns by what each says alone; neither follows from counts of their table.
+        """
+        if counted is None:
+            return False
+        if len(parts) == 1:
+            (part,) = parts.values()
+            is_whole, leaves = part.touches & (part.is_whole | (part.share >= 1)), part.leaves
+            if not isinstance(leaves, ColumnModel) or not is_whole.any():
+                return bool(part.touches.any() and not is_whole.any())
+            is_cut = part.touches & ~is_whole & ~leaves.is_null
+            return float(leaves.length[is_whole].sum()) < float((leaves.length * part.share)[is_cut].sum())
+        whole = every = 1.0
+        for part in parts.values():
+            leaves = part.leaves
+            is_cut = np.bincount(leaves.states, ~part.is_whole, leaves.n_states) > 0
+            whole *= float(leaves.weights[~is_cut[leaves.states]].sum())
+            every *= float(leaves.weights @ part.share)
+        return whole < _MOSTLY * every
 
     def _no_certificate(
         self, question: Question, variables: Sequence[int], standing: Standing, counted: Counted | None
@@ -389,6 +441,10 @@ class Answering:
             rows = self.laws.total * np.maximum(part.share * rows_by_leaf(self.laws, parts, variable), 0.0)
             is_loose = self._stands_alone(variable, part)
             below, above = added_to_mean(part, column, rows, found.estimate, reach, level, is_loose=is_loose)
+            if part.at_edge is not None:  # rows of a leaf may all have the one value that the condition leaves out
+                left_out = np.where(part.at_edge > 0, rows, 0.0) @ (part.values.mean - found.estimate)
+                below += max(float(left_out), 0.0) / max(float(rows.sum()), 1.0)
+                above += max(-float(left_out), 0.0) / max(float(rows.sum()), 1.0)
         least, most = part.values.low[part.touches].min(), part.values.high[part.touches].max()
         low, high = np.clip([found.estimate - below, found.estimate + above], least, most)
         is_far = max(below, above) > (1 + MOST_ADDED) * reach
@@ -478,11 +534,15 @@ class Answering:
         return found.low, found.high
 
     def _stands_alone(self, variable: int, part: Part) -> Flags:
-        """The leaves of a variable that may hold a code, anywhere inside."""
-        name = self._release.variables[variable]
+        """The leaves of a variable whose rows may all have one value: a code, or a day of the week."""
         if not isinstance(part.leaves, ColumnModel):
             return np.zeros(len(part.share), dtype=np.bool_)
-        return stands_alone(part.leaves, self._release.schema.as_drawn[name])
+        column = self._release.schema.as_drawn[self._release.variables[variable]]
+        found = stands_alone(part.leaves, column)
+        if isinstance(column, Date | Datetime):
+            day = 1.0 if isinstance(column, Date) else _DAY
+            found = found | (part.leaves.length <= _WEEKS * day)
+        return found
 
     def _room(self, rows: float, reach: float, parts: Mapping[int, Part], level: float) -> float:
         """How many rows more than the model has may be there, by its reach and leaves that it takes for empty."""

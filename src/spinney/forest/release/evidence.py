@@ -85,7 +85,7 @@ class Part:
     is_whole: Flags  # (n_leaves,): whether all values of a leaf do, to the resolution of the column's cells
     values: Values | None = None
     is_pile: Flags | None = None  # (n_leaves,): cut leaves whose rows may all be one value, and on one side
-    at_edge: Floats | None = None  # (n_leaves,): of leaves at whose lower edge a range ends, how far rows may be there
+    at_edge: Floats | None = None  # (n_leaves,): of leaves at whose edge a range ends, how far rows may be there
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -248,9 +248,9 @@ def _with_edges(part: Part, column: Column, wanted: Any, release: ForestRelease,
         is_cut = part.touches & ((part.share < _AT_THE_EDGE) | (part.share > 1 - _AT_THE_EDGE))
         is_edge = (is_cut | np.isin(leaves.low, _last_values(column, wanted))) & (leaves.length > 0)
     else:
-        is_edge = (
-            part.touches & (part.share * leaves.length < 1.5 * column.step) & (leaves.length > _LONG * column.step)
-        )
+        # A range may take a value or two of a leaf, or all but these.
+        taken = np.minimum(part.share, 1.0 - part.share) * leaves.length
+        is_edge = part.touches & (taken < 1.5 * column.step) & (leaves.length > _LONG * column.step)
     is_edge &= ~part.is_whole & ~leaves.is_null
     if not is_edge.any():
         return part
@@ -260,7 +260,10 @@ def _with_edges(part: Part, column: Column, wanted: Any, release: ForestRelease,
     explained = 2 * measured.noise.std**2 + both  # noise, and the luck of rows
     uneven = float((gap**2 - explained).sum()) / max(float((both**2 - explained).sum()), 1e-9) if len(alike) else 1.0
     doubt = min(max(uneven, 0.0), 1.0) if uneven < _UNEVEN else max(min(uneven, 1.0), _PILED)
-    return replace(part, at_edge=np.where(is_edge, doubt, 0.0))
+    # The first and the last value of a column may be codes, whatever leaves beside each other hold.
+    end = leaves.low + leaves.length
+    is_last = (leaves.low <= leaves.low[~leaves.is_null].min()) | (end >= end[~leaves.is_null].max())
+    return replace(part, at_edge=np.where(is_edge, np.where(is_last, 1.0, doubt), 0.0))
 
 
 def _decided(leaves: ColumnModel, column: Real, wanted: Any) -> tuple[Flags, Flags]:
