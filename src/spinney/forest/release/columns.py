@@ -117,18 +117,6 @@ class ColumnModel:
             states=self.states[leaf],
         )
 
-    def restrict_to_places(self, places: NDArray[np.int64]) -> tuple[ColumnModel, Floats]:
-        """The column cut to some whole places, wherever in a leaf they lie."""
-        pieces = [self.restrict_to_range(place, place + 1) for place in places]
-        held = [piece for piece, left in pieces if left.any()]
-        if not held:
-            return pieces[0]
-        parts: dict[str, Any] = {
-            name: np.concatenate([getattr(piece, name)[piece.weights > 0] for piece in held])
-            for name in ("low", "length", "is_null", "weights", "states")
-        }
-        return replace(self, **parts), np.sum([left for _, left in pieces], axis=0)
-
     def restrict_to_point(self, place: float) -> tuple[ColumnModel, Floats]:
         """The column cut to one real number: all weight at the leaf that holds it; before others, one of it alone.
 
@@ -223,6 +211,16 @@ class ColumnModel:
         stop = self.low[leaf] + self.length[leaf]
         places = np.where(self.length[leaf] > 0, np.minimum(places, np.nextafter(stop, -np.inf)), self.low[leaf])
         return np.where(self.is_null[leaf], np.nan, places)
+
+
+def joined(pieces: Sequence[tuple[ColumnModel, Floats]]) -> tuple[ColumnModel, Floats]:
+    """Parts of one column together, and how much of each state they leave."""
+    held = [piece for piece, left in pieces if left.any()] or [pieces[0][0]]
+    parts: dict[str, Any] = {
+        name: np.concatenate([getattr(piece, name)[piece.weights > 0] for piece in held])
+        for name in ("low", "length", "is_null", "weights", "states")
+    }
+    return replace(held[0], **parts), np.sum([left for _, left in pieces], axis=0)
 
 
 def length_within(low: Floats, stop: Floats) -> Floats:

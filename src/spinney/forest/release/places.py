@@ -18,12 +18,12 @@ from spinney.columns import Bounded, Column, whole_range
 from spinney.columns.reading import nearest_multiples
 from spinney.errors import ParameterError
 from spinney.forest.release.columns import ColumnModel, Floats, pick_leaves
-from spinney.forest.release.conditions import condition, never, whole_numbers
+from spinney.forest.release.conditions import condition, whole_numbers
 from spinney.graph.model import Offsets
 from spinney.grid.axes import PlaceAxis
 from spinney.grid.codes import Codes, Indices, deinterleave
 from spinney.grid.raster import Raster
-from spinney.release.answers.question import plain
+from spinney.release.answers.question import never, plain
 from spinney.tree.release.geometry import extent
 
 _NOWHERE = np.empty(0)
