@@ -17,7 +17,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from textwrap import wrap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,7 +45,7 @@ from spinney.schema.linked import PeopleShape, RowsShape
 from spinney.schema.places import Place
 from spinney.schema.plain import jsonable
 from spinney.schema.schema import Schema, columns_of, rules_of
-from spinney.text import brief, json_text, printable
+from spinney.text import brief, json_text, printable, wrapped
 
 # ---------------------------------------------------------------------------------------------------- entries in a file
 # The entries of a card as a file has them, each checked for what it must be before a card is made of them.
@@ -285,7 +284,6 @@ def noisy_rows_entry(count: RowCount | None) -> dict[str, int]:
 
 _LIMITS = "Not covered: side channels such as timing, and what other releases of the same people add."
 
-_WIDTH = 100
 # Promises for groups are worked out in floats and rounded up: on another machine they may come out a little otherwise.
 _GROUPS_SLACK = Fraction(1, 20)
 _UNITS = {
@@ -626,7 +624,7 @@ def _within(place: Place) -> str:
 
 
 def _wrapped(title: str, text: str) -> list[str]:
-    return wrap(text, _WIDTH, initial_indent=f"  {title:<11} ", subsequent_indent=" " * 14)
+    return wrapped(text, f"  {title:<11} ", " " * 14)
 
 
 def _warning(brand: Brand) -> str:
