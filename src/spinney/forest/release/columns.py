@@ -41,8 +41,37 @@ _NOWHERE = np.empty(0)
 _SINGLE_PRECISION = 2.0**-24
 
 
+class LeafModel:
+    """What columns and places share: leaves that weigh something, each in a state."""
+
+    __slots__ = ()
+
+    weights: Floats  # (n_leaves,), not negative
+    states: NDArray[np.int32]  # (n_leaves,)
+    n_states: int  # of the whole column; what is left of a cut one may be of a few
+
+    def reach(self) -> Floats:
+        """How large each leaf is."""
+        raise NotImplementedError
+
+    def per_state(self, numbers: Floats) -> Floats:
+        """Numbers of leaves added up by state."""
+        return np.bincount(self.states, weights=numbers, minlength=self.n_states).astype(np.float64)
+
+    def state_weights(self) -> Floats:
+        """What the leaves of each state weigh together."""
+        return self.per_state(self.weights)
+
+    def inside(self) -> Floats:
+        """The share of each leaf among the leaves of its state; by size where they all weigh nothing."""
+        totals, reach = self.state_weights()[self.states], self.reach()
+        sizes = self.per_state(reach)[self.states]
+        by_size = np.divide(reach, sizes, out=np.zeros_like(reach), where=sizes > 0)
+        return np.where(totals > 0, self.weights / np.where(totals > 0, totals, 1), by_size)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class ColumnModel:
+class ColumnModel(LeafModel):
     """The leaves of a column in ascending order, null last: where they lie, what they weigh, which state has them."""
 
     low: Floats  # (n_leaves,)
@@ -52,17 +81,9 @@ class ColumnModel:
     states: NDArray[np.int32]  # (n_leaves,)
     n_states: int  # of the whole column; what is left of a cut one may be of a few
 
-    def state_weights(self) -> Floats:
-        """What the leaves of each state weigh together."""
-        return _per_state(self, self.weights)
-
-    def inside(self) -> Floats:
-        """The share of each leaf among the leaves of its state; by length where they all weigh nothing."""
-        totals = self.state_weights()[self.states]
-        reach = np.maximum(self.length, self.is_null)
-        lengths = _per_state(self, reach)[self.states]
-        by_length = np.divide(reach, lengths, out=np.zeros_like(reach), where=lengths > 0)
-        return np.where(totals > 0, self.weights / np.where(totals > 0, totals, 1), by_length)
+    def reach(self) -> Floats:
+        """The length of each leaf; 1 of null."""
+        return np.maximum(self.length, self.is_null)
 
     def restrict_to_range(self, low: float, high: float) -> tuple[ColumnModel, Floats]:
         """The column cut to low <= place < high, and how much of each state is left: a number in [0, 1]."""
@@ -198,7 +219,7 @@ class ColumnModel:
 
     def _keeping(self, share: Floats, low: Floats, length: Floats) -> tuple[ColumnModel, Floats]:
         inside = self.inside()
-        left = _per_state(self, inside * share)
+        left = self.per_state(inside * share)
         # What is left of a state that weighs nothing still has a shape, should it be asked for alone.
         weights = np.where(self.state_weights()[self.states] > 0, self.weights, inside * 1e-9) * share
         return replace(self, low=low, length=np.where(share > 0, length, 0.0), weights=weights), left
@@ -254,12 +275,6 @@ def pick_leaves(
     mixed = rng.permutation(len(states)).astype(np.int64)
     _pick_leaves(states, mixed, (offsets or rng.random)(n_states), cumulative, ends, leaves)
     return np.asarray(order[np.minimum(leaves, len(order) - 1)])
-
-
-def _per_state(column: ColumnModel, numbers: Floats) -> Floats:
-    """Numbers of leaves added up by state."""
-    sums: Floats = np.bincount(column.states, weights=numbers, minlength=column.n_states).astype(np.float64)
-    return sums
 
 
 @compiled

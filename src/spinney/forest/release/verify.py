@@ -343,7 +343,7 @@ def _is_even(column: ColumnModel, cells: ColumnAxis, parting: Parting | None, to
 
 def _is_even_place(place: PlaceModel, total: int) -> bool:
     is_whole = (place.depths == null_levels(place.axis)).all()
-    return bool(is_whole) and _is_share(place.weights, place.sizes(), total)
+    return bool(is_whole) and _is_share(place.weights, place.reach(), total)
 
 
 def _is_share(weights: Floats, reach: Floats, total: int) -> bool:
