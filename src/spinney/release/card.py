@@ -292,7 +292,7 @@ _UNITS = {
     Unit.REPLACE_PERSON: "one person with all their rows, replaced by any other (replace-one-person)",
     Unit.ADD_REMOVE_PERSON: "one person with all their rows, added or removed (add-remove-person)",
 }
-_ROW_TABLES = "tables of rows"
+ROW_TABLES = "tables of rows"
 # How a forest's structure is shown. Files hold the short names, of which "tree" would be taken for the method.
 _STRUCTURES = {
     "rounds": "groups of columns, chosen in rounds",
@@ -448,7 +448,7 @@ class Card:
     def _released_in_words(self, what: str, count: int) -> list[str]:
         """How much of something was released. The cliques of a model are not the tables that it was fitted to."""
         is_even = self.plan.get("structure") == "uniform"
-        if what == _ROW_TABLES:
+        if what == ROW_TABLES:
             return _wrapped("row tables", f"{count:,} released, which the model of rows was fitted to")
         if what == "leaves" and is_even:
             return _wrapped("leaves", f"{count:,}, made from the schema: no column was divided by counts")

@@ -18,7 +18,7 @@ from spinney.forest.release.model import ForestRelease
 from spinney.forest.release.places import PlaceModel
 from spinney.people.design import PeopleDesign, people_design
 from spinney.people.grow import GrownPeople, grow_people
-from spinney.people.release.file import ROW_TABLES, persons_card
+from spinney.people.release.file import persons_card
 from spinney.people.release.model import PeopleRelease
 from spinney.people.release.rows import ReleasedRows, learnt_schema, persons_schema
 from spinney.privacy.budget import Unit, parse_delta, parse_epsilon
@@ -27,7 +27,7 @@ from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger
 from spinney.privacy.mechanisms import UNITS
 from spinney.progress import waiting
-from spinney.release.card import Card, RowCount, noisy_rows_entry
+from spinney.release.card import ROW_TABLES, Card, RowCount, noisy_rows_entry
 from spinney.schema.linked import PeopleShape, Tables
 from spinney.schema.schema import SchemaLike, as_schema
 from spinney.synthesizers.base import FrontDoor, PublicFacts, of_release
