@@ -14,7 +14,7 @@ from typing import Any
 
 from spinney.errors import MissingExtraError
 from spinney.machine import load_optional
-from spinney.text import printable
+from spinney.text import cut, printable
 
 MOST_LINES = 30
 _LONGEST_FACT = 600
@@ -96,8 +96,7 @@ def template_environment() -> Any:
 def finalized(value: Any, longest: int = _LONGEST_TEXT) -> Any:
     """What a template shows of a value: what is not printable as an escape, no more than so many characters."""
     if isinstance(value, str) and not hasattr(value, "__html__"):  # which our own markup has
-        text = printable(value)
-        return text if len(text) <= longest else f"{text[: longest - 1]}…"
+        return cut(printable(value), longest)
     return "" if value is None else value
 
 

@@ -1,6 +1,7 @@
 """Text for messages: what a terminal can show safely, and what a misspelt name was probably meant to be.
 
     display        values and names from files and arguments, printable, short and on one line
+    pages          texts cut to a width, wrapped, and in columns
     suggestions    "did you mean ...?" for public names of columns, options and categories
 
 A message never shows a value as it is: escape sequences could rewrite the screen, and a private table may have
@@ -10,11 +11,12 @@ been passed for any argument (`as_given`).
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable, Sequence
 from datetime import date, time, timedelta
 from decimal import Decimal
 from difflib import get_close_matches
 from fractions import Fraction
+from textwrap import wrap
 from typing import Any
 
 # -------------------------------------------------------------------------------------------------------------- display
@@ -76,6 +78,41 @@ def brief(value: Any) -> str:
         text = f"<a {type(value).__name__}>"
     text = printable(text)
     return text if len(text) <= _LONGEST else f"{text[:_LONGEST]}…"
+
+
+# ---------------------------------------------------------------------------------------------------------------- pages
+# Lines of a page that a terminal shows.
+
+
+WIDTH = 100  # characters of a line
+
+
+def cut(text: str, longest: int) -> str:
+    """The text, or its beginning and an ellipsis where it is longer."""
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
+def wrapped(text: str, first: str = "", rest: str | None = None) -> list[str]:
+    """The text in lines of a page that begin with `first`, all but the first of them with `rest` where it is given."""
+    return wrap(text, WIDTH, initial_indent=first, subsequent_indent=first if rest is None else rest)
+
+
+def more(n: int, indent: str = "    ") -> list[str]:
+    """How many entries a page leaves out, as its last line; no line where it has them all."""
+    return [f"{indent}and {n:,} more"] if n > 0 else []
+
+
+def aligned(rows: Sequence[Sequence[str]], *, right: Collection[int] = (), gap: str = "  ") -> list[str]:
+    """Rows of texts as lines with columns of equal width, those in `right` to the right; all of it printable."""
+    shown = [[printable(cell) for cell in row] for row in rows]
+    widths = [max(map(len, column)) for column in zip(*shown, strict=True)]
+    return [
+        gap.join(
+            cell.rjust(width) if place in right else cell.ljust(width)
+            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in shown
+    ]
 
 
 # ---------------------------------------------------------------------------------------------------------- suggestions

@@ -69,7 +69,7 @@ class ChoiceGame(Game):
 
     def __init__(self, epsilon: Fraction, unit: Unit) -> None:
         self.unit, self.claim, self._epsilon = unit, PureClaim(float(epsilon)), epsilon
-        self._plan = replace(plan_of([], unit), choices=Choices(epsilon, 1))
+        self._plan = replace(plan_of([], unit), noise={"selection": Choices(epsilon, 1)})
         self._sensitivity = GAP_STEPS * unit.factor
         # The less likely the candidate, the nearer its odds come to epsilon, and the more coins it takes.
         behind = round(2.5 * 2 * self._sensitivity / float(epsilon))
@@ -104,7 +104,7 @@ class StructureGame(Game):
         ends: Sequence[Sequence[Row]] | None = None,
     ) -> None:
         self.unit, self.claim = unit, PureClaim(float(epsilon))
-        self._plan = replace(plan_of([], unit), choices=Choices(epsilon, 1))
+        self._plan = replace(plan_of([], unit), noise={"selection": Choices(epsilon, 1)})
         # Found by a search: one pair goes from unlikely to likely by one row, and its rivals the other way.
         if unit.n_is_public:
             usual, usual_ends = [*[(0, 0, 1)] * 3, *[(0, 1, 0)] * 4, (1, 0, 1)], [[(1, 1, 0)], [(0, 1, 1)]]

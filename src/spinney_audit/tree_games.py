@@ -362,7 +362,7 @@ class ColumnTreeGame(Game):
         levels = max(noise.levels, ruler.max_levels)
         self.claim = PureClaim(float(worst_path_loss(noise.rate, noise.decay, levels, unit)))
         tree = TreeNoise(noise.rate, noise.decay, levels, 1)
-        self._plan = replace(plan_of([], unit), trees=tree)
+        self._plan = replace(plan_of([], unit), noise={"trees": tree})
         self.title = f"{n_levels} levels down to the cutoff"
         self._cutoff = _MANY
         self._rows = self._cutoff + max(n_levels - 2, 0) * noise.decay
@@ -398,7 +398,7 @@ class ColumnTreeGame(Game):
         lengths = np.array([len(path) - 1 for path in self._stops])
         for place, length in ((place, length) for place in range(2) for length in np.unique(lengths)):
             starts = self._cutoff if self._is_pair and place == 0 else self._rows
-            table = _path_ratios(starts, int(length), self._plan.trees, self._cutoff)
+            table = _path_ratios(starts, int(length), self._plan.trees["trees"], self._cutoff)
             here = (np.arange(len(depths)) % 2 == place) & (lengths == length)
             ratios[here] = table[depths[here]]
         return ratios

@@ -43,7 +43,7 @@ from spinney.report.draw import (
     uncertainty_drawing,
 )
 from spinney.report.pictures import LINES
-from spinney.text import printable
+from spinney.text import cut, printable
 from spinney_studio.background import OpenedRelease, StillWorking, contents, maps
 from spinney_studio.pages import Call, Page
 from spinney_studio.views import LedgerAt, answered, columns_under, overview, pair_table
@@ -121,7 +121,7 @@ def _answer(axes: Axes, place: int, cell: Mapping[str, Any]) -> None:
     )
     width = ANSWER_WIDTH - _LABELS - _NUMBERS
     beside = axes.get_yaxis_transform()
-    label = _cut(", ".join(cell["label"]), _LONGEST)
+    label = cut(printable(", ".join(cell["label"])), _LONGEST)
     options: dict[str, Any] = {"va": "center_baseline", "transform": beside, "fontsize": 13, "parse_math": False}
     axes.text(-12 / width, place, label, ha="right", color=INK, **options)
     axes.text(1 + (_NUMBERS - 6) / width, place, cell["shown"], ha="right", color=QUIET, **options)
@@ -147,13 +147,15 @@ def pair_drawing(found: Mapping[str, Any], name: str = "pair") -> str:
             )
             color = PAPER if shade > _DARK_FROM else INK
             axes.text(place, row, f"{cell['estimate']:,.0f}", ha="center", va="center", fontsize=11.5, color=color)
-    labels = [_cut(label, _LONGEST_PART) for label in across]
+    labels = [cut(printable(label), _LONGEST_PART) for label in across]
     axes.xaxis.tick_top()
     axes.set_xticks(
         range(len(across)), labels, fontsize=11, color=INK, rotation=30, ha="left", rotation_mode="anchor",
         parse_math=False,
     )  # fmt: skip
-    axes.set_yticks(range(len(down)), [_cut(label, 20) for label in down], fontsize=11.5, color=INK, parse_math=False)
+    axes.set_yticks(
+        range(len(down)), [cut(printable(label), 20) for label in down], fontsize=11.5, color=INK, parse_math=False
+    )
     return to_svg(
         figure,
         name=name,
@@ -161,11 +163,6 @@ def pair_drawing(found: Mapping[str, Any], name: str = "pair") -> str:
         description=f"{len(down)} parts of {found['columns'][0]} by {len(across)} of {found['columns'][1]}; the darker "
         "a cell, the larger its share of its line. The table holds the same numbers.",
     )
-
-
-def _cut(label: str, longest: int) -> str:
-    text = printable(label)
-    return text if len(text) <= longest else text[: longest - 1] + "…"
 
 
 # ------------------------------------------------------------------------------------------------------------- pictures

@@ -28,7 +28,7 @@ from spinney.privacy.budget import parse_delta, parse_epsilon
 from spinney.privacy.ledger import Ledger
 from spinney.privacy.mechanisms import decimal, event_lines
 from spinney.report.draw import BAR, INK, LINE, QUIET, STRONG, WARM, bare_axes, new_figure, to_svg
-from spinney.text import printable
+from spinney.text import cut, printable
 from spinney_studio.drawings import picture, standalone, whole
 from spinney_studio.pages import Call, Pages
 from spinney_studio.workspace import MissingPageError, PageError, Workspace
@@ -233,8 +233,7 @@ def spent_picture(populations: tuple[tuple[str, str, str | None, float | None], 
     for place, (name, spent, limit, share) in enumerate(populations):
         axes.barh(place + 0.72, 1, height=0.3, color=LINE if limit is not None else "none")
         axes.barh(place + 0.72, share or 0.0, height=0.3, color=_color(share))
-        short = printable(name)
-        short = short if len(short) <= _LONGEST else short[: _LONGEST - 1] + "…"
+        short = cut(printable(name), _LONGEST)
         said = f"{spent} of {limit}" if limit is not None else f"{spent}, no limit"
         options: dict[str, Any] = {"va": "center_baseline", "fontsize": 14, "parse_math": False}
         axes.text(0, place + 0.34, short, color=INK, **options)

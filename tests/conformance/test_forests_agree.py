@@ -120,7 +120,7 @@ def test_a_turn_of_rounds_takes_one_pass_at_the_most(tmp_path, counted):
     """For the larger tables that it chose; those that are compared are counted once for all turns."""
     model = fit(parquet(tmp_path), forest_tables.without_rules(), quality="high")
     n_columns = 9
-    n_turns = 1 + -(-(model.design_.plan.choices.times - n_columns // 2) // (n_columns // 4))
+    n_turns = 1 + -(-(model.design_.plan.choices["selection"].times - n_columns // 2) // (n_columns // 4))
     assert 1 < len(counted) <= 2 + n_turns
 
 

@@ -80,8 +80,8 @@ def shape_law(column, counts, plan, *, faster=1):
     axis = column_axis("v", column)
     rows = [(cell,) for cell, n in enumerate(counts) for _ in range(n)]
     true_counts = counts_of_rows(rows, axis.lattice)
-    trees = replace(plan.trees, rate=plan.trees.rate * faster)
-    pure = replace(plan, trees=trees, tables=exact_plan(n_one_way=1, n_spikes=1).tables, charges=())
+    trees = replace(plan.trees["trees"], rate=plan.trees["trees"].rate * faster)
+    pure = replace(plan, noise={"trees": trees, **exact_plan(n_one_way=1, n_spikes=1).tables}, charges=())
 
     def run(pick):
         prepaid = PrepaidMechanisms(pure, sp.Ledger(unit=plan.unit), UnsafeSeededEntropy(0))
@@ -112,9 +112,9 @@ def test_shapes_follow_the_law_of_their_decisions(column, unit):
             table[:n_cells],
             number_cuts(-column.low),
             max_levels=axis.max_levels,
-            rate=float(plan.trees.rate),
+            rate=float(plan.trees["trees"].rate),
             cutoff=CUTOFF,
-            decay=plan.trees.decay,
+            decay=plan.trees["trees"].decay,
         )
         assert math.fsum(found.values()) == pytest.approx(1, abs=1e-12)
         at_end = ((null, null + 1),) if column.nullable else ()
@@ -127,7 +127,7 @@ def test_shapes_stop_at_the_last_level_that_was_paid_for(monkeypatch):
     column = AXES["line"]
     plan = tree_plan(2, Unit.REPLACE_ONE, delta=0)
     table = (9, 9, 0, 0, 0, 0, 0, 9)
-    noise = {"rate": float(plan.trees.rate), "cutoff": CUTOFF, "decay": plan.trees.decay}
+    noise = {"rate": float(plan.trees["trees"].rate), "cutoff": CUTOFF, "decay": plan.trees["trees"].decay}
     found = shape_law(column, table, plan)
     assert found == pytest.approx(slow_shape_law(table, number_cuts(0), max_levels=2, **noise), abs=1e-12)
     assert max(map(len, found)) == 4
@@ -189,7 +189,7 @@ def test_shapes_cost_no_more_than_composition_says(column, unit):
                         worst[epsilon, 1] = max(worst[epsilon, 1], hockey_stick(law(a), law(b), one))
                         if two is not None:
                             worst[epsilon, 2] = max(worst[epsilon, 2], hockey_stick(two(a), two(b), one))
-    trees = plan.trees
+    trees = plan.trees["trees"]
     for (epsilon, times), found in worst.items():
         part = TreeShapes(trees.rate, trees.decay, trees.levels, times, "trees")
         assert found <= float(composed_delta([part], Fraction(epsilon), unit)) + TOLERANCE

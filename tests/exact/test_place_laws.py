@@ -63,8 +63,9 @@ def law_by_code(case, rows, plan, *, faster=1):
     """Chance of every shape that `release_place` gives a table of these cells."""
     axis, _, n_fixed = setting(case)
     counts = counts_of_rows(rows, axis.lattice)
-    regions = replace(plan.regions, rate=plan.regions.rate * faster)
-    pure = replace(plan, regions=regions, tables={"places": TableNoise(None, Fraction(10**6), 1)}, charges=())
+    sound = plan.trees["regions"]
+    regions = replace(sound, rate=sound.rate * faster)
+    pure = replace(plan, noise={"regions": regions, "places": TableNoise(None, Fraction(10**6), 1)}, charges=())
 
     def run(pick):
         prepaid = PrepaidMechanisms(pure, sp.Ledger(unit=plan.unit), UnsafeSeededEntropy(0))
@@ -90,7 +91,7 @@ def test_shapes_follow_the_law_of_their_decisions(case, unit):
         found = Counter(code_of(row, axis.lattice) for row in rows)
         counts = {code_of(cell, axis.lattice): found[code_of(cell, axis.lattice)] for cell in cells
                   if is_inside(case, cell)}  # fmt: skip
-        noise = {"rate": float(plan.regions.rate), "cutoff": CUTOFF, "decay": plan.regions.decay}
+        noise = {"rate": float(plan.trees["regions"].rate), "cutoff": CUTOFF, "decay": plan.trees["regions"].decay}
         expected = shape_law(counts, axis.lattice, n_fixed=n_fixed, **noise)
         law = law_by_code(case, list(rows), plan)
         if any(not is_inside(case, row) for row in rows):  # counted in nodes that reach beyond the shape
@@ -132,7 +133,8 @@ def test_shapes_cost_no_more_than_was_charged(case, unit):
         return max(measure(*ordered) for a, b in laws for ordered in ((a, b), (b, a)))
 
     assert 0 < worst(largest_ratio, laws_of(plan)) <= 1 + 1e-9
-    part = TreeShapes(composed.regions.rate, composed.regions.decay, composed.regions.levels, 1, "regions")
+    regions = composed.trees["regions"]
+    part = TreeShapes(regions.rate, regions.decay, regions.levels, 1, "regions")
     laws = laws_of(composed)
     for epsilon in ("1/10", "1/2"):
         allowed = float(composed_delta([part], Fraction(epsilon), unit))
@@ -176,6 +178,8 @@ def test_what_was_paid_for_can_be_had_once_and_no_deeper():
     with pytest.raises(BudgetError, match="paid for no more of 'places'"):
         prepaid.noisy_counts(np.array([1]), "places")
     plan = plan_of(axis, Unit.REPLACE_ONE)
-    shallow = replace(plan, regions=replace(plan.regions, levels=axis.max_levels - 1))
+    shallow = replace(
+        plan, noise={**plan.noise} | {"regions": replace(plan.trees["regions"], levels=axis.max_levels - 1)}
+    )
     with pytest.raises(BudgetError, match="deeper than what was paid for"):
         PrepaidMechanisms(shallow, sp.Ledger(), UnsafeSeededEntropy(1)).regions(counts, axis, cutoff=1, n_fixed=0)

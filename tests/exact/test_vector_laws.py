@@ -159,7 +159,7 @@ def test_the_noise_of_a_plan_tells_no_more_than_its_part(n_sums, unit):
     plan = sums_plan(unit)
     part = next(part for part in plan.charges[0].parts if isinstance(part, GaussianVector))
     epsilons = np.linspace(0, 8, 33)
-    pair = moved_sums(float(plan.products.variance(unit.factor**2 * n_sums)), unit.factor, n_sums)
+    pair = moved_sums(float(plan.vectors["products"].variance(unit.factor**2 * n_sums)), unit.factor, n_sums)
     assert (largest_deltas(pair, epsilons) <= composed_deltas([part], epsilons, unit)).all()
 
 

@@ -105,7 +105,7 @@ class DeeperTreeGame(Game):
         self.claim = PureClaim(float(worst_path_loss(rate, decay_for(rate), 1, ADD)))
         from dataclasses import replace
 
-        self._plan = replace(plan_of([], ADD), trees=TreeNoise(rate, decay_for(rate), 1, 1))
+        self._plan = replace(plan_of([], ADD), noise={"trees": TreeNoise(rate, decay_for(rate), 1, 1)})
         self._column = column_axis("v", sp.Integer(0, 255))
 
     def play(self, coins: Coins) -> Seen:

@@ -122,8 +122,7 @@ def choice_laws(unit: Unit, epsilon: Fraction, sizes: tuple[int, ...] = SIZES) -
     Each of the two choices has `epsilon`. Shares are lopsided, as released ones would be.
     """
     plan = exact_plan(n_one_way=1, n_choices=2, epsilon=10 * epsilon, unit=unit)
-    assert plan.choices is not None
-    assert plan.choices.epsilon == epsilon
+    assert plan.choices["selection"].epsilon == epsilon
     shares = [np.array([[0.5, 0.5]]), np.array([[0.3, 0.7]]), np.array([[0.6, 0.4]]), np.array([3.0])]
     cells = list(product(*map(range, sizes)))
     numbers = (N_ROWS,) if unit is Unit.REPLACE_ONE else (N_ROWS - 1, N_ROWS)
@@ -317,9 +316,8 @@ def levels_not_counted() -> AbstractContextManager[Any]:
     ranges = PrepaidMechanisms.ranges
 
     def any_depth(self: PrepaidMechanisms, counts: CellCounts, ruler: Ruler, *, cutoff: int) -> Any:
-        plan = self.plan
-        trees = type(plan.trees)(plan.trees.rate, plan.trees.decay, 64, 1)  # type: ignore[union-attr,misc,call-arg]
-        self.plan = type(plan)(plan.unit, plan.epsilon, plan.delta, trees, plan.tables, plan.choices, plan.charges)
+        deeper = replace(self.plan.trees["trees"], levels=64, times=1)
+        self.plan = replace(self.plan, noise={**self.plan.noise, "trees": deeper})
         return ranges(self, counts, ruler, cutoff=cutoff)
 
     return mock.patch.object(PrepaidMechanisms, "ranges", any_depth)

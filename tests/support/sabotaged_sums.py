@@ -126,8 +126,7 @@ def one_draw_for_all() -> AbstractContextManager[Any]:
     def shared(self: PrepaidMechanisms, true_sums: Any, sensitivity_squared: int) -> Any:
         from spinney.forest import prepaid
 
-        assert self.plan.products is not None
-        noise = prepaid.discrete_gaussian(self.plan.products.variance(sensitivity_squared))
+        noise = prepaid.discrete_gaussian(self.plan.vectors["products"].variance(sensitivity_squared))
         return true_sums + noise.draw(1, self._entropy)
 
     return mock.patch.object(PrepaidMechanisms, "noisy_sums", shared)

@@ -31,7 +31,7 @@ from spinney.cli.command import (
     warn_of_brands,
 )
 from spinney.release.answers.answer import Answer, Answers, decimals, shown_label, shown_level, shown_number
-from spinney.text import json_text, printable
+from spinney.text import aligned, json_text, printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -147,7 +147,7 @@ def _block(one: Asked, bought: Answer | None) -> str:
     for label, answer in cells:
         number = notes.setdefault(answer.why, len(notes) + 1)
         rows.append([*label, *_numbers(answer), f"{answer.statement} [{number}]"])
-    lines = _aligned(rows, n_left=len(heads))
+    lines = aligned(rows, right=range(len(heads), len(rows[0]) - 1), gap="   ")
     lines += ["", *(f"[{number}] {why}" for why, number in notes.items())]
     lines += [f"the release gives no answer: {one.refusal}"] if one.refusal else []
     return "\n".join([one.question.text, *(f"  {line}".rstrip() for line in lines)])
@@ -159,20 +159,6 @@ def _numbers(answer: Answer) -> list[str]:
     digits = decimals(answer.low, answer.high)
     estimate, low, high = (shown_number(number, digits) for number in (answer.estimate, answer.low, answer.high))
     return [estimate, f"{low} to {high}"]
-
-
-def _aligned(rows: list[list[str]], *, n_left: int) -> list[str]:
-    """Columns of equal width, those of labels and the last to the left, numbers to the right; all of it printable."""
-    rows = [[printable(cell) for cell in row] for row in rows]
-    widths = [max(len(row[place]) for row in rows) for place in range(len(rows[0]))]
-    last = len(widths) - 1
-    return [
-        "   ".join(
-            f"{cell:<{width}}" if place < n_left or place == last else f"{cell:>{width}}"
-            for place, (cell, width) in enumerate(zip(row, widths, strict=True))
-        )
-        for row in rows
-    ]
 
 
 # ------------------------------------------------------------------------------------------------------------------ ask

@@ -22,6 +22,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from decimal import Decimal
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
 if TYPE_CHECKING:
     from spinney.release.card import Card
 
+    Command = Callable[..., Any]
     _Text = click.ParamType[str]
     _Whole = click.ParamType[int]
 else:
@@ -106,8 +108,8 @@ ROWS = RowCount()
 FILE = click.Path(exists=True, dir_okay=False)
 
 
-class Verb(click.Command):
-    """A command with examples: `--help` ends with them and the reference page shows the same ones."""
+class WithExamples(click.Command):
+    """What `--help` ends with, and the reference page shows, too."""
 
     def __init__(self, *args: Any, examples: Sequence[str], **attributes: Any) -> None:
         super().__init__(*args, **attributes)
@@ -117,6 +119,15 @@ class Verb(click.Command):
         with formatter.section("Examples"):
             for line in self.examples:
                 formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
+
+
+class Verb(WithExamples):
+    """A command with examples."""
+
+
+def options(*several: Callable[[Command], Command]) -> Callable[[Command], Command]:
+    """A decorator that gives a verb several options, in this order."""
+    return lambda command: reduce(lambda decorated, option: option(decorated), reversed(several), command)
 
 
 force_option = click.option("--force", is_flag=True, help="Overwrite the output if it exists.")
@@ -192,11 +203,7 @@ _CSV_OPTIONS: tuple[Callable[[Any], Any], ...] = (
 )
 
 
-def csv_options(command: Callable[..., None]) -> Callable[..., None]:
-    """A verb with the options that say how a CSV is written."""
-    for option in reversed(_CSV_OPTIONS):
-        command = option(command)
-    return command
+csv_options = options(*_CSV_OPTIONS)
 
 
 def take_csv(table: str, parameters: dict[str, Any]) -> CSV | None:
@@ -544,11 +551,7 @@ _LEDGER_OPTIONS: tuple[Callable[[Any], Any], ...] = (
 _DETAILS = {"population": "--population", "table_name": "--table", "purpose": "--purpose", "request": "--request"}
 
 
-def ledger_options(command: Callable[..., None]) -> Callable[..., None]:
-    """All of them; `take_ledger` reads what they say."""
-    for option in reversed(_LEDGER_OPTIONS):
-        command = option(command)
-    return command
+ledger_options = options(*_LEDGER_OPTIONS)  # which `take_ledger` reads
 
 
 def take_ledger(parameters: dict[str, Any]) -> SharedLedger | Literal[False]:

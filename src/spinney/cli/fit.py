@@ -19,6 +19,7 @@ from spinney.cli.command import (
     given_tables,
     json_option,
     ledger_options,
+    options,
     tables_option,
     take_ledger,
     warn_of_brands,
@@ -204,11 +205,7 @@ _PARAMETERS: tuple[Callable[[Any], Any], ...] = (
 )
 
 
-def with_parameters(command: Callable[..., None]) -> Callable[..., None]:
-    """Give a command the options that are parameters of a synthesizer."""
-    for option in reversed(_PARAMETERS):
-        command = option(command)
-    return command
+with_parameters = options(*_PARAMETERS)
 
 
 @click.command(

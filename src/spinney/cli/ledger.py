@@ -17,8 +17,17 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from spinney.cli.command import FILE, LEDGER, NEW_LEDGER, Verb, check_output, json_option, population_option
-from spinney.text import json_text, printable
+from spinney.cli.command import (
+    FILE,
+    LEDGER,
+    NEW_LEDGER,
+    Verb,
+    WithExamples,
+    check_output,
+    json_option,
+    population_option,
+)
+from spinney.text import aligned, json_text, printable
 
 if TYPE_CHECKING:
     from spinney.privacy.accounts.rules import ChargeOnRecord, Decision
@@ -244,15 +253,6 @@ def charge_lines(charges: Sequence[ChargeOnRecord]) -> list[str]:
             lines.append("      what it lists cannot be read by this Spinney; upgrade it")
         lines += [f"      {part}" for event in charge.events or () for part in event_lines(event)]
     return lines
-
-
-def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
-    """Rows of texts as lines with columns of equal width; the last column is as wide as it is."""
-    shown = [[printable(cell) for cell in row] for row in rows]
-    widths = [max(len(row[i]) for row in shown) for i in range(len(shown[0]) - 1)]
-    return [
-        "  ".join([*(cell.ljust(width) for cell, width in zip(row, widths, strict=False)), row[-1]]) for row in shown
-    ]
 
 
 def _together(account: SharedLedger) -> Together | None:
@@ -539,12 +539,8 @@ class _Account(Verb):
     context_class = _Unnamed
 
 
-class Ledgers(click.Group):
+class Ledgers(WithExamples, click.Group):
     """The verbs of ledgers; `spinney ledger FILE`, without a verb, shows a ledger or creates one."""
-
-    def __init__(self, *args: Any, examples: tuple[str, ...], **attributes: Any) -> None:
-        super().__init__(*args, **attributes)
-        self.examples = examples
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's signature
         return [name for name in self.commands if name != _OLD]
@@ -553,11 +549,6 @@ class Ledgers(click.Group):
         if args and args[0] not in self.commands and args[0] not in ("-h", "--help"):
             args = [_OLD, *args]
         return super().parse_args(ctx, args)
-
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
-        with formatter.section("Examples"):
-            for line in self.examples:
-                formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
 
 
 @click.group(

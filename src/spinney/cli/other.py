@@ -249,7 +249,7 @@ def _make(scratch: Path, folder: Path) -> None:
     import pyarrow as pa
 
     from spinney.cli.fit import fit_file
-    from spinney.cli.sample import sample_file
+    from spinney.cli.sample import Drawing, sample_file
     from spinney.cli.tables import read_table, write_table
     from spinney.demo_data import make_town, town_schema
     from spinney.release.file import load
@@ -268,7 +268,7 @@ def _make(scratch: Path, folder: Path) -> None:
     click.echo(f"wrote {there['town.spinney']}\n{card.essentials}\n")
 
     _show("sample", there["town.spinney"], f"--rows {len(town)} --out", there["synthetic.parquet"])
-    n_rows = sample_file(here["town.spinney"], here["synthetic.parquet"], n_rows=len(town), force=True)
+    n_rows = sample_file(here["town.spinney"], here["synthetic.parquet"], Drawing(len(town)), force=True)
     click.echo(f"wrote {n_rows:,} synthetic rows to {there['synthetic.parquet']}\n")
 
     _show("card", there["town.spinney"])

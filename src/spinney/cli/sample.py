@@ -13,6 +13,7 @@ import shutil
 import tempfile
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +35,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
     from spinney.people.release.model import PeopleRelease
-    from spinney.release.release import Release
 
 
 # -------------------------------------------------------------------------------------------------------------- persons
@@ -354,21 +354,21 @@ def sample(
     for option, value in (("--persons", persons), ("--format", kind)):
         if value is not None:
             raise click.UsageError(f"{option} is for releases of persons, and this one is of rows; {_INSTEAD[option]}")
-    asked: dict[str, Any] = {"placement": placement, "where": where, "balance": balance}
+    drawing = Drawing(rows, seed, placement, where, balance)
     if is_folder(out, parts):
         if draws is not None:
             raise click.UsageError("--draws writes one file for each table, and --out is a folder; leave out one")
-        n_rows, n_files, n_new = sample_folder(release, out, parts=parts, n_rows=rows, seed=seed, force=force, **asked)
+        n_rows, n_files, n_new = sample_folder(release, out, drawing, parts=parts, force=force)
         described = {"out": out, "rows": n_rows, "parts": n_files, "written": n_new}
         click.echo(json.dumps(described) if as_json else wrote_parts(described))
         return
     if draws is not None:
-        files, n_rows = sample_files(release, out, draws, n_rows=rows, seed=seed, force=force, **asked)
+        files, n_rows = sample_files(release, out, draws, drawing, force=force)
         described = {"out": files, "rows": n_rows, "draws": draws}
         told = f"wrote {draws} tables of {n_rows:,} synthetic rows each to {files[0]} ... {files[-1]}"
         click.echo(json.dumps(described) if as_json else told)
         return
-    n_rows = sample_file(release, out, n_rows=rows, seed=seed, force=force, **asked)
+    n_rows = sample_file(release, out, drawing, force=force)
     if out != "-":
         told = f"wrote {n_rows:,} synthetic rows to {out}"
         click.echo(json.dumps({"out": out, "rows": n_rows}) if as_json else told)
@@ -384,29 +384,58 @@ def _refuse_of_rows(given: dict[str, Any]) -> None:
             )
 
 
+@dataclass(frozen=True, slots=True)
+class Drawing:
+    """What the options ask of a draw of rows."""
+
+    n_rows: int | None = None
+    seed: int | None = None
+    placement: str | None = None
+    where: Sequence[str] = ()
+    balance: Sequence[str] = ()
+
+    def of(self, release: str) -> tuple[Any, dict[str, Any]]:
+        """A release and the options of its draw; an error where its kind takes no such thing."""
+        from spinney.forest.release.model import ForestRelease
+        from spinney.release.answers.grammar import parse_balance, parse_where
+        from spinney.release.file import load
+
+        loaded: Any = load(release)
+        is_forest = isinstance(loaded, ForestRelease)
+        holds = f"this release holds {loaded.card.contents}"
+        for option, given in (("--where", self.where), ("--balance", self.balance)):
+            if given and not is_forest:
+                raise click.UsageError(
+                    f"{option} is for forests, and {holds}; fit the table with --method forest to use it"
+                )
+        if self.placement is not None and is_forest:
+            raise click.UsageError(f"--placement is for trees and grids, and {holds} of a forest; leave it out")
+        options: dict[str, Any] = {"frame": "pyarrow"}
+        options |= {} if self.placement is None else {"placement": self.placement}
+        if self.where:
+            options["where"] = parse_where(self.where, loaded.schema)
+        if self.balance:
+            options["balance"] = parse_balance(self.balance, loaded.schema)
+        warn_of_brands(loaded.card)
+        return loaded, options
+
+
 def sample_file(
     release: str,
     out: str,
+    drawing: Drawing,
     *,
-    n_rows: int | None = None,
-    seed: int | None = None,
-    placement: str | None = None,
-    where: Sequence[str] = (),
-    balance: Sequence[str] = (),
     force: bool = False,
 ) -> int:
     """Draw rows into a file; returns how many."""
     from spinney.cli.tables import check_table_name, write_table
-    from spinney.release.file import load
 
     if out != "-":
         check_table_name(out, "--out")
         check_output(out, force=force, inputs=[release])
-    loaded = load(release)
-    options = _drawing(loaded, placement, where, balance)
-    warn_of_brands(loaded.card)
-    warn_of_none("--rows", n_rows)
-    table = loaded.sample(n_rows, seed=seed, frame="pyarrow", **options)
+    loaded, options = drawing.of(release)
+    warn_of_none("--rows", drawing.n_rows)
+    table = loaded.sample(drawing.n_rows, seed=drawing.seed, **options)
     write_table(table, out, overwrite=force)
     return int(table.num_rows)
 
@@ -425,13 +454,9 @@ def is_folder(out: str, parts: int | None) -> bool:
 def sample_folder(
     release: str,
     out: str,
+    drawing: Drawing,
     *,
     parts: int | None = None,
-    n_rows: int | None = None,
-    seed: int | None = None,
-    placement: str | None = None,
-    where: Sequence[str] = (),
-    balance: Sequence[str] = (),
     force: bool = False,
 ) -> tuple[int, int, int]:
     """Draw rows into files of a folder, or those of them that are missing.
@@ -439,21 +464,18 @@ def sample_folder(
     Returns how many rows and files the folder has, and how many of the files are new.
     """
     from spinney.errors import FileError
-    from spinney.release.file import load
     from spinney.release.parts import check_folder, seed_of
 
     try:
         check_folder(out, overwrite=force)
     except FileError as err:
         raise click.UsageError(str(err)) from err
-    loaded = load(release)
-    options = _drawing(loaded, placement, where, balance)
-    warn_of_brands(loaded.card)
-    options |= {"frame": "pyarrow", "parts": "auto" if parts is None else parts}
-    begun = seed_of(out) if seed is None else None  # a sample whose seed nobody chose can go on too
-    drawn = loaded.sample(n_rows, seed=seed if begun is None else begun, **options)
+    loaded, options = drawing.of(release)
+    options["parts"] = "auto" if parts is None else parts
+    begun = seed_of(out) if drawing.seed is None else None  # a sample whose seed nobody chose can go on too
+    drawn = loaded.sample(drawing.n_rows, seed=drawing.seed if begun is None else begun, **options)
     if force and begun is not None and not drawn.goes_on_in(out):
-        drawn = loaded.sample(n_rows, **options)  # what is there goes, and its seed with it
+        drawn = loaded.sample(drawing.n_rows, **options)  # what is there goes, and its seed with it
     drawn.to_parquet(out, overwrite=force)
     return drawn.n_rows, len(drawn), drawn.n_written
 
@@ -472,12 +494,8 @@ def sample_files(
     release: str,
     out: str,
     draws: int,
+    drawing: Drawing,
     *,
-    n_rows: int | None = None,
-    seed: int | None = None,
-    placement: str | None = None,
-    where: Sequence[str] = (),
-    balance: Sequence[str] = (),
     force: bool = False,
 ) -> tuple[list[str], int]:
     """Draw several tables, each into a file of its own; returns the files, and how many rows each has.
@@ -485,7 +503,6 @@ def sample_files(
     All tables are drawn before the first is written, and where one cannot be written, none is left that is new.
     """
     from spinney.cli.tables import check_table_name, write_table
-    from spinney.release.file import load
     from spinney.release.release import checked_draws
 
     if _DRAW not in out:
@@ -496,11 +513,8 @@ def sample_files(
     files = [out.replace(_DRAW, str(number)) for number in range(1, checked_draws(draws) + 1)]
     for file in files:
         check_output(file, force=force, inputs=[release])
-    loaded = load(release)
-    options = _drawing(loaded, placement, where, balance)
-    warn_of_brands(loaded.card)
-    options["draws"] = draws
-    tables = loaded.sample(n_rows, seed=seed, frame="pyarrow", **options)
+    loaded, options = drawing.of(release)
+    tables = loaded.sample(drawing.n_rows, seed=drawing.seed, draws=draws, **options)
     is_new = [not Path(file).exists() for file in files]
     n_written = 0
     try:
@@ -513,25 +527,3 @@ def sample_files(
                 Path(file).unlink(missing_ok=True)
         raise
     return files, int(tables[0].num_rows)
-
-
-def _drawing(loaded: Release, placement: str | None, where: Sequence[str], balance: Sequence[str]) -> dict[str, Any]:
-    """What was asked of the draw, as the release takes it; an error where its kind takes no such thing."""
-    from spinney.forest.release.model import ForestRelease
-    from spinney.release.answers.grammar import parse_balance, parse_where
-
-    is_forest = isinstance(loaded, ForestRelease)
-    holds = f"this release holds {loaded.card.contents}"
-    for option, given in (("--where", where), ("--balance", balance)):
-        if given and not is_forest:
-            raise click.UsageError(
-                f"{option} is for forests, and {holds}; fit the table with --method forest to use it"
-            )
-    if placement is not None and is_forest:
-        raise click.UsageError(f"--placement is for trees and grids, and {holds} of a forest; leave it out")
-    options: dict[str, Any] = {} if placement is None else {"placement": placement}
-    if where:
-        options["where"] = parse_where(where, loaded.schema)
-    if balance:
-        options["balance"] = parse_balance(balance, loaded.schema)
-    return options

@@ -15,7 +15,6 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -32,7 +31,7 @@ from spinney.cli.command import (
     take_csv,
     warn_of_brands,
 )
-from spinney.text import json_text, printable
+from spinney.text import json_text, printable, wrapped
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -46,9 +45,6 @@ if TYPE_CHECKING:
 
 # ----------------------------------------------------------------------------------------------------------------- card
 # `spinney card`: the guarantee of a release, and what it cost; with a ledger, what all releases promise together.
-
-
-_WIDTH = 100
 
 
 @click.command(
@@ -107,7 +103,7 @@ def _together_lines(together: dict[str, Any]) -> list[str]:
 
     of = "" if together["population"] is None else f", population {together['population']!r}"
     said = [first_figure(together), *together["in_words"]]
-    lines = [line for text in said for line in wrap(text, _WIDTH, initial_indent="  ", subsequent_indent="  ")]
+    lines = [line for text in said for line in wrapped(text, "  ")]
     return [printable(line) for line in [f"All releases on the ledger together{of}:", *lines]]
 
 

@@ -14,13 +14,12 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
-from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from spinney.cli.command import FILE, Verb, check_output, force_option, json_option, warn_of_brands
-from spinney.text import json_text, printable
+from spinney.text import json_text, printable, wrapped
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -166,9 +165,6 @@ def _new_password() -> bytes:
 # `spinney verify`: the guarantee of a release file, computed again from its charges, and what was not checked.
 
 
-_WIDTH = 100
-
-
 @click.command(
     cls=Verb,
     examples=(
@@ -300,9 +296,7 @@ def _lines(release: str, found: dict[str, Any]) -> list[str]:
 
 
 def _listed(entries: list[str]) -> list[str]:
-    return [
-        line for entry in entries for line in wrap(entry, _WIDTH, initial_indent=" " * 4, subsequent_indent=" " * 6)
-    ]
+    return [line for entry in entries for line in wrapped(entry, " " * 4, " " * 6)]
 
 
 # ------------------------------------------------------------------------------------------------------------- evidence

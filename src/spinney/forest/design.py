@@ -300,7 +300,7 @@ def design(
                 plan = plan_of(given) if plan_of else forest_plan(given, epsilon=epsilon, delta=delta, unit=unit)
             except BudgetError:  # more noise than can be accounted for, so certainly more than is worth having
                 continue
-            if plan.products is not None and not _are_products_worth(plan, n_rows, len(measured)):
+            if "products" in plan.vectors and not _are_products_worth(plan, n_rows, len(measured)):
                 continue
             if _is_worth(structure, plan, n_rows, class_size, has_more_rounds=rounds_per_column > _FEW_ROUNDS):
                 return Design(
@@ -340,9 +340,9 @@ def _are_products_worth(plan: ForestPlan, n_rows: int, n_measured: int) -> bool:
     n_counted = sum(plan.tables[stage].times for stage in ("pairs", "cliques") if stage in plan.tables)
     if n_counted >= len(pairs):
         return False
-    if plan.products is None or len(pairs) > MOST_PAIRS:
+    if "products" not in plan.vectors or len(pairs) > MOST_PAIRS:
         return False
-    variance = plan.products.variance(sensitivity_squared([2] * n_measured, pairs, plan.unit))
+    variance = plan.vectors["products"].variance(sensitivity_squared([2] * n_measured, pairs, plan.unit))
     return math.sqrt(variance) <= _MOST_PRODUCTS_ERROR * n_rows
 
 

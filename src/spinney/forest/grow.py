@@ -222,7 +222,7 @@ def grow(
         )
         model = fit([*measurements, *from_prior])
         products = None
-        if design.plan.products is not None:
+        if "products" in design.plan.vectors:
             products = release_products(
                 rows,
                 models,

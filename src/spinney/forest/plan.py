@@ -27,12 +27,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 from spinney.errors import BudgetError
-from spinney.forest.release.measured import NoiseLaw
+from spinney.forest.release.measured import CHOICES, SCALES, NoiseLaw
 from spinney.privacy.budget import Unit
 from spinney.privacy.composition import least_noise
 from spinney.privacy.mechanisms import (
@@ -115,6 +115,11 @@ class VectorNoise:
         """Variance of the discrete Gaussian noise on sums that a person moves by this at most, in squared distance."""
         return _above(vector_variance(self.mean_squared, sensitivity_squared))
 
+    @property
+    def times(self) -> int:
+        """A vector is released once."""
+        return 1
+
 
 @dataclass(frozen=True, slots=True)
 class WeightedNoise:
@@ -133,6 +138,30 @@ class WeightedNoise:
     def noise_std(self) -> float:
         """Standard deviation of the noise on one number, in persons."""
         return math.sqrt(self.variance) / UNITS
+
+
+Noise = TableNoise | TreeNoise | Choices | VectorNoise | WeightedNoise
+
+
+def _noise_of(event: Part | Charge, unit: Unit) -> Noise:
+    """What a charge, or a part of a composed one, pays for."""
+    if isinstance(event, TreeShapes):
+        return TreeNoise(event.rate, event.decay, event.levels, event.times)
+    if isinstance(event, Selections):
+        return Choices(event.epsilon, event.times)
+    if isinstance(event, GaussianVector):
+        return VectorNoise(event.mean_squared)
+    if isinstance(event, WeightedTables):
+        return WeightedNoise(event.mean_squared, event.times, unit)
+    if isinstance(event, GaussianTables):
+        return TableNoise(event.variance, None, event.times)
+    times = getattr(event, "times", None) or 1
+    if isinstance(event, SplitDecisions):
+        return TreeNoise(event.rate, event.decay or decay_for(event.rate), event.levels, times)
+    if isinstance(event, DiscreteLaplaceCounts):
+        return TableNoise(None, event.epsilon / event.sensitivity, times)
+    assert isinstance(event, Selection)
+    return Choices(event.epsilon / times, times)
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,21 +195,40 @@ class ForestPlan:
     unit: Unit
     epsilon: Fraction
     delta: Fraction
-    trees: TreeNoise | None
-    tables: Mapping[
-        str, TableNoise
-    ]  # "classes", "one-way", "spikes", "places", "workload", "pairs", "cliques": those there are
-    choices: Choices | None
+    noise: Mapping[str, Noise]  # of every stage that there is
     charges: tuple[Charge, ...]
-    regions: TreeNoise | None = None
-    products: VectorNoise | None = None
-    prior: Choices | None = None
-    analyses: VectorNoise | None = None
-    alikeness: VectorNoise | None = None
-    row_trees: TreeNoise | None = None
-    row_choices: Choices | None = None
-    weighted: Mapping[str, WeightedNoise] = field(default_factory=dict)  # "row one-way", "row spikes", "row tables"
-    utility: VectorNoise | None = None
+
+    @classmethod
+    def paid_by(cls, charges: Sequence[Charge], *, epsilon: Fraction, delta: Fraction, unit: Unit) -> ForestPlan:
+        """The plan whose noise is that of its charges."""
+        parts = [part for event in charges for part in getattr(event, "parts", [event])]
+        noise = {part.stage: _noise_of(part, unit) for part in parts}
+        return cls(unit, epsilon, delta, noise, tuple(charges))
+
+    @property
+    def tables(self) -> dict[str, TableNoise]:
+        """Of "classes", "one-way", "spikes", "places", "workload", "pairs" and "cliques", those that there are."""
+        return {stage: noise for stage, noise in self.noise.items() if isinstance(noise, TableNoise)}
+
+    @property
+    def weighted(self) -> dict[str, WeightedNoise]:
+        """Of "row one-way", "row spikes" and "row tables", those that there are."""
+        return {stage: noise for stage, noise in self.noise.items() if isinstance(noise, WeightedNoise)}
+
+    @property
+    def trees(self) -> dict[str, TreeNoise]:
+        """Of "trees", "regions" and "row trees", those that there are."""
+        return {stage: noise for stage, noise in self.noise.items() if isinstance(noise, TreeNoise)}
+
+    @property
+    def choices(self) -> dict[str, Choices]:
+        """Of "selection", "prior" and "row selection", those that there are."""
+        return {stage: noise for stage, noise in self.noise.items() if isinstance(noise, Choices)}
+
+    @property
+    def vectors(self) -> dict[str, VectorNoise]:
+        """Of "analyses", "products", "alikeness" and "utility", those that there are."""
+        return {stage: noise for stage, noise in self.noise.items() if isinstance(noise, VectorNoise)}
 
     def noise_std(self, stage: str) -> float:
         """Standard deviation of a count in a stage; of weighted rows, in persons."""
@@ -196,34 +244,17 @@ class ForestPlan:
         assert noise.variance is not None
         return NoiseLaw("discrete gaussian", noise.variance)
 
-    @property
-    def vectors(self) -> dict[str, VectorNoise]:
-        """The noise of every vector of sums that there is."""
-        given = {
-            "analyses": self.analyses,
-            "products": self.products,
-            "alikeness": self.alikeness,
-            "utility": self.utility,
-        }
-        return {stage: noise for stage, noise in given.items() if noise is not None}
-
     def to_dict(self) -> dict[str, Any]:
         """The plan as JSON-ready data, for the card."""
         described: dict[str, Any] = {"rule": "forest", "unit": self.unit.value}
         counts: dict[str, TableNoise | WeightedNoise] = {**self.tables, **self.weighted}
         described |= {f"{stage} noise": round(noise.noise_std, 3) for stage, noise in counts.items()}
-        if self.trees is not None:
-            described["decision noise scale"] = round(float(1 / self.trees.rate), 3)
-        if self.regions is not None:
-            described["regions noise scale"] = round(float(1 / self.regions.rate), 3)
-        if self.choices is not None:
-            described["epsilon of a choice"] = round(float(self.choices.epsilon), 6)
-        if self.row_trees is not None:
-            described["row decision noise scale"] = round(float(1 / self.row_trees.rate), 3)
-        if self.row_choices is not None:
-            described["epsilon of a choice among rows"] = round(float(self.row_choices.epsilon), 6)
-        if self.prior is not None:
-            described["epsilon of a choice for the prior"] = round(float(self.prior.epsilon), 6)
+        for stage, entry in SCALES.items():
+            if stage in self.trees:
+                described[entry] = round(float(1 / self.trees[stage].rate), 3)
+        for stage, entry in CHOICES.items():
+            if stage in self.choices:
+                described[entry] = round(float(self.choices[stage].epsilon), 6)
         for stage, vector in self.vectors.items():
             described[f"{stage} mean squared"] = float(f"{float(vector.mean_squared):.9g}")
         return described
@@ -240,15 +271,14 @@ def forest_plan(shape: Shape, *, epsilon: Fraction, delta: Fraction, unit: Unit)
 
 def nothing(epsilon: Fraction, delta: Fraction, unit: Unit) -> ForestPlan:
     """A plan that measures nothing, and costs nothing."""
-    return ForestPlan(unit, epsilon, delta, None, {}, None, ())
+    return ForestPlan(unit, epsilon, delta, {}, ())
 
 
 def class_sizes_plan(name: str, *, epsilon: Fraction, unit: Unit) -> ForestPlan:
     """A plan of one table: how many rows have each value of a column. Pure, whatever the rest of the forest is."""
-    noise = TableNoise(None, epsilon / unit.factor, 1)
     note = f"classes: sizes of those of {name!r}"
     charge = DiscreteLaplaceCounts(epsilon, unit.factor, note, stage="classes", times=1, column=name)
-    return ForestPlan(unit, epsilon, Fraction(0), None, {"classes": noise}, None, (charge,))
+    return ForestPlan.paid_by([charge], epsilon=epsilon, delta=Fraction(0), unit=unit)
 
 
 # ----------------------------------------------------------------------------------------------------- (epsilon, delta)
@@ -261,43 +291,8 @@ def _gaussian_plan(shape: Shape, epsilon: Fraction, delta: Fraction, unit: Unit)
 
 def plan_of_parts(parts: Sequence[Part], *, epsilon: Fraction, delta: Fraction, unit: Unit, note: str) -> ForestPlan:
     """The plan whose noise is that of parts which were composed within (epsilon, delta)."""
-    vectors: dict[str | None, VectorNoise] = {}
-    choices: dict[str | None, Choices] = {}
-    trees: dict[str | None, TreeNoise] = {}
-    tables: dict[str, TableNoise] = {}
-    weighted: dict[str, WeightedNoise] = {}
-    for part in parts:
-        if isinstance(part, TreeShapes):
-            trees[part.stage] = TreeNoise(part.rate, part.decay, part.levels, part.times)
-        elif isinstance(part, Selections):
-            choices[part.stage] = Choices(part.epsilon, part.times)
-        elif isinstance(part, GaussianVector):
-            vectors[part.stage] = VectorNoise(part.mean_squared)
-        elif isinstance(part, WeightedTables):
-            assert part.stage is not None
-            weighted[part.stage] = WeightedNoise(part.mean_squared, part.times, unit)
-        elif isinstance(part, GaussianTables):
-            assert part.stage is not None
-            tables[part.stage] = TableNoise(part.variance, None, part.times)
     charge = ComposedRelease(epsilon, delta, tuple(parts), note=note)
-    return ForestPlan(
-        unit,
-        epsilon,
-        delta,
-        trees.get("trees"),
-        tables,
-        choices.get("selection"),
-        (charge,),
-        trees.get("regions"),
-        vectors.get("products"),
-        choices.get("prior"),
-        vectors.get("analyses"),
-        vectors.get("alikeness"),
-        trees.get("row trees"),
-        choices.get("row selection"),
-        weighted,
-        vectors.get("utility"),
-    )
+    return ForestPlan.paid_by([charge], epsilon=epsilon, delta=delta, unit=unit)
 
 
 def forest_parts(shape: Shape, budget: Fraction, unit: Unit) -> tuple[Part, ...]:
@@ -343,41 +338,25 @@ def vector_mean(budget: Fraction, what: str) -> Fraction:
 
 
 def _pure_plan(shape: Shape, epsilon: Fraction, unit: Unit) -> ForestPlan:
-    choices: dict[str, Choices] = {}
     charges: list[Charge] = []
-    trees: dict[str, TreeNoise] = {}
     for stage, (n_trees, levels) in _trees(shape).items():
         share = epsilon * shape.shares[stage]
         rate, decay = largest_privtree_rate(share / n_trees, levels=levels, unit=unit)
-        trees[stage] = TreeNoise(rate, decay, levels, n_trees)
         tree = ("column tree", "column trees") if stage == "trees" else ("tree of places", "trees of places")
         note = f"shapes of {n_trees} {tree[n_trees > 1]}"
         charges.append(
             SplitDecisions(share, "privtree", rate, levels, note=note, stage=stage, times=n_trees, decay=decay)
         )
-    tables: dict[str, TableNoise] = {}
     for stage, times in _tables(shape).items():
         share = epsilon * shape.shares[stage]
-        tables[stage] = TableNoise(None, share / (times * unit.factor), times)
         note = f"{stage}: {times} {'table' if times == 1 else 'tables'}"
         charges.append(DiscreteLaplaceCounts(share, times * unit.factor, note, stage=stage, times=times))
     for stage, times in _choices(shape).items():
         share = epsilon * shape.shares[stage]
-        choices[stage] = Choices(share / times, times)
         what = "columns to look at together" if stage == "selection" else "where to use the prior"
         note = f"{times} {'choice' if times == 1 else 'choices'} of {what}"
         charges.append(Selection(share, note, stage=stage, times=times))
-    return ForestPlan(
-        unit,
-        epsilon,
-        Fraction(0),
-        trees.get("trees"),
-        tables,
-        choices.get("selection"),
-        tuple(charges),
-        trees.get("regions"),
-        prior=choices.get("prior"),
-    )
+    return ForestPlan.paid_by(charges, epsilon=epsilon, delta=Fraction(0), unit=unit)
 
 
 def _without_products(shape: Shape) -> Shape:

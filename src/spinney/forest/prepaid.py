@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from spinney.counting.counts import CellCounts, ColumnCounts
 from spinney.errors import BudgetError, ParameterError
-from spinney.forest.plan import ForestPlan, TableNoise, TreeNoise
+from spinney.forest.plan import ForestPlan
 from spinney.grid.axes import PlaceAxis
 from spinney.grid.ruler import Ruler
 from spinney.privacy.entropy import Entropy, brand_unless_system
@@ -40,24 +40,12 @@ class PrepaidMechanisms:
         brand_unless_system(ledger, entropy, "forest")
         self.plan = plan
         self._entropy = entropy
-        self._left = {stage: noise.times for stage, noise in plan.tables.items()}
-        self._left["trees"] = 0 if plan.trees is None else plan.trees.times
-        if plan.regions is not None:
-            self._left["regions"] = plan.regions.times
-        if plan.row_trees is not None:
-            self._left["row trees"] = plan.row_trees.times
-        self._left["selection"] = 0 if plan.choices is None else plan.choices.times
-        if plan.row_choices is not None:
-            self._left["row selection"] = plan.row_choices.times
-        self._left |= {stage: noise.times for stage, noise in plan.weighted.items()}
-        if plan.prior is not None:
-            self._left["prior"] = plan.prior.times
-        self._left |= dict.fromkeys(plan.vectors, 1)
+        self._left = {stage: noise.times for stage, noise in plan.noise.items()}
 
     def noisy_counts(self, true_counts: Counts, stage: str) -> Counts:
         """One table with noise. The counts are of cells that share no row: every row is in one of them at most."""
         self._take(stage)
-        noise: TableNoise = self.plan.tables[stage]
+        noise = self.plan.tables[stage]
         if noise.rate is not None:
             return add_noise(true_counts, noise.rate, self._entropy)
         assert noise.variance is not None
@@ -85,19 +73,19 @@ class PrepaidMechanisms:
         `roots` are the first cells of public ranges that the tree is cut into from the beginning.
         """
         self._take(stage)
-        noise = self.plan.trees if stage == "trees" else self.plan.row_trees
-        plan = self._decisions(noise, ruler.max_levels, cutoff)
+        plan = self._decisions(stage, ruler.max_levels, cutoff)
         return grow_ranges(counts, ruler, plan, self._entropy, roots=roots)
 
     def regions(self, counts: CellCounts, axis: PlaceAxis, *, cutoff: int, n_fixed: int) -> Regions:
         """The leaves of one place's tree, of which the first levels are fixed: the same holds for them."""
         self._take("regions")
-        plan = self._decisions(self.plan.regions, axis.max_levels, cutoff, fixed_depth=n_fixed)
+        plan = self._decisions("regions", axis.max_levels, cutoff, fixed_depth=n_fixed)
         return grow_regions(counts, axis, plan, self._entropy)
 
-    def _decisions(self, noise: TreeNoise | None, levels: int, cutoff: int, fixed_depth: int = 0) -> SplitPlan:
+    def _decisions(self, stage: str, levels: int, cutoff: int, fixed_depth: int = 0) -> SplitPlan:
         """The decisions of a tree of so many levels that decide, if that many were paid for."""
-        if noise is None or levels > noise.levels:
+        noise = self.plan.trees[stage]
+        if levels > noise.levels:
             raise BudgetError(f"a tree of {levels} levels is deeper than what was paid for")
         return SplitPlan(
             "privtree",
@@ -126,9 +114,7 @@ class PrepaidMechanisms:
         drawn. So what is costly to find out, and public, need not be asked of all.
         """
         self._take(stage)
-        plan = self.plan
-        choices = {"selection": plan.choices, "prior": plan.prior, "row selection": plan.row_choices}[stage]
-        assert choices is not None
+        choices = self.plan.choices[stage]
         places = np.arange(len(true_scores))
         while True:
             drawn = choose(true_scores[places], choices.epsilon / (2 * sensitivity), self._entropy)

@@ -165,8 +165,7 @@ def measure_rounds(
     """
     measurements = list(measured)
     sensitivity = GAP_STEPS * prepaid.plan.unit.factor
-    assert design.plan.choices is not None
-    n_rounds = design.plan.choices.times
+    n_rounds = design.plan.choices["selection"].times
     opening = Opening(rows.sizes, design, [m.columns for m in measurements])
     coarse = _Coarse(shares, is_ordered)
     with progress_bar(n_rounds, "growing the forest", unit="round") as bar:

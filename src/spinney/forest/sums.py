@@ -162,7 +162,7 @@ def release_products(
     held = counted_pairs(counted)
     several = [number for number, column in enumerate(columns) if column.n_states > 1]
     pairs = tuple(pair for pair in combinations(several, 2) if pair not in held)
-    noise, unit = prepaid.plan.products, prepaid.plan.unit
+    noise, unit = prepaid.plan.vectors["products"], prepaid.plan.unit
     assert noise is not None
     if not pairs:  # all that there are were counted
         prepaid.noisy_sums(np.zeros(0, dtype=np.int64), 0)

@@ -12,7 +12,7 @@ puts those of columns on one page.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -84,46 +84,28 @@ class Metric:
         return new < old if self.better == "lower" else new > old
 
 
-def _variation(ways: int, scale: str) -> Callable[..., float]:
+def _mean(distances: Callable[..., Any], *, empty: float | None = None, **chosen: Any) -> Callable[..., float]:
+    """The mean of distances by column, and what stands for it where no column has one."""
+
     def measure(real: Any, synthetic: Any, **options: Any) -> float:
-        given: dict[str, Any] = {"ways": ways, "scale": scale} | options
-        return mean_of(total_variation(real, synthetic, **given))
+        found = distances(real, synthetic, **(chosen | options))
+        return mean_of(found) if found or empty is None else empty
 
     return measure
 
 
-def _wasserstein(scale: str) -> Callable[..., float]:
-    def measure(real: Any, synthetic: Any, **options: Any) -> float:
-        given: dict[str, Any] = {"scale": scale} | options
-        return mean_of(wasserstein(real, synthetic, **given))
-
-    return measure
-
-
-def _ks(real: Any, synthetic: Any, **options: Any) -> float:
-    return mean_of(ks_distance(real, synthetic, **options))
+def _sup(real: Any, synthetic: Any, **options: Any) -> float:
+    return float(sup_distance(real, synthetic, **options))
 
 
 def _worst_ks(real: Any, synthetic: Any, **options: Any) -> float:
     return max(ks_distance(real, synthetic, **options).values())
 
 
-def _kept(real: Any, synthetic: Any, **options: Any) -> float:
-    found = common_values_kept(real, synthetic, **options)
-    return mean_of(found) if found else 1.0
-
-
-def _zeros(real: Any, synthetic: Any, **options: Any) -> float:
-    found = zeros_off(real, synthetic, **options)
-    return mean_of(found) if found else 0.0
-
-
-def _area(real: Any, synthetic: Any, **options: Any) -> float:
-    return mean_of(train_on_synthetic(real, synthetic, **options))
-
-
-def _sup(real: Any, synthetic: Any, **options: Any) -> float:
-    return float(sup_distance(real, synthetic, **options))
+def _variations(scale: str, ending: str = "") -> Iterator[Metric]:
+    for ways in (1, 2, 3):
+        measure = _mean(total_variation, ways=ways, scale=scale)
+        yield Metric(f"total_variation_{ways}{ending}", "lower", 0.0, 1.0, "tables", measure)
 
 
 _ALL = (
@@ -131,21 +113,30 @@ _ALL = (
     Metric("mmd_squared_unbiased", "lower", -2.0, 2.0, "points", mmd_squared_unbiased),
     Metric("rkhs_distance", "lower", 0.0, math.inf, "points", rkhs_distance),
     Metric("sup_distance", "lower", 0.0, 1.0, "points", _sup),
-    Metric("ks_distance", "lower", 0.0, 1.0, "tables", _ks),
+    Metric("ks_distance", "lower", 0.0, 1.0, "tables", _mean(ks_distance)),
     Metric("ks_distance_worst", "lower", 0.0, 1.0, "tables", _worst_ks),
     *(
-        Metric(f"total_variation_{ways}", "lower", 0.0, 1.0, "tables", _variation(ways, "quantiles"))
+        Metric(
+            f"total_variation_{ways}", "lower", 0.0, 1.0, "tables", _mean(total_variation, ways=ways, scale="quantiles")
+        )
         for ways in (1, 2, 3)
     ),
-    Metric("wasserstein", "lower", 0.0, 1.0, "tables", _wasserstein("quantiles")),
-    Metric("common_values_kept", "higher", 0.0, 1.0, "tables", _kept),
-    Metric("zeros_off", "lower", 0.0, 1.0, "tables", _zeros),
+    Metric("wasserstein", "lower", 0.0, 1.0, "tables", _mean(wasserstein, scale="quantiles")),
+    Metric("common_values_kept", "higher", 0.0, 1.0, "tables", _mean(common_values_kept, empty=1.0)),
+    Metric("zeros_off", "lower", 0.0, 1.0, "tables", _mean(zeros_off, empty=0.0)),
     *(
-        Metric(f"total_variation_{ways}_range", "lower", 0.0, 1.0, "tables", _variation(ways, "range"))
+        Metric(
+            f"total_variation_{ways}_range",
+            "lower",
+            0.0,
+            1.0,
+            "tables",
+            _mean(total_variation, ways=ways, scale="range"),
+        )
         for ways in (1, 2, 3)
     ),
-    Metric("wasserstein_range", "lower", 0.0, 1.0, "tables", _wasserstein("range")),
-    Metric("train_on_synthetic", "higher", 0.0, 1.0, "tables", _area),
+    Metric("wasserstein_range", "lower", 0.0, 1.0, "tables", _mean(wasserstein, scale="range")),
+    Metric("train_on_synthetic", "higher", 0.0, 1.0, "tables", _mean(train_on_synthetic)),
 )
 
 METRICS = {metric.name: metric for metric in _ALL}

@@ -39,7 +39,7 @@ from spinney.metrics.reading import Binned, Cutter, Scale, Side, Tables
 from spinney.release.release import Report
 from spinney.schema.schema import Schema, SchemaLike
 from spinney.tables.frames import Table, open_table
-from spinney.text import printable
+from spinney.text import aligned, printable
 
 # ----------------------------------------------------------------------------------------------------------- comparison
 # One page on how near a synthetic table is to the real one: every column, and columns together. NOT PRIVATE.
@@ -152,14 +152,7 @@ class Comparison:
 
     def _table(self) -> list[str]:
         rows = [HEADS, *self.lines()]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(HEADS))]
-        return [
-            "  ".join(
-                cell.ljust(width) if i == 0 else cell.rjust(width)
-                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-            )
-            for row in rows
-        ]
+        return aligned(rows, right=range(1, len(HEADS)))
 
 
 def worst_of(found: Mapping[tuple[str, ...], float]) -> list[tuple[str, ...]]:

@@ -312,7 +312,7 @@ def _forest_sentence(design: Design, numbers: Mapping[str, int]) -> str:
         parts.append(f"{what}, each of up to {n_cells:,} cells")
     if n_stated := numbers.get("workload tables"):
         parts.append(f"{_many(n_stated, 'table')} that the call names")
-    if design.plan.products is not None:
+    if "products" in design.plan.vectors:
         parts.append("all other pairs coarsely")
     return "; ".join(parts)
 

@@ -12,7 +12,6 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain
-from textwrap import wrap
 from typing import Any, overload
 
 from spinney.documents import Lines, fragment
@@ -46,13 +45,12 @@ from spinney.schema.schema import Schema, SchemaLike, as_schema
 from spinney.synthesizers.linked import LinkedSynthesizer
 from spinney.synthesizers.method import AUTOMATIC, AnySynthesizer, Choice, choose, make, whose_rows
 from spinney.synthesizers.paying import Partition, Rehearsal, checked_number
-from spinney.text import printable
+from spinney.text import aligned, printable, wrapped
 
 # ----------------------------------------------------------------------------------------------------------------- page
 # A plan for people: as a page of text, as a piece of HTML for notebooks, and several plans side by side.
 
 
-_WIDTH = 100
 _NOTHING = "nothing was read, and nothing was spent"
 _TITLE = 12
 
@@ -81,12 +79,11 @@ def plan_text(plan: Plan) -> str:
     if plan.budget:
         lines.append("  budget")
         for stage in plan.budget:
-            lines += wrap(
+            lines += wrapped(
                 f"{100 * stage.share:5.1f} %  {STAGES.get(stage.name, stage.name)}"
                 f"{f', {stage.times} times' if stage.times > 1 else ''}: {stage.noise}",
-                _WIDTH,
-                initial_indent="    ",
-                subsequent_indent=" " * 13,
+                "    ",
+                " " * 13,
             )
     for cost in plan.costs:
         lines += _wrapped("costs", f"{cost.what}, {100 * cost.share:.1f} % of the budget; {cost.remedy}")
@@ -105,10 +102,7 @@ def plans_text(plans: Sequence[Plan]) -> str:
     lines = [f"Plans for {first.n_rows:,} {first.who}: {_NOTHING}"]
     lines += _wrapped("method", f"{first.method}: {first.reason}")
     table = _side_by_side(plans)
-    widths = [max(len(row[place]) for row in table) for place in range(len(plans) + 1)]
-    for row in table:
-        cells = [row[0].ljust(widths[0]), *(cell.rjust(width) for cell, width in zip(row[1:], widths[1:], strict=True))]
-        lines.append("  " + "  ".join(cells).rstrip())
+    lines += [f"  {line}" for line in aligned(table, right=range(1, len(plans) + 1))]
     for title, some in (
         ("would help", [plan.hints for plan in plans]),
         ("not known", [plan.unknown for plan in plans]),
@@ -216,7 +210,7 @@ def _number(value: float) -> str:
 
 
 def _wrapped(title: str, text: str) -> list[str]:
-    return wrap(text, _WIDTH, initial_indent=f"  {title:<{_TITLE}}", subsequent_indent=" " * (_TITLE + 2))
+    return wrapped(text, f"  {title:<{_TITLE}}", " " * (_TITLE + 2))
 
 
 # ----------------------------------------------------------------------------------------------------------------- plan

@@ -17,7 +17,6 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from textwrap import wrap
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -46,7 +45,7 @@ from spinney.schema.linked import PeopleShape, RowsShape
 from spinney.schema.places import Place
 from spinney.schema.plain import jsonable
 from spinney.schema.schema import Schema, columns_of, rules_of
-from spinney.text import brief, json_text, printable
+from spinney.text import brief, json_text, printable, wrapped
 
 # ---------------------------------------------------------------------------------------------------- entries in a file
 # The entries of a card as a file has them, each checked for what it must be before a card is made of them.
@@ -285,7 +284,6 @@ def noisy_rows_entry(count: RowCount | None) -> dict[str, int]:
 
 _LIMITS = "Not covered: side channels such as timing, and what other releases of the same people add."
 
-_WIDTH = 100
 # Promises for groups are worked out in floats and rounded up: on another machine they may come out a little otherwise.
 _GROUPS_SLACK = Fraction(1, 20)
 _UNITS = {
@@ -294,7 +292,7 @@ _UNITS = {
     Unit.REPLACE_PERSON: "one person with all their rows, replaced by any other (replace-one-person)",
     Unit.ADD_REMOVE_PERSON: "one person with all their rows, added or removed (add-remove-person)",
 }
-_ROW_TABLES = "tables of rows"
+ROW_TABLES = "tables of rows"
 # How a forest's structure is shown. Files hold the short names, of which "tree" would be taken for the method.
 _STRUCTURES = {
     "rounds": "groups of columns, chosen in rounds",
@@ -450,7 +448,7 @@ class Card:
     def _released_in_words(self, what: str, count: int) -> list[str]:
         """How much of something was released. The cliques of a model are not the tables that it was fitted to."""
         is_even = self.plan.get("structure") == "uniform"
-        if what == _ROW_TABLES:
+        if what == ROW_TABLES:
             return _wrapped("row tables", f"{count:,} released, which the model of rows was fitted to")
         if what == "leaves" and is_even:
             return _wrapped("leaves", f"{count:,}, made from the schema: no column was divided by counts")
@@ -626,7 +624,7 @@ def _within(place: Place) -> str:
 
 
 def _wrapped(title: str, text: str) -> list[str]:
-    return wrap(text, _WIDTH, initial_indent=f"  {title:<11} ", subsequent_indent=" " * 14)
+    return wrapped(text, f"  {title:<11} ", " " * 14)
 
 
 def _warning(brand: Brand) -> str:

@@ -138,14 +138,14 @@ def sup_norm_log_moment(rate: float, n_axes: int, s: float) -> float:
 
 def _power_sum(n_axes: int, log_ratio: float) -> float:
     """Ln of the sum over r of (2r+1)^k e^(r log_ratio)."""
-    numbers = _eulerian(n_axes)
+    numbers = eulerian(n_axes)
     return math.log(sum(b * math.exp(j * log_ratio) for j, b in enumerate(numbers))) - (n_axes + 1) * math.log(
         -math.expm1(log_ratio)
     )
 
 
 @lru_cache(maxsize=64)
-def _eulerian(n_axes: int) -> tuple[int, ...]:
+def eulerian(n_axes: int) -> tuple[int, ...]:
     """b_0, ..., b_k with the sum over r of (2r+1)^k x^r = (b_0 + ... + b_k x^k) / (1 - x)^(k+1)."""
     numbers = [1]
     for n in range(1, n_axes + 1):

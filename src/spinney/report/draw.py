@@ -28,7 +28,7 @@ import numpy as np
 from spinney.machine import load_optional
 from spinney.report.parts import largest_belief, percent
 from spinney.report.pictures import LINES, Line, draw_graph, shown_columns, strongest
-from spinney.text import printable
+from spinney.text import cut, printable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -354,9 +354,8 @@ def shown_estimate(estimate: float, scale: str) -> str:
 
 
 def cut_label(label: str) -> str:
-    """A label that fits beside a bar."""
-    text = printable(label)
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"
+    """A name or a label that fits beside a bar or a heat map."""
+    return cut(printable(label), _LONGEST)
 
 
 # ----------------------------------------------------------------------------------------------------------- draw graph
@@ -624,7 +623,7 @@ def draw_heat_map(
             axes.plot([across], [row], linestyle="none", marker="x", markersize=6, color=QUIET)
         elif mark == "dot" and shade is None:
             axes.plot([across], [row], linestyle="none", marker=".", markersize=3, color=QUIET)
-    labels = [_cut(column) for column in names]
+    labels = list(map(cut_label, names))
     axes.set_yticks(range(len(names)), labels, fontsize=11, color=INK, parse_math=False)
     axes.set_xticks(
         range(len(names)),
@@ -655,8 +654,3 @@ def _scale(axes: Any, color: str, largest: float, n_names: int) -> None:
 
 def _rounded(number: float) -> str:
     return f"{100 * number:.2g} %" if number < 1 else "100 %"
-
-
-def _cut(name: str) -> str:
-    text = printable(name)
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + "…"

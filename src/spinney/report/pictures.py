@@ -34,11 +34,11 @@ from spinney.forest.release.model import ForestRelease
 from spinney.forest.release.places import PlaceModel
 from spinney.machine import load_optional
 from spinney.release.answers.answer import Answer, Answers, shown_label, shown_level
-from spinney.release.answers.bars import ColumnBars, ErrorBars, cut, in_order
+from spinney.release.answers.bars import ColumnBars, ErrorBars, in_order
 from spinney.release.card import structure_in_words
 from spinney.release.release import Release
 from spinney.schema.places import is_latitude, is_longitude
-from spinney.text import printable
+from spinney.text import cut, printable
 from spinney.tree.release.bins import BinnedRelease
 from spinney.tree.release.geometry import Boxes, bin_boxes, value_boxes
 from spinney.tree.release.moments import MomentsRelease
@@ -780,7 +780,7 @@ def _draw_columns(
     ring = [name for name in places if name != target]
     # As large as fits between neighbours on the circle, a third of the side from the middle.
     size = larger * min(9.0, max(4.0, 2 * math.pi * side / 3.2 * 72 / max(len(ring), 1) * 0.75))
-    labels = {name: _short(name) for name in places}
+    labels = {name: cut(printable(name), _LONGEST_LABEL) for name in places}
     inches = max((len(labels[name]) for name in ring), default=0) * size * 0.54 / 72 + 0.2
     reach = 1 + 2 * inches / max(side - 0.6 - 2 * inches, 1.0)
     axes.set_xlim(-reach, reach)
@@ -842,8 +842,3 @@ def _draw_scale(axes: Axes) -> None:
         fontsize=8,
         title_fontsize=8,
     )
-
-
-def _short(name: str) -> str:
-    name = printable(name)
-    return name if len(name) <= _LONGEST_LABEL else name[: _LONGEST_LABEL - 1] + "…"

@@ -20,13 +20,11 @@ from copy import copy
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import wraps
-from pathlib import Path
-from typing import Any, ClassVar, Generic, Self, TypeVar
+from typing import Any, ClassVar, Concatenate, Generic, ParamSpec, Self, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
-from spinney.errors import InputError, NotFittedError, SchemaError, UnknownParameterError
+from spinney.errors import InputError, NotFittedError, PrivacyWarning, SchemaError, SchemaWarning, UnknownParameterError
 from spinney.files import full_version
 from spinney.forest.design import Design
 from spinney.privacy.budget import Unit, parse_delta, parse_epsilon, parse_share
@@ -36,7 +34,7 @@ from spinney.privacy.ledger import Ledger
 from spinney.privacy.mechanisms import Charge, NotPrivate
 from spinney.progress import waiting
 from spinney.release.card import MOST_ROWS, Card, RowCount
-from spinney.release.release import Release, Report, explains_options
+from spinney.release.release import Release
 from spinney.schema.rules import Derivation
 from spinney.schema.schema import Schema, SchemaLike
 from spinney.synthesizers.paying import (
@@ -66,8 +64,7 @@ from spinney.synthesizers.validation import (
     checked_ledger,
     checked_rows,
     rows_alone,
-    warn_of_privacy,
-    warn_of_schema,
+    warn_caller,
     warn_of_weak_promise,
 )
 from spinney.tables.frames import Table
@@ -187,6 +184,24 @@ def _differs(value: Any, default: Any) -> bool:
 # `release_` and `ledger_`, and all the rest follows from the release.
 
 
+P = ParamSpec("P")
+T = TypeVar("T")
+
+
+def of_release(
+    verb: Callable[Concatenate[Any, P], T],
+) -> Callable[[Callable[..., Any]], Callable[Concatenate[Any, P], T]]:
+    """A decorator: the release answers this verb of a fitted model, with the signature and docstring it has there."""
+
+    @wraps(verb)
+    def asked(self: Any, /, *given: P.args, **options: P.kwargs) -> T:
+        wanted = {name: value for name, value in options.items() if value is not None}  # of another kind of release
+        answered: T = getattr(self._fitted(), verb.__name__)(*given, **wanted)
+        return answered
+
+    return lambda _: asked
+
+
 class FrontDoor(Parameters):
     """A model in the scikit-learn manner: `__init__` stores, `fit` validates and spends, results end in `_`."""
 
@@ -208,59 +223,17 @@ class FrontDoor(Parameters):
         """The schema with all bounds filled in."""
         return self._fitted().card.schema
 
-    @explains_options
-    def sample(
-        self,
-        n_rows: int | None = None,
-        *,
-        seed: int | np.random.Generator | None = None,
-        frame: str | None = None,
-        like: Any = None,
-        parts: int | str | None = None,
-    ) -> Any:
-        """Synthetic rows, in the kind of table that was fitted. Costs no epsilon, however often.
+    @of_release(Release.sample)
+    def sample(self) -> Any: ...
 
-        Args:
-            n_rows: how many rows; by default as many as the private table had where that is public, else a noisy total.
-            seed: repeats the same rows; the noise of the release is not affected. Rows are drawn by a stream of their
-                own, so the seed may serve again for what is done with them; of a generator a few words are drawn.
-            frame: "pandas", "polars", "pyarrow" or "numpy"; by default the kind of `like`, else the kind that was
-                fitted.
-            like: a table, or its `dtypes` or `schema`, whose column types the rows get; see `Release.sample`.
-            parts: in how many parts to draw rows that memory does not hold, or "auto"; gives a `SampleParts`, see
-                `Release.sample`.
-        """
-        return self._fitted().sample(n_rows, seed=seed, frame=frame, like=like, parts=parts)
+    @of_release(Release.weighted_points)
+    def weighted_points(self) -> Any: ...
 
-    @explains_options
-    def weighted_points(self, *, frame: str | None = None) -> tuple[Any, NDArray[np.float64]]:
-        """The release as points and weights, where it has such a form.
+    @of_release(Release.save)
+    def save(self) -> Any: ...
 
-        Args:
-            frame: "pandas", "polars", "pyarrow" or "numpy"; by default the kind that was fitted.
-        """
-        return self._fitted().weighted_points(frame=frame)
-
-    def save(self, path: str | Path, *, overwrite: bool = False) -> None:
-        """Write the release to one file, whole or not at all.
-
-        Args:
-            path: the file; `sp.load` reads it.
-            overwrite: whether a file that is already there may be replaced.
-
-        Raises:
-            FileError: the file exists, or cannot be written.
-        """
-        self._fitted().save(path, overwrite=overwrite)
-
-    def report(self, path: str | Path | None = None, **options: Any) -> Report:
-        """A page for whoever signs the release off, as `.html` or `.json`; `Release.report` lists the options.
-
-        Args:
-            path: a file that ends in .html or .json; by default none is written.
-            **options: ledger, title, purpose, contact, licence, level and overwrite.
-        """
-        return self._fitted().report(path, **options)
+    @of_release(Release.report)
+    def report(self) -> Any: ...
 
     def _repr_html_(self) -> str | None:
         from spinney.synthesizers.check import synthesizer_fragment
@@ -452,8 +425,8 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
                 setattr(self, name, value)
         # Last: where warnings are errors, what was paid for is kept.
         fitting._late_record()
-        warn_of_privacy(fitting._late_cautions)
-        warn_of_schema([*fitting._late_remarks, *self.release_.card.remarks])
+        warn_caller(fitting._late_cautions, PrivacyWarning)
+        warn_caller([*fitting._late_remarks, *self.release_.card.remarks], SchemaWarning)
         return self
 
     def _fit(

@@ -24,11 +24,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.columns import Boolean, Bounded, Column, Identifier, Listed, Real, exact
+from spinney.columns import Boolean, Column, Identifier, Real, exact
 from spinney.columns.bounded import Number
 from spinney.counting.states import Cut, StateRows
 from spinney.errors import InputError, ParameterError
-from spinney.forest.release.conditions import never
 from spinney.grid.axes import ColumnAxis, fine_axis
 from spinney.grid.lattice import whole_axis
 from spinney.privacy.budget import Unit, parse_epsilon
@@ -38,7 +37,7 @@ from spinney.privacy.mechanisms import decimal
 from spinney.progress import waiting
 from spinney.release.answers.answer import TRUTHS, Answer, Truth
 from spinney.release.answers.grammar import ParsedQuestion, parse_question
-from spinney.release.answers.question import check_level, plain, range_asked
+from spinney.release.answers.question import allowed, check_level, never
 from spinney.release.release import Release
 from spinney.schema.schema import Schema
 from spinney.synthesizers.paying import NO_ANSWER, record_outcome, started, told_of_charge
@@ -153,35 +152,17 @@ def _axis(name: str, column: Column) -> ColumnAxis:
 
 def _cells(name: str, column: Column, axis: ColumnAxis, wanted: Any) -> Ranges:
     """The cells that meet a condition; a ParameterError where none does, or the condition makes no sense."""
-    asked = plain(wanted)
-    if asked is None:
-        if not column.nullable:
-            raise ParameterError(f"where: column {name!r} is never null")
-        return [(axis.axis.null_cell, axis.axis.null_cell)]
-    several = asked if isinstance(asked, list) else [asked]
-    if isinstance(column, Listed):
-        places = sorted({column.place_of(value, name=name, argument="where") for value in several})
-        return [(place, place) for place in places]
-    assert isinstance(column, Bounded)
-    ranges = [range_asked(name, column, part if isinstance(part, tuple) else (part, part)) for part in several]
-    found = [cells for low, high in ranges if (cells := _between(column, axis, low, high)) is not None]
+    values, cells = allowed(name, column, wanted), axis.axis
+    if isinstance(column, Real):
+        ranges = [_between_reals(axis, float(low), float(high)) for low, high in values.ranges]
+        found = [cells_between for cells_between in ranges if cells_between is not None]
+    else:
+        first = int(cells.low)
+        found = [((int(low) - first) // cells.step, (int(high) - first) // cells.step) for low, high in values.ranges]
+    found += [(cells.null_cell, cells.null_cell)] if values.has_null else []
     if not found:
         raise never(name, wanted)
     return found
-
-
-def _between(column: Bounded, axis: ColumnAxis, low: Any, high: Any) -> tuple[int, int] | None:
-    """The cells from one physical number to another, both included; None where the column has no value there."""
-    least, most = column.first_and_last()
-    if low > most or high < least:
-        return None
-    if isinstance(column, Real):
-        return _between_reals(axis, max(float(low), float(least)), min(float(high), float(most)))
-    first = column.aligned(max(least, math.ceil(low) if low > least else least), up=True)
-    last = column.aligned(min(most, math.floor(high) if high < most else most), up=False)
-    if first > last:
-        return None
-    return tuple((int(number) - int(axis.axis.low)) // axis.axis.step for number in (first, last))  # type: ignore[return-value]
 
 
 def _between_reals(axis: ColumnAxis, low: float, high: float) -> tuple[int, int] | None:

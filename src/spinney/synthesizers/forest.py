@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
@@ -28,7 +28,6 @@ from spinney.forest.grow import grow
 from spinney.forest.plan import class_sizes_plan
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.forest.release.columns import ColumnModel
-from spinney.forest.release.explain import Explanation
 from spinney.forest.release.file import released
 from spinney.forest.release.formula import Block, blocks_of, parse_formulas
 from spinney.forest.release.model import ForestRelease
@@ -42,10 +41,10 @@ from spinney.privacy.ledger import Ledger
 from spinney.privacy.mechanisms import Charge
 from spinney.release.card import noisy_rows_entry
 from spinney.release.file import load
-from spinney.release.release import Release, explains_options
+from spinney.release.release import Release
 from spinney.release.utility import figures_reach_squared, weights_of
 from spinney.schema.schema import Schema
-from spinney.synthesizers.base import FrontDoor, PublicFacts, Synthesizer
+from spinney.synthesizers.base import FrontDoor, PublicFacts, Synthesizer, of_release
 from spinney.synthesizers.paying import with_few_values, with_widest_bounds
 from spinney.synthesizers.utility import with_utility
 from spinney.tables.engines.stream import StreamSource
@@ -340,54 +339,11 @@ class ForestSynthesizer(Synthesizer[Design]):
         self.assumed_rows = assumed_rows
         self.utility_share = utility_share
 
-    @explains_options
-    def sample(
-        self,
-        n_rows: int | None = None,
-        *,
-        seed: int | np.random.Generator | None = None,
-        frame: str | None = None,
-        like: Any = None,
-        parts: int | str | None = None,
-        where: Mapping[str, Any] | None = None,
-        balance: Mapping[str, Any] | None = None,
-        draws: int | None = None,
-    ) -> Any:
-        """Synthetic rows, in the kind of table that was fitted. Costs no epsilon, however often.
+    @of_release(ForestRelease.sample)
+    def sample(self) -> Any: ...
 
-        Args:
-            n_rows: how many rows; by default as many as the private table had where that is public, else a noisy total.
-            seed: repeats the same rows; the noise of the release is not affected. Rows are drawn by a stream of their
-                own, so the seed may serve again for what is done with them; of a generator a few words are drawn.
-            frame: "pandas", "polars", "pyarrow" or "numpy"; by default the kind of `like`, else the kind that was
-                fitted.
-            like: a table, or its `dtypes` or `schema`, whose column types the rows get; see `Release.sample`.
-            parts: in how many parts to draw rows that memory does not hold, or "auto"; gives a `SampleParts`, see
-                `Release.sample`.
-            where: conditions that every row meets, by column: a value, a range `(low, high)` with both ends (None:
-                no end), a list of values, or None for null.
-            balance: shares of the values of a category or a boolean, by column: a mapping from values to shares that
-                add up to 1, or for two values the share of the second.
-            draws: how many tables to draw, each from a model of its own, fitted to the released counts with fresh
-                noise, so that their spread carries the noise of the release; a list of so many tables. Without it, one
-                table: the best single one, whose analyses know nothing of the noise.
-
-        Raises:
-            ParameterError: an option is unknown or out of range, no row can meet the conditions, or a type in `like`
-                cannot hold what the schema allows.
-        """
-        self._fitted()
-        asked: dict[str, Any] = {"where": where, "balance": balance, "draws": draws, "parts": parts}
-        return self.release_.sample(n_rows, seed=seed, frame=frame, like=like, **asked)
-
-    def explain(self, *, error_bars: bool = False) -> Explanation:
-        """What was looked at together and why, the columns' bins, and the shares of the budget.
-
-        Args:
-            error_bars: whether it also says how far columns and pairs may be off, which takes a few seconds.
-        """
-        self._fitted()
-        return self.release_.explain(error_bars=error_bars)
+    @of_release(ForestRelease.explain)
+    def explain(self) -> Any: ...
 
     def _on_card(self, name: str, value: Any) -> Any:
         if name == "workload" and value is not None:
@@ -562,7 +518,7 @@ class ForestSynthesizer(Synthesizer[Design]):
         models = dict(zip(names, forest.columns, strict=True))
         columns = {name: model for name, model in models.items() if isinstance(model, ColumnModel)}
         analyses = None
-        if plan.plan.analyses is not None:
+        if "analyses" in plan.plan.vectors:
             formulas, n_rows = parse_formulas(self.analyses, schema), forest.noisy_total
             blocks = blocks_of(formulas, schema, ledger.unit)
             analyses = release_analyses(
@@ -589,7 +545,7 @@ class ForestSynthesizer(Synthesizer[Design]):
         )
         if self._paid_figures is not None:
             return with_utility(release, table, forest.cuts, self._paid_figures.noisy_figures)
-        if plan.plan.utility is None:
+        if "utility" not in plan.plan.vectors:
             return release
 
         def noisy_figures(true: NDArray[np.int64]) -> NDArray[np.int64]:

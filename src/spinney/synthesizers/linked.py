@@ -18,8 +18,7 @@ from spinney.forest.release.model import ForestRelease
 from spinney.forest.release.places import PlaceModel
 from spinney.people.design import PeopleDesign, people_design
 from spinney.people.grow import GrownPeople, grow_people
-from spinney.people.release.explain import PeopleExplanation
-from spinney.people.release.file import ROW_TABLES, persons_card
+from spinney.people.release.file import persons_card
 from spinney.people.release.model import PeopleRelease
 from spinney.people.release.rows import ReleasedRows, learnt_schema, persons_schema
 from spinney.privacy.budget import Unit, parse_delta, parse_epsilon
@@ -28,11 +27,10 @@ from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger
 from spinney.privacy.mechanisms import UNITS
 from spinney.progress import waiting
-from spinney.release.card import Card, RowCount, noisy_rows_entry
-from spinney.release.release import explains_options
+from spinney.release.card import ROW_TABLES, Card, RowCount, noisy_rows_entry
 from spinney.schema.linked import PeopleShape, Tables
 from spinney.schema.schema import SchemaLike, as_schema
-from spinney.synthesizers.base import FrontDoor, PublicFacts
+from spinney.synthesizers.base import FrontDoor, PublicFacts, of_release
 from spinney.synthesizers.forest import QUALITIES
 from spinney.synthesizers.paying import (
     ROWS_SHARE,
@@ -174,35 +172,11 @@ class LinkedSynthesizer(FrontDoor):
         record_release(account, self.release_)
         return self
 
-    @explains_options
-    def sample(  # type: ignore[override]  # persons are asked for, not rows
-        self,
-        persons: int | None = None,
-        *,
-        where: Mapping[str, Any] | None = None,
-        seed: int | np.random.Generator | None = None,
-        frame: str | None = None,
-    ) -> Any:
-        """Synthetic persons with all their rows; see `PeopleRelease.sample`. Costs no epsilon, however often.
+    @of_release(PeopleRelease.sample)
+    def sample(self) -> Any: ...  # type: ignore[override]  # persons are asked for, not rows
 
-        Args:
-            persons: how many persons, not rows: `sample(1000)` draws a thousand persons with all their rows. By default
-                as many as the private tables had where that is public, else a noisy number.
-            where: conditions that every person meets, by table and column, such as {"customers.region": "west"}.
-            seed: repeats the same persons and rows.
-            frame: "pandas", "polars", "pyarrow" or "numpy"; by default the kind that was fitted, table by table.
-        """
-        self._fitted()
-        return self.release_.sample(persons, where=where, seed=seed, frame=frame)
-
-    def explain(self, *, error_bars: bool = False) -> PeopleExplanation:
-        """What was measured of persons and of their rows, and how the budget was spent; `print` it.
-
-        Args:
-            error_bars: whether to show how far columns of persons may be off, too.
-        """
-        self._fitted()
-        return self.release_.explain(error_bars=error_bars)
+    @of_release(PeopleRelease.explain)
+    def explain(self) -> Any: ...
 
     def check_shape(self, shape: PeopleShape) -> None:
         """Raise, as `fit` would, where persons and their rows cannot be modelled as stated. Nothing is read.

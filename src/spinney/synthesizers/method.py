@@ -77,22 +77,6 @@ def make(method: str, epsilon: Any, options: Mapping[str, Any]) -> AnySynthesize
     return METHODS[method](epsilon, **given)
 
 
-def default_synthesizer(
-    schema: SchemaLike | Tables, *, target: str | None = None
-) -> type[KDTreeSynthesizer | ForestSynthesizer | LinkedSynthesizer]:
-    """The synthesizer for a table, by its schema.
-
-    LinkedSynthesizer for a schema that says whose rows they are, and for linked tables. Of others, KDTreeSynthesizer
-    for up to eight columns that are all measurements, small whole numbers, times or booleans, without identifiers,
-    rules or places within a shape, and with no target; ForestSynthesizer for anything else.
-    """
-    if whose_rows(schema) is not None:
-        return LinkedSynthesizer
-    assert not isinstance(schema, Tables)
-    choice = _by_schema(as_schema(schema).without_ignored(), target)
-    return KDTreeSynthesizer if choice.method == "tree" else ForestSynthesizer
-
-
 def whose_rows(schema: SchemaLike | Tables) -> str | None:
     """In a few words, what says that rows belong to persons; None where every row is protected by itself."""
     if isinstance(schema, Tables):

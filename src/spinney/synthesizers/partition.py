@@ -17,9 +17,6 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from typing import Any, ClassVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from spinney.errors import ParameterError
 from spinney.grid.lattice import Lattice, grid_lattice, tree_lattice
 from spinney.privacy.budget import parse_fraction, parse_length, parse_share
@@ -27,9 +24,8 @@ from spinney.privacy.entropy import Entropy
 from spinney.privacy.ledger import Ledger
 from spinney.privacy.mechanisms import Charge
 from spinney.release.card import noisy_rows_entry
-from spinney.release.release import explains_options
 from spinney.schema.schema import Schema
-from spinney.synthesizers.base import PublicFacts, Synthesizer
+from spinney.synthesizers.base import PublicFacts, Synthesizer, of_release
 from spinney.synthesizers.paying import Partition
 from spinney.synthesizers.utility import even_cuts, with_utility
 from spinney.synthesizers.validation import (
@@ -65,56 +61,11 @@ class PartitionSynthesizer(Synthesizer[tuple[Lattice, SplitPlan]]):
     plan_: SplitPlan
     release_: BinnedRelease | MomentsRelease
 
-    @explains_options
-    def sample(
-        self,
-        n_rows: int | None = None,
-        *,
-        seed: int | np.random.Generator | None = None,
-        frame: str | None = None,
-        like: Any = None,
-        parts: int | str | None = None,
-        placement: str | None = None,
-        draws: int | None = None,
-    ) -> Any:
-        """Synthetic rows, in the kind of table that was fitted. Costs no epsilon, however often.
+    @of_release(MomentsRelease.sample)
+    def sample(self) -> Any: ...
 
-        Args:
-            n_rows: how many rows; by default as many as the private table had where that is public, else a noisy total.
-            seed: repeats the same rows; the noise of the release is not affected. Rows are drawn by a stream of their
-                own, so the seed may serve again for what is done with them; of a generator a few words are drawn.
-            frame: "pandas", "polars", "pyarrow" or "numpy"; by default the kind of `like`, else the kind that was
-                fitted.
-            like: a table, or its `dtypes` or `schema`, whose column types the rows get; see `Release.sample`.
-            parts: in how many parts to draw rows that memory does not hold, or "auto"; gives a `SampleParts`, see
-                `Release.sample`.
-            placement: where rows lie in their leaf or bin: "uniform" or "centre", "fitted" to the moments of a leaf,
-                "tilted" in a bin; by default as it was fitted.
-            draws: how many tables to draw from leaf moments, each with fresh noise, so that their spread carries the
-                noise of the release; a list of so many tables. Without it, one table.
-
-        Raises:
-            ParameterError: an option is unknown or out of range, or a type in `like` cannot hold what the schema
-                allows.
-        """
-        self._fitted()
-        options: dict[str, Any] = {} if draws is None else {"draws": draws}  # which bins do not have
-        options |= {"parts": parts, "placement": placement}
-        return self.release_.sample(n_rows, seed=seed, frame=frame, like=like, **options)
-
-    @explains_options
-    def weighted_points(
-        self, *, frame: str | None = None, placement: str | None = None
-    ) -> tuple[Any, NDArray[np.float64]]:
-        """The release as points with weights that add up to 1, the paper's output.
-
-        Args:
-            frame: "pandas", "polars", "pyarrow" or "numpy"; by default the kind that was fitted.
-            placement: where the point of a leaf or bin lies; by default "fitted" to the means of a leaf, and at the
-                "centre" of a bin.
-        """
-        self._fitted()
-        return self.release_.weighted_points(frame=frame, placement=placement)
+    @of_release(MomentsRelease.weighted_points)
+    def weighted_points(self) -> Any: ...
 
     @abstractmethod
     def _design(self, facts: PublicFacts) -> tuple[Lattice, SplitPlan]:

@@ -31,6 +31,7 @@ from spinney.errors import (
     BudgetError,
     FileError,
     InputError,
+    LedgerWarning,
     ParameterError,
     SchemaError,
     SpinneyError,
@@ -50,7 +51,7 @@ from spinney.release.file import digest
 from spinney.release.release import Release
 from spinney.schema.linked import PeopleShape, Tables, schema_digest
 from spinney.schema.schema import Schema
-from spinney.synthesizers.validation import LedgerLike, checked_ledger, warn_of_ledger
+from spinney.synthesizers.validation import LedgerLike, checked_ledger, warn_caller
 from spinney.tables.source import Source
 from spinney.text import as_given
 from spinney.tree.bought import figures_charge, ladder_lattice, release_bounds, widest_bounds
@@ -195,7 +196,7 @@ def record_outcome(account: Ledger, found: str, what: str) -> None:
     try:
         account.record_release(found)
     except SpinneyError as err:
-        warn_of_ledger(f"the charge is on record, and the digest of the {what}, {found}, is not: {err}")
+        warn_caller([f"the charge is on record, and the digest of the {what}, {found}, is not: {err}"], LedgerWarning)
 
 
 def charged_text(epsilon: Fraction, delta: Fraction, account: Ledger | None, numbers: Sequence[int] = ()) -> str:

@@ -17,7 +17,7 @@ from fractions import Fraction
 from numbers import Integral
 from typing import Any, Literal
 
-from spinney.errors import LedgerWarning, ParameterError, PrivacyWarning, SchemaError, SchemaWarning
+from spinney.errors import ParameterError, PrivacyWarning, SchemaError
 from spinney.grid.lattice import Lattice
 from spinney.privacy.accounts.shared import default_place
 from spinney.privacy.budget import Unit, parse_fraction
@@ -236,27 +236,15 @@ def checked_entropy(entropy: Any) -> Entropy:
     return source
 
 
+def warn_caller(found: Iterable[str], category: type[Warning]) -> None:
+    """Tell the caller of `fit` what came to light of the promise, of the schema or of the ledger."""
+    for sentence in found:
+        warnings.warn(sentence, category, stacklevel=_levels_to_caller())
+
+
 def warn_of_weak_promise(epsilon: Fraction, delta: Fraction, n_rows: int | None) -> None:
     """Tell the caller of `fit`, before anything is spent, of a promise that is weaker than it looks."""
-    for caution in cautions(epsilon, delta, n_rows):
-        warnings.warn(caution, PrivacyWarning, stacklevel=_levels_to_caller())
-
-
-def warn_of_privacy(found: Iterable[str]) -> None:
-    """Tell the caller of `fit` what came to light about the promise after it was made, by a noisy count of rows."""
-    for caution in found:
-        warnings.warn(caution, PrivacyWarning, stacklevel=_levels_to_caller())
-
-
-def warn_of_schema(remarks: Iterable[str]) -> None:
-    """Tell the caller of `fit` what the release says about the schema."""
-    for remark in remarks:
-        warnings.warn(remark, SchemaWarning, stacklevel=_levels_to_caller())
-
-
-def warn_of_ledger(problem: str) -> None:
-    """Tell the caller of `fit` what could not be recorded beside a charge."""
-    warnings.warn(problem, LedgerWarning, stacklevel=_levels_to_caller())
+    warn_caller(cautions(epsilon, delta, n_rows), PrivacyWarning)
 
 
 def _levels_to_caller() -> int:

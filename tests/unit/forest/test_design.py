@@ -117,14 +117,14 @@ def test_required_pairs_need_no_choice(required, n_choices):
     """Pairs of rules come first; one that closes a circle saves no choice."""
     made = designed(required=required)
     assert made.structure == "tree"
-    assert made.plan.choices.times == n_choices
+    assert made.plan.choices["selection"].times == n_choices
     assert made.plan.tables["cliques"].times == 5
     assert made.required == required
 
 
 def test_required_pairs_with_the_target_are_measured_anyway():
     made = designed(target=0, required=((0, 1), (2, 3)))
-    assert made.plan.choices.times == 3
+    assert made.plan.choices["selection"].times == 3
     assert made.plan.tables["pairs"].times == 5
     assert made.plan.tables["cliques"].times == 4
 
@@ -167,15 +167,15 @@ def test_a_pure_plan_costs_what_it_charges(shape, epsilon, unit):
     for stage, noise in plan.tables.items():
         assert noise.times * noise.rate * unit.factor == Fraction(epsilon) * shape.shares[stage]
         spent += noise.times * noise.rate * unit.factor
-    if plan.choices:
-        spent += plan.choices.times * plan.choices.epsilon
-    if plan.trees:
-        worst = worst_path_loss(plan.trees.rate, plan.trees.decay, plan.trees.levels, unit)
-        assert plan.trees.times * float(worst) <= float(Fraction(epsilon) * shape.shares["trees"]) + 1e-12
+    for choices in plan.choices.values():
+        spent += choices.times * choices.epsilon
+    for trees in plan.trees.values():
+        worst = worst_path_loss(trees.rate, trees.decay, trees.levels, unit)
+        assert trees.times * float(worst) <= float(Fraction(epsilon) * shape.shares["trees"]) + 1e-12
         spent += Fraction(epsilon) * shape.shares["trees"]
     assert spent == Fraction(epsilon)
-    assert (plan.trees is None) == (shape.n_trees == 0)
-    assert (plan.choices is None) == (shape.n_choices == 0)
+    assert (not plan.trees) == (shape.n_trees == 0)
+    assert (not plan.choices) == (shape.n_choices == 0)
 
 
 @settings(max_examples=8, derandomize=True, deadline=None)
@@ -222,7 +222,7 @@ def test_shares_of_every_design_add_up(unit, delta):
                 plan = designed(axes_of(5, kind), n_rows=n_rows, delta=delta, unit=unit, target=target).plan
                 if plan.charges:
                     assert sum(charge.epsilon for charge in plan.charges) == 1
-                    assert (plan.trees is None) == (kind == "boolean")
+                    assert (not plan.trees) == (kind == "boolean")
 
 
 def test_plans_say_what_they_are():
@@ -231,12 +231,12 @@ def test_plans_say_what_they_are():
     assert described["rule"] == "forest"
     assert described["unit"] == "replace-one"
     assert described["pairs noise"] == round(plan.noise_std("pairs"), 3)
-    assert described["decision noise scale"] == round(float(1 / plan.trees.rate), 3)
+    assert described["decision noise scale"] == round(float(1 / plan.trees["trees"].rate), 3)
 
 
 def test_nothing_to_measure_costs_nothing():
     plan = forest_plan(Shape(0, 0, 0, 0, 0, 0, 0, {}), epsilon=Fraction(1), delta=DELTA, unit=Unit.REPLACE_ONE)
-    assert (plan.charges, dict(plan.tables), plan.trees, plan.choices) == ((), {}, None, None)
+    assert (plan.charges, plan.noise) == ((), {})
 
 
 def test_budgets_beyond_all_accounting():

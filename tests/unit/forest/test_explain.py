@@ -208,8 +208,8 @@ def test_noise_and_numbers_are_those_of_the_plan(delta: str | int) -> None:
     for name, noise in plan.tables.items():
         assert found[name].noise_std == pytest.approx(noise.noise_std, rel=1e-3)
         assert found[name].times == noise.times
-    assert found["trees"].times == plan.trees.times
-    assert found["selection"].times == plan.choices.times
+    assert found["trees"].times == plan.trees["trees"].times
+    assert found["selection"].times == plan.choices["selection"].times
     assert found["trees"].noise_std is None
 
 

@@ -314,7 +314,7 @@ def test_regions_tile_what_is_possible():
     unknown = unmeasured_place(axis)
     model, cut = place_model(unknown, total=80.0, most_states=4)
     assert model.weights.sum() == pytest.approx(80)
-    assert model.sizes()[model.is_null.any(axis=1)].sum() > 0
+    assert model.reach()[model.is_null.any(axis=1)].sum() > 0
     assert cut.first[0] == 0
     noisy = NoisyPlace(axis, unknown.codes, unknown.depths, np.array([1] * len(unknown.depths)), 100.0, 0)
     assert place_model(noisy, total=10.0, most_states=4)[0].weights.sum() == pytest.approx(10)

@@ -51,7 +51,7 @@ def test_a_share_of_products_is_a_vector(epsilon, unit):
     (charge,) = plan.charges
     part = charge.parts[-1]
     assert (type(part), part.stage, part.times) == (GaussianVector, "products", 1)
-    assert plan.products == VectorNoise(part.mean_squared)
+    assert plan.vectors["products"] == VectorNoise(part.mean_squared)
     tables = sum(noise.times * unit.factor / float(noise.variance) for noise in plan.tables.values())
     assert float(part.mean_squared) / (tables + float(part.mean_squared)) == pytest.approx(0.2, rel=1e-3)
     assert composed_delta(charge.parts, charge.epsilon, unit) <= DELTA
@@ -65,7 +65,7 @@ def test_a_share_of_products_is_a_vector(epsilon, unit):
 def test_without_a_share_there_is_no_vector(shares):
     """The plan does not speak of it, and nothing can be had."""
     plan = planned(shares)
-    assert plan.products is None
+    assert "products" not in plan.vectors
     assert "products mean squared" not in plan.to_dict()
     with pytest.raises(BudgetError, match="paid for no more of 'products'"):
         opened(plan).noisy_sums(np.zeros(3, dtype=np.int64), 3)
@@ -75,7 +75,7 @@ def test_without_a_share_there_is_no_vector(shares):
 def test_without_a_delta_the_others_have_its_share(unit):
     """Pure plans spend all of epsilon on the other stages, each as much more as all."""
     plan = planned(delta=0, unit=unit)
-    assert plan.products is None
+    assert "products" not in plan.vectors
     assert {charge.stage: charge.epsilon for charge in plan.charges} == {
         "one-way": Fraction(5, 8),
         "pairs": Fraction(3, 8),
@@ -92,7 +92,7 @@ def test_the_plan_says_the_squared_mean():
     """To nine digits, however small it is."""
     plan = planned(epsilon="0.01")
     stated = plan.to_dict()["products mean squared"]
-    assert stated == pytest.approx(float(plan.products.mean_squared), rel=1e-8)
+    assert stated == pytest.approx(float(plan.vectors["products"].mean_squared), rel=1e-8)
     assert json.loads(json.dumps(stated)) == stated
 
 
@@ -149,7 +149,7 @@ def test_every_sum_has_noise_of_its_own(unit):
     true_sums = np.arange(10_000, dtype=np.int64) - 5000
     squared = unit.factor**2 * 10_000
     noise = prepaid.noisy_sums(true_sums, squared) - true_sums
-    expected = math.sqrt(prepaid.plan.products.variance(squared))
+    expected = math.sqrt(prepaid.plan.vectors["products"].variance(squared))
     ratio = noise.std() / expected
     assert ratio == pytest.approx(1, abs=0.04)
     assert abs(noise.mean()) < 4 * expected / 100

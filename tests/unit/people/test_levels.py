@@ -23,7 +23,7 @@ KINDS = ColumnLaw(np.array([0.5, 0.3, 0.2]), is_ordered=False)
 
 def mechanisms(mean_squared=Fraction(1, 4)):
     unit = Unit.REPLACE_PERSON
-    plan = ForestPlan(unit, Fraction(1), Fraction(0), None, {}, None, (), alikeness=VectorNoise(mean_squared))
+    plan = ForestPlan(unit, Fraction(1), Fraction(0), {"alikeness": VectorNoise(mean_squared)}, ())
     return PrepaidMechanisms(plan, Ledger(unit=unit), UnsafeSeededEntropy(0))
 
 

@@ -179,7 +179,8 @@ def test_unknown_options_list_the_options(fitted, wrong, hint):
         fitted.sample(5, **{wrong: 1})
     told = str(caught.value)
     assert told.startswith(f"sample() has no option {wrong!r} for a release of ")
-    assert told.endswith(f"; its options are n_rows, seed, frame, like, parts, placement, draws{hint}")
+    draws = "" if isinstance(fitted.release_, placement.BinnedRelease) else ", draws"
+    assert told.endswith(f"; its options are n_rows, seed, frame, like, parts, placement{draws}{hint}")
     with pytest.raises(ParameterError, match=r"weighted_points\(\) has no .*; its options are frame, placement"):
         fitted.weighted_points(**{wrong: 1})
 

@@ -14,7 +14,7 @@ from spinney import metrics
 from spinney.errors import SchemaError
 from spinney.schema import schema as table
 from spinney.schema.schema import as_schema
-from spinney.synthesizers.method import choose, default_synthesizer
+from spinney.synthesizers.method import choose
 from spinney.tables.frames import open_table
 from spinney.tables.open import open_source
 from spinney_paper.baselines import BalogAlgorithm1
@@ -57,7 +57,6 @@ def test_everything_else_takes_every_form(given):
     """One call, the choice of a method, rival systems and metrics."""
     assert len(sp.synthesize(TABLE, given, n_rows=5)) == 5
     assert choose(given, {}).method == "tree"
-    assert default_synthesizer(given) is sp.KDTreeSynthesizer
     assert metrics.total_variation(TABLE, TABLE, given) == pytest.approx({("x",): 0, ("is_red",): 0})
     assert metrics.wasserstein(TABLE, TABLE, given) == pytest.approx({"x": 0, "is_red": 0})
     auc = metrics.train_on_synthetic(TABLE, TABLE, given, target="is_red", classifiers=["Gaussian Naive Bayes"])

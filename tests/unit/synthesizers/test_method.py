@@ -11,7 +11,7 @@ import pytest
 
 import spinney as sp
 from spinney.errors import BudgetError, ParameterError, SchemaError
-from spinney.synthesizers.method import METHODS, choose, default_synthesizer, make
+from spinney.synthesizers.method import METHODS, choose, make
 from support.small_people import FLAT, TABLES, flat_model, shop
 
 NUMBERS = sp.Schema({"x": sp.Real(0, 1), "y": sp.Integer(0, 9)})
@@ -53,7 +53,7 @@ def test_options_that_do_not_go_together_are_named(options: dict[str, Any], mess
 
 
 def test_what_is_no_schema_is_refused() -> None:
-    for ask in (lambda: sp.synthesize(NUMBERS_TABLE, 42), lambda: default_synthesizer(None)):
+    for ask in (lambda: sp.synthesize(NUMBERS_TABLE, 42), lambda: choose(None, {})):
         with pytest.raises(SchemaError, match="not a Schema"):
             ask()
 
@@ -110,7 +110,6 @@ EVERY_TREE_TYPE = {
     ],
 )
 def test_the_schema_decides(schema: sp.Schema, target: str | None, kind: type) -> None:
-    assert default_synthesizer(schema, target=target) is kind
     assert type(make(choose(schema, {"target": target}).method, 1, {"target": target})) is kind
 
 
@@ -239,7 +238,6 @@ def test_persons_get_their_own_model() -> None:
         choice = choose(stated, {"target": None})
         assert choice.method == "linked"
         assert words in choice.reason
-        assert default_synthesizer(stated) is sp.LinkedSynthesizer
         assert choose(stated, {"delta": "1e-6"}, method="linked").reason == "it was requested"
 
 

@@ -41,8 +41,37 @@ _NOWHERE = np.empty(0)
 _SINGLE_PRECISION = 2.0**-24
 
 
+class LeafModel:
+    """What columns and places share: leaves that weigh something, each in a state."""
+
+    __slots__ = ()
+
+    weights: Floats  # (n_leaves,), not negative
+    states: NDArray[np.int32]  # (n_leaves,)
+    n_states: int  # of the whole column; what is left of a cut one may be of a few
+
+    def reach(self) -> Floats:
+        """How large each leaf is."""
+        raise NotImplementedError
+
+    def per_state(self, numbers: Floats) -> Floats:
+        """Numbers of leaves added up by state."""
+        return np.bincount(self.states, weights=numbers, minlength=self.n_states).astype(np.float64)
+
+    def state_weights(self) -> Floats:
+        """What the leaves of each state weigh together."""
+        return self.per_state(self.weights)
+
+    def inside(self) -> Floats:
+        """The share of each leaf among the leaves of its state; by size where they all weigh nothing."""
+        totals, reach = self.state_weights()[self.states], self.reach()
+        sizes = self.per_state(reach)[self.states]
+        by_size = np.divide(reach, sizes, out=np.zeros_like(reach), where=sizes > 0)
+        return np.where(totals > 0, self.weights / np.where(totals > 0, totals, 1), by_size)
+
+
 @dataclass(frozen=True, slots=True, eq=False)
-class ColumnModel:
+class ColumnModel(LeafModel):
     """The leaves of a column in ascending order, null last: where they lie, what they weigh, which state has them."""
 
     low: Floats  # (n_leaves,)
@@ -52,17 +81,9 @@ class ColumnModel:
     states: NDArray[np.int32]  # (n_leaves,)
     n_states: int  # of the whole column; what is left of a cut one may be of a few
 
-    def state_weights(self) -> Floats:
-        """What the leaves of each state weigh together."""
-        return _per_state(self, self.weights)
-
-    def inside(self) -> Floats:
-        """The share of each leaf among the leaves of its state; by length where they all weigh nothing."""
-        totals = self.state_weights()[self.states]
-        reach = np.maximum(self.length, self.is_null)
-        lengths = _per_state(self, reach)[self.states]
-        by_length = np.divide(reach, lengths, out=np.zeros_like(reach), where=lengths > 0)
-        return np.where(totals > 0, self.weights / np.where(totals > 0, totals, 1), by_length)
+    def reach(self) -> Floats:
+        """The length of each leaf; 1 of null."""
+        return np.maximum(self.length, self.is_null)
 
     def restrict_to_range(self, low: float, high: float) -> tuple[ColumnModel, Floats]:
         """The column cut to low <= place < high, and how much of each state is left: a number in [0, 1]."""
@@ -116,18 +137,6 @@ class ColumnModel:
             weights=self.weights[leaf] / n_places[leaf],
             states=self.states[leaf],
         )
-
-    def restrict_to_places(self, places: NDArray[np.int64]) -> tuple[ColumnModel, Floats]:
-        """The column cut to some whole places, wherever in a leaf they lie."""
-        pieces = [self.restrict_to_range(place, place + 1) for place in places]
-        held = [piece for piece, left in pieces if left.any()]
-        if not held:
-            return pieces[0]
-        parts: dict[str, Any] = {
-            name: np.concatenate([getattr(piece, name)[piece.weights > 0] for piece in held])
-            for name in ("low", "length", "is_null", "weights", "states")
-        }
-        return replace(self, **parts), np.sum([left for _, left in pieces], axis=0)
 
     def restrict_to_point(self, place: float) -> tuple[ColumnModel, Floats]:
         """The column cut to one real number: all weight at the leaf that holds it; before others, one of it alone.
@@ -210,7 +219,7 @@ class ColumnModel:
 
     def _keeping(self, share: Floats, low: Floats, length: Floats) -> tuple[ColumnModel, Floats]:
         inside = self.inside()
-        left = _per_state(self, inside * share)
+        left = self.per_state(inside * share)
         # What is left of a state that weighs nothing still has a shape, should it be asked for alone.
         weights = np.where(self.state_weights()[self.states] > 0, self.weights, inside * 1e-9) * share
         return replace(self, low=low, length=np.where(share > 0, length, 0.0), weights=weights), left
@@ -223,6 +232,16 @@ class ColumnModel:
         stop = self.low[leaf] + self.length[leaf]
         places = np.where(self.length[leaf] > 0, np.minimum(places, np.nextafter(stop, -np.inf)), self.low[leaf])
         return np.where(self.is_null[leaf], np.nan, places)
+
+
+def joined(pieces: Sequence[tuple[ColumnModel, Floats]]) -> tuple[ColumnModel, Floats]:
+    """Parts of one column together, and how much of each state they leave."""
+    held = [piece for piece, left in pieces if left.any()] or [pieces[0][0]]
+    parts: dict[str, Any] = {
+        name: np.concatenate([getattr(piece, name)[piece.weights > 0] for piece in held])
+        for name in ("low", "length", "is_null", "weights", "states")
+    }
+    return replace(held[0], **parts), np.sum([left for _, left in pieces], axis=0)
 
 
 def length_within(low: Floats, stop: Floats) -> Floats:
@@ -256,12 +275,6 @@ def pick_leaves(
     mixed = rng.permutation(len(states)).astype(np.int64)
     _pick_leaves(states, mixed, (offsets or rng.random)(n_states), cumulative, ends, leaves)
     return np.asarray(order[np.minimum(leaves, len(order) - 1)])
-
-
-def _per_state(column: ColumnModel, numbers: Floats) -> Floats:
-    """Numbers of leaves added up by state."""
-    sums: Floats = np.bincount(column.states, weights=numbers, minlength=column.n_states).astype(np.float64)
-    return sums
 
 
 @compiled

@@ -29,9 +29,9 @@ from spinney.columns.base import as_float, shown
 from spinney.columns.reading import nearest_multiples, numbers_rounding_to
 from spinney.compiled import compiled
 from spinney.errors import ParameterError, SchemaError, raise_alone
-from spinney.forest.release.columns import ColumnModel, Floats
+from spinney.forest.release.columns import ColumnModel, Floats, joined
 from spinney.grid.axes import Parting, column_axis, fence, partings
-from spinney.release.answers.question import plain, range_asked
+from spinney.release.answers.question import allowed, never, plain
 from spinney.schema.rules import AtMost, Rule, clauses_of, in_order, least_values, most_values
 from spinney.schema.rules.base import Number, ValueSet, universe
 from spinney.schema.schema import Schema
@@ -60,22 +60,22 @@ def asked_of_modelled(where: Mapping[str, Any], schema: Schema) -> dict[str, lis
         if name not in derived:
             found.setdefault(name, []).append(wanted)
             continue
-        source, allowed = of_modelled(name, _wanted_set(name, schema[name], wanted), schema, argument="where")
-        found.setdefault(source, []).append(Asked(name, wanted, allowed))
+        source, values = of_modelled(name, allowed(name, schema[name], wanted), schema, argument="where")
+        found.setdefault(source, []).append(Asked(name, wanted, values))
     return found
 
 
-def of_modelled(name: str, allowed: ValueSet, schema: Schema, *, argument: str) -> tuple[str, ValueSet]:
+def of_modelled(name: str, values: ValueSet, schema: Schema, *, argument: str) -> tuple[str, ValueSet]:
     """The modelled column that a derived one follows from, and its values that lead to some of the derived one's."""
     derived = {rule.column: rule for rule in schema.derivations}
     while name in derived:
         rule = derived[name]
         try:
-            allowed = rule.preimage(allowed, schema)
+            values = rule.preimage(values, schema)
         except SchemaError as err:
             raise_alone(ParameterError(f"{argument}: {err}"))
         name = rule.sources[0]
-    return name, allowed
+    return name, values
 
 
 def part_starts(schema: Schema) -> dict[str, Sequence[Number]]:
@@ -84,27 +84,6 @@ def part_starts(schema: Schema) -> dict[str, Sequence[Number]]:
     named = {name: schema[name] for clause in clauses for name in clause}
     axes = {name: column_axis(name, column, in_rules=True) for name, column in named.items()}
     return {name: parting.starts[1:] for name, parting in partings(clauses, schema, axes).items()}
-
-
-def _wanted_set(name: str, column: Column, wanted: Any) -> ValueSet:
-    """The values of a derived column that were asked for."""
-    wanted = plain(wanted)
-    if wanted is None:
-        return ValueSet(has_null=True)
-    if isinstance(column, Listed):
-        several = wanted if isinstance(wanted, (list, tuple)) else [wanted]
-        places = sorted({column.place_of(value, name=name, argument="where") for value in several})
-        return ValueSet(tuple((place, place) for place in places))
-    assert isinstance(column, Bounded)
-    if isinstance(wanted, tuple):
-        (low, high), (lowest, highest) = range_asked(name, column, wanted), universe(column)
-        low, high = max(low, lowest), min(high, highest)
-        return ValueSet(((low, high),)) if low <= high else ValueSet()
-    found = ValueSet()
-    for value in wanted if isinstance(wanted, list) else [wanted]:
-        number = column.wanted(value, name)
-        found |= ValueSet() if math.isnan(number) else ValueSet(((number, number),))
-    return found
 
 
 # -------------------------------------------------------------------------------------------------------------- balance
@@ -341,110 +320,57 @@ def condition(
     `starts` are where parts of the column begin that rules tell apart.
     """
     if isinstance(wanted, Asked):
-        return _cut_to_set(name, column, model, wanted)
-    wanted = plain(wanted)
-    if wanted is None:
-        if not column.nullable:
-            raise ParameterError(f"where: column {name!r} is never null")
+        values, shown_wanted = wanted.allowed, shown(wanted.wanted)
+        refusal = ParameterError(
+            f"where: column {wanted.name!r} is never {shown_wanted} in this release; ask for others"
+        )
+        if isinstance(column, Bounded) and len(values.ranges) + values.has_null > 1:
+            raise ParameterError(
+                f"where: {shown_wanted} of column {wanted.name!r} is no single range of {name!r}; ask for "
+                "neighbouring values"
+            )
+    else:
+        wanted = plain(wanted)
+        if isinstance(column, Real) and isinstance(wanted, list):
+            hint = f": ({shown(wanted[0])}, {shown(wanted[1])})" if len(wanted) == 2 else ""
+            raise ParameterError(
+                f"where: column {name!r} is real and does not take a list of values; ask for one value or a range "
+                f"(low, high){hint}"
+            )
+        values, refusal = allowed(name, column, wanted), never(name, wanted)
+    cut = _cut_to_set(name, column, model, values)
+    if isinstance(column, Bounded) and values.ranges and (cut is None or not cut.left.any()):
+        # A value may be in the cell that a leaf of one round value stands for.
+        fences = np.array([fence(column, start)[1] for start in starts])
+        filled = model.filling_gaps(shortest=float(column.is_whole), fences=fences)
+        cut = _cut_to_set(name, column, filled, values)
+    if cut is None or not cut.left.any():
+        raise refusal
+    return cut
+
+
+def _cut_to_set(name: str, column: Column, model: ColumnModel, values: ValueSet) -> Restriction | None:
+    """A column cut to some of its values; None where that leaves no number of it."""
+    if values.has_null and not values.ranges:
         return Restriction(column, *model.restrict_to_null())
-    if hasattr(wanted, "__iter__") and not isinstance(wanted, (str, bytes, tuple, list)):
-        raise ParameterError(
-            f"where: column {name!r} takes a value, a range (low, high) or a list of values, not a "
-            f"{type(wanted).__name__}; write list(...) around several values"
-        )
-    cut: Restriction | None
     if isinstance(column, Listed):
-        cut = Restriction(column, *model.restrict_to_values(_places_in_list(name, column, wanted)))
-    else:
-        assert isinstance(column, Bounded)
-        cut = _cut_bounded(name, column, model, wanted)
-        if cut is None or not cut.left.any():  # a value may be in the cell that a leaf of one round value stands for
-            fences = np.array([fence(column, start)[1] for start in starts])
-            cut = _cut_bounded(name, column, model.filling_gaps(shortest=float(column.is_whole), fences=fences), wanted)
-    if cut is None or not cut.left.any():
-        raise never(name, wanted)
-    return cut
-
-
-def never(name: str, wanted: Any) -> ParameterError:
-    """The error for what no row of a release can have."""
-    return ParameterError(
-        f"where: column {name!r} is never {shown(wanted)} in this release; "
-        "ask for values within its bounds and in its steps, or for more values"
-    )
-
-
-def _cut_to_set(name: str, column: Column, model: ColumnModel, asked: Asked) -> Restriction:
-    """A column cut to the values with which another, that is derived from it, is what was asked for."""
-    allowed = asked.allowed
-    refusal = ParameterError(
-        f"where: column {asked.name!r} is never {shown(asked.wanted)} in this release; ask for others"
-    )
-    if isinstance(column, Listed):
-        places = [place for low, high in allowed.ranges for place in range(int(low), int(high) + 1)]
-        cut: Restriction | None
-        cut = Restriction(column, *model.restrict_to_values(np.array(places, dtype=np.int64), null=allowed.has_null))
-    elif allowed.has_null and not allowed.ranges:
-        cut = Restriction(column, *model.restrict_to_null())
-    elif allowed.is_empty:
-        raise refusal
-    elif allowed.has_null or len(allowed.ranges) > 1:
-        raise ParameterError(
-            f"where: {shown(asked.wanted)} of column {asked.name!r} is no single range of {name!r}; ask for "
-            "neighbouring values"
-        )
-    else:
-        assert isinstance(column, Bounded)
-        cut = restricted(column, model, *allowed.ranges[0])
-    if cut is None or not cut.left.any():
-        raise refusal
-    return cut
-
-
-def _cut_bounded(name: str, column: Bounded, model: ColumnModel, wanted: Any) -> Restriction | None:
-    if isinstance(wanted, tuple):
-        return restricted(column, model, *range_asked(name, column, wanted))
-    if isinstance(wanted, list):
-        return _cut_to_list(name, column, model, wanted)
-    value = _whole(name, column, wanted) if column.is_whole else column.wanted(wanted, name)
-    return restricted(column, model, value, value)
-
-
-def _cut_to_list(name: str, column: Bounded, model: ColumnModel, wanted: list[Any]) -> Restriction | None:
-    if not column.is_whole:
-        hint = f": ({shown(wanted[0])}, {shown(wanted[1])})" if len(wanted) == 2 else ""
-        raise ParameterError(
-            f"where: column {name!r} is real and does not take a list of values; ask for one value or a range "
-            f"(low, high){hint}"
-        )
-    numbers = {_whole(name, column, value) for value in wanted}
-    possible = sorted(number for number in numbers if column.aligned(number, up=True) == number)
-    if not possible:
-        raise ParameterError(f"where: column {name!r} cannot be any of {shown(wanted)}; list values that it can have")
-    lowest, highest = whole_range(column)
-    possible = [number for number in possible if lowest <= number <= highest]
-    cut = restricted(column, model, possible[0], possible[-1]) if possible else None
-    if cut is None:
+        places = [place for low, high in values.ranges for place in range(int(low), int(high) + 1)]
+        return Restriction(column, *model.restrict_to_values(np.array(places, dtype=np.int64), null=values.has_null))
+    assert isinstance(column, Bounded)
+    if values.is_empty:
         return None
-    if possible[-1] - possible[0] >= EXACT_PLACES:
+    first, last = values.ranges[0][0], values.ranges[-1][1]
+    cut = restricted(column, model, first, last)
+    if len(values.ranges) + values.has_null == 1 or (cut is None and not values.has_null):
+        return cut
+    if last - first >= EXACT_PLACES:
         raise ParameterError(f"where: column {name!r}: the values are 2^53 or more apart; ask for one at a time")
-    first = whole_range(cut.column)[0]
-    listed, left = cut.model.restrict_to_places(np.array([number - first for number in possible]))
-    return Restriction(cut.column, listed, cut.left * left)
-
-
-def _whole(name: str, column: Bounded, value: Any) -> int:
-    """A value of a column of whole numbers, dates or times as the whole number that stands for it."""
-    number = column.wanted(value, name)
-    if isinstance(number, float) and not number.is_integer():
-        raise ParameterError(f"where: column {name!r} holds whole numbers, and {shown(value)} is not a whole number")
-    return int(number)
-
-
-def _places_in_list(name: str, column: Listed, wanted: Any) -> NDArray[np.int64]:
-    """Places of the wanted values in the list of all."""
-    several = wanted if isinstance(wanted, (list, tuple)) else [wanted]
-    return np.array([column.place_of(value, name=name, argument="where") for value in several], dtype=np.int64)
+    if cut is None:
+        return Restriction(column, *model.restrict_to_null())
+    origin = whole_range(cut.column)[0]
+    pieces = [cut.model.restrict_to_range(low - origin, high + 1 - origin) for low, high in values.ranges]
+    pieces = [(piece, cut.left * left) for piece, left in pieces]
+    return Restriction(cut.column, *joined([*pieces, *([model.restrict_to_null()] if values.has_null else [])]))
 
 
 # ---------------------------------------------------------------------------------------------------------------- rules
@@ -489,8 +415,8 @@ def possible_states(
             exclude(rule.columns, _not_above(rule, schema, models))
     for clause in clauses_of(rules, schema):
         possible: NDArray[np.bool_] = np.zeros((), dtype=np.bool_)
-        for name, allowed in clause.items():
-            possible = np.logical_or.outer(possible, states_in(allowed, models[name], partings[name]))
+        for name, values in clause.items():
+            possible = np.logical_or.outer(possible, states_in(values, models[name], partings[name]))
         exclude(list(clause), possible)
     return list(zeros.items())
 

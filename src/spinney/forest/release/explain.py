@@ -15,7 +15,6 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from fractions import Fraction
-from textwrap import wrap
 from typing import Any
 
 import numpy as np
@@ -52,7 +51,7 @@ from spinney.release.card import Card, structure_in_words
 from spinney.release.release import Release
 from spinney.schema.rules import AtMost, clauses_of
 from spinney.schema.schema import Schema
-from spinney.text import did_you_mean, listed, printable
+from spinney.text import WIDTH, cut, did_you_mean, listed, more, printable, wrapped
 
 # -------------------------------------------------------------------------------------------------------- budget report
 # How a budget was spent: the stages that a release was charged for, each with its share of the budget and its noise.
@@ -608,7 +607,6 @@ def _said(structure: str, target: str | None, n_measured: int, *, has_stated: bo
 # An explanation as a page to read: at most a hundred characters wide, the strongest dependences only.
 
 
-WIDTH = 100
 _MOST_CLIQUES = 20
 _MOST_COLUMNS = 40
 _MOST_RULES = 40
@@ -637,7 +635,7 @@ def page(explanation: Explanation) -> str:
     lines += [f"What the forest measured (by {card.synthesizer}, spinney {card.spinney_version})"]
     lines += [line for line in card.essentials.splitlines() if not line.startswith("  structure")]
     lines.append(title)
-    lines += wrap(explanation.meaning, WIDTH, initial_indent=" " * 14, subsequent_indent=" " * 14)
+    lines += wrapped(explanation.meaning, " " * 14)
     lines += ["", *budget_lines(explanation.stages)]
     lines += ["", *column_lines(explanation.columns)]
     lines += ["", *clique_lines(explanation.cliques)]
@@ -655,7 +653,7 @@ def warning_lines(card: Card) -> list[str]:
     return [
         line
         for warning in card.to_dict()["warnings"]
-        for line in wrap(f"*** NOT PRIVATE *** {warning}", WIDTH, subsequent_indent=" " * 20)
+        for line in wrapped(f"*** NOT PRIVATE *** {warning}", "", " " * 20)
     ]
 
 
@@ -711,12 +709,10 @@ def clique_lines(cliques: Sequence[ExplainedClique], *, who: str = "rows") -> li
             for clique in shown
         ),
         *more(len(cliques) - len(shown)),
-        *wrap(
+        *wrapped(
             f"distance: the share of {who} that would have to change for the columns to be independent, in the model. "
             "Noise adds to it, the more, the smaller epsilon is.",
-            WIDTH,
-            initial_indent="  ",
-            subsequent_indent="  ",
+            "  ",
         ),
     ]
 
@@ -734,16 +730,16 @@ def product_lines(products: ExplainedProducts) -> list[str]:
     ]
     for n_groups, names in sorted(by_number.items(), reverse=True):
         shown = ", ".join(cut(name, 40) for name in names[:_MOST_COLUMNS])
-        more = len(names) - _MOST_COLUMNS
-        text = f"{n_groups} groups: {shown}{f' and {more:,} more' if more > 0 else ''}"
-        lines += wrap(text, WIDTH, initial_indent="    ", subsequent_indent=" " * 8)
+        n_more = len(names) - _MOST_COLUMNS
+        text = f"{n_groups} groups: {shown}{f' and {n_more:,} more' if n_more > 0 else ''}"
+        lines += wrapped(text, "    ", " " * 8)
     return lines
 
 
 def rule_lines(rules: Sequence[str], *, who: str = "row") -> list[str]:
     """The rules of the schema."""
     shown = rules[:_MOST_RULES]
-    lines = [line for rule in shown for line in wrap(rule, WIDTH, initial_indent="    ", subsequent_indent=" " * 8)]
+    lines = [line for rule in shown for line in wrapped(rule, "    ", " " * 8)]
     return [f"  rules that every {who} obeys; they cost nothing", *lines, *more(len(rules) - len(shown))]
 
 
@@ -758,13 +754,3 @@ def _label(clique: ExplainedClique, width: int) -> str:
         given = None if clique.given is None else shortened.pop()
         label = replace(clique, columns=tuple(shortened), given=given).label
     return cut(label, width)
-
-
-def more(n: int) -> list[str]:
-    """What was left out, in a line."""
-    return [f"    and {n:,} more"] if n > 0 else []
-
-
-def cut(text: str, width: int) -> str:
-    """A text that is no longer than this."""
-    return text if len(text) <= width else text[: width - 1] + "…"

@@ -296,7 +296,7 @@ def region_weights(place: PlaceModel, counts: Floats, noise_std: float, given_de
     believed = np.where(counts < least, 0.0, counts)
     is_kept = believed > 0
     if not is_kept.any():
-        sizes = place.sizes()
+        sizes = place.reach()
         return np.asarray(total * sizes / sizes.sum())
     weights = np.zeros(len(believed))
     weights[is_kept] = project_to_total(believed[is_kept], total)

@@ -192,6 +192,18 @@ class Measured:
 # design can have, with the stages that it counts, and what a vector of sums was charged for is there.
 
 
+# Where the plan on a card says how much noise decisions of trees have, of columns, of places and of persons' rows,
+SCALES = {
+    "trees": "decision noise scale",
+    "regions": "regions noise scale",
+    "row trees": "row decision noise scale",
+}
+# and how much epsilon a choice has.
+CHOICES = {
+    "selection": "epsilon of a choice",
+    "row selection": "epsilon of a choice among rows",
+    "prior": "epsilon of a choice for the prior",
+}
 _STRUCTURES = ("rounds", "tree", "target", "independent", "uniform")
 # Noise beyond so many standard deviations is drawn once in 10^15 times or more rarely, be it Laplace or Gaussian.
 MOST_DEVIATIONS = 25.0

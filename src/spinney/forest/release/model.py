@@ -346,7 +346,7 @@ class ForestRelease(Release):
                 of_place = [schema[one] for one in place.names]
                 schema[name], places[label], left = place.restricted(place.names.index(name), of_place, wanted)
                 evidence[names[label]] = evidence.get(names[label], 1.0) * left
-        nulls = [name for name, several in asked.items() if any(plain(wanted) is None for wanted in several)]
+        nulls = [name for name, several in asked.items() if any(plain(wanted) in (None, [None]) for wanted in several)]
         try:
             # After conditions, whose ends are ends for other columns too.
             for name, cut in feasible(rules, schema, columns, asked=asked, nulls=nulls).items():

@@ -17,13 +17,13 @@ from numpy.typing import NDArray
 from spinney.columns import Bounded, Column, whole_range
 from spinney.columns.reading import nearest_multiples
 from spinney.errors import ParameterError
-from spinney.forest.release.columns import ColumnModel, Floats, pick_leaves
-from spinney.forest.release.conditions import condition, never, whole_numbers
+from spinney.forest.release.columns import ColumnModel, Floats, LeafModel, pick_leaves
+from spinney.forest.release.conditions import condition, whole_numbers
 from spinney.graph.model import Offsets
 from spinney.grid.axes import PlaceAxis
 from spinney.grid.codes import Codes, Indices, deinterleave
 from spinney.grid.raster import Raster
-from spinney.release.answers.question import plain
+from spinney.release.answers.question import never, plain
 from spinney.tree.release.geometry import extent
 
 _NOWHERE = np.empty(0)
@@ -34,7 +34,7 @@ _FEW, _MANY = 5, {2: 65, 3: 17}
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class PlaceModel:
+class PlaceModel(LeafModel):
     """The regions of a place in the order of their codes: where they lie, what they weigh, which state has them."""
 
     axis: PlaceAxis
@@ -71,19 +71,7 @@ class PlaceModel:
         """The place's columns."""
         return self.axis.place.columns
 
-    def state_weights(self) -> Floats:
-        """What the regions of each state weigh together."""
-        return self._per_state(self.weights)
-
-    def inside(self) -> Floats:
-        """The share of each region among those of its state; by size where they all weigh nothing."""
-        totals = self.state_weights()[self.states]
-        reach = self.sizes()
-        sizes = self._per_state(reach)[self.states]
-        by_size = np.divide(reach, sizes, out=np.zeros_like(reach), where=sizes > 0)
-        return np.where(totals > 0, self.weights / np.where(totals > 0, totals, 1), by_size)
-
-    def sizes(self) -> Floats:
+    def reach(self) -> Floats:
         """How large regions are, as shares of the place: what a shape leaves of them; 1 along columns that are null."""
         whole = [one.edge for one in self.axis.lattice.axes]
         share = np.where(self.is_null, 1.0, self.length / whole)
@@ -107,9 +95,6 @@ class PlaceModel:
         held = raster.measure(low, high)
         share: Floats = np.divide(held, n_parts, out=np.zeros_like(held), where=n_parts > 0)
         return share.clip(0.0, 1.0)
-
-    def _per_state(self, numbers: Floats) -> Floats:
-        return np.bincount(self.states, weights=numbers, minlength=self.n_states).astype(np.float64)
 
     # ---------------------------------------------------------------------------------------------- conditions
 
@@ -147,7 +132,7 @@ class PlaceModel:
             raster, near_border = self.axis.raster, np.flatnonzero(self.is_bordered & (share > 0))
             assert raster is not None
             share[near_border[~_has_points(raster, low[near_border], length[near_border], near)]] = 0.0
-        kept = self._per_state(inside * share)
+        kept = self.per_state(inside * share)
         if not kept.any():
             raise never(name, asked)
         return cut.column, replace(left, weights=base * share), kept / max(float(kept.max()), 1.0)

@@ -24,7 +24,15 @@ from spinney.columns import Category
 from spinney.forest.release.columns import ColumnModel, Floats, even_leaves, leaf_places, null_levels
 from spinney.forest.release.conditions import Zeros, possible_states
 from spinney.forest.release.fit import refitter
-from spinney.forest.release.measured import MeasuredColumn, NoiseLaw, check_structure, check_sums, check_totals
+from spinney.forest.release.measured import (
+    CHOICES,
+    SCALES,
+    MeasuredColumn,
+    NoiseLaw,
+    check_structure,
+    check_sums,
+    check_totals,
+)
 from spinney.forest.release.places import PlaceModel
 from spinney.forest.release.regression import verify_analyses
 from spinney.graph.estimate import Measurement, estimate
@@ -335,7 +343,7 @@ def _is_even(column: ColumnModel, cells: ColumnAxis, parting: Parting | None, to
 
 def _is_even_place(place: PlaceModel, total: int) -> bool:
     is_whole = (place.depths == null_levels(place.axis)).all()
-    return bool(is_whole) and _is_share(place.weights, place.sizes(), total)
+    return bool(is_whole) and _is_share(place.weights, place.reach(), total)
 
 
 def _is_share(weights: Floats, reach: Floats, total: int) -> bool:
@@ -367,14 +375,6 @@ def _check_model(release: ForestRelease, counted: Mapping[str, float]) -> None:
 
 
 _STAGES = ("one-way", "spikes", "places", "workload", "pairs", "cliques")
-# Where the plan says how much noise the decisions of trees have, of columns, of places and of rows of persons.
-_SCALES = {
-    "trees": "decision noise scale",
-    "regions": "regions noise scale",
-    "row trees": "row decision noise scale",
-}
-# And how much epsilon a choice has.
-_CHOICES = {"prior": "epsilon of a choice for the prior", "row selection": "epsilon of a choice among rows"}
 # Deviations and scales are rounded to three digits after the point in the plan of a forest.
 _ROUNDED = 0.000_501
 _CHOICE_ROUNDED = 0.000_000_501
@@ -507,7 +507,7 @@ def _part(part: Part, plan: Any) -> None:
     if isinstance(part, GaussianTables) and part.stage is not None:
         near(math.sqrt(part.variance), plan[f"{part.stage} noise"], f"the noise of {part.stage}", slack=_ROUNDED)
     if isinstance(part, TreeShapes) and part.stage is not None:
-        near(float(1 / part.rate), plan[_SCALES[part.stage]], "the noise of decisions", slack=_ROUNDED)
+        near(float(1 / part.rate), plan[SCALES[part.stage]], "the noise of decisions", slack=_ROUNDED)
     if isinstance(part, WeightedTables) and part.stage is not None:
         moved = Unit.parse(plan["unit"]).factor * UNITS**2
         noise_std = math.sqrt(vector_variance(part.mean_squared, moved)) / UNITS
@@ -522,7 +522,7 @@ def _part(part: Part, plan: Any) -> None:
 
 def _choices(epsilon: Fraction, stage: str | None, plan: Any) -> None:
     """The epsilon of one choice is that of the plan, where the plan says it: files from before do not."""
-    stated = _CHOICES.get(stage or "", "epsilon of a choice")
+    stated = CHOICES.get(stage or "", CHOICES["selection"])
     if stated in plan:
         near(float(epsilon), plan[stated], f"the {stated}", slack=_CHOICE_ROUNDED)
 
@@ -599,9 +599,7 @@ def _all_paid_for(release: ForestRelease, times: Counter[str | None]) -> None:
 
 def _stage_of(entry: str) -> str | None:
     """The stage whose noise an entry of a plan states; None where it states none."""
-    by_entry = {name: stage for stage, name in (*_SCALES.items(), *_CHOICES.items())} | {
-        "epsilon of a choice": "selection"
-    }
+    by_entry = {name: stage for stage, name in (SCALES | CHOICES).items()}
     known = [stage for stage in STAGES if entry in (f"{stage} noise", f"{stage} mean squared")]
     return known[0] if known else by_entry.get(entry)
 
@@ -634,10 +632,10 @@ def _tables(event: DiscreteLaplaceCounts, card: Card, unit: Unit) -> int:
 def _trees(event: SplitDecisions, card: Card, unit: Unit) -> int:
     """The trees of a pure forest share one charge, those of its places another, which says how many they are."""
     n_trees = event.times or 0
-    check(event.stage in _SCALES, "the decisions of a forest are not said to be those of its column trees")
+    check(event.stage in SCALES, "the decisions of a forest are not said to be those of its column trees")
     check(1 <= n_trees <= len(card.schema), f"{n_trees} trees were paid for, of {len(card.schema)} columns")
     check(event.decay in (None, decay_for(event.rate)), "the decay of the decisions is not the one for their rate")
-    near(float(1 / event.rate), card.plan[_SCALES[str(event.stage)]], "the noise of decisions", slack=_ROUNDED)
+    near(float(1 / event.rate), card.plan[SCALES[str(event.stage)]], "the noise of decisions", slack=_ROUNDED)
     each = event.epsilon / n_trees
     is_true = is_within(event.rate, decay_for(event.rate), event.levels, unit, each)
     check(event.rule == "privtree" and is_true, f"the decisions of {event.note!r} cost more than stated for them")

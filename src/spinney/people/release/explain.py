@@ -13,21 +13,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
-from textwrap import wrap
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from spinney.forest.release.explain import (
-    WIDTH,
     ExplainedClique,
     Explanation,
     Stage,
     budget_lines,
     clique_lines,
     column_lines,
-    cut,
-    more,
     product_lines,
     rule_lines,
     strength,
@@ -47,7 +43,7 @@ from spinney.people.release.rows import (
 from spinney.release.answers.bars import ErrorBars
 from spinney.release.card import Card
 from spinney.schema.linked import RowsShape
-from spinney.text import printable
+from spinney.text import WIDTH, cut, more, printable, wrapped
 
 if TYPE_CHECKING:
     from spinney.people.release.model import PeopleRelease
@@ -275,14 +271,11 @@ def page(explanation: PeopleExplanation) -> str:
     lines = warning_lines(card)
     lines += [f"What was measured of persons and their rows (by {card.synthesizer}, spinney {card.spinney_version})"]
     lines += card.essentials.splitlines()
-    lines += wrap(explanation.meaning, WIDTH, initial_indent=" " * 14, subsequent_indent=" " * 14)
+    lines += wrapped(explanation.meaning, " " * 14)
     lines += ["", *budget_lines(explanation.stages)]
     lines += ["", f"  persons: {explanation.n_persons:,}"]
-    lines += wrap(
-        'A name that ends in # is a number of rows; "^x" is a person\'s first value of x, "~x" a hidden level.',
-        WIDTH,
-        initial_indent="  ",
-        subsequent_indent="  ",
+    lines += wrapped(
+        'A name that ends in # is a number of rows; "^x" is a person\'s first value of x, "~x" a hidden level.', "  "
     )
     lines += column_lines(persons.columns)
     lines += ["", *clique_lines(persons.cliques, who="persons")]
@@ -299,7 +292,7 @@ def page(explanation: PeopleExplanation) -> str:
 
 def _rows_page(rows: ExplainedRows) -> list[str]:
     head = f"rows{_named(rows.shape)}: {_shape_in_words(rows.shape)}"
-    lines = wrap(head, WIDTH, initial_indent="  ", subsequent_indent="    ")
+    lines = wrapped(head, "  ", "    ")
     lines.append(f"    persons with rows, a noisy number: {rows.persons_with_rows:,.0f}")
     lines += _columns_page(rows.columns)
     lines += ["", *_dependences(rows.dependences)]
@@ -337,11 +330,8 @@ def _columns_page(columns: Sequence[ExplainedRowColumn]) -> list[str]:
             f"{column.correlation:>11.2f}{level}"
         )
     lines += more(len(columns) - len(shown))
-    lines += wrap(
-        "correlation: of two rows of one person; 0 where they have no more in common than rows of two persons.",
-        WIDTH,
-        initial_indent="  ",
-        subsequent_indent="  ",
+    lines += wrapped(
+        "correlation: of two rows of one person; 0 where they have no more in common than rows of two persons.", "  "
     )
     return lines
 

@@ -49,7 +49,7 @@ from spinney.privacy.mechanisms import (
     WeightedTables,
     units_variance,
 )
-from spinney.release.card import MOST_ROWS, Card, check
+from spinney.release.card import MOST_ROWS, ROW_TABLES, Card, check
 from spinney.release.file import FLOAT, are_counts, from_arrow, lists, numbers, to_arrow
 from spinney.release.frames import FRAME_KINDS
 from spinney.release.verify import TableSum, check_spread
@@ -166,8 +166,6 @@ def _persons_with_rows(release: PeopleRelease, rows: ReleasedRows) -> tuple[floa
 
 
 MEMBERS = ("row_leaves.arrow", "row_fields.arrow", "row_tables.arrow")
-# How many tables of rows were measured, on the card, beside what was released of persons.
-ROW_TABLES = "tables of rows"
 
 _LEAVES = {
     "table": (pa.int32(),),

@@ -21,7 +21,7 @@ from spinney.errors import ParameterError
 from spinney.forest.release.model import ForestRelease
 from spinney.machine import total_memory
 from spinney.people.release.file import MEMBERS, people_from_members, people_members
-from spinney.people.release.rows import ReleasedRows, count_name, first_name, relative_columns
+from spinney.people.release.rows import ReleasedRows, column_name, count_name, first_name, relative_columns
 from spinney.progress import waiting
 from spinney.release.answers.question import check_column
 from spinney.release.card import MOST_ROWS, Card
@@ -60,7 +60,7 @@ class AskingPersons(Release):
         if self.shape.persons is None:
             return counts
         read = [name for name, column in self.shape.persons.items() if column.is_read]
-        return {named(self.shape.persons_name, name): name for name in read} | counts
+        return {column_name(self.shape.persons_name, name): name for name in read} | counts
 
     @cached_property
     def asked_schema(self) -> Schema:
@@ -71,7 +71,7 @@ class AskingPersons(Release):
     @cached_property
     def _of_rows(self) -> dict[str, Column]:
         return {
-            named(rows.name, name): column
+            column_name(rows.name, name): column
             for rows in self.shape.rows
             for name, column in rows.schema.items()
             if name != rows.key
@@ -159,11 +159,6 @@ class AskingPersons(Release):
     def _trust(self, columns: tuple[str, ...]) -> Trust:
         self._check_names(columns, "columns")
         return self.persons._trust(tuple(self.askable[name] for name in columns))
-
-
-def named(table: str | None, column: str) -> str:
-    """What callers call a column."""
-    return f"{table}.{column}" if table else column
 
 
 # ---------------------------------------------------------------------------------------------------------- the release

@@ -203,17 +203,17 @@ _COUNT, _FIRST, _LEVEL = "#", "^", "~"
 
 def count_name(table: str) -> str:
     """The number of rows that a person has of a table."""
-    return _of(table, _COUNT)
+    return column_name(table, _COUNT)
 
 
 def first_name(table: str, column: str) -> str:
     """The first value that a person has of a column."""
-    return _of(table, f"{_FIRST}{column}")
+    return column_name(table, f"{_FIRST}{column}")
 
 
 def level_name(table: str, column: str) -> str:
     """The hidden level of a person in a column."""
-    return _of(table, f"{_LEVEL}{column}")
+    return column_name(table, f"{_LEVEL}{column}")
 
 
 def refuse_taken(stated: Iterable[str], made: Iterable[str]) -> None:
@@ -227,7 +227,7 @@ def refuse_taken(stated: Iterable[str], made: Iterable[str]) -> None:
             )
 
 
-def _of(table: str, name: str) -> str:
+def column_name(table: str | None, name: str) -> str:
     return f"{table}.{name}" if table else name
 
 

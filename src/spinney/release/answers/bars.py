@@ -17,7 +17,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime, time
 from itertools import combinations
-from textwrap import wrap
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from spinney.columns import Bounded, Column, Listed, exact
@@ -32,7 +31,7 @@ from spinney.release.answers.answer import (
     shown_number,
 )
 from spinney.release.answers.question import check_column, check_level
-from spinney.text import printable
+from spinney.text import cut, more, printable, wrapped
 
 if TYPE_CHECKING:
     from spinney.release.release import Release
@@ -343,7 +342,6 @@ def split(values: Sequence[T], most: int) -> list[Sequence[T]]:
 #   17..22    ########-             4,321   4,233 to 4,409
 
 
-WIDTH = 100
 _LENGTH = 30  # of a full bar
 _MOST_COLUMNS = 40
 _MOST_LINES = 12  # of a column
@@ -354,16 +352,16 @@ _LONGEST = 28  # of a label
 def page(bars: ErrorBars) -> str:
     """The whole page."""
     if bars.refusal:
-        lines = wrap(f"there are no error bars: {bars.refusal}", WIDTH, initial_indent="  ", subsequent_indent="  ")
+        lines = wrapped(f"there are no error bars: {bars.refusal}", "  ")
         return "\n".join(printable(line) for line in lines)
     shown = bars.columns[:_MOST_COLUMNS]
     lines = [f"  error bars of columns, in {bars.who} ({shown_level(bars.level)})"]
     for column in shown:
         lines += _column_page(column)
-    lines += _more(len(bars.columns) - len(shown))
+    lines += more(len(bars.columns) - len(shown))
     reasons = {one.why: None for column in shown for one in column.answers or () if one.statement == "not supported"}
     for why in reasons:
-        lines += wrap(f"not supported: {why}", WIDTH, initial_indent="    ", subsequent_indent="      ")
+        lines += wrapped(f"not supported: {why}", "    ", "      ")
     if bars.pairs:
         lines += ["", *_pairs(bars)]
     return "\n".join(printable(line).rstrip() for line in lines)
@@ -393,7 +391,7 @@ def in_order(column: ColumnBars) -> list[tuple[str, Answer]]:
 def _column_page(column: ColumnBars) -> list[str]:
     name = f"    {cut(column.name, 40)}"
     if column.answers is None:
-        return wrap(f"{column.name}: {column.refusal}", WIDTH, initial_indent="    ", subsequent_indent="      ")
+        return wrapped(f"{column.name}: {column.refusal}", "    ", "      ")
     held = ", all bars at once" if column.answers.simultaneous and len(column.answers) > 1 else ""
     every = in_order(column)
     shown = every[:_MOST_LINES]
@@ -408,7 +406,7 @@ def _column_page(column: ColumnBars) -> list[str]:
         lines.append(
             f"      {label:<{widest}}  {_bar(answer, top):<{_LENGTH}}  {shown_number(answer.estimate, 0):>11}   {ends}"
         )
-    return lines + _more(len(every) - len(shown), "      ")
+    return lines + more(len(every) - len(shown), "      ")
 
 
 def _bar(answer: Answer, top: float) -> str:
@@ -430,17 +428,12 @@ def _pairs(bars: ErrorBars) -> list[str]:
     widest = max(map(len, labels))
     lines = ["  pairs: how far a cell may be off in a table of three by three parts, in per cent of all rows"]
     lines += [f"    {label:<{widest}}  {_figure(pair)}" for label, pair in zip(labels, shown, strict=True)]
-    lines += _more(len(bars.pairs) - len(shown))
+    lines += more(len(bars.pairs) - len(shown))
     n_none = sum(pair.share is None for pair in bars.pairs[_MOST_PAIRS:])
     if n_none:
         lines.append(f"    of these, {n_none:,} are not supported")
     if bars.n_left_out:
-        lines += wrap(
-            f"{bars.n_left_out:,} other pairs were not looked at; name columns to see theirs",
-            WIDTH,
-            initial_indent="    ",
-            subsequent_indent="    ",
-        )
+        lines += wrapped(f"{bars.n_left_out:,} other pairs were not looked at; name columns to see theirs", "    ")
     return lines
 
 
@@ -450,12 +443,3 @@ def _figure(pair: PairBars) -> str:
     held = ", all cells at once" if pair.simultaneous else ""
     together = ", counted together" if pair.is_counted else ""
     return f"± {100 * pair.share:6.2f} %   {pair.statement}{held}{together}"
-
-
-def _more(n: int, indent: str = "    ") -> list[str]:
-    return [f"{indent}and {n:,} more"] if n > 0 else []
-
-
-def cut(text: str, width: int) -> str:
-    """A text that is no longer than this; a long one loses its end."""
-    return text if len(text) <= width else text[: width - 1] + "…"

@@ -39,6 +39,7 @@ from spinney.release.answers.ranks import (
     simultaneous_half_widths,
 )
 from spinney.release.answers.reach import Law, NoiseSum, Reals, level_of_each, whole_rows
+from spinney.release.verify import eulerian
 from spinney.schema.rules.base import Number, ValueSet, after, before, universe
 from spinney.schema.schema import Schema
 from spinney.tree.bins import NoisyMoments, leaf_cells
@@ -564,17 +565,8 @@ def sup_norm(rate: float, n_axes: int, shape: tuple[int, int], rng: np.random.Ge
 
 def start_weights(rate: float, n_axes: int) -> Reals:
     """P(start = j), proportional to b_j exp(-rate j) with the Eulerian numbers b_j of type B."""
-    weights = eulerian(n_axes) * np.exp(-rate * np.arange(n_axes + 1))
+    weights = np.array(eulerian(n_axes), dtype=np.float64) * np.exp(-rate * np.arange(n_axes + 1))
     return np.asarray(weights / weights.sum())
-
-
-def eulerian(n: int) -> Reals:
-    """The Eulerian numbers b_0, ..., b_n of type B: sum over r of (2r+1)^n x^r = sum of b_j x^j / (1 - x)^(n+1)."""
-    numbers = [1.0]
-    for m in range(1, n + 1):
-        below, above = [*numbers, 0.0], [0.0, *numbers]
-        numbers = [(2 * j + 1) * below[j] + (2 * (m - j) + 1) * above[j] for j in range(m + 1)]
-    return np.array(numbers)
 
 
 # -------------------------------------------------------------------------------------------------- certified intervals

@@ -332,11 +332,11 @@ class MomentsRelease(Release):
             like: a table, or its `dtypes` or `schema`, whose column types the rows get; see `Release.sample`.
             parts: in how many parts to draw rows that memory does not hold, or "auto"; gives a `SampleParts`, see
                 `Release.sample`.
-            placement: where rows lie in their leaf: "fitted" to its moments, "uniform" or "centre"; by default as it
-                was fitted.
-            draws: how many tables to draw, each from the released counts and sums with fresh noise, so that their
-                spread carries the noise of the release; a list of so many tables. Without it, one table: the best
-                single one, whose analyses know nothing of the noise.
+            placement: where rows lie in their leaf or bin: "uniform" or "centre", "fitted" to the moments of a leaf,
+                "tilted" in a bin; by default as it was fitted.
+            draws: how many tables to draw from leaf moments, each from the released counts and sums with fresh noise,
+                so that their spread carries the noise of the release; a list of so many tables. Without it, one table:
+                the best single one, whose analyses know nothing of the noise.
 
         Raises:
             ParameterError: an option is unknown or out of range, or a type in `like` cannot hold what the schema
@@ -367,11 +367,12 @@ class MomentsRelease(Release):
     def weighted_points(
         self, *, frame: str | None = None, placement: str | None = None
     ) -> tuple[Any, NDArray[np.float64]]:
-        """The leaves as points with weights that add up to 1.
+        """The release as points with weights that add up to 1, the paper's output.
 
         Args:
             frame: "pandas", "polars", "pyarrow" or "numpy"; by default the kind that was fitted.
-            placement: where the point of a leaf lies: "fitted" to its means, which is the default, or at its "centre".
+            placement: where the point of a leaf or bin lies; by default "fitted" to the means of a leaf, and at the
+                "centre" of a bin.
         """
         check_frame_kind(self.card.frame if frame is None else frame)
         density = _placed(self.density, check_moment_placement("fitted" if placement is None else placement))
