@@ -25,7 +25,8 @@ from support.small_forests import model_of
 def short(value) -> str:
     """A test's name for a value, which may be too long to be written out."""
     try:
-        return " ".join(str(value).split())[:60]
+        shown = sorted(value, key=str) if isinstance(value, set) else value  # sets of strings have no order
+        return " ".join(str(shown).split())[:60]
     except ValueError:
         return "thousands of digits"
 
