@@ -28,7 +28,9 @@ ROOT = Path(__file__).resolve().parent.parent
 _N_ROWS = 300
 _FRAMES = ("pyarrow", "pandas", "polars")
 # What may differ between two runs: times, commits, alone or in a version, and digests of files that hold these.
-_RUN = re.compile(r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?(\+00:00| UTC|Z)?|\b[0-9a-f]{40}([0-9a-f]{24})?\b|\+g[0-9a-f]{12}")
+_RUN = re.compile(
+    r"\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(\.\d+)?(\+00:00| UTC|Z)?|\b[0-9a-f]{40}([0-9a-f]{24})?\b|\+g[0-9a-f]{12}"
+)
 
 
 def main(arguments: list[str]) -> int:
