@@ -50,7 +50,8 @@ def allowed(name: str, column: Column, wanted: Any) -> ValueSet:
         )
     several = wanted if isinstance(wanted, list) or (isinstance(column, Listed) and isinstance(wanted, tuple)) else None
     parts = [wanted] if several is None else list(several)
-    if None in parts and not column.nullable:
+    has_null = any(part is None for part in parts)
+    if has_null and not column.nullable:
         raise ParameterError(f"where: column {name!r} is never null")
     ranges: list[tuple[Number, Number]] = []
     for part in parts:
@@ -62,7 +63,7 @@ def allowed(name: str, column: Column, wanted: Any) -> ValueSet:
         else:
             assert isinstance(column, Bounded)
             ranges += _within(name, column, part)
-    found = ValueSet.of(ranges, has_null=None in parts)
+    found = ValueSet.of(ranges, has_null=has_null)
     if found.is_empty:
         raise never(name, wanted)
     return found
