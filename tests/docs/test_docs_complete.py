@@ -10,6 +10,7 @@ import pytest
 
 import spinney
 from spinney.cli.app import app
+from support.in_one_test import in_one_test
 
 ROOT = Path(__file__).parents[2]
 PAGES = sorted([*ROOT.glob("*.md"), *ROOT.glob("docs/**/*.md"), *ROOT.glob("src/**/*.proof.md")])
@@ -65,7 +66,7 @@ def test_every_verb_is_documented():
     assert not missing
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+@in_one_test("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page):
     """Relative links in Markdown pages point to files that exist."""
     text = re.sub(r"```.*?```", "", page.read_text(), flags=re.DOTALL)

@@ -3,7 +3,7 @@
 import re
 from pathlib import Path
 
-import pytest
+from support.in_one_test import in_one_test
 
 ROOT = Path(__file__).parents[2]
 GLOSSARY = ROOT / "docs/explain/glossary.md"
@@ -41,7 +41,7 @@ def test_the_glossary_has_these_fifteen_words():
     assert len(WORDS) == 15
 
 
-@pytest.mark.parametrize("word", WORDS)
+@in_one_test("word", WORDS)
 def test_an_entry_is_short_and_leads_to_a_page(word):
     """One to three sentences, one a line, with a link to where the word is used."""
     lines = entries()[word].splitlines()
@@ -50,7 +50,7 @@ def test_an_entry_is_short_and_leads_to_a_page(word):
     assert re.search(r"\]\((\.\./)?[\w/-]+\.md", lines[-1])
 
 
-@pytest.mark.parametrize("word", WORDS)
+@in_one_test("word", WORDS)
 def test_a_word_is_used_on_other_pages(word):
     """What only the glossary says nobody must know."""
     spelt = re.compile(rf"\b({word}|{ALSO.get(word, word)})s?\b", re.IGNORECASE)

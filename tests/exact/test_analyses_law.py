@@ -25,6 +25,7 @@ from spinney.privacy.budget import Unit
 from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.privacy.ledger import Ledger
 from spinney.tables.open import open_source
+from support.in_one_test import in_one_test
 
 UNITS = pytest.mark.parametrize("unit", [Unit.REPLACE_ONE, Unit.ADD_REMOVE], ids=str)
 COLUMNS = {
@@ -105,8 +106,8 @@ def unevenly(some: tuple[Block, ...]) -> tuple[Block, ...]:
 
 
 @UNITS
-@pytest.mark.parametrize("weights", [lambda some: some, unevenly], ids=["even", "uneven"])
-@pytest.mark.parametrize("formulas", FORMULAS, ids=str)
+@in_one_test("weights", [lambda some: some, unevenly], ids=["even", "uneven"])
+@in_one_test("formulas", FORMULAS, ids=str)
 def test_no_row_moves_the_sums_further_than_is_accounted_for(formulas, weights, unit):
     """Over all pairs of rows, nulls among them; the bound is met for one row, and never twice what is needed."""
     some = weights(blocks(formulas, unit))
@@ -143,7 +144,7 @@ def engines(folder):
 
 
 @UNITS
-@pytest.mark.parametrize("formulas", FORMULAS, ids=str)
+@in_one_test("formulas", FORMULAS, ids=str)
 def test_numbers_inside_their_bounds_move_the_sums_no_further(formulas, unit):
     """Squares bend: the largest distance is not at the ends of one column by itself, so all its cells are tried."""
     for weights in (lambda some: some, unevenly):

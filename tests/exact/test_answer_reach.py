@@ -16,6 +16,7 @@ from spinney.forest.release.measured import NoiseLaw
 from spinney.release.answers.ranks import LUCK, USUAL_DRAWS, generator_of, least_draws, rank, rank_half_width
 from spinney.release.answers.reach import Law, NoiseSum, level_of_each
 from spinney.tree.release.evidence import CountNoise
+from support.in_one_test import in_one_test
 
 Chances = np.ndarray
 
@@ -65,9 +66,9 @@ LAWS: dict[str, Law] = {
 }
 
 
-@pytest.mark.parametrize("name", LAWS)
-@pytest.mark.parametrize("groups", [[(1.0, 1), (0.0, 1)], [(0.7, 3), (-0.3, 7)], [(0.98, 1), (-0.02, 49)]], ids=str)
-@pytest.mark.parametrize("level", [0.5, 0.95, 0.999])
+@in_one_test("name", LAWS)
+@in_one_test("groups", [[(1.0, 1), (0.0, 1)], [(0.7, 3), (-0.3, 7)], [(0.98, 1), (-0.02, 49)]], ids=str)
+@in_one_test("level", [0.5, 0.95, 0.999])
 def test_noise_is_within_its_reach_as_often_as_the_level_says(
     name: str, groups: list[tuple[float, int]], level: float
 ) -> None:

@@ -11,6 +11,7 @@ import pytest
 
 from spinney.privacy.budget import Unit
 from spinney.tree.bins import decay_for, is_within, largest_privtree_rate, worst_path_loss
+from support.in_one_test import in_one_test
 from support.output_laws import tail
 
 
@@ -35,9 +36,9 @@ def extremes_over_paths(rate: float, decay: int, levels: int, cutoff: int) -> tu
     return largest, least
 
 
-@pytest.mark.parametrize("cutoff", [0, 2])
-@pytest.mark.parametrize("levels", [1, 2, 3, 4])
-@pytest.mark.parametrize(("rate", "decay"), [("1/4", 3), ("2/5", 2), ("1", 1), ("1/3", 1), ("3", 2)])
+@in_one_test("cutoff", [0, 2])
+@in_one_test("levels", [1, 2, 3, 4])
+@in_one_test(("rate", "decay"), [("1/4", 3), ("2/5", 2), ("1", 1), ("1/3", 1), ("3", 2)])
 def test_certified_loss_is_the_brute_force_loss(rate: str, decay: int, levels: int, cutoff: int) -> None:
     """S under add-remove, S + rate under replace-one, for any decay: not an upper bound but the maximum itself.
 
@@ -57,9 +58,9 @@ def test_wrong_worst_cases_differ_from_brute_force() -> None:
     assert abs(float(worst_path_loss(Fraction(1, 4), 4, 3, Unit.ADD_REMOVE)) - gains) > 0.01
 
 
-@pytest.mark.parametrize("unit", [Unit.REPLACE_ONE, Unit.ADD_REMOVE], ids=str)
-@pytest.mark.parametrize("levels", [1, 2, 5, 60])
-@pytest.mark.parametrize("epsilon", ["1/100", "2/5", "1", "7"])
+@in_one_test("unit", [Unit.REPLACE_ONE, Unit.ADD_REMOVE], ids=str)
+@in_one_test("levels", [1, 2, 5, 60])
+@in_one_test("epsilon", ["1/100", "2/5", "1", "7"])
 def test_largest_rate_is_within_epsilon_and_not_improvable(epsilon: str, levels: int, unit: Unit) -> None:
     """The chosen rate is certainly within epsilon', and a rate 0.1 % higher is certainly not."""
     budget = Fraction(epsilon)
@@ -100,8 +101,8 @@ def test_no_levels_cost_nothing() -> None:
     assert losses[Unit.REPLACE_ONE] == pytest.approx([0, 2 / 3])
 
 
-@pytest.mark.parametrize("unit", Unit)
-@pytest.mark.parametrize("epsilon", [Fraction(1, 2**30), Fraction(1), Fraction(300), Fraction(1000), Fraction(2**20)])
+@in_one_test("unit", Unit)
+@in_one_test("epsilon", [Fraction(1, 2**30), Fraction(1), Fraction(300), Fraction(1000), Fraction(2**20)])
 def test_every_rate_is_certified_and_near_the_best(unit, epsilon):
     """From the smallest to the largest budget the rate is certified, and 0.1 % more would not be."""
     rate, decay = largest_privtree_rate(epsilon, levels=40, unit=unit)

@@ -25,6 +25,7 @@ from spinney.privacy.composition import composed_delta, least_noise, on_grid, se
 from spinney.privacy.mechanisms import GaussianTables, Selections, TreeShapes
 from spinney.privacy.noise.gaussian import least_variance
 from spinney.tree.bins import decay_for
+from support.in_one_test import in_one_test
 
 BOTH = pytest.mark.parametrize("unit", [Unit.REPLACE_ONE, Unit.ADD_REMOVE])
 SLACK = 1e-12  # what composed_delta adds for round-off
@@ -274,8 +275,8 @@ def worst_choice(epsilon: float, middle: float) -> Pair:
     return coin(p, q)
 
 
-@pytest.mark.parametrize("epsilon", [0.01, 0.3, 1.0, 4.0])
-@pytest.mark.parametrize("middle", [-3.0, -0.5, 0.0, 0.2, 2.0])
+@in_one_test("epsilon", [0.01, 0.3, 1.0, 4.0])
+@in_one_test("middle", [-3.0, -0.5, 0.0, 0.2, 2.0])
 def test_no_choice_tells_more_than_its_gaussian(epsilon, middle):
     """Two-outcome pairs of bounded range lie within the Gaussian; even odds touch it, and 3 % less is too little."""
     pair = worst_choice(epsilon, middle)

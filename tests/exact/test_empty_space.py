@@ -19,6 +19,7 @@ import spinney as sp
 from spinney.privacy.budget import Unit
 from spinney.tree.kdtree import EmptySpace, nothing_survives
 from spinney.tree.plan import SplitPlan, grid_plan, paper_plan, privtree_plan
+from support.in_one_test import in_one_test
 from support.output_laws import ReleaseLaw
 from support.repeated_releases import lattice_of, line_of
 from support.slow_trees import Node, is_possible_node, possible_mask
@@ -130,8 +131,8 @@ def largest_gap(first: Law, second: Law) -> float:
     return max(float(gap.upper()) for gap in gaps)
 
 
-@pytest.mark.parametrize("columns", COLUMNS.values(), ids=COLUMNS)
-@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+@in_one_test("columns", COLUMNS.values(), ids=COLUMNS)
+@in_one_test("plan", PLANS.values(), ids=PLANS)
 def test_branching_process_has_the_explicit_law(plan: SplitPlan, columns) -> None:
     """Output by output, the implicit and the explicit chance agree to thirty places, impossible cells included."""
     lattice = lattice_of(columns)

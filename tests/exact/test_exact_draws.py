@@ -28,6 +28,7 @@ from spinney.privacy.noise.discrete import (
 )
 from spinney.tree.kdtree import EmptySpace
 from spinney.tree.plan import grid_plan, paper_plan
+from support.in_one_test import in_one_test
 from support.repeated_releases import ScriptedEntropy, lattice_of, line_of
 
 PLACES = 120
@@ -102,8 +103,8 @@ def test_words_near_a_threshold_fall_on_the_right_side(rate: str) -> None:
 # ------------------------------------------------------------------------------------------------ ties
 
 
-@pytest.mark.parametrize("rate", RATES)
-@pytest.mark.parametrize("index", [0, 7, 20, 256, 263])
+@in_one_test("rate", RATES)
+@in_one_test("index", [0, 7, 20, 256, 263])
 def test_ties_are_settled_by_the_last_bit(rate: str, index: int) -> None:
     """Bits that equal those of F for 159 places and differ in the 160th fall below or above F as they should."""
     law = DiscreteLaplace(Fraction(rate))._low_digit

@@ -34,6 +34,7 @@ from spinney.privacy.mechanisms import Selections, TreeShapes
 from support.exhaustive_branches import branching, hockey_stick, law_of
 from support.goodness_of_fit import ACCEPT, REJECT
 from support.handmade_leaves import counts_of_rows
+from support.in_one_test import in_one_test
 from support.output_laws import largest_ratio, neighbours, small_tables
 from support.sabotaged_forests import (
     CAGES,
@@ -331,9 +332,9 @@ def test_choices_cost_no_more_than_composition_says(unit):
 # ------------------------------------------------------------------------------------------------------ trees of pairs
 
 
-@pytest.mark.parametrize("by", [None, 4])
-@pytest.mark.parametrize("required", [(), ((0, 3),), ((0, 1), (1, 2), (0, 2))])
-@pytest.mark.parametrize("seed", range(3))
+@in_one_test("by", [None, 4])
+@in_one_test("required", [(), ((0, 3),), ((0, 1), (1, 2), (0, 2))])
+@in_one_test("seed", range(3))
 def test_chosen_pairs_are_a_spanning_tree(by, required, seed):
     """All columns are joined, without circles, required pairs included, by as many choices as were planned."""
     sizes = (2, 3, 2, 4, 2)

@@ -20,6 +20,7 @@ from spinney.privacy.noise.gaussian import (
     least_variance,
     rho_from_delta,
 )
+from support.in_one_test import in_one_test
 
 MILLIONTH = Fraction(1, 10**6)
 CASES = list(product(["0.5", "4", "30", "2000"], ["0.1", "1", "3"], [1, 2, 5]))
@@ -40,7 +41,7 @@ def exact_delta(variance: float, epsilon: float, shift: int) -> float:
     return float(np.maximum(0, ahead - math.exp(epsilon) * behind).sum())
 
 
-@pytest.mark.parametrize(("variance", "epsilon", "shift"), CASES)
+@in_one_test(("variance", "epsilon", "shift"), CASES)
 def test_the_bound_lies_above_the_exact_delta_and_near_it(variance: str, epsilon: str, shift: int) -> None:
     """In one dimension the claimed delta is at least the exact one; half the rho would claim too little."""
     exact = exact_delta(float(variance), float(epsilon), shift)
@@ -72,7 +73,7 @@ def best_on_a_grid(rho: float, epsilon: float) -> float:
     return float(np.exp((above * (order * rho - epsilon) - np.log(above) + order * np.log1p(-1 / order)).min()))
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("rho", "epsilon"),
     [*product(["1e-4", "0.01", "0.2"], ["0.01", "0.1"]), *product(["0.01", "0.2", "1", "3"], ["1", "3"]), ("0.1", "8")],
 )

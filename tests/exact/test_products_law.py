@@ -15,6 +15,7 @@ from spinney.forest.release.fit import n_sums, sensitivity_squared, signs
 from spinney.forest.sums import _true_sums
 from spinney.privacy.budget import Unit
 from support.goodness_of_fit import ACCEPT, REJECT
+from support.in_one_test import in_one_test
 from support.sabotaged_forests import Check, Sabotage
 from support.sabotaged_products import PRODUCT_CAGES
 from support.slow_forests import rows_of
@@ -66,7 +67,7 @@ def largest_move(vectors: np.ndarray, unit: Unit) -> float:
 
 
 @UNITS
-@pytest.mark.parametrize(("n_groups", "pairs"), TABLES, ids=str)
+@in_one_test(("n_groups", "pairs"), TABLES, ids=str)
 def test_no_row_moves_the_sums_further_than_is_accounted_for(n_groups, pairs, unit):
     """Over all pairs of rows, in either unit; the bound is met where all is even, and never twice what is needed."""
     pairs = pairs_of(n_groups, pairs)
@@ -93,7 +94,7 @@ def test_random_tables_and_pairs_too(unit):
         assert moved <= sensitivity_squared(n_groups, pairs, unit) <= 2 * moved
 
 
-@pytest.mark.parametrize("n_groups", [*range(1, 18), 31, 32, 33, 64])
+@in_one_test("n_groups", [*range(1, 18), 31, 32, 33, 64])
 def test_functions_are_signs_that_tell_groups_apart(n_groups):
     """One fewer than groups, of -1 and 1, independent together with the constant; nobody can change them."""
     lines = signs(n_groups)

@@ -17,6 +17,7 @@ import spinney as sp
 from spinney.privacy.budget import Unit
 from spinney.tree.bins import worst_path_loss
 from spinney.tree.plan import SplitPlan, grid_plan, paper_plan, privtree_plan
+from support.in_one_test import in_one_test
 from support.output_laws import ReleaseLaw, largest_ratio, neighbours, small_tables, stacked_tables, worst_loss
 from support.repeated_releases import lattice_of, line_of
 from support.slow_trees import possible_mask
@@ -80,9 +81,9 @@ def proved_worst_case(plan: SplitPlan) -> float:
     return decisions + float(plan.count_epsilon)
 
 
-@pytest.mark.parametrize("threshold", [1, 3])
-@pytest.mark.parametrize("epsilon", ["1/2", "3"])
-@pytest.mark.parametrize("name", LATTICES)
+@in_one_test("threshold", [1, 3])
+@in_one_test("epsilon", ["1/2", "3"])
+@in_one_test("name", LATTICES)
 @UNITS
 def test_grid_spends_exactly_epsilon(unit: Unit, name: str, epsilon: str, threshold: int) -> None:
     """A grid's largest log-ratio over all tables of up to three rows is epsilon: no more, and nothing is wasted."""

@@ -16,6 +16,7 @@ from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.privacy.noise import choices as selection
 from spinney.privacy.noise.choices import choose
 from spinney.privacy.noise.gaussian import exponentials
+from support.in_one_test import in_one_test
 from support.repeated_releases import ScriptedEntropy
 
 PLACES = 120
@@ -65,7 +66,7 @@ def test_every_place_has_its_interval(scores, rate):
 
 
 @EACH
-@pytest.mark.parametrize("n_bits", [64, 128, 192])
+@in_one_test("n_bits", [64, 128, 192])
 def test_ties_are_settled_by_the_last_bit(scores, rate, n_bits):
     """Bits that equal those of a chance in all places but the last fall below or above it as they should."""
     for chance in (chances := cumulative(scores, rate)):

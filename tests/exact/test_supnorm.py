@@ -16,6 +16,7 @@ from spinney.privacy.entropy import UnsafeSeededEntropy
 from spinney.privacy.noise import supnorm
 from spinney.privacy.noise.discrete import SMALLEST_RATE, DiscreteLaplace, within_range
 from spinney.privacy.noise.supnorm import LARGEST_NOISE, MOST_AXES, SupNormNoise, eulerian_numbers, sup_norm_noise
+from support.in_one_test import in_one_test
 from support.repeated_releases import ScriptedEntropy
 
 RATES = [Fraction(1, 3), Fraction(1), Fraction(10)]
@@ -219,8 +220,8 @@ def test_the_widest_noise_stays_far_inside() -> None:
 # ------------------------------------------------------------------------------------------------ variance
 
 
-@pytest.mark.parametrize("rate", ["1/50", "1/3", "1", "10"])
-@pytest.mark.parametrize("n_axes", [1, 2, 5, MOST_AXES])
+@in_one_test("rate", ["1/50", "1/3", "1", "10"])
+@in_one_test("n_axes", [1, 2, 5, MOST_AXES])
 def test_the_variance_is_that_of_the_law(rate: str, n_axes: int) -> None:
     """Summed over shells, a point of the shell m having the mean square of a coordinate there."""
     k, r = n_axes, Fraction(rate)

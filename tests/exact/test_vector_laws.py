@@ -26,6 +26,7 @@ from spinney.privacy.mechanisms import (
 )
 from support.gaussian_pairs import discrete_law, gaussian_deltas, largest_deltas, moved_sums, vector_pair
 from support.goodness_of_fit import ACCEPT, REJECT
+from support.in_one_test import in_one_test
 from support.sabotaged_forests import Check, Sabotage
 from support.sabotaged_sums import SUM_CAGES, sums_plan
 
@@ -78,8 +79,8 @@ def test_the_factor_that_is_left_out_is_next_to_none():
 # ---------------------------------------------------------------------------------------------- against closed forms
 
 
-@pytest.mark.parametrize("mean_squared", ["1/4", "1", "4", "12"])
-@pytest.mark.parametrize("shifts", SHIFTS, ids=str)
+@in_one_test("mean_squared", ["1/4", "1", "4", "12"])
+@in_one_test("shifts", SHIFTS, ids=str)
 def test_no_vector_tells_more_than_its_gaussian(shifts, mean_squared):
     """In both orders, at every epsilon, for moves of one, two and three; and narrower noise would tell more."""
     squared = sum(shift**2 for shift in shifts)
@@ -90,8 +91,8 @@ def test_no_vector_tells_more_than_its_gaussian(shifts, mean_squared):
     assert (largest_deltas(vector_pair(0.7 * narrow, shifts), EPSILONS) > charged + 1e-3).any()
 
 
-@pytest.mark.parametrize("shifts", [(1,), (2,), (1, 1), (2, 2), (1, 2)], ids=str)
-@pytest.mark.parametrize("variance", [0.2, 0.5, 1.0, 2.0, 5.0])
+@in_one_test("shifts", [(1,), (2,), (1, 1), (2, 2), (1, 2)], ids=str)
+@in_one_test("variance", [0.2, 0.5, 1.0, 2.0, 5.0])
 def test_without_the_variance_for_rounding_it_does(shifts, variance):
     """Discrete noise of the variance of continuous noise tells more, at any variance: the comparison sees it."""
     charged = gaussian_deltas(sum(shift**2 for shift in shifts) / variance, EPSILONS)

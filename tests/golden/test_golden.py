@@ -11,6 +11,7 @@ import pytest
 import spinney as sp
 from spinney.grid.axes import place_axis
 from support.handmade_leaves import release_by_hand
+from support.in_one_test import in_one_test
 from support.small_forests import chain
 
 FOLDER = Path(__file__).parent
@@ -26,7 +27,7 @@ def make():
     return module
 
 
-@pytest.mark.parametrize("name", EXPECTED)
+@in_one_test("name", EXPECTED)
 def test_a_golden_file_samples_as_recorded(name, make):
     """Card, bins and seeded samples by every placement are exactly what they were; of moments, every number."""
     assert make.summary(sp.load(FOLDER / name)) == EXPECTED[name]
@@ -38,14 +39,14 @@ def test_every_file_is_recorded():
     assert sum(name.startswith("v1-") for name in EXPECTED) >= 4
 
 
-@pytest.mark.parametrize("name", EXPECTED)
+@in_one_test("name", EXPECTED)
 def test_a_golden_file_can_be_saved_again(name, make, tmp_path):
     """An old release, saved by this version, is the same release."""
     sp.load(FOLDER / name).save(tmp_path / "again")
     assert make.summary(sp.load(tmp_path / "again")) == EXPECTED[name]
 
 
-@pytest.mark.parametrize("name", EXPECTED)
+@in_one_test("name", EXPECTED)
 def test_golden_files_are_branded(name):
     """Their noise is seeded, and every one of them says so."""
     card = sp.load(FOLDER / name).card

@@ -16,6 +16,7 @@ import spinney as sp
 from spinney.errors import ParameterError
 from spinney.release.answers.grammar import parse_balance, parse_where
 from support.command_line import spinney
+from support.in_one_test import in_one_test
 
 STATES = ["CA", "NV", "a,b", "null", "x=y", "30..40"]
 SCHEMA = sp.Schema(
@@ -74,7 +75,7 @@ def tree(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # ------------------------------------------------------------------------------------------------- bad input
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("option", "text", "phrase"),
     [
         ("--where", "age", "has no equals sign"),
@@ -163,7 +164,7 @@ def test_placement_is_not_for_forests(forest: Path) -> None:
 # ---------------------------------------------------------------------------------------------- the grammar
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("text", "name", "wanted"),
     [
         ("age=30", "age", 30),

@@ -22,6 +22,7 @@ from spinney.privacy.ledger import Ledger
 from spinney.synthesizers.forest import ForestSynthesizer
 from spinney.synthesizers.tree import KDTreeSynthesizer
 from support.command_line import MARKER_ROW, SCHEMA, files_in, people, spinney, write_people
+from support.in_one_test import in_one_test
 
 
 @pytest.fixture
@@ -46,7 +47,7 @@ def fit(tmp_path: Path, out: Path, *options: Any, table: str | bytes | None = No
 # ------------------------------------------------------------------------------------------------ wrong calls
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("options", "phrase"),
     [
         (["--epsilon", "0"], "epsilon=0 is not positive"),
@@ -110,7 +111,7 @@ def test_bad_schemas_are_wrong_calls(tmp_path: Path, out: Path, schema: str, phr
     assert phrase in run.err
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "arguments",
     [
         ["fit", "TABLE", "--schema", "nowhere.toml", "--epsilon", "1", "--out", "OUT"],
@@ -177,7 +178,7 @@ def test_the_output_is_checked_before_the_table_is_read(
 # ------------------------------------------------------------------------------------------------ failed runs
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("table", "phrase"),
     [
         ("", "empty"),

@@ -28,6 +28,7 @@ from spinney.schema.template import schema_template
 from spinney.tables.csv_reader import read_csv
 from spinney.tables.frames import fits, misfit, open_table
 from support.column_examples import EXAMPLES, arrow_of, check_physical, every_column, every_kind, every_read_column
+from support.in_one_test import in_one_test
 
 QUESTIONS = sorted(Column.__abstractmethods__)
 
@@ -50,7 +51,7 @@ def test_there_are_questions():
     assert {"read", "reading", "from_strings", "to_arrow", "template", "whole_range"} <= set(QUESTIONS)
 
 
-@pytest.mark.parametrize("question", QUESTIONS)
+@in_one_test("question", QUESTIONS)
 def test_a_forgotten_answer_is_noticed(question):
     """A kind that lacks one answer cannot be made; with it, it can."""
     answers = {name: lambda *_: None for name in QUESTIONS if name != question}
@@ -189,7 +190,7 @@ def test_csv(example, tmp_path):
 
 
 @every_read_column
-@pytest.mark.parametrize("library", ["pandas", "pandas objects", "polars", "pyarrow", "strings"])
+@in_one_test("library", ["pandas", "pandas objects", "polars", "pyarrow", "strings"])
 def test_frames(example, library):
     """Every library's table gives the same numbers, with nulls among them."""
     column = replace(example.column, nullable=True)
@@ -234,7 +235,7 @@ def test_types_that_fit(example):
 
 
 @every_read_column
-@pytest.mark.parametrize("library", ["polars", "pandas"])
+@in_one_test("library", ["polars", "pandas"])
 def test_expressions(example, library):
     """An engine's expressions give the same numbers as Arrow, mark what is missing, and what is wrong."""
     column = replace(example.column, nullable=True)

@@ -21,6 +21,7 @@ from spinney.tables.engines.memory import count_cells
 from spinney.tables.frames import open_table
 from spinney.tree.bought import ladder_lattice, widest_bounds
 from support.column_examples import READ, arrow_of, check_physical, every_column, every_read_column, named, with_nulls
+from support.in_one_test import in_one_test
 
 # ----------------------------------------------------------------------------------------------------- cells and back
 
@@ -45,7 +46,7 @@ def test_cells(example, nullable):
 
 @every_read_column
 @with_nulls
-@pytest.mark.parametrize("kind", ["pyarrow", "pandas", "polars", "numpy"])
+@in_one_test("kind", ["pyarrow", "pandas", "polars", "numpy"])
 def test_there_and_back(example, nullable, kind):
     """Numbers become positions, and positions the values that came in, of the type that came in."""
     column = replace(example.column, nullable=nullable)

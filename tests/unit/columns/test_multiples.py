@@ -23,11 +23,12 @@ from spinney.tables.engines.memory import count_cells
 from spinney.tables.frames import open_table
 from spinney.tree.release.geometry import extent
 from spinney_paper.baselines import BalogAlgorithm1
+from support.in_one_test import in_one_test
 from support.strategies import MODEST
 
 
-@pytest.mark.parametrize("kind", [sp.Real, sp.Integer])
-@pytest.mark.parametrize("step", [0, -5, math.inf, math.nan, "five", True, [5]])
+@in_one_test("kind", [sp.Real, sp.Integer])
+@in_one_test("step", [0, -5, math.inf, math.nan, "five", True, [5]])
 def test_steps_that_are_none(kind, step):
     """A step is a positive, finite number."""
     with pytest.raises(SchemaError, match=f"{kind.__name__}: multiple_of="):
@@ -170,8 +171,8 @@ COLUMNS = [
 ]
 
 
-@pytest.mark.parametrize("make", [tree_lattice, lambda schema: grid_lattice(schema, bins=6)], ids=["tree", "grid"])
-@pytest.mark.parametrize("column", COLUMNS, ids=repr)
+@in_one_test("make", [tree_lattice, lambda schema: grid_lattice(schema, bins=6)], ids=["tree", "grid"])
+@in_one_test("column", COLUMNS, ids=repr)
 def test_what_is_drawn_in_a_cell_rounds_inside_it(column, make):
     """A multiple is counted in a cell, and whatever is drawn in that cell rounds to multiples of the same cell."""
     schema = sp.Schema({"v": column})

@@ -20,6 +20,7 @@ from spinney.errors import InputError, ParameterError, SchemaError
 from spinney.tables.csv_reader import guess_types
 from spinney.tables.frames import open_table
 from support.command_line import spinney
+from support.in_one_test import in_one_test
 
 
 def test_the_whole_day_is_public():
@@ -88,9 +89,9 @@ FRAMES = {
 }
 
 
-@pytest.mark.parametrize("kind", FRAMES)
-@pytest.mark.parametrize("synthesizer", [sp.KDTreeSynthesizer, sp.ForestSynthesizer])
-@pytest.mark.parametrize("bounds", [{}, {"low": "06:00", "high": "18:00"}, {"bounds": "private"}])
+@in_one_test("kind", FRAMES)
+@in_one_test("synthesizer", [sp.KDTreeSynthesizer, sp.ForestSynthesizer])
+@in_one_test("bounds", [{}, {"low": "06:00", "high": "18:00"}, {"bounds": "private"}])
 def test_quarters_come_back_as_quarters(kind, synthesizer, bounds):
     """Whatever holds the table, all of it is on the quarter, within the bounds, and about where it was."""
     schema = sp.Schema({"t": sp.Time(multiple_of=900, **bounds)})

@@ -9,6 +9,7 @@ import pytest
 
 from spinney.counting.joint import TableRequest, group_rows, group_table
 from spinney.counting.states import StateRows
+from support.in_one_test import in_one_test
 from support.slow_forests import slow_table
 
 SIZES = (3, 17, 1, 6, 2, 9)
@@ -30,8 +31,8 @@ def counted(request: TableRequest, *parts: np.ndarray) -> list[np.ndarray]:
     return list(request.tables(sums))
 
 
-@pytest.mark.parametrize("n_rows", [0, 1, 63, 64, 65, 1_000, 9_000])
-@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.int32])
+@in_one_test("n_rows", [0, 1, 63, 64, 65, 1_000, 9_000])
+@in_one_test("dtype", [np.uint8, np.uint16, np.int32])
 def test_tables_are_those_of_a_count_row_by_row(n_rows, dtype):
     """Of one to five columns, of all states; of one and two alone too, which are counted in another way."""
     states = some_states(n_rows, dtype=dtype)
@@ -42,8 +43,8 @@ def test_tables_are_those_of_a_count_row_by_row(n_rows, dtype):
             assert np.array_equal(table, slow_table(rows, clique, SIZES))
 
 
-@pytest.mark.parametrize("n_rows", [0, 1, 64, 100, 5_000])
-@pytest.mark.parametrize("most", [1, 2, 3, 4, 8])
+@in_one_test("n_rows", [0, 1, 64, 100, 5_000])
+@in_one_test("most", [1, 2, 3, 4, 8])
 def test_tables_of_groups_are_those_of_grouped_rows(n_rows, most):
     """Few groups are counted bit by bit, more of them row by row; a kept table of states says the same."""
     states, groups = some_states(n_rows), some_groups(most)

@@ -18,6 +18,7 @@ from spinney.forest.sums import true_sums_of
 from spinney.privacy.budget import Unit
 from spinney.release.card import ContradictionError
 from spinney.tables.open import open_source
+from support.in_one_test import in_one_test
 
 N = 12_000
 COLUMNS = {
@@ -202,7 +203,7 @@ def test_intervals_hold_as_often_as_they_say():
     assert np.mean(held[0.25]) < 0.8
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("formula", "says"),
     [
         ("hours", "there is no ~"),

@@ -18,6 +18,7 @@ from spinney.forest.release.columns import leaf_places
 from spinney.grid.axes import Parting, column_axis
 from spinney.tables.engines.memory import count_cells, state_rows
 from spinney.tables.frames import open_table
+from support.in_one_test import in_one_test
 from support.small_forests import exact_prepaid, noisy_column
 
 FEW = settings(max_examples=40, derandomize=True, deadline=None)
@@ -50,7 +51,7 @@ def released(column, values, *, cutoff=3.0):
 # ------------------------------------------------------------------------------------------------------ leaves
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("column", "is_cut", "has_values"),
     [
         (sp.Real(0, 1), True, False),

@@ -19,6 +19,7 @@ from spinney.errors import ParameterError
 from spinney.forest.release.columns import ColumnModel
 from spinney.forest.release.conditions import balanced, condition, grouped
 from spinney.release.frames import to_frame
+from support.in_one_test import in_one_test
 from support.small_forests import model_of
 
 
@@ -55,7 +56,7 @@ def met(column, wanted, model=WHOLE):
     return numbers | ({"null"} if is_null.any() else set()), left.tolist()
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("column", "wanted", "places", "left"),
     [
         (INTEGER, 103, {3}, [0.2, 0, 0, 0]),
@@ -134,7 +135,7 @@ def test_conditions_on_categories(column, wanted, places):
     assert met(column, wanted, ONES)[0] == places
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("wanted", "places"),
     [
         (True, {1}),
@@ -163,7 +164,7 @@ def test_conditions_on_truth(wanted, places):
     assert met(sp.Boolean(nullable=True), wanted, model)[0] == places
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("column", "wanted", "message"),
     [
         (INTEGER, 99, "is never 99 in this release; ask for values within its bounds"),
@@ -358,7 +359,7 @@ def test_a_share_of_the_second_of_two():
         assert shares_of(sp.Boolean(nullable=True), model, asked, law) == pytest.approx([0.6, 0.4, 0]), asked
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("column", "shares", "message"),
     [
         (sp.Integer(0, 3), 0.5, "balance categories or booleans"),

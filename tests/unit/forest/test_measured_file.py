@@ -18,6 +18,7 @@ from spinney.errors import FileError, ParameterError
 from spinney.forest.release.file import MEASURED_MEMBERS
 from spinney.release.file import to_arrow
 from support.command_line import spinney
+from support.in_one_test import in_one_test
 
 
 @pytest.fixture(scope="module")
@@ -149,7 +150,7 @@ COUNTS = {
 }
 
 
-@pytest.mark.parametrize("what", COUNTS)
+@in_one_test("what", COUNTS)
 def test_forged_counts_are_refused(what, members, tmp_path):
     """Leaves are made of what was counted, and weigh what that gives."""
     change, told = COUNTS[what]
@@ -211,7 +212,7 @@ ENTRIES = {
 }
 
 
-@pytest.mark.parametrize("what", ENTRIES)
+@in_one_test("what", ENTRIES)
 def test_forged_entries_are_refused(what, members, tmp_path):
     """Laws are those of the charges, and everything has a sane size."""
     change, told = ENTRIES[what]

@@ -20,6 +20,7 @@ from spinney.release.file import to_arrow
 from spinney.release.verify import verification
 from support import one_factor
 from support.command_line import spinney
+from support.in_one_test import in_one_test
 
 
 @pytest.fixture(scope="module")
@@ -102,7 +103,7 @@ ENTRIES = {
 }
 
 
-@pytest.mark.parametrize("change", ENTRIES.values(), ids=ENTRIES)
+@in_one_test("change", ENTRIES.values(), ids=ENTRIES)
 def test_entries_that_no_products_have(members, tmp_path, change):
     """Types, signs and sizes are looked at."""
     refused(tmp_path / "x", with_card(members, change))
@@ -167,7 +168,7 @@ def test_groups_that_no_release_has(members, tmp_path, change):
     refused(tmp_path / "x", with_table(members, "groups.arrow", change))
 
 
-@pytest.mark.parametrize("change", PAIRS.values(), ids=PAIRS)
+@in_one_test("change", PAIRS.values(), ids=PAIRS)
 def test_pairs_that_no_release_has(members, tmp_path, change):
     """Pairs of two columns, in order, once each, with as many factors and sums as their groups ask for."""
     if change is without_last:  # the last is a counted pair, which a tilt may leave alone

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from spinney.graph.tilt import Blocks
+from support.in_one_test import in_one_test
 
 
-@pytest.mark.parametrize("n_groups", [(3,), (2, 2), (2, 3, 4, 5, 2), (16, 16, 2, 64), (4,) * 12, (1, 5, 1)])
-@pytest.mark.parametrize("n_rows", [0, 1, 4, 7, 3001])
+@in_one_test("n_groups", [(3,), (2, 2), (2, 3, 4, 5, 2), (16, 16, 2, 64), (4,) * 12, (1, 5, 1)])
+@in_one_test("n_rows", [0, 1, 4, 7, 3001])
 def test_scores_and_sums_are_those_of_slow_loops(n_groups, n_rows) -> None:
     """For any numbers of groups, and some pairs left out, factors and weights add up as they do one by one."""
     rng = np.random.default_rng(len(n_groups))

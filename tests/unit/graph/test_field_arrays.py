@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from spinney.graph.crf import Field, field_from_arrays, field_to_arrays
 from spinney.graph.crf_inference import FieldClique
+from support.in_one_test import in_one_test
 from support.slow_fields import random_evidence, random_field
 from support.strategies import MODEST
 
@@ -83,7 +84,7 @@ FORGERIES: dict[str, Callable[[dict, dict], Any]] = {
 }
 
 
-@pytest.mark.parametrize("forgery", FORGERIES.values(), ids=FORGERIES.keys())
+@in_one_test("forgery", FORGERIES.values(), ids=FORGERIES.keys())
 def test_forged_fields_are_refused(forgery: Callable[[dict, dict], Any]) -> None:
     """Whatever is wrong with arrays or description is an error, before anything large is made of it."""
     arrays, described = copy.deepcopy(written())

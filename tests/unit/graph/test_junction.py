@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from spinney.errors import ParameterError
 from spinney.graph.junction import JunctionTree, TreewidthBudget
+from support.in_one_test import in_one_test
 from support.slow_graphs import n_cells, slow_cliques
 from support.strategies import MODEST
 
@@ -73,7 +74,7 @@ def random_cliques(rng: np.random.Generator, *, most_columns: int) -> tuple[tupl
     return tuple(sizes), [tuple(sorted(clique.tolist())) for clique in drawn]
 
 
-@pytest.mark.parametrize("seed", range(150))
+@in_one_test("seed", range(150))
 def test_cycles_are_closed_as_the_slow_twin_does(seed) -> None:
     """The compiled elimination finds the same cliques in the same order, ties included, beyond 64 columns too."""
     sizes, cliques = random_cliques(np.random.default_rng(seed), most_columns=30 if seed % 5 else 140)

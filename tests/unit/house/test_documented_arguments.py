@@ -7,11 +7,10 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-import pytest
-
 import spinney as sp
 from spinney.columns import Column
 from spinney.schema.rules import Rule
+from support.in_one_test import in_one_test
 
 
 def public_calls() -> dict[str, tuple[Callable[..., Any], str]]:
@@ -54,7 +53,7 @@ def parameters(call: Callable[..., Any]) -> set[str]:
     return set(inspect.signature(call).parameters) - {"self", "cls"}
 
 
-@pytest.mark.parametrize("name", public_calls())
+@in_one_test("name", public_calls())
 def test_every_parameter_is_explained(name):
     """Parameters and Args are the same names: none is missing, none is left over."""
     call, docstring = public_calls()[name]

@@ -24,6 +24,7 @@ from spinney.errors import InputError, SchemaError, SpinneyError, raise_alone, r
 from spinney.tables.frames import kind_of
 from spinney_paper.baselines import BalogAlgorithm1
 from support.error_chains import chain, told
+from support.in_one_test import in_one_test
 
 MARK = "MARKER7351"
 
@@ -367,7 +368,7 @@ def raises_in_handlers(source):
                     yield node.lineno
 
 
-@pytest.mark.parametrize("path", READERS, ids=lambda path: f"{path.parent.name}/{path.name}")
+@in_one_test("path", READERS, ids=lambda path: f"{path.parent.name}/{path.name}")
 def test_readers_raise_nothing_inside_a_handler(path):
     """`raise` alone passes an error on; a new one goes through `raise_alone` or `redacted`."""
     source = path.read_text(encoding="utf-8")

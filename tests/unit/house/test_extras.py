@@ -13,6 +13,7 @@ from packaging.requirements import Requirement
 
 from spinney.errors import MissingExtraError
 from spinney.machine import OPTIONAL, load_optional
+from support.in_one_test import in_one_test
 
 ROOT = Path(__file__).parents[3]
 EXTRAS: dict[str, list[str]] = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
@@ -41,7 +42,7 @@ def calls_of_load_optional() -> list[tuple[str, ast.Call]]:
     ]
 
 
-@pytest.mark.parametrize("module", OPTIONAL)
+@in_one_test("module", OPTIONAL)
 def test_the_extra_of_a_library_exists_and_brings_it(module: str) -> None:
     """Both remedies of the message install what is missing: the package, and the extra that is named."""
     package, extra = OPTIONAL[module]

@@ -26,6 +26,7 @@ from spinney.tables.engines.memory import count_cells, state_rows
 from spinney.tables.frames import open_table
 from support.error_chains import chain
 from support.handmade_leaves import noisy_numbers, noisy_part
+from support.in_one_test import in_one_test
 
 N = 400
 SCHEMA = {
@@ -179,7 +180,7 @@ def test_rows_as_states_are_neither_shown_nor_pickled(secret):
     assert repr(rows) == "StateRows(sensitive)"
     assert (
         repr(prepaid)
-        == "PrepaidMechanisms({'one-way': 5, 'spikes': 4, 'cliques': 4, 'trees': 4, 'selection': 4, 'products': 1})"
+        == "PrepaidMechanisms({'trees': 4, 'one-way': 5, 'spikes': 4, 'cliques': 4, 'selection': 4, 'products': 1})"
     )
     for private in (rows, prepaid):
         with pytest.raises(TypeError, match=r"never pickled|used where they were paid for"):
@@ -197,7 +198,7 @@ def test_a_fit_says_nothing_while_it_runs(secret, quality, caplog, capfd):
     assert str(N) not in printed
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("values", "column"),
     [
         (["MARKER-7351", "red"], sp.Category(["red"])),
@@ -212,7 +213,7 @@ def test_a_fit_says_nothing_while_it_runs(secret, quality, caplog, capfd):
         (pd.Series([b"MARKER-7351", b"x"], dtype=object), sp.Category(["red"])),
     ],
 )
-@pytest.mark.parametrize("kind", [sp.KDTreeSynthesizer, sp.ForestSynthesizer])
+@in_one_test("kind", [sp.KDTreeSynthesizer, sp.ForestSynthesizer])
 def test_errors_quote_no_values(values, column, kind):
     """Unreadable values are reported by column; the printed traceback, causes included, does not show them."""
     with pytest.raises(SpinneyError) as caught:

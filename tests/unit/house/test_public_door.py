@@ -13,9 +13,10 @@ import pytest
 import spinney as sp
 from spinney import errors
 from spinney.compiled import compiled
+from support.in_one_test import in_one_test
 
 
-@pytest.mark.parametrize("name", sp.__all__)
+@in_one_test("name", sp.__all__)
 def test_public_names_resolve(name):
     """Everything in `__all__` is there, and is documented."""
     value = getattr(sp, name)

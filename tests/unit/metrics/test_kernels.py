@@ -20,6 +20,7 @@ from spinney.metrics import sums as fourier
 from spinney.metrics import sums as gpu
 from spinney.metrics.sums import WeightedSet
 from support import slow_metrics as twins
+from support.in_one_test import in_one_test
 
 
 @st.composite
@@ -157,8 +158,8 @@ def test_fourier_agrees_with_direct(n_axes, log_scale, shift, log_bandwidth, see
     assert fast == pytest.approx(slow, abs=1e-11)
 
 
-@pytest.mark.parametrize("n_axes", [1, 2, 3])
-@pytest.mark.parametrize("bandwidth", [1e-9, 1e-3, 0.05, 1, 30, 1e9])
+@in_one_test("n_axes", [1, 2, 3])
+@in_one_test("bandwidth", [1e-9, 1e-3, 0.05, 1, 30, 1e9])
 def test_automatic_choice_agrees_with_direct(n_axes, bandwidth):
     """Large sets take the fast way by themselves, and tiny and huge bandwidths lose nothing."""
     rng = np.random.default_rng(n_axes)
@@ -298,7 +299,7 @@ def test_tables_of_numbers_are_points():
     assert metrics.kernel_density([0.0], np.empty((0, 1)), bandwidth=1).shape == (0,)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("change", "message"),
     [
         ({"bandwidth": 0}, "bandwidth=0 is not a positive"),

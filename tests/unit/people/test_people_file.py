@@ -19,6 +19,7 @@ from spinney.people.release.rows import learnt_schema, position_masks
 from spinney.release.card import ContradictionError
 from spinney.release.file import are_counts, to_arrow
 from spinney.schema.linked import PeopleShape
+from support.in_one_test import in_one_test
 
 
 @pytest.fixture(scope="module")
@@ -125,7 +126,7 @@ CARDS = {
 }
 
 
-@pytest.mark.parametrize("change", CARDS.values(), ids=CARDS)
+@in_one_test("change", CARDS.values(), ids=CARDS)
 def test_forged_cards_are_refused(members, tmp_path, change):
     """Fields, totals, tables, shapes and units that are not those of the release."""
     with pytest.raises(FileError, match=r"inconsistent contents|is damaged") as caught:
@@ -159,7 +160,7 @@ TABLES = {
 }
 
 
-@pytest.mark.parametrize(("name", "change"), TABLES.values(), ids=TABLES)
+@in_one_test(("name", "change"), TABLES.values(), ids=TABLES)
 def test_forged_tables_are_refused(members, tmp_path, name, change):
     """Every number of rows is checked before anything is drawn by it."""
     with pytest.raises(FileError, match="inconsistent contents"):

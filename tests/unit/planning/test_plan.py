@@ -11,6 +11,7 @@ import pytest
 import spinney as sp
 from spinney.errors import BudgetError, ParameterError, SchemaError, UnknownParameterError
 from support.command_line import spinney
+from support.in_one_test import in_one_test
 from support.small_people import FLAT, TABLES, write_shop
 
 SQUARE = sp.Schema({"x": sp.Real(0, 1), "y": sp.Real(0, 1)})
@@ -164,7 +165,7 @@ def test_numbers_of_rows_that_are_none(n_rows):
         sp.plan(MIXED, n_rows, 1)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("given", "error", "message"),
     [
         ({"epsilon": -1}, ParameterError, "epsilon=-1 is not positive"),

@@ -15,6 +15,7 @@ from spinney.privacy.entropy import SystemEntropy, is_system
 from spinney.privacy.mechanisms import NotPrivate, UnsafeEntropy, brands
 from spinney.privacy.noise.gaussian import release_vector
 from support.handmade_leaves import noisy_numbers, noisy_part
+from support.in_one_test import in_one_test
 
 FROM_DATA = "from-data-not-private"
 
@@ -145,7 +146,7 @@ def _dressed() -> object:
 
 
 @each_model
-@pytest.mark.parametrize("make", [_Subclass, _QuietSubclass, _dressed])
+@in_one_test("make", [_Subclass, _QuietSubclass, _dressed])
 def test_whatever_is_not_exactly_the_systems_brands_the_release(model, square, make):
     """What a source of noise says of itself is not believed: only the system's own class leaves no brand."""
     model.fit(*square, entropy=make())

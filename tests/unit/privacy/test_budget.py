@@ -21,6 +21,7 @@ from spinney.privacy.budget import (
     parse_length,
     parse_share,
 )
+from support.in_one_test import in_one_test
 
 NOT_NUMBERS = [
     None,
@@ -69,7 +70,7 @@ def test_floats_are_read_as_typed(value):
     assert parse_epsilon(value) == Fraction(repr(value))
 
 
-@pytest.mark.parametrize("value", NOT_NUMBERS, ids=repr)
+@in_one_test("value", NOT_NUMBERS, ids=repr)
 def test_what_is_not_a_number(value):
     """Anything else is refused under the argument's name."""
     with pytest.raises(ParameterError, match="budget="):

@@ -31,6 +31,7 @@ from spinney.privacy.mechanisms import (
     event_to_dict,
 )
 from support.command_line import spinney
+from support.in_one_test import in_one_test
 from support.old_ledgers import write_version_1
 
 ONE, HALF = Fraction(1), Fraction(1, 2)
@@ -123,7 +124,7 @@ def test_the_numbers_below_are_refused_for_one_reason_each(kind):
         assert type(kind(**VALID[kind] | {"epsilon": 1}).epsilon) is Fraction
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("kind", "name", "value"), CASES, ids=[f"{kind.__name__}-{name}-{str(value)[:12]}" for kind, name, value in CASES]
 )
 def test_events_refuse_numbers_that_are_none(kind, name, value):
@@ -288,7 +289,7 @@ WHOLES = {
 }
 
 
-@pytest.mark.parametrize("change", WHOLES.values(), ids=WHOLES)
+@in_one_test("change", WHOLES.values(), ids=WHOLES)
 def test_accounts_that_no_ledger_wrote(path, change):
     """Limits, unit and the list of events are looked at as closely as the entries."""
     rewrite(path, change)

@@ -36,6 +36,7 @@ from spinney.privacy.mechanisms import (
 )
 from spinney.privacy.noise.gaussian import delta_from_rho, least_variance
 from support.command_line import spinney, write_people
+from support.in_one_test import in_one_test
 
 SCHEMA = sp.Schema({"x": sp.Real(0, 1), "y": sp.Category(["a", "b", "c"])})
 ONE = Fraction(1)
@@ -168,9 +169,9 @@ def gaussian_delta(mean: float, epsilon: float) -> float:
     return law.cdf(mean / 2 - epsilon / mean) - math.exp(epsilon) * law.cdf(-mean / 2 - epsilon / mean)
 
 
-@pytest.mark.parametrize("unit", Unit)
-@pytest.mark.parametrize(("epsilon", "delta"), [("0.3", "1e-6"), ("1", "1e-6"), ("2", "1e-8")])
-@pytest.mark.parametrize("n_rows", [2, 5, 10])
+@in_one_test("unit", Unit)
+@in_one_test(("epsilon", "delta"), [("0.3", "1e-6"), ("1", "1e-6"), ("2", "1e-8")])
+@in_one_test("n_rows", [2, 5, 10])
 def test_groups_are_promised_nearly_what_a_gaussian_gives(unit, epsilon, delta, n_rows):
     """Many Gaussian tables are one Gaussian: k rows move it k times as far. Never less, and at most 6 % more."""
     event = composed(epsilon, delta, unit)

@@ -13,14 +13,15 @@ from scipy import stats
 import spinney as sp
 from spinney.errors import ParameterError
 from spinney.release.answers.ranks import t_quantile
+from support.in_one_test import in_one_test
 
 # Of numbers alone nothing is known of the release, so that intervals are forced.
 combine = partial(sp.combine, force=True)
 ESTIMATES = [4.1, 4.4, 3.9, 4.2, 4.4, 4.0]
 
 
-@pytest.mark.parametrize("freedom", [0.7, 1, 4, 4.5, 19, 333.3, 5e4, 1e7])
-@pytest.mark.parametrize("level", [0.1, 0.5, 0.95, 0.9999])
+@in_one_test("freedom", [0.7, 1, 4, 4.5, 19, 333.3, 5e4, 1e7])
+@in_one_test("level", [0.1, 0.5, 0.95, 0.9999])
 def test_quantiles_of_t_are_those_of_a_library(freedom, level):
     """Ours needs no library, and gives the same numbers to five digits."""
     assert t_quantile(level, freedom) == pytest.approx(stats.t.ppf((1 + level) / 2, freedom), rel=2e-5)
@@ -136,7 +137,7 @@ def test_numbers_alone_have_no_intervals_unless_these_are_forced():
     assert combine(ESTIMATES).why.startswith("forced: ")
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("estimates", "options", "says"),
     [
         (ESTIMATES[:4], {}, "needs 5 at least"),

@@ -27,6 +27,7 @@ from support.forgeries import (
     members_of,
     settle,
 )
+from support.in_one_test import in_one_test
 
 ROW_STAGES = ("row trees", "row one-way", "row spikes", "alikeness", "row selection", "row tables")
 
@@ -184,7 +185,7 @@ def test_honest_files_pass(files):
         assert "not checked" in run.out
 
 
-@pytest.mark.parametrize("what", FORGERIES)
+@in_one_test("what", FORGERIES)
 def test_a_lower_promise_above_unchanged_noise_fails(files, tmp_path, what):
     """Epsilon lowered in events, parts, plan and call alike; the file's own numbers, or the plan, give it away."""
     name, change = FORGERIES[what]
@@ -238,8 +239,8 @@ def test_a_plan_of_another_version_is_told_and_not_judged(files, tmp_path):
     assert "threshold would be" in run.out
 
 
-@pytest.mark.parametrize("name", ["grid", "moments", "forest", "people"])
-@pytest.mark.parametrize("value", [None, [], {"x": 1}, "x" * 1000, 10**18, -1, 1e308, True])
+@in_one_test("name", ["grid", "moments", "forest", "people"])
+@in_one_test("value", [None, [], {"x": 1}, "x" * 1000, 10**18, -1, 1e308, True])
 def test_parameters_of_a_file_may_be_anything(files, tmp_path, name, value):
     """A plan that cannot be made is a plan that is not the one on the card; nothing crashes or hangs."""
 

@@ -12,6 +12,7 @@ import pytest
 import spinney as sp
 from spinney.errors import ParameterError
 from spinney.release.answers.grammar import parse_conditions, parse_question
+from support.in_one_test import in_one_test
 
 SCHEMA = sp.Schema(
     {
@@ -34,7 +35,7 @@ SCHEMA = sp.Schema(
 )
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("text", "wanted"),
     [
         ("age in 30..40", {"age": (30, 40)}),
@@ -117,7 +118,7 @@ def test_a_proportion_may_be_of_some_rows_only() -> None:
     assert asked.columns == ("pay", "age", "sex", "region")
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("text", "phrase", "marked"),
     [
         ("", "the question is empty", ""),

@@ -30,6 +30,7 @@ from spinney.privacy.mechanisms import (
 from spinney.privacy.mechanisms import Selection as Choices
 from spinney.release.verify import verification
 from support.command_line import spinney
+from support.in_one_test import in_one_test
 
 GOLDEN = sorted((Path(__file__).parents[2] / "golden").glob("*.spinney"))
 SCHEMA = sp.Schema({"x": sp.Real(0, 1), "y": sp.Real(bounds="private"), "z": sp.Boolean()})
@@ -106,8 +107,8 @@ def said(release) -> dict[str, object]:
     return found
 
 
-@pytest.mark.parametrize("lie", LIES, ids=range(len(LIES)))
-@pytest.mark.parametrize("name", MODELS)
+@in_one_test("lie", LIES, ids=range(len(LIES)))
+@in_one_test("name", MODELS)
 def test_notes_may_be_scrambled(files, name, lie):
     """Stages, verification, promise and explanation are the same whatever the notes say."""
     release = sp.load(files[name])
@@ -193,7 +194,7 @@ FORGED = {
 }
 
 
-@pytest.mark.parametrize(("name", "change"), FORGED.values(), ids=FORGED)
+@in_one_test(("name", "change"), FORGED.values(), ids=FORGED)
 def test_forged_fields_are_refused(files, tmp_path, name, change):
     """A field that disagrees with the plan, the schema or the noise is a contradiction, and true notes do not help."""
     with pytest.raises(FileError, match="inconsistent contents") as caught:
@@ -312,7 +313,7 @@ WRITTEN = [
 ]
 
 
-@pytest.mark.parametrize(("entry", "wanted"), WRITTEN, ids=[entry["note"] for entry, _ in WRITTEN])
+@in_one_test(("entry", "wanted"), WRITTEN, ids=[entry["note"] for entry, _ in WRITTEN])
 def test_old_entries_of_a_ledger(entry, wanted):
     """An entry without fields is read by its note; written again, it has the fields, and reads back as itself."""
     numbers = {"epsilon": "1/2", "sensitivity": 2, "rule": "privtree", "rate": "1/8", "levels": 4}
@@ -345,7 +346,7 @@ GOLDEN_STAGES = {
 }
 
 
-@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+@in_one_test("path", GOLDEN, ids=lambda path: path.stem)
 def test_golden_files_have_their_stages(path):
     """Every charge of the first files is of a stage, but for sums, which have none; forests tell them as ever."""
     card = sp.load(path).card

@@ -16,6 +16,7 @@ from spinney.errors import ParameterError
 from spinney.release.frames import to_arrow
 from spinney.release.release import Release
 from support.error_chains import chain, told
+from support.in_one_test import in_one_test
 
 N = 400
 SCHEMA = sp.Schema(
@@ -256,7 +257,7 @@ def test_times_are_rounded_down_also_before_1970():
     assert ((fine - coarse >= np.timedelta64(0)) & (fine - coarse < np.timedelta64(1, "s"))).all()
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("name", "kind", "message"),
     [
         ("age", pa.list_(pa.int8()), "nested, and the rows will have whole numbers there; give it an integer"),

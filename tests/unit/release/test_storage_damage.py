@@ -14,6 +14,7 @@ import pytest
 
 import spinney as sp
 from spinney.errors import FileError
+from support.in_one_test import in_one_test
 from support.long import cases
 
 MODELS = {
@@ -121,7 +122,7 @@ def test_foreign_files(content, path):
         sp.load(path)
 
 
-@pytest.mark.parametrize("version", [4, 99, "3", None, 1.5])
+@in_one_test("version", [4, 99, "3", None, 1.5])
 def test_newer_versions(whole, path, version):
     """A file from the future names its version, ours, and the remedy."""
     path.write_bytes(rewritten(whole[0], lambda card: card.update(format_version=version)))
@@ -161,7 +162,7 @@ def test_missing_entries(whole, path):
     assert refused > 30
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "change",
     [
         lambda card: card.update(placement="somewhere"),
@@ -197,7 +198,7 @@ def refused(raw, path, change):
         sp.load(path)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "change",
     [
         lambda card: card.update(looked_at=[["a", "z"]]),
@@ -253,7 +254,7 @@ CLIQUES = {
 DAMAGE = [("leaves.arrow", change) for change in LEAVES.values()] + [("model.arrow", c) for c in CLIQUES.values()]
 
 
-@pytest.mark.parametrize(("member", "change"), DAMAGE, ids=[*LEAVES, *CLIQUES])
+@in_one_test(("member", "change"), DAMAGE, ids=[*LEAVES, *CLIQUES])
 def test_forests_that_cannot_be(forest, path, member, change):
     """Leaves and potentials that no fit could have written are refused, not drawn from."""
     with zipfile.ZipFile(io.BytesIO(forest[0])) as archive:

@@ -23,6 +23,7 @@ import spinney as sp
 from spinney.errors import FileError, ParameterError, SpinneyError
 from spinney.release import file as arrow_module
 from spinney.release.file import FLOAT, WHOLE, from_arrow, to_arrow
+from support.in_one_test import in_one_test
 from support.long import cases
 
 GOLDEN = sorted((Path(__file__).parents[2] / "golden").glob("*.spinney"))
@@ -174,8 +175,8 @@ NUMBERS = {
 }
 
 
-@pytest.mark.parametrize("change", NUMBERS.values(), ids=NUMBERS)
-@pytest.mark.parametrize("kind", ["bins", "moments"])
+@in_one_test("change", NUMBERS.values(), ids=NUMBERS)
+@in_one_test("kind", ["bins", "moments"])
 def test_entries_that_no_release_has(path, kind, change):
     """Types, signs and sizes of all entries are looked at."""
     refused(path, changed_card(kind, change), "inconsistent")
@@ -199,8 +200,8 @@ AXES = {
 }
 
 
-@pytest.mark.parametrize("change", AXES.values(), ids=AXES)
-@pytest.mark.parametrize("kind", ["bins", "moments"])
+@in_one_test("change", AXES.values(), ids=AXES)
+@in_one_test("kind", ["bins", "moments"])
 def test_axes_that_are_of_no_column(path, kind, change):
     """An axis is measured against the column that it is of before loops rely on it."""
     refused(path, changed_card(kind, lambda c: c["axes"][0].update(change)), "inconsistent")

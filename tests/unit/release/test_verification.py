@@ -16,6 +16,7 @@ import spinney as sp
 from spinney.errors import FileError
 from spinney.release.verify import verification
 from support.command_line import spinney
+from support.in_one_test import in_one_test
 
 GOLDEN = sorted((Path(__file__).parents[2] / "golden").glob("*.spinney"))
 
@@ -106,7 +107,7 @@ def total(card) -> None:
         card["card"][name] = str(sum((Fraction(event.get(name, 0)) for event in charges(card)), Fraction(0)))
 
 
-@pytest.mark.parametrize("name", NAMES)
+@in_one_test("name", NAMES)
 def test_what_a_fit_saves_is_verified(files, name):
     """Every kind, rule and unit: loads, says what was checked, and arrives at the guarantee on the card."""
     release = sp.load(files[name])
@@ -124,7 +125,7 @@ def test_what_a_fit_saves_is_verified(files, name):
     assert described["checks"][: len(found.checks)] == list(found.checks)
 
 
-@pytest.mark.parametrize("path", GOLDEN, ids=lambda path: path.stem)
+@in_one_test("path", GOLDEN, ids=lambda path: path.stem)
 def test_old_files_are_verified(path):
     """Files of the first version hold what they promise, and their brands are told."""
     run = spinney("verify", path)
@@ -158,8 +159,8 @@ STATED = {
 }
 
 
-@pytest.mark.parametrize("change", STATED.values(), ids=STATED)
-@pytest.mark.parametrize("name", ["moments", "grid, add-remove", "forest", "forest, pure, add-remove", "paper"])
+@in_one_test("change", STATED.values(), ids=STATED)
+@in_one_test("name", ["moments", "grid, add-remove", "forest", "forest, pure, add-remove", "paper"])
 def test_cards_that_state_other_than_their_events(files, tmp_path, name, change):
     """Epsilon, delta, unit, brands and rows are what the events give, or the file is refused, by the verb too."""
     path = forged(files[name], change, tmp_path / "forged")
@@ -254,7 +255,7 @@ TWICE = {
 }
 
 
-@pytest.mark.parametrize(("name", "change"), TWICE.values(), ids=TWICE)
+@in_one_test(("name", "change"), TWICE.values(), ids=TWICE)
 def test_numbers_that_stand_twice_agree(files, tmp_path, name, change):
     """Noise, depths, tables and totals stand in the card, in the plan and in the contents; none may differ."""
     with pytest.raises(FileError, match="inconsistent contents") as caught:

@@ -16,6 +16,7 @@ from spinney.counting.counts import AxisCells
 from spinney.grid.axes import ColumnAxis, column_axis
 from spinney.grid.lattice import tree_lattice
 from spinney.tables.frames import open_table
+from support.in_one_test import in_one_test
 
 ONE = np.ones(1, dtype=np.int64)
 
@@ -70,7 +71,7 @@ COLUMNS = [
 ]
 
 
-@pytest.mark.parametrize("column", COLUMNS, ids=repr)
+@in_one_test("column", COLUMNS, ids=repr)
 def test_every_kind_has_a_hierarchy_of_its_cells(column: sp.Column) -> None:
     """Ranges from the whole axis down to single cells, few levels deep, of as many cells as the axis has."""
     axis = column_axis("v", column)
@@ -81,7 +82,7 @@ def test_every_kind_has_a_hierarchy_of_its_cells(column: sp.Column) -> None:
         assert len(ranges_down_to(axis, cell)) <= 1.5 * axis.max_levels + 6
 
 
-@pytest.mark.parametrize("column", [c for c in COLUMNS if c.bits is None], ids=repr)
+@in_one_test("column", [c for c in COLUMNS if c.bits is None], ids=repr)
 def test_cells_are_no_coarser_than_those_of_a_tree(column: sp.Column) -> None:
     """Than the 2^20 cells that a lattice of one column has by default."""
     coarse = tree_lattice(sp.Schema({"v": column})).axes[0]

@@ -18,6 +18,7 @@ from spinney.synthesizers.method import choose
 from spinney.tables.frames import open_table
 from spinney.tables.open import open_source
 from spinney_paper.baselines import BalogAlgorithm1
+from support.in_one_test import in_one_test
 
 COLUMNS = {"x": sp.Real(0, 1), "is_red": sp.Boolean()}
 SCHEMA = sp.Schema(COLUMNS)
@@ -44,7 +45,7 @@ def test_every_form_is_the_same_schema(given):
     assert open_source(TABLE, given).schema == SCHEMA
 
 
-@pytest.mark.parametrize("kind", [sp.KDTreeSynthesizer, sp.GridSynthesizer, sp.ForestSynthesizer])
+@in_one_test("kind", [sp.KDTreeSynthesizer, sp.GridSynthesizer, sp.ForestSynthesizer])
 def test_synthesizers_take_every_form(given, kind):
     model = kind(1).fit(TABLE, given, entropy=sp.UnsafeSeededEntropy(1))
     assert model.schema_ == SCHEMA

@@ -13,6 +13,7 @@ from spinney.errors import SchemaError, SpinneyError
 from spinney.schema import plain
 from spinney.schema.plain import LARGEST_FILE
 from support.command_line import SCHEMA, people, spinney
+from support.in_one_test import in_one_test
 
 X = '[columns.x]\ntype = "real"\nlow = 0\nhigh = 1\n'
 WHOLE = '[columns.x]\ntype = "integer"\nlow = 0\n'
@@ -44,7 +45,7 @@ TEXTS = {
 }
 
 
-@pytest.mark.parametrize(("text", "message"), TEXTS.values(), ids=TEXTS)
+@in_one_test(("text", "message"), TEXTS.values(), ids=TEXTS)
 def test_texts_that_are_no_schema(tmp_path, text, message):
     """From text, from a file, and on the command line with bounds to be read: the same error, of bearable length."""
     start = time.perf_counter()
@@ -102,7 +103,7 @@ def test_numbers_of_thousands_of_digits_in_python(huge):
 HALF = "\ud800"
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     "make",
     [
         lambda: sp.Category(["a", HALF]),

@@ -12,6 +12,7 @@ import pytest
 import spinney as sp
 from spinney.errors import SchemaError
 from spinney.schema.rules import clauses_of, rule_from_dict
+from support.in_one_test import in_one_test
 
 CENTS = sp.Real(0, 100, multiple_of=0.01)
 COLUMNS = {
@@ -77,7 +78,7 @@ def test_rules_of_toml():
     assert rule == sp.Implies({"age": (0, 14)}, {"marital": ["never", None]})
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("rule", "message"),
     [
         (lambda: sp.Implies({"agee": 3}, {"flag": True}), "'agee' is not in the schema; did you mean 'age'"),

@@ -9,6 +9,7 @@ import pytest
 import spinney as sp
 from spinney.errors import SchemaError
 from spinney.schema.linked import PeopleShape
+from support.in_one_test import in_one_test
 
 CUSTOMERS = sp.Schema({"id": sp.Identifier(prefix="C-"), "region": sp.Category(["west", "east"]), "seen": sp.Ignore()})
 ORDERS = sp.Schema(
@@ -68,7 +69,7 @@ def test_several_tables_may_belong_to_the_same_persons():
 A_IDS = sp.Schema({"id": sp.Identifier(), "of": sp.Identifier(), "x": sp.Boolean()})
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("make", "said"),
     [
         (lambda: sp.Link("orders", "customers.id", most=1), "child='orders' is not a table, a dot and its column"),

@@ -10,6 +10,7 @@ import pytest
 import spinney as sp
 from spinney.errors import SchemaError
 from spinney.schema.template import read_schema
+from support.in_one_test import in_one_test
 
 COLUMNS = {
     "card": sp.Identifier(),
@@ -90,7 +91,7 @@ def test_schemas_without_the_person_column_have_no_persons():
     assert computed.as_read.person is None
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("options", "said"),
     [
         ({"person": "crad"}, "person='crad': column 'crad' is not in the schema; did you mean 'card'?"),

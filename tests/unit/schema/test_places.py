@@ -17,6 +17,7 @@ from spinney.grid.axes import place_axis
 from spinney.schema.places import suggested_places
 from spinney.schema.shapes import MOST_MASK_CELLS
 from spinney.schema.template import read_schema
+from support.in_one_test import in_one_test
 
 COLUMNS = {
     "lon": sp.Real(-10, 5),
@@ -42,7 +43,7 @@ def raster_of(schema):
 # ------------------------------------------------------------------------------------------------------ bad input
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("make", "words"),
     [
         (sp.Place, "two or three columns, and 0"),

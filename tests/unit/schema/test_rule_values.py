@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 import spinney as sp
 from spinney.errors import SchemaError
 from spinney.schema.rules.base import ValueSet, described, parse_condition, universe, value_set
+from support.in_one_test import in_one_test
 
 COLUMNS = {
     "whole": sp.Integer(-3, 20, nullable=True),
@@ -29,7 +30,7 @@ def found(name: str, stated) -> ValueSet:
     return value_set(COLUMNS[name], parse_condition(stated, "it"), "it")
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("name", "stated", "ranges", "has_null"),
     [
         ("whole", 4, [(4, 4)], False),
@@ -54,7 +55,7 @@ def test_what_a_condition_allows(name, stated, ranges, has_null):
     assert found(name, described(parse_condition(stated, "it"))) == found(name, stated)
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("name", "stated", "message"),
     [
         ("whole", [], "is empty"),

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from spinney.grid.ruler import Ruler, calendar_ruler, number_ruler
+from support.in_one_test import in_one_test
 from support.slow_rulers import number_cuts
 
 
@@ -20,7 +21,7 @@ def one_cut(ruler: Ruler, low: int, high: int) -> int:
     return int(ruler.cuts(np.array([low + ruler.zero]), np.array([high + ruler.zero]))[0]) - ruler.zero
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("low", "high", "cut"),
     [
         (-300, 500, 0),

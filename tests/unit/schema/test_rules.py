@@ -16,6 +16,7 @@ import spinney as sp
 from spinney.columns import exact
 from spinney.errors import SchemaError
 from spinney.schema.rules import in_order, least_values, most_values
+from support.in_one_test import in_one_test
 from support.strategies import MODEST
 
 COLUMNS = {
@@ -40,7 +41,7 @@ RULES = [
 ]
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("rules", "message"),
     [
         ([sp.AtMost("start", "stop")], "AtMost: column 'stop' is not in the schema"),

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import spinney as sp
 from spinney.errors import SchemaError
+from support.in_one_test import in_one_test
 
 ALL_TYPES = sp.Schema(
     {
@@ -74,7 +75,7 @@ def test_any_printable_name_survives(name):
     assert sp.Schema.from_toml(schema.to_toml()) == schema
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("entry", "message"),
     [
         ('type = "number"', "column 'age': type 'number' is not one of boolean, category"),

@@ -12,6 +12,7 @@ import pytest
 import spinney as sp
 from spinney.errors import ParameterError, SpinneyError
 from spinney.text import as_given
+from support.in_one_test import in_one_test
 
 SECRET = "SECRET"
 N = 40
@@ -49,7 +50,7 @@ def told(err: BaseException) -> str:
     return "".join(traceback.format_exception(err)).split("Traceback")[-1] + str(err)
 
 
-@pytest.mark.parametrize(("model", "name"), NAMES, ids=[f"{model.__name__}-{name}" for model, name in NAMES])
+@in_one_test(("model", "name"), NAMES, ids=[f"{model.__name__}-{name}" for model, name in NAMES])
 def test_no_parameter_of_a_synthesizer_tells_cells(model, name):
     """Errors are ours, come before anything is spent and quote no cell; neither does the model's repr."""
     frame = table() if model is sp.ForestSynthesizer else table()[["x", "y"]]

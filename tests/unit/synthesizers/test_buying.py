@@ -17,6 +17,7 @@ import spinney as sp
 from spinney.errors import BudgetError, InputError, ParameterError, SchemaError
 from spinney.release.release import Release
 from spinney.synthesizers import buy as buying
+from support.in_one_test import in_one_test
 
 SCHEMA = sp.Schema(
     {
@@ -295,7 +296,7 @@ MALE = COLUMNS["sex"] == "Male"
 MEMBER = COLUMNS["member"]
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("question", "true", "slack"),
     [
         ("count where age in 30..40", np.sum((AGES >= 30) & (AGES <= 40)), 0),
@@ -318,7 +319,7 @@ MEMBER = COLUMNS["member"]
         ("mean(member)", np.mean([member for member in MEMBER if member is not None]), 1e-3),
     ],
 )
-@pytest.mark.parametrize("unit", ["replace-one", "add-remove"])
+@in_one_test("unit", ["replace-one", "add-remove"])
 def test_with_hardly_any_noise_the_answer_is_that_of_the_table(
     release: Release, adding: Release, unit: str, question: str, true: float, slack: float
 ) -> None:

@@ -12,6 +12,7 @@ from sklearn.base import clone
 import spinney as sp
 from spinney.errors import NotFittedError, ParameterError
 from support.handmade_leaves import noisy_numbers
+from support.in_one_test import in_one_test
 
 KINDS = [sp.KDTreeSynthesizer, sp.PaperTreeSynthesizer, sp.GridSynthesizer, sp.ForestSynthesizer]
 CHANGED = {
@@ -129,7 +130,7 @@ def test_repr_shows_what_was_changed(kind):
 
 
 @each_kind
-@pytest.mark.parametrize(
+@in_one_test(
     "ask",
     [
         lambda model: model.sample(3),

@@ -12,6 +12,7 @@ import pytest
 import spinney as sp
 from spinney.errors import BudgetError, ParameterError, SchemaError
 from spinney.synthesizers.method import METHODS, choose, make
+from support.in_one_test import in_one_test
 from support.small_people import FLAT, TABLES, flat_model, shop
 
 NUMBERS = sp.Schema({"x": sp.Real(0, 1), "y": sp.Integer(0, 9)})
@@ -23,7 +24,7 @@ MIXED_TABLE = pa.table({"x": RNG.random(300), "kind": RNG.choice(["a", "b"], 300
 # ------------------------------------------------------------------------------------------------- bad input
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("options", "message"),
     [
         ({"eps": 1}, "did you mean epsilon"),
@@ -90,7 +91,7 @@ EVERY_TREE_TYPE = {
 }
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("schema", "target", "kind"),
     [
         (sp.Schema(columns(1)), None, sp.KDTreeSynthesizer),

@@ -21,6 +21,7 @@ from spinney.release.card import RowCount
 from spinney.release.verify import verification
 from spinney.synthesizers import base
 from spinney.tables.engines.stream import StreamSource
+from support.in_one_test import in_one_test
 
 SCHEMA = sp.Schema({"x": sp.Real(0, 1), "y": sp.Real(0, 1), "c": sp.Integer(0, 6)})
 MODELS = {
@@ -308,8 +309,8 @@ FORGED = {
 }
 
 
-@pytest.mark.parametrize("name", ["forest", "forest, pure", "moments", "grid"])
-@pytest.mark.parametrize("change", FORGED.values(), ids=FORGED)
+@in_one_test("name", ["forest", "forest, pure", "moments", "grid"])
+@in_one_test("change", FORGED.values(), ids=FORGED)
 def test_forged_counts_are_refused(tmp_path, name, change):
     """A file whose count was not paid for, paid for twice or left out is refused."""
     MODELS[name].fit(table(3000), SCHEMA).save(tmp_path / "r", overwrite=True)

@@ -14,6 +14,7 @@ from spinney.privacy.mechanisms import Charge, DiscreteLaplaceCounts, LeafMoment
 from spinney.tables import frames
 from spinney.tables.engines import memory
 from spinney.tree import kdtree, moments
+from support.in_one_test import in_one_test
 
 MODELS = {
     "moments": sp.KDTreeSynthesizer("0.1"),
@@ -39,7 +40,7 @@ each_leaf = pytest.mark.parametrize("has_moments", [True, False], ids=["moments"
 
 
 @every_model
-@pytest.mark.parametrize("bounds", ["stated", "private"])
+@in_one_test("bounds", ["stated", "private"])
 def test_charges_add_up_to_epsilon_exactly(model, bounds, square):
     """Bounds, decisions and counts together cost what was asked, as fractions."""
     points, schema = square
@@ -55,7 +56,7 @@ def test_charges_add_up_to_epsilon_exactly(model, bounds, square):
 
 
 @every_model
-@pytest.mark.parametrize("bounds", ["stated", "private"])
+@in_one_test("bounds", ["stated", "private"])
 def test_no_randomness_is_drawn_before_the_charge(model, bounds, square):
     """Cells may be counted before the charge; noise never meets them before it is on the ledger."""
     points, schema = square

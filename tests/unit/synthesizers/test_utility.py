@@ -21,6 +21,7 @@ from spinney.synthesizers import utility
 from spinney.synthesizers.utility import compared_pairs
 from support.command_line import spinney, write_people
 from support.forgeries import forged
+from support.in_one_test import in_one_test
 
 N_ROWS = 1500
 SCHEMA = sp.Schema({"x": sp.Real(-3, 9), "k": sp.Category([0, 1, 2, 3], nullable=True), "b": sp.Boolean()})
@@ -143,8 +144,8 @@ def test_nothing_is_charged_where_values_cannot_be_read():
     assert not ledger.events
 
 
-@pytest.mark.parametrize("share", [0, 1, "0", "1.5", "-0.1", "much", float("nan")])
-@pytest.mark.parametrize("kind", [sp.ForestSynthesizer, sp.KDTreeSynthesizer, sp.GridSynthesizer])
+@in_one_test("share", [0, 1, "0", "1.5", "-0.1", "much", float("nan")])
+@in_one_test("kind", [sp.ForestSynthesizer, sp.KDTreeSynthesizer, sp.GridSynthesizer])
 def test_shares_that_are_none(kind, share):
     """Refused before anything is read."""
     with pytest.raises(sp.SpinneyError, match="utility_share"):
@@ -216,8 +217,8 @@ FORGERIES = {
 }
 
 
-@pytest.mark.parametrize("what", FORGERIES)
-@pytest.mark.parametrize("name", ["forest", "tree"])
+@in_one_test("what", FORGERIES)
+@in_one_test("name", ["forest", "tree"])
 def test_figures_that_were_changed(saved, tmp_path, name, what):
     """Refused, by the words on the card or, where those are taken away, by the numbers behind them."""
 

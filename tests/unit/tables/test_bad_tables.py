@@ -13,6 +13,7 @@ import pytest
 import spinney as sp
 from spinney.errors import InputError, SchemaError
 from support.error_chains import chain
+from support.in_one_test import in_one_test
 
 ONE = sp.Schema({"v": sp.Real(0, 1)})
 DAY, MOMENT = sp.Date("2020-01-01", "2021-01-01"), sp.Datetime("2020-01-01", "2021-01-01")
@@ -142,7 +143,7 @@ WRONG_TYPES = {
 }
 
 
-@pytest.mark.parametrize(("values", "column"), WRONG_TYPES.values(), ids=WRONG_TYPES)
+@in_one_test(("values", "column"), WRONG_TYPES.values(), ids=WRONG_TYPES)
 @each_frame
 def test_columns_of_the_wrong_type(make, values, column):
     """A type that cannot be meant is refused from the type alone, naming the column and both types."""
@@ -152,7 +153,7 @@ def test_columns_of_the_wrong_type(make, values, column):
     assert column.type_name in message
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("values", "column"),
     [
         ([date(2020, 7, 3)], sp.Integer(0, 9)),
@@ -194,7 +195,7 @@ MISSING = {
 }
 
 
-@pytest.mark.parametrize(("column", "values"), MISSING.values(), ids=MISSING)
+@in_one_test(("column", "values"), MISSING.values(), ids=MISSING)
 @each_frame
 def test_missing_values_need_a_nullable_column(make, column, values):
     """Nulls, NaN and infinities are refused where the schema has no nulls, by column."""
@@ -203,7 +204,7 @@ def test_missing_values_need_a_nullable_column(make, column, values):
 
 
 @each_frame
-@pytest.mark.parametrize(
+@in_one_test(
     ("column", "values", "message"),
     [
         (sp.Category(["red"]), ["red", "MARKER-7351"], "not in the schema's list"),

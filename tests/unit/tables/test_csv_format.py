@@ -20,6 +20,7 @@ from spinney.columns.base import Spelling
 from spinney.errors import InputError, ParameterError
 from spinney.tables.csv_reader import guess_types, read_csv
 from support.command_line import spinney
+from support.in_one_test import in_one_test
 
 GERMAN = (
     "name;größe;alter;geboren;gesehen\n"
@@ -37,7 +38,7 @@ COLUMNS = {
 FORMATS = {"geboren": "%d.%m.%Y", "gesehen": "%d.%m.%Y %H:%M"}
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("options", "message"),
     [
         ({"delimiter": ";;"}, "not one ASCII character"),
@@ -92,8 +93,8 @@ def test_a_csv_is_a_small_value():
         csv.delimiter = ","
 
 
-@pytest.mark.parametrize("block", [64, 1 << 23])
-@pytest.mark.parametrize("encoding", ["utf-8", "utf-8-sig", "latin-1", "cp1252", "utf-16", "utf-16-be", "utf-32"])
+@in_one_test("block", [64, 1 << 23])
+@in_one_test("encoding", ["utf-8", "utf-8-sig", "latin-1", "cp1252", "utf-16", "utf-16-be", "utf-32"])
 def test_a_german_table_is_read_as_it_is_written(tmp_path: Path, encoding, block):
     """Semicolons, decimal commas, days first, any encoding: the values are those of the plain table."""
     (tmp_path / "t.csv").write_bytes(GERMAN.encode(encoding))

@@ -12,6 +12,7 @@ from spinney.errors import InputError, ParameterError
 from spinney.tables.csv import CSV, PLAIN
 from spinney.tables.csv_reader import read_names, reads_as_value
 from support.command_line import SCHEMA, spinney
+from support.in_one_test import in_one_test
 
 VALUES = [
     "34", "-1.5", "1e5", "1,5", "$12", "12%", "1 234", "nan", "inf", "", "  ", "NA", "null", "true", "FALSE", "2024",
@@ -24,7 +25,7 @@ NAMES = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("cell", VALUES)
+@in_one_test("cell", VALUES)
 def test_fields_that_read_as_values_are_no_names(cell):
     assert reads_as_value(cell)
     for line in (f'name,"{cell}",town', f'"{cell}"', f'"{cell}",a,b'):
@@ -33,7 +34,7 @@ def test_fields_that_read_as_values_are_no_names(cell):
         assert not cell.strip() or cell not in str(caught.value).replace("--no-header", "").replace("true", "")
 
 
-@pytest.mark.parametrize("cell", NAMES)
+@in_one_test("cell", NAMES)
 def test_names_are_names(cell):
     assert reads_as_value(cell) is None
     assert read_names(pa.py_buffer(f'"{cell}",b\n1,2\n'.encode()), PLAIN) == [cell, "b"]

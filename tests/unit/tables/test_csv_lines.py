@@ -19,6 +19,7 @@ from spinney.tables import csv_reader as csv_lines
 from spinney.tables.csv import CSV, PLAIN
 from spinney.tables.csv_reader import count_csv, csv_blocks, guess_types, read_csv, read_names
 from support.command_line import SCHEMA, spinney
+from support.in_one_test import in_one_test
 
 # A slow twin of the scan: what a field may be. A quote opens a field or stands inside a plain one.
 FIELD = r'(?:"(?:[^"\r\n\0]|"")*"|(?![ \t]*")[^,\r\n\0]*)'
@@ -50,9 +51,9 @@ def buffer(text: str | bytes) -> pa.Buffer:
     return pa.py_buffer(text.encode() if isinstance(text, str) else text)
 
 
-@pytest.mark.parametrize("n_before", [0, 3, 5000])
-@pytest.mark.parametrize("lines", FAULTS)
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@in_one_test("n_before", [0, 3, 5000])
+@in_one_test("lines", FAULTS)
+@in_one_test("end", ["\n", "\r\n"])
 def test_a_bad_line_is_refused_by_its_number(n_before, lines, end):
     """By everything that reads lines: rows, their number, their types. Blank lines count, blocks do not matter."""
     good = f"1,x{end}{end}" * n_before
@@ -68,7 +69,7 @@ def test_a_bad_line_is_refused_by_its_number(n_before, lines, end):
         assert caught.value.__context__ is None
 
 
-@pytest.mark.parametrize("lines", [lines for lines in FAULTS if "header has" not in FAULTS[lines]])
+@in_one_test("lines", [lines for lines in FAULTS if "header has" not in FAULTS[lines]])
 def test_a_bad_header_is_refused_too(lines):
     with pytest.raises(InputError, match=f"line 1 of the CSV .*{FAULTS[lines]}"):
         read_names(buffer(lines + "1,2\n"), PLAIN)

@@ -31,6 +31,7 @@ from spinney.tables import paths
 from spinney.tables.engines import files
 from spinney.tables.open import open_source
 from support.command_line import files_in, spinney
+from support.in_one_test import in_one_test
 
 SCHEMA = sp.Schema({"x": sp.Real(0, 1), "k": sp.Category(["a", "b"])})
 MODELS = [sp.KDTreeSynthesizer(1), sp.ForestSynthesizer(1)]
@@ -65,8 +66,8 @@ def refused(frame, error: type[Exception], message: str, **options) -> None:
 # ------------------------------------------------------------------------------------------------ damaged files
 
 
-@pytest.mark.parametrize("engine", [None, "polars", "duckdb", "memory"])
-@pytest.mark.parametrize("keep", [0, 3, 0.5, -4])
+@in_one_test("engine", [None, "polars", "duckdb", "memory"])
+@in_one_test("keep", [0, 3, 0.5, -4])
 def test_truncated_files(folder, keep, engine):
     """A file that ends too soon, in the middle of a pattern, is named."""
     path = folder / "b.parquet"

@@ -13,6 +13,7 @@ from spinney.tables.engines import memory
 from spinney.tables.frames import open_table
 from support.cell_counts import same_cells
 from support.handmade_leaves import noisy_part
+from support.in_one_test import in_one_test
 
 KINDS = [sp.KDTreeSynthesizer, sp.GridSynthesizer, sp.ForestSynthesizer]
 each_kind = pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
@@ -50,7 +51,7 @@ def test_a_constant_column(kind):
 
 
 @each_kind
-@pytest.mark.parametrize(
+@in_one_test(
     "column",
     [
         sp.Real(0, 1, nullable=True),

@@ -22,6 +22,7 @@ from spinney.schema.linked import PeopleShape
 from spinney.tables.engines.memory import open_memory
 from spinney.tables.persons import gather
 from spinney.tables.source import HeldRows
+from support.in_one_test import in_one_test
 
 PERSONS = sp.Schema({"id": sp.Identifier(), "region": sp.Category(["west", "east"], nullable=True), "x": sp.Ignore()})
 ROWS = sp.Schema({"who": sp.Identifier(), "day": sp.Integer(0, 99), "kind": sp.Category(["a", "b", "z"])})
@@ -285,7 +286,7 @@ def test_keys_of_any_layout_are_compared(is_chunked):
         n_persons(pc.run_end_encode(pa.array([0.5, 0.5, 1.5, 1.5, 2.5])))
 
 
-@pytest.mark.parametrize(
+@in_one_test(
     ("frames", "said"),
     [
         ({"people": people(["p", "q", SECRET, SECRET])}, "table 'people': column 'id' holds some key twice"),

@@ -16,6 +16,7 @@ import spinney as sp
 from spinney.errors import InputError
 from spinney.tables.frames import open_table
 from support.error_chains import chain
+from support.in_one_test import in_one_test
 
 DAY, MOMENT = sp.Date("2020-01-01", "2021-01-01"), sp.Datetime("2020-01-01", "2021-01-01")
 ZONED = sp.Datetime("2020-01-01", "2021-01-01", timezone="Europe/Berlin")
@@ -48,7 +49,7 @@ READ = {
 
 
 @each_frame
-@pytest.mark.parametrize(("column", "strings", "value"), READ.values(), ids=READ)
+@in_one_test(("column", "strings", "value"), READ.values(), ids=READ)
 def test_spellings(make, column, strings, value):
     """What a CSV may say, a frame may say too."""
     expected = float(column.physical(value)) if hasattr(column, "physical") else float(value)
@@ -56,7 +57,7 @@ def test_spellings(make, column, strings, value):
 
 
 @each_frame
-@pytest.mark.parametrize("column", [case[0] for case in READ.values()], ids=READ)
+@in_one_test("column", [case[0] for case in READ.values()], ids=READ)
 def test_missing_strings(make, column):
     """An empty string, NA and their like are missing, as in a CSV; and only where the schema admits that."""
     values = [None, "", "NA", "null", "nan", "NaN"]
@@ -97,7 +98,7 @@ WRONG = {
 
 
 @each_frame
-@pytest.mark.parametrize(("column", "string", "message"), WRONG.values(), ids=WRONG)
+@in_one_test(("column", "string", "message"), WRONG.values(), ids=WRONG)
 def test_strings_that_cannot_be_read(make, column, string, message):
     """The column and what to type; not the string, and not the error of the library that tried."""
     ledger = sp.Ledger(limit=10, delta="1e-5")

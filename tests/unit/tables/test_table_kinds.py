@@ -19,6 +19,7 @@ from spinney.errors import InputError, ParameterError
 from spinney.tables import engines
 from spinney.tables.kinds import ENGINES, TABLE_KINDS, made_by, table_kind
 from spinney.tables.open import open_source
+from support.in_one_test import in_one_test
 
 SCHEMA = sp.Schema({"x": sp.Real(0, 1)})
 # Files of engines/ that no entry names: what several engines share.
@@ -69,8 +70,8 @@ def test_tables_are_recognised(frame, name):
     assert table_kind(frame).name == name
 
 
-@pytest.mark.parametrize("frame", [None, 5, {"x": [1]}, [1, 2], object(), pl.Series([1]), open_source])
-@pytest.mark.parametrize("engine", [None, "polars"])
+@in_one_test("frame", [None, 5, {"x": [1]}, [1, 2], object(), pl.Series([1]), open_source])
+@in_one_test("engine", [None, "polars"])
 def test_what_is_no_table_is_refused(frame, engine):
     """The error names the class of the object, and all that may be passed."""
     with pytest.raises(

@@ -15,6 +15,7 @@ from spinney.grid.axes import joint_lattice
 from spinney.grid.lattice import tree_lattice
 from spinney.synthesizers import tree
 from spinney.tree.release.geometry import ends_to_places, to_values, value_boxes
+from support.in_one_test import in_one_test
 
 N = 20_000
 SCHEMA = sp.Schema(
@@ -187,7 +188,7 @@ FORGERIES = {
 }
 
 
-@pytest.mark.parametrize("name", FORGERIES)
+@in_one_test("name", FORGERIES)
 def test_forged_pieces_are_refused(path, tmp_path, name) -> None:
     """Pieces that cannot be, and pieces that are not those of the schema."""
     with zipfile.ZipFile(path) as archive:

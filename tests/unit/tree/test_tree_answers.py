@@ -11,6 +11,7 @@ import pytest
 import spinney as sp
 from spinney.errors import ParameterError
 from spinney.release.answers.answer import Answer, Answers
+from support.in_one_test import in_one_test
 
 N = 3000
 
@@ -294,7 +295,7 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize(("ask", "told"), REFUSED, ids=range(len(REFUSED)))
+@in_one_test(("ask", "told"), REFUSED, ids=range(len(REFUSED)))
 def test_a_question_that_makes_no_sense_is_refused(release, ask, told: str) -> None:
     """Unknown columns, empty conditions, ranges outside the bounds, levels outside (0, 1): each says what to do."""
     with pytest.raises(ParameterError) as err:
