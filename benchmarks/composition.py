@@ -1,6 +1,6 @@
 """Noise that composed accounting asks for, against the textbook and zCDP; and what the sum and a choice take in time.
 
-`python -m benchmarks composition` prints the table that docs/decisions/0014-composition.md quotes.
+`python -m benchmarks composition` prints the table that docs/decisions/privacy.md quotes.
 """
 
 from __future__ import annotations

@@ -70,7 +70,9 @@ def metric_path(name: str) -> str:
 def error_names() -> list[str]:
     """The errors and warnings that a caller may catch, in the order of their file."""
     return [
-        name for name, value in vars(spinney.errors).items() if isinstance(value, type) and not name.startswith("_")
+        name
+        for name, value in vars(spinney.errors).items()
+        if isinstance(value, type) and issubclass(value, Exception) and not name.startswith("_")
     ]
 
 

@@ -11,7 +11,6 @@ from tools.website.nav import EXPLAIN, HOW_TO
 _HEADS = {
     "how-to": "# How-to\n\nOne page for each thing that you may want to do.\n",
     "explain": "# Explain\n\nHow it works, what was measured, and what is promised.\n",
-    "decisions": "# Decisions\n\nWhy things are as they are, one page each, in the order in which they were made.\n",
     "proofs": "# Proofs\n\nEach stands beside the code that it is about, where the steps that it names are marked.\n",
     "notebooks": "# Notebooks\n\nEach can be run, and is shown with what it printed.\n",
 }
