@@ -9,19 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-START = ["start/first-release", "start/cheat-sheet", "explain/glossary", "changelog"]
+START = ["start/first-release", "start/real-table", "start/cheat-sheet", "explain/glossary", "changelog"]
 HOW_TO = {
-    "State what is public": ["schema", "check", "rules", "codes", "places"],
-    "Plan and fit": [
-        *("plan", "choosing-epsilon", "mixed-tables", "people", "linked-tables", "targets"),
-        *("priors-and-workloads", "parameters"),
-    ],
-    "Draw, ask, show": [
-        *("conditional-sampling", "large-samples", "ask", "inference", "plot", "explain", "compare"),
-    ],
-    "Sign off": ["studio", "studio-release", "report", "utility", "ledger", "verify", "audit"],
-    "Where tables are": ["files", "duckdb", "spark", "containers"],
-    "Others": ["rivals"],
+    "State what is public": ["schema", "rules", "codes-and-places"],
+    "Plan and fit": ["choosing-epsilon", "mixed-tables", "people", "parameters"],
+    "Draw, ask, show": ["sampling", "ask", "notebooks", "explain", "compare"],
+    "Sign off": ["studio", "report", "ledger", "verify", "audit"],
+    "Where tables are": ["files", "engines", "containers", "r"],
 }
 EXPLAIN = {
     "How it works": ["how-it-works", "forest", "people", "error-bars", "theory"],
