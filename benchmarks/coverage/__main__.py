@@ -102,7 +102,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="N",
         help="releases of a cell whose regressions are fitted to draws",
     )
-    add("--quality", default="fast", choices=("fast", "high", "best"), help="of forests")
+    add("--quality", default="fast", choices=("fast", "high"), help="of forests")
     add("--max-rows", type=int, default=_MOST_ROWS, metavar="N", help=f"of a population; by default {_MOST_ROWS:,}")
     add("--jobs", type=int, default=1, metavar="N", help="processes")
     add("--quick", action="store_true", help="few questions to one release each of two made tables")

@@ -43,12 +43,10 @@ class Setting:
 
 
 SETTINGS = (
-    Setting("10 columns, epsilon 1, best", TEN, quality="best", wanted=985),
-    Setting("10 columns, epsilon 1, high", TEN),
+    Setting("10 columns, epsilon 1, high", TEN, wanted=985),
     Setting("10 columns, epsilon 1, fast", TEN, quality="fast"),
     Setting("10 columns, epsilon 0.1, high", TEN, epsilon="0.1"),
-    Setting("24 columns, epsilon 1, best", None, quality="best", wanted=880),
-    Setting("24 columns, epsilon 1, high", None),
+    Setting("24 columns, epsilon 1, high", None, wanted=880),
     Setting("24 columns, epsilon 1, fast", None, quality="fast"),
     Setting("24 columns, density looked up, epsilon 1, high", None, looked_up=("DENSITY",)),
     Setting("24 columns, density looked up, epsilon 1, fast", None, quality="fast", looked_up=("DENSITY",)),

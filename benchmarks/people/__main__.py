@@ -110,7 +110,7 @@ def _parser() -> argparse.ArgumentParser:
         metavar="METHOD",
         help="linked, no-levels, real, one-row, 10-rows (any k), k-rows (k = 5, 10, 20, 50), mst-10-rows, aim-10-rows",
     )
-    add("--quality", default="fast", choices=("fast", "high", "best"), help="of linked")
+    add("--quality", default="fast", choices=("fast", "high"), help="of linked")
     add("--mbi-python", type=Path, metavar="PATH", help="a Python of an environment that has mbi")
     return parser
 

@@ -52,21 +52,28 @@ class MissingExtraError(SpinneyError, ImportError):
     """An optional dependency is needed for this and is not installed."""
 
 
-class PrivacyWarning(UserWarning):
+class SpinneyWarning(UserWarning):
+    """The base class of all warnings that Spinney gives."""
+
+
+class PrivacyWarning(SpinneyWarning):
     """The promise that was asked for is weaker than it looks: its epsilon or its delta is too large."""
 
 
-class LedgerWarning(UserWarning):
+class LedgerWarning(SpinneyWarning):
     """What was charged is on record, and something that should stand beside it could not be recorded."""
 
 
-class SchemaWarning(UserWarning):
+class SchemaWarning(SpinneyWarning):
     """What was released suggests that the schema does not describe the table as it was meant to."""
 
 
+class ParameterWarning(SpinneyWarning):
+    """A parameter has a value that is no longer there, and another one is taken for it."""
+
+
 # Each time, not once for each line of a program: every fit has a promise of its own. Filters of the user come first.
-for _category in (PrivacyWarning, LedgerWarning, SchemaWarning):
-    warnings.simplefilter("always", _category, append=True)
+warnings.simplefilter("always", SpinneyWarning, append=True)
 
 
 def raise_alone(problem: SpinneyError) -> NoReturn:

@@ -192,7 +192,7 @@ def _bounds(table: tuple[Any, Schema]) -> None:
 
 def _forest(table: tuple[Any, Schema], folder: Path) -> None:
     target = list(table[1])[-1]
-    for options in ({}, {"target": target}, {"quality": "high"}, {"quality": "best"}, {"delta": 0}):
+    for options in ({}, {"target": target}, {"quality": "high"}, {"delta": 0}):
         model = ForestSynthesizer(1, **options).fit(*table, ledger=False)
         model.sample(10, where={target: True}, frame="pyarrow")
         model.save(folder / "forest.spinney", overwrite=True)

@@ -31,7 +31,7 @@ from typing import Any, Literal
 
 from filelock import FileLock, Timeout
 
-from spinney.errors import LedgerWarning, PrivacyWarning, SchemaWarning, SpinneyError
+from spinney.errors import SpinneyError, SpinneyWarning
 from spinney.files import read_json, write_json
 from spinney.privacy.accounts.shared import SharedLedger
 from spinney.privacy.ledger import Ledger
@@ -468,8 +468,7 @@ def _noted(cautions: list[str]) -> Iterator[None]:
         try:
             yield
         finally:
-            ours = (PrivacyWarning, LedgerWarning, SchemaWarning)
-            cautions += [clipped(str(one.message)) for one in caught if issubclass(one.category, ours)]
+            cautions += [clipped(str(one.message)) for one in caught if issubclass(one.category, SpinneyWarning)]
 
 
 def _schema(workspace: Workspace, spec: dict[str, Any]) -> Schema:

@@ -32,7 +32,7 @@ OPTIONS = {
     "target": {"target": "label"},
     "high": {"quality": "high"},
     "high with a target": {"quality": "high", "target": "age"},
-    "best": {"quality": "best", "epsilon": 8},
+    "high, more rounds": {"quality": "high", "epsilon": 8},
     "stated": {"workload": [("kind", "label"), ("age", "kind", "label")]},
     "regression": {"analyses": ["visits ~ age + label"]},
     "add-remove": {"unit": "add-remove", "quality": "high"},

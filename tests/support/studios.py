@@ -63,7 +63,7 @@ def spent_draft(workspace: Workspace, **more: Any) -> str:
     place = str(workspace.root.folder / "big.ledger")
     ledger = {"place": place, "address": place, "population": "default", "table": "", "purpose": "", "request": None}
     job = {"state": "queued", "name": "big", "release": "big", "table": table, "schema": SIX_COLUMNS, "epsilon": "1"}
-    job |= {"folder": folder, "delta": "", "options": {"quality": "best"}, "ledger": ledger}
+    job |= {"folder": folder, "delta": "", "options": {"quality": "high"}, "ledger": ledger}
     record, _is_new = workspace.spend_draft(draft["key"], 1, job | more)
     return str(record["key"])
 

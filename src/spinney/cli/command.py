@@ -28,15 +28,7 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
-from spinney.errors import (
-    FileError,
-    LedgerWarning,
-    ParameterError,
-    PrivacyWarning,
-    SchemaError,
-    SchemaWarning,
-    SpinneyError,
-)
+from spinney.errors import FileError, ParameterError, SchemaError, SpinneyError, SpinneyWarning
 from spinney.text import clipped, printable
 
 if TYPE_CHECKING:
@@ -338,13 +330,12 @@ def told_warnings() -> Iterator[None]:
         show_others = warnings.showwarning
 
         def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
-            if issubclass(category, (PrivacyWarning, LedgerWarning, SchemaWarning)):
+            if issubclass(category, SpinneyWarning):
                 click.secho(f"caution: {message}", err=True, fg="yellow")
             else:
                 show_others(message, category, *place, **more)
 
-        for ours in (PrivacyWarning, LedgerWarning, SchemaWarning):
-            warnings.simplefilter("always", ours)
+        warnings.simplefilter("always", SpinneyWarning)
         warnings.showwarning = show
         yield
 

@@ -66,9 +66,9 @@ _PARAMETERS: tuple[Callable[[Any], Any], ...] = (
     click.option(
         "--quality",
         type=click.Choice(["fast", "high", "best"]),
+        metavar="[fast|high]",
         help="Forest and persons: high measures more pairs of columns, and triples; it takes seconds for ten columns "
-        "and a minute for a hundred. best measures more still, in a larger model; it takes several times as long. "
-        "Default: fast.",
+        "and a minute for a hundred. Default: fast.",
     ),
     click.option(
         "--workload",

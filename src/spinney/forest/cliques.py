@@ -209,7 +209,7 @@ def _advance(at: NDArray[np.int64], box: NDArray[np.int64]) -> bool:
 
 
 # -------------------------------------------------------------------------------------------------------- coarse states
-# Coarse states: a few groups of a column's states, so that many columns, or all pairs, can be looked at together.
+# Coarse states: a few groups of a column's states, so that triples, or all pairs, can be looked at together.
 #
 # What three columns show that no two of them do is searched for among hundreds of triples. At all states, chance
 # alone would fill their tables with differences, and what is off in a pair is off in every triple that holds it;

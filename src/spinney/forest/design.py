@@ -108,7 +108,7 @@ def n_choices(n_columns: int, n_open: int, required: Sequence[Pair]) -> int:
 # --------------------------------------------------------------------------------------------------------------- design
 # How much structure can be measured follows from the number of rows relative to the noise of a table:
 #
-#     rounds        in each round, the columns that the model so far describes worst (quality="high" and "best")
+#     rounds        in each round, the columns that the model so far describes worst (quality="high")
 #     tree          pairs of columns in a tree, or, with a target, triples of two columns and the target
 #     target        every column with the target alone (naive Bayes)
 #     independent   every column on its own
@@ -185,7 +185,6 @@ class Effort:
 
     rounds_per_column: tuple[float, ...]  # from the most to the fewest: as many as the budget can pay for
     most_cells: int  # of the model's junction tree
-    largest_clique: int  # how many columns rounds join
     most_sums: int  # of products
     n_drawn: int  # rows that products are fitted by, at most
     most_looks: int  # how many pairs, times rows, a step of that fit looks at
@@ -197,10 +196,11 @@ class Effort:
 
 
 EFFORTS = {
-    "fast": Effort((), 60_000, 2, 2_500, 20_000, 6_000_000, 25),
-    "high": Effort((3.0, 2.0, 1.5), 300_000, 3, 3_000, 100_000, 50_000_000, 50),
-    "best": Effort((4.0, 3.0, 2.0, 1.5), 1_000_000, 5, 6_000, 300_000, 150_000_000, 80),
+    "fast": Effort((), 60_000, 2_500, 20_000, 6_000_000, 25),
+    "high": Effort((3.0, 2.0, 1.5), 300_000, 3_000, 100_000, 50_000_000, 50),
 }
+# Files of versions that had a third quality are verified by the plan that it made.
+EFFORTS["best"] = replace(EFFORTS["high"], rounds_per_column=(4.0, *EFFORTS["high"].rounds_per_column))
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,8 +11,8 @@ each has, is settled beforehand.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
+from functools import cache, partial
 from itertools import combinations
 from typing import Any, Protocol
 
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from spinney.counting.joint import Clique, TableRequest
 from spinney.counting.states import GAP_STEPS, StateTables, true_distances, true_interactions
-from spinney.forest.cliques import Possible, centred_signs, group_states, measure, n_groups
+from spinney.forest.cliques import Groups, Possible, centred_signs, group_states, measure, n_groups
 from spinney.forest.design import Design, Parts
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.graph.estimate import Measurement
@@ -33,16 +33,15 @@ from spinney.progress import progress_bar
 # ----------------------------------------------------------------------------------------------- cliques open to choice
 # Opening: the cliques that rounds may choose from, all of public and released quantities.
 #
-# Pairs of columns, and later in a forest triples and larger ones; with a target, triples with it from the beginning.
+# Pairs of columns, and later in a forest triples; with a target, triples with it from the beginning.
 # A clique is open while the junction tree of all that were measured stays small enough with it.
 
 
-# Pairs that are compared in a turn, and larger cliques of each number of columns.
+# Pairs that are compared in a turn, and triples.
 N_PAIRS = 1_500
-N_LARGER = 1_500
-# Triples are open after this share of the rounds, larger cliques after that: until then a pair can be what is missing.
+N_TRIPLES = 1_500
+# Triples are open after this share of the rounds: until then a pair can be what is missing.
 _TRIPLES_FROM = 0.25
-_LARGER_FROM = 0.9
 
 
 class Opening:
@@ -52,7 +51,6 @@ class Opening:
         self._sizes, self._measured = sizes, [*measured]
         self._known = set(measured)
         self._columns, self._target, self._free = design.measured, design.target, design.free
-        self._largest = min(design.effort.largest_clique, len(design.measured))
         self._ruled = list(design.required)  # which the model's tree covers, measured or not
         most_cells = design.effort.most_cells + design.stated_cells
         self._room = TreewidthBudget(sizes, [*measured, *self._ruled], most_cells)
@@ -65,10 +63,8 @@ class Opening:
         if self._target is not None:
             triples = [tuple(sorted((i, j, self._target))) for i, j in combinations(self._free, 2)]
             opened += self._some(triples, N_PAIRS, rng)
-        for n_columns in range(3, self._largest + 1):
-            if share < (_TRIPLES_FROM if n_columns == 3 else _LARGER_FROM):
-                break
-            opened += self._some(_subsets(self._columns, n_columns, rng), N_LARGER, rng)
+        if share >= _TRIPLES_FROM:
+            opened += self._some(_triples(self._columns, rng), N_TRIPLES, rng)
         opened = list(dict.fromkeys(opened))
         return opened or self.again(rng)
 
@@ -95,7 +91,7 @@ class Opening:
     def again(self, rng: np.random.Generator) -> list[Clique]:
         """Where no other fits, cliques that were measured before: a second measurement is still worth something."""
         several = [clique for clique in dict.fromkeys(self._measured) if len(clique) > 1] or [self._fallback]
-        return [several[place] for place in rng.permutation(len(several))[:N_LARGER]]
+        return [several[place] for place in rng.permutation(len(several))[:N_TRIPLES]]
 
     def close(self, clique: Clique) -> None:
         """A clique that was measured is no longer open, and others may not be either."""
@@ -105,11 +101,11 @@ class Opening:
             self._tree = JunctionTree.covering(self._sizes, [*self._measured, *self._ruled])
 
 
-def _subsets(columns: Sequence[int], n_columns: int, rng: np.random.Generator) -> list[Clique]:
-    """All sets of so many columns, or a few thousand of them at random where there are more."""
-    if math.comb(len(columns), n_columns) <= 2 * N_LARGER:
-        return list(combinations(columns, n_columns))
-    drawn = (rng.choice(columns, size=n_columns, replace=False) for _ in range(2 * N_LARGER))
+def _triples(columns: Sequence[int], rng: np.random.Generator) -> list[Clique]:
+    """All sets of three columns, or a few thousand of them at random where there are more."""
+    if math.comb(len(columns), 3) <= 2 * N_TRIPLES:
+        return list(combinations(columns, 3))
+    drawn = (rng.choice(columns, size=3, replace=False) for _ in range(2 * N_TRIPLES))
     return list(dict.fromkeys(tuple(sorted(int(column) for column in columns)) for columns in drawn))
 
 
@@ -130,7 +126,7 @@ _N_DRAWN = 60_000
 _STEPS = 40
 # A clique that takes up all the room of the model has to be off by this share of the rows to be worth it.
 _ROOM_PRICE = 0.1
-# A table of three columns and more is cut into more boxes than its groups make, each with noise: to be worth that, its
+# A table of three columns is cut into more boxes than its groups make, each with noise: to be worth that, its
 # columns have to act together by so many times the noise of the groups' sums.
 _INTERACTION_NOISE = 3.0
 # Tables of drawn rows that a thread counts at a time.
@@ -167,7 +163,13 @@ def measure_rounds(
     sensitivity = GAP_STEPS * prepaid.plan.unit.factor
     n_rounds = design.plan.choices["selection"].times
     opening = Opening(rows.sizes, design, [m.columns for m in measurements])
-    coarse = _Coarse(shares, is_ordered)
+
+    @cache
+    def coarse(n_columns: int) -> list[Groups]:
+        """The group of every state, by released shares: the same in all turns, so that no table is counted twice."""
+        states = zip(shares, is_ordered, strict=True)
+        return [group_states(share, n_groups(n_columns), is_ordered=ordered) for share, ordered in states]
+
     with progress_bar(n_rounds, "growing the forest", unit="round") as bar:
         n_left = n_rounds
         while n_left:
@@ -243,27 +245,12 @@ class _Turn:
         return clique
 
 
-class _Coarse:
-    """Groups of states, by released shares: the same in all turns, so that no table of them is counted twice."""
-
-    def __init__(self, shares: Sequence[Floats], is_ordered: Sequence[bool]) -> None:
-        self._shares, self._is_ordered = shares, is_ordered
-        self._found: dict[int, list[NDArray[np.uint8]]] = {}
-
-    def groups(self, n_columns: int) -> list[NDArray[np.uint8]]:
-        """The group of every state of each column, where so many are looked at together."""
-        most = n_groups(n_columns)
-        if most not in self._found:
-            states = zip(self._shares, self._is_ordered, strict=True)
-            self._found[most] = [group_states(share, most, is_ordered=ordered) for share, ordered in states]
-        return self._found[most]
-
-
 class _Compared:
     """The model's rows beside the private ones.
 
-    Pairs are compared by all their states. Larger cliques are by a few groups of them, and only in what no fewer of
-    their columns show: they would win for a pair that is off otherwise, at the price of a larger table.
+    Pairs are compared by all their states. Larger cliques, triples or stated ones, are by a few groups of them, and
+    only in what no fewer of their columns show: they would win for a pair that is off otherwise, at the price of a
+    larger table.
     """
 
     def __init__(
@@ -271,7 +258,7 @@ class _Compared:
         rows: StateTables,
         drawn: NDArray[np.int32],
         design: Design,
-        coarse: _Coarse,
+        coarse: Callable[[int], list[Groups]],  # of so many columns that are looked at together
         *,
         total: float,
         least: float,
@@ -298,7 +285,7 @@ class _Compared:
 
     def _true_interactions(self, cliques: Sequence[Clique], n_columns: int) -> NDArray[np.int64]:
         """How far the model is off in what only all columns of a clique together show. SENSITIVE."""
-        groups = self._coarse.groups(n_columns)
+        groups = self._coarse(n_columns)
         shares = [
             np.bincount(group, weight) / self._drawn.shape[1]
             for group, weight in zip(groups, self._weights, strict=True)

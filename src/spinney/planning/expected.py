@@ -267,7 +267,7 @@ def _forest_numbers(design: Design, schema: Schema) -> dict[str, int]:
 def _largest_clique(design: Design) -> int:
     with_target = design.target is not None and not design.has_plain_pairs
     return {
-        "rounds": design.effort.largest_clique,
+        "rounds": 3,
         "tree": 2 + with_target,
         "target": 2,
         "independent": 1,

@@ -42,6 +42,7 @@ from spinney.release.card import Card
 from spinney.report.parts import STAGES, budget_part, percent, promise_part
 from spinney.schema.linked import Tables
 from spinney.schema.schema import Schema, SchemaLike, as_schema
+from spinney.synthesizers.forest import checked_quality
 from spinney.synthesizers.linked import LinkedSynthesizer
 from spinney.synthesizers.method import AUTOMATIC, AnySynthesizer, Choice, choose, make, whose_rows
 from spinney.synthesizers.paying import Partition, Rehearsal, checked_number
@@ -391,7 +392,7 @@ def plan(
         delta: the failure probability, as the forest takes it; by default what a fit would take.
         unit: "replace-one" or "add-remove".
         target: the column that the others are about.
-        quality: "fast", "high" or "best".
+        quality: "fast" or "high".
         utility_share: the part of the budget for figures of utility.
         class_size: a guess of how many rows the target's second largest class has; by default no class is rare.
         options: other parameters of the synthesizer, as for `sp.synthesize`: workload, analyses, moments, bins, ...
@@ -430,6 +431,8 @@ def plan_of(
     of_persons = whose_rows(stated) is not None
     n_rows = checked_number(n_rows, "n_rows" if spelt is None else spelt("persons" if of_persons else "rows"))
     choice = choose(stated, given, method=method, spelt=spelt)
+    if "quality" in given:
+        given["quality"] = checked_quality(given["quality"])
     assumed = "assumed_persons" if of_persons else "assumed_rows"
     if assumed in given:
         raise ParameterError(f"{assumed}: a plan takes the number of {assumed[8:]} for it; leave it out")

@@ -16,12 +16,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.errors import ParameterError, SchemaError, SpinneyError, raise_alone
+from spinney.errors import ParameterError, ParameterWarning, SchemaError, SpinneyError, raise_alone
 from spinney.forest.columns import release_classes
 from spinney.forest.design import EFFORTS, Design, design
 from spinney.forest.grow import grow
@@ -47,6 +47,7 @@ from spinney.schema.schema import Schema
 from spinney.synthesizers.base import FrontDoor, PublicFacts, Synthesizer, of_release
 from spinney.synthesizers.paying import with_few_values, with_widest_bounds
 from spinney.synthesizers.utility import with_utility
+from spinney.synthesizers.validation import warn_caller
 from spinney.tables.engines.stream import StreamSource
 from spinney.tables.open import open_source
 from spinney.tables.preview import files_read, names_of, parts_of
@@ -251,8 +252,17 @@ def _listed(names: tuple[str, ...]) -> str:
 # ForestSynthesizer: its parameters, its checks, its design from public facts, and its release.
 
 
-Quality = Literal["fast", "high", "best"]
-QUALITIES: tuple[Quality, ...] = ("fast", "high", "best")
+QUALITIES = ("fast", "high")
+
+
+def checked_quality(quality: Any) -> str:
+    """The quality that a fit has. "best" was another one, no nearer to tables than "high", which is taken for it."""
+    if quality == "best":
+        warn_caller(['quality="best" is no more, and "high" is taken for it; write quality="high"'], ParameterWarning)
+        return "high"
+    if not isinstance(quality, str) or quality not in QUALITIES:
+        raise ParameterError(f"quality={as_given(quality)} is not 'fast' or 'high'")
+    return quality
 
 
 # The part of epsilon for the sizes of the target's classes, which decide what else is worth measuring.
@@ -281,9 +291,8 @@ class ForestSynthesizer(Synthesizer[Design]):
             more noise. By default a tenth of one over the number of rows, at most 1e-6 (under "add-remove", of
             `assumed_rows`, and 1e-6 without).
         target: the column that the others are about: the label of a classifier, the outcome of a study.
-        quality: "fast"; "high" for more pairs of columns than a tree has, and for triples, which takes seconds for
-            fifteen columns and a minute for a hundred; or "best" for more still, up to five columns together, in a
-            model several times as large and slow.
+        quality: "fast"; or "high" for more pairs of columns than a tree has, and for triples, which takes seconds for
+            fifteen columns and a minute for a hundred.
         workload: tables that are measured as stated, each a list of 1 to 5 columns: [("age", "sex", "region")]. They
             take a fourth of the budget if there is one of them, half if there are three or more.
         analyses: linear regressions whose sums are measured, as formulas: ["hours ~ age + sex + education"]. They are
@@ -355,8 +364,6 @@ class ForestSynthesizer(Synthesizer[Design]):
         return super()._on_card(name, value)
 
     def _check(self, schema: Schema) -> None:
-        if not isinstance(self.quality, str) or self.quality not in QUALITIES:
-            raise ParameterError(f"quality={as_given(self.quality)} is not 'fast', 'high' or 'best'")
         if not any(column.is_read for column in schema.values()):
             raise SchemaError("all columns are identifiers, which are generated; there is nothing to learn")
         RuleTables.of(with_widest_bounds(with_few_values(schema))).check()
@@ -366,6 +373,7 @@ class ForestSynthesizer(Synthesizer[Design]):
         self._blocks(with_widest_bounds(schema), Unit.parse_rows(self.unit))
 
     def _settle(self) -> None:
+        self.quality = checked_quality(self.quality)
         self.workload = read_once(self.workload)
 
     def _check_frame(self, frame: Any) -> None:

@@ -31,7 +31,7 @@ from spinney.release.card import ROW_TABLES, Card, RowCount, noisy_rows_entry
 from spinney.schema.linked import PeopleShape, Tables
 from spinney.schema.schema import SchemaLike, as_schema
 from spinney.synthesizers.base import FrontDoor, PublicFacts, of_release
-from spinney.synthesizers.forest import QUALITIES
+from spinney.synthesizers.forest import checked_quality
 from spinney.synthesizers.paying import (
     ROWS_SHARE,
     Rehearsal,
@@ -80,8 +80,8 @@ class LinkedSynthesizer(FrontDoor):
         delta: the failure probability of (epsilon, delta)-differential privacy, above 0. By default a tenth of one over
             the number of persons, at most 1e-6.
         target: the column of the persons table that the others are about: "customers.churn".
-        quality: "fast", or "high" or "best" for more dependences between the columns of persons, at more time. Rows are
-            modelled alike in all of them.
+        quality: "fast", or "high" for more dependences between the columns of persons, at more time. Rows are modelled
+            alike in both.
         unit: "replace-one" (the number of persons is public) or "add-remove" (it is private).
         assumed_persons: a public guess of the number of persons, for automatic values under "add-remove". By default
             persons are counted there with noise, for a hundredth of epsilon.
@@ -221,13 +221,12 @@ class LinkedSynthesizer(FrontDoor):
 
     def _terms(self) -> tuple[Fraction, Unit, Fraction | None, int | None]:
         """The budget, the unit, a delta that was stated, and a guess of the number of persons."""
+        self.quality = checked_quality(self.quality)
         epsilon, unit = parse_epsilon(self.epsilon), self._unit()
         stated_delta = None if self.delta is None else parse_delta(self.delta)
         if stated_delta == 0:
             raise ParameterError("delta=0: persons with many rows need a delta above 0, such as 1e-6; leave it out")
         assumed = checked_rows(self.assumed_persons)
-        if not isinstance(self.quality, str) or self.quality not in QUALITIES:
-            raise ParameterError(f"quality={as_given(self.quality)} is not 'fast', 'high' or 'best'")
         return epsilon, unit, stated_delta, assumed
 
     def _design(self, shape: PeopleShape, facts: PublicFacts) -> PeopleDesign:

@@ -11,7 +11,9 @@ import pyarrow as pa
 import pytest
 
 import spinney as sp
-from spinney.errors import InputError, ParameterError, SchemaError
+from spinney.errors import InputError, ParameterError, ParameterWarning, SchemaError
+from spinney.privacy.entropy import UnsafeSeededEntropy
+from spinney.synthesizers.verify import check_plan
 
 RNG = np.random.default_rng(5)
 N = 3000
@@ -226,7 +228,7 @@ def test_an_identifier_is_made_afresh_and_never_read():
 
 def test_bad_parameters_are_named():
     for options, message in (
-        ({"quality": "better"}, "quality='better' is not 'fast', 'high' or 'best'"),
+        ({"quality": "better"}, "quality='better' is not 'fast' or 'high'"),
         ({"target": "income"}, "target='income'"),
         ({"delta": 2}, "delta=2"),
         ({"epsilon": 0}, "epsilon=0"),
@@ -263,3 +265,42 @@ def test_a_saved_model_draws_the_same_rows(tmp_path, delta):
     options = {"seed": 3, "where": {"rating": None}, "balance": {"label": 0.5}}
     assert loaded.sample(100, **options).equals(model.sample(100, **options))
     assert str(loaded.card) == str(model.card_)
+
+
+# ------------------------------------------------------------------------------------------------- a quality of before
+
+
+def test_the_quality_of_before_is_that_of_now() -> None:
+    """`quality="best"` was no nearer to tables than "high": a fit warns, and gives the release of "high"."""
+    rng = np.random.default_rng(0)
+    table = np.column_stack([rng.normal(size=2_000), rng.integers(0, 3, 2_000), rng.integers(0, 2, 2_000)])
+    schema = sp.Schema({"x": sp.Real(-9, 9), "kind": sp.Integer(0, 2), "label": sp.Boolean()})
+
+    def fitted(quality: str) -> sp.ForestSynthesizer:
+        return sp.ForestSynthesizer("2", "1e-6", quality=quality).fit(table, schema, entropy=UnsafeSeededEntropy(1))
+
+    with pytest.warns(ParameterWarning, match='write quality="high"'):
+        old = fitted("best")
+    new = fitted("high")
+    assert old.release_.card.parameters["quality"] == "high"
+    assert old.release_.card.plan == new.release_.card.plan
+    assert old.sample(50, seed=1).tolist() == new.sample(50, seed=1).tolist()
+    with pytest.warns(ParameterWarning, match="no more") as told:
+        plan = sp.plan(schema, 2_000, 2, quality="best")
+    assert len(told) == 1
+    assert plan.to_dict() == sp.plan(schema, 2_000, 2, quality="high").to_dict()
+
+
+def test_files_of_the_quality_of_before_are_as_they_were(monkeypatch, tmp_path) -> None:
+    """They load, draw the same rows, and their plan is the one that the call made then: four rounds a column."""
+    monkeypatch.setattr("spinney.synthesizers.forest.checked_quality", lambda quality: quality)
+    rng = np.random.default_rng(0)
+    table = rng.integers(0, 2, (200_000, 4))
+    schema = sp.Schema({f"b{k}": sp.Integer(0, 1) for k in range(4)})
+    model = sp.ForestSynthesizer("9", "1e-6", quality="best").fit(table, schema)
+    assert model.design_.plan.choices["selection"].times == 4 * 4
+    path = tmp_path / "best.spinney"
+    model.save(path)
+    loaded = sp.load(path)
+    assert loaded.sample(50, seed=1).tolist() == model.sample(50, seed=1).tolist()
+    assert "the plan was made again" in check_plan(loaded)[0][0]

@@ -82,8 +82,9 @@ def test_errors_are_a_small_family():
     }
     defined = {value for value in vars(errors).values() if getattr(value, "__module__", "") == "spinney.errors"}
     defined = {value for value in defined if isinstance(value, type)}
-    defined -= {errors.SpinneyError, errors.PrivacyWarning, errors.SchemaWarning, errors.LedgerWarning}
-    assert defined == set(family)
+    cautions = {errors.PrivacyWarning, errors.SchemaWarning, errors.LedgerWarning, errors.ParameterWarning}
+    assert defined - {errors.SpinneyError, errors.SpinneyWarning} == set(family) | cautions
+    assert all(issubclass(caution, errors.SpinneyWarning) for caution in cautions)
     for error, builtin in family.items():
         assert issubclass(error, errors.SpinneyError)
         assert issubclass(error, builtin)

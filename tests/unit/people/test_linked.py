@@ -299,7 +299,7 @@ def test_budgets_that_are_too_small_are_refused_before_anything_is_spent(shop):
     for options, problem, message in [
         ({"epsilon": "0.000000001"}, BudgetError, "too small for 500 persons"),
         ({"delta": 0}, ParameterError, "delta=0: persons with many rows need a delta above 0"),
-        ({"quality": "poor"}, ParameterError, "is not 'fast', 'high' or 'best'"),
+        ({"quality": "poor"}, ParameterError, "is not 'fast' or 'high'"),
         ({"unit": "rows"}, ParameterError, "is not 'replace-one' or 'add-remove'"),
         ({"target": "region"}, ParameterError, "is not a column of persons, such as 'customers.region'"),
         ({"target": "transactions.kind"}, ParameterError, "is not a column of persons"),

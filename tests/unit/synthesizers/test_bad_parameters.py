@@ -110,8 +110,8 @@ FOREST = [
     ("delta", "small", "number"),
     ("delta", [], "number"),
     ("delta", "1e-11", "between 1e-10 and 1"),
-    ("quality", "better", "'fast', 'high' or 'best'"),
-    ("quality", None, "'fast', 'high' or 'best'"),
+    ("quality", "better", "'fast' or 'high'"),
+    ("quality", None, "'fast' or 'high'"),
     ("target", "z", "not a column of the schema"),
     ("target", 0, "not a column of the schema"),
 ]
