@@ -139,7 +139,7 @@ def attack(
             "the schema says whose rows they are, and attacks know rows only; give a schema without person="
         )
     rng = np.random.default_rng(seed)
-    names = [name for name in schema.modelled if name in table.column_names]
+    names = [name for name in schema._modelled if name in table.column_names]
     fitted, others = _halves(table, control, rng)
     model: Any = make(choose(schema, {}, method=AUTOMATIC).method, epsilon, {})
     model.fit(fitted, schema, ledger=ledger)

@@ -293,7 +293,7 @@ def _whole_of(card: Card, unit: Unit) -> list[Spec]:
     The tables have as many columns as the release, up to a few, all of one kind; what bounds, values and a number of
     rows cost goes to the rest.
     """
-    n_columns, epsilon = len(card.schema.modelled), {"epsilon": str(card.epsilon)}
+    n_columns, epsilon = len(card.schema._modelled), {"epsilon": str(card.epsilon)}
     delta = {"delta": str(card.delta)}
     kinds = {"KDTreeSynthesizer": "tree", "PaperTreeSynthesizer": "paper", "GridSynthesizer": "grid"}
     if card.synthesizer in kinds and not card.delta:

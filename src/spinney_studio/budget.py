@@ -333,7 +333,7 @@ def _shown(
         faults=[{"message": message, "at": _target(name)} for name, message in faults.items()],
         counted=_counted(schema, found),
         who="person" if schema.person is not None else "row",
-        columns=[name for name, column in schema.items() if column.is_drawn and column.is_read],
+        columns=[name for name, column in schema.items() if column._is_drawn and column.is_read],
         ledgers=offered_ledgers(call.workspace, call.studio.ledger),
         plan=plan,
         is_of_now=plan["state"] == "done" and not said.faults and draft.get("asked") == said.asked,

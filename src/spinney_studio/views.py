@@ -302,12 +302,12 @@ def quoted(name: str) -> str:
 
 def _some(column: Bounded) -> str:
     """The middle of a column's range, for an example."""
-    first, last = column.first_and_last()
+    first, last = column._first_and_last()
     ends = [
         first + (last - first) * share // 4 if column.is_whole else first + (last - first) * share / 4
         for share in (1, 2)
     ]
-    low, high = (column.logical(column.aligned(end, up=True) if column.is_whole else end) for end in ends)
+    low, high = (column.logical(column._aligned(end, up=True) if column.is_whole else end) for end in ends)
     return shown_label((low, high))
 
 

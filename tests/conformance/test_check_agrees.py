@@ -43,7 +43,7 @@ def is_off_step(value, column) -> bool:
     """Whether a value is no multiple, in exact numbers."""
     if getattr(column, "multiple_of", None) is None:
         return False
-    number = Fraction(str(column.physical(value))) - (column.phase if column.is_whole else 0)
+    number = Fraction(str(column.physical(value))) - (column._phase if column.is_whole else 0)
     return number % (column.step if column.is_whole else Fraction(str(column.multiple_of))) != 0
 
 

@@ -80,10 +80,10 @@ def test_columns_that_are_passed_over_do_not_shift_the_others(engine):
     """Ignored columns, and such as rules compute, stand anywhere in the table."""
     table = pa.table({"skip": ["a"] * 4, "x": [1, 2, 3, 4], "no": ["b"] * 4, "y": [7, 7, 7, None]})
     schema = sp.Schema({"skip": sp.Ignore(), "x": sp.Integer(0, 9), "no": sp.Ignore(), "y": sp.Integer(0, 9)})
-    source = engine(table, schema).with_schema(schema.without_ignored())
+    source = engine(table, schema).with_schema(schema._without_ignored())
     assert [source.tally([*"xy"], ()).columns[name].ends for name in "xy"] == [(1, 4), (7, 7)]
     with pytest.raises(InputError, match="'y' holds a missing"):
-        source.count_cells(tree_lattice(schema.without_ignored()))
+        source.count_cells(tree_lattice(schema._without_ignored()))
 
 
 def test_faults_are_named(engine, scattered):

@@ -181,7 +181,7 @@ def test_a_frame_that_changes_between_jobs_is_refused(frame, read_again, monkeyp
 
 def test_a_row_that_is_lost_is_noticed(frame, read_again, monkeypatch):
     """Every column must be of all rows."""
-    source = SparkSource(frame, SCHEMA.as_read)
+    source = SparkSource(frame, SCHEMA._as_read)
     source.check_values()
     source._n_rows = N + 1
     with pytest.raises(InputError, match="table changed while it was read"):
@@ -199,7 +199,7 @@ def test_a_value_that_cannot_be_read_is_told_by_its_column(spark, tmp_path, read
     even = ROWS["even"].to_pylist()
     even[77] = None
     table = ROWS.set_column(0, "even", pa.array(even, pa.float64()))
-    source = SparkSource(spark_frame(spark, table, tmp_path), SCHEMA.as_read)
+    source = SparkSource(spark_frame(spark, table, tmp_path), SCHEMA._as_read)
     with pytest.raises(InputError, match="column 'even' holds a missing or non-finite value"):
         list(source.count_ruled(*wide()))
 

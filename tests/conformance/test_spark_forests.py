@@ -146,7 +146,7 @@ def test_the_session_keeps_its_settings(spark, frame):
     """One is changed while a job runs, and put back."""
     name = "spark.sql.codegen.hugeMethodLimit"
     before = spark.conf.get(name)
-    SparkSource(frame, SCHEMA.as_read).check_values()
+    SparkSource(frame, SCHEMA._as_read).check_values()
     assert spark.conf.get(name) == before
 
 

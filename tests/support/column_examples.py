@@ -144,4 +144,4 @@ def check_physical(found: Any, expected: list[Any], *, n_nulls: int = 0) -> None
 
 
 def arrow_of(example: Example, values: list[Any]) -> pa.Array:
-    return pa.array(values, example.column.arrow_type)
+    return pa.array(values, example.column._arrow_type)

@@ -430,7 +430,7 @@ def load_schema(path: str, *, bounds_from_data: bool) -> Schema:
     entries = list(columns.values()) if isinstance(columns, dict) else []
     for entry in entries:
         kind = COLUMN_TYPES.get(str(entry.get("type"))) if isinstance(entry, dict) else None
-        is_open = kind is not None and issubclass(kind, Bounded) and kind.widest is None
+        is_open = kind is not None and issubclass(kind, Bounded) and kind._widest is None
         if is_open and not entry.keys() & {"low", "high", "bounds"}:
             entry["bounds"] = "from-data-not-private"
     return schema_from_plain(described, folder=Path(path).parent)

@@ -327,11 +327,11 @@ def fit(
         click.echo(printable(f"  ledger      charged to {ledger.address}; write down its head: {ledger.head}"))
     if isinstance(schema, Tables):
         return
-    for name in schema.columns_awaiting_values:
+    for name in schema._columns_awaiting_values:
         found = card.schema[name]
         n_found = f"{len(found.listed) - 1:,} found privately; all others count as {getattr(found, 'other', None)!r}"
         click.echo(printable(f"  values      {name}: {n_found}"))
-    for name in schema.columns_awaiting_bounds("private"):
+    for name in schema._columns_awaiting_bounds("private"):
         click.echo(
             printable(
                 f"  bounds      {name}: {card.schema[name]!r}, estimated privately; values outside are moved to the "

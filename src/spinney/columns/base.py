@@ -1,7 +1,8 @@
 """The questions that every kind of column answers, so that no other room asks what kind it is.
 
 `Column` holds the questions; one file for each kind holds all of its answers. A kind that lacks an answer
-cannot be made (the questions are abstract), and one test asks all kinds in the registry everything. Whatever
+cannot be made (the questions are abstract), and one test asks all kinds in the registry everything. What users state
+and read is public; a leading underscore marks what only the library asks, in whichever room. Whatever
 needs numpy, pyarrow or narwhals is imported on use: stating a schema loads none of them.
 
     characters           texts of a schema hold whole characters only
@@ -163,12 +164,12 @@ class Column(ABC):
     """What all column types share. `bits` fixes the resolution of the column; by default the synthesizer chooses."""
 
     type_name: ClassVar[str]
-    axis_kind: ClassVar[AxisKind]  # how its values are cut into cells
-    describes: ClassVar[frozenset[Group]] = frozenset()  # the types of a table that only this kind can mean
-    spark_cast: ClassVar[str]  # how a Spark user makes such a column of strings
+    _axis_kind: ClassVar[AxisKind]  # how its values are cut into cells
+    _describes: ClassVar[frozenset[Group]] = frozenset()  # the types of a table that only this kind can mean
+    _spark_cast: ClassVar[str]  # how a Spark user makes such a column of strings
     is_read: ClassVar[bool] = True  # whether its values are looked at; what is not read is made afresh
-    is_drawn: ClassVar[bool] = True  # whether synthetic rows have it
-    compared_as: ClassVar[str | None] = None  # what a rule compares it with; None where values have no size
+    _is_drawn: ClassVar[bool] = True  # whether synthetic rows have it
+    _compared_as: ClassVar[str | None] = None  # what a rule compares it with; None where values have no size
 
     nullable: bool = field(default=False, kw_only=True)
     bits: int | None = field(default=None, kw_only=True)
@@ -191,10 +192,10 @@ class Column(ABC):
     @property
     def is_whole(self) -> bool:
         """Whether values are whole numbers underneath, which a table of cells can count one by one."""
-        return self.axis_kind != "real"
+        return self._axis_kind != "real"
 
     @property
-    def also_reads(self) -> tuple[str, ...]:
+    def _also_reads(self) -> tuple[str, ...]:
         """Other columns that have to be read for this one; none, unless it is computed of them."""
         return ()
 
@@ -216,34 +217,34 @@ class Column(ABC):
 
     @property
     @abstractmethod
-    def accepts(self) -> frozenset[Group]:
+    def _accepts(self) -> frozenset[Group]:
         """Which types of a table can be meant by the column, strings aside, which are parsed."""
 
-    def remedy(self, group: Group) -> str | None:
+    def _remedy(self, group: Group) -> str | None:
         """What to do about a column of another type; None where nothing special can be said."""
         del group
         return None
 
     @property
     @abstractmethod
-    def arrow_type(self) -> Any:
+    def _arrow_type(self) -> Any:
         """The Arrow type that objects and strings become when they are read."""
 
     @property
-    def object_type(self) -> Any:
+    def _object_type(self) -> Any:
         """The same of Python objects; None where Arrow tells it from them."""
-        return self.arrow_type
+        return self._arrow_type
 
     @abstractmethod
-    def converter(self) -> Callable[[Any], Any]:
-        """A function that makes a value of `object_type` of a Python object that is not missing."""
+    def _converter(self) -> Callable[[Any], Any]:
+        """A function that makes a value of `_object_type` of a Python object that is not missing."""
 
     @abstractmethod
-    def from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:
-        """An Arrow array of strings as one of `arrow_type`, each value read by itself."""
+    def _from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:
+        """An Arrow array of strings as one of `_arrow_type`, each value read by itself."""
 
     @property
-    def csv_type(self) -> Any:
+    def _csv_type(self) -> Any:
         """What Arrow's CSV reader makes of the column: strings, unless values have one spelling each."""
         import pyarrow as pa
 
@@ -251,39 +252,39 @@ class Column(ABC):
 
     @property
     @abstractmethod
-    def spelling_remedy(self) -> str:
+    def _spelling_remedy(self) -> str:
         """How strings of the column should be written."""
 
     @abstractmethod
-    def cause(self, text: str, spelling: Spelling) -> str:
+    def _cause(self, text: str, spelling: Spelling) -> str:
         """Why one string of a CSV cannot be read, and what to do about it, without quoting it."""
 
     @abstractmethod
-    def read(self, values: Any) -> Physical:
+    def _read(self, values: Any) -> Physical:
         """A column of a table as numbers: a series, an Arrow array (of a fitting type) or a numpy array."""
 
     @abstractmethod
-    def reading(self, value: nw.Expr, dtype: Any, *, place: nw.Expr | None = None) -> Reading:
+    def _expression(self, value: nw.Expr, dtype: Any, *, place: nw.Expr | None = None) -> Reading:
         """The same as expressions. `place` is where a value stands in a list that is too long to be compared with."""
 
     @property
-    def complaint(self) -> str:
+    def _complaint(self) -> str:
         """What is the matter with a value that is there but cannot be read."""
         return f"some value cannot be read as {self.type_name}; clean the column or change its type"
 
     @abstractmethod
-    def from_spark(self, value: Any, kind: Any) -> Any:
-        """A Spark column of a Spark type as what `reading` expects: a number, a boolean or a string."""
+    def _from_spark(self, value: Any, kind: Any) -> Any:
+        """A Spark column of a Spark type as what `_expression` expects: a number, a boolean or a string."""
 
     @property
-    def spark_types(self) -> frozenset[str]:
-        """Spark types that `from_spark` reads beside those that are told by `accepts`."""
+    def _spark_types(self) -> frozenset[str]:
+        """Spark types that `_from_spark` reads beside those that are told by `_accepts`."""
         return frozenset({"string", "char", "varchar"}) if self.is_text else frozenset()
 
     # -------------------------------------------------------------------------------------------- cells and back
 
     @abstractmethod
-    def whole_range(self) -> tuple[int, int] | None:
+    def _whole_range(self) -> tuple[int, int] | None:
         """The first and last physical number, of what is whole underneath; in steps, all that rounds to a value."""
 
     @property
@@ -298,18 +299,18 @@ class Column(ABC):
 
     @property
     @abstractmethod
-    def fits_array(self) -> bool:
+    def _fits_array(self) -> bool:
         """Whether an array of numbers can hold the values."""
 
     @abstractmethod
-    def to_positions(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _to_positions(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
         """Positions along the axis of physical numbers, which are moved into the bounds."""
 
     @abstractmethod
-    def to_arrow(self, positions: NDArray[np.float64]) -> Any:
+    def _to_arrow(self, positions: NDArray[np.float64]) -> Any:
         """Values at positions along the axis, as an Arrow array; NaN is null."""
 
-    def part_to_arrow(self, positions: NDArray[np.float64], *, first: int, n_rows: int) -> Any:
+    def _part_to_arrow(self, positions: NDArray[np.float64], *, first: int, n_rows: int) -> Any:
         """The same of some of `n_rows` rows, from number `first` on, for columns to which the number of a row matters.
 
         Args:
@@ -318,46 +319,46 @@ class Column(ABC):
             n_rows: how many there are in all.
         """
         del first, n_rows
-        return self.to_arrow(positions)
+        return self._to_arrow(positions)
 
     @property
-    def longest_text(self) -> int:
+    def _longest_text(self) -> int:
         """How many characters a value has at most, where values are strings."""
         return 0
 
-    def to_floats(self, positions: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _to_floats(self, positions: NDArray[np.float64]) -> NDArray[np.float64]:
         """The same as floats, NaN for null, of a column that an array can hold."""
         import pyarrow as pa
 
-        floats: NDArray[np.float64] = self.to_arrow(positions).cast(pa.float64()).to_numpy(zero_copy_only=False)
+        floats: NDArray[np.float64] = self._to_arrow(positions).cast(pa.float64()).to_numpy(zero_copy_only=False)
         return floats
 
     @abstractmethod
-    def leaf_ends(self, low: NDArray[np.float64], length: NDArray[np.float64]) -> list[tuple[Any, Any]]:
+    def _leaf_ends(self, low: NDArray[np.float64], length: NDArray[np.float64]) -> list[tuple[Any, Any]]:
         """The lowest and the highest value of stretches of positions."""
 
     # ------------------------------------------------------------------------------------ conditions and pictures
 
     @abstractmethod
-    def from_option(self, text: str, *, name: str, option: str) -> Any:
+    def _from_option(self, text: str, *, name: str, option: str) -> Any:
         """A value that a command line asks for, as `where` takes it; a ParameterError names the column and option."""
 
     @property
-    def drawn_scale(self) -> float:
+    def _drawn_scale(self) -> float:
         """Units of a picture in one physical unit."""
         return 1.0
 
     @abstractmethod
-    def drawn_range(self) -> tuple[float, float]:
+    def _drawn_range(self) -> tuple[float, float]:
         """Where the column begins and ends in a picture."""
 
     @abstractmethod
-    def set_ticks(self, axis: Any) -> None:
+    def _set_ticks(self, axis: Any) -> None:
         """Ticks of an axis of a picture, where matplotlib's own would not do."""
 
     @classmethod
     @abstractmethod
-    def template(cls, kind: Any, bounds: Callable[..., Sequence[str]]) -> list[str] | None:
+    def _template(cls, kind: Any, bounds: Callable[..., Sequence[str]]) -> list[str] | None:
         """The lines of a schema template for a column of this Arrow type; None where another kind is meant.
 
         `bounds(*blanks)` gives the lines for the bounds, by default these blanks.
@@ -384,7 +385,7 @@ def _naming_strangers(init: Callable[..., None]) -> Callable[..., None]:
 def show(column: Column) -> str:
     """A repr that reads like the call that made the column."""
     shown = []
-    by_themselves = dict(zip(("low", "high"), getattr(column, "widest", None) or (), strict=False))
+    by_themselves = dict(zip(("low", "high"), getattr(column, "_widest", None) or (), strict=False))
     for name, described in column.__dataclass_fields__.items():
         if not described.init:
             continue

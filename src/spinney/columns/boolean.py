@@ -36,26 +36,26 @@ class Listed(Column):
     """A column whose physical numbers are places in the list of all its values."""
 
     @abstractmethod
-    def place_of(self, value: Any, *, name: str, argument: str) -> int:
+    def _place_of(self, value: Any, *, name: str, argument: str) -> int:
         """The place of a value that a condition asks for; a ParameterError says where it was asked for."""
 
-    def whole_range(self) -> tuple[int, int] | None:
+    def _whole_range(self) -> tuple[int, int] | None:
         return 0, len(self.listed) - 1
 
-    def to_positions(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _to_positions(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
         from spinney.columns.reading import whole_positions
 
         return whole_positions(numbers, self)
 
-    def leaf_ends(self, low: NDArray[np.float64], length: NDArray[np.float64]) -> list[tuple[Any, Any]]:
+    def _leaf_ends(self, low: NDArray[np.float64], length: NDArray[np.float64]) -> list[tuple[Any, Any]]:
         from spinney.columns.reading import whole_ends
 
         return [(self.listed[first], self.listed[last]) for first, last in whole_ends(low, length, self)]
 
-    def drawn_range(self) -> tuple[float, float]:
+    def _drawn_range(self) -> tuple[float, float]:
         return 0, len(self.listed)
 
-    def set_ticks(self, axis: Any) -> None:
+    def _set_ticks(self, axis: Any) -> None:
         labels = [printable(str(value).lower() if isinstance(value, bool) else str(value)) for value in self.listed]
         stride = -(-len(labels) // _MANY_TICKS)
         # Values are not formulas: a $ in them is a $.
@@ -83,33 +83,33 @@ class Boolean(Listed):
     """
 
     type_name: ClassVar[str] = "boolean"
-    axis_kind: ClassVar[AxisKind] = "integer"
-    describes: ClassVar[frozenset[Group]] = frozenset({"boolean"})
-    spark_cast: ClassVar[str] = 'for example with expr("try_cast(column AS boolean)")'
+    _axis_kind: ClassVar[AxisKind] = "integer"
+    _describes: ClassVar[frozenset[Group]] = frozenset({"boolean"})
+    _spark_cast: ClassVar[str] = 'for example with expr("try_cast(column AS boolean)")'
 
     @property
     def listed(self) -> tuple[Any, ...]:
         return (False, True)
 
     @property
-    def accepts(self) -> frozenset[Group]:
+    def _accepts(self) -> frozenset[Group]:
         return frozenset({"float", "whole", "boolean"})
 
     @property
-    def fits_array(self) -> bool:
+    def _fits_array(self) -> bool:
         return True
 
     @property
-    def arrow_type(self) -> Any:
+    def _arrow_type(self) -> Any:
         import pyarrow as pa
 
         return pa.bool_()
 
     @property
-    def csv_type(self) -> Any:
-        return self.arrow_type
+    def _csv_type(self) -> Any:
+        return self._arrow_type
 
-    def converter(self) -> Callable[[Any], Any]:
+    def _converter(self) -> Callable[[Any], Any]:
         import numpy as np
 
         def boolean(value: Any) -> bool:
@@ -119,7 +119,7 @@ class Boolean(Listed):
 
         return boolean
 
-    def from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:
+    def _from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -134,14 +134,14 @@ class Boolean(Listed):
         return pc.if_else(present.is_null(), pa.scalar(None, pa.bool_()), is_true)
 
     @property
-    def spelling_remedy(self) -> str:
+    def _spelling_remedy(self) -> str:
         return "write true or false, or convert the column first (pandas: .map({'yes': True, 'no': False}))"
 
-    def cause(self, text: str, spelling: Spelling) -> str:
+    def _cause(self, text: str, spelling: Spelling) -> str:
         del text, spelling
         return "it is neither true nor false; write true and false, or 1 and 0"
 
-    def read(self, values: Any) -> Physical:
+    def _read(self, values: Any) -> Physical:
         import pyarrow as pa
 
         from spinney.columns.reading import one_array, whole_numbers, with_mask
@@ -154,7 +154,7 @@ class Boolean(Listed):
             raise InputError(_NOT_A_BOOLEAN)
         return numbers
 
-    def reading(self, value: nw.Expr, dtype: Any, *, place: nw.Expr | None = None) -> Reading:
+    def _expression(self, value: nw.Expr, dtype: Any, *, place: nw.Expr | None = None) -> Reading:
         from spinney.columns.reading import Reading, whole_expression
 
         del place
@@ -163,20 +163,20 @@ class Boolean(Listed):
         return Reading(found.number, found.is_missing, found.is_wrong | (~found.is_missing & is_odd))
 
     @property
-    def complaint(self) -> str:
+    def _complaint(self) -> str:
         return _NOT_A_BOOLEAN
 
-    def from_spark(self, value: Any, kind: Any) -> Any:
+    def _from_spark(self, value: Any, kind: Any) -> Any:
         from spinney.columns.reading import plain
 
         return plain(value, kind)
 
-    def to_arrow(self, positions: NDArray[np.float64]) -> Any:
+    def _to_arrow(self, positions: NDArray[np.float64]) -> Any:
         from spinney.columns.reading import whole_array
 
-        return whole_array(positions, self).cast(self.arrow_type)
+        return whole_array(positions, self).cast(self._arrow_type)
 
-    def place_of(self, value: Any, *, name: str, argument: str) -> int:
+    def _place_of(self, value: Any, *, name: str, argument: str) -> int:
         """A boolean may also be given as 1 or 0, or as it is spelt."""
         from spinney.columns.base import shown
 
@@ -185,7 +185,7 @@ class Boolean(Listed):
             return int(meant == 1)
         raise ParameterError(f"{argument}: {shown(value)} is not a value of column {name!r}; use True or False")
 
-    def from_option(self, text: str, *, name: str, option: str) -> Any:
+    def _from_option(self, text: str, *, name: str, option: str) -> Any:
         text = text.strip()
         known = _SPELT | {"1": True, "0": False}
         if text.lower() not in known:
@@ -193,7 +193,7 @@ class Boolean(Listed):
         return known[text.lower()]
 
     @classmethod
-    def template(cls, kind: Any, bounds: Callable[..., Sequence[str]]) -> list[str] | None:
+    def _template(cls, kind: Any, bounds: Callable[..., Sequence[str]]) -> list[str] | None:
         from pyarrow import types
 
         del bounds

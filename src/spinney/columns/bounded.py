@@ -7,7 +7,7 @@
 
 `has_bounds` says whether the ends are there yet. A column keeps them in its own terms (a date as a date) and
 converts by `physical` and `logical`. What is whole underneath counts in `step`s, which are counted from
-`phase`: 1 and 0 unless stated.
+`_phase`: 1 and 0 unless stated.
 """
 
 from __future__ import annotations
@@ -44,13 +44,13 @@ BOUNDS_SOURCES = ("stated", "private", "from-data-not-private")
 class Bounded(Column):
     """A column with a low and a high end, both included."""
 
-    axis_kind: ClassVar[AxisKind] = "integer"
-    needs_length: ClassVar[bool] = False  # whether one possible value is too few
-    rungs: ClassVar[tuple[int, int]]  # the magnitudes among which bounds are paid for, as powers of two
-    reach: ClassVar[str] = "what a column of its type can hold"  # which bounds are possible at all
-    spans_decades: ClassVar[bool] = False  # whether round values are those of few digits
-    round_steps: ClassVar[tuple[int, ...]] = ()  # otherwise: physical numbers whose multiples are round, longest first
-    widest: ClassVar[tuple[Any, Any] | None] = None  # bounds that hold whatever is in the table, where there are any
+    _axis_kind: ClassVar[AxisKind] = "integer"
+    _needs_length: ClassVar[bool] = False  # whether one possible value is too few
+    _rungs: ClassVar[tuple[int, int]]  # the magnitudes among which bounds are paid for, as powers of two
+    _reach: ClassVar[str] = "what a column of its type can hold"  # which bounds are possible at all
+    _spans_decades: ClassVar[bool] = False  # whether round values are those of few digits
+    _round_steps: ClassVar[tuple[int, ...]] = ()  # otherwise: physical numbers whose multiples are round, longest first
+    _widest: ClassVar[tuple[Any, Any] | None] = None  # bounds that hold whatever is in the table, where there are any
 
     low: Any = None
     high: Any = None
@@ -67,8 +67,8 @@ class Bounded(Column):
             if self.low is not None or self.high is not None:
                 raise SchemaError(f'{kind}: give either low and high or bounds="private", not both')
             return
-        if self.bounds == "stated" and self.widest is not None:
-            for name, end in zip(("low", "high"), self.widest, strict=True):
+        if self.bounds == "stated" and self._widest is not None:
+            for name, end in zip(("low", "high"), self._widest, strict=True):
                 object.__setattr__(self, name, end if getattr(self, name) is None else getattr(self, name))
         if self.low is None or self.high is None:
             if self.bounds == "from-data-not-private" and self.low is None and self.high is None:
@@ -81,7 +81,7 @@ class Bounded(Column):
             )
         object.__setattr__(self, "low", self.parse(self.low, "low"))
         object.__setattr__(self, "high", self.parse(self.high, "high"))
-        if self.low > self.high or (self.needs_length and self.low == self.high):
+        if self.low > self.high or (self._needs_length and self.low == self.high):
             raise SchemaError(f"{kind}: low={self.low} is not below high={self.high}; swap or widen the bounds")
 
     @abstractmethod
@@ -100,7 +100,7 @@ class Bounded(Column):
     def has_bounds(self) -> bool:
         return self.low is not None
 
-    def with_bounds(self, low: Any, high: Any) -> Self:
+    def _with_bounds(self, low: Any, high: Any) -> Self:
         """The same column with bounds filled in; remembers where they came from."""
         if self.bounds == "private":
             # A paid-for bound is released, hence public from here on.
@@ -109,7 +109,7 @@ class Bounded(Column):
 
     def to_dict(self) -> dict[str, Any]:
         described = Column.to_dict(self)
-        if self.has_bounds and (self.bounds != "stated" or (self.low, self.high) != self.widest):
+        if self.has_bounds and (self.bounds != "stated" or (self.low, self.high) != self._widest):
             described |= {"low": self.low, "high": self.high}
         if self.bounds != "stated":
             described["bounds"] = self.bounds
@@ -118,63 +118,63 @@ class Bounded(Column):
     # ------------------------------------------------------------------------------------------ bounds to be found
 
     @abstractmethod
-    def from_rungs(self, low: float, high: float) -> tuple[Any, Any]:
+    def _from_rungs(self, low: float, high: float) -> tuple[Any, Any]:
         """Bounds from the outer edges of the rungs that values were found between."""
 
-    def from_extremes(self, low: Any, high: Any) -> tuple[Any, Any]:
+    def _from_extremes(self, low: Any, high: Any) -> tuple[Any, Any]:
         """Bounds from the smallest and the largest physical number."""
         return self.logical(low), self.logical(high)
 
-    def limit(self, number: int) -> Any:
+    def _limit(self, number: int) -> Any:
         """A physical number as a bound of the column."""
         return self.logical(number)
 
     # ------------------------------------------------------------------------------------------------------- steps
 
     @property
-    def phase(self) -> int:
+    def _phase(self) -> int:
         """A physical number that steps are counted from."""
         return 0
 
-    def landmarks(self) -> tuple[list[int], ...]:
+    def _landmarks(self) -> tuple[list[int], ...]:
         """Physical numbers that begin something in the column's calendar, the longest first; most kinds have none."""
         return ()
 
-    def aligned(self, number: Any, *, up: bool) -> Any:
+    def _aligned(self, number: Any, *, up: bool) -> Any:
         """The nearest physical number in steps that is not below (`up`) or not above a number; of arrays too."""
         step = self.step if self.is_whole else self.spacing
         if step is None or (step == 1 and isinstance(number, int)):
             return number
-        return number + (self.phase - number) % step if up else number - (number - self.phase) % step
+        return number + (self._phase - number) % step if up else number - (number - self._phase) % step
 
-    def first_and_last(self) -> tuple[Any, Any]:
+    def _first_and_last(self) -> tuple[Any, Any]:
         """The smallest and the largest physical number in steps inside the bounds."""
         low, high = (self.physical(end) for end in (self.low, self.high))
-        return self.aligned(low, up=True), self.aligned(high, up=False)
+        return self._aligned(low, up=True), self._aligned(high, up=False)
 
-    def ends(self) -> tuple[Fraction, Fraction]:
+    def _ends(self) -> tuple[Fraction, Fraction]:
         """The same as exact numbers."""
-        first, last = self.first_and_last()
+        first, last = self._first_and_last()
         return exact(first), exact(last)
 
     # ----------------------------------------------------------------------------------------------- cells and back
 
-    def whole_range(self) -> tuple[int, int] | None:
-        (first, last), half = self.first_and_last(), self.step // 2
+    def _whole_range(self) -> tuple[int, int] | None:
+        (first, last), half = self._first_and_last(), self.step // 2
         return first - half, last + self.step - 1 - half
 
-    def reading(self, value: nw.Expr, dtype: Any, *, place: nw.Expr | None = None) -> Reading:
+    def _expression(self, value: nw.Expr, dtype: Any, *, place: nw.Expr | None = None) -> Reading:
         from spinney.columns import reading
 
         del place
         return reading.whole_expression(value, dtype)
 
-    def to_positions(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _to_positions(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
         from spinney.columns.reading import whole_positions
 
         return whole_positions(numbers, self)
 
-    def leaf_ends(self, low: NDArray[np.float64], length: NDArray[np.float64]) -> list[tuple[Any, Any]]:
+    def _leaf_ends(self, low: NDArray[np.float64], length: NDArray[np.float64]) -> list[tuple[Any, Any]]:
         from spinney.columns.reading import whole_ends
 
         return [(self.logical(first), self.logical(last)) for first, last in whole_ends(low, length, self)]
@@ -182,26 +182,26 @@ class Bounded(Column):
     # ------------------------------------------------------------------------------------ conditions and pictures
 
     @abstractmethod
-    def wanted(self, value: Any, name: str) -> int | float:
+    def _condition_number(self, value: Any, name: str) -> int | float:
         """What a condition asks for as a physical number; a ParameterError names the column where that is nothing."""
 
-    def unlike(self, value: Any, name: str, hint: str = "") -> ParameterError:
+    def _wrong_type(self, value: Any, name: str, hint: str = "") -> ParameterError:
         """The error for a value of another kind."""
         from spinney.columns.base import shown
 
         return ParameterError(f"where: column {name!r} is of type {self.type_name}, which {shown(value)} is not{hint}")
 
-    def drawn_range(self) -> tuple[float, float]:
+    def _drawn_range(self) -> tuple[float, float]:
         first, last = whole_range(self)
-        return first * self.drawn_scale, (last + 1) * self.drawn_scale
+        return first * self._drawn_scale, (last + 1) * self._drawn_scale
 
-    def set_ticks(self, axis: Any) -> None:
+    def _set_ticks(self, axis: Any) -> None:
         del axis
 
 
 def whole_range(column: Column) -> tuple[int, int]:
     """The physical range of a column that is whole numbers underneath; in steps, all that rounds to its multiples."""
-    found = column.whole_range()
+    found = column._whole_range()
     assert found is not None, f"{column.type_name} is not whole underneath"
     return found
 
@@ -259,7 +259,7 @@ def divisors(step: int, sizes: Sequence[int]) -> tuple[int, ...]:
 #
 # `decimals=2` is another way to state `multiple_of=0.01`. Cells lie around the values in steps, what is drawn is
 # rounded to the nearest of them, and bounds, conditions and rules count in them. A kind says what a step is
-# (`parse_step`), how long one is underneath (`spacing`), and what it is counted from (`phase`).
+# (`_parse_step`), how long one is underneath (`spacing`), and what it is counted from (`_phase`).
 
 
 LARGEST_STEP = 2**53
@@ -269,7 +269,7 @@ LARGEST_STEP = 2**53
 class Stepped(Bounded):
     """A bounded column, of which `multiple_of` or `decimals` may say that it comes in steps."""
 
-    most_decimals: ClassVar[tuple[int, int]]  # how few and how many digits after the point can be stated
+    _most_decimals: ClassVar[tuple[int, int]]  # how few and how many digits after the point can be stated
 
     multiple_of: Any = field(default=None, kw_only=True)
     decimals: int | None = field(default=None, kw_only=True)
@@ -278,11 +278,11 @@ class Stepped(Bounded):
         if self.decimals is not None:
             self._take_decimals(self.decimals)
         if self.multiple_of is not None:
-            object.__setattr__(self, "multiple_of", self.parse_step(self.multiple_of))
+            object.__setattr__(self, "multiple_of", self._parse_step(self.multiple_of))
         Bounded.__post_init__(self)
         if self.multiple_of is not None and self.has_bounds:
             low, high = self._physical_ends(self.low, self.high)
-            if self.aligned(low, up=True) > high:
+            if self._aligned(low, up=True) > high:
                 raise SchemaError(
                     f"{type(self).__name__}: no multiple of multiple_of={self.multiple_of} lies between "
                     f"low={self.low} and high={self.high}; widen the bounds"
@@ -290,50 +290,50 @@ class Stepped(Bounded):
 
     def _take_decimals(self, decimals: Any) -> None:
         """The step that a number of decimals means, which may also be stated by itself if it is the same."""
-        kind, (fewest, most) = type(self).__name__, self.most_decimals
+        kind, (fewest, most) = type(self).__name__, self._most_decimals
         if type(decimals) is not int or not fewest <= decimals <= most:
             reach = f"a whole number in {fewest}..{most}" if fewest < most else f"{most}: its values have no others"
             raise SchemaError(f"{kind}: decimals={brief(decimals)} is not {reach}")
-        step = self.parse_step(10**-decimals if decimals <= 0 else float(Fraction(1, 10**decimals)))
-        if self.multiple_of is not None and self.parse_step(self.multiple_of) != step:
+        step = self._parse_step(10**-decimals if decimals <= 0 else float(Fraction(1, 10**decimals)))
+        if self.multiple_of is not None and self._parse_step(self.multiple_of) != step:
             raise SchemaError(
                 f"{kind}: decimals={decimals} and multiple_of={brief(self.multiple_of)} are different steps; state one"
             )
         object.__setattr__(self, "multiple_of", step)
 
-    counted_from: ClassVar[str] = "0"  # what steps are counted from, in words
+    _counted_from: ClassVar[str] = "0"  # what steps are counted from, in words
 
     @abstractmethod
-    def parse_step(self, value: Any) -> Any:
+    def _parse_step(self, value: Any) -> Any:
         """A step as the column keeps it, or a SchemaError."""
 
     @property
     @abstractmethod
-    def span(self) -> tuple[Any, Any]:
+    def _span(self) -> tuple[Any, Any]:
         """The least and the largest physical number that a bound can be."""
 
     def _physical_ends(self, low: Any, high: Any) -> tuple[Fraction, Fraction]:
         return exact(self.physical(low)), exact(self.physical(high))
 
-    def first_and_last(self) -> tuple[Any, Any]:
+    def _first_and_last(self) -> tuple[Any, Any]:
         low, high = self._physical_ends(self.low, self.high)
         number = int if self.is_whole else float
-        return number(self.aligned(low, up=True)), number(self.aligned(high, up=False))
+        return number(self._aligned(low, up=True)), number(self._aligned(high, up=False))
 
     @property
-    def multiples(self) -> tuple[Any, Any]:
+    def _multiples(self) -> tuple[Any, Any]:
         """The smallest and the largest value in steps inside the bounds."""
-        first, last = self.first_and_last()
+        first, last = self._first_and_last()
         return self.logical(first), self.logical(last)
 
-    def with_bounds(self, low: Any, high: Any) -> Self:
+    def _with_bounds(self, low: Any, high: Any) -> Self:
         """Bounds that were found hold a value in steps too: those between two such values are widened to both."""
         if self.multiple_of is not None:
             first, last = self._physical_ends(self.parse(low, "low"), self.parse(high, "high"))
-            if self.aligned(first, up=True) > last:
-                low = self.logical(max(self.aligned(first, up=False), self.span[0]))
-                high = self.logical(min(self.aligned(last, up=True), self.span[1]))
-        return Bounded.with_bounds(self, low, high)
+            if self._aligned(first, up=True) > last:
+                low = self.logical(max(self._aligned(first, up=False), self._span[0]))
+                high = self.logical(min(self._aligned(last, up=True), self._span[1]))
+        return Bounded._with_bounds(self, low, high)
 
     def to_dict(self) -> dict[str, Any]:
         described = Bounded.to_dict(self)
@@ -385,11 +385,11 @@ class Number(Stepped):
     Decimals mean what they say: 0.1 is a tenth, not the nearest float, so 0.3 is its third multiple.
     """
 
-    compared_as: ClassVar[str | None] = "numbers"
-    spans_decades: ClassVar[bool] = True
-    largest: ClassVar[Any]  # no bound is beyond this, or below its negative
+    _compared_as: ClassVar[str | None] = "numbers"
+    _spans_decades: ClassVar[bool] = True
+    _largest: ClassVar[Any]  # no bound is beyond this, or below its negative
 
-    def parse_step(self, value: Any) -> Any:
+    def _parse_step(self, value: Any) -> Any:
         kind, step = type(self).__name__, self.parse(value, "multiple_of")
         if step <= 0 or (isinstance(step, int) and step > LARGEST_STEP):
             reach = f"in 1..2^{LARGEST_STEP.bit_length() - 1}" if isinstance(step, int) else "above 0"
@@ -397,18 +397,18 @@ class Number(Stepped):
         return step
 
     @property
-    def span(self) -> tuple[Any, Any]:
-        return -self.largest, self.largest
+    def _span(self) -> tuple[Any, Any]:
+        return -self._largest, self._largest
 
     @property
-    def accepts(self) -> frozenset[Group]:
+    def _accepts(self) -> frozenset[Group]:
         return frozenset({"float", "whole"})
 
     @property
-    def fits_array(self) -> bool:
+    def _fits_array(self) -> bool:
         return True
 
-    def from_rungs(self, low: float, high: float) -> tuple[Any, Any]:
+    def _from_rungs(self, low: float, high: float) -> tuple[Any, Any]:
         """Few rows near 0 do not stand out from the noise: a low end that is small beside the high one is moved to 0.
 
         Likewise from below. That costs a small part of the range, and keeps those rows where they are.
@@ -417,7 +417,7 @@ class Number(Stepped):
         high = 0 if low <= _NEAR_ZERO * high < 0 else high
         return low, high
 
-    def cause(self, text: str, spelling: Spelling) -> str:
+    def _cause(self, text: str, spelling: Spelling) -> str:
         text = text.strip()
         if "%" in text:
             return "it has a percent sign; write the number without it"
@@ -440,16 +440,16 @@ class Number(Stepped):
             return "it is not a whole number; use Real for this column"
         return "it is not a number; clean the column or change its type"
 
-    def wanted(self, value: Any, name: str) -> int | float:
+    def _condition_number(self, value: Any, name: str) -> int | float:
         """A float of a real, else exact if it is whole."""
         from spinney.columns.base import as_float, if_whole
 
         if isinstance(value, (AnyReal, Decimal)) and not isinstance(value, bool):
             whole = if_whole(value) if self.is_whole else None
             return as_float(value) if whole is None else whole
-        raise self.unlike(value, name, "; write numbers without quotes" if isinstance(value, str) else "")
+        raise self._wrong_type(value, name, "; write numbers without quotes" if isinstance(value, str) else "")
 
-    def from_option(self, text: str, *, name: str, option: str) -> Any:
+    def _from_option(self, text: str, *, name: str, option: str) -> Any:
         from spinney.columns.base import number_of_text
 
         text = text.strip()

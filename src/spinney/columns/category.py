@@ -287,8 +287,8 @@ class Category(Listed):
     """
 
     type_name: ClassVar[str] = "category"
-    axis_kind: ClassVar[AxisKind] = "category"
-    spark_cast: ClassVar[str] = WHOLE_CAST
+    _axis_kind: ClassVar[AxisKind] = "category"
+    _spark_cast: ClassVar[str] = WHOLE_CAST
 
     values: tuple[str, ...] | tuple[int, ...] | Literal["private"] = ()
     other: str | int | None = field(default=None, kw_only=True)
@@ -359,7 +359,7 @@ class Category(Listed):
         """Whether the list is there; one that is to be found holds `other` alone until then."""
         return self.values != PRIVATE
 
-    def with_values(self, values: Sequence[Any]) -> Category:
+    def _with_values(self, values: Sequence[Any]) -> Category:
         """The same column with the list that was found, which is released, hence public from here on."""
         return replace(self, values=(*values, self.other))
 
@@ -368,7 +368,7 @@ class Category(Listed):
         return isinstance(self.listed[0], str)
 
     @property
-    def longest_text(self) -> int:
+    def _longest_text(self) -> int:
         return max(map(len, self.listed)) if self.is_text else 0
 
     @property
@@ -386,40 +386,40 @@ class Category(Listed):
     # ------------------------------------------------------------------------------------------------- reading
 
     @property
-    def accepts(self) -> frozenset[Group]:
+    def _accepts(self) -> frozenset[Group]:
         # A column of floats may be all null, whatever is meant by it.
         return frozenset({"float"}) if self.is_text else frozenset({"float", "whole"})
 
-    def remedy(self, group: Group) -> str | None:
+    def _remedy(self, group: Group) -> str | None:
         if group != "whole":
             return None
         return "list the values as numbers, Category([1, 2]), or convert the column to strings (pandas: .astype(str))"
 
     @property
-    def fits_array(self) -> bool:
+    def _fits_array(self) -> bool:
         return not self.is_text
 
     @property
-    def arrow_type(self) -> Any:
+    def _arrow_type(self) -> Any:
         import pyarrow as pa
 
         return pa.string() if self.is_text else pa.int64()
 
-    def converter(self) -> Callable[[Any], Any]:
+    def _converter(self) -> Callable[[Any], Any]:
         from spinney.columns.reading import whole
 
         return _text if self.is_text else whole
 
-    def from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:
+    def _from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:
         from spinney.columns.reading import whole_texts, without_missing
 
         return without_missing(strings, self) if self.is_text else whole_texts(strings, self, spelling)
 
     @property
-    def spelling_remedy(self) -> str:
+    def _spelling_remedy(self) -> str:
         return WHOLE_REMEDY
 
-    def cause(self, text: str, spelling: Spelling) -> str:
+    def _cause(self, text: str, spelling: Spelling) -> str:
         from spinney.columns.reading import MISSING
 
         if not self.is_text:
@@ -437,13 +437,13 @@ class Category(Listed):
             "it is not in the schema's list of values; recode it, or add it to the list if the column's codebook has it"
         )
 
-    def keys(self, values: Any) -> Any:
+    def _keys(self, values: Any) -> Any:
         """A column of a table as an Arrow array of its strings or whole numbers, before they are looked up."""
         from spinney.columns.reading import strings_of, whole_numbers
 
         return strings_of(values) if self.is_text else whole_numbers(values)
 
-    def read(self, values: Any) -> Physical:
+    def _read(self, values: Any) -> Physical:
         """Places in the schema's list. A column that was stored as a list of its own and places in that stays so."""
         import pyarrow as pa
         import pyarrow.compute as pc
@@ -452,7 +452,7 @@ class Category(Listed):
 
         stored = one_array(values, decode=False)
         is_coded = self.is_text and pa.types.is_dictionary(stored.type)
-        known = self.keys(stored.dictionary if is_coded else stored)
+        known = self._keys(stored.dictionary if is_coded else stored)
         found, is_missing = pc.index_in(known, value_set=pa.array(self.listed, type=known.type)), known.is_null()
         if self.other is not None:
             found = pc.if_else(is_missing, found, pc.fill_null(found, self._places[self.other]))
@@ -466,7 +466,7 @@ class Category(Listed):
             raise InputError(_NOT_LISTED)
         return with_mask(found)
 
-    def lookup_key(self, value: nw.Expr, dtype: Any) -> nw.Expr:
+    def _lookup_key(self, value: nw.Expr, dtype: Any) -> nw.Expr:
         """What a value is looked up by: its text or its whole number."""
         import narwhals as nw
 
@@ -477,7 +477,7 @@ class Category(Listed):
         number = whole_expression(value, dtype)
         return nw.when(~number.is_missing & ~number.is_wrong).then(number.number)
 
-    def reading(self, value: nw.Expr, dtype: Any, *, place: nw.Expr | None = None) -> Reading:
+    def _expression(self, value: nw.Expr, dtype: Any, *, place: nw.Expr | None = None) -> Reading:
         import narwhals as nw
 
         from spinney.columns.reading import Reading, whole_expression
@@ -488,7 +488,7 @@ class Category(Listed):
         number = None if self.is_text else whole_expression(value, dtype)
         is_missing = value.is_null() if number is None else number.is_missing
         if place is None:
-            key = self.lookup_key(value, dtype)
+            key = self._lookup_key(value, dtype)
             place = nw.lit(-1)
             for index in reversed(range(len(self.listed))):
                 place = nw.when(key == self.listed[index]).then(nw.lit(index)).otherwise(place)
@@ -499,19 +499,19 @@ class Category(Listed):
         return Reading(nw.when(found < 0).then(self._places[self.other]).otherwise(found), is_missing, is_wrong)
 
     @property
-    def complaint(self) -> str:
+    def _complaint(self) -> str:
         if self.other is None:
             return _NOT_LISTED
         return f"some value is not {'a string' if self.is_text else 'a whole number'}; clean the column"
 
-    def from_spark(self, value: Any, kind: Any) -> Any:
+    def _from_spark(self, value: Any, kind: Any) -> Any:
         from spinney.columns.reading import plain
 
         return plain(value, kind)
 
     # ------------------------------------------------------------------------------------ writing and asking
 
-    def to_arrow(self, positions: NDArray[np.float64]) -> Any:
+    def _to_arrow(self, positions: NDArray[np.float64]) -> Any:
         import pyarrow as pa
 
         from spinney.columns.reading import whole_steps
@@ -519,7 +519,7 @@ class Category(Listed):
         steps, is_null = whole_steps(positions, len(self.listed))
         return pa.array(self.listed).take(pa.array(steps, mask=is_null))
 
-    def place_of(self, value: Any, *, name: str, argument: str) -> int:
+    def _place_of(self, value: Any, *, name: str, argument: str) -> int:
         from spinney.columns.base import meant, shown
 
         if isinstance(value, (str, AnyReal)) and not isinstance(value, bool) and value in self._places:
@@ -527,7 +527,7 @@ class Category(Listed):
         hint = meant(value, self.listed)
         raise ParameterError(f"{argument}: {shown(value)} is not a value of column {name!r}{hint}")
 
-    def from_option(self, text: str, *, name: str, option: str) -> Any:
+    def _from_option(self, text: str, *, name: str, option: str) -> Any:
         spelt = {str(value): value for value in self.listed}
         for spelling in (text, text.strip()):
             if spelling in spelt:
@@ -536,7 +536,7 @@ class Category(Listed):
         raise ParameterError(f"{option}: {text!r} is not a value of column {name!r}{hint}")
 
     @classmethod
-    def template(cls, kind: Any, bounds: Callable[..., Sequence[str]]) -> list[str] | None:
+    def _template(cls, kind: Any, bounds: Callable[..., Sequence[str]]) -> list[str] | None:
         from spinney.columns.reading import is_string
 
         del bounds

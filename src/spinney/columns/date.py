@@ -38,24 +38,24 @@ _NUMERIC_DAY = re.compile(r"\d{1,4}([./-])\d{1,2}\1\d{1,4}")
 class Calendar(Stepped):
     """A column whose values lie in a calendar."""
 
-    reach: ClassVar[str] = "the years 1 to 9999"
+    _reach: ClassVar[str] = "the years 1 to 9999"
 
     @property
-    def fits_array(self) -> bool:
+    def _fits_array(self) -> bool:
         return False
 
-    def remedy(self, group: Group) -> str | None:
+    def _remedy(self, group: Group) -> str | None:
         if group in ("float", "whole"):
             return "convert the numbers to dates first (pandas: pd.to_datetime(...))"
         return None
 
-    def from_rungs(self, low: float, high: float) -> tuple[Any, Any]:
+    def _from_rungs(self, low: float, high: float) -> tuple[Any, Any]:
         """Both ends as logical values, moved into the days that a calendar has."""
-        earliest, latest = self.span
+        earliest, latest = self._span
         low, high = (min(max(end, earliest), latest) for end in (low, high))
         return self.logical(low), self.logical(high)
 
-    def cause(self, text: str, spelling: Spelling) -> str:
+    def _cause(self, text: str, spelling: Spelling) -> str:
         text, date_format = text.strip(), spelling.date_format
         zone = self._zone_cause(text, date_format)
         if zone:
@@ -82,33 +82,33 @@ class Calendar(Stepped):
             moment = datetime.fromisoformat(text) if date_format is None else datetime.strptime(text, date_format)
         except ValueError:
             return None
-        return self.zone_cause(is_aware=moment.tzinfo is not None)
+        return self._zone_mismatch(is_aware=moment.tzinfo is not None)
 
     @abstractmethod
-    def zone_cause(self, *, is_aware: bool) -> str | None:
+    def _zone_mismatch(self, *, is_aware: bool) -> str | None:
         """What is wrong with a moment that has, or lacks, an offset."""
 
-    def wanted(self, value: Any, name: str) -> int | float:
+    def _condition_number(self, value: Any, name: str) -> int | float:
         import numpy as np
 
         if not isinstance(value, (str, date, np.datetime64)):
-            raise self.unlike(value, name)
+            raise self._wrong_type(value, name)
         if isinstance(value, np.datetime64) or getattr(value, "nanosecond", 0) != 0:
             raise ParameterError(f"where: column {name!r}: {value!r} is finer than a microsecond; round it")
         try:
-            return self.physical(self.parse(self.as_declared(value), "where"))
+            return self.physical(self.parse(self._as_declared(value), "where"))
         except SchemaError as err:
             raise_alone(ParameterError(f"where: column {name!r}: {err}"))
 
     @abstractmethod
-    def as_declared(self, value: Any) -> Any:
+    def _as_declared(self, value: Any) -> Any:
         """A day where moments are meant, or a moment where days are, as what it means there; the rest as it is."""
 
-    def from_option(self, text: str, *, name: str, option: str) -> Any:
+    def _from_option(self, text: str, *, name: str, option: str) -> Any:
         del name, option
         return text.strip()  # which `where` reads as it is
 
-    def ticks_of_dates(self, axis: Any, zone: str | None) -> None:
+    def _ticks_of_dates(self, axis: Any, zone: str | None) -> None:
         """Ticks of an axis in days since 1970."""
         from matplotlib.dates import AutoDateLocator, ConciseDateFormatter
 
@@ -145,13 +145,13 @@ class Date(Calendar):
     """
 
     type_name: ClassVar[str] = "date"
-    describes: ClassVar[frozenset[Group]] = frozenset({"date"})
-    compared_as: ClassVar[str | None] = "dates"
-    counted_from: ClassVar[str] = "low"
-    rungs: ClassVar[tuple[int, int]] = (0, 21)  # 2^21 days are 5,700 years
-    round_steps: ClassVar[tuple[int, ...]] = (7, 1)
-    most_decimals: ClassVar[tuple[int, int]] = (0, 0)
-    spark_cast: ClassVar[str] = "for example with to_date(column, format)"
+    _describes: ClassVar[frozenset[Group]] = frozenset({"date"})
+    _compared_as: ClassVar[str | None] = "dates"
+    _counted_from: ClassVar[str] = "low"
+    _rungs: ClassVar[tuple[int, int]] = (0, 21)  # 2^21 days are 5,700 years
+    _round_steps: ClassVar[tuple[int, ...]] = (7, 1)
+    _most_decimals: ClassVar[tuple[int, int]] = (0, 0)
+    _spark_cast: ClassVar[str] = "for example with to_date(column, format)"
 
     def parse(self, value: Any, name: str) -> date:
         if isinstance(value, str):
@@ -170,10 +170,10 @@ class Date(Calendar):
         return _EPOCH_DAY + timedelta(days=int(number))
 
     @property
-    def span(self) -> tuple[Any, Any]:
+    def _span(self) -> tuple[Any, Any]:
         return EARLIEST_DAY, LATEST_DAY
 
-    def parse_step(self, value: Any) -> Any:
+    def _parse_step(self, value: Any) -> Any:
         step = parse_number(value, "multiple_of", int, "Date")
         if not 1 <= step <= LATEST_DAY:
             raise SchemaError(f"Date: multiple_of={brief(value)} is not a number of days such as 7")
@@ -184,36 +184,36 @@ class Date(Calendar):
         return self.multiple_of or 1
 
     @property
-    def phase(self) -> int:
+    def _phase(self) -> int:
         return self.physical(MONDAY if self.low is None else self.low)
 
-    def landmarks(self) -> tuple[list[int], ...]:
+    def _landmarks(self) -> tuple[list[int], ...]:
         return tuple([self.physical(day) for day in starts] for starts in month_starts(self.low, self.high))
 
-    def with_bounds(self, low: Any, high: Any) -> Self:
+    def _with_bounds(self, low: Any, high: Any) -> Self:
         """Steps are counted from `low`; a private bound says nothing of days, so it moves to a step from a Monday."""
         if self.bounds == "private" and self.multiple_of is not None:
-            first = self.aligned(self.physical(self.parse(low, "low")), up=False)
+            first = self._aligned(self.physical(self.parse(low, "low")), up=False)
             low = self.logical(first if first >= EARLIEST_DAY else first + self.step)
             high = max(low, self.parse(high, "high"))
-        return Bounded.with_bounds(self, low, high)
+        return Bounded._with_bounds(self, low, high)
 
     @property
-    def accepts(self) -> frozenset[Group]:
+    def _accepts(self) -> frozenset[Group]:
         return frozenset({"date", "datetime"})
 
-    def remedy(self, group: Group) -> str | None:
+    def _remedy(self, group: Group) -> str | None:
         if group == "zoned datetime":
             return "convert the column to days of one zone first (pandas: .dt.tz_localize(None))"
-        return Calendar.remedy(self, group)
+        return Calendar._remedy(self, group)
 
     @property
-    def arrow_type(self) -> Any:
+    def _arrow_type(self) -> Any:
         import pyarrow as pa
 
         return pa.date32()
 
-    def converter(self) -> Callable[[Any], Any]:
+    def _converter(self) -> Callable[[Any], Any]:
         import numpy as np
 
         def day(value: Any) -> date:
@@ -229,19 +229,19 @@ class Date(Calendar):
 
         return day
 
-    def from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:
+    def _from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:
         from spinney.columns.reading import dated_texts
 
         return dated_texts(strings, self, spelling, _ISO, n_characters=10)
 
     @property
-    def spelling_remedy(self) -> str:
+    def _spelling_remedy(self) -> str:
         return "write days as YYYY-MM-DD, or convert the column first (pandas: pd.to_datetime(..., format=...))"
 
-    def zone_cause(self, *, is_aware: bool) -> str | None:
+    def _zone_mismatch(self, *, is_aware: bool) -> str | None:
         return "it has a time zone, so its day is ambiguous; write days without times" if is_aware else None
 
-    def read(self, values: Any) -> Physical:
+    def _read(self, values: Any) -> Physical:
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -254,28 +254,28 @@ class Date(Calendar):
             array = pc.floor_temporal(array, unit="day")
         return with_mask(array.cast(pa.date32(), safe=False).cast(pa.int32()))
 
-    def from_spark(self, value: Any, kind: Any) -> Any:
+    def _from_spark(self, value: Any, kind: Any) -> Any:
         from spinney.columns.reading import functions_of
 
         del kind
         return functions_of(value).unix_date(value.cast("date")).cast("bigint")
 
-    def to_arrow(self, positions: NDArray[np.float64]) -> Any:
+    def _to_arrow(self, positions: NDArray[np.float64]) -> Any:
         import pyarrow as pa
 
         from spinney.columns.reading import whole_array
 
         return whole_array(positions, self).cast(pa.int32()).cast(pa.date32())
 
-    def as_declared(self, value: Any) -> Any:
+    def _as_declared(self, value: Any) -> Any:
         is_midnight = isinstance(value, datetime) and value.tzinfo is None and value.time() == time.min
         return value.date() if is_midnight else value
 
-    def set_ticks(self, axis: Any) -> None:
-        self.ticks_of_dates(axis, None)
+    def _set_ticks(self, axis: Any) -> None:
+        self._ticks_of_dates(axis, None)
 
     @classmethod
-    def template(cls, kind: Any, bounds: Callable[..., Sequence[str]]) -> list[str] | None:
+    def _template(cls, kind: Any, bounds: Callable[..., Sequence[str]]) -> list[str] | None:
         from pyarrow import types
 
         if not types.is_date(kind):

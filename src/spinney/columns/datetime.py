@@ -53,13 +53,13 @@ class Datetime(Calendar):
     """
 
     type_name: ClassVar[str] = "datetime"
-    describes: ClassVar[frozenset[Group]] = frozenset({"datetime", "zoned datetime"})
-    compared_as: ClassVar[str | None] = "datetimes"
-    counted_from: ClassVar[str] = "midnight"
-    rungs: ClassVar[tuple[int, int]] = (20, 57)  # microseconds from a second up to 4,500 years
-    round_steps: ClassVar[tuple[int, ...]] = CLOCK_STEPS
-    most_decimals: ClassVar[tuple[int, int]] = (0, 6)
-    spark_cast: ClassVar[str] = (
+    _describes: ClassVar[frozenset[Group]] = frozenset({"datetime", "zoned datetime"})
+    _compared_as: ClassVar[str | None] = "datetimes"
+    _counted_from: ClassVar[str] = "midnight"
+    _rungs: ClassVar[tuple[int, int]] = (20, 57)  # microseconds from a second up to 4,500 years
+    _round_steps: ClassVar[tuple[int, ...]] = CLOCK_STEPS
+    _most_decimals: ClassVar[tuple[int, int]] = (0, 6)
+    _spark_cast: ClassVar[str] = (
         "for example with to_timestamp_ntz(column, format), or with to_timestamp where the schema has a zone"
     )
 
@@ -111,17 +111,17 @@ class Datetime(Calendar):
             return moment
         return moment.replace(tzinfo=UTC).astimezone(ZoneInfo(self.timezone))
 
-    def limit(self, number: int) -> Any:
+    def _limit(self, number: int) -> Any:
         """A bound in a zone is kept in UTC, where no hour comes twice."""
         moment = self.logical(number)
         return moment if moment.tzinfo is None else moment.astimezone(UTC)
 
     @property
-    def span(self) -> tuple[Any, Any]:
+    def _span(self) -> tuple[Any, Any]:
         # A day inside the ends of the calendar, so that no time zone leads out of it.
         return (EARLIEST_DAY + 1) * _DAY, (LATEST_DAY - 1) * _DAY
 
-    def parse_step(self, value: Any) -> Any:
+    def _parse_step(self, value: Any) -> Any:
         return parse_seconds(value, "Datetime")
 
     @property
@@ -129,11 +129,11 @@ class Datetime(Calendar):
         return 1 if self.multiple_of is None else microseconds_of(self.multiple_of)
 
     @property
-    def phase(self) -> int:
+    def _phase(self) -> int:
         zone = None if self.timezone is None else ZoneInfo(self.timezone)
         return self.physical(datetime.combine(MONDAY, time.min, tzinfo=zone))
 
-    def landmarks(self) -> tuple[list[int], ...]:
+    def _landmarks(self) -> tuple[list[int], ...]:
         """First midnights of months, in the column's zone."""
         zone = None if self.timezone is None else ZoneInfo(self.timezone)
         months = month_starts(self.low.date(), self.high.date())
@@ -150,23 +150,23 @@ class Datetime(Calendar):
     # ------------------------------------------------------------------------------------------------- reading
 
     @property
-    def accepts(self) -> frozenset[Group]:
+    def _accepts(self) -> frozenset[Group]:
         return frozenset({"datetime"}) if self.timezone is None else frozenset({"zoned datetime"})
 
-    def remedy(self, group: Group) -> str | None:
+    def _remedy(self, group: Group) -> str | None:
         if group == "zoned datetime":
             return 'name the zone in the schema, for example timezone="UTC"'
         if group == "datetime":
             return "leave timezone out of the schema, or give the column a zone (pandas: .dt.tz_localize(...))"
-        return Calendar.remedy(self, group)
+        return Calendar._remedy(self, group)
 
     @property
-    def arrow_type(self) -> Any:
+    def _arrow_type(self) -> Any:
         import pyarrow as pa
 
         return pa.timestamp("us", self.timezone)
 
-    def converter(self) -> Callable[[Any], Any]:
+    def _converter(self) -> Callable[[Any], Any]:
         import numpy as np
 
         is_aware = self.timezone is not None
@@ -185,18 +185,18 @@ class Datetime(Calendar):
 
         return moment_of
 
-    def from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:
+    def _from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:
         from spinney.columns.reading import NEVER, dated_texts
 
         pattern = _LOCAL_ISO if self.timezone is None else NEVER
         return dated_texts(strings, self, spelling, pattern, n_characters=None)
 
     @property
-    def spelling_remedy(self) -> str:
+    def _spelling_remedy(self) -> str:
         form = "YYYY-MM-DDTHH:MM:SS" if self.timezone is None else "YYYY-MM-DDTHH:MM:SS+HH:MM"
         return f"write dates and times as {form}, or convert the column first (pandas: pd.to_datetime(..., format=...))"
 
-    def zone_cause(self, *, is_aware: bool) -> str | None:
+    def _zone_mismatch(self, *, is_aware: bool) -> str | None:
         if is_aware and self.timezone is None:
             return 'it has a time zone, and the schema states none; state timezone = "UTC" or another in the schema'
         if not is_aware and self.timezone is not None:
@@ -206,7 +206,7 @@ class Datetime(Calendar):
             )
         return None
 
-    def read(self, values: Any) -> Physical:
+    def _read(self, values: Any) -> Physical:
         import pyarrow as pa
 
         from spinney.columns.reading import one_array, only, with_mask, within_calendar
@@ -214,9 +214,9 @@ class Datetime(Calendar):
         array = only((pa.types.is_timestamp,), one_array(values))
         if pa.types.is_timestamp(array.type) and (array.type.tz is None) != (self.timezone is None):
             raise InputError(_ZONES_DIFFER)
-        return with_mask(within_calendar(array).cast(self.arrow_type, safe=False).cast(pa.int64()))
+        return with_mask(within_calendar(array).cast(self._arrow_type, safe=False).cast(pa.int64()))
 
-    def from_spark(self, value: Any, kind: Any) -> Any:
+    def _from_spark(self, value: Any, kind: Any) -> Any:
         """No time zone may move local times, so they are taken apart."""
         from spinney.columns.reading import functions_of
 
@@ -233,24 +233,24 @@ class Datetime(Calendar):
 
     # ------------------------------------------------------------------------------------ writing and asking
 
-    def to_arrow(self, positions: NDArray[np.float64]) -> Any:
+    def _to_arrow(self, positions: NDArray[np.float64]) -> Any:
         from spinney.columns.reading import whole_array
 
-        return whole_array(positions, self).cast(self.arrow_type)
+        return whole_array(positions, self).cast(self._arrow_type)
 
-    def as_declared(self, value: Any) -> Any:
+    def _as_declared(self, value: Any) -> Any:
         is_day = isinstance(value, date) and not isinstance(value, datetime)
         return datetime.combine(value, time.min) if is_day else value
 
     @property
-    def drawn_scale(self) -> float:
+    def _drawn_scale(self) -> float:
         return 1 / _DAY
 
-    def set_ticks(self, axis: Any) -> None:
-        self.ticks_of_dates(axis, self.timezone)
+    def _set_ticks(self, axis: Any) -> None:
+        self._ticks_of_dates(axis, self.timezone)
 
     @classmethod
-    def template(cls, kind: Any, bounds: Callable[..., Sequence[str]]) -> list[str] | None:
+    def _template(cls, kind: Any, bounds: Callable[..., Sequence[str]]) -> list[str] | None:
         from pyarrow import types
 
         if not types.is_timestamp(kind):

@@ -32,19 +32,19 @@ if TYPE_CHECKING:
 class Unread(Column):
     """A column of any type in the table, of which nothing but its name is looked at."""
 
-    axis_kind: ClassVar[AxisKind] = "category"
+    _axis_kind: ClassVar[AxisKind] = "category"
     is_read: ClassVar[bool] = False
-    why_never_null: ClassVar[str]  # why `nullable` has no meaning
+    _why_never_null: ClassVar[str]  # why `nullable` has no meaning
 
     def __post_init__(self) -> None:
         kind = type(self).__name__
         if self.nullable is not False:
-            raise SchemaError(f"{kind}: nullable={brief(self.nullable)} has no meaning here; {self.why_never_null}")
+            raise SchemaError(f"{kind}: nullable={brief(self.nullable)} has no meaning here; {self._why_never_null}")
         if self.bits is not None:
             raise SchemaError(f"{kind}: bits={brief(self.bits)} has no meaning here; the values are not learnt")
 
     @property
-    def csv_type(self) -> Any:
+    def _csv_type(self) -> Any:
         import pyarrow as pa
 
         return pa.binary()  # nothing is made of it, so nothing can be wrong with it
@@ -52,9 +52,9 @@ class Unread(Column):
     def _refuse(self, *_: Any, **__: Any) -> NoReturn:
         raise SchemaError(f"a column of type {self.type_name} is never read, counted or drawn; leave it out")
 
-    accepts = arrow_type = spelling_remedy = property(_refuse)
-    converter = from_strings = cause = read = reading = from_spark = _refuse
-    whole_range = leaf_ends = from_option = drawn_range = set_ticks = _refuse
+    _accepts = _arrow_type = _spelling_remedy = property(_refuse)
+    _converter = _from_strings = _cause = _read = _expression = _from_spark = _refuse
+    _whole_range = _leaf_ends = _from_option = _drawn_range = _set_ticks = _refuse
 
 
 # ----------------------------------------------------------------------------------------------------------- identifier
@@ -82,8 +82,8 @@ class Identifier(Unread):
     """
 
     type_name: ClassVar[str] = "identifier"
-    spark_cast: ClassVar[str] = "which an identifier does not need"
-    why_never_null: ClassVar[str] = "every row gets an identifier"
+    _spark_cast: ClassVar[str] = "which an identifier does not need"
+    _why_never_null: ClassVar[str] = "every row gets an identifier"
 
     prefix: str | None = field(default=None, kw_only=True)
     digits: int = field(default=_DIGITS, kw_only=True)
@@ -115,20 +115,20 @@ class Identifier(Unread):
     # ------------------------------------------------------------------------------------------------- writing
 
     @property
-    def fits_array(self) -> bool:
+    def _fits_array(self) -> bool:
         return not self.is_text
 
-    def to_positions(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _to_positions(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
         return numbers
 
-    def to_arrow(self, positions: NDArray[np.float64]) -> Any:
-        return self.part_to_arrow(positions, first=0, n_rows=len(positions))
+    def _to_arrow(self, positions: NDArray[np.float64]) -> Any:
+        return self._part_to_arrow(positions, first=0, n_rows=len(positions))
 
     @property
-    def longest_text(self) -> int:
+    def _longest_text(self) -> int:
         return 0 if self.prefix is None else len(self.prefix) + _MOST_DIGITS
 
-    def part_to_arrow(self, positions: NDArray[np.float64], *, first: int, n_rows: int) -> Any:
+    def _part_to_arrow(self, positions: NDArray[np.float64], *, first: int, n_rows: int) -> Any:
         import numpy as np
         import pyarrow as pa
 
@@ -139,7 +139,7 @@ class Identifier(Unread):
         return pa.array([f"{self.prefix}{number:0{digits}}" for number in numbers.tolist()], pa.string())
 
     @classmethod
-    def template(cls, kind: Any, bounds: Callable[..., Sequence[str]]) -> list[str] | None:
+    def _template(cls, kind: Any, bounds: Callable[..., Sequence[str]]) -> list[str] | None:
         """A type never says that it names people; templates of numbers and strings suggest it in a comment."""
         del kind, bounds
         return None
@@ -165,16 +165,16 @@ class Ignore(Unread):
     """
 
     type_name: ClassVar[str] = "ignore"
-    is_drawn: ClassVar[bool] = False
-    spark_cast: ClassVar[str] = "which a column that is ignored does not need"
-    why_never_null: ClassVar[str] = "the values are not looked at"
+    _is_drawn: ClassVar[bool] = False
+    _spark_cast: ClassVar[str] = "which a column that is ignored does not need"
+    _why_never_null: ClassVar[str] = "the values are not looked at"
 
     @property
-    def fits_array(self) -> bool:
+    def _fits_array(self) -> bool:
         return True
 
     @classmethod
-    def template(cls, kind: Any, bounds: Callable[..., Sequence[str]]) -> list[str] | None:
+    def _template(cls, kind: Any, bounds: Callable[..., Sequence[str]]) -> list[str] | None:
         """No type says that a column is of no interest."""
         del kind, bounds
         return None
@@ -182,7 +182,7 @@ class Ignore(Unread):
     def __repr__(self) -> str:
         return show(self)
 
-    to_positions = to_arrow = Unread._refuse
+    _to_positions = _to_arrow = Unread._refuse
 
 
 # ------------------------------------------------------------------------------------------------------------------ key
@@ -214,7 +214,7 @@ class Key(Identifier):
     """A column whose values say whose row it is."""
 
     is_read: ClassVar[bool] = True
-    spark_cast: ClassVar[str] = "for example to a string or a bigint"
+    _spark_cast: ClassVar[str] = "for example to a string or a bigint"
 
     @property
     def is_text(self) -> bool:
@@ -222,33 +222,33 @@ class Key(Identifier):
         return True
 
     @property
-    def accepts(self) -> frozenset[Group]:
+    def _accepts(self) -> frozenset[Group]:
         return frozenset({"whole", "float", "other"})  # some of bytes, or of nulls alone, which `key_array` tells apart
 
-    def remedy(self, group: Group) -> str | None:  # noqa: ARG002
+    def _remedy(self, group: Group) -> str | None:  # noqa: ARG002
         return _NOT_A_KEY
 
     @property
-    def arrow_type(self) -> Any:
+    def _arrow_type(self) -> Any:
         import pyarrow as pa
 
         return pa.string()
 
     @property
-    def object_type(self) -> Any:
+    def _object_type(self) -> Any:
         """None: Arrow tells strings, whole numbers and bytes apart, and refuses a mixture."""
         return None
 
-    def converter(self) -> Callable[[Any], Any]:  # type: ignore[override]
+    def _converter(self) -> Callable[[Any], Any]:  # type: ignore[override]
         return _plain
 
     @property
-    def csv_type(self) -> Any:
+    def _csv_type(self) -> Any:
         import pyarrow as pa
 
         return pa.string()
 
-    def from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:  # noqa: ARG002
+    def _from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:  # noqa: ARG002
         import pyarrow as pa
         import pyarrow.compute as pc
 
@@ -257,17 +257,17 @@ class Key(Identifier):
         return pc.if_else(among(strings, list(MISSING)), pa.scalar(None, pa.string()), strings)
 
     @property
-    def spelling_remedy(self) -> str:
+    def _spelling_remedy(self) -> str:
         return "write each key in one way"
 
-    def cause(self, text: str, spelling: Spelling) -> str:  # type: ignore[override]  # noqa: ARG002
+    def _cause(self, text: str, spelling: Spelling) -> str:  # type: ignore[override]  # noqa: ARG002
         return "it is not UTF-8"
 
     @property
-    def spark_types(self) -> frozenset[str]:
+    def _spark_types(self) -> frozenset[str]:
         return frozenset({"string", "char", "varchar", "binary", *_WHOLE_TYPES})
 
-    def from_spark(self, value: Any, kind: Any) -> Any:
+    def _from_spark(self, value: Any, kind: Any) -> Any:
         name = kind.typeName()
         if name in ("string", "char", "varchar"):
             return value.cast("string")  # without a collation, under which different strings are equal

@@ -38,10 +38,10 @@ class Integer(Number):
     """
 
     type_name: ClassVar[str] = "integer"
-    largest: ClassVar[Any] = LARGEST_WHOLE
-    rungs: ClassVar[tuple[int, int]] = (0, 40)
-    most_decimals: ClassVar[tuple[int, int]] = (-9, 0)
-    spark_cast: ClassVar[str] = WHOLE_CAST
+    _largest: ClassVar[Any] = LARGEST_WHOLE
+    _rungs: ClassVar[tuple[int, int]] = (0, 40)
+    _most_decimals: ClassVar[tuple[int, int]] = (-9, 0)
+    _spark_cast: ClassVar[str] = WHOLE_CAST
 
     def parse(self, value: Any, name: str) -> int:
         number = int(parse_number(value, name, int, "Integer"))
@@ -55,57 +55,57 @@ class Integer(Number):
     def logical(self, number: Any) -> int:
         return int(number)
 
-    def from_rungs(self, low: float, high: float) -> tuple[Any, Any]:
+    def _from_rungs(self, low: float, high: float) -> tuple[Any, Any]:
         # Rung edges are whole, and the upper edge itself belongs to the next rung.
-        return Number.from_rungs(self, int(low), max(int(low), int(high) - 1))
+        return Number._from_rungs(self, int(low), max(int(low), int(high) - 1))
 
     @property
     def step(self) -> int:
         return self.multiple_of or 1
 
     @property
-    def arrow_type(self) -> Any:
+    def _arrow_type(self) -> Any:
         import pyarrow as pa
 
         return pa.int64()
 
-    def converter(self) -> Callable[[Any], Any]:
+    def _converter(self) -> Callable[[Any], Any]:
         from spinney.columns.reading import whole
 
         return whole
 
-    def from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:
+    def _from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:
         from spinney.columns.reading import whole_texts
 
         return whole_texts(strings, self, spelling)
 
     @property
-    def spelling_remedy(self) -> str:
+    def _spelling_remedy(self) -> str:
         return WHOLE_REMEDY
 
-    def read(self, values: Any) -> Physical:
+    def _read(self, values: Any) -> Physical:
         from spinney.columns.reading import whole_numbers, with_mask
 
         return with_mask(whole_numbers(values))
 
     @property
-    def complaint(self) -> str:
+    def _complaint(self) -> str:
         from spinney.columns.reading import NOT_WHOLE
 
         return NOT_WHOLE
 
-    def from_spark(self, value: Any, kind: Any) -> Any:
+    def _from_spark(self, value: Any, kind: Any) -> Any:
         from spinney.columns.reading import plain
 
         return plain(value, kind)
 
-    def to_arrow(self, positions: NDArray[np.float64]) -> Any:
+    def _to_arrow(self, positions: NDArray[np.float64]) -> Any:
         from spinney.columns.reading import whole_array
 
         return whole_array(positions, self)
 
     @classmethod
-    def template(cls, kind: Any, bounds: Callable[..., Sequence[str]]) -> list[str] | None:
+    def _template(cls, kind: Any, bounds: Callable[..., Sequence[str]]) -> list[str] | None:
         from pyarrow import types
 
         if not types.is_integer(kind):

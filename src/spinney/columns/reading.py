@@ -275,8 +275,8 @@ def whole_expression(value: nw.Expr, dtype: Any) -> Reading:
 
 def convert_objects(values: Iterable[Any], column: Column) -> pa.Array:
     """The values as an arrow array of the column's physical type; missing ones are null."""
-    convert = column.converter()
-    return pa.array([None if _is_missing(value) else convert(value) for value in values], type=column.object_type)
+    convert = column._converter()
+    return pa.array([None if _is_missing(value) else convert(value) for value in values], type=column._object_type)
 
 
 def _is_missing(value: Any) -> bool:
@@ -365,10 +365,10 @@ def nearest_multiples(values: NDArray[Any], column: Bounded) -> NDArray[Any]:
 
     Whole numbers in, whole numbers out. Decimals come out as written: 12.34, not 12.340000000000002.
     """
-    first, last = column.first_and_last()
+    first, last = column._first_and_last()
     inside: NDArray[Any] = np.clip(values, first, last)
     if column.is_whole:
-        return np.asarray((inside - column.phase + column.step // 2) // column.step * column.step + column.phase)
+        return np.asarray((inside - column._phase + column.step // 2) // column.step * column.step + column._phase)
     ratio = column.spacing
     if ratio is None:
         return inside
@@ -387,7 +387,7 @@ def numbers_rounding_to(low: float, high: float, column: Bounded) -> tuple[float
     """The least and the largest number that `nearest_multiples` moves into low..high; the wrong way round if none."""
     step = column.spacing
     assert step is not None
-    first, last = column.aligned(exact(low), up=True), column.aligned(exact(high), up=False)
+    first, last = column._aligned(exact(low), up=True), column._aligned(exact(high), up=False)
     if column.is_whole:
         half = column.step // 2
         return int(first) - half, int(last) + column.step - 1 - half
@@ -443,7 +443,7 @@ def parse_strings(array: Any, column: Column) -> Any:
     """Strings as arrow values of the type that the column has; raises an InputError where one cannot be read."""
     with redacted(lambda _: _unreadable(column)):
         try:
-            return column.from_strings(array.cast(pa.string()))
+            return column._from_strings(array.cast(pa.string()))
         except InputError:
             raise_alone(_unreadable(column))
 
@@ -462,7 +462,7 @@ def read_objects(values: Iterable[Any], column: Column) -> Any:
 
 
 def _unreadable(column: Column) -> InputError:
-    return InputError(f"some string cannot be read as {column.type_name}; {column.spelling_remedy}")
+    return InputError(f"some string cannot be read as {column.type_name}; {column._spelling_remedy}")
 
 
 # ------------------------------------------------------------------------------------------------------------ CSV texts
@@ -506,7 +506,7 @@ def whole_texts(texts: Any, column: Column, spelling: Spelling) -> Any:
 
     array = without_missing(texts, column)
     is_plain = pc.fill_null(pc.match_substring_regex(array, _WHOLE), True)
-    return parse_each(array, column, is_plain, _where(is_plain, array).cast(column.arrow_type), parse)
+    return parse_each(array, column, is_plain, _where(is_plain, array).cast(column._arrow_type), parse)
 
 
 def dated_texts(texts: Any, column: Column, spelling: Spelling, pattern: str, *, n_characters: int | None) -> Any:
@@ -530,7 +530,7 @@ def dated_texts(texts: Any, column: Column, spelling: Spelling, pattern: str, *,
         is_plain = pc.or_(is_plain, array.is_null())
     else:
         is_plain = pc.fill_null(pc.match_substring_regex(array, pattern), True)
-    return parse_each(array, column, is_plain, _where(is_plain, plain).cast(column.arrow_type), parse)
+    return parse_each(array, column, is_plain, _where(is_plain, plain).cast(column._arrow_type), parse)
 
 
 def _where(is_plain: Any, array: Any) -> Any:
@@ -546,7 +546,7 @@ def parse_each(array: Any, column: Column, is_plain: Any, values: Any, parse: Ca
     others = array.filter(is_other)
     distinct = others.unique()
     parsed = [_parsed(text, parse) for text in distinct.to_pylist()]
-    parsed = convert_objects(parsed, column).cast(column.arrow_type)
+    parsed = convert_objects(parsed, column).cast(column._arrow_type)
     return pc.replace_with_mask(values, is_other, parsed.take(pc.index_in(others, value_set=distinct)))
 
 

@@ -40,12 +40,12 @@ class Real(Number):
     """
 
     type_name: ClassVar[str] = "real"
-    axis_kind: ClassVar[AxisKind] = "real"
-    needs_length: ClassVar[bool] = True
-    largest: ClassVar[Any] = sys.float_info.max
-    rungs: ClassVar[tuple[int, int]] = (-20, 40)  # from a millionth up
-    most_decimals: ClassVar[tuple[int, int]] = (-9, 15)
-    spark_cast: ClassVar[str] = 'for example with expr("try_cast(column AS double)")'
+    _axis_kind: ClassVar[AxisKind] = "real"
+    _needs_length: ClassVar[bool] = True
+    _largest: ClassVar[Any] = sys.float_info.max
+    _rungs: ClassVar[tuple[int, int]] = (-20, 40)  # from a millionth up
+    _most_decimals: ClassVar[tuple[int, int]] = (-9, 15)
+    _spark_cast: ClassVar[str] = 'for example with expr("try_cast(column AS double)")'
 
     def parse(self, value: Any, name: str) -> float:
         return float(parse_number(value, name, float, "Real"))
@@ -56,7 +56,7 @@ class Real(Number):
     def logical(self, number: Any) -> float:
         return float(number)
 
-    def from_extremes(self, low: Any, high: Any) -> tuple[Any, Any]:
+    def _from_extremes(self, low: Any, high: Any) -> tuple[Any, Any]:
         return (low - 0.5, high + 0.5) if low == high else (self.logical(low), self.logical(high))
 
     @property
@@ -64,82 +64,82 @@ class Real(Number):
         return None if self.multiple_of is None else exact(self.multiple_of)
 
     @property
-    def arrow_type(self) -> Any:
+    def _arrow_type(self) -> Any:
         import pyarrow as pa
 
         return pa.float64()
 
     @property
-    def csv_type(self) -> Any:
-        return self.arrow_type
+    def _csv_type(self) -> Any:
+        return self._arrow_type
 
-    def converter(self) -> Callable[[Any], Any]:
+    def _converter(self) -> Callable[[Any], Any]:
         from spinney.columns.reading import real
 
         return real
 
-    def from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:
+    def _from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:
         import pyarrow.compute as pc
 
         from spinney.columns.reading import without_missing
 
         del spelling  # a CSV's numbers are read by Arrow, with the decimal mark that was stated
-        return pc.ascii_trim_whitespace(without_missing(strings, self)).cast(self.arrow_type)
+        return pc.ascii_trim_whitespace(without_missing(strings, self)).cast(self._arrow_type)
 
     @property
-    def spelling_remedy(self) -> str:
+    def _spelling_remedy(self) -> str:
         return f"write numbers as 1234.5{WITHOUT_SIGNS}"
 
-    def read(self, values: Any) -> Physical:
+    def _read(self, values: Any) -> Physical:
         from spinney.columns.reading import Physical, floats
 
         return Physical(floats(values))
 
-    def reading(self, value: nw.Expr, dtype: Any, *, place: nw.Expr | None = None) -> Reading:
+    def _expression(self, value: nw.Expr, dtype: Any, *, place: nw.Expr | None = None) -> Reading:
         from spinney.columns import reading
 
         del place
         return reading.real_expression(value, dtype)
 
-    def from_spark(self, value: Any, kind: Any) -> Any:
+    def _from_spark(self, value: Any, kind: Any) -> Any:
         return value.cast("double") if kind.typeName() == "decimal" else value
 
-    def whole_range(self) -> tuple[int, int] | None:
+    def _whole_range(self) -> tuple[int, int] | None:
         return None
 
-    def to_positions(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _to_positions(self, numbers: NDArray[np.float64]) -> NDArray[np.float64]:
         import numpy as np
 
         return np.clip(numbers, self.low, self.high)
 
-    def to_floats(self, positions: NDArray[np.float64]) -> NDArray[np.float64]:
+    def _to_floats(self, positions: NDArray[np.float64]) -> NDArray[np.float64]:
         from spinney.columns.reading import nearest_multiples
 
-        values = self.to_positions(positions)
+        values = self._to_positions(positions)
         return values if self.multiple_of is None else nearest_multiples(values, self)
 
-    def to_arrow(self, positions: NDArray[np.float64]) -> Any:
+    def _to_arrow(self, positions: NDArray[np.float64]) -> Any:
         import numpy as np
         import pyarrow as pa
 
-        return pa.array(self.to_floats(positions), mask=np.isnan(positions) if self.nullable else None)
+        return pa.array(self._to_floats(positions), mask=np.isnan(positions) if self.nullable else None)
 
-    def leaf_ends(self, low: NDArray[np.float64], length: NDArray[np.float64]) -> list[tuple[Any, Any]]:
+    def _leaf_ends(self, low: NDArray[np.float64], length: NDArray[np.float64]) -> list[tuple[Any, Any]]:
         """The high end is not in the leaf, unless there are steps."""
         from spinney.columns.reading import nearest_multiples
 
-        first, last = self.to_positions(low), self.to_positions(low + length)
+        first, last = self._to_positions(low), self._to_positions(low + length)
         if self.multiple_of is not None:
             # Cells lie around multiples, and so do leaves: a quarter of a step leads inside.
             first = nearest_multiples(low + self.multiple_of / 4, self)
             last = nearest_multiples(low + length - self.multiple_of / 4, self)
         return list(zip(first.tolist(), last.tolist(), strict=True))
 
-    def drawn_range(self) -> tuple[float, float]:
+    def _drawn_range(self) -> tuple[float, float]:
         return self.low, self.high
 
     @classmethod
-    def template(cls, kind: Any, bounds: Callable[..., Sequence[str]]) -> list[str] | None:
+    def _template(cls, kind: Any, bounds: Callable[..., Sequence[str]]) -> list[str] | None:
         from pyarrow import types
 
         if not (types.is_floating(kind) or types.is_decimal(kind)):

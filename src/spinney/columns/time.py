@@ -50,15 +50,15 @@ class Time(Stepped):
     """
 
     type_name: ClassVar[str] = "time"
-    describes: ClassVar[frozenset[Group]] = frozenset({"time"})
-    compared_as: ClassVar[str | None] = "times"
-    widest: ClassVar[tuple[Any, Any] | None] = (time.min, time.max)
-    counted_from: ClassVar[str] = "midnight"
-    rungs: ClassVar[tuple[int, int]] = (20, 36)  # microseconds from a second up to a day
-    reach: ClassVar[str] = "a day"
-    round_steps: ClassVar[tuple[int, ...]] = CLOCK_STEPS
-    most_decimals: ClassVar[tuple[int, int]] = (0, 6)
-    spark_cast: ClassVar[str] = "for example with date_format(column, 'HH:mm:ss.SSSSSS')"
+    _describes: ClassVar[frozenset[Group]] = frozenset({"time"})
+    _compared_as: ClassVar[str | None] = "times"
+    _widest: ClassVar[tuple[Any, Any] | None] = (time.min, time.max)
+    _counted_from: ClassVar[str] = "midnight"
+    _rungs: ClassVar[tuple[int, int]] = (20, 36)  # microseconds from a second up to a day
+    _reach: ClassVar[str] = "a day"
+    _round_steps: ClassVar[tuple[int, ...]] = CLOCK_STEPS
+    _most_decimals: ClassVar[tuple[int, int]] = (0, 6)
+    _spark_cast: ClassVar[str] = "for example with date_format(column, 'HH:mm:ss.SSSSSS')"
 
     def parse(self, value: Any, name: str) -> time:
         if isinstance(value, str):
@@ -73,7 +73,7 @@ class Time(Stepped):
             raise SchemaError(f"Time: {name}={value} has an offset; a time of day has none")
         return value.replace(fold=0)
 
-    def parse_step(self, value: Any) -> Any:
+    def _parse_step(self, value: Any) -> Any:
         step = parse_seconds(value, "Time")
         if step > _DAY / _SECOND:
             raise SchemaError(f"Time: multiple_of={brief(value)} is more than a day has; give a number of seconds")
@@ -92,20 +92,20 @@ class Time(Stepped):
         return 1 if self.multiple_of is None else microseconds_of(self.multiple_of)
 
     @property
-    def span(self) -> tuple[Any, Any]:
+    def _span(self) -> tuple[Any, Any]:
         return 0, _DAY - 1
 
-    def from_rungs(self, low: float, high: float) -> tuple[Any, Any]:
+    def _from_rungs(self, low: float, high: float) -> tuple[Any, Any]:
         least, most = (int(min(max(end, 0), _DAY - 1)) for end in (low, high))
         return self.logical(least), self.logical(most)
 
     # ------------------------------------------------------------------------------------------------- reading
 
     @property
-    def accepts(self) -> frozenset[Group]:
+    def _accepts(self) -> frozenset[Group]:
         return frozenset({"time"})
 
-    def remedy(self, group: Group) -> str | None:
+    def _remedy(self, group: Group) -> str | None:
         if group in ("datetime", "zoned datetime"):
             spark = "Spark: date_format(column, 'HH:mm:ss.SSSSSS')"
             return f"convert the column to times of day first (pandas: .dt.time; {spark}), or describe it as Datetime"
@@ -114,19 +114,19 @@ class Time(Stepped):
         return None
 
     @property
-    def fits_array(self) -> bool:
+    def _fits_array(self) -> bool:
         return False
 
     @property
-    def arrow_type(self) -> Any:
+    def _arrow_type(self) -> Any:
         import pyarrow as pa
 
         return pa.time64("us")
 
-    def converter(self) -> Callable[[Any], Any]:
+    def _converter(self) -> Callable[[Any], Any]:
         return _time_of
 
-    def from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:
+    def _from_strings(self, strings: Any, spelling: Spelling = PLAIN) -> Any:
         import pyarrow.compute as pc
 
         from spinney.columns.reading import parse_each, without_missing
@@ -147,7 +147,7 @@ class Time(Stepped):
         import pyarrow.compute as pc
 
         if is_own:
-            return pa.nulls(len(array), self.arrow_type)
+            return pa.nulls(len(array), self._arrow_type)
         parts = pc.extract_regex(array, _PLAIN)
 
         def digits(name: str, width: int) -> Any:
@@ -156,13 +156,13 @@ class Time(Stepped):
         total = pc.multiply(digits("h", 2), _HOUR)
         for name, width, unit in (("m", 2, _MINUTE), ("s", 2, _SECOND), ("f", 6, 1)):
             total = pc.add(total, pc.multiply(digits(name, width), unit))
-        return total.cast(self.arrow_type)
+        return total.cast(self._arrow_type)
 
     @property
-    def spelling_remedy(self) -> str:
+    def _spelling_remedy(self) -> str:
         return "write times of day as HH:MM or HH:MM:SS, or convert the column first (pandas: .dt.time)"
 
-    def cause(self, text: str, spelling: Spelling) -> str:
+    def _cause(self, text: str, spelling: Spelling) -> str:
         own = spelling.date_format
         if own is not None and not _DAY_DIRECTIVES.search(own):
             return f"it does not match date_format={own!r}, or there is no such time"
@@ -172,22 +172,22 @@ class Time(Stepped):
             return "it has an offset; a time of day has none"
         return f"it is not a time of day like {_LOOKS}, from 00:00 to 23:59:59.999999"
 
-    def read(self, values: Any) -> Physical:
+    def _read(self, values: Any) -> Physical:
         import pyarrow as pa
 
         from spinney.columns.reading import one_array, only, with_mask
 
         array = only((pa.types.is_time,), one_array(values))
-        found = with_mask(array.cast(self.arrow_type, safe=False).cast(pa.int64()))
+        found = with_mask(array.cast(self._arrow_type, safe=False).cast(pa.int64()))
         if ((found.values < 0) | (found.values >= _DAY)).any():  # which Arrow allows, and no clock has
-            raise InputError(self.complaint)
+            raise InputError(self._complaint)
         return found
 
     @property
-    def spark_types(self) -> frozenset[str]:
+    def _spark_types(self) -> frozenset[str]:
         return frozenset({"string", "char", "varchar"})
 
-    def from_spark(self, value: Any, kind: Any) -> Any:
+    def _from_spark(self, value: Any, kind: Any) -> Any:
         """Strings, as everywhere else; what is none becomes a half, to be refused."""
         from spinney.columns.reading import MISSING, functions_of
 
@@ -207,28 +207,28 @@ class Time(Stepped):
 
     # ------------------------------------------------------------------------------------ writing and asking
 
-    def to_arrow(self, positions: NDArray[np.float64]) -> Any:
+    def _to_arrow(self, positions: NDArray[np.float64]) -> Any:
         from spinney.columns.reading import whole_array
 
-        return whole_array(positions, self).cast(self.arrow_type)
+        return whole_array(positions, self).cast(self._arrow_type)
 
-    def wanted(self, value: Any, name: str) -> int | float:
+    def _condition_number(self, value: Any, name: str) -> int | float:
         if not isinstance(value, (str, time)):
-            raise self.unlike(value, name)
+            raise self._wrong_type(value, name)
         try:
             return self.physical(self.parse(value, "where"))
         except SchemaError as err:
             raise_alone(ParameterError(f"where: column {name!r}: {err}"))
 
-    def from_option(self, text: str, *, name: str, option: str) -> Any:
+    def _from_option(self, text: str, *, name: str, option: str) -> Any:
         del name, option
         return text.strip()  # which `where` reads as it is
 
     @property
-    def drawn_scale(self) -> float:
+    def _drawn_scale(self) -> float:
         return 1 / _HOUR
 
-    def set_ticks(self, axis: Any) -> None:
+    def _set_ticks(self, axis: Any) -> None:
         from matplotlib.ticker import FuncFormatter, MaxNLocator
 
         def clock(hours: float, _: Any) -> str:
@@ -239,7 +239,7 @@ class Time(Stepped):
         axis.set_major_formatter(FuncFormatter(clock))
 
     @classmethod
-    def template(cls, kind: Any, bounds: Callable[..., Sequence[str]]) -> list[str] | None:
+    def _template(cls, kind: Any, bounds: Callable[..., Sequence[str]]) -> list[str] | None:
         from pyarrow import types
 
         del bounds  # which every clock has

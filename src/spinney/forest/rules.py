@@ -59,7 +59,7 @@ class RuleTables:
 
         `apart` names further values that no others may share a state with.
         """
-        modelled = schema.modelled
+        modelled = schema._modelled
         axes = column_axes(schema)
         clauses = clauses_of(schema.rules, schema)
         places = {name: place for place, name in enumerate(modelled)}
@@ -84,7 +84,7 @@ class RuleTables:
         tree = JunctionTree.covering(sizes, cliques)
         if tree.n_cells <= _MOST_CELLS:
             return
-        names = list(self.schema.modelled)
+        names = list(self.schema._modelled)
         largest = max(tree.cliques, key=lambda clique: float(np.prod([float(sizes[column]) for column in clique])))
         listed = ", ".join(repr(names[column]) for column in largest)
         raise SchemaError(
@@ -140,7 +140,7 @@ class RuleTables:
         if not self.clauses:
             return []
         model, found = self._parts_model(), []
-        for place, (name, column) in enumerate(self.schema.modelled.items()):
+        for place, (name, column) in enumerate(self.schema._modelled.items()):
             parting = self.partings.get(place)
             if parting is None:
                 continue
@@ -154,7 +154,7 @@ class RuleTables:
 
     def _parts_model(self) -> GraphModel:
         """A model of parts alone, null last; a SchemaError where no row is possible."""
-        names = list(self.schema.modelled)
+        names = list(self.schema._modelled)
         sizes = [self._n_labels(place) for place in range(len(names))]
         zeros: dict[Clique, NDArray[np.bool_]] = {}
         for columns, possible in [*self._clause_masks(names), *self._order_masks(names)]:
@@ -226,7 +226,7 @@ class Variables:
 
     @classmethod
     def of(cls, schema: Schema) -> Variables:
-        rules, modelled, variables = RuleTables.of(schema), list(schema.modelled), schema.variables
+        rules, modelled, variables = RuleTables.of(schema), list(schema._modelled), schema._variables
         axes: list[AnyAxis] = []
         numbers: dict[int, int] = {}
         for number, (name, place) in enumerate(variables.items()):
@@ -268,7 +268,7 @@ class Variables:
         """The states that the rules allow to meet, with columns numbered among all variables."""
         named = zip(self.names, models, strict=True)
         pairs = [(name, model) for name, model in named if isinstance(model, ColumnModel)]
-        modelled, numbers = list(self.schema.modelled), [self.names.index(name) for name, _ in pairs]
+        modelled, numbers = list(self.schema._modelled), [self.names.index(name) for name, _ in pairs]
         parted = {modelled[column]: parting for column, parting in self.rules.partings.items()}
         found = possible_states(self.schema.rules, self.schema, dict(pairs), parted)
         return [(tuple(numbers[column] for column in clique), possible) for clique, possible in found]

@@ -132,7 +132,7 @@ class ColumnAxis:
 def column_axes(schema: Schema) -> dict[str, ColumnAxis]:
     """Those of all modelled columns, by name. Values that a rule tells apart are all looked at by themselves."""
     ruled = _in_rules(schema)
-    return {name: column_axis(name, column, in_rules=name in ruled) for name, column in schema.modelled.items()}
+    return {name: column_axis(name, column, in_rules=name in ruled) for name, column in schema._modelled.items()}
 
 
 def _in_rules(schema: Schema) -> set[str]:
@@ -142,7 +142,7 @@ def _in_rules(schema: Schema) -> set[str]:
 
 def n_group_tables(schema: Schema) -> int:
     """How many tables of groups of codes are counted, beside one table for each column."""
-    ruled, modelled = _in_rules(schema), schema.modelled
+    ruled, modelled = _in_rules(schema), schema._modelled
     codes = {name: column for name, column in modelled.items() if isinstance(column, Category) and name not in ruled}
     return sum(column_axis(name, column).n_tables - 1 for name, column in codes.items())
 
@@ -202,19 +202,19 @@ def _of_wholes(name: str, column: Bounded) -> ColumnAxis:
     size = column.step * _fewest(column, -(-n_steps // most))
     axis = whole_axis(name, column, size)
     offset = column.step // 2  # what rounds to a multiple begins half a step below it
-    zero = (column.phase - low) // size
-    is_at_round = column.bits is None and (low + offset - column.phase) % size == 0
+    zero = (column._phase - low) // size
+    is_at_round = column.bits is None and (low + offset - column._phase) % size == 0
     unit = Fraction(size) if is_at_round else None
-    if column.spans_decades:
+    if column._spans_decades:
         return ColumnAxis(axis, number_ruler(axis.last + 1, zero, _mantissa(Fraction(size))), unit, offset)
-    places = [-(-(np.array(starts, dtype=np.int64) - low) // size) for starts in column.landmarks()]
-    ruler = calendar_ruler(axis.last + 1, zero, divisors(size, column.round_steps), places)
+    places = [-(-(np.array(starts, dtype=np.int64) - low) // size) for starts in column._landmarks()]
+    ruler = calendar_ruler(axis.last + 1, zero, divisors(size, column._round_steps), places)
     return ColumnAxis(axis, ruler, unit, offset)
 
 
 def _fewest(column: Bounded, least: int) -> int:
     """The smallest round number of steps that is not below another."""
-    found = [steps for steps in divisors(column.step, column.round_steps) if steps >= least]
+    found = [steps for steps in divisors(column.step, column._round_steps) if steps >= least]
     return min(found) if found else int(_round_number(Fraction(least)))
 
 
@@ -292,7 +292,7 @@ def _pieced_axis(name: str, column: Bounded, bits: int, has_points: bool) -> Axi
     if ruler is None or column.bits is not None or ruler.n_cells <= _FEW_VALUES:
         return None
     n_cells = 1 << bits
-    if not column.spans_decades:
+    if not column._spans_decades:
         if not ruler.landmarks:
             return None
         pieces = calendar_pieces(ruler, n_cells)
@@ -368,7 +368,7 @@ class Parting:
             high = before(self.starts[part + 1])
         if isinstance(column, Bounded):
             if column.is_whole or column.spacing is not None:
-                high = column.aligned(high if column.is_whole else exact(high), up=False)
+                high = column._aligned(high if column.is_whole else exact(high), up=False)
             low, high = column.logical(low), column.logical(high)
             return str(low) if low == high else f"{low}..{high}"
         return ", ".join(repr(value) for value in column.listed[int(low) : int(high) + 1])
@@ -423,8 +423,8 @@ def _in_steps(start: Number, column: Column) -> Number:
     if not isinstance(column, Bounded):
         return start
     if column.is_whole:
-        return int(column.aligned(start, up=True))
-    return start if column.spacing is None else float(column.aligned(exact(start), up=True))
+        return int(column._aligned(start, up=True))
+    return start if column.spacing is None else float(column._aligned(exact(start), up=True))
 
 
 def _first_cell(start: Number, column: Column, cells: ColumnAxis) -> int:

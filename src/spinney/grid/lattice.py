@@ -263,7 +263,7 @@ def _even_axis(name: str, column: Real, *, max_cells: int) -> Axis:
     """
     if column.multiple_of is None:
         return real_axis(name, column, n_cells=max_cells)
-    first, last = (exact(end) for end in column.multiples)
+    first, last = (exact(end) for end in column._multiples)
     step = exact(column.multiple_of)
     n_steps = round((last - first) / step) + 1
     per_cell = -(-n_steps // max_cells)
@@ -293,7 +293,7 @@ def _discrete_axis(name: str, column: Column, *, max_cells: int, step: int | Non
     if not column.is_read:
         raise SchemaError(f"column {name!r} is of type {column.type_name}, which has no cells; leave it out")
     low, high = whole_range(column)
-    if column.axis_kind == "category":
+    if column._axis_kind == "category":
         step = 1
     elif step is None:
         # What rounds to one value stays in one cell.
@@ -307,7 +307,7 @@ def whole_axis(name: str, column: Column, step: int) -> Axis:
     n_cells = -(-(high - low + 1) // step)
     return Axis(
         name=name,
-        kind=column.axis_kind,
+        kind=column._axis_kind,
         bits=(n_cells - 1).bit_length() + column.nullable,
         first=0,
         last=n_cells - 1,
@@ -356,7 +356,7 @@ def grid_lattice(
                 axes.append(real_axis(name, column, n_cells=n_cells, width=edge))
             continue
         step = None
-        if edge is not None and column.axis_kind == "integer":
+        if edge is not None and column._axis_kind == "integer":
             low, high = whole_range(column)
             step = min(max(1, round(edge)), high - low + 1)
             n_bins = -(-(high - low + 1) // step)

@@ -160,7 +160,7 @@ def _features(table: Table, target: str) -> Floats:
             raise InputError(
                 f"column {name!r} holds a missing or non-finite value; declare it nullable or clean the table"
             )
-        if column.axis_kind == "category":
+        if column._axis_kind == "category":
             features += [((physical.values == i) & ~is_null).astype(np.float64) for i in range(len(column.listed))]
         else:
             features.append(np.where(is_null, 0, physical.values).astype(np.float64))

@@ -325,8 +325,8 @@ def _counts(table: Table, name: str, column: Column, labels: Sequence[Any]) -> l
     values = np.asarray(physical.values)
     is_null = ~np.isfinite(values) if physical.is_null is None else np.asarray(physical.is_null)
     present = values[~is_null]
-    if column.axis_kind != "category" and getattr(column, "has_bounds", False):
-        low, high = (column.low, column.high) if column.axis_kind == "real" else whole_range(column)  # type: ignore[attr-defined]
+    if column._axis_kind != "category" and getattr(column, "has_bounds", False):
+        low, high = (column.low, column.high) if column._axis_kind == "real" else whole_range(column)  # type: ignore[attr-defined]
         present = np.clip(present, low, high)  # as a fit does
     return [int(is_null.sum()) if label is None else int(_holds(present, column, label).sum()) for label in labels]
 

@@ -296,14 +296,14 @@ Sides = tuple[Side, Side]
 
 def ks_of(tables: Tables, column: Column, sides: Sides) -> float:
     """The largest difference of the distribution functions; both are constant between neighbouring values."""
-    if column.axis_kind == "category":
+    if column._axis_kind == "category":
         return variation_of(in_categories(column, *sides), tables)
     return min(1.0, _walk(*sides, is_by_rank=True)[0])
 
 
 def transport_of(tables: Tables, column: Column, sides: Sides, scale: str = "quantiles") -> float:
     """The area between the distribution functions, over ranks in the real table or over the range."""
-    if column.axis_kind == "category":
+    if column._axis_kind == "category":
         return variation_of(in_categories(column, *sides), tables)
     if scale == "range":
         sides = _within(sides[0], column), _within(sides[1], column)
@@ -336,7 +336,7 @@ def zeros_of(column: Column, sides: Sides) -> float | None:
 
 def moments_of(column: Column, sides: Sides) -> tuple[float | None, float | None]:
     """How far the mean of an ordered column is off, in real standard deviations, and the ratio of these deviations."""
-    if column.axis_kind == "category":
+    if column._axis_kind == "category":
         return None, None
     means, deviations = [], []
     for side in sides:

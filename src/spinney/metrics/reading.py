@@ -92,11 +92,11 @@ class Tables:
     ) -> None:
         schema = as_schema(schema)
         tables = open_table(real, schema), _open_drawn(synthetic, schema)
-        if schema.awaits_bounds:
+        if schema._awaits_bounds:
             raise SchemaError(
                 "the schema leaves some bounds open; use the schema of the release, which has all (--release FILE)"
             )
-        if schema.columns_awaiting_values:
+        if schema._columns_awaiting_values:
             raise SchemaError(
                 "the schema leaves some lists open; use the schema of the release, which has all (--release FILE)"
             )
@@ -149,7 +149,7 @@ def missing(name: str) -> InputError:
 
 def _open_drawn(synthetic: Any, schema: Schema) -> Table:
     """The synthetic table, with or without the columns that are ignored."""
-    drawn = schema.without_ignored()
+    drawn = schema._without_ignored()
     if drawn is not schema:
         with suppress(InputError, SchemaError):
             return open_table(synthetic, drawn)
@@ -253,7 +253,7 @@ class Cutter:
         column = self._tables.schema[name]
         if name in self._axes:
             return self._equal(name)
-        if column.axis_kind == "category":
+        if column._axis_kind == "category":
             return in_categories(column, *sides)
         cut = quantile_bins(sides[0].distribution, self._n_bins[name])
         return Binned(cut.cells(sides[0]), cut.cells(sides[1]), cut.size)
@@ -305,7 +305,7 @@ def _by_name(tables: Tables, bins: int | Mapping[str, int]) -> dict[str, int]:
         if name not in tables.schema:
             raise ParameterError(f"bins: {name!r} is not a column of the schema{did_you_mean(name, tables.schema)}")
     for name, column in tables.schema.items():
-        if name not in given and column.axis_kind != "category":
+        if name not in given and column._axis_kind != "category":
             raise ParameterError(f"bins says nothing about column {name!r}; give a number of bins for every column")
         n_bins = given.get(name, 1)
         if isinstance(n_bins, bool) or not isinstance(n_bins, (int, np.integer)):

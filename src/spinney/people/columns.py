@@ -184,7 +184,7 @@ def held_rows(gathered: GatheredRows, rows: RowsShape) -> tuple[HeldRows, dict[s
         is_first = np.zeros(len(values), dtype=np.bool_)
         is_first[first] = True
         table = table.set_column(table.schema.get_field_index(name), name, pa.array(differences, mask=is_first))
-    schema = learnt_schema(rows).modelled
+    schema = learnt_schema(rows)._modelled
     every, one = open_memory(table, schema), open_memory(table.take(pa.array(gathered.one)), schema)
     return HeldRows(every, starts, one), made
 

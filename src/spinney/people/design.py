@@ -136,7 +136,7 @@ class RowsDesign:
     @property
     def names(self) -> list[str]:
         """The columns, in order."""
-        return list(self.schema.modelled)
+        return list(self.schema._modelled)
 
     @property
     def role(self) -> int | None:
@@ -221,7 +221,7 @@ def with_levels_of(schema: Schema, rows: Sequence[RowsDesign], sizes: Sequence[d
 
 def level_column(column: Column, n_states: int) -> Column:
     """The type of a level: a bin of a number, a state of a category."""
-    if column.axis_kind == "category":
+    if column._axis_kind == "category":
         return Category(tuple(str(state) for state in range(n_states)))
     return Integer(0, N_BINS - 1)
 
@@ -254,7 +254,7 @@ def persons_design(
         has_plain_pairs=True,
         plan_of=plan_of,
     )
-    anchor = None if plan.target is None else list(schema.modelled).index(variables.names[plan.target])
+    anchor = None if plan.target is None else list(schema._modelled).index(variables.names[plan.target])
     fewer = variables.rules.most_states(plan.most_states, target=anchor, has_rounds=plan.structure == "rounds")
     return replace(plan, fewer_states={variables.numbers[column]: states for column, states in fewer.items()})
 
@@ -269,7 +269,7 @@ def _rows_design(rows: RowsShape) -> RowsDesign:
                 "list fewer of them, such as the groups that they are in"
             )
     apart = told_apart(rows, schema)
-    return RowsDesign(rows, schema, RuleTables.of(schema, apart), tuple(schema.modelled) if rows.most > 1 else ())
+    return RowsDesign(rows, schema, RuleTables.of(schema, apart), tuple(schema._modelled) if rows.most > 1 else ())
 
 
 def _need(rows: Sequence[RowsDesign]) -> PlannedRows:

@@ -246,7 +246,7 @@ def grow_people(
 
     schema = with_levels_of(design.schema, kept, sizes)
     variables = Variables.of(schema)
-    persons = open_memory(_persons_table(tables, made, schema.modelled), schema.modelled)
+    persons = open_memory(_persons_table(tables, made, schema._modelled), schema._modelled)
     forest_design = _without_levels(design, schema)
     forest = grow(
         persons,
@@ -294,8 +294,8 @@ def _persons_table(tables: PersonTables, made: dict[str, pa.Array], schema: Sche
 
 def _without_levels(design: PeopleDesign, schema: Schema) -> Design:
     """The design of the forest for the levels that there are; what was paid for the others is left unused."""
-    planned = list(with_levels_of(design.schema, design.rows).variables)
-    numbers = {planned.index(name): number for number, name in enumerate(schema.variables)}
+    planned = list(with_levels_of(design.schema, design.rows)._variables)
+    numbers = {planned.index(name): number for number, name in enumerate(schema._variables)}
     was = design.persons
     return replace(
         was,

@@ -82,9 +82,9 @@ def checked_entries(described: Any) -> dict[str, Any]:
 def _schema(described: Any) -> Schema:
     """The schema of what was released: no column is ignored, every list of values is there, and no file is named."""
     schema = Schema.from_dict(described)
-    if schema.columns_awaiting_values:
+    if schema._columns_awaiting_values:
         raise ValueError("the schema of a release leaves a list of values to be found")
-    if schema.without_ignored() is not schema:
+    if schema._without_ignored() is not schema:
         raise ValueError("the schema has columns that are ignored, which no release has")
     return schema
 
@@ -455,7 +455,7 @@ class Card:
         if what != "cliques":
             return [f"  {what:<11} {count:,} released"]
         tables = "1 joint table of columns" if count == 1 else f"{count:,} joint tables of columns"
-        if count == len(self.schema.modelled):  # a junction tree has as many cliques where no two columns are joined
+        if count == len(self.schema._modelled):  # a junction tree has as many cliques where no two columns are joined
             tables = "1 column" if count == 1 else f"{count:,} columns, each by itself"
         elif not is_even:
             tables += ", the cliques of a junction tree"
@@ -741,7 +741,7 @@ def of_piles(name: str, column: Bounded, ranges: Ranges) -> Iterator[str]:
     near = max(reach * _AT_THE_BOUND, float(column.step) if column.is_whole else 0.0)
     ends = ranges.low + ranges.length
     for is_upper in (False, True):
-        if not is_upper and column.compared_as == "numbers" and column.physical(column.low) == 0:
+        if not is_upper and column._compared_as == "numbers" and column.physical(column.low) == 0:
             continue
         is_there = ranges.low >= last - near if is_upper else ends <= first + near
         share = float(ranges.weights[is_there].sum()) / total
@@ -771,7 +771,7 @@ def of_one_range(name: str, column: Bounded, ranges: Ranges, remedy: str) -> Ite
 
 def in_one_range(name: str, column: Bounded, low: float, length: float, share: float, remedy: str) -> str:
     """The remark that so many rows lie in one range of positions."""
-    first, last = column.leaf_ends(np.array([low]), np.array([length]))[0]
+    first, last = column._leaf_ends(np.array([low]), np.array([length]))[0]
     return (
         f"column {name!r}: {share:.0%} of the rows lie in one range, {_short(first)} to {_short(last)}, and the "
         f"release hardly tells where in it; {remedy}"

@@ -201,8 +201,8 @@ def to_frame(
         part: which rows of a larger sample these are, where they are not all.
         given: the values of some columns, by name, in place of what is drawn.
     """
-    columns = schema.as_drawn if drawn is None else drawn
-    if kind == "numpy" and not schema.derivations and not given and (part is None or not schema.identifiers):
+    columns = schema._as_drawn if drawn is None else drawn
+    if kind == "numpy" and not schema._derivations and not given and (part is None or not schema._identifiers):
         return _to_array(positions, columns)
     library = None
     if kind not in ("pyarrow", "numpy"):
@@ -226,12 +226,12 @@ def to_frame(
 
 def _arrays(positions: NDArray[np.float64], schema: Schema, columns: Columns, part: Part | None) -> dict[str, pa.Array]:
     """The values of all columns, those that are computed after those that they follow from."""
-    rules = {rule.column: rule for rule in schema.derivations}
+    rules = {rule.column: rule for rule in schema._derivations}
     is_whole = len(positions) == len(schema)
-    given = list(schema) if is_whole else list(schema.modelled)
+    given = list(schema) if is_whole else list(schema._modelled)
     first, n_rows = (0, positions.shape[1]) if part is None else (part.first, part.n_rows)
     drawn = {
-        name: columns[name].part_to_arrow(positions[place], first=first, n_rows=n_rows)
+        name: columns[name]._part_to_arrow(positions[place], first=first, n_rows=n_rows)
         for place, name in enumerate(given)
         if name not in rules or rules[name].modelled is not None
     }
@@ -255,7 +255,7 @@ def positions_of(values: NDArray[np.float64], schema: Schema) -> NDArray[np.floa
     Categories are given by their place in the list. What lies outside the bounds is moved to the nearer one.
     """
     numbers = np.asarray(values, dtype=np.float64)
-    return np.stack([column.to_positions(numbers[index]) for index, column in enumerate(schema.values())])
+    return np.stack([column._to_positions(numbers[index]) for index, column in enumerate(schema.values())])
 
 
 def _to_array(positions: NDArray[np.float64], columns: Columns) -> NDArray[np.float64]:
@@ -263,12 +263,12 @@ def _to_array(positions: NDArray[np.float64], columns: Columns) -> NDArray[np.fl
     array = positions
     for index, column in enumerate(columns.values()):
         _check_array(column)
-        array[index] = column.to_floats(array[index])
+        array[index] = column._to_floats(array[index])
     return array.T
 
 
 def _check_array(column: Column) -> None:
-    if not column.fits_array:
+    if not column._fits_array:
         raise ParameterError(f"frame='numpy' cannot hold a column of type {column.type_name}; ask for 'pyarrow'")
 
 

@@ -583,7 +583,7 @@ def checked_parts(parts: Any, n_rows: int, schema: Schema) -> int:
 
 def usual_parts(n_rows: int, schema: Schema) -> int:
     """How many parts a sample has where nobody says: as many as the schema asks for, on any machine alike."""
-    a_row = sum(_VALUE_BYTES + _CHARACTER_BYTES * column.longest_text for column in schema.values())
+    a_row = sum(_VALUE_BYTES + _CHARACTER_BYTES * column._longest_text for column in schema.values())
     return min(max(-(-n_rows * a_row // _PART_BYTES), 1), MOST_PARTS)
 
 

@@ -149,7 +149,7 @@ def first_class(schema: Schema, target: str) -> int:
 
 def _classes(schema: Schema, target: str) -> tuple[int, int]:
     """The numbers that stand for the first and the last class; ValueError where a column has none."""
-    found = schema[target].whole_range()
+    found = schema[target]._whole_range()
     if found is None:
         raise ValueError("a target without classes")
     return found

@@ -357,7 +357,7 @@ def compare_schema(
         return SchemaComparison((f"the schema protects {what}, and the release does not",), (), *digests)
     if people is not None:
         shape = PeopleShape.of(stated)
-        differences, filled = _compare(shape.without_ignored().to_dict(), released, {})
+        differences, filled = _compare(shape._without_ignored().to_dict(), released, {})
         return SchemaComparison(
             tuple(differences),
             tuple(filled),
@@ -366,7 +366,7 @@ def compare_schema(
         )
     assert isinstance(stated, Schema)
     found = found_privately(events)
-    kept = stated.without_ignored()
+    kept = stated._without_ignored()
     differences, filled = _compare(kept.to_dict(), released, found)
     filled = [f"column {name!r} is ignored, and left out" for name in stated if name not in kept] + filled
     return SchemaComparison(

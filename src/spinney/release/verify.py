@@ -235,7 +235,7 @@ def _has_columns(release: Release) -> bool:
     from spinney.grid.lattice import tree_lattice
     from spinney.schema.schema import Schema
 
-    modelled = release.card.schema.modelled
+    modelled = release.card.schema._modelled
     return any(tree_lattice(Schema({name: column})).axes[0].n_possible > 1 for name, column in modelled.items())
 
 
@@ -296,7 +296,7 @@ def verification(release: Release, *, refits: bool = False) -> Verification:
     check(is_fitting, f"the unit is {unit.value!r}, and a release of kind {release.kind!r} is of another")
     checks = [_total(card), _call(card), *_rows(card, unit)]
     is_branded = any(isinstance(event, NotPrivate) for event in card.events)
-    check(is_branded or not card.schema.has_data_derived_bounds, "bounds were read off the data, and no event says so")
+    check(is_branded or not card.schema._has_data_derived_bounds, "bounds were read off the data, and no event says so")
     for event in card.events:
         if isinstance(event, ComposedRelease):
             check_composed(event, unit)

@@ -224,7 +224,7 @@ def placed(values: Any, column: Column) -> tuple[list[Any], NDArray[np.int64], i
     is_null = np.asarray(values.is_null().to_numpy(zero_copy_only=False))
     physical = np.array([float(column.physical(value)) for value in values.drop_null().to_pylist()])
     # Even ranges over where nearly all rows are: bounds may be generous.
-    first, last = np.quantile(physical, [0.005, 0.995]) if len(physical) else column.first_and_last()
+    first, last = np.quantile(physical, [0.005, 0.995]) if len(physical) else column._first_and_last()
     starts = [first + (last - first) * place / _DRAWN_BARS for place in range(1, _DRAWN_BARS)]
     labels = list(ranges_from(column, starts))
     edges = [float(column.physical(label[0] if isinstance(label, tuple) else label)) for label in labels]
@@ -285,11 +285,11 @@ def mapped_columns(release: Release) -> list[tuple[str, str]]:
         return mapped_columns(release.persons)
     if isinstance(release, ForestRelease):
         return [_across(place.names[0], place.names[1]) for place in release.places.values() if len(place.names) > 1]
-    names = [name for name, column in release.schema.modelled.items() if column.axis_kind != "category"]
+    names = [name for name, column in release.schema._modelled.items() if column._axis_kind != "category"]
     on_earth = [(x, y) for x, y in permutations(names, 2) if is_longitude(x) and is_latitude(y)]
     if on_earth:
         return on_earth[:1]
-    return [(names[0], names[1])] if len(names) == 2 == len(release.schema.modelled) else []
+    return [(names[0], names[1])] if len(names) == 2 == len(release.schema._modelled) else []
 
 
 def _across(first: str, second: str) -> tuple[str, str]:
@@ -297,8 +297,8 @@ def _across(first: str, second: str) -> tuple[str, str]:
 
 
 def _grid(release: Release, x: str, y: str) -> dict[str, Any] | None:
-    columns = release.schema.modelled if x in release.schema.modelled else release.schema
-    limits = [tuple(map(float, columns[name].drawn_range())) for name in (x, y)]
+    columns = release.schema._modelled if x in release.schema._modelled else release.schema
+    limits = [tuple(map(float, columns[name]._drawn_range())) for name in (x, y)]
     if any(high <= low for low, high in limits):
         return None
     boxes = _boxes(release, x, y)
@@ -347,7 +347,7 @@ def _boxes(release: Release, x: str, y: str) -> tuple[Floats, Floats] | None:
         spans = []
         for name in (x, y):
             index = list(names).index(name)
-            low, length = in_units(boxes.low[:, index], boxes.length[:, index], release.schema.modelled[name])
+            low, length = in_units(boxes.low[:, index], boxes.length[:, index], release.schema._modelled[name])
             spans.append((low, low + length, boxes.null_share[:, index] < 1))
         is_shown = spans[0][2] & spans[1][2] & (counts > 0)
         corners = np.stack([spans[0][0], spans[1][0], spans[0][1], spans[1][1]], axis=1)
@@ -420,7 +420,7 @@ def pairs_part(release: Release, bars: ErrorBars, drawn: pa.Table | None) -> dic
     forest = _forest(release)
     known = [column.name for column in bars.columns if column.answers is not None]
     if not known and forest is None:
-        known = [] if drawn is None else [name for name in release.schema.modelled if name in drawn.column_names]
+        known = [] if drawn is None else [name for name in release.schema._modelled if name in drawn.column_names]
     names = _joined_most(release, known, MOST_COLUMNS_PAIRED)
     holder = release if forest is None else forest
     distances = _of_forest(forest, names) if forest is not None else _of_rows(drawn, names)

@@ -145,7 +145,7 @@ def map_aspect(release: Release, x: str, y: str) -> float | None:
 
     A degree of latitude is 1 / cos(latitude) degrees of longitude; other columns of a place have the same units.
     """
-    (left, right), (bottom, top) = (release.schema[name].drawn_range() for name in (x, y))
+    (left, right), (bottom, top) = (release.schema[name]._drawn_range() for name in (x, y))
     if is_longitude(x) and is_latitude(y) and -360 <= left < right <= 360 and -90 <= bottom < top <= 90:
         return 1 / math.cos(math.radians(min(max((bottom + top) / 2, -_POLE), _POLE)))
     is_place = any({x, y} <= set(place.columns) for place in release.schema.places)
@@ -157,7 +157,7 @@ def _size(release: Release, x: str, y: str, aspect: float | None) -> tuple[float
     """Inches that leave little room beside a map, with a colour bar to its right."""
     if aspect is None:
         return 6.4, 5.6
-    (left, right), (bottom, top) = (release.schema[name].drawn_range() for name in (x, y))
+    (left, right), (bottom, top) = (release.schema[name]._drawn_range() for name in (x, y))
     tallness = aspect * (top - bottom) / (right - left)
     width, height = (4.8 / tallness, 4.8) if tallness > 1 else (4.8, 4.8 * tallness)
     return max(width, 1.6) + 1.6, max(height, 1.6) + 0.8
@@ -173,7 +173,7 @@ def _chosen(release: Release, columns: Sequence[str] | None) -> tuple[str, str]:
         raise ParameterError(
             f"the release holds {release.card.contents}, not boxes of space, so there is no partition to draw{remedy}"
         )
-    names = list(release.schema.modelled)
+    names = list(release.schema._modelled)
     if columns is None:
         if len(names) != 2:
             raise ParameterError(
@@ -230,7 +230,7 @@ def _draw_bins(axes: Axes, release: Release, x: str, y: str) -> Any:
     boxes, counts, names, place = released_boxes(release, x, y)
     spans = []
     for name, is_x in ((x, True), (y, False)):
-        index, column = names.index(name), release.schema.modelled[name]
+        index, column = names.index(name), release.schema._modelled[name]
         low, length = in_units(boxes.low[:, index], boxes.length[:, index], column)
         # A bin of missing values alone lies nowhere along the column.
         spans.append((low, np.where(boxes.null_share[:, index] == 1, 0, length)))
@@ -253,7 +253,7 @@ def _draw_bins(axes: Axes, release: Release, x: str, y: str) -> Any:
 
 def released_boxes(release: Release, x: str, y: str) -> tuple[Boxes, NDArray[Any], Sequence[str], PlaceModel | None]:
     """Boxes, noisy counts (of leaf moments and of places, as fitted to the total), their columns, and the place."""
-    names: Sequence[str] = list(release.schema.modelled)
+    names: Sequence[str] = list(release.schema._modelled)
     if isinstance(release, ForestRelease):
         place = next(place for place in release.places.values() if {x, y} <= set(place.names))
         return Boxes(place.low, place.length, place.is_null.astype(np.float64)), place.weights, place.names, place
@@ -339,7 +339,7 @@ def in_units(
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
     """Positions as they are drawn: values of numbers, days since 1970 of dates and times, places in a list."""
     first = whole_range(column)[0] if column.is_whole else 0
-    return (low + first) * column.drawn_scale, length * column.drawn_scale
+    return (low + first) * column._drawn_scale, length * column._drawn_scale
 
 
 def _label(axes: Axes, name: str, column: Column, *, is_x: bool) -> None:
@@ -349,8 +349,8 @@ def _label(axes: Axes, name: str, column: Column, *, is_x: bool) -> None:
     axis.label.set(color=INK, parse_math=False)
     axes.tick_params(labelsize=8)
     set_limits = axes.set_xlim if is_x else axes.set_ylim
-    set_limits(*column.drawn_range())
-    column.set_ticks(axis)
+    set_limits(*column._drawn_range())
+    column._set_ticks(axis)
 
 
 def mark_brands(figure: Figure, release: Release) -> None:

@@ -442,7 +442,7 @@ class RowsShape:
     @property
     def modelled(self) -> Schema:
         """The columns of which there is something to learn, without rules: what gathered rows are read by."""
-        return self.schema.modelled
+        return self.schema._modelled
 
     @property
     def position_rules(self) -> tuple[PositionRule, ...]:
@@ -478,13 +478,13 @@ class PeopleShape:
             persons = stated.links[0].parent_table
             rows = tuple(_rows_shape(link.child_table, stated[link.child_table], link.rows) for link in stated.links)
             shape = cls(persons, stated[persons], stated.links[0].parent_column, rows)
-        elif stated.person_rows is None:
+        elif stated._person_rows is None:
             raise SchemaError(
                 "the schema does not say whose rows they are; name the column of persons, "
                 "sp.Schema({...}, person='customer', most_rows=200), or use sp.ForestSynthesizer, which protects rows"
             )
         else:
-            shape = cls(None, None, None, (_rows_shape("", stated, stated.person_rows),))
+            shape = cls(None, None, None, (_rows_shape("", stated, stated._person_rows),))
         shape._refuse_unsupported()
         return shape
 
@@ -494,10 +494,10 @@ class PeopleShape:
         first = {} if self.persons is None or self.persons_name is None else {self.persons_name: self.persons}
         return first | {rows.name: rows.schema for rows in self.rows}
 
-    def without_ignored(self) -> PeopleShape:
+    def _without_ignored(self) -> PeopleShape:
         """The shape of synthetic tables: without columns of type `sp.Ignore()`."""
-        persons = None if self.persons is None else self.persons.without_ignored()
-        rows = tuple(replace(table, schema=table.schema.without_ignored()) for table in self.rows)
+        persons = None if self.persons is None else self.persons._without_ignored()
+        rows = tuple(replace(table, schema=table.schema._without_ignored()) for table in self.rows)
         return replace(self, persons=persons, rows=rows)
 
     def to_dict(self) -> dict[str, Any]:
@@ -545,7 +545,7 @@ class PeopleShape:
                     )
             if not any(column.is_read for column in schema.values()):
                 raise SchemaError(f"{at}all columns are identifiers or ignored; there is nothing to learn")
-            for column in schema.columns_awaiting_values:
+            for column in schema._columns_awaiting_values:
                 raise SchemaError(
                     f'{at}column {column!r} has values="private", and values of persons\' tables are not estimated; '
                     "list them"

@@ -147,7 +147,7 @@ class PersonRows:
         if self.order is None:
             return
         order = _modelled(self.order, columns, computed, about, "order")
-        if order.compared_as is None:
+        if order._compared_as is None:
             raise SchemaError(
                 f"{about}: order={self.order!r} is of type {order.type_name}, whose values have no order; name a "
                 "column of numbers, dates or times"
@@ -185,7 +185,7 @@ class PersonRows:
     def _check_differences(self, columns: Mapping[str, Column], computed: set[str], about: str) -> None:
         for name in self.differences:
             column = _modelled(name, columns, computed, about, "differences")
-            if column.compared_as is None:
+            if column._compared_as is None:
                 raise SchemaError(
                     f"{about}: differences: column {name!r} is of type {column.type_name}, whose values have no "
                     "difference; name columns of numbers, dates or times"

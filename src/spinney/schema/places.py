@@ -231,8 +231,8 @@ def _check_place(place: Place, columns: Mapping[str, Column]) -> None:
                 f"Place({place.label!r}): column {name!r} is of type {column.type_name}; a place is made of "
                 "numbers, dates or times"
             )
-        if place.within is not None and (column.compared_as != "numbers" or not column.has_bounds):
-            remedy = "state its low and high" if column.compared_as == "numbers" else "a shape is one of numbers"
+        if place.within is not None and (column._compared_as != "numbers" or not column.has_bounds):
+            remedy = "state its low and high" if column._compared_as == "numbers" else "a shape is one of numbers"
             raise SchemaError(f"Place({place.label!r}): within needs bounds of column {name!r}; {remedy}")
     if place.label in columns:
         raise SchemaError(f"Place({place.label!r}): a column has that name too; rename it")

@@ -28,7 +28,7 @@ from spinney.columns.base import check_characters
 from spinney.documents import Lines, fragment
 from spinney.errors import SchemaError
 from spinney.files import write_whole
-from spinney.schema.persons import PersonRows, key_in, options_from_dict, stated_person
+from spinney.schema.persons import key_in, options_from_dict, stated_person
 from spinney.schema.places import Place, check_places, listed_places, place_from_dict, with_shapes
 from spinney.schema.plain import check_plain, column_from_dict, parse_toml, read_schema_text
 from spinney.schema.rules import Derivation, Rule, check_rules, derivations_in_order, rule_from_dict, widened
@@ -83,7 +83,7 @@ def rules_of(schema: Schema) -> Lines:
 # The residual of a sum as a column that is computed while a table is read: the total less its parts.
 #
 # It stands in the place of the total in the schema that a table is read by. In memory and in batches it is computed
-# of the columns that were read (`combined`), by engines that answer queries it is an expression
+# of the columns that were read (`_combined`), by engines that answer queries it is an expression
 # (`tables.engines.queries`): the same subtractions of floats in the same order.
 
 
@@ -95,10 +95,10 @@ class Residual(Real):
     parts: tuple[tuple[str, Column], ...] = field(default=(), kw_only=True)
 
     @property
-    def also_reads(self) -> tuple[str, ...]:
+    def _also_reads(self) -> tuple[str, ...]:
         return tuple(name for name, _ in self.parts)
 
-    def combined(self, total: Physical, parts: Mapping[str, Physical]) -> Physical:
+    def _combined(self, total: Physical, parts: Mapping[str, Physical]) -> Physical:
         """The residual of rows whose total and parts are these. SENSITIVE."""
         import numpy as np
 
@@ -116,7 +116,7 @@ class Residual(Real):
 def parts_first(columns: Mapping[str, Column]) -> list[str]:
     """The columns that are read, the parts of a sum before its residual: a fault of theirs is told as theirs."""
     read = [name for name, column in columns.items() if column.is_read]
-    ordered = dict.fromkeys(other for name in read for other in (*columns[name].also_reads, name))
+    ordered = dict.fromkeys(other for name in read for other in (*columns[name]._also_reads, name))
     return [name for name in ordered if columns[name].is_read]
 
 
@@ -191,6 +191,7 @@ class Schema(Mapping[str, Column]):
         check_rules(self._rules, self._columns)
         self._places = listed_places(places)
         check_places(self._places, self._columns, self._rules)
+        # What is stated about the rows of a person; None where every row is a person of its own.
         self._person_rows = stated_person(person, most_rows, order, steps, role, differences)
         if self._person_rows is not None:
             self._person_rows.check(self._columns, self._rules, f"person={person!r}")
@@ -234,36 +235,31 @@ class Schema(Mapping[str, Column]):
         return self._places
 
     @property
-    def person_rows(self) -> PersonRows | None:
-        """What is stated about the rows of a person; None where every row is a person of its own."""
-        return self._person_rows
-
-    @property
     def person(self) -> str | None:
         """The column that says whose row it is; None where every row is a person of its own."""
         return None if self._person_rows is None else self._person_rows.column
 
     @property
-    def variables(self) -> dict[str, Place | None]:
+    def _variables(self) -> dict[str, Place | None]:
         """What a forest models, in the order of the table: columns that are read, and places where they begin.
 
         The place by its label, None for a column by itself.
         """
         owner = {name: place for place in self._places for name in place.columns}
-        return {name if name not in owner else owner[name].label: owner.get(name) for name in self.modelled}
+        return {name if name not in owner else owner[name].label: owner.get(name) for name in self._modelled}
 
     @property
-    def identifiers(self) -> list[str]:
+    def _identifiers(self) -> list[str]:
         """Names of the columns that are never read, and made afresh."""
-        return [name for name, column in self._columns.items() if column.is_drawn and not column.is_read]
+        return [name for name, column in self._columns.items() if column._is_drawn and not column.is_read]
 
-    def without_ignored(self) -> Schema:
+    def _without_ignored(self) -> Schema:
         """The schema of synthetic rows: without the columns of type `sp.Ignore()`.
 
         Raises:
             SchemaError: all columns are ignored.
         """
-        kept = {name: column for name, column in self._columns.items() if column.is_drawn}
+        kept = {name: column for name, column in self._columns.items() if column._is_drawn}
         if len(kept) == len(self._columns):
             return self
         if not kept:
@@ -281,17 +277,17 @@ class Schema(Mapping[str, Column]):
     # ------------------------------------------------------------------------------- what is modelled, what is read
 
     @property
-    def derivations(self) -> list[Derivation]:
+    def _derivations(self) -> list[Derivation]:
         """The rules by which columns are computed from others, each after those that compute its sources."""
         return derivations_in_order(self._rules)
 
     @property
-    def modelled(self) -> Schema:
+    def _modelled(self) -> Schema:
         """The columns of which there is something to learn: no identifiers, and none that are computed.
 
         A sum with a residual is there as its residual. Rules, places and persons are left out.
         """
-        computed = {rule.column: rule.modelled for rule in self.derivations}
+        computed = {rule.column: rule.modelled for rule in self._derivations}
         columns = {name: computed.get(name, column) for name, column in self._columns.items() if column.is_read}
         left = {name: column for name, column in columns.items() if column is not None}
         if not left:
@@ -299,21 +295,21 @@ class Schema(Mapping[str, Column]):
         return Schema(left)
 
     @property
-    def as_drawn(self) -> dict[str, Column]:
+    def _as_drawn(self) -> dict[str, Column]:
         """All columns as positions of rows are drawn along them: a sum with a residual as its residual."""
-        residuals = {rule.column: rule.modelled for rule in self.derivations if rule.modelled is not None}
+        residuals = {rule.column: rule.modelled for rule in self._derivations if rule.modelled is not None}
         return {name: residuals.get(name, column) for name, column in self._columns.items()}
 
     @property
-    def as_read(self) -> Schema:
+    def _as_read(self) -> Schema:
         """The same columns as a table is read by: computed ones are passed over, residuals are computed on the way.
 
         Whose rows they are is left out.
         """
-        if not self.derivations:
+        if not self._derivations:
             return self if self._person_rows is None else Schema(self._columns)
         columns: dict[str, Column] = dict(self._columns)
-        for rule in self.derivations:
+        for rule in self._derivations:
             if isinstance(rule, Sum) and rule.residual is not None:
                 columns[rule.column] = residual_column(rule, self._columns)
             else:
@@ -322,7 +318,7 @@ class Schema(Mapping[str, Column]):
 
     # ---------------------------------------------------------------------------------------- bounds
 
-    def columns_awaiting_bounds(self, source: str) -> list[str]:
+    def _columns_awaiting_bounds(self, source: str) -> list[str]:
         """Names of the columns whose bounds are not there yet.
 
         Args:
@@ -335,11 +331,11 @@ class Schema(Mapping[str, Column]):
         ]
 
     @property
-    def awaits_bounds(self) -> bool:
+    def _awaits_bounds(self) -> bool:
         """Whether any bounds are still to be found."""
         return any(isinstance(column, Bounded) and not column.has_bounds for column in self._columns.values())
 
-    def with_bounds(self, bounds: Mapping[str, tuple[Any, Any]]) -> Schema:
+    def _with_bounds(self, bounds: Mapping[str, tuple[Any, Any]]) -> Schema:
         """The schema with some bounds filled in, wide enough for the rules to be kept.
 
         Args:
@@ -349,24 +345,24 @@ class Schema(Mapping[str, Column]):
         for name, (low, high) in bounds.items():
             column = columns[name]
             assert isinstance(column, Bounded)
-            columns[name] = column.with_bounds(low, high)
+            columns[name] = column._with_bounds(low, high)
         return self._with_columns(widened(columns, bounds, self._rules))
 
     @property
-    def has_data_derived_bounds(self) -> bool:
+    def _has_data_derived_bounds(self) -> bool:
         """Whether any bound was, or is to be, read off the private data."""
         return any(isinstance(c, Bounded) and c.bounds == "from-data-not-private" for c in self._columns.values())
 
     # ------------------------------------------------------------------------------------------ private values
 
     @property
-    def columns_awaiting_values(self) -> list[str]:
+    def _columns_awaiting_values(self) -> list[str]:
         """Names of the categories whose list of values is to be found privately and is not there yet."""
         return [
             name for name, column in self._columns.items() if isinstance(column, Category) and not column.has_values
         ]
 
-    def with_values(self, values: Mapping[str, Iterable[Any]]) -> Schema:
+    def _with_values(self, values: Mapping[str, Iterable[Any]]) -> Schema:
         """The schema with the lists of some categories filled in.
 
         Args:
@@ -376,7 +372,7 @@ class Schema(Mapping[str, Column]):
         for name, found in values.items():
             column = columns[name]
             assert isinstance(column, Category)
-            columns[name] = column.with_values(tuple(found))
+            columns[name] = column._with_values(tuple(found))
         return self._with_columns(columns)
 
     # --------------------------------------------------------------------------------- plain data and files

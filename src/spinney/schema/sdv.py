@@ -77,7 +77,7 @@ def schema_to_sdv(schema: Schema, table: str) -> dict[str, Any]:
     """See `Schema.to_sdv`."""
     if not isinstance(table, str) or not table:
         raise SchemaError(f"table={brief(table)} is not the name of a table")
-    columns = {name: _entry(name, column) for name, column in schema.without_ignored().items()}
+    columns = {name: _entry(name, column) for name, column in schema._without_ignored().items()}
     return {"METADATA_SPEC_VERSION": "V1", "tables": {table: {"columns": columns}}, "relationships": []}
 
 

@@ -345,7 +345,7 @@ def _entry(kind: Any, private_bounds: bool) -> list[str]:
     if pa.types.is_dictionary(kind):
         kind = kind.value_type
     for column in KINDS:
-        lines = column.template(kind, bounds)
+        lines = column._template(kind, bounds)
         if lines is not None:
             return lines
     return [f'# type = ""  # not in the file: {", ".join(COLUMN_TYPES)}; or drop it']

@@ -256,12 +256,12 @@ class FrontDoor(Parameters):
     def _refuse_forest_only(self, schema: Schema, *, computes: bool = False) -> None:
         """Identifiers are made, rules are kept and shapes followed by the forest alone. Trees and grids compute too."""
         system = type(self).__name__
-        for name in schema.identifiers:
+        for name in schema._identifiers:
             raise SchemaError(
                 f"column {name!r} is an identifier, and {system} cannot generate identifiers; drop the column or use "
                 "ForestSynthesizer"
             )
-        for name in schema.columns_awaiting_values:
+        for name in schema._columns_awaiting_values:
             raise SchemaError(
                 f'column {name!r} has values="private", and {system} cannot find values privately; list them or use '
                 "ForestSynthesizer"
@@ -329,7 +329,7 @@ PlanT = TypeVar("PlanT")
 class PublicFacts:
     """All that a plan may depend on."""
 
-    schema: Schema  # as it was stated, bounds filled in; the table is read by its `as_read`
+    schema: Schema  # as it was stated, bounds filled in; the table is read by its `_as_read`
     epsilon: Fraction  # what is left for the release itself
     delta: Fraction  # 0 where the promise is pure
     unit: Unit
@@ -436,9 +436,9 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
         epsilon, unit, stated_delta, assumed_rows = self._terms()
         stated = rows_alone(schema, type(self).__name__)
         account = started(given, stated)
-        table = open_source(frame, stated.as_read, engine=engine)
-        schema = stated.without_ignored()
-        table = table.with_schema(schema.as_read)
+        table = open_source(frame, stated._as_read, engine=engine)
+        schema = stated._without_ignored()
+        table = table.with_schema(schema._as_read)
         self._check(schema)
         self._open_others(stated)
         if unit.n_is_public and table.n_rows == 0:  # under add-remove an empty table is a neighbour like any other
@@ -455,13 +455,13 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
         self._check_room(table, facts, first)
         rehearsed: PlanT | None = first
         # Of a residual that is missing, counting could not tell which part is.
-        has_residuals = any(rule.modelled is not None for rule in schema.derivations)
-        pays_first = schema.awaits_bounds or self._pays_before_counting or has_residuals
+        has_residuals = any(rule.modelled is not None for rule in schema._derivations)
+        pays_first = schema._awaits_bounds or self._pays_before_counting or has_residuals
         pays_first |= n_rows is None and self._cells_follow_rows
         pays_first |= shares.utility > 0
         if pays_first:
             table.check_values()
-        if schema.has_data_derived_bounds:
+        if schema._has_data_derived_bounds:
             books.brand(NotPrivate(note="bounds were read off the data"))
         with told_of_charge(books, account):
             self.release_ = self._paid(table, facts, books, source, schema, shares, rehearsed, pays_first=pays_first)
@@ -486,7 +486,7 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
 
     def _rehearsal(self, stated: Schema, n_rows: int, class_size: float | None) -> Rehearsal:
         epsilon, unit, stated_delta, _ = self._terms()
-        schema = stated.without_ignored()
+        schema = stated._without_ignored()
         self._check(schema)
         delta = default_delta(n_rows) if stated_delta is None else stated_delta
         shares, facts, first = self._prepared(schema, n_rows, epsilon=epsilon, delta=delta, unit=unit)
@@ -560,14 +560,14 @@ class Synthesizer(FrontDoor, ABC, Generic[PlanT]):
             facts, rehearsed = self._count_rows(table.n_rows, facts, books, source)
             with after_counting(shares.rows, facts.n_rows):
                 check_private_values(schema, facts.n_rows, unit=facts.unit, **for_values)
-        if schema.columns_awaiting_values:
+        if schema._columns_awaiting_values:
             lists = find_values(true_lists, schema, ledger=books, entropy=source, **for_values)
-            self._late_remarks, schema = without_values(lists, schema), schema.with_values(lists)
-            table = table.with_schema(schema.as_read)
+            self._late_remarks, schema = without_values(lists, schema), schema._with_values(lists)
+            table = table.with_schema(schema._as_read)
             facts, rehearsed = replace(facts, schema=with_widest_bounds(schema)), None
-        if schema.awaits_bounds:
-            schema = schema.with_bounds(find_bounds(table, shares.bounds, books, source))
-            table = table.with_schema(schema.as_read)
+        if schema._awaits_bounds:
+            schema = schema._with_bounds(find_bounds(table, shares.bounds, books, source))
+            table = table.with_schema(schema._as_read)
             facts, rehearsed = replace(facts, schema=schema, found_bounds=True), None
         return self._release(table, facts, books, source, rehearsed)
 

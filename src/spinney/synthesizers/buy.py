@@ -144,7 +144,7 @@ def _axis(name: str, column: Column) -> ColumnAxis:
     if isinstance(column, Real):
         return fine_axis(name, replace(column, bits=None))
     assert column.is_whole
-    low, high = column.whole_range() or (0, 0)
+    low, high = column._whole_range() or (0, 0)
     n_steps = -(-(high - low + 1) // column.step)
     size = column.step * -(-n_steps // _MOST_CELLS)
     return ColumnAxis(whole_axis(name, column, size), None)

@@ -229,7 +229,7 @@ def repeated_identifiers(frame: Any, schema: Schema, engine: str | None, n_rows:
     found: list[Finding] = []
     if n_rows is None or n_rows > _MOST_ROWS or isinstance(frame, (pa.RecordBatchReader, np.ndarray)):
         return found
-    for name in schema.identifiers:
+    for name in schema._identifiers:
         keys = _keys(frame, schema, name, engine, KeyFindings(), "")
         if keys is None:
             continue
@@ -309,7 +309,7 @@ def likely_keys(
     """
     if not _FEWEST_KEYS <= n_rows <= _MOST_COMPARED or isinstance(frame, pa.RecordBatchReader):
         return LikelyKeys()
-    stated = () if identifiers is not None else [name for name in schema.identifiers if name != schema.person]
+    stated = () if identifiers is not None else [name for name in schema._identifiers if name != schema.person]
     try:
         numbers = _numbers(frame, schema, engine)
     except SpinneyError:  # which is told as a fault of the table
@@ -559,7 +559,7 @@ class _Check:
         self, frame: Any, described: SchemaReading, engine: str | None, facts: PersonRows | None = None
     ) -> None:
         self.frame = frame
-        stated = None if described.schema is None else described.schema.person_rows
+        stated = None if described.schema is None else described.schema._person_rows
         self._never_null = {} if (rows := facts or stated) is None else rows.never_null
         self._described = described
         # Columns are read apart where one cannot be read; a table that is held would be read whole every time.
@@ -594,7 +594,7 @@ class _Check:
 
     def look(self, schema: Schema) -> None:
         """Read the table and judge its columns."""
-        self._computed = {rule.column for rule in schema.derivations}
+        self._computed = {rule.column for rule in schema._derivations}
         for source in self._open(schema):
             self._read(source, schema.rules)
             self._look_outside(source, schema)
@@ -638,7 +638,7 @@ class _Check:
         """The method that `fit` would take, unless the target or the schema is not for it."""
         if schema.person is not None:
             return self._choose_persons(schema, method, given)
-        schema = schema.without_ignored()
+        schema = schema._without_ignored()
         target = given["target"]
         if target is not None and (not isinstance(target, str) or target not in schema):
             if not isinstance(target, str) or target not in self._described.unread:
@@ -824,7 +824,7 @@ class _Check:
                 if n_rows:
                     self._warn(f"column {name!r}: values {where} would be moved to that bound", name, n_rows)
         if tally.n_off_step and isinstance(column, Stepped):
-            step = f"multiple_of={column.multiple_of}, counted from {column.counted_from}"
+            step = f"multiple_of={column.multiple_of}, counted from {column._counted_from}"
             self._warn(f"column {name!r}: values between multiples ({step}) would be rounded", name, tally.n_off_step)
         if tally.n_other and isinstance(column, Category):
             self._warn(
@@ -848,13 +848,13 @@ def _once(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 def _notes(schema: Schema, *, of_persons: bool) -> list[str]:
     """What follows from the schema alone. Of persons nothing is estimated: that it should be is a fault."""
     notes = []
-    if not of_persons and (private := schema.columns_awaiting_bounds("private")):
+    if not of_persons and (private := schema._columns_awaiting_bounds("private")):
         notes.append(f"Bounds of {', '.join(map(repr, private))} would be estimated privately, using part of epsilon.")
-    if not of_persons and (private := schema.columns_awaiting_values):
+    if not of_persons and (private := schema._columns_awaiting_values):
         notes.append(
             f"Values of {', '.join(map(repr, private))} would be found privately, using part of epsilon and delta."
         )
-    if computed := [rule.column for rule in schema.derivations]:
+    if computed := [rule.column for rule in schema._derivations]:
         notes.append(f"Computed from other columns, at no cost: {', '.join(map(repr, computed))}.")
     of_positions = position_rules(schema.rules)
     if n_rules := len(schema.rules) - len(computed) - len(of_positions):
@@ -863,7 +863,7 @@ def _notes(schema: Schema, *, of_persons: bool) -> list[str]:
     if schema.person is not None and of_positions:
         obeyed = "the rule" if len(of_positions) == 1 else f"all {len(of_positions)} rules"
         notes.append(f"The rows of every synthetic person would obey {obeyed} about positions, at no cost.")
-    if schema.has_data_derived_bounds:
+    if schema._has_data_derived_bounds:
         notes.append('Bounds would be read off the data (bounds="from-data-not-private"), which voids the guarantee.')
     return notes
 

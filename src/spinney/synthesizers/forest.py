@@ -95,8 +95,8 @@ def opened_prior(prior: Any, stated: Schema) -> Prior | None:
         frame = release.sample(_N_DRAWN, seed=_SEED, frame="pyarrow")
         described = {"kind": "release", "guarantee": release.card.guarantee}
     try:
-        source = open_source(frame, _of_columns(frame, stated).as_read)
-        source = _held(source.with_schema(stated.without_ignored().as_read))
+        source = open_source(frame, _of_columns(frame, stated)._as_read)
+        source = _held(source.with_schema(stated._without_ignored()._as_read))
         source.check_values()
         n_rows = source.n_rows
     except SpinneyError as err:
@@ -127,13 +127,13 @@ def _held(source: Source) -> Source:
 
 def _of_columns(frame: Any, stated: Schema) -> Schema:
     """The schema with those of its ignored columns that a table has. Where its names are not told, with none."""
-    drawn = stated.without_ignored()
+    drawn = stated._without_ignored()
     if drawn is stated:
         return stated
     if isinstance(frame, np.ndarray):
         return stated if frame.ndim == 2 and frame.shape[1] == len(stated) else drawn
     names = set(names_of(parts_of(frame)[0]) or ())
-    kept = {name: column for name, column in stated.items() if column.is_drawn or name in names}
+    kept = {name: column for name, column in stated.items() if column._is_drawn or name in names}
     return Schema(kept, rules=stated.rules, places=stated.places)
 
 
@@ -227,7 +227,7 @@ def _check_column(name: str, schema: Schema) -> None:
     """Refuse columns that have no states of their own."""
     if not schema[name].is_read:
         raise ParameterError(f"workload: column {name!r} is an identifier, which is never read; leave it out")
-    for rule in schema.derivations:
+    for rule in schema._derivations:
         if rule.column == name:
             sources = " or ".join(map(repr, rule.sources))
             raise ParameterError(f"workload: column {name!r} is computed from others; state {sources} instead")
@@ -237,7 +237,7 @@ def _check_column(name: str, schema: Schema) -> None:
                 f"workload: column {name!r} is part of the place {place.label!r}, which is measured as a whole; leave "
                 "it out, or take the place out of the schema"
             )
-    if name in schema.columns_awaiting_values:
+    if name in schema._columns_awaiting_values:
         raise ParameterError(
             f'workload: column {name!r} has values="private", so how large its table is cannot be known before '
             "budget is spent; list its values, or leave it out"
@@ -390,7 +390,7 @@ class ForestSynthesizer(Synthesizer[Design]):
             raise ParameterError(f"target={as_given(self.target)} is not a column of the schema{hint}")
         if not schema[self.target].is_read:
             raise ParameterError(f"target={self.target!r} is an identifier, which is never read; choose another column")
-        for rule in schema.derivations:
+        for rule in schema._derivations:
             if rule.column == self.target:
                 sources = " or ".join(map(repr, rule.sources))
                 raise ParameterError(f"target={self.target!r} is computed from others; choose {sources} instead")
@@ -446,7 +446,7 @@ class ForestSynthesizer(Synthesizer[Design]):
 
     def _design(self, facts: PublicFacts, class_size: float | None = None) -> Design:
         variables = Variables.of(facts.schema)
-        rules, names, modelled = variables.rules, variables.names, list(facts.schema.modelled)
+        rules, names, modelled = variables.rules, variables.names, list(facts.schema._modelled)
         stated = checked_workload(self.workload, facts.schema)
         plan = design(
             variables.axes,
@@ -521,7 +521,7 @@ class ForestSynthesizer(Synthesizer[Design]):
             rng=np.random.default_rng(entropy.words(4)),
             classes=classes,
             row_count=facts.row_count,
-            prior=None if self._prior is None else self._prior.with_schema(schema.as_read),
+            prior=None if self._prior is None else self._prior.with_schema(schema._as_read),
         )
         models = dict(zip(names, forest.columns, strict=True))
         columns = {name: model for name, model in models.items() if isinstance(model, ColumnModel)}

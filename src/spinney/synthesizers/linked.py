@@ -141,7 +141,7 @@ class LinkedSynthesizer(FrontDoor):
         # Neither is noise. How many coins are used depends on private rows, so public draws are from another generator.
         coins, rng = (np.random.default_rng(source.words(8)) for _ in range(2))
         gathered = gather(frames, shape, engine=engine, rng=coins)
-        shape = shape.without_ignored()
+        shape = shape._without_ignored()
         if unit.n_is_public and gathered.n_persons == 0:
             raise InputError("the tables have no persons; there is nothing to release")
         n_persons = gathered.n_persons if unit.n_is_public else assumed
@@ -185,7 +185,7 @@ class LinkedSynthesizer(FrontDoor):
             shape: persons and their rows.
         """
         self._checked_target(shape)
-        shape = shape.without_ignored()
+        shape = shape._without_ignored()
         persons_schema(shape)
         for rows in shape.rows:
             learnt_schema(rows)
@@ -215,7 +215,7 @@ class LinkedSynthesizer(FrontDoor):
         shape = PeopleShape.of(tables if isinstance(tables, Tables) else as_schema(tables))
         self.check_shape(shape)
         delta = default_delta(n_persons) if stated_delta is None else stated_delta
-        shape = shape.without_ignored()
+        shape = shape._without_ignored()
         plan = self._design(shape, PublicFacts(persons_schema(shape), epsilon, delta, unit, n_persons))
         return Rehearsal(plan.schema, epsilon, delta, unit, n_persons, plan, plan.plan.charges)
 
@@ -259,7 +259,7 @@ class LinkedSynthesizer(FrontDoor):
                 f"{did_you_mean_column(self.target, known)}"
             )
         name = known[self.target]
-        computed = {rule.column for rule in shape.persons.derivations}
+        computed = {rule.column for rule in shape.persons._derivations}
         placed = {column for place in shape.persons.places for column in place.columns}
         if name in computed or name in placed:
             raise ParameterError(f"target={self.target!r} is computed, or part of a place; choose another column")

@@ -114,7 +114,7 @@ def choose(
         return Choice("linked", reason if method == AUTOMATIC else "it was requested")
     assert not isinstance(schema, Tables)
     _refuse_of_persons(method, given, say)
-    by_schema = _by_schema(as_schema(schema).without_ignored(), options.get("target"))
+    by_schema = _by_schema(as_schema(schema)._without_ignored(), options.get("target"))
     if method != AUTOMATIC:
         _refuse_foreign(method, given, say)
         choice = Choice(method, "it was requested")
@@ -152,16 +152,16 @@ def _by_schema(schema: Schema, target: Any) -> Choice:
             hint = did_you_mean(target, schema)
             raise ParameterError(f"target={as_given(target)} is not a column of the schema{hint}")
         return Choice("forest", f"there is a target, {target!r}")
-    for name in schema.identifiers:
+    for name in schema._identifiers:
         return Choice("forest", f"column {name!r} is an identifier")
     if any(not isinstance(rule, Derivation) for rule in schema.rules):
         return Choice("forest", "the schema has rules")
     for place in schema.places:
         if place.within is not None:
             return Choice("forest", f"the place {place.label!r} lies within a shape")
-    schema = schema.modelled
+    schema = schema._modelled
     for name, column in schema.items():
-        if column.axis_kind == "category":
+        if column._axis_kind == "category":
             return Choice("forest", f"column {name!r} is a category")
     if len(schema) > MOST_COLUMNS_WITH_MOMENTS:
         return Choice("forest", f"{len(schema)} columns are more than {MOST_COLUMNS_WITH_MOMENTS}")
@@ -169,7 +169,7 @@ def _by_schema(schema: Schema, target: Any) -> Choice:
         if isinstance(column, Bounded) and not column.has_bounds:
             return Choice("forest", f"the bounds of column {name!r} are not stated")
     for name in columns_with_pieces(schema):
-        what = "spans orders of magnitude" if schema[name].compared_as == "numbers" else "spans a calendar"
+        what = "spans orders of magnitude" if schema[name]._compared_as == "numbers" else "spans a calendar"
         return Choice("forest", f"column {name!r} {what}")
     how_many = "one column" if len(schema) == 1 else f"{len(schema)} columns"
     return Choice("tree", f"{how_many} of measurements, no categories, identifiers, rules or target")
@@ -322,5 +322,5 @@ def synthesize(
 def _n_columns(stated: Any) -> int:
     """How many columns synthetic tables have."""
     if isinstance(stated, Tables) or stated.person is not None:
-        return sum(len(schema) for schema in PeopleShape.of(stated).without_ignored().tables.values())
-    return len(stated.without_ignored())
+        return sum(len(schema) for schema in PeopleShape.of(stated)._without_ignored().tables.values())
+    return len(stated._without_ignored())

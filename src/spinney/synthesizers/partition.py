@@ -75,7 +75,7 @@ class PartitionSynthesizer(Synthesizer[tuple[Lattice, SplitPlan]]):
         self._refuse_forest_only(schema, computes=True)
         # Lengths wait for the columns' bounds: until these are found nobody can tell if they fit.
         for name in self._in_column_units:
-            if getattr(self, name) is not None and schema.awaits_bounds:
+            if getattr(self, name) is not None and schema._awaits_bounds:
                 raise ParameterError(
                     f"{name} is measured in units of the columns, and some bounds are not known yet; "
                     "state the bounds, or give a number of levels or bins instead"
@@ -124,7 +124,7 @@ class PartitionSynthesizer(Synthesizer[tuple[Lattice, SplitPlan]]):
         self.plan_ = plan
         if self._paid_figures is None:
             return release
-        return with_utility(release, table, even_cuts(facts.schema.modelled), self._paid_figures.noisy_figures)
+        return with_utility(release, table, even_cuts(facts.schema._modelled), self._paid_figures.noisy_figures)
 
 
 # ----------------------------------------------------------------------------------------------------------------- grid
@@ -180,7 +180,7 @@ class GridSynthesizer(PartitionSynthesizer):
     def _design(self, facts: PublicFacts) -> tuple[Lattice, SplitPlan]:
         if self.bins is not None and self.bin_width is not None:
             raise ParameterError("give bins or bin_width, not both")
-        schema = facts.schema.modelled
+        schema = facts.schema._modelled
         if self.bin_width is not None:
             lattice = grid_lattice(schema, width=_checked(self.bin_width, "bin_width", schema, is_whole=False))
         else:
@@ -307,7 +307,7 @@ class PaperTreeSynthesizer(PartitionSynthesizer):
         self.assumed_rows = assumed_rows
 
     def _design(self, facts: PublicFacts) -> tuple[Lattice, SplitPlan]:
-        lattice = tree_lattice(facts.schema.modelled, axes=self.axes)
+        lattice = tree_lattice(facts.schema._modelled, axes=self.axes)
         h, h_prime = self._depths(lattice, facts)
         share = _TREE_SHARE if self.tree_share is None else parse_share(self.tree_share, "tree_share")
         decision_epsilon = facts.epsilon * share if h_prime > h else Fraction(0)

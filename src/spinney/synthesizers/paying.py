@@ -70,16 +70,16 @@ def with_widest_bounds(schema: Schema) -> Schema:
     awaiting = {
         name: column for name, column in schema.items() if isinstance(column, Bounded) and not column.has_bounds
     }
-    return schema.with_bounds({name: widest_bounds(column) for name, column in awaiting.items()})
+    return schema._with_bounds({name: widest_bounds(column) for name, column in awaiting.items()})
 
 
 def find_bounds(table: Source, epsilon: Fraction, ledger: Ledger, entropy: Entropy) -> dict[str, tuple[Any, Any]]:
     """Bounds of all columns that await some: paid-for ones, and those read off the data."""
     schema = table.schema
     found: dict[str, tuple[Any, Any]] = {}
-    for name in schema.columns_awaiting_bounds("from-data-not-private"):
+    for name in schema._columns_awaiting_bounds("from-data-not-private"):
         found[name] = _data_derived_bounds(table, name)
-    paid_for = schema.columns_awaiting_bounds("private")
+    paid_for = schema._columns_awaiting_bounds("private")
     columns = {name: column for name in paid_for if isinstance(column := schema[name], Bounded)}
     ladders = [ladder_lattice(name, column) for name, column in columns.items()]
     # All columns in one pass where reading is dear.
@@ -90,7 +90,7 @@ def find_bounds(table: Source, epsilon: Fraction, ledger: Ledger, entropy: Entro
 
 def bounds_charges(schema: Schema, epsilon: Fraction, unit: Unit) -> tuple[Charge, ...]:
     """What finding all private bounds is charged as, column by column."""
-    names = schema.columns_awaiting_bounds("private")
+    names = schema._columns_awaiting_bounds("private")
     plans = [grid_plan(unit=unit, depth=0, epsilon=epsilon / len(names), threshold=1) for _ in names]
     return tuple(charge for name, plan in zip(names, plans, strict=True) for charge in plan.charges(name))
 
@@ -102,16 +102,16 @@ def _data_derived_bounds(table: Source, name: str) -> tuple[Any, Any]:
     low, high = table.true_extremes(name)
     # What does not fit is not quoted: it is the smallest or the largest value of the table.
     with redacted(lambda _: _beyond(name, column)):
-        ends = column.from_extremes(low, high)
+        ends = column._from_extremes(low, high)
         try:
-            column.with_bounds(*ends)
+            column._with_bounds(*ends)
         except SchemaError:
             raise_alone(_beyond(name, column))
         return ends
 
 
 def _beyond(name: str, column: Bounded) -> InputError:
-    return InputError(f"column {name!r} goes beyond {column.reach}; state its bounds")
+    return InputError(f"column {name!r} goes beyond {column._reach}; state its bounds")
 
 
 # ------------------------------------------------------------------------------------------------ errors after a charge
@@ -354,8 +354,8 @@ def shared_out(
 ) -> Shares:
     """The shares of one fit; what a schema leaves nothing to find for costs nothing."""
     of_bounds, of_values = parse_share(bounds_share, "bounds_share"), parse_share(values_share, "values_share")
-    of_bounds *= bool(schema.columns_awaiting_bounds("private"))
-    of_values *= bool(schema.columns_awaiting_values)
+    of_bounds *= bool(schema._columns_awaiting_bounds("private"))
+    of_values *= bool(schema._columns_awaiting_values)
     of_rows = ROWS_SHARE * counts_rows
     wants_figures = utility_share is not None and not delta
     of_utility = parse_share(utility_share, "utility_share") if wants_figures else Fraction(0)
@@ -416,11 +416,11 @@ def checked_number(n_rows: Any, name: str = "n_rows") -> int:
 def events_before(schema: Schema, shares: Shares, unit: Unit) -> tuple[Event, ...]:
     """What a fit charges before its plan: figures of utility that are paid for by themselves, lists, bounds."""
     found: list[Event] = []
-    if schema.has_data_derived_bounds:
+    if schema._has_data_derived_bounds:
         found.append(NotPrivate(note="bounds were read off the data"))
     if shares.utility:
         found.append(figures_charge(shares.utility, unit))
-    private = schema.columns_awaiting_values
+    private = schema._columns_awaiting_values
     each = {"epsilon": shares.values / max(1, len(private)), "delta": shares.values_delta / max(1, len(private))}
     found += [values_charge(name, **each) for name in private]
     return (*found, *bounds_charges(schema, shares.bounds, unit))
@@ -429,11 +429,11 @@ def events_before(schema: Schema, shares: Shares, unit: Unit) -> tuple[Event, ..
 def awaited(schema: Schema) -> tuple[str, ...]:
     """What of a schema is found by a fit, in words."""
     found = []
-    if columns := schema.columns_awaiting_bounds("private"):
+    if columns := schema._columns_awaiting_bounds("private"):
         found.append(f"bounds of {', '.join(map(repr, columns))}")
-    if columns := schema.columns_awaiting_bounds("from-data-not-private"):
+    if columns := schema._columns_awaiting_bounds("from-data-not-private"):
         found.append(f"bounds of {', '.join(map(repr, columns))}, which would be read off the data")
-    if columns := schema.columns_awaiting_values:
+    if columns := schema._columns_awaiting_values:
         found.append(f"values of {', '.join(map(repr, columns))}")
     return tuple(found)
 
@@ -446,7 +446,7 @@ def awaited(schema: Schema) -> tuple[str, ...]:
 
 def check_private_values(schema: Schema, n_rows: int, *, epsilon: Fraction, delta: Fraction, unit: Unit) -> None:
     """Refuse a budget that finds nothing, before anything is spent; `epsilon` and `delta` are for all lists."""
-    private = schema.columns_awaiting_values
+    private = schema._columns_awaiting_values
     for name in private:
         if not delta:
             raise ParameterError(
@@ -457,12 +457,12 @@ def check_private_values(schema: Schema, n_rows: int, *, epsilon: Fraction, delt
 
 def with_few_values(schema: Schema) -> Schema:
     """The schema with a public stand-in for every list that is still to be found: a plan is tried on it."""
-    return schema.with_values({name: [_stand_in(schema[name])] for name in schema.columns_awaiting_values})
+    return schema._with_values({name: [_stand_in(schema[name])] for name in schema._columns_awaiting_values})
 
 
 def count_private_values(table: Source) -> dict[str, ValueCounts]:
     """How many rows have each value, of all columns whose list is to be found. SENSITIVE, and so are the values."""
-    return {name: table.count_values(name) for name in table.schema.columns_awaiting_values}
+    return {name: table.count_values(name) for name in table.schema._columns_awaiting_values}
 
 
 def find_values(
@@ -475,7 +475,7 @@ def find_values(
     entropy: Entropy,
 ) -> dict[str, Any]:
     """The private lists of the columns that were counted; the budget is shared evenly by them."""
-    private = schema.columns_awaiting_values
+    private = schema._columns_awaiting_values
     found: dict[str, tuple[Any, ...]] = {}
     for name in private:
         column = schema[name]

@@ -111,7 +111,7 @@ class KDTreeSynthesizer(PartitionSynthesizer):
         if self.focus != "density" and self.tree_share is not None:
             raise ParameterError(f"tree_share and focus={self.focus!r} exclude each other: a focus sets the share")
         wants_moments = self._wants_moments()
-        lattice = joint_lattice(facts.schema.modelled)
+        lattice = joint_lattice(facts.schema._modelled)
         if wants_moments:
             return lattice, self._plan(lattice, facts, has_moments=True)
         if wants_moments is None and lattice.n_axes <= MOST_COLUMNS_WITH_MOMENTS:

@@ -92,7 +92,7 @@ def drawn_shares(
     counts: list[NDArray[np.int64]] = []
     n_parts = -(-n_rows * len(release.schema) // _MOST_AT_ONCE)
     for part in release.sample(n_rows, seed=SEED, frame="pyarrow", parts=n_parts):
-        source = open_source(part, release.schema.as_read)
+        source = open_source(part, release.schema._as_read)
         with source.state_tables(cuts) as rows:
             tables = rows.true_each(cliques, lambda _, table: table.copy())
         counts = tables if not counts else [a + b for a, b in zip(counts, tables, strict=True)]

@@ -101,7 +101,7 @@ def _compared_sizes(release: Release) -> list[int]:
     if isinstance(release, ForestRelease):
         sizes = list(release.model.tree.sizes)
     else:
-        sizes = [cut.n_states for cut in even_cuts(release.card.schema.modelled)]
+        sizes = [cut.n_states for cut in even_cuts(release.card.schema._modelled)]
     return [min(size, MOST_STATES) for size in sizes if size > 1]
 
 
@@ -114,7 +114,7 @@ def _sampling(release: Release, pairs: list[Clique]) -> list[float]:
     if isinstance(release, ForestRelease):
         shares = _state_shares(release, cliques, n_rows)
     else:
-        cuts = [cut for cut in even_cuts(release.card.schema.modelled) if cut.n_states > 1]
+        cuts = [cut for cut in even_cuts(release.card.schema._modelled) if cut.n_states > 1]
         shares = drawn_shares(release, cuts, cliques, n_rows)
     errors = [sampling_error(table, n_rows) for table in shares]
     ends = [0, len(singles), *([len(cliques)] if pairs else [])]

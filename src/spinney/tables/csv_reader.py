@@ -571,7 +571,7 @@ class CSVTable(Table):
             return True
 
         row = _first_misfit(self.n_rows, fits)
-        why = column.cause(str(part[name][row].as_py()), self._csv.spelling_of(name))
+        why = column._cause(str(part[name][row].as_py()), self._csv.spelling_of(name))
         return InputError(f"{self._place(name, row)}: the value does not fit the schema: {why}")
 
     def _place(self, name: str, row: int) -> str:
@@ -606,17 +606,17 @@ def _parsed(block: Block, names: Sequence[str], wanted: Sequence[str], schema: S
 
 
 def _read(text: bytes, names: Sequence[str], wanted: Sequence[str], schema: Schema, csv: CSV) -> pa.Table:
-    types = {name: schema[name].csv_type if name in schema else pa.string() for name in wanted}
+    types = {name: schema[name]._csv_type if name in schema else pa.string() for name in wanted}
     table = read_text(text, names, csv, column_types=types, include_columns=list(types))
     for index, (name, first) in enumerate(types.items()):
         if name in schema and pa.types.is_string(first):
-            table = table.set_column(index, name, schema[name].from_strings(table[name], csv.spelling_of(name)))
+            table = table.set_column(index, name, schema[name]._from_strings(table[name], csv.spelling_of(name)))
     return table
 
 
 def _last_type(column: Column) -> pa.DataType:
-    first = column.csv_type
-    return column.arrow_type if pa.types.is_string(first) else first
+    first = column._csv_type
+    return column._arrow_type if pa.types.is_string(first) else first
 
 
 # ----------------------------------------------------------------------------------------------------------- complaints
@@ -642,7 +642,7 @@ def _unreadable(block: Block, names: Sequence[str], wanted: Sequence[str], schem
     if text is None or name not in schema:
         return InputError(f"line {line}, column {name!r}: the value {NOT_UTF8}")
     kind = schema[name].type_name
-    why = schema[name].cause(text, csv.spelling_of(name))
+    why = schema[name]._cause(text, csv.spelling_of(name))
     return InputError(f"line {line}, column {name!r}: the value cannot be read as {kind}: {why}")
 
 
@@ -714,7 +714,7 @@ def _dated_kind(texts: Any, date_format: str) -> pa.DataType:
     is_moment = has_time(date_format) or zone is not None
     column: Column = Datetime(bounds="private", timezone=zone) if is_moment else Date(bounds="private")
     try:
-        column.from_strings(texts, Spelling(date_format=date_format))
+        column._from_strings(texts, Spelling(date_format=date_format))
     except (InputError, pa.ArrowInvalid):
         return pa.string()
     return pa.timestamp("us", zone) if is_moment else pa.date32()

@@ -109,7 +109,7 @@ def fits(dtype: Any, column: Column) -> bool:
     """Whether values of this dtype can be meant by this column type, without looking at them."""
     group = group_of(dtype)
     # Strings are parsed, each by itself; columns of nulls alone are settled when their values are converted.
-    return group in ("string", "unknown") or group in column.accepts
+    return group in ("string", "unknown") or group in column._accepts
 
 
 def misfit(name: str, dtype: Any, column: Column) -> SchemaError:
@@ -134,11 +134,11 @@ def kind_of(dtype: Any) -> str:
 
 def _remedy_of_types(dtype: Any, column: Column) -> str:
     group = group_of(dtype)
-    remedy = column.remedy(group)
+    remedy = column._remedy(group)
     if remedy is not None:
         return remedy
     for kind in KINDS:
-        if group in kind.describes:
+        if group in kind._describes:
             return f"describe it as {kind.__name__}, or convert the column"
     return "there is no column type for it: convert it to numbers or strings, or describe it as Ignore or Identifier"
 
@@ -184,8 +184,8 @@ class Table:
         column = self.schema[name]
         if not isinstance(column, Residual):
             return self.stored(name)
-        parts = {part: self.physical(part) for part in column.also_reads}
-        return column.combined(self.stored(name), parts)
+        parts = {part: self.physical(part) for part in column._also_reads}
+        return column._combined(self.stored(name), parts)
 
     def stored(self, name: str) -> Physical:
         """The same of what the table holds under that name; of a residual, the total."""
@@ -197,7 +197,7 @@ class Table:
             lambda _: InputError(f"{at}: some value cannot be read as {kind}; clean the column or change its type"),
             at=at,
         ):
-            return column.read(self._column(name))
+            return column._read(self._column(name))
 
     def keys(self, name: str) -> Any:
         """The strings or whole numbers of a category as an Arrow array, before they are looked up in its list."""
@@ -205,7 +205,7 @@ class Table:
         assert isinstance(column, Category)
         at = f"column {name!r}"
         with redacted(lambda _: InputError(f"{at}: some value cannot be read; clean the column"), at=at):
-            return column.keys(self._column(name))
+            return column._keys(self._column(name))
 
 
 def open_table(frame: Any, schema: Schema) -> Table:
@@ -236,9 +236,9 @@ def _open_array(array: NDArray[Any], schema: Schema) -> Table:
         raise SchemaError(f"an array of dtype {kind} is not numeric; pass a data frame for other types")
     position = {name: index for index, name in enumerate(schema)}
     for name, column in schema.items():
-        if not column.is_read and not column.fits_array:
+        if not column.is_read and not column._fits_array:
             raise SchemaError(f"column {name!r}: a numeric array cannot hold strings; leave the prefix out")
-        if not column.fits_array:
+        if not column._fits_array:
             raise SchemaError(f"column {name!r} is of type {column.type_name}, which a numeric array cannot hold")
     return Table("numpy", len(array), schema, lambda name: native(array[:, position[name]]))
 

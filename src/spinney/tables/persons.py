@@ -133,7 +133,7 @@ def _gathered(
     number_of = np.empty(len(known), dtype=np.int32)
     number_of[row_of] = np.arange(len(known), dtype=np.int32)
     if shape.persons is not None and shape.persons_name is not None:
-        persons = held[shape.persons_name].arrow(list(shape.persons.modelled), row_of)
+        persons = held[shape.persons_name].arrow(list(shape.persons._modelled), row_of)
     rows = []
     for table in shape.rows:
         with _in_table(table.name):
@@ -221,7 +221,7 @@ def _opened(frame: Any, schema: Schema, key: str, engine: str | None) -> Source:
     """A table whose names and types fit its schema, with its key to be read."""
     if isinstance(frame, np.ndarray):
         raise InputError("an array of numbers cannot hold the keys of persons; pass a data frame")
-    read = dict(schema.as_read) | {key: Key()}
+    read = dict(schema._as_read) | {key: Key()}
     source = open_source(frame, Schema(read), engine=engine)
     return source.with_schema(Schema({name: column for name, column in read.items() if column.is_read}))
 

@@ -200,7 +200,7 @@ def _arrow(column: Column, values: NDArray[Any], mask: NDArray[np.bool_] | None)
         if not column.is_text:
             return pa.array(np.array(column.listed, dtype=np.int64)[values], mask=mask)
         return pa.DictionaryArray.from_arrays(pa.array(values, mask=mask), pa.array(column.listed, pa.string()))
-    return pa.array(values, mask=mask).view(column.arrow_type)
+    return pa.array(values, mask=mask).view(column._arrow_type)
 
 
 # --------------------------------------------------------------------------------------------------------------- source

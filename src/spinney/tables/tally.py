@@ -156,7 +156,7 @@ def _n_off_step(present: NDArray[Any], column: Column, *, is_single: bool) -> in
     if not isinstance(column, Stepped) or column.multiple_of is None:
         return 0
     if column.is_whole:
-        return int(np.count_nonzero((present - column.phase) % column.step))
+        return int(np.count_nonzero((present - column._phase) % column.step))
     with np.errstate(over="ignore"):
         steps = present / float(column.multiple_of)
     steps = steps[np.abs(steps) < FARTHEST_STEP]

@@ -49,7 +49,7 @@ _FALSE_ALARM = 1e-3
 
 def ladder_lattice(name: str, column: Bounded) -> Lattice:
     """The one-column lattice on which bounds are counted."""
-    smallest, largest = column.rungs
+    smallest, largest = column._rungs
     return Lattice((ladder_axis(name, nullable=column.nullable, smallest=smallest, largest=largest),))
 
 
@@ -89,7 +89,7 @@ def _logical_bounds(column: Bounded, axis: Axis, lowest: int, highest: int) -> t
     """The outer edges of two rungs in the column's own terms; the outermost rungs end at twice their magnitude."""
     low = axis.edges[lowest - 1] if lowest > 0 else 2 * axis.edges[0]
     high = axis.edges[highest] if highest < len(axis.edges) else 2 * axis.edges[-1]
-    return column.from_rungs(low, high)
+    return column._from_rungs(low, high)
 
 
 # ------------------------------------------------------------------------------------------------------- bought answers

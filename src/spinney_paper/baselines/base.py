@@ -88,7 +88,7 @@ class Baseline(FrontDoor, ABC):
         self._refuse_forest_only(schema)
         if unit.n_is_public and table.n_rows == 0:
             raise InputError("the table has no rows; there is nothing to release")
-        if schema.awaits_bounds or schema.has_data_derived_bounds:
+        if schema._awaits_bounds or schema._has_data_derived_bounds:
             raise SchemaError(f"{type(self).__name__} needs stated bounds; give every column low and high")
         self._check(schema)
         warn_of_weak_promise(epsilon, delta, table.n_rows if unit.n_is_public else None)

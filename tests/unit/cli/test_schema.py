@@ -103,7 +103,7 @@ def test_the_template_knows_identifiers_steps_and_rules(tmp_path: Path) -> None:
     shown = "\n".join(shown).replace('"start"', '"weight"').replace('"end"', '"age"').replace('"status"', '"member"')
     shown, more = shown.replace('["open"]', "[true]").split('[[rules]]\ntype = "implies"')
     schema = sp.Schema.from_toml(filled + shown)
-    assert schema.identifiers == ["name"]
+    assert schema._identifiers == ["name"]
     assert schema["age"].multiple_of == 5
     assert schema.rules == (sp.AtMost("weight", "age"), sp.EmptyWhen("age", "member", [True]))
     entries = tomllib.loads('[[rules]]\ntype = "implies"' + more)["rules"]
@@ -164,7 +164,7 @@ def test_bounds_may_be_left_to_epsilon(tmp_path: Path) -> None:
     kinds = {"size": pa.int32(), "height": pa.float64(), "day": pa.date32(), "moment": pa.timestamp("us")}
     pq.write_table(pa.table({name: pa.array([], type=kind) for name, kind in kinds.items()}), tmp_path / "t.parquet")
     schema = sp.Schema.from_toml(spinney("schema", tmp_path / "t.parquet", "--private-bounds").out)
-    assert schema.columns_awaiting_bounds("private") == list(kinds)
+    assert schema._columns_awaiting_bounds("private") == list(kinds)
 
 
 def test_a_dash_prints_the_template(tmp_path: Path) -> None:

@@ -268,9 +268,9 @@ def test_a_value_is_found_among_tens_of_thousands_at_once():
     """Conditions look values up; none walks through the list."""
     codes = [f"{i:05d}" for i in range(50_000)]
     column = sp.Category(codes)
-    assert [column.place_of(code, name="v", argument="where") for code in codes] == list(range(50_000))
-    assert column.from_option("49999", name="v", option="--where") == "49999"
+    assert [column._place_of(code, name="v", argument="where") for code in codes] == list(range(50_000))
+    assert column._from_option("49999", name="v", option="--where") == "49999"
     with pytest.raises(ParameterError, match="is not a value of column 'v'") as caught:
-        column.place_of("nothing of the kind", name="v", argument="where")
+        column._place_of("nothing of the kind", name="v", argument="where")
     assert len(str(caught.value)) < 200
     assert np.array_equal(np.array(column.values), np.array(codes))

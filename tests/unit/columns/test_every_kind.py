@@ -48,7 +48,13 @@ def test_examples_of_all_kinds():
 def test_there_are_questions():
     """The questions that have no common answer are abstract; there are many."""
     assert len(QUESTIONS) > 15
-    assert {"read", "reading", "from_strings", "to_arrow", "template", "whole_range"} <= set(QUESTIONS)
+    assert {"_read", "_expression", "_from_strings", "_to_arrow", "_template", "_whole_range"} <= set(QUESTIONS)
+
+
+@in_one_test("kind", KINDS)
+def test_what_users_meet_is_small(kind):
+    """A column shows what is stated and what follows for a reader; how it is read, counted and written is internal."""
+    assert len([name for name in dir(kind) if not name.startswith("_")]) <= 20
 
 
 @in_one_test("question", QUESTIONS)
@@ -67,21 +73,21 @@ def test_every_kind_says_what_it_is(kind):
     """Class-wide answers are there and make sense."""
     assert not inspect.isabstract(kind)
     assert COLUMN_TYPES[kind.type_name] is kind
-    assert kind.axis_kind in ("real", "integer", "category")
-    assert kind.spark_cast
+    assert kind._axis_kind in ("real", "integer", "category")
+    assert kind._spark_cast
     assert kind.__doc__
     if issubclass(kind, Bounded):
-        smallest, largest = kind.rungs
+        smallest, largest = kind._rungs
         assert smallest < largest
-        assert kind.compared_as
-        assert kind.reach
+        assert kind._compared_as
+        assert kind._reach
     else:
-        assert kind.compared_as is None
+        assert kind._compared_as is None
 
 
 def test_no_two_kinds_claim_a_type():
     """What a type of a table can only mean is said by one kind."""
-    claims = [group for kind in KINDS for group in kind.describes]
+    claims = [group for kind in KINDS for group in kind._describes]
     assert len(claims) == len(set(claims))
 
 
@@ -109,7 +115,7 @@ def test_plain_data_and_back(example):
 
 def types_of(column: Column) -> list[pa.DataType]:
     """The Arrow type of the column, alone and in a dictionary where a template may meet it."""
-    return [column.arrow_type, pa.dictionary(pa.int32(), column.arrow_type)]
+    return [column._arrow_type, pa.dictionary(pa.int32(), column._arrow_type)]
 
 
 @every_kind
@@ -118,7 +124,7 @@ def test_templates_of_its_own_type(kind):
     told = set()
     for example in EXAMPLES[kind]:
         if not example.column.is_read:
-            assert kind.template(pa.int64(), lambda *blanks: blanks) is None
+            assert kind._template(pa.int64(), lambda *blanks: blanks) is None
             continue
         for arrow_type in types_of(example.column):
             text = schema_template(pa.schema([("x", arrow_type)]), private_bounds=True)
@@ -146,14 +152,14 @@ def test_objects(example):
     """Python objects, and other objects that mean the same, become the physical numbers; what is none is refused."""
     column = replace(example.column, nullable=True)
     array = convert_objects([*example.values, None, float("nan")], column)
-    assert array.type == column.arrow_type
-    check_physical(column.read(array), example.physical, n_nulls=2)
+    assert array.type == column._arrow_type
+    check_physical(column._read(array), example.physical, n_nulls=2)
     for other in example.others:
-        check_physical(column.read(convert_objects([other], column)), example.physical[:1])
+        check_physical(column._read(convert_objects([other], column)), example.physical[:1])
     for wrong in example.wrong:
         if not isinstance(wrong, str):
             with pytest.raises(InputError):
-                column.read(convert_objects([wrong], column))
+                column._read(convert_objects([wrong], column))
 
 
 @every_read_column
@@ -161,17 +167,17 @@ def test_strings(example):
     """Strings become the same numbers; spellings of "missing" are null; what cannot be read is refused."""
     column = replace(example.column, nullable=True)
     spelt = [*example.texts, "NA", None]
-    check_physical(column.read(column.from_strings(pa.array(spelt, pa.string()))), example.physical, n_nulls=2)
-    assert column.from_strings(pa.array([], pa.string())).type == column.arrow_type
-    assert column.from_strings(pa.chunked_array([pa.array(example.texts)])).type == column.arrow_type
+    check_physical(column._read(column._from_strings(pa.array(spelt, pa.string()))), example.physical, n_nulls=2)
+    assert column._from_strings(pa.array([], pa.string())).type == column._arrow_type
+    assert column._from_strings(pa.chunked_array([pa.array(example.texts)])).type == column._arrow_type
     for wrong in example.wrong:
         if isinstance(wrong, str):
             with pytest.raises((InputError, pa.ArrowInvalid)):
-                column.read(column.from_strings(pa.array([wrong])))
-            cause = column.cause(wrong, PLAIN)
+                column._read(column._from_strings(pa.array([wrong])))
+            cause = column._cause(wrong, PLAIN)
             assert len(cause) > 10
             assert wrong not in cause.split()
-    assert "write" in column.spelling_remedy
+    assert "write" in column._spelling_remedy
 
 
 @every_read_column
@@ -228,7 +234,7 @@ def test_types_that_fit(example):
     refused = [dtype for dtype in dtypes if not fits(dtype, column)]
     assert refused
     for dtype in refused:
-        assert group_of(dtype) not in column.accepts
+        assert group_of(dtype) not in column._accepts
         message = str(misfit("x", dtype, column))
         assert message.startswith("column 'x' has type ")
         assert any(word in message for word in ("describe it as", "convert", "name the zone", "leave timezone out"))
@@ -244,12 +250,12 @@ def test_expressions(example, library):
     if library == "pandas":
         frame = frame.to_pandas(use_pyarrow_extension_array=True)
     wrapped = nw.from_native(frame, eager_only=True)
-    reading = column.reading(nw.col("x"), wrapped["x"].dtype)
+    reading = column._expression(nw.col("x"), wrapped["x"].dtype)
     found = wrapped.select(n=reading.number, m=reading.is_missing, w=reading.is_wrong)
     assert found["n"].to_list()[:-1] == example.physical
     assert found["m"].to_list() == [False] * len(held) + [True]
     assert not any(found["w"].to_list())
-    assert column.complaint.startswith("some value ")
+    assert column._complaint.startswith("some value ")
 
 
 # ----------------------------------------------------------------------------------------------------- identifiers
@@ -258,12 +264,12 @@ def test_expressions(example, library):
 def test_identifiers_are_asked_nothing():
     """What is never read refuses every question about values, in words."""
     for name in QUESTIONS:
-        if name in ("template", "fits_array", "to_positions", "to_arrow"):
+        if name in ("_template", "_fits_array", "_to_positions", "_to_arrow"):
             continue
         for column in (sp.Identifier(), sp.Ignore()):
             with pytest.raises(SchemaError, match=f"a column of type {column.type_name} is never read"):
                 getattr(column, name)()
-    for name in ("to_positions", "to_arrow"):
+    for name in ("_to_positions", "_to_arrow"):
         with pytest.raises(SchemaError, match="a column of type ignore is never read"):
             getattr(sp.Ignore(), name)(np.zeros(2))
-    assert sp.Identifier(prefix="C-").to_arrow(np.zeros(2)).to_pylist() == ["C-000001", "C-000002"]
+    assert sp.Identifier(prefix="C-")._to_arrow(np.zeros(2)).to_pylist() == ["C-000001", "C-000002"]

@@ -6,6 +6,7 @@ The examples are in `support.column_examples`; how columns are stated and read i
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pyarrow as pa
@@ -34,14 +35,14 @@ def test_cells(example, nullable):
     schema = sp.Schema({"x": column})
     table = open_table(pa.table({"x": arrow_of(example, [*example.values, *([None] if nullable else [])])}), schema)
     lattice = tree_lattice(schema)
-    assert lattice.axes[0].kind == column.axis_kind
+    assert lattice.axes[0].kind == column._axis_kind
     assert count_cells(table, lattice).true_total() == len(example.values) + nullable
     if column.is_whole:
         first, last = whole_range(column)
         assert first <= min(example.physical) <= max(example.physical) <= last
         assert column.spacing == column.step >= 1
     else:
-        assert column.whole_range() is None
+        assert column._whole_range() is None
 
 
 @every_read_column
@@ -54,7 +55,7 @@ def test_there_and_back(example, nullable, kind):
     positions = positions_of(np.array([example.physical], dtype=np.float64), schema)
     if nullable:
         positions = np.append(positions, [[np.nan]], axis=1)
-    if kind == "numpy" and not column.fits_array:
+    if kind == "numpy" and not column._fits_array:
         with pytest.raises(ParameterError, match="cannot hold a column of type"):
             to_frame(positions, schema, kind)
         return
@@ -65,7 +66,7 @@ def test_there_and_back(example, nullable, kind):
     opened = open_table(frame, schema)
     check_physical(opened.physical("x"), example.physical, n_nulls=int(nullable))
     if kind == "pyarrow":
-        assert frame["x"].type == column.arrow_type
+        assert frame["x"].type == column._arrow_type
         assert frame["x"].to_pylist()[: len(example.values)] == example.values
 
 
@@ -73,7 +74,7 @@ def test_there_and_back(example, nullable, kind):
 def test_arrays(example):
     """A numeric array is refused where the column cannot be in one, and only there."""
     schema = sp.Schema({"x": example.column})
-    if example.column.fits_array:
+    if example.column._fits_array:
         open_table(np.zeros((1, 1)), schema)
     else:
         with pytest.raises(SchemaError, match="numeric array"):
@@ -85,7 +86,7 @@ def test_leaves(example):
     """The ends of leaves are told in the column's own values."""
     positions = positions_of(np.array([example.physical], dtype=np.float64), sp.Schema({"x": example.column}))[0]
     length = np.full(len(positions), 1.0 if example.column.is_whole else 1e-9)
-    ends = example.column.leaf_ends(positions, length)
+    ends = example.column._leaf_ends(positions, length)
     assert [low for low, _ in ends] == example.values
     if example.column.is_whole:
         assert [high for _, high in ends] == example.values
@@ -119,15 +120,15 @@ def test_bounds_to_be_found(example):
     column = replace(example.column, low=None, high=None, bounds="private")
     axis = ladder_lattice("x", column).axes[0]
     assert axis.kind == "ladder"
-    widest = column.with_bounds(*widest_bounds(column))
+    widest = column._with_bounds(*widest_bounds(column))
     assert widest.low < widest.high
     assert all(widest.physical(widest.low) <= number <= widest.physical(widest.high) for number in example.physical)
     from_data = replace(example.column, low=None, high=None, bounds="from-data-not-private")
-    found = from_data.with_bounds(*from_data.from_extremes(example.physical[0], example.physical[-1]))
+    found = from_data._with_bounds(*from_data._from_extremes(example.physical[0], example.physical[-1]))
     assert found.physical(found.low) <= example.physical[0]
     assert found.physical(found.high) >= example.physical[-1]
     assert [column.logical(column.physical(value)) for value in example.values] == example.values
-    assert [column.physical(column.limit(number)) for number in example.physical] == example.physical
+    assert [column.physical(column._limit(number)) for number in example.physical] == example.physical
 
 
 @every_read_column
@@ -139,11 +140,12 @@ def test_conditions(example):
         asked = parse_where([f"x={text}"], schema)["x"]
         for wanted in (value, asked):
             if isinstance(column, Listed):
-                assert column.place_of(wanted, name="x", argument="where") == number
+                assert column._place_of(wanted, name="x", argument="where") == number
             else:
-                assert column.wanted(wanted, "x") == number
+                assert column._condition_number(wanted, "x") == number
+    refuse = partial(column._place_of, argument="where") if isinstance(column, Listed) else column._condition_number
     with pytest.raises(ParameterError, match="where"):
-        column.place_of(b"no", name="x", argument="where") if isinstance(column, Listed) else column.wanted(b"no", "x")
+        refuse(b"no", name="x")
 
 
 @every_read_column
@@ -171,13 +173,13 @@ def test_pictures(example):
     """A picture has a range that holds all values, and ticks that can be drawn."""
     from matplotlib.figure import Figure
 
-    low, high = example.column.drawn_range()
+    low, high = example.column._drawn_range()
     assert low < high
-    assert example.column.drawn_scale > 0
+    assert example.column._drawn_scale > 0
     figure = Figure()
     axes = figure.add_subplot()
     axes.set_xlim(low, high)
-    example.column.set_ticks(axes.xaxis)
+    example.column._set_ticks(axes.xaxis)
     figure.draw_without_rendering()
     labels = [label.get_text() for label in axes.get_xticklabels()]
     assert any(labels)

@@ -58,8 +58,8 @@ def test_identifiers_survive_toml_and_show():
         "Identifier(prefix='C-')",
         "Identifier(prefix='', digits=3)",
     ]
-    assert schema.identifiers == ["a", "b", "c"]
-    assert sp.Schema({"x": sp.Real(0, 1)}).identifiers == []
+    assert schema._identifiers == ["a", "b", "c"]
+    assert sp.Schema({"x": sp.Real(0, 1)})._identifiers == []
 
 
 # ------------------------------------------------------------------------------------------------------ frames in

@@ -108,7 +108,7 @@ def test_bounds_that_are_still_to_come(kind, ends, source):
     """Paid-for and data-derived bounds leave the ends open until a fit fills them in."""
     column = kind(bounds=source)
     assert not column.has_bounds
-    filled = column.with_bounds(*ends)
+    filled = column._with_bounds(*ends)
     assert (filled.low, filled.high) == ends
     # A paid-for bound is public from then on; a data-derived one stays branded.
     assert filled.bounds == ("stated" if source == "private" else source)

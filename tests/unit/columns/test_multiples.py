@@ -56,27 +56,27 @@ def test_some_multiple_lies_in_the_bounds(column):
 
 def test_decimals_mean_what_they_say():
     """0.3 is the third multiple of 0.1, though no float is a tenth."""
-    assert sp.Real(0, 0.3, multiple_of=0.1).multiples == (0.0, 0.3)
-    assert sp.Real(0.3, 0.4, multiple_of=0.3).multiples == (0.3, 0.3)
-    assert sp.Real(-1, 0.7, multiple_of=0.25).multiples == (-1.0, 0.5)
-    assert sp.Integer(-120, 49, multiple_of=50).multiples == (-100, 0)
+    assert sp.Real(0, 0.3, multiple_of=0.1)._multiples == (0.0, 0.3)
+    assert sp.Real(0.3, 0.4, multiple_of=0.3)._multiples == (0.3, 0.3)
+    assert sp.Real(-1, 0.7, multiple_of=0.25)._multiples == (-1.0, 0.5)
+    assert sp.Integer(-120, 49, multiple_of=50)._multiples == (-100, 0)
 
 
 @pytest.mark.parametrize("kind", [sp.Real, sp.Integer])
 def test_found_bounds_hold_a_multiple(kind):
     """Bounds that fall between two multiples are widened to both; others stay as they were found."""
     awaiting = kind(bounds="private", multiple_of=50)
-    assert awaiting.with_bounds(-100, 120) == kind(-100, 120, multiple_of=50)
-    assert awaiting.with_bounds(16, 31) == kind(0, 50, multiple_of=50)
-    assert awaiting.with_bounds(-31, -16) == kind(-50, 0, multiple_of=50)
+    assert awaiting._with_bounds(-100, 120) == kind(-100, 120, multiple_of=50)
+    assert awaiting._with_bounds(16, 31) == kind(0, 50, multiple_of=50)
+    assert awaiting._with_bounds(-31, -16) == kind(-50, 0, multiple_of=50)
 
 
 def test_found_bounds_at_the_end_of_all_numbers():
     """Widening stops where numbers do."""
-    top = sp.Integer(bounds="from-data-not-private", multiple_of=2**53 - 1).with_bounds(2**61 - 1, 2**61)
-    assert top.low <= top.multiples[0] <= top.multiples[1] <= top.high == 2**61
+    top = sp.Integer(bounds="from-data-not-private", multiple_of=2**53 - 1)._with_bounds(2**61 - 1, 2**61)
+    assert top.low <= top._multiples[0] <= top._multiples[1] <= top.high == 2**61
     largest = sys.float_info.max
-    huge = sp.Real(bounds="from-data-not-private", multiple_of=0.7 * largest).with_bounds(0.8 * largest, 0.9 * largest)
+    huge = sp.Real(bounds="from-data-not-private", multiple_of=0.7 * largest)._with_bounds(0.8 * largest, 0.9 * largest)
     assert huge.high == largest
 
 
@@ -125,7 +125,7 @@ def test_the_nearest_multiple_inside_the_bounds(column, drawn):
     values = np.array(np.rint(drawn), dtype=np.int64) if whole else np.array(drawn)
     rounded = nearest_multiples(values, column)
     assert (nearest_multiples(rounded, column) == rounded).all()
-    step, first, last = exact(column.multiple_of), *(exact(end) for end in column.multiples)
+    step, first, last = exact(column.multiple_of), *(exact(end) for end in column._multiples)
     for value, result in zip(values.tolist(), rounded.tolist(), strict=True):
         assert column.low <= result <= column.high
         nearest = min(max(round(exact(value) / step) * step, first), last)
@@ -221,8 +221,8 @@ def test_every_synthesizer_gives_multiples(name):
         assert len(rows)
         for values, column in zip(rows.T, schema.values(), strict=True):
             assert (nearest_multiples(values, column) == values).all()
-            assert values.min() >= column.multiples[0]
-            assert values.max() <= column.multiples[1]
+            assert values.min() >= column._multiples[0]
+            assert values.max() <= column._multiples[1]
 
 
 @pytest.mark.parametrize("source", ["private", "from-data-not-private"])

@@ -84,8 +84,8 @@ def test_cells_lie_around_steps():
     column = sp.Datetime("2021-01-01", "2021-01-02", multiple_of=3600)
     first, last = whole_range(column)
     assert (last - first + 1) % 3_600_000_000 == 0
-    assert column.multiples == (datetime(2021, 1, 1), datetime(2021, 1, 2))
-    assert sp.Datetime("2021-01-01T00:30", "2021-01-01T02:30", multiple_of=3600).multiples == (
+    assert column._multiples == (datetime(2021, 1, 1), datetime(2021, 1, 2))
+    assert sp.Datetime("2021-01-01T00:30", "2021-01-01T02:30", multiple_of=3600)._multiples == (
         datetime(2021, 1, 1, 1),
         datetime(2021, 1, 1, 2),
     )
@@ -120,11 +120,11 @@ def test_steps_survive_plain_data():
 def test_found_bounds_hold_a_step():
     """Bounds between two steps are widened to both; those at the ends of the calendar stay in it."""
     column = sp.Datetime(bounds="private", multiple_of=86400)
-    found = column.with_bounds(datetime(2020, 1, 1, 5), datetime(2020, 1, 1, 9))
+    found = column._with_bounds(datetime(2020, 1, 1, 5), datetime(2020, 1, 1, 9))
     assert (found.low, found.high) == (datetime(2020, 1, 1), datetime(2020, 1, 2))
     weekly = sp.Date(bounds="private", multiple_of=7)
-    assert weekly.with_bounds(date(2020, 1, 9), date(2020, 1, 10)).low == date(2020, 1, 6)
-    assert weekly.with_bounds(date(1, 1, 2), date(2, 1, 1)).low.weekday() == 0
+    assert weekly._with_bounds(date(2020, 1, 9), date(2020, 1, 10)).low == date(2020, 1, 6)
+    assert weekly._with_bounds(date(1, 1, 2), date(2, 1, 1)).low.weekday() == 0
 
 
 def test_conditions_count_in_steps():
@@ -171,7 +171,7 @@ def test_found_bounds_of_days_keep_their_day_under_rules():
         },
         rules=[sp.AtMost("a", "b")],
     )
-    widened = schema.with_bounds({"a": (later, later + timedelta(weeks=4))})["a"]
+    widened = schema._with_bounds({"a": (later, later + timedelta(weeks=4))})["a"]
     assert widened.low <= date(2020, 2, 1)
     assert widened.low.weekday() == sooner.weekday()
 

@@ -29,7 +29,7 @@ def test_the_whole_day_is_public():
     assert (anything.low, anything.high, anything.bounds) == (time.min, time.max, "stated")
     assert repr(anything) == "Time()"
     assert anything.to_dict() == {"type": "time"}
-    assert not sp.Schema({"t": anything}).awaits_bounds
+    assert not sp.Schema({"t": anything})._awaits_bounds
     assert sp.Time("08:00") == sp.Time("08:00", "24:00") == sp.Time(time(8), time.max)
     assert repr(sp.Time("08:00", "18:00", nullable=True)) == "Time(low='08:00:00', high='18:00:00', nullable=True)"
     assert sp.Time(bounds="private").low is None
@@ -48,7 +48,7 @@ def test_bounds_that_are_none():
 
 def test_steps_of_seconds():
     """Steps are exact numbers of microseconds, counted from midnight."""
-    assert sp.Time("08:10", "09:00", multiple_of=900).multiples == (time(8, 15), time(9))
+    assert sp.Time("08:10", "09:00", multiple_of=900)._multiples == (time(8, 15), time(9))
     assert sp.Time(multiple_of=Decimal("0.001")).multiple_of == 0.001
     assert sp.Time(multiple_of=0.1).step == 100_000
     assert type(sp.Time(multiple_of=60.0).multiple_of) is int
@@ -142,7 +142,7 @@ def test_from_a_csv_to_a_csv(tmp_path):
     release = tmp_path / "r.spinney"
     spinney("fit", path, "--schema", schema, "--epsilon", "10", "--out", release, "--method", "forest")
     spinney("sample", release, "--rows", "40", "--out", out, "--where", "t=08:00..12:00")
-    drawn = sp.Time().from_strings(pacsv.read_csv(out)["t"].cast(pa.string())).to_pylist()
+    drawn = sp.Time()._from_strings(pacsv.read_csv(out)["t"].cast(pa.string())).to_pylist()
     assert len(drawn) == 40
     assert all(time(8) <= one <= time(12) for one in drawn)
 
@@ -151,13 +151,13 @@ def test_formats_of_a_csv():
     """A format of times is read; a format of the dates beside it is not taken for one."""
     column = sp.Time(nullable=True)
     dotted = Spelling(date_format="%H.%M")
-    assert column.from_strings(pa.array(["8.05", None]), dotted).to_pylist() == [time(8, 5), None]
-    assert column.from_strings(pa.array(["08:05"]), Spelling(date_format="%d/%m/%Y")).to_pylist() == [time(8, 5)]
+    assert column._from_strings(pa.array(["8.05", None]), dotted).to_pylist() == [time(8, 5), None]
+    assert column._from_strings(pa.array(["08:05"]), Spelling(date_format="%d/%m/%Y")).to_pylist() == [time(8, 5)]
     with pytest.raises(InputError):
-        column.from_strings(pa.array(["08:05"]), Spelling(date_format="%H.%M"))
-    assert "does not match date_format='%H.%M'" in column.cause("x", Spelling(date_format="%H.%M"))
-    assert "has a day" in column.cause("2020-01-31 08:00", Spelling())
-    assert "has an offset" in column.cause("08:00+01:00", Spelling())
+        column._from_strings(pa.array(["08:05"]), Spelling(date_format="%H.%M"))
+    assert "does not match date_format='%H.%M'" in column._cause("x", Spelling(date_format="%H.%M"))
+    assert "has a day" in column._cause("2020-01-31 08:00", Spelling())
+    assert "has an offset" in column._cause("08:00+01:00", Spelling())
 
 
 def test_times_in_order():

@@ -149,7 +149,7 @@ def test_queries_read_the_same_residual(engine, trips, monkeypatch):
         model = sp.ForestSynthesizer("1", "1e-6").fit(None, NEARLY, entropy=sp.UnsafeSeededEntropy(7))
         return model.release_.to_members()
 
-    assert members(engine(table, NEARLY.as_read)) == members(MemorySource(open_table(table, NEARLY.as_read)))
+    assert members(engine(table, NEARLY._as_read)) == members(MemorySource(open_table(table, NEARLY._as_read)))
 
 
 @pytest.mark.parametrize("model", [sp.ForestSynthesizer("1"), sp.KDTreeSynthesizer("1")])
@@ -168,7 +168,7 @@ def test_a_missing_part_is_told_as_its_own(model, tmp_path):
         model.fit(tmp_path / "t.csv", schema)
     for engine in (PolarsQueries, DuckDBQueries):
         with pytest.raises(InputError, match="column 'f' holds a missing"):
-            engine(pa.Table.from_pandas(table), schema.as_read).check_values()
+            engine(pa.Table.from_pandas(table), schema._as_read).check_values()
 
 
 @pytest.mark.parametrize(
@@ -382,6 +382,6 @@ def test_lists_and_bounds_that_are_found_go_with_rules():
 
 def test_nothing_to_learn():
     schema = sp.Schema({"a": sp.Identifier(), "b": sp.Integer(0, 9)})
-    assert list(schema.modelled) == ["b"]
+    assert list(schema._modelled) == ["b"]
     with pytest.raises(SchemaError, match="nothing to learn"):
-        _ = sp.Schema({"a": sp.Identifier()}).modelled
+        _ = sp.Schema({"a": sp.Identifier()})._modelled

@@ -280,7 +280,7 @@ def values_under(column, wanted, seed=0):
 def test_far_numbers_are_exact(column):
     """One value, a short range and a list give those and no others, all of them, wherever in the column they lie."""
     step = getattr(column, "multiple_of", None) or 1
-    ends = column.multiples if step > 1 else (column.low, column.high)
+    ends = column._multiples if step > 1 else (column.low, column.high)
     first, last = (column.physical(end) for end in ends)
     for number in (first, first + step, first + (last - first) // step // 3 * step, last - step, last):
         assert set(values_under(column, column.logical(number))) == {number}
@@ -321,7 +321,7 @@ def test_an_hour_that_comes_twice():
 def balanced_alone(column, model, asked, law):
     """One column of a table that has no other, balanced."""
     schema = sp.Schema({"v": column})
-    return balanced("v", grouped("v", asked, schema, schema.as_drawn, {"v": model}), np.array(law))
+    return balanced("v", grouped("v", asked, schema, schema._as_drawn, {"v": model}), np.array(law))
 
 
 def shares_of(column, model, asked, law):

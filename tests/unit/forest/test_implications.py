@@ -146,7 +146,7 @@ def test_random_rules(seed):
         return
     numbers = {}
     for name, column in columns.items():
-        physical = column.read(drawn[name].combine_chunks())
+        physical = column._read(drawn[name].combine_chunks())
         missing = np.isnan(physical.values) if physical.is_null is None else physical.is_null
         numbers[name] = np.where(missing, np.nan, physical.values.astype(float))
     for rule in rules:

@@ -170,7 +170,7 @@ def test_round_moments_are_where_ranges_begin(column: sp.Column, value: object, 
     assert min(begins) <= most
     is_point, places, length = axis.points(np.array([cell]), np.array([cell + 1]))
     assert (is_point.all(), length) == (True, 1.0)
-    assert column.to_arrow(places).to_pylist() == [value]
+    assert column._to_arrow(places).to_pylist() == [value]
 
 
 def test_local_midnights_are_round() -> None:

@@ -168,7 +168,7 @@ def test_rules_about_derived_columns_are_rules_about_their_sources():
     assert clause["income"].ranges == ((50, 100),)
     assert clause["income"].has_null
     assert clause["flag"].ranges == ((0, 0),)
-    assert list(schema.modelled) == ["income", "flag"]
+    assert list(schema._modelled) == ["income", "flag"]
 
 
 def test_values_that_are_derived():
@@ -204,7 +204,7 @@ def test_bounds_that_are_found_widen_a_sum():
     """So that a fit never fails after it has paid for the bounds of a part."""
     parts = {"a": sp.Integer(bounds="private"), "b": sp.Integer(0, 10), "c": sp.Integer(0, 20)}
     schema = sp.Schema(parts, rules=[sp.Sum("c", ["a", "b"])])
-    found = schema.with_bounds({"a": (-5, 100)})
+    found = schema._with_bounds({"a": (-5, 100)})
     assert (found["c"].low, found["c"].high) == (-5, 110)
 
 

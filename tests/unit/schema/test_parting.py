@@ -47,7 +47,7 @@ def test_what_lies_in_a_part_has_its_label(column, stated):
     for part in (0.0, 0.5, 1.0):
         places = low + part * length
         places = np.where(length > 0, np.minimum(places, np.nextafter(low + length, -np.inf)), low)
-        physical = column.read(column.to_arrow(places))
+        physical = column._read(column._to_arrow(places))
         for one, expected in zip(sets, parting.is_in[:, parting.labels_of(first)], strict=True):
             assert (one.holds(physical.values.astype(np.float64)) == expected).all()
 
@@ -92,6 +92,6 @@ def test_random_ranges_of_reals(seed):
     first = rng.integers(0, cells.axis.last, 500)
     low, length = parting.fenced(first, *extent(cells.axis, first, first + 1))
     drawn = np.where(length > 0, np.minimum(low + rng.random(500) * length, np.nextafter(low + length, -np.inf)), low)
-    values = column.to_floats(drawn)
+    values = column._to_floats(drawn)
     for one, expected in zip(sets, parting.is_in[:, parting.labels_of(first)], strict=True):
         assert (one.holds(values) == expected).all()

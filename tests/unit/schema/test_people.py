@@ -261,7 +261,7 @@ def test_synthetic_tables_lack_ignored_columns():
     """What is ignored is neither drawn nor on the card."""
     shape = PeopleShape.of(shop())
     assert "seen" in shape.persons
-    assert "seen" not in shape.without_ignored().persons
+    assert "seen" not in shape._without_ignored().persons
 
 
 PRIVATE = sp.Schema({"customer": sp.Identifier(), "x": sp.Real(bounds="private")}, person="customer", most_rows=2)

@@ -39,7 +39,7 @@ FULL = flat(
 def test_what_is_stated_about_persons_can_be_read_off():
     """The schema knows its column of persons and all that was stated about their rows."""
     assert FULL.person == "card"
-    facts = FULL.person_rows
+    facts = FULL._person_rows
     assert (facts.most_rows, facts.order, facts.steps, facts.role) == (200, "day", True, "kind")
     assert facts.differences == ("amount",)
     assert sp.Schema(COLUMNS).person is None
@@ -72,23 +72,23 @@ def test_methods_that_change_columns_keep_the_persons():
     """Bounds, lists of values and dropped columns leave the statement about persons as it was."""
     columns = COLUMNS | {"amount": sp.Real(bounds="private"), "kind": sp.Category("private", other="other")}
     schema = sp.Schema(columns, person="card", most_rows=200, order="day")
-    found = schema.with_bounds({"amount": (0, 9)}).with_values({"kind": ["food"]}).without_ignored()
-    assert found.person_rows == schema.person_rows
+    found = schema._with_bounds({"amount": (0, 9)})._with_values({"kind": ["food"]})._without_ignored()
+    assert found._person_rows == schema._person_rows
     assert "note" not in found
 
 
 def test_schemas_without_the_person_column_have_no_persons():
     """What is modelled, and what a table is read by, says nothing of persons."""
-    assert "card" not in FULL.modelled
-    assert FULL.modelled.person is None
-    assert FULL.as_read.person is None
+    assert "card" not in FULL._modelled
+    assert FULL._modelled.person is None
+    assert FULL._as_read.person is None
     computed = sp.Schema(
         {"card": sp.Identifier(), "a": sp.Integer(0, 9), "b": sp.Integer(0, 9), "all": sp.Integer(0, 18)},
         rules=[sp.Sum("all", ["a", "b"])],
         person="card",
         most_rows=5,
     )
-    assert computed.as_read.person is None
+    assert computed._as_read.person is None
 
 
 @in_one_test(

@@ -198,8 +198,8 @@ def test_faults_of_a_schema_file_name_the_place(tmp_path, lines, words):
 def test_variables_stand_where_their_first_column_does():
     """A place is one variable; identifiers are none."""
     schema = schema_with(sp.Place("lat", "lon"), sp.Place("height", "born"))
-    assert list(schema.variables) == ["lat, lon", "height, born", "kind", "ok"]
-    assert schema.with_bounds({}).places == schema.places
+    assert list(schema._variables) == ["lat, lon", "height, born", "kind", "ok"]
+    assert schema._with_bounds({}).places == schema.places
 
 
 # ------------------------------------------------------------------------------------------------------- shapes

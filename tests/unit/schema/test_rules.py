@@ -193,12 +193,12 @@ def test_bounds_that_are_found_keep_the_rules():
         "b": sp.Integer(0, 10),
         "c": sp.Integer(bounds="from-data-not-private"),
     }
-    found = sp.Schema(columns, rules=rules).with_bounds({"a": (64, 128), "c": (-8, -1)})
+    found = sp.Schema(columns, rules=rules)._with_bounds({"a": (64, 128), "c": (-8, -1)})
     assert found.rules == tuple(rules)
     assert (found["a"].low, found["a"].high) == (10, 128)
     assert (found["b"].low, found["b"].high) == (0, 10)
     assert (found["c"].low, found["c"].high) == (-8, 10)
-    kept = sp.Schema(columns, rules=rules).with_bounds({"a": (0, 5), "c": (0, 20)})
+    kept = sp.Schema(columns, rules=rules)._with_bounds({"a": (0, 5), "c": (0, 20)})
     assert (kept["a"].high, kept["c"].high) == (5, 20)
 
 
@@ -207,7 +207,7 @@ def test_dates_that_are_found_keep_the_rules():
     columns = {"start": sp.Date(bounds="private"), "end": sp.Date(bounds="private")}
     schema = sp.Schema(columns, rules=[sp.AtMost("start", "end")])
     ends = (date(2021, 1, 1), date(2022, 1, 1)), (date(2019, 1, 1), date(2020, 1, 1))
-    found = schema.with_bounds(dict(zip(columns, ends, strict=True)))
+    found = schema._with_bounds(dict(zip(columns, ends, strict=True)))
     assert found["start"].low <= found["end"].high
     assert (found["start"].high, found["end"].low) == (ends[0][1], ends[1][0])
 
@@ -229,7 +229,7 @@ def chains(draw):
             columns[f"c{index}"] = kind(bounds="private", multiple_of=step)
             found[f"c{index}"] = (low, low + length)
         else:
-            columns[f"c{index}"] = kind(-60, 60, multiple_of=step).with_bounds(low, low + length)
+            columns[f"c{index}"] = kind(-60, 60, multiple_of=step)._with_bounds(low, low + length)
     return columns, found, [sp.AtMost(*pair) for pair in pairwise(columns)]
 
 
@@ -244,7 +244,7 @@ def test_either_the_stated_bounds_contradict_or_all_can_be_kept(drawn):
         least = least_values(rules, columns)
         assert any(column.has_bounds and least[name] > exact(column.high) for name, column in columns.items())
         return
-    schema = schema.with_bounds(found)
+    schema = schema._with_bounds(found)
     least, most = least_values(rules, schema), most_values(rules, schema)
     for name, column in schema.items():
         assert exact(column.low) <= least[name] <= most[name] <= exact(column.high)

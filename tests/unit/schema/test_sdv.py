@@ -95,7 +95,7 @@ def test_bounds_may_be_left_to_epsilon():
     """`private_bounds=True` asks for no bounds; stated ones stay."""
     bounds = {"nights": (1, 60)}
     schema = sp.Schema.from_sdv(HOTEL, bounds=bounds, values=STATED["values"], private_bounds=True)
-    assert schema.columns_awaiting_bounds("private") == ["fee", "checkin", "paid_at"]
+    assert schema._columns_awaiting_bounds("private") == ["fee", "checkin", "paid_at"]
     assert schema["nights"] == sp.Integer(1, 60)
 
 

@@ -170,10 +170,10 @@ def test_later_changes_of_the_mapping_do_not_reach_the_schema():
 
 def test_columns_awaiting_bounds():
     """The schema knows whose bounds are to come from where, and when the data will show."""
-    assert ALL_TYPES.columns_awaiting_bounds("private") == ["real, private", "zoned, private", "cents"]
-    assert ALL_TYPES.columns_awaiting_bounds("from-data-not-private") == ["real from data"]
-    assert ALL_TYPES.has_data_derived_bounds
-    filled = ALL_TYPES.with_bounds({"real from data": (0, 1)})
-    assert filled.columns_awaiting_bounds("from-data-not-private") == []
-    assert filled.has_data_derived_bounds
-    assert not sp.Schema({"a": sp.Real(bounds="private")}).has_data_derived_bounds
+    assert ALL_TYPES._columns_awaiting_bounds("private") == ["real, private", "zoned, private", "cents"]
+    assert ALL_TYPES._columns_awaiting_bounds("from-data-not-private") == ["real from data"]
+    assert ALL_TYPES._has_data_derived_bounds
+    filled = ALL_TYPES._with_bounds({"real from data": (0, 1)})
+    assert filled._columns_awaiting_bounds("from-data-not-private") == []
+    assert filled._has_data_derived_bounds
+    assert not sp.Schema({"a": sp.Real(bounds="private")})._has_data_derived_bounds

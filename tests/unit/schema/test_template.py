@@ -127,7 +127,7 @@ def test_private_bounds_leave_no_blank_bounds(tmp_path: Path):
     """As `--private-bounds` does."""
     fields = pa.schema([("x", pa.float64()), ("n", pa.int64()), ("d", pa.date32())])
     template = sp.Schema.template(fields, private_bounds=True)
-    assert sp.Schema.from_toml(template).columns_awaiting_bounds("private") == ["x", "n", "d"]
+    assert sp.Schema.from_toml(template)._columns_awaiting_bounds("private") == ["x", "n", "d"]
     pq.write_table(fields.empty_table(), tmp_path / "t.parquet")
     assert template == spinney("schema", tmp_path / "t.parquet", "--private-bounds").out
 
@@ -220,8 +220,8 @@ def test_the_lines_about_persons_hold_as_they_stand(columns: dict[str, list[obje
     schema = sp.Schema.from_dict(whole)
     assert schema.person == key
     assert isinstance(schema[key], sp.Identifier)
-    assert schema.person_rows is not None
-    assert schema.person_rows.order == order
+    assert schema._person_rows is not None
+    assert schema._person_rows.order == order
 
 
 def test_a_key_that_names_suggest_needs_no_bounds() -> None:

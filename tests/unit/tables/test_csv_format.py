@@ -207,29 +207,29 @@ def test_dates_are_read_as_python_reads_them(date_format, moments, junk):
     texts = [moment.strftime(date_format) for moment in moments]
     wanted = [datetime.strptime(text, date_format) for text in texts]
     whole = sp.Datetime("1900-01-01", "2199-01-01", nullable=True)
-    assert whole.from_strings(pa.array(texts), Spelling(date_format=date_format)).to_pylist() == wanted
+    assert whole._from_strings(pa.array(texts), Spelling(date_format=date_format)).to_pylist() == wanted
     days = sp.Date("1900-01-01", "2199-01-01", nullable=True)
-    read = days.from_strings(pa.array(texts), Spelling(date_format=date_format))
+    read = days._from_strings(pa.array(texts), Spelling(date_format=date_format))
     assert read.to_pylist() == [day.date() for day in wanted]
     for text in (f"{texts[0]} {junk}x", f"{junk}x{texts[0]}", texts[0] + "0" * 9):
         with pytest.raises((InputError, pa.ArrowInvalid)):
-            whole.from_strings(pa.array([*texts, text]), Spelling(date_format=date_format))
+            whole._from_strings(pa.array([*texts, text]), Spelling(date_format=date_format))
 
 
 def test_impossible_days_are_refused_in_a_format():
     for text in ("31/02/2020", "29/02/2021", "00/01/2020", "01/13/2020", "1/13/2020"):
         with pytest.raises((InputError, pa.ArrowInvalid)):
-            sp.Date("1900-01-01", "2100-01-01").from_strings(pa.array([text]), Spelling(date_format="%d/%m/%Y"))
+            sp.Date("1900-01-01", "2100-01-01")._from_strings(pa.array([text]), Spelling(date_format="%d/%m/%Y"))
 
 
 def test_offsets_in_a_format(tmp_path: Path):
     """%z reads zones; a column without a zone refuses them."""
     aware, local = (sp.Datetime("1900-01-01", "2100-01-01", timezone=zone) for zone in ("UTC", None))
     texts, written = pa.array(["31/01/2020 10:00 +0200"]), "%d/%m/%Y %H:%M %z"
-    read = aware.from_strings(texts, Spelling(date_format=written))
+    read = aware._from_strings(texts, Spelling(date_format=written))
     assert read.to_pylist() == [datetime(2020, 1, 31, 8, tzinfo=UTC)]
     with pytest.raises(InputError):
-        local.from_strings(texts, Spelling(date_format=written))
+        local._from_strings(texts, Spelling(date_format=written))
 
 
 def test_types_are_guessed_under_the_options():

@@ -537,7 +537,7 @@ class Answering:
         """The leaves of a variable whose rows may all have one value: a code, or a day of the week."""
         if not isinstance(part.leaves, ColumnModel):
             return np.zeros(len(part.share), dtype=np.bool_)
-        column = self._release.schema.as_drawn[self._release.variables[variable]]
+        column = self._release.schema._as_drawn[self._release.variables[variable]]
         found = stands_alone(part.leaves, column)
         if isinstance(column, Date | Datetime):
             day = 1.0 if isinstance(column, Date) else _DAY
@@ -592,7 +592,7 @@ def ratio_of(question: Question, parts: Mapping[int, Part], given: Mapping[int, 
 def variable_of(release: ForestRelease, name: str) -> int:
     """The variable that a column belongs to: itself, its place, or what it is computed from."""
     names = release.variables
-    derived = {rule.column: rule for rule in release.schema.derivations}
+    derived = {rule.column: rule for rule in release.schema._derivations}
     while name in derived and name not in names:
         name = derived[name].sources[0]
     label = next((label for label, place in release.places.items() if name in place.names), name)
@@ -616,9 +616,9 @@ def bar_starts(release: ForestRelease, name: str, most: int, *, together: bool) 
     if place is not None and isinstance(column, Bounded):
         index = place.names.index(name)
         held = ~place.is_null[:, index]
-        ends = column.leaf_ends(place.low[held, index], place.length[held, index])
+        ends = column._leaf_ends(place.low[held, index], place.length[held, index])
         return _spread(sorted({column.physical(start) for start, _ in ends})[1:], most)
-    if name not in release.columns or not isinstance(column, Bounded) or column != release.schema.as_drawn[name]:
+    if name not in release.columns or not isinstance(column, Bounded) or column != release.schema._as_drawn[name]:
         return None
     model, number = release.columns[name], release.variables.index(name)
     measured = None if release.measured is None else release.measured.columns[number]
@@ -631,7 +631,7 @@ def bar_starts(release: ForestRelease, name: str, most: int, *, together: bool) 
     last_seen = np.maximum.accumulate(_last_of(group))
     is_apart = last_seen[:-1] <= np.arange(len(group) - 1)
     cuts = 1 + np.flatnonzero(is_apart & has_length[:-1] & has_length[1:])
-    starts = column.leaf_ends(model.low[values[cuts]], model.length[values[cuts]])
+    starts = column._leaf_ends(model.low[values[cuts]], model.length[values[cuts]])
     return _spread([column.physical(start) for start, _ in starts], most)
 
 

@@ -471,7 +471,7 @@ def graded_leaves(model: ColumnModel, column: Column) -> tuple[ColumnModel, NDAr
     States, and what they weigh, are as before.
     """
     same = np.arange(len(model.weights))
-    if not isinstance(column, Bounded) or not column.spans_decades:
+    if not isinstance(column, Bounded) or not column._spans_decades:
         return model, same
     origin = whole_range(column)[0] if column.is_whole else 0
     begin, end = model.low + origin, model.low + model.length + origin
@@ -502,7 +502,7 @@ def graded_leaves(model: ColumnModel, column: Column) -> tuple[ColumnModel, NDAr
 
 def stands_alone(model: ColumnModel, column: Column) -> NDArray[np.bool_]:
     """The leaves beyond the median that are no tail, and reach far: a code may be all that they hold, anywhere."""
-    if not isinstance(column, Bounded) or not column.spans_decades:
+    if not isinstance(column, Bounded) or not column._spans_decades:
         return np.zeros(len(model.weights), dtype=np.bool_)
     origin = whole_range(column)[0] if column.is_whole else 0
     begin, end = model.low + origin, model.low + model.length + origin
@@ -571,5 +571,5 @@ def _round_numbers(near: float, far: float) -> Iterator[float]:
 
 def leaf_ends(model: ColumnModel, column: Column) -> list[tuple[Any, Any]]:
     """For every leaf its lowest and its highest value, (None, None) for null. The high end of reals is not in it."""
-    ends = column.leaf_ends(model.low, model.length)
+    ends = column._leaf_ends(model.low, model.length)
     return [(None, None) if is_null else end for end, is_null in zip(ends, model.is_null.tolist(), strict=True)]

@@ -54,7 +54,7 @@ class Asked(NamedTuple):
 
 def asked_of_modelled(where: Mapping[str, Any], schema: Schema) -> dict[str, list[Any]]:
     """Conditions by modelled column, in the order in which they were asked."""
-    derived = {rule.column for rule in schema.derivations}
+    derived = {rule.column for rule in schema._derivations}
     found: dict[str, list[Any]] = {}
     for name, wanted in where.items():
         if name not in derived:
@@ -67,7 +67,7 @@ def asked_of_modelled(where: Mapping[str, Any], schema: Schema) -> dict[str, lis
 
 def of_modelled(name: str, values: ValueSet, schema: Schema, *, argument: str) -> tuple[str, ValueSet]:
     """The modelled column that a derived one follows from, and its values that lead to some of the derived one's."""
-    derived = {rule.column: rule for rule in schema.derivations}
+    derived = {rule.column: rule for rule in schema._derivations}
     while name in derived:
         rule = derived[name]
         try:
@@ -178,7 +178,7 @@ def _wanted_shares(name: str, column: Listed, shares: Any) -> dict[Any, float]:
         raise ParameterError(f"balance: column {name!r} takes a share or a mapping from values to shares")
     by_value: dict[Any, float] = {}
     for value, share in shares.items():
-        known = values[column.place_of(plain(value), name=name, argument="balance")]
+        known = values[column._place_of(plain(value), name=name, argument="balance")]
         if known in by_value:
             raise ParameterError(f"balance: {shown(known)} of column {name!r} is given two shares; give one")
         by_value[known] = _share(name, share)
@@ -224,11 +224,11 @@ def restricted(column: Bounded, model: ColumnModel, low: Any, high: Any) -> Rest
     lowest, highest = (int(column.physical(end)) for end in (column.low, column.high))
     if low > highest or high < lowest:
         return None
-    first = column.aligned(math.ceil(max(low, lowest)), up=True)
-    last = column.aligned(math.floor(min(high, highest)), up=False)
+    first = column._aligned(math.ceil(max(low, lowest)), up=True)
+    last = column._aligned(math.floor(min(high, highest)), up=False)
     if first > last:
         return None
-    near = replace(column, low=column.limit(first), high=column.limit(last))
+    near = replace(column, low=column._limit(first), high=column._limit(last))
     (begin, end), (origin, final) = whole_range(near), whole_range(column)
     cut, left = model.starting_at(begin - origin, end + 1 - origin, n_places=final + 1 - origin)
     is_held = ~cut.is_null & (cut.length > 0)
@@ -733,7 +733,7 @@ def _least_places(places: Floats, smaller: Column, larger: Column) -> Floats:
         else:
             limited = np.clip(np.where(np.isnan(places), 0, places), -_WHOLE_LIMIT, _WHOLE_LIMIT)
             numbers = np.ceil(limited).astype(np.int64)
-        least = floats_not_below(larger.aligned(numbers, up=True) - whole_range(larger)[0])
+        least = floats_not_below(larger._aligned(numbers, up=True) - whole_range(larger)[0])
     return np.where(np.isnan(places), np.nan, least)
 
 

@@ -122,7 +122,7 @@ def parts_of(
         leaves: other leaves than the release's of some columns.
     """
     _check_known(release, where)
-    schema = release.schema.as_drawn
+    schema = release.schema._as_drawn
     numbers = {name: number for number, name in enumerate(release.variables)}
     labels = {name: label for label, place in release.places.items() for name in place.names}
     starts = part_starts(release.schema) if where else {}
@@ -385,7 +385,7 @@ def _ends(leaves: ColumnModel, column: Column) -> tuple[Floats, Floats]:
     if isinstance(column, Real) and column.spacing is not None:
         return _ends_in_steps(leaves, column, float(column.spacing))
     last = np.maximum(leaves.length - 1.0, 0.0) if column.is_whole else leaves.length
-    return column.to_floats(leaves.low), column.to_floats(leaves.low + last)
+    return column._to_floats(leaves.low), column._to_floats(leaves.low + last)
 
 
 def _ends_in_steps(leaves: ColumnModel, column: Real, step: float) -> tuple[Floats, Floats]:
@@ -396,7 +396,7 @@ def _ends_in_steps(leaves: ColumnModel, column: Real, step: float) -> tuple[Floa
     last = np.floor(np.where(end >= top, top / step + _NEAR, end / step - _NEAR))
     nearest = np.rint((leaves.low + leaves.length / 2) / step)
     first, last = (np.where(first > last, nearest, at) for at in (first, last))
-    return column.to_floats(first * step), column.to_floats(last * step)
+    return column._to_floats(first * step), column._to_floats(last * step)
 
 
 # -------------------------------------------------------------------------------------------------------- counted boxes

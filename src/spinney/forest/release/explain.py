@@ -352,7 +352,7 @@ class Explanation:
         return [
             {"low": low, "high": high, "is_null": bool(is_null), "state": int(state), "rows": float(expected)}
             for (low, high), is_null, state, expected in zip(
-                leaf_ends(model, self.card.schema.as_drawn[name]), model.is_null, model.states, rows, strict=True
+                leaf_ends(model, self.card.schema._as_drawn[name]), model.is_null, model.states, rows, strict=True
             )
         ]
 
@@ -433,7 +433,7 @@ def _regions(model: PlaceModel, rows: Floats) -> list[dict[str, Any]]:
     """The regions of a place, as `Explanation.bins` gives them."""
     ends = []
     for index, column in enumerate(model.axis.columns):
-        found = column.leaf_ends(model.low[:, index], model.length[:, index])
+        found = column._leaf_ends(model.low[:, index], model.length[:, index])
         ends.append(
             [(None, None) if is_null else end for end, is_null in zip(found, model.is_null[:, index], strict=True)]
         )
@@ -453,7 +453,7 @@ def _regions(model: PlaceModel, rows: Floats) -> list[dict[str, Any]]:
 
 def _columns(release: ForestRelease, leaves: Leaves, total: int) -> list[ExplainedColumn]:
     found = []
-    computed, drawn = {rule.column for rule in release.schema.derivations}, release.schema.as_drawn
+    computed, drawn = {rule.column for rule in release.schema._derivations}, release.schema._as_drawn
     starts = {place.columns[0]: place for place in release.schema.places}
     of_places = {name for place in release.schema.places for name in place.columns}
     for name, column in release.schema.items():

@@ -316,7 +316,7 @@ def places_from_members(
     """Read what was written of the schema's places; ValueError where it is not that."""
     entries = described.get("places", [])
     listed = [entry.get("columns") if isinstance(entry, dict) else None for entry in entries]
-    variables = {name: place for name, place in schema.variables.items() if place is not None}
+    variables = {name: place for name, place in schema._variables.items() if place is not None}
     if listed != [list(place.columns) for place in variables.values()]:
         raise ValueError("places that are not those of the card")
     if not variables:
@@ -438,7 +438,7 @@ def forest_from_members(card: Card, described: Mapping[str, Any], members: Mappi
     """Read what was written, as `ForestRelease` takes it; ValueError where it is not a forest."""
     columns = _columns(from_arrow(members["leaves.arrow"], _LEAVES), card)
     places = places_from_members(card.schema, described, members)
-    models = {name: columns[name] if place is None else places[name] for name, place in card.schema.variables.items()}
+    models = {name: columns[name] if place is None else places[name] for name, place in card.schema._variables.items()}
     sizes = tuple(model.n_states for model in models.values())
     table = from_arrow(members["model.arrow"], _CLIQUES)
     cliques = [tuple(clique.tolist()) for clique in lists(table, "clique", np.int64)]
@@ -530,8 +530,8 @@ def _columns(leaves: pa.Table, card: Card) -> dict[str, ColumnModel]:
     places, known = encoded.indices.to_numpy(), encoded.dictionary.to_pylist()
     if len(set(known)) != len(known):
         raise ValueError("a column by two names")
-    modelled = card.schema.modelled
-    wanted = {name: modelled[name] for name, place in card.schema.variables.items() if place is None}
+    modelled = card.schema._modelled
+    wanted = {name: modelled[name] for name, place in card.schema._variables.items() if place is None}
     numbered = {known.index(name): number for number, name in enumerate(wanted) if name in known}
     found = columns_from_leaves(leaves, np.array([numbered.get(place, -1) for place in places.tolist()]), wanted)
     if sum(len(column.states) for column in found.values()) != len(places):

@@ -122,13 +122,13 @@ class _Terms:
         column = self._schema[name]
         if not column.is_read:
             self.refuse(start, stop, f"{name!r} is an identifier, which is never read")
-        for rule in self._schema.derivations:
+        for rule in self._schema._derivations:
             if rule.column == name:
                 sources = " or ".join(map(repr, rule.sources))
                 self.refuse(start, stop, f"{name!r} is computed from others; name {sources} instead")
         if any(name in place.columns for place in self._schema.places):
             self.refuse(start, stop, f"{name!r} is part of a place, which regressions do not take")
-        if name in self._schema.columns_awaiting_values:
+        if name in self._schema._columns_awaiting_values:
             self.refuse(start, stop, f'{name!r} has values="private"; list its values, or leave it out')
         if not isinstance(column, (Boolean, Category, Integer, Real)):
             kind = column.type_name

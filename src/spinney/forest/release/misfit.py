@@ -133,7 +133,7 @@ class Laws:
     @cached_property
     def _evidence(self) -> dict[int, Floats]:
         release = self._release
-        cuts = feasible(release.schema.rules, release.schema.as_drawn, release.drawn_columns)
+        cuts = feasible(release.schema.rules, release.schema._as_drawn, release.drawn_columns)
         return {self.names.index(name): cut.left for name, cut in cuts.items()}
 
     @cached_property

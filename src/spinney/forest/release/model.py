@@ -147,7 +147,7 @@ class ForestRelease(Release):
     @cached_property
     def finer_leaves(self) -> dict[str, tuple[ColumnModel, NDArray[np.int64]]]:
         """Of each column, the leaves that rows are drawn from, and which leaf each of them is a part of."""
-        drawn = self.schema.as_drawn
+        drawn = self.schema._as_drawn
         if not self.is_graded:
             return {name: (model, np.arange(len(model.low))) for name, model in self.columns.items()}
         return {name: graded_leaves(model, drawn[name]) for name, model in self.columns.items()}
@@ -164,7 +164,7 @@ class ForestRelease(Release):
 
     @cached_property
     def _variables(self) -> tuple[str, ...]:
-        return tuple(self.schema.variables)  # which a schema finds anew each time
+        return tuple(self.schema._variables)  # which a schema finds anew each time
 
     # ------------------------------------------------------------------------------------------------- drawing
 
@@ -326,7 +326,7 @@ class ForestRelease(Release):
         self, drawn_from: Mapping[str, ColumnModel], where: dict[str, Any], balance: dict[str, Any]
     ) -> Prepared:
         """Columns and model under all rules and conditions."""
-        rules, schema, columns, model = self.schema.rules, self.schema.as_drawn, dict(drawn_from), self.model
+        rules, schema, columns, model = self.schema.rules, self.schema._as_drawn, dict(drawn_from), self.model
         places = dict(self.places)
         names = {name: place for place, name in enumerate(self.variables)}
         evidence: dict[int, Floats] = {}
@@ -375,7 +375,7 @@ class ForestRelease(Release):
         schema, columns, _, model, _ = self._prepared(self.columns, {}, {})
         for name in in_order(self.schema.rules, AtMost):
             if schema[name].is_whole:  # a cut column counts from a bound of its own
-                shift = whole_range(schema[name])[0] - whole_range(self.schema.as_drawn[name])[0]
+                shift = whole_range(schema[name])[0] - whole_range(self.schema._as_drawn[name])[0]
                 columns[name] = replace(columns[name], low=columns[name].low + shift * ~columns[name].is_null)
         return columns, model
 
@@ -476,7 +476,7 @@ class ForestRelease(Release):
 
     def _counts_together(self, names: Collection[str]) -> bool:
         asked = set(names)
-        for rule in reversed(self.schema.derivations):  # what is computed last may be computed of what is computed
+        for rule in reversed(self.schema._derivations):  # what is computed last may be computed of what is computed
             if rule.column in asked:
                 asked = asked - {rule.column} | {*rule.sources, *({rule.column} & {*self.columns})}
         for label, place in self.places.items():
@@ -491,7 +491,7 @@ class ForestRelease(Release):
             model = self.columns.get(name)
             if model is None:
                 return True
-            is_wide = (model.length > 1) if self.schema.as_drawn[name].is_whole else (model.length > 0)
+            is_wide = (model.length > 1) if self.schema._as_drawn[name].is_whole else (model.length > 0)
             if model.n_states < len(model.low) or bool((is_wide & ~model.is_null).any()):
                 return True
         return False
@@ -503,7 +503,7 @@ class ForestRelease(Release):
         return None if self.products is None else Misfit(self, Laws(self, n_redrawn=0)).factor
 
     def _remarks(self) -> list[str]:
-        return forest_remarks(self.columns, self.schema.modelled, str(self._card.plan.get("structure")))
+        return forest_remarks(self.columns, self.schema._modelled, str(self._card.plan.get("structure")))
 
     def _noisy_total(self) -> int:
         return self.noisy_total

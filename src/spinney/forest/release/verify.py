@@ -451,9 +451,9 @@ def stated_tables(card: Card) -> list[tuple[str, ...]]:
     described = card.parameters.get("workload") or []
     is_list = isinstance(described, list) and all(_is_names(names) for names in described)
     check(is_list, "the workload of the call is not a list of tables")
-    variables = [name for name, place in card.schema.variables.items() if place is None]
+    variables = [name for name, place in card.schema._variables.items() if place is None]
     check({name for names in described for name in names} <= {*variables}, "the workload names what is no column")
-    modelled = card.schema.modelled
+    modelled = card.schema._modelled
     asked = {name for names in described for name in names}
     several = {name for name in asked if tree_lattice(Schema({name: modelled[name]})).axes[0].n_possible > 1}
     found = [tuple(name for name in variables if name in names and name in several) for names in described]
@@ -570,8 +570,8 @@ def _all_paid_for(release: ForestRelease, times: Counter[str | None]) -> None:
     for stage in ("analyses", "products", "utility"):
         n_vectors = int(f"{stage} mean squared" in card.plan)
         check(times[stage] == n_vectors, f"the vector of {stage} that the plan has was not paid for, or more than once")
-    modelled = card.schema.modelled
-    alone = [name for name, place in card.schema.variables.items() if place is None]
+    modelled = card.schema._modelled
+    alone = [name for name, place in card.schema._variables.items() if place is None]
     axes = [tree_lattice(Schema({name: modelled[name]})).axes[0] for name in alone]
     places = [place.axis for place in release.places.values() if not place.axis.is_known]
     n_tables = sum(axis.n_possible > 1 for axis in axes) + n_group_tables(card.schema)

@@ -336,11 +336,11 @@ def _measured(
 
 def _columns(leaves: pa.Table, shape: RowsShape) -> dict[str, ColumnModel]:
     schema = learnt_schema(shape)
-    names = list(schema.modelled)
+    names = list(schema._modelled)
     place = numbers(leaves, "column", np.int64)
     if not len(place) or not 0 <= place.min() <= place.max() < len(names):
         raise ValueError("leaves of columns that are not in the schema")
-    return columns_from_leaves(leaves, place, {name: schema.modelled[name] for name in names})
+    return columns_from_leaves(leaves, place, {name: schema._modelled[name] for name in names})
 
 
 def _listed(types: Mapping[str, Any], lines: Mapping[str, Sequence[NDArray[Any]]]) -> pa.Table:

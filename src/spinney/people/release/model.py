@@ -275,7 +275,7 @@ class PeopleRelease(AskingPersons):
         kind = self.frames[name] if frame is None else frame
         columns = None
         if drawn is not None:
-            columns = {column: drawn.get(column, of_column) for column, of_column in schema.as_drawn.items()}
+            columns = {column: drawn.get(column, of_column) for column, of_column in schema._as_drawn.items()}
         return to_frame(positions, schema, kind, drawn=columns, given=given)
 
     def _keys(self, schema: Schema, key: str, numbers: NDArray[np.int64]) -> pa.Array:
@@ -285,7 +285,7 @@ class PeopleRelease(AskingPersons):
             owner = self.shape.persons[self.shape.key]
         assert isinstance(owner, Identifier)
         n_persons = int(numbers.max(initial=-1)) + 1
-        every = owner.part_to_arrow(np.zeros(n_persons), first=0, n_rows=n_persons)
+        every = owner._part_to_arrow(np.zeros(n_persons), first=0, n_rows=n_persons)
         return every.take(pa.array(numbers))
 
     def _asked(self, where: Mapping[str, Any] | None) -> dict[str, Any]:

@@ -605,7 +605,7 @@ class ReleasedRows:
     @cached_property
     def names(self) -> list[str]:
         """The columns of the field, in order."""
-        return list(self.schema.modelled)
+        return list(self.schema._modelled)
 
     @property
     def sorted_by(self) -> int | None:
@@ -615,7 +615,7 @@ class ReleasedRows:
 
     @cached_property
     def _drawn_from(self) -> dict[str, ColumnModel]:
-        drawn = self.schema.as_drawn
+        drawn = self.schema._as_drawn
         return {name: graded_leaves(model, drawn[name])[0] for name, model in self.columns.items()}
 
     @cached_property
@@ -642,7 +642,7 @@ class ReleasedRows:
         """
         own = draw_rows(self.field, self.layout, persons, starts, rng, sorted_by=self.sorted_by, zeros=self._possible)
         states = {name: own[place] for place, name in enumerate(self.names)}
-        schema, columns = self.schema.as_drawn, dict(self._drawn_from)
+        schema, columns = self.schema._as_drawn, dict(self._drawn_from)
         rules = self.schema.rules
         for name, cut in feasible(rules, schema, columns, asked={}, nulls=[]).items():
             schema[name], columns[name] = cut.column, cut.model
@@ -665,7 +665,7 @@ class ReleasedRows:
 
 def row_layout(shape: RowsShape, own_sizes: Sequence[int], person_sizes: Sequence[int]) -> Layout:
     """What rows of a table may depend on, by the numbers of states of its columns and of its persons' variables."""
-    names = list(learnt_schema(shape).modelled)
+    names = list(learnt_schema(shape)._modelled)
     sorted_by = sorted_column(shape)
     return layout(
         person_sizes,

@@ -278,12 +278,12 @@ def _ranges(release: Release, name: str, column: Column, most: int) -> list[Any]
 
 def ranges_from(column: Bounded, starts: Sequence[Any]) -> Iterator[Any]:
     """Ranges that begin at physical numbers and end before the next; what holds one value alone is that value."""
-    first, last = column.first_and_last()
+    first, last = column._first_and_last()
     inner: list[Any]
     if column.is_whole:
-        inner = [int(column.aligned(math.ceil(start), up=True)) for start in starts]
+        inner = [int(column._aligned(math.ceil(start), up=True)) for start in starts]
     elif column.spacing is not None:
-        inner = [float(column.aligned(exact(float(start)), up=True)) for start in starts]
+        inner = [float(column._aligned(exact(float(start)), up=True)) for start in starts]
     else:
         inner = [float(start) for start in starts]
     cuts = sorted({cut for cut in inner if first < cut <= last})
@@ -309,8 +309,8 @@ def ranges_of(column: Column, cells: Sequence[Any], wanted: tuple[Any, Any]) -> 
     if not isinstance(column, Bounded):
         return
     low, high = wanted
-    least = -math.inf if low is None else column.wanted(low, "")
-    most = math.inf if high is None else column.wanted(high, "")
+    least = -math.inf if low is None else column._condition_number(low, "")
+    most = math.inf if high is None else column._condition_number(high, "")
     for cell in cells:
         if cell is None:
             continue
@@ -323,7 +323,7 @@ def ranges_of(column: Column, cells: Sequence[Any], wanted: tuple[Any, Any]) -> 
 
 
 def _even(column: Bounded, most: int) -> Iterator[Any]:
-    first, last = column.first_and_last()
+    first, last = column._first_and_last()
     for place in range(1, most):
         yield first + (last - first) * place / most
 

@@ -260,7 +260,7 @@ def _end_of_value(line: Line, start: int, column: Column) -> tuple[int, re.Match
     on beyond it as a category.
     """
     joints = [found for found in _JOINT.finditer(line.text, start) if _begins_condition(line, found.end())]
-    listed = set(map(str, column.listed)) if column.axis_kind == "category" else set()
+    listed = set(map(str, column.listed)) if column._axis_kind == "category" else set()
     for stop, joint in reversed([*((found.start(), found) for found in joints), (len(line.text), None)]):
         if line.text[start:stop].strip() in listed:
             return stop, joint
@@ -328,7 +328,7 @@ def _wanted(line: Line, part: _Part, column: Column) -> Any:
     stop = start + len(text)
     if part.sign != "=":
         return _compared(line, part, column, start, stop)
-    if column.axis_kind == "category":
+    if column._axis_kind == "category":
         for spelling in (given, text):
             if spelling in map(str, column.listed):
                 return _read(line, part, column, spelling, start, stop)
@@ -354,9 +354,9 @@ def _read(line: Line, part: _Part, column: Column, text: str, start: int, stop: 
     problem = None
     value = None
     try:
-        value = column.from_option(text, name=part.name, option=line.what)
+        value = column._from_option(text, name=part.name, option=line.what)
         if isinstance(column, Bounded):
-            column.wanted(value, part.name)
+            column._condition_number(value, part.name)
     except ParameterError as err:
         problem = str(err)
     if problem is not None:
@@ -389,7 +389,7 @@ def _compared(line: Line, part: _Part, column: Column, start: int, stop: int) ->
         text, first = line.quoted(start)[0], start
     value = _read(line, part, column, text, first, stop)
     if part.sign in ("<", ">"):
-        number, way = column.wanted(value, part.name), 1 if part.sign == ">" else -1
+        number, way = column._condition_number(value, part.name), 1 if part.sign == ">" else -1
         if column.is_whole:
             below = math.floor(number) if way > 0 else math.ceil(number)
             value = column.logical(below + way)
@@ -724,7 +724,7 @@ def _shares(name: str, column: Column, text: str, option: str) -> Any:
         value, colon, share = part.rpartition(":")
         if not colon:
             raise ParameterError(f"{option}: {part!r} of column {name!r} has no share; write VALUE:SHARE for each")
-        key = column.from_option(value, name=name, option=option)
+        key = column._from_option(value, name=name, option=option)
         if key in shares:
             raise ParameterError(f"{option} gives {value!r} of column {name!r} two shares; give one")
         shares[key] = parse_fraction(share, f"{option} {name}, {value}")

@@ -58,7 +58,7 @@ def allowed(name: str, column: Column, wanted: Any) -> ValueSet:
         if part is None:
             continue
         if isinstance(column, Listed):
-            place = column.place_of(part, name=name, argument="where")
+            place = column._place_of(part, name=name, argument="where")
             ranges.append((place, place))
         else:
             assert isinstance(column, Bounded)
@@ -82,7 +82,7 @@ def _within(name: str, column: Bounded, wanted: Any) -> list[tuple[Number, Numbe
     if isinstance(wanted, tuple):
         low, high = range_asked(name, column, wanted)
     else:
-        low = high = column.wanted(wanted, name)
+        low = high = column._condition_number(wanted, name)
         if column.is_whole and isinstance(low, float) and not low.is_integer():
             raise ParameterError(
                 f"where: column {name!r} holds whole numbers, and {shown(wanted)} is not a whole number"
@@ -93,13 +93,16 @@ def _within(name: str, column: Bounded, wanted: Any) -> list[tuple[Number, Numbe
         return []
     if column.is_whole:
         ends: list[Number] = [
-            int(column.aligned(math.ceil(low), up=True)),
-            int(column.aligned(math.floor(high), up=False)),
+            int(column._aligned(math.ceil(low), up=True)),
+            int(column._aligned(math.floor(high), up=False)),
         ]
     elif column.spacing is None:
         ends = [float(low), float(high)]
     else:
-        ends = [float(column.aligned(exact(float(low)), up=True)), float(column.aligned(exact(float(high)), up=False))]
+        ends = [
+            float(column._aligned(exact(float(low)), up=True)),
+            float(column._aligned(exact(float(high)), up=False)),
+        ]
     return [(ends[0], ends[1])] if ends[0] <= ends[1] else []
 
 
@@ -129,8 +132,8 @@ def range_asked(name: str, column: Bounded, wanted: tuple[Any, ...]) -> tuple[in
         raise ParameterError(f"where: column {name!r} takes a range as (low, high), not {shown(wanted)}")
     if wanted[0] is None and wanted[1] is None:
         raise ParameterError(f"where: column {name!r}: a range without ends says nothing; leave the column out")
-    low = -math.inf if wanted[0] is None else column.wanted(wanted[0], name)
-    high = math.inf if wanted[1] is None else column.wanted(wanted[1], name)
+    low = -math.inf if wanted[0] is None else column._condition_number(wanted[0], name)
+    high = math.inf if wanted[1] is None else column._condition_number(wanted[1], name)
     if any(isinstance(end, float) and math.isnan(end) for end in (low, high)):
         raise ParameterError(f"where: column {name!r} takes a range as (low, high), and NaN cannot be a bound")
     if low > high:
@@ -325,7 +328,7 @@ def _all_values(name: str, column: Column) -> Sequence[Any]:
     if isinstance(column, Listed):
         return [*column.listed, *null]
     if isinstance(column, Bounded) and column.is_whole and column.has_bounds:
-        first, last = column.first_and_last()
+        first, last = column._first_and_last()
         if (last - first) // column.step < _MOST_VALUES:
             return [*(column.logical(number) for number in range(int(first), int(last) + 1, column.step)), *null]
     ends = (column.low, column.high) if isinstance(column, Bounded) and column.has_bounds else ("low", "high")

@@ -66,16 +66,16 @@ def widened(columns: Mapping[str, Column], found: Mapping[str, Any], rules: Sequ
     names = [name for name in found if isinstance(columns[name], Bounded)]
     unfound = result | {name: replace(result[name], low=None, high=None, bounds="private") for name in names}
     for name, most in most_values(rules, unfound).items():
-        if name in names and result[name].ends()[0] > most:
-            result[name] = replace(result[name], low=result[name].logical(result[name].aligned(most, up=False)))
+        if name in names and result[name]._ends()[0] > most:
+            result[name] = replace(result[name], low=result[name].logical(result[name]._aligned(most, up=False)))
     for name, least in least_values(rules, result).items():
-        if name in names and result[name].ends()[1] < least:
+        if name in names and result[name]._ends()[1] < least:
             result[name] = replace(result[name], high=result[name].logical(least))
     for rule in derivations_in_order(rules):
         ends = rule.ends(result) if isinstance(rule, Sum) and not set(rule.sources).isdisjoint(found) else None
         if ends is not None:  # a sum ends where its parts do
             total = result[rule.column]
-            low, high = min(ends[0], total.ends()[0]), max(ends[1], total.ends()[1])
+            low, high = min(ends[0], total._ends()[0]), max(ends[1], total._ends()[1])
             result[rule.column] = replace(total, low=total.logical(low), high=total.logical(high))
     return result
 
@@ -90,9 +90,9 @@ def least_values(rules: Sequence[Rule], columns: Mapping[str, Any]) -> dict[str,
         column = columns[name]
         below = [rule.column for rule in rules if isinstance(rule, AtMost) and rule.other == name]
         floors = [least[smaller] for smaller in below if smaller in least]
-        floors += [column.ends()[0]] if column.has_bounds else []
+        floors += [column._ends()[0]] if column.has_bounds else []
         if floors:
-            least[name] = column.aligned(max(floors), up=True)
+            least[name] = column._aligned(max(floors), up=True)
     return least
 
 
@@ -103,9 +103,9 @@ def most_values(rules: Sequence[Rule], columns: Mapping[str, Any]) -> dict[str, 
         column = columns[name]
         above = [rule.other for rule in rules if isinstance(rule, AtMost) and rule.column == name]
         ceilings = [most[other] for other in above if other in most]
-        ceilings += [column.ends()[1]] if column.has_bounds else []
+        ceilings += [column._ends()[1]] if column.has_bounds else []
         if ceilings:
-            most[name] = column.aligned(min(ceilings), up=False)
+            most[name] = column._aligned(min(ceilings), up=False)
     return most
 
 
@@ -139,7 +139,7 @@ def check_rules(rules: Sequence[Rule], columns: Mapping[str, Column]) -> None:
     for name, least in least_values(rules, columns).items():
         column = columns[name]
         assert isinstance(column, Bounded)
-        if column.has_bounds and least > column.ends()[1]:
+        if column.has_bounds and least > column._ends()[1]:
             raise SchemaError(
                 f"AtMost: column {name!r} has no value as large as the columns below it need; "
                 f"raise its high={column.high} or lower theirs"

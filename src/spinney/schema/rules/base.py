@@ -200,7 +200,7 @@ def universe(column: Column) -> tuple[Number, Number]:
     if isinstance(column, Bounded):
         if not column.has_bounds:
             return (-_BEYOND, _BEYOND) if column.is_whole else (-math.inf, math.inf)
-        first, last = column.first_and_last()
+        first, last = column._first_and_last()
         return (int(first), int(last)) if column.is_whole else (float(first), float(last))
     return 0, len(column.listed) - 1
 
@@ -270,8 +270,8 @@ def _aligned(column: Bounded, number: Number, *, up: bool) -> Number:
     from spinney.columns import exact
 
     if column.is_whole:
-        return int(column.aligned(int(number), up=up))
-    return number if column.spacing is None else float(column.aligned(exact(number), up=up))
+        return int(column._aligned(int(number), up=up))
+    return number if column.spacing is None else float(column._aligned(exact(number), up=up))
 
 
 def physical_of(column: Bounded, value: Any, about: str) -> Number:

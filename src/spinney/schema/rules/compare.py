@@ -65,10 +65,10 @@ class AtMost(Rule):
     def check(self, columns: Columns) -> None:
         column, other = (columns[name] for name in self.columns)
         for name, kind in zip(self.columns, (column, other), strict=True):
-            if kind.compared_as is None:
+            if kind._compared_as is None:
                 raise SchemaError(f"AtMost: column {name!r} is of type {kind.type_name}, whose values have no size")
-        if column.compared_as != other.compared_as:
-            sizes = dict.fromkeys(kind.compared_as for kind in KINDS if kind.compared_as is not None)
+        if column._compared_as != other._compared_as:
+            sizes = dict.fromkeys(kind._compared_as for kind in KINDS if kind._compared_as is not None)
             raise SchemaError(
                 f"AtMost: {self.column!r} is of type {column.type_name} and {self.other!r} of type {other.type_name}; "
                 f"compare {', '.join(f'{size} with {size}' for size in sizes)}"

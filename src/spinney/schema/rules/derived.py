@@ -166,7 +166,7 @@ class Derived(Derivation):
         if not column.has_bounds:
             raise SchemaError(f"{about} is computed, so its bounds are not estimated; state them")
         number, (least, most) = physical_of(column, value, about), universe(column)
-        if not least <= number <= most or (column.is_whole and column.aligned(number, up=True) != number):
+        if not least <= number <= most or (column.is_whole and column._aligned(number, up=True) != number):
             raise SchemaError(f"{about}: {brief(value)} is not within its bounds and steps; widen them")
         return number
 
@@ -295,11 +295,11 @@ class Derived(Derivation):
         del drawn
         sources = []
         for name in self.sources:
-            physical = columns[name].read(arrays[name])
+            physical = columns[name]._read(arrays[name])
             values = np.asarray(physical.values, dtype=np.float64)
             sources.append(values if physical.is_null is None else np.where(physical.is_null, np.nan, values))
         column = columns[self.column]
-        return column.to_arrow(column.to_positions(self.numbers(sources, columns)))
+        return column._to_arrow(column._to_positions(self.numbers(sources, columns)))
 
     def holds(self, rows: Mapping[str, NDArray[Any]], schema: Columns) -> NDArray[Any]:
         import numpy as np

@@ -132,7 +132,7 @@ class Sum(Derivation):
                     f"Sum: {self.column!r} cannot be counted in whole numbers of 64 bits: the steps of part {name!r} "
                     "are too long beside those of the others; state multiple_of of a similar size for all parts"
                 )
-            largest += max(abs(weight * end) for end in part.ends()) if part.has_bounds else 0
+            largest += max(abs(weight * end) for end in part._ends()) if part.has_bounds else 0
         if unit is None:
             is_large = largest > _LARGEST_FLOAT
         else:
@@ -195,10 +195,10 @@ class Sum(Derivation):
             assert isinstance(part, Number)
             if not part.has_bounds:
                 return None
-            ends = sorted(weight * end for end in part.ends())
+            ends = sorted(weight * end for end in part._ends())
             low, high = low + ends[0], high + ends[1]
         if self.residual is not None:
-            low, high = (end + more for end, more in zip((low, high), self.residual.ends(), strict=True))
+            low, high = (end + more for end, more in zip((low, high), self.residual._ends(), strict=True))
         return low, high
 
     # -------------------------------------------------------------------------------------------------------- rows

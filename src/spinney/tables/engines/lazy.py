@@ -265,7 +265,7 @@ def _most_values(column: Column, kind: pa.DataType) -> float:
 
     More are no mistake: values outside the bounds are moved there, as in any table, and take longer.
     """
-    whole = column.whole_range() if column.is_read and not column.also_reads else None
+    whole = column._whole_range() if column.is_read and not column._also_reads else None
     is_plain = _is_text(kind) or any(
         is_kind(kind) for is_kind in (pa.types.is_integer, pa.types.is_boolean, pa.types.is_date32)
     )

@@ -368,7 +368,7 @@ class Rows:
         column, index = self._schema[name], self._index[name]
         assert isinstance(column, Category)
         dtype = self._dtypes[plain(index)]
-        key = column.lookup_key(nw.col(plain(index)), dtype)
+        key = column._lookup_key(nw.col(plain(index)), dtype)
         if column.is_text and dtype.is_float():  # nulls alone
             key = nw.when(nw.lit(False)).then(nw.lit(""))
         return self._frame.select(value=key).group_by("value").agg(n=nw.len())
@@ -538,7 +538,7 @@ class Rows:
                 n_off_step=found.get(f"o{index}") or 0,
                 n_other=found.get(f"u{index}") or 0,
                 n_wrong=n_wrong,
-                complaint=self._schema[name].complaint if n_wrong else None,
+                complaint=self._schema[name]._complaint if n_wrong else None,
                 ends=None if low is None else (low, high),
             )
         tallies.n_broken.update({rule: found[f"r{place}"] or 0 for place, rule in enumerate(rules)})
@@ -580,11 +580,11 @@ class Rows:
                     if column.other is not None:
                         unlisted = small[f"q{index}"][column.listed.index(column.other)]
                         chosen[f"s{index}"] = chosen[f"s{index}"].fill_null(unlisted)
-                frame = frame.with_columns(**{f"t{index}": column.lookup_key(value, dtype)}).join(
+                frame = frame.with_columns(**{f"t{index}": column._lookup_key(value, dtype)}).join(
                     self._small_frame(small), on=f"t{index}", how="left"
                 )
                 place = nw.col(f"p{index}")
-            reading = column.reading(value, dtype, place=place)
+            reading = column._expression(value, dtype, place=place)
             if isinstance(column, Residual):
                 reading = self._less_parts(reading, column)
             chosen |= {f"v{index}": reading.number, f"m{index}": reading.is_missing, f"w{index}": reading.is_wrong}
@@ -594,8 +594,8 @@ class Rows:
         """A total less its parts; missing where one of them is, wrong where one of them is."""
         assert column.of is not None
         parts = {
-            name: self._schema[name].reading(nw.col(plain(self._index[name])), self._dtypes[plain(self._index[name])])
-            for name in column.also_reads
+            name: self._schema[name]._expression(nw.col(place), self._dtypes[place])
+            for name, place in ((name, plain(self._index[name])) for name in column._also_reads)
         }
         numbers = {name: part.number.cast(nw.Float64) for name, part in parts.items()}
         is_missing, is_wrong = total.is_missing, total.is_wrong
@@ -653,7 +653,7 @@ class Rows:
     def _fault(self, name: str, *, is_missing: bool) -> InputError:
         if is_missing:
             return missing(name)
-        return InputError(f"column {name!r}: {self._schema[name].complaint}")
+        return InputError(f"column {name!r}: {self._schema[name]._complaint}")
 
 
 def bytes_of_cell(lattice: Lattice) -> int:
@@ -666,7 +666,7 @@ def _is_off_step(column: Column, value: nw.Expr) -> nw.Expr | None:
     if not isinstance(column, Stepped) or column.multiple_of is None:
         return None
     if column.is_whole:
-        return (value - column.phase) % column.step != 0
+        return (value - column._phase) % column.step != 0
     steps = value / float(column.multiple_of)
     return (steps.abs() < FARTHEST_STEP) & ((steps - steps.round()).abs() > OFF_STEP)
 

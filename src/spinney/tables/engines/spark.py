@@ -276,11 +276,11 @@ def _checked_types(frame: Any, schema: Schema) -> dict[str, Any]:
         if not column.is_read or types[name].typeName() == "void":
             continue
         dtype, kind = dtypes[name], types[name].typeName()
-        if kind in column.spark_types:
+        if kind in column._spark_types:
             continue
         if isinstance(dtype, nw.String) and not column.is_text:
             # Spark's own parsing of strings is not ours, and engines must agree to the last bit.
-            remedy = f"Spark's strings are not parsed: convert the column first, {column.spark_cast}"
+            remedy = f"Spark's strings are not parsed: convert the column first, {column._spark_cast}"
             raise type_error(name, kind, column, remedy)
         if isinstance(dtype, nw.Unknown):
             raise type_error(name, kind, column, "convert it to a number, a string or a date, or drop it")
@@ -306,7 +306,7 @@ def _physical(value: Any, column: Column, kind: Any) -> Any:
     """A column as a number, a boolean or a string."""
     if kind.typeName() == "void":
         return value.cast("string" if column.is_text else "bigint" if column.is_whole else "double")
-    return column.from_spark(value, kind)
+    return column._from_spark(value, kind)
 
 
 # ------------------------------------------------------------------------------------------------------ jobs and errors

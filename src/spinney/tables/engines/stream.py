@@ -701,7 +701,7 @@ class StreamSource(Source):
         Errors come in the order of the batches. A table that changes is refused.
         """
         wanted = [name for name in names if self.schema[name].is_read]
-        needed = [other for name in wanted for other in self.schema[name].also_reads]
+        needed = [other for name in wanted for other in self.schema[name]._also_reads]
         chosen = Schema({name: self.schema[name] for name in dict.fromkeys([*wanted, *needed])})
         under_way: deque[tuple[Future[None], int]] = deque()
         n_seen = 0

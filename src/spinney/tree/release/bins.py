@@ -236,7 +236,7 @@ class BinnedRelease(Release):
         )
 
     def _remarks(self) -> list[str]:
-        return tree_remarks(self.bins, self.bins.noisy_counts.astype(np.float64), self.schema.modelled)
+        return tree_remarks(self.bins, self.bins.noisy_counts.astype(np.float64), self.schema._modelled)
 
     def _noisy_total(self) -> int:
         return self.bins.noisy_total

@@ -132,9 +132,9 @@ def at_or_below(column: Column, number: float) -> Number:
     least = universe(column)[0]
     if column.is_whole:
         found: Number = math.floor(number)
-        found = int(column.aligned(found, up=False)) if isinstance(column, Bounded) else found
+        found = int(column._aligned(found, up=False)) if isinstance(column, Bounded) else found
     elif isinstance(column, Bounded) and column.spacing is not None:
-        found = float(column.aligned(exact(float(number)), up=False))
+        found = float(column._aligned(exact(float(number)), up=False))
     else:
         found = float(number)
     return max(found, least)

@@ -54,7 +54,7 @@ _FULL_WORD = np.uint64(2**64 - 1)
 def axis_entries(lattice: Lattice, card: Card) -> dict[str, Any]:
     """What a file says of the axes: all of them, and whether they are even where the schema would give others."""
     entries: dict[str, Any] = {"axes": axes_to_list(lattice)}
-    if card.synthesizer == _WITH_PIECES and lattice.axes != joint_lattice(card.schema.modelled).axes:
+    if card.synthesizer == _WITH_PIECES and lattice.axes != joint_lattice(card.schema._modelled).axes:
         entries["cells"] = _EVEN
     return entries
 
@@ -64,7 +64,7 @@ def lattice_from_entries(described: Mapping[str, Any], card: Card) -> Lattice:
 
     Files of the first version have none, and say nothing of it; saved again, they say that their cells are even.
     """
-    schema = card.schema.modelled
+    schema = card.schema._modelled
     lattice = axes_from_list(described["axes"], schema)
     is_even = described["format_version"] == 1 or described.get("cells") == _EVEN
     if card.synthesizer == _WITH_PIECES and not is_even:
@@ -165,7 +165,7 @@ def _is_possible(axis: Axis, column: Column) -> bool:
         is_of_column &= axis.pieces is None or axis.pieces.unit is not None
         return is_of_column and math.isfinite(axis.origin) and 0 < axis.scale < math.inf and math.isfinite(axis.edge)
     low, high = whole_range(column)
-    is_of_column = (axis.kind, axis.low, axis.high, axis.first) == (column.axis_kind, low, high, 0)
+    is_of_column = (axis.kind, axis.low, axis.high, axis.first) == (column._axis_kind, low, high, 0)
     is_of_column &= axis.step == 1 or axis.kind == "integer"
     is_of_column &= axis.pieces is None or axis.kind == "integer"
     return is_of_column and axis.n_fine == -(-(high - low + 1) // axis.step)

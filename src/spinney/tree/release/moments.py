@@ -393,7 +393,7 @@ class MomentsRelease(Release):
             low: the low ends of the boxes, -inf where one has no end.
             high: their high ends.
         """
-        n_columns = len(self.schema.modelled)
+        n_columns = len(self.schema._modelled)
         try:
             ends = [np.atleast_2d(np.asarray(end, dtype=np.float64)) for end in (low, high)]
         except (TypeError, ValueError):
@@ -449,7 +449,7 @@ class MomentsRelease(Release):
 
     def _remarks(self) -> list[str]:
         counts = np.maximum(self.moments.noisy_steps[:, 0], 0).astype(np.float64)
-        return tree_remarks(self.moments, counts, self.schema.modelled)
+        return tree_remarks(self.moments, counts, self.schema._modelled)
 
     def _noisy_total(self) -> int:
         return round(float(self.density.weights.sum()))
