@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable, Mapping
 from posixpath import relpath
 
-from tools.website.nav import EXPLAIN, HOW_TO
+from tools.website.nav import EXPLAIN, HOW_TO, PAPER
 
 _HEADS = {
     "how-to": "# How-to\n\nOne page for each thing that you may want to do.\n",
-    "explain": "# Explain\n\nHow it works, what was measured, and what is promised.\n",
+    "explain": "# Explain\n\nHow it works, what was measured, and what is guaranteed.\n",
     "proofs": "# Proofs\n\nEach stands beside the code that it is about, where the steps that it names are marked.\n",
     "notebooks": "# Notebooks\n\nEach can be run, and is shown with what it printed.\n",
 }
@@ -39,6 +39,7 @@ def indexes(texts: Mapping[str, str]) -> dict[str, str]:
 
 def _listed_in_groups(folder: str, pages: list[str], texts: Mapping[str, str]) -> str:
     text = ""
+    pages = [page for page in pages if page.removesuffix(".md") not in PAPER]
     for name, names in _GROUPS.get(folder, {}).items():
         chosen = [f"{folder}/{one}.md".replace(f"{folder}/../", "") for one in names]
         text += f"\n## {name}\n\n{_listed(chosen, folder, texts)}"

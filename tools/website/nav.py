@@ -1,4 +1,4 @@
-"""The navigation: sections with pages in the order in which one reads them.
+"""The navigation: sections with pages in the order in which one reads them; pages for contributors come last, together.
 
 What is listed here comes first, in this order, if it exists. Every other page of a folder follows under "More", so that
 a page that somebody adds is never lost; `tests/docs/test_site.py` looks that each page is there once.
@@ -18,13 +18,18 @@ HOW_TO = {
     "Where tables are": ["files", "engines", "containers", "r"],
 }
 EXPLAIN = {
-    "How it works": ["how-it-works", "forest", "people", "error-bars", "theory"],
+    "How it works": ["how-it-works", "forest", "people", "error-bars"],
     "What was measured": ["fidelity", "nist", "scale", "peers"],
-    "What is promised": ["evidence", "../limitations"],
+    "What is guaranteed": ["evidence", "../limitations"],
 }
 GALLERY = ["index", "city", "loans", "census", "hundred-million", "players"]
 REFERENCE = ["library", "cli", "release-file", "ledger"]
-PAPER = ["paper", "errata"]
+PAPER = ["paper", "errata", "explain/theory", "how-to/rivals"]
+CONTRIBUTORS = ["contributing", "contribute/tests", "contribute/measuring"]
+DECISIONS = [
+    *("trees", "columns", "forest", "persons", "rows", "privacy", "counting", "tables", "answers", "releases"),
+    *("reports", "measures", "audit", "house", "project"),
+]
 
 Titles = Mapping[str, str]
 
@@ -61,20 +66,18 @@ def navigation(pages: Iterable[str], titles: Titles, api: Iterable[str]) -> list
         listed += [{more: others}] if more and others else others
         return [{name: listed}] if listed else []
 
-    home, start = take(["index"]), take(START)
+    home, start, paper = take(["index"]), take(START), take(PAPER)
     sections = section("How-to", grouped(HOW_TO, "how-to"), "how-to", more="More")
-    explain = section("Explain", grouped(EXPLAIN, "explain"), "explain", more="More")
-    proofs = section("Proofs", take(["index"], "proofs"), "proofs")
-    explain[0]["Explain"] += proofs
-    sections += explain
+    sections += section("Explain", grouped(EXPLAIN, "explain"), "explain", more="More")
     sections += section("Gallery", take(GALLERY, "gallery"), "gallery")
     sections += section("Notebooks", take(["index"], "notebooks"), "notebooks")
     reference = [*take(["index"], "reference"), *take(REFERENCE, "reference")]
     reference.append({"API": take(page.removesuffix(".md") for page in api)})
     sections += section("Reference", reference, "reference")
-    decisions = section("Decisions", take(["index"], "decisions"), "decisions")
-    decisions[0]["Decisions"] += take(["contributing"])
-    paper = [{"Paper": take(PAPER)}]
+    contributors = take(CONTRIBUTORS) + section("More", [], "contribute")
+    contributors += section("Decisions", take(["index", *DECISIONS], "decisions"), "decisions")
+    contributors += section("Proofs", take(["index"], "proofs"), "proofs")
+    contributors += [{"The paper": paper}] if paper else []
     start += section("First steps", [], "start")
     start += take([page.removesuffix(".md") for page in list(left)])
-    return [*home, {"Start": start}, *sections, *decisions, *paper]
+    return [*home, {"Start": start}, *sections, {"Contributors": contributors}]

@@ -1,4 +1,4 @@
-"""Every command of the contributors' page and of the docs exists, takes the options it is shown with, and runs.
+"""Every command of the contributors' pages and of the docs exists, takes the options it is shown with, and runs.
 
 A command is a module of `benchmarks/` or `tools/` that can be run, or a goal of the Makefile. Each has a tiny run in
 `support/tiny_runs.py`: a few of them are run here, all of them in `make test-long`. Before anything runs, no function
@@ -212,7 +212,10 @@ def test_every_goal_of_the_pages_is_in_the_makefile() -> None:
     assert {one if one.startswith("tools/") else one.rstrip(".") for one in run} <= set(RUNNABLE)
 
 
-CONTRIBUTORS_GOALS = set(re.findall(r"^make ([a-z-]+)", (ROOT / "CONTRIBUTING.md").read_text(), re.MULTILINE))
+CONTRIBUTORS_PAGES = [ROOT / "CONTRIBUTING.md", ROOT / "docs/contribute/measuring.md"]
+CONTRIBUTORS_GOALS = {
+    goal for page in CONTRIBUTORS_PAGES for goal in re.findall(r"^make ([a-z-]+)", page.read_text(), re.MULTILINE)
+}
 
 
 def _says_of_itself(module: str) -> str:
