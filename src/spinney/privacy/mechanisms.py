@@ -23,9 +23,10 @@ The rules that events and parts keep to:
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field, fields
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from fractions import Fraction
+from functools import cache
 from typing import Any, ClassVar, Literal, get_args
 
 from spinney.errors import BudgetError, ParameterError
@@ -41,20 +42,69 @@ from spinney.text import brief, printable
 # constructor asks here.
 
 
-Check = Callable[[Any, str], Any]
-
 # No tree is deeper (`grid.lattice.MAX_DEPTH`), and no cutoff or decay larger (`tree.plan.LARGEST_SETTING`).
-LARGEST_LEVELS = 4096
-LARGEST_DECAY = 2**60
-LARGEST_COUNT = 2**40
-_LONGEST_NOTE = 2**16
+_LARGEST_LEVELS, _LARGEST_DECAY, _LARGEST_COUNT = 4096, 2**60, 2**40
 _FEW_WORDS = 8
+_TYPES: dict[str, Any] = {"text": str, "whole": int, "flag": bool, "list": (tuple, list)}
 
 
-def check_fields(thing: Any, checks: Mapping[str, Check]) -> None:
-    """Put every field of a frozen dataclass through the check of its name; whole numbers become fractions."""
-    for each in fields(thing):
-        object.__setattr__(thing, each.name, checks[each.name](getattr(thing, each.name), each.name))
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Field:
+    """What one field of an event, of a part or of an entry of a ledger has to be.
+
+    Values are checked by these few numbers here, and on a server, whose table `fields` they become
+    (`accounts/postgres.py`): nothing about a field is written down a second time.
+    """
+
+    kind: Literal["exact", "whole", "text", "flag", "list"]
+    low: Fraction | int | None = None  # bounds of a number, of the length of a text or of a list
+    high: Fraction | int | None = None
+    ends: Literal["[]", "(]", "[)"] = "[]"  # whether the bounds themselves are allowed
+    pattern: str | None = None  # what the whole of a text matches
+    is_needed: bool = True
+    otherwise: str  # what an error says of any other value
+
+    def __call__(self, value: Any, name: str) -> Any:
+        """The value, or an error that names the field; None where it may be left out."""
+        if value is None and not self.is_needed:
+            return None
+        if self.kind == "exact":
+            value = fraction(value, name)
+            if value < 0 and name in ("epsilon", "delta"):
+                raise BudgetError(f"{name}={brief(value)} is negative; what was spent cannot be earned back")
+        elif not isinstance(value, _TYPES[self.kind]) or isinstance(value, bool) != (self.kind == "flag"):
+            raise ParameterError(f"{name}={brief(value)} {self.otherwise}")
+        is_matched = self.pattern is None or re.fullmatch(self.pattern, value, re.DOTALL) is not None
+        if not is_matched or not self._is_within(len(value) if self.kind in ("text", "list") else value):
+            raise ParameterError(f"{name}={brief(value)} {self.otherwise}")
+        return value
+
+    def _is_within(self, size: Any) -> bool:
+        is_enough = self.low is None or size > self.low or (size == self.low and self.ends[0] == "[")
+        return is_enough and (self.high is None or size < self.high or (size == self.high and self.ends[1] == "]"))
+
+
+class Checked:
+    """A frozen dataclass whose fields go through the checks of their names; whole numbers become fractions."""
+
+    __slots__ = ()
+
+    checks: ClassVar[Mapping[str, Field]]
+    stages: ClassVar[tuple[str, ...]] = ()  # that its kind can have
+
+    def __post_init__(self) -> None:
+        kind: Any = type(self)
+        for name, check in fields_of(kind).items():
+            object.__setattr__(self, name, check(getattr(self, name), name))
+
+
+@cache
+def fields_of(kind: Any) -> dict[str, Field]:
+    """The fields of a kind of event or of part, and what each has to be; its stages are those of the kind."""
+    known = " or ".join(map(repr, kind.stages))
+    stage = replace(one_of(*kind.stages), otherwise=f"is not one of {kind.__name__}, which has {known}")
+    checks = {**kind.checks, "stage": optional(stage)}
+    return {entry.name: checks[entry.name] for entry in fields(kind)}
 
 
 def fraction(value: Any, name: str) -> Fraction:
@@ -66,78 +116,37 @@ def fraction(value: Any, name: str) -> Fraction:
     return Fraction(value)
 
 
-def positive(value: Any, name: str) -> Fraction:
-    """An exact number above 0."""
-    number = fraction(value, name)
-    if number <= 0:
-        raise ParameterError(f"{name}={brief(number)} is not positive")
-    return number
+def whole(low: int, high: int) -> Field:
+    """A whole number in low..high; a boolean is none."""
+    return Field(kind="whole", low=low, high=high, otherwise=f"is not a whole number in {low}..{high}")
 
 
-def spent_epsilon(value: Any, name: str) -> Fraction:
-    """The epsilon of a charge: above 0, and no more than a release may cost."""
-    epsilon = fraction(value, name)
-    if epsilon < 0:
-        raise BudgetError(f"{name}={brief(epsilon)} is negative; what was spent cannot be earned back")
-    if not 0 < epsilon <= LARGEST_EPSILON:
-        raise ParameterError(f"{name}={brief(epsilon)} is not above 0 and at most 2^20; a charge costs something")
-    return epsilon
+def text(low: int, high: int) -> Field:
+    """A string of so many characters."""
+    return Field(kind="text", low=low, high=high, otherwise=f"is not a string of {low} to {high:,} characters")
 
 
-def spent_delta(value: Any, name: str) -> Fraction:
-    """The delta of a charge: 0 or more, below 1."""
-    delta = fraction(value, name)
-    if delta < 0:
-        raise BudgetError(f"{name}={brief(delta)} is negative; what was spent cannot be earned back")
-    if delta >= 1:
-        raise ParameterError(f"{name}={brief(delta)} is 1 or more, which guarantees nothing")
-    return delta
+def one_of(*known: str) -> Field:
+    """One of a few words."""
+    names = " or ".join(map(repr, known)) if len(known) < _FEW_WORDS else f"one of {', '.join(known)}"
+    return Field(kind="text", pattern="|".join(known), otherwise=f"is not {names}")
 
 
-def whole(least: int, most: int) -> Check:
-    """A check for whole numbers in least..most; a boolean is none."""
-
-    def check(value: Any, name: str) -> int:
-        if isinstance(value, bool) or not isinstance(value, int) or not least <= value <= most:
-            raise ParameterError(f"{name}={brief(value)} is not a whole number in {least}..{most}")
-        return value
-
-    return check
+def optional(field: Field) -> Field:
+    """The same field, which may be None: it claims nothing then."""
+    return replace(field, is_needed=False)
 
 
-def text(value: Any, name: str) -> str:
-    """A note or a name: a string, and no book."""
-    if not isinstance(value, str) or len(value) > _LONGEST_NOTE:
-        raise ParameterError(f"{name}={brief(value)} is not a string of at most {_LONGEST_NOTE} characters")
-    return value
-
-
-def optional(check: Check) -> Check:
-    """The same check, passed by None too: a field that claims nothing."""
-
-    def check_if_claimed(value: Any, name: str) -> Any:
-        return None if value is None else check(value, name)
-
-    return check_if_claimed
-
-
-def check_stage(thing: Any) -> None:
-    """The stage of an event or of a part is one that its kind can have, or None."""
-    if thing.stage is not None and thing.stage not in thing.stages:
-        known = " or ".join(map(repr, thing.stages))
-        raise ParameterError(f"stage={brief(thing.stage)} is not one of {type(thing).__name__}, which has {known}")
-
-
-def one_of(*known: str) -> Check:
-    """A check for one of a few words."""
-
-    def check(value: Any, name: str) -> str:
-        if value not in known:
-            names = " or ".join(map(repr, known)) if len(known) < _FEW_WORDS else f"one of {', '.join(known)}"
-            raise ParameterError(f"{name}={brief(value)} is not {names}")
-        return str(value)
-
-    return check
+POSITIVE = Field(kind="exact", low=0, ends="(]", otherwise="is not positive")
+SPENT_EPSILON = Field(
+    kind="exact",
+    low=0,
+    high=LARGEST_EPSILON,
+    ends="(]",
+    otherwise="is not above 0 and at most 2^20; a charge costs something",
+)
+SPENT_DELTA = Field(kind="exact", low=0, high=1, ends="[)", otherwise="is 1 or more, which guarantees nothing")
+_NOTE = text(0, 2**16)
 
 
 # ------------------------------------------------------------------------------------------------------------ old notes
@@ -314,54 +323,42 @@ VARIANCE_STEP = Fraction(1, 1 << 24)
 TREE_COST = 1.65
 
 
-def _composed_rate(value: Any, name: str) -> Fraction:
-    rate = positive(value, name)
-    if not SMALLEST_COMPOSED_RATE <= rate <= LARGEST_COMPOSED_RATE:
-        raise ParameterError(f"{name}={brief(rate)} is outside 2^-30..32; give another epsilon or measure less")
-    return rate
-
-
-def _composed_variance(value: Any, name: str) -> Fraction:
-    variance = fraction(value, name)
-    if not SMALLEST_COMPOSED_VARIANCE <= variance <= LARGEST_COMPOSED_VARIANCE:
-        raise ParameterError(
-            f"{name}={brief(variance)} is outside 2^-10..2^36; give a larger epsilon or release fewer tables"
-        )
-    return variance
-
-
-def _mean_squared(value: Any, name: str) -> Fraction:
-    mean_squared = positive(value, name)
-    if not SMALLEST_MEAN_SQUARED <= mean_squared <= LARGEST_MEAN_SQUARED:
-        raise ParameterError(f"{name}={brief(mean_squared)} is outside 2^-36..2^10; give another epsilon or share")
-    return mean_squared
-
-
-_CHECKS: dict[str, Check] = {
-    "variance": _composed_variance,
-    "mean_squared": _mean_squared,
-    "rate": _composed_rate,
-    "epsilon": _composed_rate,
-    "decay": whole(1, LARGEST_DECAY),
-    "levels": whole(1, LARGEST_LEVELS),
+_COMPOSED_RATE = Field(
+    kind="exact",
+    low=SMALLEST_COMPOSED_RATE,
+    high=LARGEST_COMPOSED_RATE,
+    otherwise="is outside 2^-30..32; give another epsilon or measure less",
+)
+_PART_FIELDS = {
+    "variance": Field(
+        kind="exact",
+        low=SMALLEST_COMPOSED_VARIANCE,
+        high=LARGEST_COMPOSED_VARIANCE,
+        otherwise="is outside 2^-10..2^36; give a larger epsilon or release fewer tables",
+    ),
+    "mean_squared": Field(
+        kind="exact",
+        low=SMALLEST_MEAN_SQUARED,
+        high=LARGEST_MEAN_SQUARED,
+        otherwise="is outside 2^-36..2^10; give another epsilon or share",
+    ),
+    "rate": _COMPOSED_RATE,
+    "epsilon": _COMPOSED_RATE,
+    "decay": whole(1, _LARGEST_DECAY),
+    "levels": whole(1, _LARGEST_LEVELS),
     "times": whole(1, LARGEST_TIMES),
-    "note": text,
-    "stage": optional(one_of(*STAGES)),
+    "note": _NOTE,
 }
 
 
-class _Checked:
-    """What makes a part refuse numbers that are none."""
-
+class _Part(Checked):
     __slots__ = ()
 
-    def __post_init__(self) -> None:
-        check_fields(self, _CHECKS)
-        check_stage(self)
+    checks = _PART_FIELDS
 
 
 @dataclass(frozen=True, slots=True)
-class GaussianTables(_Checked):
+class GaussianTables(_Part):
     """`times` tables of counts, the cells of each sharing no row, with discrete Gaussian noise on every count."""
 
     variance: Fraction
@@ -378,7 +375,7 @@ class GaussianTables(_Checked):
 
 
 @dataclass(frozen=True, slots=True)
-class TreeShapes(_Checked):
+class TreeShapes(_Part):
     """Which nodes split in `times` PrivTrees, each with `levels` levels of decisions of a rate and a decay."""
 
     rate: Fraction
@@ -397,7 +394,7 @@ class TreeShapes(_Checked):
 
 
 @dataclass(frozen=True, slots=True)
-class Selections(_Checked):
+class Selections(_Part):
     """`times` choices by the exponential mechanism, each `epsilon`-bounded-range: log-ratios span at most epsilon.
 
     With P(i) proportional to exp(rate * score) and scores that a row changes by at most D, epsilon = 2 * rate * D.
@@ -417,7 +414,7 @@ class Selections(_Checked):
 
 
 @dataclass(frozen=True, slots=True)
-class GaussianVector(_Checked):
+class GaussianVector(_Part):
     """One vector of whole-number sums with discrete Gaussian noise, charged as N(mu, 1) against N(0, 1), mu^2 given.
 
     The noise on each sum has `vector_variance` at least, and there are at most 2^20. Which sums they are, how many and
@@ -438,7 +435,7 @@ class GaussianVector(_Checked):
 
 
 @dataclass(frozen=True, slots=True)
-class WeightedTables(_Checked):
+class WeightedTables(_Part):
     """`times` tables of rows of persons, in whole units, with discrete Gaussian noise on every cell.
 
     The cells of a table share no row, and there are at most 2^20. A person adds whole units, 0 or more to each cell and
@@ -460,10 +457,7 @@ class WeightedTables(_Checked):
 
 
 Part = GaussianTables | TreeShapes | Selections | GaussianVector | WeightedTables
-_PARTS: dict[str, type[Part]] = {
-    kind.__name__: kind for kind in (GaussianTables, TreeShapes, Selections, GaussianVector, WeightedTables)
-}
-_FRACTIONS = ("variance", "mean_squared", "rate", "epsilon")
+_PARTS: dict[str, type[Part]] = {kind.__name__: kind for kind in get_args(Part)}
 
 
 def vector_variance(mean_squared: Fraction, sensitivity_squared: Fraction | int) -> Fraction:
@@ -506,11 +500,15 @@ def part_from_dict(described: Any) -> Part:
     kind = _PARTS[name]
     if "stage" not in described:
         described = described | {"stage": None} | fields_in_old_part(name, described)
-    values = {entry.name: described[entry.name] for entry in fields(kind)}
-    for key in _FRACTIONS:
-        if key in values:
-            values[key] = parse_fraction(values[key], key)
-    return kind(**values)
+    return kind(**_values(kind, described))
+
+
+def _values(kind: Any, described: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of an event or a part, with exact numbers read from texts."""
+    return {
+        name: parse_fraction(described[name], name) if check.kind == "exact" else described[name]
+        for name, check in fields_of(kind).items()
+    }
 
 
 # --------------------------------------------------------------------------------------------------------------- events
@@ -518,59 +516,42 @@ def part_from_dict(described: Any) -> Part:
 # their lines in an account, and their plain data.
 
 
-_MOST_PARTS = 256
+MOST_LISTED = 256  # events of an entry, parts of a release
 # Characters of a fraction that people are shown.
 _LONGEST_SHOWN = 40
 
-
-def _parts(value: Any, name: str) -> tuple[Part, ...]:
-    parts = tuple(value) if isinstance(value, (tuple, list)) else ()
-    if not 1 <= len(parts) <= _MOST_PARTS or not all(isinstance(part, Part) for part in parts):
-        raise ParameterError(f"{name} is not a list of 1 to {_MOST_PARTS} parts such as GaussianTables")
-    return parts
-
-
-_EVENT_CHECKS: dict[str, Check] = {
-    "epsilon": spent_epsilon,
-    "delta": spent_delta,
-    "sensitivity": whole(1, LARGEST_COUNT),
-    "sensitivity_squared": positive,
-    "variance": positive,
-    "rate": positive,
-    "levels": whole(0, LARGEST_LEVELS),
+_EVENT_FIELDS = {
+    "epsilon": SPENT_EPSILON,
+    "delta": SPENT_DELTA,
+    "sensitivity": whole(1, _LARGEST_COUNT),
+    "sensitivity_squared": POSITIVE,
+    "variance": POSITIVE,
+    "rate": POSITIVE,
+    "levels": whole(0, _LARGEST_LEVELS),
     "rule": one_of("privtree", "paper"),
-    "parts": _parts,
-    "note": text,
-    "stage": optional(one_of(*STAGES)),
-    "times": optional(whole(1, LARGEST_COUNT)),
-    "decay": optional(whole(1, LARGEST_DECAY)),
-    "column": optional(text),
+    "parts": Field(
+        kind="list",
+        low=1,
+        high=MOST_LISTED,
+        otherwise=f"is not a list of 1 to {MOST_LISTED} parts such as GaussianTables",
+    ),
+    "note": _NOTE,
+    "times": optional(whole(1, _LARGEST_COUNT)),
+    "decay": optional(whole(1, _LARGEST_DECAY)),
+    "column": optional(_NOTE),
 }
 # What an event claims beyond what it costs; files from before there were such fields have them in notes.
 _CLAIMS = ("stage", "times", "decay", "column")
 
 
-class _CheckedEvent:
-    """What makes an event refuse numbers that are none."""
-
+class _Event(Checked):
     __slots__ = ()
 
-    def __post_init__(self) -> None:
-        check_fields(self, _EVENT_CHECKS)
-
-
-class _Staged(_CheckedEvent):
-    """An event of a stage, which has to be one of its kind."""
-
-    __slots__ = ()
-
-    def __post_init__(self) -> None:
-        check_fields(self, _EVENT_CHECKS)
-        check_stage(self)
+    checks = _EVENT_FIELDS
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreteLaplaceCounts(_Staged):
+class DiscreteLaplaceCounts(_Event):
     """Counts of `times` tables released with discrete Laplace noise of ratio exp(-epsilon / sensitivity).
 
     `column` is the one whose bounds or classes were counted.
@@ -599,7 +580,7 @@ class DiscreteLaplaceCounts(_Staged):
 
 
 @dataclass(frozen=True, slots=True)
-class LeafMoments(_Staged):
+class LeafMoments(_Event):
     """Counts and sums of offsets in [-1, 1], of leaves that share no row, with one vector of noise for each leaf.
 
     The one vector of a bought answer is charged as that of one leaf; its numbers may both be counts. So is that of
@@ -617,7 +598,7 @@ class LeafMoments(_Staged):
 
 
 @dataclass(frozen=True, slots=True)
-class SplitDecisions(_Staged):
+class SplitDecisions(_Event):
     """All noisy decisions of `times` trees together, each of `levels` levels.
 
     `rate` is 1/scale of the noise in each, `decay` what the privtree rule takes off a count for each level.
@@ -636,7 +617,7 @@ class SplitDecisions(_Staged):
 
 
 @dataclass(frozen=True, slots=True)
-class DiscreteGaussianVector(_CheckedEvent):
+class DiscreteGaussianVector(_Event):
     """Whole numbers of a squared L2 sensitivity released with discrete Gaussian noise of a variance."""
 
     epsilon: Fraction
@@ -647,7 +628,7 @@ class DiscreteGaussianVector(_CheckedEvent):
 
 
 @dataclass(frozen=True, slots=True)
-class Selection(_Staged):
+class Selection(_Event):
     """`times` choices out of public lists by the exponential mechanism, of `epsilon` in all and the same each.
 
     A choice with P(i) proportional to exp(rate * score), of scores that a row changes by at most D, costs 2 * rate * D.
@@ -662,7 +643,7 @@ class Selection(_Staged):
 
 
 @dataclass(frozen=True, slots=True)
-class PartitionSelection(_Staged):
+class PartitionSelection(_Event):
     """The values of `column` that enough rows have: each kept with a probability that its number of rows decides.
 
     The law follows from epsilon, delta and the unit (`noise.choices`).
@@ -678,7 +659,7 @@ class PartitionSelection(_Staged):
 
 
 @dataclass(frozen=True, slots=True)
-class ComposedRelease(_CheckedEvent):
+class ComposedRelease(_Event):
     """Several mechanisms paid for together: within (epsilon, delta) as a whole, by `composition.composed_delta`."""
 
     epsilon: Fraction
@@ -686,16 +667,22 @@ class ComposedRelease(_CheckedEvent):
     parts: tuple[Part, ...]
     note: str
 
+    def __post_init__(self) -> None:
+        Checked.__post_init__(self)
+        if not all(isinstance(part, Part) for part in self.parts):
+            raise ParameterError(f"parts {_EVENT_FIELDS['parts'].otherwise}")
+        object.__setattr__(self, "parts", tuple(self.parts))
+
 
 @dataclass(frozen=True, slots=True)
-class NotPrivate(_CheckedEvent):
+class NotPrivate(_Event):
     """Something was taken from the data without noise. No guarantee survives this event."""
 
     note: str
 
 
 @dataclass(frozen=True, slots=True)
-class UnsafeEntropy(_CheckedEvent):
+class UnsafeEntropy(_Event):
     """Noise came from a seeded generator: anyone who knows the seed can subtract it."""
 
     note: str
@@ -712,21 +699,7 @@ Charge = (
 )
 Brand = NotPrivate | UnsafeEntropy
 Event = Charge | Brand
-_EVENTS: dict[str, type[Event]] = {
-    kind.__name__: kind
-    for kind in (
-        DiscreteLaplaceCounts,
-        LeafMoments,
-        SplitDecisions,
-        DiscreteGaussianVector,
-        Selection,
-        PartitionSelection,
-        ComposedRelease,
-        NotPrivate,
-        UnsafeEntropy,
-    )
-}
-_EVENT_FRACTIONS = ("epsilon", "delta", "rate", "sensitivity_squared", "variance")
+_EVENTS: dict[str, type[Event]] = {kind.__name__: kind for kind in (*get_args(Charge), *get_args(Brand))}
 
 
 def total_epsilon(events: Iterable[Event]) -> Fraction:
@@ -797,10 +770,7 @@ def event_from_dict(described: Any) -> Event:
         raise ParameterError(f"event={brief(described['event'])} is not the name of an event")
     if not any(name in described for name in _CLAIMS):
         described = described | dict.fromkeys(_CLAIMS) | fields_in_old_event(kind.__name__, described)
-    values = {entry.name: described[entry.name] for entry in fields(kind)}
-    for name in _EVENT_FRACTIONS:
-        if name in values:
-            values[name] = parse_fraction(values[name], name)
+    values = _values(kind, described)
     if kind is ComposedRelease:
         if not isinstance(values["parts"], list):
             raise ParameterError("parts is not a list")

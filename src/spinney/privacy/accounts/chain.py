@@ -1,4 +1,4 @@
-"""Entries of a ledger, each of which holds the hash of the one before, and the fields of an entry.
+"""Entries of a ledger, each of which holds the hash of the one before, and what each kind of them says.
 
 An entry is one flat JSON object, kept as the text that was hashed: number, previous, time, user, spinney (a
 version), kind, and the fields of its kind. Its hash is SHA-256 of that text, so whoever wrote down one hash, a
@@ -14,7 +14,7 @@ without one: a chain that is whole may have been written anew.
     charge       what is paid for, before noise is drawn          brand     what voids a guarantee
     released     the digest of what a fit's charges paid for      failed    nothing came of them
 
-`Fields`, in the second half of the file, reads each field of an entry as what it has to be.
+`KINDS`, in the second half of the file, says of each kind who may write it and what each of its fields has to be.
 """
 
 from __future__ import annotations
@@ -23,30 +23,25 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from fractions import Fraction
 from hashlib import sha256
 from importlib import import_module
+from types import SimpleNamespace
 from typing import Any
 
-from spinney.errors import BudgetError, FileError, ParameterError
+from spinney.errors import FileError, ParameterError
 from spinney.files import read_json
 from spinney.privacy import mechanisms
-from spinney.privacy.budget import Unit, parse_delta, parse_epsilon, parse_fraction
+from spinney.privacy.budget import SMALLEST_EPSILON, Unit, parse_fraction
+from spinney.privacy.mechanisms import MOST_LISTED, SMALLEST_COMPOSED_DELTA, Field, optional
 from spinney.text import brief
 
 FORMAT_VERSION = 2
 BEGINNING = "0" * 64  # what stands for the hash of the entry before the first
 NOBODY = "unknown"  # the user of entries that were made before anybody wrote down by whom
 LARGEST_CONTENT = 2**21
-
-KINDS = (
-    *("opened", "population", "limit", "policy", "closed", "table"),
-    *("request", "approval", "denial", "charge", "brand", "released", "failed"),
-)
-# What only those who keep the ledger may write, where a server tells who they are.
-KEPT_BY_KEEPERS = ("population", "limit", "policy", "closed", "table", "approval", "denial")
 
 _COMMON = ("number", "previous", "time", "user", "spinney", "kind")
 _HASH = re.compile(r"[0-9a-f]{64}")
@@ -168,7 +163,9 @@ def parse_head(text: Any) -> tuple[int | None, str]:
 
 
 # --------------------------------------------------------------------------------------------------------------- fields
-# The fields of an entry, each read as what it has to be.
+# What an entry of each kind says, who may write it, and how much there may be of anything: the one place for both
+# languages. Python checks by these tables, and a server by its tables `kinds`, `fields` and `bounds`, which are filled
+# from them (`postgres.py`).
 #
 # Whoever writes an entry checks what people gave more closely (`clean_text`); a reader takes what a database would
 # keep, so that nothing that is on record by the rules of a server can lock others out.
@@ -179,129 +176,108 @@ def parse_head(text: Any) -> tuple[int | None, str]:
 # thirds, sevenths and the like are kept as they are.
 
 
-LONGEST_NAME = 200
-LONGEST_TEXT = 2_000
-LONGEST_EVENTS = 1_000_000
-MOST_ENTRIES = 1_000_000
 GRAIN = 2**64 * 10**40 * math.lcm(*range(1, 31))
-_KEY = re.compile(r"[0-9a-f]{32}")
-_DIGEST = re.compile(r"[0-9a-f]{64}")
+BOUNDS = {
+    "entries": 1_000_000,  # of a ledger
+    "pending requests": 100,  # of a user
+    "unpaid fits": 100,  # of a user
+    "brands of a fit": 64,
+    "bytes of a brand": 4_000,
+    "bytes of events": 1_000_000,  # of a charge
+    "listed": MOST_LISTED,  # events of a charge, parts of a composed one
+    # Of a charge. A release has at most one part for each of the 19 stages that parts have. Three of these are of
+    # trees: of columns and of columns of rows, with up to 71 levels each (63 bits and 8 to spare), and of places, with
+    # up to 62: 204 together.
+    "parts": 64,
+    "levels": 1_024,
+    "one over the least composed delta": SMALLEST_COMPOSED_DELTA.denominator,
+    "grain": GRAIN,
+    # Of a server alone.
+    "bytes of an entry": 2_000_000,
+    "digits of a charge": 780,
+    "digits of a fit": 3_100,
+    "entries of a user": 100_000,
+    "free entries of a user": 5_000,
+}
+LONGEST_NAME, LONGEST_TEXT = 200, 2_000
+
+
+def _text(most: int) -> Field:
+    return replace(mechanisms.text(1, most), pattern=".*[^ ].*")
+
+
+def _hexadecimal(digits: int) -> Field:
+    return Field(kind="text", pattern=f"[0-9a-f]{{{digits}}}", otherwise=f"is not one of {digits} hexadecimal digits")
+
+
+_NAME, _TEXT, _KEY, _DIGEST = _text(LONGEST_NAME), _text(LONGEST_TEXT), _hexadecimal(32), _hexadecimal(64)
+_ENTRY_HEAD = Field(kind="text", pattern="[1-9][0-9]{0,6}:[0-9a-f]{64}", otherwise="is not the head of a ledger")
+_NUMBER = mechanisms.whole(1, BOUNDS["entries"])
+_FLAG = Field(kind="flag", otherwise="is not true or false")
+_UNIT = mechanisms.one_of(*Unit)
+_LIMIT = replace(mechanisms.SPENT_EPSILON, low=SMALLEST_EPSILON, ends="[]", otherwise="is outside 2^-30..2^20")
+_LIMITS = {"epsilon": optional(_LIMIT), "delta": optional(mechanisms.SPENT_DELTA)}  # both, or neither
+_PAID = {"key": _KEY, "fit": _KEY, "population": _NAME, "events": mechanisms.text(1, BOUNDS["bytes of events"])}
+_IMPORTED = {"imported": optional(_FLAG)}
+_KEEPER, _ANALYST, _IMPORTER = ("keeper",), ("analyst",), ("analyst", "keeper")  # keepers only import what was charged
 
 
 @dataclass(frozen=True, slots=True)
-class Charged:
-    """What a charge is for, in the few values that rules look at."""
+class Kind:
+    """Who may write entries of a kind, where a server tells who they are, and what each field of them has to be."""
 
-    population: str
-    unit: Unit
-    epsilon: Fraction
-    delta: Fraction
-    table: str | None = None
-    schema: str | None = None
-    purpose: str | None = None
+    writers: tuple[str, ...]  # none: whoever makes the ledger
+    fields: Mapping[str, Field]
+
+
+KINDS = {
+    "opened": Kind((), {"ledger": _KEY, "format_version": _NUMBER, "imported": optional(_DIGEST)}),
+    "population": Kind(
+        _KEEPER,
+        {"population": _NAME, "unit": _UNIT, "approval": _FLAG, **_LIMITS}
+        | {"imported": optional(_KEY), "imported_population": optional(_NAME), "imported_head": optional(_ENTRY_HEAD)},
+    ),
+    "limit": Kind(_KEEPER, {"population": _NAME, **_LIMITS, "why": _TEXT}),
+    "policy": Kind(_KEEPER, {"population": _NAME, "approval": _FLAG, "why": _TEXT}),
+    "closed": Kind(_KEEPER, {"population": _NAME, "moved_to": _TEXT, "ledger": _KEY}),
+    "table": Kind(_KEEPER, {"population": _NAME, "table": _NAME, "schema": optional(_DIGEST)}),
+    "request": Kind(
+        _ANALYST,
+        {"population": _NAME, "table": optional(_NAME), "purpose": _TEXT}
+        | {"epsilon": mechanisms.SPENT_EPSILON, "delta": mechanisms.SPENT_DELTA},
+    ),
+    "approval": Kind(_KEEPER, {"request": _NUMBER}),
+    "denial": Kind(_KEEPER, {"request": _NUMBER, "why": _TEXT}),
+    "charge": Kind(
+        _IMPORTER,
+        {**_PAID, "unit": _UNIT, "epsilon": mechanisms.POSITIVE, "delta": replace(mechanisms.SPENT_DELTA, high=None)}
+        | {"table": optional(_NAME), "schema": optional(_DIGEST), "purpose": optional(_TEXT)}
+        | {"request": optional(_NUMBER), **_IMPORTED},
+    ),
+    "brand": Kind(_IMPORTER, {**_PAID, **_IMPORTED}),
+    "released": Kind(_IMPORTER, {"fit": _KEY, "release": _DIGEST, **_IMPORTED}),
+    "failed": Kind(_IMPORTER, {"fit": _KEY, "error": _NAME, **_IMPORTED}),
+}
+
+
+def read_fields(entry: Entry) -> Any:
+    """What an entry says, each field as what it has to be and None where nothing is said; a ParameterError names one
+    that is not so.
+    """
+    said = {}
+    for name, field in KINDS[entry.kind].fields.items():
+        value = entry.fields.get(name)
+        if field.kind == "exact" and value is not None:
+            if not isinstance(value, str):
+                raise ParameterError(f"{name}={brief(value)} is not the text of an exact number")
+            value = parse_fraction(value, name)
+        said[name] = field(value, name)
+    return SimpleNamespace(**said)
 
 
 def counted(cost: Fraction) -> Fraction:
     """What a cost counts as in the sum of its population: itself, or the next multiple of 1/GRAIN above it."""
     return cost if GRAIN % cost.denominator == 0 else Fraction(math.ceil(cost * GRAIN), GRAIN)
-
-
-class Fields:
-    """The fields of an entry, each read as what it has to be; a ParameterError names one that is not."""
-
-    def __init__(self, fields: Mapping[str, Any]) -> None:
-        self._fields = fields
-
-    def is_missing(self, name: str) -> bool:
-        """Whether a field is not there, or null."""
-        return self._fields.get(name) is None
-
-    def _text(self, name: str, longest: int) -> str:
-        value = self._fields.get(name)
-        if not isinstance(value, str) or not 1 <= len(value) <= longest:
-            raise ParameterError(f"{name}={brief(value)} is not a text of 1 to {longest:,} characters")
-        return value
-
-    def name(self, name: str) -> str:
-        return self._text(name, LONGEST_NAME)
-
-    def optional_name(self, name: str) -> str | None:
-        return None if self.is_missing(name) else self.name(name)
-
-    def text(self, name: str) -> str:
-        return self._text(name, LONGEST_TEXT)
-
-    def long_text(self, name: str) -> str:
-        return self._text(name, LONGEST_EVENTS)
-
-    def flag(self, name: str) -> bool:
-        value = self._fields.get(name, False)
-        if not isinstance(value, bool):
-            raise ParameterError(f"{name}={brief(value)} is not true or false")
-        return value
-
-    def whole(self, name: str) -> int:
-        return int(mechanisms.whole(1, MOST_ENTRIES)(self._fields.get(name), name))
-
-    def _matching(self, name: str, pattern: re.Pattern[str]) -> str:
-        value = self._fields.get(name)
-        if not isinstance(value, str) or not pattern.fullmatch(value):
-            raise ParameterError(f"{name}={brief(value)} is not one in hexadecimal digits")
-        return value
-
-    def key(self, name: str) -> str:
-        return self._matching(name, _KEY)
-
-    def optional_key(self, name: str) -> str | None:
-        return None if self.is_missing(name) else self.key(name)
-
-    def digest(self, name: str) -> str:
-        return self._matching(name, _DIGEST)
-
-    def optional_digest(self, name: str) -> str | None:
-        return None if self.is_missing(name) else self.digest(name)
-
-    def unit(self) -> Unit:
-        return Unit.parse(self._fields.get("unit"))
-
-    def limits(self) -> tuple[Fraction | None, Fraction | None]:
-        """Limits of epsilon and of delta: both, or neither."""
-        if self.is_missing("epsilon") and self.is_missing("delta"):
-            return None, None
-        return parse_epsilon(self._exact("epsilon"), "limit"), parse_delta(self._exact("delta"))
-
-    def epsilon(self) -> Fraction:
-        epsilon: Fraction = mechanisms.spent_epsilon(self._exact("epsilon"), "epsilon")
-        return epsilon
-
-    def delta(self) -> Fraction:
-        delta: Fraction = mechanisms.fraction(self._exact("delta"), "delta")
-        if not 0 <= delta < 1:
-            raise ParameterError(f"delta={brief(delta)} is not from 0 to below 1")
-        return delta
-
-    def _exact(self, name: str) -> Fraction:
-        value = self._fields.get(name)
-        if not isinstance(value, str):
-            raise ParameterError(f"{name}={brief(value)} is not the text of an exact number")
-        return parse_fraction(value, name)
-
-    def charged(self) -> Charged:
-        """What the rules need to know of a charge; what it lists is read by those who show it or verify it."""
-        self.long_text("events")
-        purpose = None if self.is_missing("purpose") else self.text("purpose")
-        epsilon, delta = self._exact("epsilon"), self._exact("delta")
-        if epsilon <= 0 or delta < 0:
-            raise BudgetError("a charge costs something, and what was spent cannot be earned back")
-        return Charged(
-            self.name("population"),
-            self.unit(),
-            epsilon,
-            delta,
-            self.optional_name("table"),
-            self.optional_digest("schema"),
-            purpose,
-        )
 
 
 def clean_text(value: Any, name: str, longest: int = LONGEST_TEXT) -> str:

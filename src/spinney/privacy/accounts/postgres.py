@@ -1,4 +1,4 @@
-"""A ledger on a PostgreSQL server, which keeps to the rules by itself (`server/`).
+"""A ledger on a PostgreSQL server, which keeps to the rules by itself (`server.sql`).
 
 addresses    read as libpq reads them, and shown without a password
 store        entries are calls of functions of the server, repeated safely where a connection breaks
@@ -14,15 +14,17 @@ import weakref
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from fractions import Fraction
 from importlib.resources import files
 from secrets import token_hex
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from spinney.errors import BudgetError, FileError, ParameterError, SpinneyError
 from spinney.machine import load_optional
-from spinney.privacy.accounts.chain import FORMAT_VERSION, KEPT_BY_KEEPERS, Entry, read_entry, this_version
+from spinney.privacy.accounts.chain import BOUNDS, FORMAT_VERSION, KINDS, Entry, read_entry, this_version
 from spinney.privacy.accounts.rules import State, apply, read, rehearsed
 from spinney.privacy.ledger import turn
+from spinney.privacy.mechanisms import Brand, Charge, Part, fields_of
 
 # ------------------------------------------------------------------------------------------------------------ addresses
 # Addresses of PostgreSQL servers: read as libpq reads them, refused in clear words, and shown without a
@@ -166,15 +168,18 @@ class PostgresStore:
 
     def create(self, entries: list[tuple[str, dict[str, Any]]]) -> None:
         """Make the ledger in a database that has none, with its first entries, all or nothing."""
-        folder = files("spinney.privacy.accounts").joinpath("server")
-        scripts = sorted((part for part in folder.iterdir() if part.name.endswith(".sql")), key=lambda part: part.name)
+        script = files("spinney.privacy.accounts").joinpath("server.sql").read_text(encoding="utf-8")
 
         def make(connection: Any) -> None:
             with connection.transaction():
                 if connection.execute("SELECT to_regnamespace('spinney_ledger') IS NOT NULL").fetchone()[0]:
                     raise FileError(f"{self.shown} has a ledger already; open it, or add a population to it")
-                for script in scripts:
-                    connection.execute(script.read_text(encoding="utf-8"))
+                connection.execute(script)
+                for table, rows in tables_of_rules().items():
+                    connection.cursor().executemany(
+                        f"INSERT INTO spinney_ledger.{table} VALUES ({', '.join(['%s'] * len(rows[0]))})",  # noqa: S608
+                        rows,
+                    )
                 connection.execute(
                     "INSERT INTO spinney_ledger.head (version, number, hash) VALUES (%s, 0, repeat('0', 64))",
                     (FORMAT_VERSION,),
@@ -354,9 +359,33 @@ def _close(connection: Any, process: int) -> None:
             connection.close()
 
 
+def tables_of_rules() -> dict[str, list[tuple[Any, ...]]]:
+    """What a server keeps to, as rows of its tables: kinds of entries, events and parts, their fields, and bounds."""
+    kinds = [(name, "entry", list(kind.writers), kind.fields) for name, kind in KINDS.items()]
+    for sort, union in (("charge", Charge), ("brand", Brand), ("part", Part)):
+        kinds += [(kind.__name__, sort, [], fields_of(kind)) for kind in get_args(union)]
+    return {
+        "kinds": [kind[:3] for kind in kinds],
+        "fields": [
+            (
+                *(thing, name, field.kind, _fraction(field.low), _fraction(field.high)),
+                *(field.ends, field.pattern, field.is_needed, field.otherwise),
+            )
+            for thing, *_, fields in kinds
+            for name, field in fields.items()
+        ],
+        "bounds": list(BOUNDS.items()),
+    }
+
+
+def _fraction(number: Fraction | int | None) -> str | None:
+    """A value of the server's type `fraction`."""
+    return None if number is None else "({},{})".format(*Fraction(number).as_integer_ratio())
+
+
 def _function(kind: str, fields: dict[str, Any]) -> str:
     """The call that writes an entry of a kind: a keeper's or an analyst's."""
-    keeps = kind in KEPT_BY_KEEPERS or fields.get("imported") is True
+    keeps = "analyst" not in KINDS[kind].writers or fields.get("imported") is True
     function = "keeper_append" if keeps else "analyst_append"
     return f"SELECT number, content, hash FROM spinney_ledger.{function}(%s, %s::json, %s, %s)"  # noqa: S608
 

@@ -5,13 +5,14 @@
     entries taken in      how the state changes by charges, brands and ends of fits
     records               the same as people read it: charges and decisions
     bounds                what limits the size of new charges and brands
-    rules                 `apply` for what is on record, `propose` for what is about to be written
+    rules                 `apply` takes in an entry, on record or about to be written
     what keepers write    populations, limits, policies, tables
     requests              asking, approving, denying
 
 An entry that breaks a rule is refused before it is written, whoever writes it; one that is on record all the
-same was not written by Spinney. A server that others can reach keeps to the same rules by itself (`server/`):
-tests compare the two.
+same was not written by Spinney. What each kind of entry may say is a table (`chain.KINDS`), by which a server goes
+as well. The rules here look at the ledger, and a server keeps to them by itself (`server.sql`): here they ask
+dictionaries and there tables, so each language has them in its own words, and tests compare the two.
 """
 
 from __future__ import annotations
@@ -25,21 +26,19 @@ from spinney.errors import BudgetError, FileError, ParameterError, SpinneyError
 from spinney.files import read_json
 from spinney.privacy.accounts.chain import (
     BEGINNING,
+    BOUNDS,
     FORMAT_VERSION,
-    LONGEST_EVENTS,
-    MOST_ENTRIES,
     NOBODY,
-    Charged,
     Entry,
-    Fields,
     Row,
     chained,
     counted,
     now,
+    read_fields,
     this_version,
     written,
 )
-from spinney.privacy.budget import LARGEST_BITS
+from spinney.privacy.budget import LARGEST_BITS, SMALLEST_EPSILON, Unit
 from spinney.privacy.ledger import Room
 from spinney.privacy.mechanisms import (
     SMALLEST_COMPOSED_DELTA,
@@ -188,10 +187,26 @@ class State:
 # -------------------------------------------------------------------------------------------------------------- charges
 # The rules of charges: what pays for one, what voids one, and what came of it.
 #
-# A server keeps to the same rules by itself (`server/5-charges.sql`): tests compare the two.
+# A server keeps to the same rules by itself (`server.sql`, charges): tests compare the two.
 
 
-def check_charge(state: State, charge: Charged, *, fit: str, user: str, request: int | None) -> Request | None:
+@dataclass(frozen=True, slots=True)
+class Charged:
+    """What a charge is for and who makes it, in the few values that rules look at."""
+
+    population: str
+    unit: Unit
+    epsilon: Fraction
+    delta: Fraction
+    table: str | None
+    schema: str | None
+    purpose: str | None
+    request: int | None
+    fit: str
+    user: str
+
+
+def check_charge(state: State, charge: Charged) -> Request | None:
     """Raise unless a charge may be made now; the request that pays for it, where one does."""
     population = state.population(charge.population)
     _check_place(state, charge)
@@ -200,17 +215,17 @@ def check_charge(state: State, charge: Charged, *, fit: str, user: str, request:
             f"the population {brief(population.name)} is closed here: it was moved to {population.moved_to}; "
             "charge it there"
         )
-    begun = state.fits.get(fit, Fit(fit, population.name, user))
+    begun = state.fits.get(charge.fit, Fit(charge.fit, population.name, charge.user))
     population.room.check(*begun.counted_more(charge.epsilon, charge.delta), charge.unit)
-    _check_fit(begun, charge, user=user, request=request)
-    return check_request(state, request, fit, user, charge)
+    _check_fit(begun, charge)
+    return check_request(state, begun, charge)
 
 
-def _check_fit(begun: Fit, charge: Charged, *, user: str, request: int | None) -> None:
+def _check_fit(begun: Fit, charge: Charged) -> None:
     """What was begun goes on with one population, one user and one request, and with numbers of a sane length."""
-    if begun.charges and begun.request != request:
+    if begun.charges and begun.request != charge.request:
         raise ParameterError("the charges of one fit have one population, one user and one request")
-    _check_own(begun, charge.population, user)
+    _check_own(begun, charge.population, charge.user)
     for total in (begun.epsilon + charge.epsilon, begun.delta + charge.delta):
         if total.denominator.bit_length() > 4 * LARGEST_BITS:
             raise BudgetError("the sum of these charges has too many digits; charge amounts of a few digits")
@@ -223,9 +238,9 @@ def _check_own(begun: Fit, population: str, user: str) -> None:
         raise ParameterError("the fit of this entry has ended already")
 
 
-def check_request(state: State, number: int | None, fit: str, user: str, charge: Charged) -> Request | None:
+def check_request(state: State, begun: Fit, charge: Charged) -> Request | None:
     """The request that pays for a charge, or None where none is needed; raise where it may not."""
-    population = state.population(charge.population)
+    population, number = state.population(charge.population), charge.request
     if number is None:
         if population.approval:
             raise BudgetError(
@@ -238,10 +253,11 @@ def check_request(state: State, number: int | None, fit: str, user: str, charge:
         raise BudgetError(f"request={number} is not one of the population {brief(population.name)}")
     if request.state in ("pending", "denied"):
         raise BudgetError(f"request={number} is {request.state}, and not approved")
-    if request.fit not in (None, fit):
+    if request.fit not in (None, charge.fit):
         raise BudgetError(f"request={number} has paid for a release already; ask for another")
-    if request.user != user:
-        raise BudgetError(f"request={number} was made by {brief(request.user)}, and is not {brief(user)}'s to use")
+    if request.user != charge.user:
+        by, user = brief(request.user), brief(charge.user)
+        raise BudgetError(f"request={number} was made by {by}, and is not {user}'s to use")
     if request.table not in (None, charge.table):
         raise BudgetError(f"request={number} is for the table {brief(request.table)}")
     if charge.purpose not in (None, request.purpose):
@@ -249,19 +265,13 @@ def check_request(state: State, number: int | None, fit: str, user: str, charge:
             f"request={number} is for the purpose {brief(request.purpose)}, and not for {brief(charge.purpose)}; "
             "leave the purpose out, or ask anew for this one"
         )
-    _check_amounts(state, request, fit, charge)
-    return request
-
-
-def _check_amounts(state: State, request: Request, fit: str, charge: Charged) -> None:
-    before = state.fits.get(fit)
-    epsilon = charge.epsilon + (before.epsilon if before else 0)
-    delta = charge.delta + (before.delta if before else 0)
+    epsilon, delta = begun.epsilon + charge.epsilon, begun.delta + charge.delta
     if epsilon > request.epsilon or delta > request.delta:
         raise BudgetError(
-            f"request={request.number} is for epsilon={decimal(request.epsilon)}, delta={decimal(request.delta)}, and "
+            f"request={number} is for epsilon={decimal(request.epsilon)}, delta={decimal(request.delta)}, and "
             f"epsilon={decimal(epsilon)}, delta={decimal(delta)} is asked of it"
         )
+    return request
 
 
 def _check_place(state: State, charge: Charged) -> None:
@@ -286,84 +296,73 @@ def _check_place(state: State, charge: Charged) -> None:
 # ----------------------------------------------------------------------------------------------------- entries taken in
 
 
-def take_charge(state: State, entry: Entry, fields: Fields) -> None:
-    charge = fields.charged()
-    fit = fields.key("fit")
-    request: int | None = None if fields.is_missing("request") else fields.whole("request")
-    key = _new_key(state, fields)
+def _charge(state: State, entry: Entry, said: Any) -> None:
+    charge = Charged(
+        *(said.population, Unit(said.unit), said.epsilon, said.delta),
+        *(said.table, said.schema, said.purpose, said.request, said.fit, entry.user),
+    )
+    _check_new_key(state, said)
     population = state.population(charge.population)
-    begun = state.fits.get(fit, Fit(fit, population.name, entry.user))
+    begun = state.fits.get(charge.fit, Fit(charge.fit, population.name, charge.user))
     paid_by = None
-    if fields.flag("imported"):
-        check_importing(state, population.name)
+    if said.imported:
+        _check_importing(state, population.name)
         if charge.unit is not population.room.unit:
             raise ParameterError("the unit of the charge does not match the ledger's; they do not add up")
-        _check_fit(begun, charge, user=entry.user, request=request)
+        _check_fit(begun, charge)
     else:
-        paid_by = check_charge(state, charge, fit=fit, user=entry.user, request=request)
-    more = begun.counted_more(charge.epsilon, charge.delta)
-    room = replace(population.room, spent=population.room.spent + more[0])
-    room = replace(room, spent_delta=room.spent_delta + more[1])
+        paid_by = check_charge(state, charge)
+    epsilon, delta = begun.counted_more(charge.epsilon, charge.delta)
+    room = population.room
+    room = replace(room, spent=room.spent + epsilon, spent_delta=room.spent_delta + delta)
     state.populations[population.name] = replace(population, room=room)
     if charge.table is not None:
         state.tables.setdefault(charge.table, Table(charge.table, population.name, None, is_bound=False))
     if charge.schema is not None:
         state.schemas.setdefault(charge.schema, population.name)
     if paid_by is not None:
-        state.requests[paid_by.number] = replace(paid_by, state="used", fit=fit)
+        state.requests[paid_by.number] = replace(paid_by, state="used", fit=charge.fit)
     begun = replace(begun, epsilon=begun.epsilon + charge.epsilon, delta=begun.delta + charge.delta)
-    state.fits[fit] = replace(begun, request=request, charges=(*begun.charges, entry))
-    state.keys[key] = entry.number
+    state.fits[charge.fit] = replace(begun, request=charge.request, charges=(*begun.charges, entry))
+    state.keys[said.key] = entry.number
 
 
-def take_brand(state: State, entry: Entry, fields: Fields) -> None:
+def _brand(state: State, entry: Entry, said: Any) -> None:
     """A brand is of a fit of the same user that has not ended, or begins one."""
-    population = state.population(fields.name("population"))
-    fit = fields.key("fit")
-    fields.long_text("events")
-    key = _new_key(state, fields)
-    if fields.flag("imported"):
-        check_importing(state, population.name)
-    begun = state.fits.get(fit, Fit(fit, population.name, entry.user))
+    population = state.population(said.population)
+    _check_new_key(state, said)
+    if said.imported:
+        _check_importing(state, population.name)
+    begun = state.fits.get(said.fit, Fit(said.fit, population.name, entry.user))
     _check_own(begun, population.name, entry.user)
-    state.fits[fit] = replace(begun, n_brands=begun.n_brands + 1)
-    state.keys[key] = entry.number
+    state.fits[said.fit] = replace(begun, n_brands=begun.n_brands + 1)
+    state.keys[said.key] = entry.number
 
 
-def _new_key(state: State, fields: Fields) -> str:
-    key = fields.key("key")
-    if key in state.keys:
-        raise ParameterError(f"this charge or brand is on record already, as entry {state.keys[key]}")
-    return key
+def _check_new_key(state: State, said: Any) -> None:
+    if said.key in state.keys:
+        raise ParameterError(f"this charge or brand is on record already, as entry {state.keys[said.key]}")
 
 
-def check_importing(state: State, population: str) -> None:
+def _check_importing(state: State, population: str) -> None:
     """What is imported passes limits and approval, and can be added to the population that is being imported only."""
     if state.importing != population:
         raise ParameterError("what is imported follows the entry of its population, with nothing in between")
 
 
-def _ending(state: State, entry: Entry, fields: Fields) -> Fit:
-    begun = state.fits.get(fields.key("fit"))
+def _end(state: State, entry: Entry, said: Any) -> None:
+    """What came of a fit: the digest of a release, or the kind of an error."""
+    begun = state.fits.get(said.fit)
     if begun is None or not begun.charges:
         raise ParameterError("nothing was charged for this fit")
     if begun.user != entry.user:
         raise ParameterError(f"the fit was charged by {brief(begun.user)}, who alone says what came of it")
     if begun.is_ended:
         raise ParameterError("what came of this fit is on record already")
-    if fields.flag("imported"):
-        check_importing(state, begun.population)
-    return begun
-
-
-def take_released(state: State, entry: Entry, fields: Fields) -> None:
-    begun, digest = _ending(state, entry, fields), fields.digest("release")
-    state.fits[begun.key] = replace(begun, release=digest)
-
-
-def take_failed(state: State, entry: Entry, fields: Fields) -> None:
-    begun, error = _ending(state, entry, fields), fields.name("error")
-    state.fits[begun.key] = replace(begun, error=error)
+    if said.imported:
+        _check_importing(state, begun.population)
+    came_of_it = {"release": said.release} if entry.kind == "released" else {"error": said.error}
+    state.fits[begun.key] = replace(begun, **came_of_it)
 
 
 # -------------------------------------------------------------------------------------------------------------- records
@@ -515,55 +514,61 @@ def _listed(value: Any) -> Iterable[Any]:
 
 
 # --------------------------------------------------------------------------------------------------------------- bounds
-# What bounds new charges and brands, so that everybody can read a ledger and work out what is in it.
+# What bounds new entries (`chain.BOUNDS`), so that everybody can read a ledger and work out what is in it, and nobody
+# fills it with what costs nothing.
 #
-# A ledger that others write to has to open and to verify for all of them. What is on record from before there were
-# such bounds, and what is imported, is read all the same. A server keeps to the same bounds by itself
-# (`server/3-events.sql`, `server/5-charges.sql`): tests compare the two.
+# What is on record from before there were such bounds, and what is imported, is read all the same.
 
 
-LONGEST_BRAND = 4_000  # bytes
-# A release has at most one part for each of the 19 stages that parts have. Three of these are of trees: of columns and
-# of columns of rows, with up to 71 levels each (63 bits and 8 to spare), and of places, with up to 62: 204 together.
-MOST_PARTS = 64
-MOST_LEVELS = 1_024
+def _check_new_request(state: State, entry: Entry, _said: Any) -> None:
+    most = BOUNDS["pending requests"]
+    if sum(each.user == entry.user and each.state == "pending" for each in state.requests.values()) >= most:
+        raise ParameterError(
+            f"{brief(entry.user)} has {most} requests that nobody has decided on; wait for an answer to one of them"
+        )
 
 
-def check_brand_length(fields: Fields) -> None:
-    """Raise where a brand says more than a note does."""
-    if len(fields.long_text("events").encode()) > LONGEST_BRAND:
-        raise ParameterError(f"a brand is longer than {LONGEST_BRAND:,} bytes; shorten its note")
+def _check_new_brand(state: State, entry: Entry, said: Any) -> None:
+    """Raise where a brand says more than a note does, or a user has many that nobody paid for."""
+    if len(said.events.encode()) > BOUNDS["bytes of a brand"]:
+        raise ParameterError(f"a brand is longer than {BOUNDS['bytes of a brand']:,} bytes; shorten its note")
+    begun = state.fits.get(said.fit)
+    if begun is not None and begun.n_brands >= BOUNDS["brands of a fit"]:
+        raise ParameterError(f"this fit has {BOUNDS['brands of a fit']} brands already")
+    unpaid = sum(1 for fit in state.fits.values() if fit.user == entry.user and not fit.charges)
+    if begun is None and unpaid >= BOUNDS["unpaid fits"]:
+        raise ParameterError(f"{brief(entry.user)} has {unpaid} brands of fits that charged nothing; charge first")
 
 
-def check_new_charge(entry: Entry, fields: Fields) -> None:
+def _check_new_charge(_state: State, entry: Entry, said: Any) -> None:
     """Raise where a charge is longer than a database keeps, or promises what nobody could check."""
-    if len(fields.long_text("events").encode()) > LONGEST_EVENTS:
-        raise ParameterError(f"events is longer than {LONGEST_EVENTS:,} bytes")
+    if len(said.events.encode()) > BOUNDS["bytes of events"]:
+        raise ParameterError(f"events is longer than {BOUNDS['bytes of events']:,} bytes")
     composed = [event for event in events_of(entry) or () if isinstance(event, ComposedRelease)]
     if any(event.delta < SMALLEST_COMPOSED_DELTA for event in composed):
         raise ParameterError("delta of a composed charge is below 1e-10, which composition cannot promise")
     parts = [part for event in composed for part in event.parts]
     n_levels = sum(part.levels for part in parts if isinstance(part, TreeShapes))
-    if len(parts) > MOST_PARTS or n_levels > MOST_LEVELS:
+    if len(parts) > BOUNDS["parts"] or n_levels > BOUNDS["levels"]:
         raise ParameterError(
-            f"a charge is composed of more than {MOST_PARTS} parts, or its trees have more than {MOST_LEVELS:,} levels "
-            "together; measure less, or charge it in several releases"
+            f"a charge is composed of more than {BOUNDS['parts']} parts, or its trees have more than "
+            f"{BOUNDS['levels']:,} levels together; measure less, or charge it in several releases"
         )
+
+
+def _check_new_release(state: State, entry: Entry, said: Any) -> None:
+    """A release belongs to the user who recorded it first."""
+    owner = next((fit.user for fit in state.fits.values() if fit.release == said.release), entry.user)
+    if owner != entry.user:
+        raise ParameterError(f"this release is on record as {brief(owner)}'s, and is not {brief(entry.user)}'s")
 
 
 # ---------------------------------------------------------------------------------------------------------------- rules
 # Populations, what they spent, requests and tables follow from reading the entries from the first to the last.
-#
-# A new entry has to pass `propose`, which also bounds what costs nothing, so that nobody fills a ledger; what
-# is on record is read by `apply`, so that a ledger from before there were such bounds opens.
 
 
-# What one user may write without spending anything.
-MOST_PENDING = 100
-MOST_UNPAID_FITS = 100
-MOST_BRANDS = 64
 # How populations were closed before there was an entry for it: the least limit there is, and a reason that begins so.
-_CLOSED = Fraction(1, 2**30)
+_CLOSED = SMALLEST_EPSILON
 _MOVED = "moved to "
 
 
@@ -578,88 +583,61 @@ def read(state: State, rows: list[Row], where: str) -> None:
             ) from None
 
 
-def apply(state: State, entry: Entry) -> None:
-    """Take in the next entry, or raise and stay as before. Where it stands in the chain is not looked at."""
+def apply(state: State, entry: Entry, *, is_new: bool = False) -> None:
+    """Take in the next entry, or raise and stay as before; one that is about to be written keeps to bounds as well.
+
+    Where it stands in the chain is not looked at.
+    """
     if (entry.kind == "opened") != (entry.number == 1):
         raise ParameterError("a ledger begins with one entry that opens it")
-    if entry.number > MOST_ENTRIES:
-        raise BudgetError(f"a ledger has at most {MOST_ENTRIES:,} entries; begin another")
-    fields = Fields(entry.fields)
-    _TAKEN[entry.kind](state, entry, fields)
+    if entry.number > BOUNDS["entries"]:
+        raise BudgetError(f"a ledger has at most {BOUNDS['entries']:,} entries; begin another")
+    said = read_fields(entry)
+    if is_new and entry.kind in _NEW and entry.fields.get("imported") is not True:
+        _NEW[entry.kind](state, entry, said)
+    _TAKEN[entry.kind](state, entry, said)
     if entry.kind != "population" and entry.fields.get("imported") is not True:
         state.importing = None
     state.number, state.hash = entry.number, entry.hash
     state.entries.append(entry)
 
 
-def propose(state: State, entry: Entry) -> None:
-    """Take in an entry that is about to be written, or raise: all that `apply` asks, and what bounds new ones."""
-    fields = Fields(entry.fields)
-    if entry.kind == "request":
-        pending = (each for each in state.requests.values() if each.user == entry.user and each.state == "pending")
-        if sum(1 for _ in pending) >= MOST_PENDING:
-            raise ParameterError(
-                f"{brief(entry.user)} has {MOST_PENDING} requests that nobody has decided on; wait for an answer to "
-                "one of them"
-            )
-    elif entry.kind == "brand" and not fields.flag("imported"):
-        check_brand_length(fields)
-        _check_brands(state, entry, fields)
-    elif entry.kind == "charge" and not fields.flag("imported"):
-        check_new_charge(entry, fields)
-    elif entry.kind == "released" and not fields.flag("imported"):
-        _check_digest(state, entry, fields)
-    apply(state, entry)
-
-
 def rehearsed(state: State, entries: Iterable[tuple[str, dict[str, Any]]], user: str) -> State:
     """What would be known once a user had written entries of these kinds and fields; raise where they may not."""
     trial = state.copy()
     for kind, fields in entries:
-        propose(trial, written(trial.number + 1, trial.hash, now(), user, this_version(), kind, fields))
+        entry = written(trial.number + 1, trial.hash, now(), user, this_version(), kind, fields)
+        apply(trial, entry, is_new=True)
     return trial
-
-
-def _check_brands(state: State, entry: Entry, fields: Fields) -> None:
-    begun = state.fits.get(fields.key("fit"))
-    if begun is not None and begun.n_brands >= MOST_BRANDS:
-        raise ParameterError(f"this fit has {MOST_BRANDS} brands already")
-    unpaid = sum(1 for fit in state.fits.values() if fit.user == entry.user and not fit.charges)
-    if begun is None and unpaid >= MOST_UNPAID_FITS:
-        raise ParameterError(f"{brief(entry.user)} has {unpaid} brands of fits that charged nothing; charge first")
-
-
-def _check_digest(state: State, entry: Entry, fields: Fields) -> None:
-    """A release belongs to the user who recorded it first."""
-    digest = fields.digest("release")
-    owner = next((fit.user for fit in state.fits.values() if fit.release == digest), entry.user)
-    if owner != entry.user:
-        raise ParameterError(f"this release is on record as {brief(owner)}'s, and is not {brief(entry.user)}'s")
 
 
 # --------------------------------------------------------------------------------------------------- what keepers write
 
 
-def _opened(state: State, _entry: Entry, fields: Fields) -> None:
-    version = fields.whole("format_version")
-    if version != FORMAT_VERSION:
+def _opened(state: State, _entry: Entry, said: Any) -> None:
+    if said.format_version != FORMAT_VERSION:
+        version = said.format_version
         raise ParameterError(f"format version {version}, and this Spinney reads {FORMAT_VERSION}; upgrade it")
-    state.ledger = fields.key("ledger")
+    state.ledger = said.ledger
 
 
-def _population(state: State, entry: Entry, fields: Fields) -> None:
-    name = fields.name("population")
-    if name in state.populations:
-        raise ParameterError(f"population={brief(name)} exists already; choose another name")
-    source, of = fields.optional_key("imported"), fields.optional_name("imported_population")
+def _population(state: State, entry: Entry, said: Any) -> None:
+    if said.population in state.populations:
+        raise ParameterError(f"population={brief(said.population)} exists already; choose another name")
+    source, of = said.imported, said.imported_population
     if source is not None:
         _check_source(state, source, of)
-    room = Room(fields.unit(), *fields.limits(), is_kept=True)
-    state.populations[name] = Population(name, room, fields.flag("approval"))
-    is_version_1 = entry.number == 2 and state.entries[0].fields.get("imported") is not None  # the file became this one
-    state.importing = name if source is not None or is_version_1 else None
-    if source is not None:
         state.imports.add((source, of))
+    room = Room(Unit(said.unit), *_limits_of(said), is_kept=True)
+    state.populations[said.population] = Population(said.population, room, said.approval)
+    is_version_1 = entry.number == 2 and state.entries[0].fields.get("imported") is not None  # the file became this one
+    state.importing = said.population if source is not None or is_version_1 else None
+
+
+def _limits_of(said: Any) -> tuple[Fraction | None, Fraction | None]:
+    if (said.epsilon is None) != (said.delta is None):
+        raise ParameterError("limits are of epsilon and of delta, or of neither")
+    return said.epsilon, said.delta
 
 
 def _check_source(state: State, source: str, population: str | None) -> None:
@@ -677,81 +655,72 @@ def is_imported(state: State, ledger: str, population: str | None) -> bool:
     return bool(known) and (population is None or None in known or population in known)
 
 
-def _limit(state: State, _entry: Entry, fields: Fields) -> None:
-    population = state.population(fields.name("population"))
-    limit, delta = fields.limits()
-    why = fields.text("why")
-    moved_to = why.removeprefix(_MOVED) if limit == _CLOSED and why.startswith(_MOVED) else None
+def _limit(state: State, _entry: Entry, said: Any) -> None:
+    population = state.population(said.population)
+    limit, delta = _limits_of(said)
+    moved_to = said.why.removeprefix(_MOVED) if limit == _CLOSED and said.why.startswith(_MOVED) else None
     room = replace(population.room, limit=limit, delta_limit=delta)
     state.populations[population.name] = replace(population, room=room, moved_to=moved_to, moved_ledger=None)
 
 
-def _closed(state: State, _entry: Entry, fields: Fields) -> None:
-    population = state.population(fields.name("population"))
+def _closed(state: State, _entry: Entry, said: Any) -> None:
+    population = state.population(said.population)
     if population.moved_to is not None:
         raise ParameterError(f"the population {brief(population.name)} is closed already")
-    moved_to, ledger = fields.text("moved_to"), fields.key("ledger")
-    state.populations[population.name] = replace(population, moved_to=moved_to, moved_ledger=ledger)
+    state.populations[population.name] = replace(population, moved_to=said.moved_to, moved_ledger=said.ledger)
 
 
-def _policy(state: State, _entry: Entry, fields: Fields) -> None:
-    population = state.population(fields.name("population"))
-    approval = fields.flag("approval")
-    fields.text("why")
-    state.populations[population.name] = replace(population, approval=approval)
+def _policy(state: State, _entry: Entry, said: Any) -> None:
+    state.populations[said.population] = replace(state.population(said.population), approval=said.approval)
 
 
-def _table(state: State, _entry: Entry, fields: Fields) -> None:
+def _table(state: State, _entry: Entry, said: Any) -> None:
     """What a keeper says of a table overrides what a charge said, and not what a keeper said before."""
-    population = state.population(fields.name("population"))
-    name, schema = fields.name("table"), fields.optional_digest("schema")
-    known = state.tables.get(name)
+    population = state.population(said.population)
+    known = state.tables.get(said.table)
     if known is not None and known.is_bound:
-        state.check_table(name, population.name)
-    state.tables[name] = Table(name, population.name, schema, is_bound=True)
-    if schema is not None and schema not in state.bound_schemas:
-        state.schemas[schema] = population.name
-        state.bound_schemas.add(schema)
+        state.check_table(said.table, population.name)
+    state.tables[said.table] = Table(said.table, population.name, said.schema, is_bound=True)
+    if said.schema is not None and said.schema not in state.bound_schemas:
+        state.schemas[said.schema] = population.name
+        state.bound_schemas.add(said.schema)
 
 
 # ------------------------------------------------------------------------------------------------------------- requests
 
 
-def _request(state: State, entry: Entry, fields: Fields) -> None:
-    population = state.population(fields.name("population"))
-    table = fields.optional_name("table")
-    if table is not None:
-        state.check_table(table, population.name)
-    epsilon, delta = fields.epsilon(), fields.delta()
-    purpose = fields.text("purpose")
+def _request(state: State, entry: Entry, said: Any) -> None:
+    population = state.population(said.population)
+    if said.table is not None:
+        state.check_table(said.table, population.name)
     state.requests[entry.number] = Request(
-        entry.number, entry.time, entry.user, population.name, table, epsilon, delta, purpose
+        *(entry.number, entry.time, entry.user, population.name),
+        *(said.table, said.epsilon, said.delta, said.purpose),
     )
 
 
-def _pending(state: State, entry: Entry, fields: Fields) -> Request:
-    number = fields.whole("request")
+def _answer(state: State, entry: Entry, said: Any) -> None:
+    number = said.request
     request = state.requests.get(number)
     if request is None:
         raise ParameterError(f"request={number} is not a request of this ledger")
     if request.state != "pending":
         raise ParameterError(f"request={number} is {request.state} already; ask anew")
-    if entry.kind == "approval" and request.user == entry.user:
-        raise ParameterError(f"request={number} is by {brief(entry.user)}, and somebody else has to approve it")
-    return request
+    if entry.kind == "approval":
+        if request.user == entry.user:
+            raise ParameterError(f"request={number} is by {brief(entry.user)}, and somebody else has to approve it")
+        state.requests[number] = replace(request, state="approved", decided_by=entry.user)
+    else:
+        state.requests[number] = replace(request, state="denied", decided_by=entry.user, why=said.why)
 
 
-def _approval(state: State, entry: Entry, fields: Fields) -> None:
-    request = _pending(state, entry, fields)
-    state.requests[request.number] = replace(request, state="approved", decided_by=entry.user)
-
-
-def _denial(state: State, entry: Entry, fields: Fields) -> None:
-    request, why = _pending(state, entry, fields), fields.text("why")
-    state.requests[request.number] = replace(request, state="denied", decided_by=entry.user, why=why)
-
-
-_TAKEN: dict[str, Callable[[State, Entry, Fields], None]] = {
+_NEW: dict[str, Callable[[State, Entry, Any], None]] = {
+    "request": _check_new_request,
+    "charge": _check_new_charge,
+    "brand": _check_new_brand,
+    "released": _check_new_release,
+}
+_TAKEN: dict[str, Callable[[State, Entry, Any], None]] = {
     "opened": _opened,
     "population": _population,
     "limit": _limit,
@@ -759,10 +728,10 @@ _TAKEN: dict[str, Callable[[State, Entry, Fields], None]] = {
     "closed": _closed,
     "table": _table,
     "request": _request,
-    "approval": _approval,
-    "denial": _denial,
-    "charge": take_charge,
-    "brand": take_brand,
-    "released": take_released,
-    "failed": take_failed,
+    "approval": _answer,
+    "denial": _answer,
+    "charge": _charge,
+    "brand": _brand,
+    "released": _end,
+    "failed": _end,
 }

@@ -22,9 +22,10 @@ from typing import Any, Protocol
 
 from spinney.errors import BudgetError, FileError, ParameterError
 from spinney.privacy import mechanisms
-from spinney.privacy.accounts.chain import FORMAT_VERSION, LONGEST_NAME, Charged, Entry, clean_text
+from spinney.privacy.accounts.chain import BOUNDS, FORMAT_VERSION, LONGEST_NAME, Entry, clean_text
 from spinney.privacy.accounts.postgres import SCHEMES, PostgresStore
 from spinney.privacy.accounts.rules import (
+    Charged,
     ChargeOnRecord,
     Decision,
     Population,
@@ -410,7 +411,7 @@ class SharedLedger(KeptLedger):
         super().__init__(store, population=population)
         self._table = None if table is None else clean_text(table, "table", LONGEST_NAME)
         self._purpose = None if purpose is None else clean_text(purpose, "purpose")
-        self._request = None if request is None else int(mechanisms.whole(1, 10**6)(request, "request"))
+        self._request = None if request is None else int(mechanisms.whole(1, BOUNDS["entries"])(request, "request"))
         self._schema: str | None = None
         self._fit: str | None = None
         self._key: str | None = None
@@ -460,11 +461,21 @@ class SharedLedger(KeptLedger):
             raise ParameterError(f"epsilon={brief(epsilon)} and delta={brief(delta)} must not be negative")
         with turn():
             state = self._present()
-            name, where = self._population().name, (self._table, self._schema)
-            charged = Charged(name, Unit.parse(unit), epsilon, delta, *where, self._purpose)
             fit = self._fit or ""
             user = self._store.user() if self._request is not None or fit in state.fits else ""
-            check_charge(state, charged, fit=fit, user=user, request=self._request)
+            charge = Charged(
+                population=self._population().name,
+                unit=Unit.parse(unit),
+                epsilon=epsilon,
+                delta=delta,
+                table=self._table,
+                schema=self._schema,
+                purpose=self._purpose,
+                request=self._request,
+                fit=fit,
+                user=user,
+            )
+            check_charge(state, charge)
 
     def charge(self, *charges: Charge) -> None:
         self._check_charges(charges)

@@ -7,7 +7,6 @@ proposed to the rules. Whatever was tried, the others open the ledger and charge
 from __future__ import annotations
 
 import json
-from dataclasses import fields
 from fractions import Fraction
 from secrets import token_hex
 
@@ -17,15 +16,16 @@ import pytest
 import spinney as sp
 from spinney.errors import BudgetError, FileError, ParameterError
 from spinney.privacy.accounts import postgres as postgres_module
-from spinney.privacy.accounts import rules
-from spinney.privacy.accounts.chain import GRAIN, counted
+from spinney.privacy.accounts.chain import BOUNDS, GRAIN, KINDS, counted
 from spinney.privacy.accounts.verifying import find_release, verify_ledger
+from spinney.privacy.budget import parse_fraction
 from spinney.privacy.mechanisms import (
     _EVENTS,
     _PARTS,
     ComposedRelease,
     DiscreteGaussianVector,
     DiscreteLaplaceCounts,
+    Field,
     GaussianTables,
     GaussianVector,
     LeafMoments,
@@ -38,6 +38,7 @@ from spinney.privacy.mechanisms import (
     UnsafeEntropy,
     WeightedTables,
     event_to_dict,
+    fields_of,
 )
 from support.command_line import spinney
 
@@ -147,13 +148,103 @@ def test_a_server_takes_every_event_that_we_have(postgres):
     hand.brand(NotPrivate("n"))
     assert postgres.open("bob").events == (*EXAMPLES, UnsafeEntropy("n"), NotPrivate("n"))
     assert {type(event) for event in postgres.open("bob").events} == set(_EVENTS.values())
-    known = {
-        name: (set(named), set(stages))
-        for name, named, stages in postgres.server.execute("SELECT name, fields, stages FROM spinney_ledger.shapes")
-    }
-    for name, kind in (_EVENTS | _PARTS).items():
-        assert known.pop(name) == ({field.name for field in fields(kind)}, set(getattr(kind, "stages", ())))
-    assert not known
+
+
+def test_a_server_holds_the_tables_that_python_checks_by(postgres):
+    """Every kind of entry, event and part, with its writers and each of its fields; and every bound."""
+    postgres.create(limit=1)
+    held = {name: set(writers) for name, writers in of_server(postgres, "SELECT name, writers FROM {}kinds")}
+    assert held == {name: set(kind.writers) for name, kind in KINDS.items()} | {key: set() for key in _EVENTS | _PARTS}
+    ours = {name: kind.fields for name, kind in KINDS.items()}
+    ours |= {name: fields_of(kind) for name, kind in (_EVENTS | _PARTS).items()}
+    names = "thing, name, kind, (low).n, (low).d, (high).n, (high).d, ends, pattern, is_needed, otherwise"
+    for thing, name, kind, n, d, most, per, ends, pattern, is_needed, otherwise in of_server(
+        postgres, f"SELECT {names} FROM {{}}fields"
+    ):
+        low = None if n is None else Fraction(int(n), int(d))
+        high = None if most is None else Fraction(int(most), int(per))
+        found = Field(
+            kind=kind, low=low, high=high, ends=ends, pattern=pattern, is_needed=is_needed, otherwise=otherwise
+        )
+        assert ours[thing].get(name) == found, (thing, name)
+        ours[thing] = {left: field for left, field in ours[thing].items() if left != name}
+    assert not any(ours.values())
+    assert {name: int(value) for name, value in of_server(postgres, "SELECT name, value FROM {}bounds")} == BOUNDS
+
+
+TEXTS = ["", " ", "x", "x" * 200, "x" * 201, "x" * 2_001, "é\n", "a" * 32, "A" * 32, "a" * 64, "1:" + "a" * 64, "0:1"]
+NUMBERS = ["0", "1", "1/2", "4/2", "1/0", "-1/2", "1048576", "1048577", "1/1073741824", "1/1073741825", "32", "33"]
+NUMBERS += [
+    "1024",
+    "1025",
+    "1/68719476736",
+    "1/68719476737",
+    "1/" + "9" * 700,
+    "1/" + "9" * 2_000,
+    "NaN",
+    " 1",
+    "1/2\n",
+]
+WORDS = ["rows", "row tables", "pairs", "privtree", "paper", "replace-one", "add-remove-person", "rows|pairs", "Rows"]
+OTHERS = [
+    None,
+    True,
+    False,
+    0,
+    1,
+    -1,
+    256,
+    257,
+    4_096,
+    4_097,
+    2**16,
+    2**16 + 1,
+    10**6,
+    10**6 + 1,
+    2**40,
+    2**60,
+    2**60 + 1,
+]
+OTHERS += [10**400, 1.0, 0.5, [], [1], [1] * 257, {}]
+
+
+def test_python_and_a_server_agree_on_every_field(postgres):
+    """Whatever value a field is given: both take it, or both refuse it."""
+    postgres.create(limit=1)
+    query = "SELECT spinney_ledger.check_value(%s::json, f) FROM spinney_ledger.fields f WHERE (thing, name) = (%s, %s)"
+    things = {name: kind.fields for name, kind in KINDS.items()}
+    things |= {name: fields_of(kind) for name, kind in (_EVENTS | _PARTS).items()}
+    cases = {field: (thing, name) for thing, fields in things.items() for name, field in fields.items()}
+    with psycopg.connect(postgres.server.url(), autocommit=True) as connection:
+        connection.execute("SET search_path = spinney_ledger, pg_temp")
+        for field, (thing, name) in cases.items():
+            for value in (*TEXTS, *NUMBERS, *WORDS, *OTHERS):
+                try:
+                    connection.execute(query, (json.dumps(value), thing, name))
+                    is_taken = True
+                except psycopg.Error:
+                    is_taken = False
+                assert takes(field, value, name) == is_taken, (thing, name, value)
+
+
+def takes(field, value, name):
+    """Whether Python takes a value; exact numbers are written with whole numerators and denominators."""
+    if field.kind == "exact" and value is not None:
+        if not isinstance(value, str) or not value.replace("/", "", 1).isdecimal():
+            return False
+        try:
+            value = parse_fraction(value, name)
+        except ParameterError:
+            return False
+    try:
+        field(value, name)
+    except (ParameterError, BudgetError):
+        return False
+    return True
+
+
+def of_server(place, query):
+    return place.server.execute(query.format("spinney_ledger."))
 
 
 # -------------------------------------------------------------------------------------------- what costs nothing
@@ -161,7 +252,7 @@ def test_a_server_takes_every_event_that_we_have(postgres):
 
 def test_requests_that_nobody_decided_on_are_bounded(team, monkeypatch):
     most = 100 if team.server else 5
-    monkeypatch.setattr(rules, "MOST_PENDING", most)
+    monkeypatch.setitem(BOUNDS, "pending requests", most)
     asked = {"population": "people", "table": None, "epsilon": "1/4", "delta": "0", "purpose": "p"}
     ledger = team.open("bob")
     ledger._store.append(ledger._state, [("request", asked)] * most)
@@ -175,8 +266,8 @@ def test_requests_that_nobody_decided_on_are_bounded(team, monkeypatch):
 
 def test_brands_that_nobody_paid_for_are_bounded(team, monkeypatch):
     most, many = (100, 64) if team.server else (5, 5)
-    monkeypatch.setattr(rules, "MOST_UNPAID_FITS", most)
-    monkeypatch.setattr(rules, "MOST_BRANDS", many)
+    monkeypatch.setitem(BOUNDS, "unpaid fits", most)
+    monkeypatch.setitem(BOUNDS, "brands of a fit", many)
     ledger = team.open("bob")
     fit = token_hex(16)
     ledger._store.append(ledger._state, [("brand", brand_of(fit)) for _ in range(many)])

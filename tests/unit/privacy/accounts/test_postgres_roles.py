@@ -73,7 +73,7 @@ STATEMENTS = [
     "GRANT spinney_keeper_postgres TO ann",
     "SELECT spinney_ledger.append('limit', '{}', '0', 'x', true)",
     "SELECT spinney_ledger.take_decision('limit', '{}')",
-    "SELECT spinney_ledger.take_charge('{}', true)",
+    "SELECT spinney_ledger.take_charge('{}')",
     "SELECT * FROM spinney_ledger.entries FOR UPDATE",
     "CREATE FUNCTION spinney_ledger.mine() RETURNS int LANGUAGE sql AS 'SELECT 1'",
     "BEGIN; LOCK TABLE spinney_ledger.entries IN EXCLUSIVE MODE",
@@ -88,6 +88,24 @@ def test_an_analyst_can_neither_alter_nor_delete(one_for_all, statement):
     with pytest.raises(psycopg.errors.InsufficientPrivilege):
         one_for_all.server.execute(statement, user="ann", database=one_for_all.database)
     assert one_for_all.open("ann").head == before
+
+
+def test_one_function_each_is_what_users_may_call(one_for_all):
+    """Everything else is called by these two, in a search path that nobody else can put anything into."""
+
+    def asked(query):
+        return one_for_all.server.execute(query, database=one_for_all.database)
+
+    functions = "FROM pg_proc p WHERE p.pronamespace = 'spinney_ledger'::regnamespace"
+    for user, own in (("ann", "analyst_append"), ("kim", "keeper_append"), ("stranger", None)):
+        callable_ = asked(f"SELECT p.proname {functions} AND has_function_privilege('{user}', p.oid, 'execute')")
+        assert callable_ == ([] if own is None else [(own,)])
+    raised = asked(f"SELECT p.proname, p.proconfig {functions} AND p.prosecdef ORDER BY 1")
+    path = ["search_path=spinney_ledger, pg_temp"]
+    assert raised == [("analyst_append", path), ("keeper_append", path)]
+    assert asked(f"SELECT p.proconfig {functions} AND p.proname = 'append'") == [(path,)]
+    for user in ("ann", "kim", "stranger"):
+        assert asked(f"SELECT has_schema_privilege('{user}', 'spinney_ledger', 'create')") == [(False,)]
 
 
 @pytest.mark.parametrize("kind", ["population", "limit", "policy", "table", "approval", "denial", "opened", None])
