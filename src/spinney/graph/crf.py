@@ -41,7 +41,7 @@ from spinney.graph.crf_inference import (
     factors_of,
     upward,
 )
-from spinney.graph.estimate import Curvature, Point, descend, dot
+from spinney.graph.estimate import Curvature, Point, checked_labels, descend, dot
 from spinney.machine import by_slices, each
 
 # ----------------------------------------------------------------------------------------------------------- field draw
@@ -559,20 +559,8 @@ class FieldMeasurement:
     def labels_of_cells(self, layout: FieldLayout) -> NDArray[np.int32]:
         """The label of every cell, of the table's shape; raises where the parts do not fit each other."""
         layout.check(self.clique)
-        shape, where = layout.shape(self.clique), f"of the measurement of {self.clique}"
-        if np.ndim(self.noisy) != 1 or not np.isfinite(self.noisy).all():
-            raise ParameterError(f"noisy {where} must be one line of finite numbers")
-        n_labels, deviation = len(self.noisy), np.asarray(self.noise_std, dtype=np.float64)
-        if deviation.shape not in {(), (n_labels,)} or not (np.isfinite(deviation).all() and (deviation > 0).all()):
-            raise ParameterError(f"noise_std {where} must be one positive number, or one for each of {n_labels}")
-        if self.labels is None:
-            if n_labels != math.prod(shape):
-                raise ParameterError(f"noisy {where} has {n_labels} numbers for {math.prod(shape)} cells")
-            return np.arange(n_labels, dtype=np.int32).reshape(shape)
-        labels = np.asarray(self.labels)
-        if labels.shape != shape or labels.min() < 0 or labels.max() >= n_labels:
-            raise ParameterError(f"labels {where} must be of shape {shape} and below {n_labels}, the number of sums")
-        return labels.astype(np.int32)
+        where = f"of the measurement of {self.clique}"
+        return checked_labels(self.noisy, self.noise_std, self.labels, layout.shape(self.clique), where)
 
 
 def fit_field(

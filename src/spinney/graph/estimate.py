@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -206,39 +207,48 @@ class Measurement:
             raise ParameterError(f"columns={self.columns} must be different ones of 0..{len(sizes) - 1}, ascending")
         shape = tuple(sizes[column] for column in self.columns)
         where = f"of the measurement of columns {self.columns}"
-        if np.ndim(self.noisy) != 1 or not np.isfinite(self.noisy).all():
-            raise ParameterError(f"noisy {where} must be one line of finite numbers")
-        n_labels = len(self.noisy)
-        if np.shape(self.noise_std) not in {(), (n_labels,)} or not _is_positive(self.noise_std):
-            raise ParameterError(f"noise_std {where} must be one positive number, or one for each of {n_labels}")
-        if self.labels is None:
-            if n_labels != math.prod(shape):
-                raise ParameterError(f"noisy {where} has {n_labels} numbers for {math.prod(shape)} cells")
-            return np.arange(n_labels, dtype=np.int32)
-        labels = np.asarray(self.labels)
-        if labels.shape != shape or labels.min() < 0 or labels.max() >= n_labels:
-            raise ParameterError(f"labels {where} must be of shape {shape} and below {n_labels}, the number of sums")
-        return labels.astype(np.int32).ravel()
+        return checked_labels(self.noisy, self.noise_std, self.labels, shape, where).ravel()
 
 
-def _is_positive(noise_std: float | Floats) -> bool:
-    return bool(np.all(np.isfinite(noise_std)) and np.all(np.asarray(noise_std) > 0))
+def checked_labels(
+    noisy: Floats, noise_std: float | Floats, labels: Places | None, shape: tuple[int, ...], where: str
+) -> Places:
+    """The noisy number that each cell of a table of this shape adds to; raises where parts do not fit each other."""
+    if np.ndim(noisy) != 1 or not np.isfinite(noisy).all():
+        raise ParameterError(f"noisy {where} must be one line of finite numbers")
+    n_labels, deviation = len(noisy), np.asarray(noise_std, dtype=np.float64)
+    if deviation.shape not in {(), (n_labels,)} or not (np.isfinite(deviation).all() and (deviation > 0).all()):
+        raise ParameterError(f"noise_std {where} must be one positive number, or one for each of {n_labels}")
+    if labels is None:
+        if n_labels != math.prod(shape):
+            raise ParameterError(f"noisy {where} has {n_labels} numbers for {math.prod(shape)} cells")
+        return np.arange(n_labels, dtype=np.int32).reshape(shape)
+    found = np.asarray(labels)
+    if found.shape != shape or found.min() < 0 or found.max() >= n_labels:
+        raise ParameterError(f"labels {where} must be of shape {shape} and below {n_labels}, the number of sums")
+    return found.astype(np.int32)
+
+
+class Labels(NamedTuple):
+    """Which cells of a model's cliques add up to which of the noisy numbers."""
+
+    cells: NDArray[np.int64]  # (n_cliques + 1,): where the cells of a clique lie
+    homes: NDArray[np.int64]  # (n_measurements,): the clique that answers
+    folds: Folds  # of each home onto the table that was measured
+    labels: Places  # for one measurement after the other, the label of each cell of its table
+    starts: NDArray[np.int64]  # (n_measurements + 1,)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Targets:
     """All measurements in one vector each: what was measured, how well, and which cells it adds up."""
 
-    tree: JunctionTree
     lines: LineTree
     total: float
     noisy: Floats  # (n_labels,), those of one measurement after the other
     weights: Floats  # (n_labels,): 1 / noise_std^2
     starts: NDArray[np.int64]  # (n_measurements + 1,), in the vectors of labels
-    homes: NDArray[np.int64]  # (n_measurements,): the clique that answers
-    folds: Folds  # of each home onto the table that was measured
-    labels: Places  # for one measurement after the other, the label of each cell of its table
-    label_starts: NDArray[np.int64]  # (n_measurements + 1,)
+    labels: Labels
 
     @classmethod
     def of(cls, tree: JunctionTree, measurements: Iterable[Measurement], total: float) -> Targets:
@@ -259,34 +269,33 @@ class Targets:
             homes.append(home)
             folded.append((tree.cliques[home], measurement.columns))
             n_labels += len(noisy[-1])
+        lines = LineTree.of(tree)
         return cls(
-            tree,
-            LineTree.of(tree),
+            lines,
             total,
             np.concatenate([np.empty(0), *noisy]),
             np.concatenate([np.empty(0), *weights]),
             np.cumsum([0, *map(len, noisy)]),
-            np.array(homes, dtype=np.int64),
-            Folds.of(tree.sizes, folded),
-            np.concatenate([np.empty(0, dtype=np.int32), *labels]),
-            np.cumsum([0, *map(len, labels)]),
+            Labels(
+                lines.cells,
+                np.array(homes, dtype=np.int64),
+                Folds.of(tree.sizes, folded),
+                np.concatenate([np.empty(0, dtype=np.int32), *labels]),
+                np.cumsum([0, *map(len, labels)]),
+            ),
         )
 
     def answers(self, beliefs: Floats) -> Floats:
         """The model's own numbers, as rows out of the total (n_labels,)."""
         sums = np.zeros(len(self.noisy))
-        folds = self.folds
-        cells, folded = self.lines.cells, (folds.n_run, folds.is_kept, folds.starts, folds.onto)
-        _add_up(beliefs, sums, self.homes, cells, *folded, self.labels, self.label_starts)
+        _add_up(beliefs, sums, self.labels)
         sums *= self.total
         return sums
 
     def spread(self, values: Floats) -> Floats:
         """For every cell the sum of the values of its labels (n_cells,)."""
         out = np.zeros(self.lines.cells[-1])
-        folds = self.folds
-        cells, folded = self.lines.cells, (folds.n_run, folds.is_kept, folds.starts, folds.onto)
-        _spread(values, out, self.homes, cells, *folded, self.labels, self.label_starts)
+        _spread(values, out, self.labels)
         return out
 
     def with_total(self) -> Floats:
@@ -309,18 +318,8 @@ class Targets:
 
 
 @compiled_loosely
-def _add_up(
-    beliefs: Floats,
-    sums: Floats,
-    homes: NDArray[np.int64],
-    cells: NDArray[np.int64],
-    n_run: NDArray[np.int64],
-    is_kept: NDArray[np.bool_],
-    fold_starts: NDArray[np.int64],
-    onto: Places,
-    labels: Places,
-    label_starts: NDArray[np.int64],
-) -> None:
+def _add_up(beliefs: Floats, sums: Floats, targets: Labels) -> None:
+    cells, homes, folds, labels, label_starts = targets
     spare = np.empty((label_starts[1:] - label_starts[:-1]).max() if len(homes) else 0)
     for measurement in range(len(homes)):
         belief = beliefs[cells[homes[measurement]] : cells[homes[measurement] + 1]]
@@ -329,25 +328,14 @@ def _add_up(
         if len(label) < len(belief):
             table = spare[: len(label)]
             table[:] = 0.0
-            there = onto[fold_starts[measurement] : fold_starts[measurement + 1]]
-            fold(belief, table, there, n_run[measurement], is_kept[measurement])
+            fold(belief, table, folds, measurement)
         for cell in range(len(label)):
             sums[label[cell]] += table[cell]
 
 
 @compiled_loosely
-def _spread(
-    values: Floats,
-    out: Floats,
-    homes: NDArray[np.int64],
-    cells: NDArray[np.int64],
-    n_run: NDArray[np.int64],
-    is_kept: NDArray[np.bool_],
-    fold_starts: NDArray[np.int64],
-    onto: Places,
-    labels: Places,
-    label_starts: NDArray[np.int64],
-) -> None:
+def _spread(values: Floats, out: Floats, targets: Labels) -> None:
+    cells, homes, folds, labels, label_starts = targets
     spare = np.empty((label_starts[1:] - label_starts[:-1]).max() if len(homes) else 0)
     for measurement in range(len(homes)):
         part = out[cells[homes[measurement]] : cells[homes[measurement] + 1]]
@@ -359,8 +347,7 @@ def _spread(
         table = spare[: len(label)]
         for cell in range(len(label)):
             table[cell] = values[label[cell]]
-        there = onto[fold_starts[measurement] : fold_starts[measurement + 1]]
-        unfold(table, part, there, n_run[measurement], is_kept[measurement])
+        unfold(table, part, folds, measurement)
 
 
 # --------------------------------------------------------------------------------------------------------- column order

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,8 +43,7 @@ _LN2_HIGH, _LN2_LOW = 6.93145751953125e-1, 1.42860682030941723212e-6
 _T3, _T4, _T5, _T6, _T7, _T8, _T9, _T10, _T11, _T12 = (1 / math.factorial(power) for power in range(3, 13))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class Folds:
+class Folds(NamedTuple):
     """How the cells of tables fall onto those of some of their columns, for one pair of tables after the other."""
 
     n_run: _Numbers  # (n_folds,): cells of a line
@@ -71,8 +70,7 @@ class Folds:
         return cls(np.array(n_run, dtype=np.int64), np.array(is_kept, dtype=np.bool_), starts, np.concatenate(onto))
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class LineTree:
+class LineTree(NamedTuple):
     """Where the cells of cliques and separators lie in one vector each, and how they fall onto each other."""
 
     parents: _Numbers  # (n_cliques,)
@@ -87,32 +85,13 @@ class LineTree:
         flat = flatten(tree)
         separators = list(zip(tree.cliques, tree.separators, strict=True))
         upper = [(tree.cliques[max(parent, 0)], own) for parent, own in zip(tree.parents, tree.separators, strict=True)]
-        return cls(
-            flat.parents,
-            flat.cells,
-            flat.separator_cells,
-            Folds.of(tree.sizes, separators),
-            Folds.of(tree.sizes, upper),
-        )
+        own, above = Folds.of(tree.sizes, separators), Folds.of(tree.sizes, upper)
+        return cls(flat.parents, flat.cells, flat.separator_cells, own, above)
 
     def laws(self, potentials: Floats) -> tuple[Floats, float]:
         """Laws of all cliques under the potentials (n_cells,), and log Z, minus infinity where no row can be."""
         work = np.maximum(potentials, _NEVER)
-        own, above = self.own, self.above
-        log_partition = _laws(
-            work,
-            self.parents,
-            self.cells,
-            self.separator_cells,
-            own.n_run,
-            own.is_kept,
-            own.starts,
-            own.onto,
-            above.n_run,
-            above.is_kept,
-            above.starts,
-            above.onto,
-        )
+        log_partition = _laws(work, self)
         return work, log_partition if log_partition > _NEVER / 2 else -np.inf
 
 
@@ -120,21 +99,9 @@ class LineTree:
 
 
 @compiled_loosely
-def _laws(
-    work: Floats,
-    parents: _Numbers,
-    cells: _Numbers,
-    separator_cells: _Numbers,
-    own_run: _Numbers,
-    own_kept: NDArray[np.bool_],
-    own_starts: _Numbers,
-    own_onto: Places,
-    above_run: _Numbers,
-    above_kept: NDArray[np.bool_],
-    above_starts: _Numbers,
-    above_onto: Places,
-) -> float:
+def _laws(work: Floats, lines: LineTree) -> float:
     """Potentials become laws in place; returns log Z. Towards the roots and back, as in `passing`."""
+    parents, cells, separator_cells, own, above = lines
     log_partition = 0.0
     messages, shares = np.empty(separator_cells[-1]), np.empty(separator_cells[-1])
     scratch = np.empty(_CHUNK)
@@ -142,15 +109,14 @@ def _laws(
         part = work[cells[clique] : cells[clique + 1]]
         top = messages[separator_cells[clique] : separator_cells[clique + 1]]
         total = shares[separator_cells[clique] : separator_cells[clique + 1]]
-        onto, n_run, is_kept = own_onto[own_starts[clique] : own_starts[clique + 1]], own_run[clique], own_kept[clique]
         top[:] = _LOWEST
-        fold_tops(part, top, onto, n_run, is_kept)
+        _fold_tops(part, top, own, clique)
         for state in range(top.size):
             top[state] = -top[state]
-        unfold(top, part, onto, n_run, is_kept)
+        unfold(top, part, own, clique)
         _exponentials(part, scratch)
         total[:] = 0.0
-        fold(part, total, onto, n_run, is_kept)
+        fold(part, total, own, clique)
         for state in range(top.size):
             top[state] = np.log(total[state]) - top[state]
             total[state] = 1 / total[state]
@@ -158,9 +124,7 @@ def _laws(
         if parent < 0:
             log_partition += top[0]
         else:
-            upper = work[cells[parent] : cells[parent + 1]]
-            to = above_onto[above_starts[clique] : above_starts[clique + 1]]
-            unfold(top, upper, to, above_run[clique], above_kept[clique])
+            unfold(top, work[cells[parent] : cells[parent + 1]], above, clique)
     for clique in range(len(parents)):
         part = work[cells[clique] : cells[clique + 1]]
         shared = messages[separator_cells[clique] : separator_cells[clique + 1]]
@@ -168,18 +132,23 @@ def _laws(
         parent = parents[clique]
         if parent >= 0:
             shared[:] = 0.0
-            upper = work[cells[parent] : cells[parent + 1]]
-            to = above_onto[above_starts[clique] : above_starts[clique + 1]]
-            fold(upper, shared, to, above_run[clique], above_kept[clique])
+            fold(work[cells[parent] : cells[parent + 1]], shared, above, clique)
             for state in range(share.size):
                 share[state] *= shared[state]
-        _scale(share, part, own_onto[own_starts[clique] : own_starts[clique + 1]], own_run[clique], own_kept[clique])
+        _scale(share, part, own, clique)
     return log_partition
 
 
 @compiled_loosely
-def fold(part: Floats, out: Floats, onto: Places, n_run: int, is_kept: bool) -> None:
+def _lines(folds: Folds, place: int) -> tuple[Places, int, bool]:
+    """One pair of tables: what its lines fall onto, how long they are, and whether their cells stay apart."""
+    return folds.onto[folds.starts[place] : folds.starts[place + 1]], folds.n_run[place], folds.is_kept[place]
+
+
+@compiled_loosely
+def fold(part: Floats, out: Floats, folds: Folds, place: int) -> None:
     """Add cells to those that they fall onto."""
+    onto, n_run, is_kept = _lines(folds, place)
     for line in range(len(onto)):
         here = part[line * n_run : (line + 1) * n_run]
         if is_kept:
@@ -194,8 +163,9 @@ def fold(part: Floats, out: Floats, onto: Places, n_run: int, is_kept: bool) -> 
 
 
 @compiled_loosely
-def fold_tops(part: Floats, out: Floats, onto: Places, n_run: int, is_kept: bool) -> None:
+def _fold_tops(part: Floats, out: Floats, folds: Folds, place: int) -> None:
     """Raise cells to the largest of those that fall onto them."""
+    onto, n_run, is_kept = _lines(folds, place)
     for line in range(len(onto)):
         here = part[line * n_run : (line + 1) * n_run]
         if is_kept:
@@ -210,8 +180,9 @@ def fold_tops(part: Floats, out: Floats, onto: Places, n_run: int, is_kept: bool
 
 
 @compiled_loosely
-def unfold(values: Floats, part: Floats, onto: Places, n_run: int, is_kept: bool) -> None:
+def unfold(values: Floats, part: Floats, folds: Folds, place: int) -> None:
     """Add to cells the values that they fall onto."""
+    onto, n_run, is_kept = _lines(folds, place)
     for line in range(len(onto)):
         here = part[line * n_run : (line + 1) * n_run]
         if is_kept:
@@ -225,8 +196,9 @@ def unfold(values: Floats, part: Floats, onto: Places, n_run: int, is_kept: bool
 
 
 @compiled_loosely
-def _scale(values: Floats, part: Floats, onto: Places, n_run: int, is_kept: bool) -> None:
+def _scale(values: Floats, part: Floats, folds: Folds, place: int) -> None:
     """Multiply cells by the values that they fall onto."""
+    onto, n_run, is_kept = _lines(folds, place)
     for line in range(len(onto)):
         here = part[line * n_run : (line + 1) * n_run]
         if is_kept:

@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -38,8 +38,7 @@ Floats = NDArray[np.float64]
 Places = NDArray[np.int32]
 
 
-@dataclass(frozen=True, slots=True, eq=False)
-class FlatTree:
+class FlatTree(NamedTuple):
     """Where the cells of cliques and separators lie in one vector each. A root has a separator of one cell."""
 
     parents: NDArray[np.int64]  # (n_cliques,)
@@ -108,36 +107,16 @@ class Calibrated:
 def calibrate(flat: FlatTree, potentials: Floats) -> Calibrated:
     """Laws of all cliques under the potentials (n_cells,)."""
     conditionals = potentials.copy()
-    log_partition = _collect(
-        conditionals, flat.parents, flat.cells, flat.separator_cells, flat.own, flat.above, flat.above_cells
-    )
+    log_partition = _collect(conditionals, flat)
     beliefs, separators = np.empty_like(potentials), np.zeros(flat.separator_cells[-1])
-    _distribute(
-        conditionals,
-        beliefs,
-        separators,
-        flat.parents,
-        flat.cells,
-        flat.separator_cells,
-        flat.own,
-        flat.above,
-        flat.above_cells,
-    )
+    _distribute(conditionals, beliefs, separators, flat)
     return Calibrated(beliefs, conditionals, separators, log_partition)
 
 
 @compiled
-def _collect(
-    work: Floats,
-    parents: NDArray[np.int64],
-    cells: NDArray[np.int64],
-    separator_cells: NDArray[np.int64],
-    own: Places,
-    above: Places,
-    above_cells: NDArray[np.int64],
-) -> float:
+def _collect(work: Floats, flat: FlatTree) -> float:
     """Potentials become conditionals in place; returns log Z."""
-    log_partition = 0.0
+    parents, cells, separator_cells, log_partition = flat.parents, flat.cells, flat.separator_cells, 0.0
     largest = np.empty(separator_cells[-1])
     summed = np.empty(separator_cells[-1])
     for clique in range(len(parents) - 1, -1, -1):
@@ -146,7 +125,7 @@ def _collect(
         top, total = largest[offset : offset + n_separator], summed[offset : offset + n_separator]
         top[:] = -np.inf
         total[:] = 0.0
-        part, place = work[first:last], own[first:last]
+        part, place = work[first:last], flat.own[first:last]
         for cell in range(last - first):
             top[place[cell]] = max(top[place[cell]], part[cell])
         for cell in range(last - first):
@@ -164,33 +143,24 @@ def _collect(
             log_partition += top[0]
         else:
             upper = work[cells[parent] : cells[parent + 1]]
-            to = above[above_cells[clique] : above_cells[clique + 1]]
+            to = flat.above[flat.above_cells[clique] : flat.above_cells[clique + 1]]
             for cell in range(len(upper)):
                 upper[cell] += top[to[cell]]
     return log_partition
 
 
 @compiled
-def _distribute(
-    conditionals: Floats,
-    beliefs: Floats,
-    separators: Floats,
-    parents: NDArray[np.int64],
-    cells: NDArray[np.int64],
-    separator_cells: NDArray[np.int64],
-    own: Places,
-    above: Places,
-    above_cells: NDArray[np.int64],
-) -> None:
+def _distribute(conditionals: Floats, beliefs: Floats, separators: Floats, flat: FlatTree) -> None:
+    parents, cells, separator_cells = flat.parents, flat.cells, flat.separator_cells
     for clique in range(len(parents)):
         first, last, offset = cells[clique], cells[clique + 1], separator_cells[clique]
-        shared, place = separators[offset : separator_cells[clique + 1]], own[first:last]
+        shared, place = separators[offset : separator_cells[clique + 1]], flat.own[first:last]
         parent = parents[clique]
         if parent < 0:
             shared[0] = 1.0
         else:
             upper = beliefs[cells[parent] : cells[parent + 1]]
-            to = above[above_cells[clique] : above_cells[clique + 1]]
+            to = flat.above[flat.above_cells[clique] : flat.above_cells[clique + 1]]
             for cell in range(len(upper)):
                 shared[to[cell]] += upper[cell]
         belief, conditional = beliefs[first:last], conditionals[first:last]

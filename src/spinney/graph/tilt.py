@@ -20,6 +20,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import combinations, pairwise
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -136,27 +137,36 @@ _LOOKS_PER_CELL = 4.0
 _FEW_LOOKS = 1 << 20
 
 
+class _Layout(NamedTuple):
+    """Which columns make a block, and where the table of every two blocks lies in one vector."""
+
+    starts: _Numbers  # (n_blocks + 1,): block b has columns starts[b]..starts[b+1]
+    sizes: _Numbers  # (n_blocks,): numbers that a block may have
+    digits: Groups  # for each column the group that every number of its block stands for (n_columns, largest size)
+    pairs: _Numbers  # (n_pairs of blocks, 2)
+    cells: _Numbers  # (n_pairs of blocks + 1,)
+    numbers: _Numbers  # of a pair of columns among those that are asked for, -1: none
+
+
 class Blocks:
     """Rows of groups (n_columns, n_rows) whose columns are joined into blocks."""
 
     def __init__(self, groups: Groups, n_groups: Sequence[int], pairs: Sequence[Pair]) -> None:
-        self._n_groups = np.array(n_groups, dtype=np.int64)
-        # Block b has columns starts[b]..starts[b+1]. There are two at least: one of no columns has the number 0 alone.
-        self._starts = _best_starts(self._n_groups, groups.shape[1])
-        n_blocks = len(self._starts) - 1
-        bounds = list(pairwise(self._starts))
-        self._sizes = np.array([np.prod(self._n_groups[low:high]) for low, high in bounds], dtype=np.int64)
-        self._codes = np.zeros((n_blocks, groups.shape[1]), dtype=np.uint8)
+        n_of_column = np.array(n_groups, dtype=np.int64)
+        # There are two blocks at least: one of no columns has the number 0 alone.
+        starts = _best_starts(n_of_column, groups.shape[1])
+        bounds = list(pairwise(starts))
+        sizes = np.array([np.prod(n_of_column[low:high]) for low, high in bounds], dtype=np.int64)
+        self._codes = np.zeros((len(bounds), groups.shape[1]), dtype=np.uint8)
         for block, (low, high) in enumerate(bounds):
             for column in range(low, high):
-                self._codes[block] = self._codes[block] * np.uint8(self._n_groups[column]) + groups[column]
-        self._digits = _digits(self._n_groups, self._starts, self._sizes)
-        self._pairs = np.array(list(combinations(range(n_blocks), 2)), dtype=np.int64)
-        n_cells = self._sizes[self._pairs].prod(axis=1)
-        self._cells = np.concatenate([[0], np.cumsum(n_cells)])
-        self._numbers = np.full((len(n_groups), len(n_groups)), -1, dtype=np.int64)
+                self._codes[block] = self._codes[block] * np.uint8(n_of_column[column]) + groups[column]
+        of_blocks = np.array(list(combinations(range(len(bounds)), 2)), dtype=np.int64)
+        cells = np.concatenate([[0], np.cumsum(sizes[of_blocks].prod(axis=1))])
+        numbers = np.full((len(n_groups), len(n_groups)), -1, dtype=np.int64)
         for number, (i, j) in enumerate(pairs):
-            self._numbers[i, j] = number
+            numbers[i, j] = number
+        self._layout = _Layout(starts, sizes, _digits(n_of_column, starts, sizes), of_blocks, cells, numbers)
         self._n_pairs = len(pairs)
 
     def scores(self, singles: Floats, tables: Floats) -> Floats:
@@ -164,13 +174,13 @@ class Blocks:
 
         `singles` are (n_columns, most groups), `tables` (n_pairs, most groups, most groups).
         """
-        whole = np.empty(self._cells[-1])
-        _fill_tables(whole, self._cells, self._pairs, self._starts, self._sizes, self._digits, self._numbers, tables)
-        _add_inner(whole, self._cells, self._starts, self._sizes, self._digits, self._numbers, tables, singles)
+        whole = np.empty(self._layout.cells[-1])
+        _fill_tables(whole, self._layout, tables)
+        _add_inner(whole, self._layout, tables, singles)
         scores = np.zeros(self._codes.shape[1])
 
         def score(part: slice) -> None:
-            _score_blocks(self._codes[:, part], self._pairs, self._sizes, self._cells, whole, scores[part])
+            _score_blocks(self._codes[:, part], self._layout, whole, scores[part])
 
         if self._is_little:
             score(slice(0, scores.size))
@@ -180,27 +190,27 @@ class Blocks:
 
     def sums(self, weights: Floats, width: int) -> tuple[Floats, Floats]:
         """How much rows weigh: of each group (n_columns, width), and of each two of a pair (n_pairs, width, width)."""
-        whole = np.empty(self._cells[-1])
+        whole = np.empty(self._layout.cells[-1])
 
         def add(start: int, stop: int) -> None:
-            _add_up(self._codes, self._pairs[start:stop], self._sizes, self._cells[start : stop + 1], weights, whole)
+            _add_up(self._codes, self._layout, start, stop, weights, whole)
 
-        n_pairs = len(self._pairs)
+        n_pairs = len(self._layout.pairs)
         if self._is_little:
             add(0, n_pairs)
         else:
             n_parts = min(n_pairs, 8 * n_threads())
             cuts = [n_pairs * part // n_parts for part in range(n_parts + 1)]
             each(add, cuts[:-1], cuts[1:])
-        singles = np.zeros((len(self._n_groups), width))
+        singles = np.zeros((len(self._layout.digits), width))
         sums = np.zeros((self._n_pairs, width, width))
-        _share_out(whole, self._cells, self._pairs, self._starts, self._sizes, self._digits, self._numbers, sums)
-        _share_inner(whole, self._cells, self._starts, self._sizes, self._digits, self._numbers, sums, singles)
+        _share_out(whole, self._layout, sums)
+        _share_inner(whole, self._layout, sums, singles)
         return singles, sums
 
     @property
     def _is_little(self) -> bool:
-        return self._codes.shape[1] * len(self._pairs) < _FEW_LOOKS or n_threads() == 1
+        return self._codes.shape[1] * len(self._layout.pairs) < _FEW_LOOKS or n_threads() == 1
 
 
 def _best_starts(n_groups: _Numbers, n_rows: int) -> _Numbers:
@@ -241,25 +251,25 @@ def _digits(n_groups: _Numbers, starts: _Numbers, sizes: _Numbers) -> Groups:
 
 
 @compiled_loosely
-def _score_blocks(
-    codes: Groups, pairs: _Numbers, sizes: _Numbers, cells: _Numbers, whole: Floats, scores: Floats
-) -> None:
+def _score_blocks(codes: Groups, layout: _Layout, whole: Floats, scores: Floats) -> None:
+    pairs, cells = layout.pairs, layout.cells
     for start in range(0, scores.size, _BLOCK):
         stop = min(start + _BLOCK, scores.size)
         here = scores[start:stop]
         for place in range(len(pairs)):
             first, second = codes[pairs[place, 0], start:stop], codes[pairs[place, 1], start:stop]
-            table, step = whole[cells[place] : cells[place + 1]], sizes[pairs[place, 1]]
+            table, step = whole[cells[place] : cells[place + 1]], layout.sizes[pairs[place, 1]]
             for row in range(here.size):
                 here[row] += table[first[row] * step + second[row]]
 
 
 @compiled_loosely
-def _add_up(codes: Groups, pairs: _Numbers, sizes: _Numbers, cells: _Numbers, weights: Floats, whole: Floats) -> None:
+def _add_up(codes: Groups, layout: _Layout, start: int, stop: int, weights: Floats, whole: Floats) -> None:
+    pairs, cells = layout.pairs, layout.cells
     # Four sums at a time: a row need not wait for the one before it, though both are often in one cell.
     spare = np.empty((4, (cells[1:] - cells[:-1]).max()))
-    for place in range(len(pairs)):
-        first, second, step = codes[pairs[place, 0]], codes[pairs[place, 1]], sizes[pairs[place, 1]]
+    for place in range(start, stop):
+        first, second, step = codes[pairs[place, 0]], codes[pairs[place, 1]], layout.sizes[pairs[place, 1]]
         table = whole[cells[place] : cells[place + 1]]
         parts = spare[:, : table.size]
         parts[:] = 0.0
@@ -276,17 +286,9 @@ def _add_up(codes: Groups, pairs: _Numbers, sizes: _Numbers, cells: _Numbers, we
 
 
 @compiled_loosely
-def _fill_tables(
-    whole: Floats,
-    cells: _Numbers,
-    pairs: _Numbers,
-    starts: _Numbers,
-    sizes: _Numbers,
-    digits: Groups,
-    numbers: _Numbers,
-    tables: Floats,
-) -> None:
+def _fill_tables(whole: Floats, layout: _Layout, tables: Floats) -> None:
     """Write, for every two blocks, the sums of their columns' factors."""
+    starts, sizes, digits, pairs, cells, numbers = layout
     width = tables.shape[2]
     line = np.empty(width)
     for place in range(len(pairs)):
@@ -305,17 +307,9 @@ def _fill_tables(
 
 
 @compiled_loosely
-def _add_inner(
-    whole: Floats,
-    cells: _Numbers,
-    starts: _Numbers,
-    sizes: _Numbers,
-    digits: Groups,
-    numbers: _Numbers,
-    tables: Floats,
-    singles: Floats,
-) -> None:
+def _add_inner(whole: Floats, layout: _Layout, tables: Floats, singles: Floats) -> None:
     """Add what a block holds alone, columns and pairs: in its table with the next one, or the last with the first."""
+    starts, sizes, digits, _, cells, numbers = layout
     n_blocks = len(sizes)
     place = 0
     for a in range(n_blocks):
@@ -336,17 +330,9 @@ def _add_inner(
 
 
 @compiled_loosely
-def _share_out(
-    whole: Floats,
-    cells: _Numbers,
-    pairs: _Numbers,
-    starts: _Numbers,
-    sizes: _Numbers,
-    digits: Groups,
-    numbers: _Numbers,
-    sums: Floats,
-) -> None:
+def _share_out(whole: Floats, layout: _Layout, sums: Floats) -> None:
     """Add up the tables of two blocks for every pair of columns, one of each."""
+    starts, sizes, digits, pairs, cells, numbers = layout
     line = np.empty(sums.shape[2])
     for place in range(len(pairs)):
         a, b = pairs[place]
@@ -363,17 +349,9 @@ def _share_out(
 
 
 @compiled_loosely
-def _share_inner(
-    whole: Floats,
-    cells: _Numbers,
-    starts: _Numbers,
-    sizes: _Numbers,
-    digits: Groups,
-    numbers: _Numbers,
-    sums: Floats,
-    singles: Floats,
-) -> None:
+def _share_inner(whole: Floats, layout: _Layout, sums: Floats, singles: Floats) -> None:
     """The same for single columns and pairs within a block, by the table in which `_add_inner` has them."""
+    starts, sizes, digits, _, cells, numbers = layout
     n_blocks = len(sizes)
     place = 0
     for a in range(n_blocks):

@@ -169,22 +169,22 @@ def test_a_rare_class_is_fitted_as_well_as_a_common_one() -> None:
     errors = [np.abs(n_rows * law[:, 1] - t).sum() for law, t in zip(found.marginals(pairs), exact, strict=True)]
     assert np.mean(errors) < n_states * 10 * 0.8
     assert np.mean([t.sum() for t in exact]) > 300
-    lazy = _mirror_descent(Targets.of(tree, measurements, n_rows), steps=100)
+    lazy = _mirror_descent(tree, Targets.of(tree, measurements, n_rows), steps=100)
     lazy_errors = [np.abs(n_rows * law[:, 1] - t).sum() for law, t in zip(lazy.marginals(pairs), exact, strict=True)]
     assert np.mean(errors) < np.mean(lazy_errors) / 2
 
 
-def _mirror_descent(targets: Targets, steps: int) -> GraphModel:
-    vector = np.zeros(targets.tree.n_cells)
+def _mirror_descent(tree: JunctionTree, targets: Targets, steps: int) -> GraphModel:
+    vector = np.zeros(tree.n_cells)
     value, step = targets.loss(vector), 1.0
     for _ in range(steps):
-        laws = GraphModel.from_vector(targets.tree, vector).calibrated
+        laws = GraphModel.from_vector(tree, vector).calibrated
         gradient = targets.spread(targets.weights * (targets.answers(laws.beliefs) - targets.noisy))
         while targets.loss(vector - step * gradient) > value and step > 1e-12:
             step /= 2
         vector = vector - step * gradient
         value, step = targets.loss(vector), 2 * step
-    return GraphModel.from_vector(targets.tree, vector)
+    return GraphModel.from_vector(tree, vector)
 
 
 GOOD = Measurement((0,), np.array([1.0, 2.0]), 1.0)
