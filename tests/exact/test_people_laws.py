@@ -21,7 +21,7 @@ from spinney.graph.crf_inference import FieldClique
 from spinney.grid.axes import column_axes
 from spinney.people import columns as alike
 from spinney.people.columns import draw_levels, held_rows
-from spinney.people.release.rows import layout, places, row_evidence
+from spinney.people.release.rows import Layout, places, row_evidence
 from spinney.people.rounds import RowTables, true_scores
 from spinney.privacy.composition import composed_deltas
 from spinney.privacy.mechanisms import (
@@ -91,7 +91,7 @@ def row_tables(database, role=None):
     law = alike.ColumnLaw(np.array([0.4, 0.6]), is_ordered=False)
     levels = draw_levels(own[0], starts, law, 0.5, Scripted([(0.3 + 0.4 * sum(record)) % 1 for record in database]))
     persons = np.stack([np.minimum(np.diff(starts), 2), levels])
-    seen = layout([3, 2], [2, 2], has_order=True, role=role)
+    seen = Layout((3, 2), (2, 2), (True, True), (role is not None,) * 2)
     return RowTables(persons, own, starts, WeightedRows(starts, UNITS), seen, role=role), seen
 
 
@@ -246,7 +246,7 @@ def questions(contributions):
     leaves = np.zeros(2, dtype=int)
     leaves[(codes[:, 0] >> np.uint64(63)).astype(int)] = n_rows
     own = np.stack([held.source.table.physical(name).values for name in ("x", "y")]).astype(np.uint8)
-    seen = layout([2], [2, 2], has_order=True, role=None)
+    seen = Layout((2,), (2, 2), (True, True), (False, False))
     persons = (held.n_rows > 1).astype(np.uint8)[None]
     return leaves.tolist(), RowTables(persons, own, starts, WeightedRows(starts, 3), seen, role=None), seen
 
@@ -289,7 +289,7 @@ def test_everything_one_after_the_other_by_the_code(unit):
 
 def test_no_evidence_crosses_persons():
     """Whatever the others' rows are, a person's evidence is the same: for all records beside two others."""
-    seen = layout([2], [4, 2], has_order=True, role=0)
+    seen = Layout((2,), (4, 2), (True, True), (True, True))
     kinds = {one.kind for one in seen.every}
     assert kinds == {"person", "place", "before", "anchor"}
 

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -96,15 +97,17 @@ def box_labels(expected: Floats, least: float, *, by: int | None = None) -> NDAr
     labels = np.empty(whole.size, dtype=np.int32)
     cells = np.ascontiguousarray(whole, dtype=np.float64)
     _cut_boxes(cells.ravel(), np.array(whole.shape, dtype=np.int64), max(least, 1e-9), labels)
-    return np.ascontiguousarray(_in_order(labels.reshape(turned.shape).transpose(np.argsort(places))))
+    boxes = labels.reshape(turned.shape).transpose(np.argsort(places))
+    # In the order of the table's cells, so that a table in which all differ reads 0, 1, 2, ...
+    return numbered(boxes.ravel()).astype(np.int32).reshape(boxes.shape)
 
 
-def _in_order(labels: NDArray[np.int32]) -> NDArray[np.int32]:
-    """Labels numbered in the order of the table's cells, so that a table in which all differ reads 0, 1, 2, ..."""
-    _, first, inverse = np.unique(labels.ravel(), return_index=True, return_inverse=True)
-    order = np.empty(len(first), dtype=np.int32)
-    order[np.argsort(first)] = np.arange(len(first), dtype=np.int32)
-    return order[inverse].reshape(labels.shape)
+def numbered(keys: NDArray[Any]) -> NDArray[np.int64]:
+    """Equal keys, or rows of keys, get equal numbers 0, 1, ..., in the order in which they first appear."""
+    _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    order = np.empty(len(first), dtype=np.int64)
+    order[np.argsort(first)] = np.arange(len(first))
+    return order[inverse.reshape(-1)]
 
 
 def outer(shares: Sequence[Floats]) -> Floats:

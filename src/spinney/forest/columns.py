@@ -17,8 +17,10 @@ from __future__ import annotations
 
 import heapq
 import math
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from fractions import Fraction
+from functools import partial
 from heapq import heappop, heappush
 from typing import Any
 
@@ -32,6 +34,7 @@ from spinney.counting.counter import ValueCounts
 from spinney.counting.counts import CellCounts, ColumnCounts
 from spinney.counting.states import Cut, RegionCut
 from spinney.errors import BudgetError
+from spinney.forest.cliques import numbered
 from spinney.forest.plan import class_sizes_plan
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.forest.release.columns import (
@@ -56,7 +59,11 @@ from spinney.privacy.ledger import Ledger
 from spinney.privacy.mechanisms import PartitionSelection
 from spinney.privacy.noise.choices import keep_law
 from spinney.tables.source import Source
+from spinney.tree.ranges import Ranges
 from spinney.tree.release.density import project_to_total
+
+Counts = NDArray[np.int64]
+Noisy = Callable[[Counts], Counts]  # adds the noise of a stage to exact counts
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -104,51 +111,51 @@ def release_column(
     parting: Parting | None = None,
 ) -> NoisyColumn:
     """One column's leaves and their noisy counts; nodes of fewer rows than `cutoff` are rarely split."""
-    axis, noise_std = counts.lattice.axes[0], prepaid.plan.noise_std("one-way")
-    if levels is not None:
+    axis, noisy = counts.lattice.axes[0], partial(prepaid.noisy_counts, stage="one-way")
+    noise = prepaid.plan.noise_law("one-way")
+    if ruler is None or levels is not None:
         assert isinstance(counts, CellCounts)
-        return _release_codes(counts, prepaid, levels)
-    if ruler is None:
-        assert isinstance(counts, CellCounts)
-        first, stop, true_counts = _all_cells(counts, axis)
-        noisy_counts = prepaid.noisy_counts(true_counts, "one-way")
-        return NoisyColumn(axis, first, stop, noisy_counts, noise_std, noise=prepaid.plan.noise_law("one-way"))
+        return noisy_cells(axis, _all_cells(counts, axis)[2], noisy, noise, levels)
     roots = None if parting is None else parting.first
     ranges = prepaid.ranges(counts, ruler, cutoff=math.ceil(cutoff), roots=roots)
-    noisy_counts = prepaid.noisy_counts(ranges.true_counts, "one-way")
+    spikes = partial(prepaid.noisy_counts, stage="spikes"), prepaid.plan.noise_law("spikes")
+    return noisy_ranges(axis, ranges, (ranges.true_counts, ranges.true_spikes), ((noisy, noise), spikes))
+
+
+def noisy_cells(
+    axis: Axis, true_counts: Counts, noisy: Noisy, noise: NoiseLaw, levels: CodeLevels | None = None
+) -> NoisyColumn:
+    """All cells, and all groups of a hierarchy of codes, level by level: tables that each hold a row once at most."""
+    noisy_groups = []
+    for level in range(0 if levels is None else len(levels.starts)):
+        assert levels is not None
+        true_groups = levels.sums(true_counts[: levels.n_codes], level)
+        if level == 0:
+            true_groups = np.append(true_groups, true_counts[levels.n_codes :])
+        noisy_groups.append(noisy(true_groups))
+    groups = tuple(noisy_groups)
+    first, stop = all_leaves(axis)
+    return NoisyColumn(
+        axis, first, stop, noisy(true_counts), noise.std, levels=levels, noisy_groups=groups, noise=noise
+    )
+
+
+def noisy_ranges(
+    axis: Axis, ranges: Ranges, true_counts: tuple[Counts, Counts], noisy: Sequence[tuple[Noisy, NoiseLaw]]
+) -> NoisyColumn:
+    """The ranges of a tree, with noise on what they and their spikes hold."""
+    (noisy_counts, noise), (noisy_spikes, spike_noise) = noisy
     return NoisyColumn(
         axis,
         ranges.first,
         ranges.stop,
-        noisy_counts,
-        noise_std,
+        noisy_counts(true_counts[0]),
+        noise.std,
         spikes=ranges.spikes,
-        noisy_spikes=prepaid.noisy_counts(ranges.true_spikes, "spikes"),
-        spike_std=prepaid.plan.noise_std("spikes"),
-        noise=prepaid.plan.noise_law("one-way"),
-        spike_noise=prepaid.plan.noise_law("spikes"),
-    )
-
-
-def _release_codes(counts: CellCounts, prepaid: PrepaidMechanisms, levels: CodeLevels) -> NoisyColumn:
-    """All codes, and all groups of their hierarchy, level by level: tables that each hold a row once at the most."""
-    axis = counts.lattice.axes[0]
-    first, stop, true_counts = _all_cells(counts, axis)
-    noisy_groups = []
-    for level in range(len(levels.starts)):
-        true_groups = levels.sums(true_counts[: levels.n_codes], level)
-        if level == 0:
-            true_groups = np.append(true_groups, true_counts[levels.n_codes :])
-        noisy_groups.append(prepaid.noisy_counts(true_groups, "one-way"))
-    return NoisyColumn(
-        axis,
-        first,
-        stop,
-        prepaid.noisy_counts(true_counts, "one-way"),
-        prepaid.plan.noise_std("one-way"),
-        levels=levels,
-        noisy_groups=tuple(noisy_groups),
-        noise=prepaid.plan.noise_law("one-way"),
+        noisy_spikes=noisy_spikes(true_counts[1]),
+        spike_std=spike_noise.std,
+        noise=noise,
+        spike_noise=spike_noise,
     )
 
 
@@ -161,15 +168,9 @@ def release_classes(
     """
     axis = lattice.axes[0]
     prepaid = PrepaidMechanisms(class_sizes_plan(axis.name, epsilon=epsilon, unit=ledger.unit), ledger, entropy)
-    first, stop, true_counts = _all_cells(table.count_cells(lattice), axis)
-    return NoisyColumn(
-        axis,
-        first,
-        stop,
-        prepaid.noisy_counts(true_counts, "classes"),
-        prepaid.plan.noise_std("classes"),
-        noise=prepaid.plan.noise_law("classes"),
-    )
+    _, _, true_counts = _all_cells(table.count_cells(lattice), axis)
+    noisy = partial(prepaid.noisy_counts, stage="classes")
+    return noisy_cells(axis, true_counts, noisy, prepaid.plan.noise_law("classes"))
 
 
 def unmeasured(axis: Axis, parting: Parting | None = None) -> NoisyColumn:
@@ -236,11 +237,7 @@ def pool_siblings(column: NoisyColumn, weights: Floats, most_states: int) -> NDA
     is_alone[order[: most_states // 2]] |= weights[order[: most_states // 2]] > CODE_STANDS_OUT * column.noise_std
     is_alone &= is_null | (column.stop - column.first == 1)
     pools = _pools(column, np.where(is_alone, 0.0, weights), max(1, most_states - int(is_alone.sum())))
-    own = np.where(is_alone, n_leaves + np.arange(n_leaves), pools)
-    _, first, inverse = np.unique(own, return_index=True, return_inverse=True)
-    number = np.empty(len(first), dtype=np.int64)
-    number[np.argsort(first)] = np.arange(len(first))
-    return number[inverse]
+    return numbered(np.where(is_alone, n_leaves + np.arange(n_leaves), pools))
 
 
 def _pools(column: NoisyColumn, weights: Floats, n_pools: int) -> NDArray[np.int64]:
@@ -427,8 +424,6 @@ def _state_begins(first: NDArray[np.int64], weights: Floats, depth: int, most_st
 # leaf with no more rows than the leaf around it had; the rest keeps what is left.
 
 
-Counts = NDArray[np.int64]
-
 # A pile is believed above this many standard deviations of its noise.
 SPIKE_STANDS_OUT = 3.5
 
@@ -556,7 +551,7 @@ def _group_neighbours(
     middle = np.cumsum(even) - even / 2
     n_groups = min(most_states, n_held)
     group = np.minimum((middle * n_groups).astype(np.int64), (most_states if few_values else n_groups) - 1)
-    return _numbered(np.stack([is_null, marked, group], axis=1))
+    return numbered(np.stack([is_null, marked, group], axis=1))
 
 
 def _pool_rare(column: NoisyColumn, marked: NDArray[np.int64], most_states: int) -> NDArray[np.int64]:
@@ -569,12 +564,4 @@ def _pool_rare(column: NoisyColumn, marked: NDArray[np.int64], most_states: int)
     rank[np.argsort(-column.noisy_counts, kind="stable")] = np.arange(n_leaves)
     is_kept = (column.noisy_counts >= _RARE_BELOW * column.noise_std) & (rank < most_states)
     own = np.where(is_kept | is_null, 1 + np.arange(n_leaves), n_leaves + 1)
-    return _numbered(np.stack([is_null, marked, own], axis=1))
-
-
-def _numbered(keys: NDArray[np.int64]) -> NDArray[np.int64]:
-    """Equal rows of keys get equal numbers 0, 1, ..., in the order in which they first appear."""
-    _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    order = np.empty(len(first), dtype=np.int64)
-    order[np.argsort(first)] = np.arange(len(first))
-    return order[inverse.reshape(-1)]
+    return numbered(np.stack([is_null, marked, own], axis=1))

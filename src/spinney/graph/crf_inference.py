@@ -46,7 +46,7 @@ Number = TypeVar("Number", bound=np.generic)
 Home = tuple[str, int, int]  # "own", -1, column; "pair", parent, child; "link", evidence, column
 
 # The names of axes inside, besides own columns: of the role's states and of the evidence.
-_ROLE, _EVIDENCE = -1, -2
+ROLE, EVIDENCE = -1, -2
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -184,7 +184,7 @@ class FieldLayout:
 
     def shape(self, clique: FieldClique) -> tuple[int, ...]:
         """Shape of the clique's table outside: (role?, evidence?, own...), or (evidence, role) for the role alone."""
-        return tuple(self._length(axis, clique.evidence) for axis in self._axes_outside(clique))
+        return tuple(self._length(axis, clique.evidence) for axis in self.axes(clique))
 
     def home(self, clique: FieldClique) -> Home:
         """The table inside that a clique's cells belong to, whether the layout has it or not."""
@@ -201,14 +201,14 @@ class FieldLayout:
 
     def inside(self, clique: FieldClique, table: NDArray[Number]) -> NDArray[Number]:
         """A clique's table with the axes of its home: the same for every role where the clique is without."""
-        inner, outer = self._axes_inside(self.home(clique)), self._axes_outside(clique)
+        inner, outer = self._axes_inside(self.home(clique)), self.axes(clique)
         turned = np.transpose(table, [outer.index(axis) for axis in inner if axis in outer])
         here = tuple(slice(None) if axis in outer else None for axis in inner)
         return np.broadcast_to(turned[here], self.shape_inside(self.home(clique)))
 
     def outside(self, clique: FieldClique, cells: Floats) -> Floats:
         """A clique's table out of its home's: summed over the role where the clique is without."""
-        inner, outer = self._axes_inside(self.home(clique)), self._axes_outside(clique)
+        inner, outer = self._axes_inside(self.home(clique)), self.axes(clique)
         table = cells.reshape(self.shape_inside(self.home(clique)))
         table = table.sum(axis=tuple(place for place, axis in enumerate(inner) if axis not in outer))
         kept = [axis for axis in inner if axis in outer]
@@ -248,21 +248,22 @@ class FieldLayout:
 
     def _axes_inside(self, home: Home) -> list[int]:
         kind, first, column = home
-        own = [_ROLE] if column == self.role else [_ROLE, column]
+        own = [ROLE] if column == self.role else [ROLE, column]
         if kind == "own":
             return own
-        return [_EVIDENCE, *own] if kind == "link" else [_ROLE, first, column]
+        return [EVIDENCE, *own] if kind == "link" else [ROLE, first, column]
 
-    def _axes_outside(self, clique: FieldClique) -> list[int]:
+    def axes(self, clique: FieldClique) -> list[int]:
+        """The axes of a clique's table outside: own columns, `ROLE` and `EVIDENCE`."""
         others = list(self.others(clique))
-        role = [_ROLE] if len(others) < len(clique.own) else []
-        evidence = [_EVIDENCE] if clique.evidence else []
+        role = [ROLE] if len(others) < len(clique.own) else []
+        evidence = [EVIDENCE] if clique.evidence else []
         return [*role, *evidence, *others] if others else [*evidence, *role]
 
     def _length(self, axis: int, evidence: tuple[int, ...]) -> int:
-        if axis == _ROLE:
+        if axis == ROLE:
             return self.n_roles
-        return self.evidence_sizes[evidence[0]] if axis == _EVIDENCE else self.sizes[axis]
+        return self.evidence_sizes[evidence[0]] if axis == EVIDENCE else self.sizes[axis]
 
 
 def _rooted(

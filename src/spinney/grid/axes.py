@@ -147,6 +147,7 @@ def n_group_tables(schema: Schema) -> int:
     return sum(column_axis(name, column).n_tables - 1 for name, column in codes.items())
 
 
+@lru_cache(maxsize=1024)
 def column_axis(name: str, column: Column, *, in_rules: bool = False) -> ColumnAxis:
     """Cells, and ruler or levels, of a column whose values are read."""
     coarse = tree_lattice(Schema({name: column})).axes[0]
@@ -156,16 +157,12 @@ def column_axis(name: str, column: Column, *, in_rules: bool = False) -> ColumnA
     if not needs_tree(coarse):
         return ColumnAxis(coarse, None)
     assert isinstance(column, Bounded)
-    return _ruled(name, column)
-
-
-def fine_axis(name: str, column: Bounded) -> ColumnAxis:
-    """Cells as fine as the values of a column, around its round ones, also where these are few."""
-    return _ruled(name, column)
+    return fine_axis(name, column)
 
 
 @lru_cache(maxsize=1024)
-def _ruled(name: str, column: Bounded) -> ColumnAxis:
+def fine_axis(name: str, column: Bounded) -> ColumnAxis:
+    """Cells as fine as the values of a column, around its round ones, also where these are few."""
     return _of_reals(name, column) if isinstance(column, Real) else _of_wholes(name, column)
 
 

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import NormalDist
 from typing import Any
 
@@ -27,7 +28,7 @@ from spinney.columns.reading import Physical
 from spinney.compiled import compiled
 from spinney.counting.counts import CellCounts
 from spinney.counting.states import Cut, WeightedRows
-from spinney.forest.columns import NoisyColumn, all_leaves
+from spinney.forest.columns import NoisyColumn, all_leaves, noisy_cells, noisy_ranges
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.grid.axes import ColumnAxis, Parting
 from spinney.grid.lattice import Axis
@@ -234,37 +235,17 @@ def _release_column(
     prepaid: PrepaidMechanisms,
 ) -> NoisyColumn:
     axis, noise = column.axis, prepaid.plan.noise_law("row one-way")
+    noisy = partial(prepaid.noisy_units, stage="row one-way")
     if column.ruler is None:
-        first, stop = all_leaves(axis)
-        true_units = weighted.true_pieces(values, _pieces(axis, first))
-        noisy_groups = []
-        if column.levels is not None:
-            for level in range(len(column.levels.starts)):
-                true_groups = column.levels.sums(true_units[: column.levels.n_codes], level)
-                if level == 0:
-                    true_groups = np.append(true_groups, true_units[column.levels.n_codes :])
-                noisy_groups.append(prepaid.noisy_units(true_groups, "row one-way"))
-        noisy = prepaid.noisy_units(true_units, "row one-way")
-        groups = tuple(noisy_groups)
-        return NoisyColumn(axis, first, stop, noisy, noise.std, levels=column.levels, noisy_groups=groups, noise=noise)
+        true_units = weighted.true_pieces(values, _pieces(axis, all_leaves(axis)[0]))
+        return noisy_cells(axis, true_units, noisy, noise, column.levels)
     cutoff = math.ceil(prepaid.plan.noise_std("row one-way"))
     roots = None if parting is None else parting.first
     ranges = prepaid.ranges(one_row, column.ruler, cutoff=cutoff, roots=roots, stage="row trees")
     true_units = weighted.true_pieces(values, _pieces(axis, ranges.first))
-    spike_noise = prepaid.plan.noise_law("row spikes")
     true_spikes = weighted.true_pieces(values, _spike_pieces(axis, ranges.spikes))[: ranges.spikes.shape[1]]
-    return NoisyColumn(
-        axis,
-        ranges.first,
-        ranges.stop,
-        prepaid.noisy_units(true_units, "row one-way"),
-        noise.std,
-        spikes=ranges.spikes,
-        noisy_spikes=prepaid.noisy_units(true_spikes, "row spikes"),
-        spike_std=spike_noise.std,
-        noise=noise,
-        spike_noise=spike_noise,
-    )
+    spikes = partial(prepaid.noisy_units, stage="row spikes"), prepaid.plan.noise_law("row spikes")
+    return noisy_ranges(axis, ranges, (true_units, true_spikes), ((noisy, noise), spikes))
 
 
 def _pieces(axis: Axis, first: Cells) -> Cut:

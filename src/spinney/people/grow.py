@@ -29,6 +29,7 @@ from spinney.forest.design import Design
 from spinney.forest.grow import Forest, grow
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.forest.release.columns import ColumnModel
+from spinney.forest.release.fit import one_way
 from spinney.forest.rules import Variables
 from spinney.graph.crf import Field, Mask
 from spinney.graph.model import draw_states
@@ -331,13 +332,13 @@ def _grown_rows(
         states.true_states, some.states.true_states, some.held.starts, some.weighted, seen, role=of_table.role
     )
     levels = [(variables.names.index(level_name(shape.name, name)), names.index(name)) for name in of_table.levels]
-    one_way = [
-        (model.state_weights(), _state_std(model, column))
-        for model, column in zip(some.models, some.noisy, strict=True)
+    one_ways = [
+        one_way(place, model, column.noise_std, are_codes=column.levels is not None)
+        for place, (model, column) in enumerate(zip(some.models, some.noisy, strict=True))
     ]
     masks = [(seen.place, column, possible) for _, column, possible in some.masks]
     count = variables.names.index(count_name(shape.name))
-    start = RowsStart(seen, of_table.role, one_way, count, levels, some.total, masks, sorted_by)
+    start = RowsStart(seen, of_table.role, one_ways, count, levels, some.total, masks, sorted_by)
     least = _least_rows(variables, count)
     synthetic = SyntheticPersons(
         forest, count=count, least=least, most=shape.most, layout=seen, sorted_by=sorted_by, rng=rng
@@ -345,14 +346,6 @@ def _grown_rows(
     field, measured = grow_field(tables, start, prepaid, synthetic.rows, n_tables=n_row_tables(of_table))
     models = dict(zip(names, some.models, strict=True))
     return GrownRows(of_table, models, some.noisy, seen, field, measured, correlations, some.total)
-
-
-def _state_std(model: ColumnModel, column: NoisyColumn) -> Floats:
-    """The standard deviation of the units in every state, each as uncertain as the leaves it was added up from."""
-    n_held = np.bincount(model.states, weights=model.weights > 0, minlength=model.n_states)
-    if column.levels is not None:
-        n_held = np.minimum(n_held, 2)
-    return np.asarray(column.noise_std * np.sqrt(np.maximum(n_held, 1.0)))
 
 
 def _least_rows(variables: Variables, count: int) -> int:

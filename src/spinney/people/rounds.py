@@ -22,7 +22,8 @@ from spinney.counting.states import Units, WeightedRows
 from spinney.forest.cliques import box_labels
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.graph.crf import Field, FieldMeasurement, Mask, fit_field
-from spinney.graph.crf_inference import FieldClique
+from spinney.graph.crf_inference import EVIDENCE, ROLE, FieldClique, FieldLayout
+from spinney.graph.estimate import Measurement
 from spinney.people.release.rows import Layout, MeasuredRows, SampledRows, first_cliques, person_of_rows, row_evidence
 from spinney.privacy.mechanisms import UNITS
 from spinney.progress import progress
@@ -56,6 +57,7 @@ class RowTables:
         self._persons, self._own, self._starts, self._weighted = persons, own, starts, weighted
         self._person = person_of_rows(starts)
         self._layout, self._role = layout, role
+        self._tables = FieldLayout(layout.own_sizes, layout.sizes, role, (), ())
         self._kept: dict[FieldClique, Units] = {}
 
     def __repr__(self) -> str:
@@ -63,10 +65,6 @@ class RowTables:
 
     def __reduce__(self) -> NoReturn:
         raise TypeError("RowTables holds private rows and is never pickled")
-
-    def shape(self, clique: FieldClique) -> tuple[int, ...]:
-        """The shape of a clique's table."""
-        return clique_shape(clique, self._layout, self._role)
 
     def true_table(self, clique: FieldClique) -> Units:
         """How many units have each combination of states, in the clique's shape."""
@@ -81,25 +79,10 @@ class RowTables:
             if clique.evidence and clique.evidence[0] != at:
                 at = clique.evidence[0]
                 line = row_evidence(self._layout.every[at], self._persons, self._own, self._person, self._starts)
-            lines = [line if column is None else self._own[column] for column in clique_axes(clique, self._role)]
-            shape = self.shape(clique)
+            special = {EVIDENCE: line} if self._role is None else {EVIDENCE: line, ROLE: self._own[self._role]}
+            axes, shape = self._tables.axes(clique), self._tables.shape(clique)
+            lines = [special[axis] if axis < 0 else self._own[axis] for axis in axes]
             self._kept[clique] = self._weighted.true_table(lines, shape).reshape(shape)
-
-
-def clique_axes(clique: FieldClique, role: int | None) -> list[int | None]:
-    """What the axes of a clique's table are: own columns, None for the evidence; as fields have it."""
-    others: list[int | None] = [column for column in clique.own if column != role]
-    with_role: list[int | None] = [role] if role in clique.own else []
-    evidence: list[int | None] = [None] if clique.evidence else []
-    return [*with_role, *evidence, *others] if others else [*evidence, *with_role]
-
-
-def clique_shape(clique: FieldClique, layout: Layout, role: int | None) -> tuple[int, ...]:
-    """The shape of a clique's table, axes as in `clique_axes`."""
-    return tuple(
-        layout.sizes[clique.evidence[0]] if column is None else layout.own_sizes[column]
-        for column in clique_axes(clique, role)
-    )
 
 
 # --------------------------------------------------------------------------------------------------------------- rounds
@@ -137,7 +120,7 @@ class RowsStart:
 
     layout: Layout
     role: int | None
-    one_way: Sequence[tuple[Floats, Floats]]  # of each column: units in its states, and the standard deviation of noise
+    one_ways: Sequence[Measurement]  # of each column: units in its states
     count: int  # the evidence that is the number of a person's rows
     levels: Sequence[tuple[int, int]]  # evidence that is a hidden level, and its column
     total: float  # units of all rows
@@ -159,9 +142,7 @@ def grow_field(
     """
     layout, role = start.layout, start.role
     noise_std = float(prepaid.plan.weighted["row tables"].variance) ** 0.5
-    measurements = [
-        FieldMeasurement((), (column,), noisy, std, None) for column, (noisy, std) in enumerate(start.one_way)
-    ]
+    measurements = [FieldMeasurement((), one.columns, one.noisy, one.noise_std) for one in start.one_ways]
     kept: list[MeasuredRows] = []
     field: Field | None = None
 

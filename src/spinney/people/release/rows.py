@@ -141,21 +141,6 @@ def person_of_rows(starts: NDArray[np.int64]) -> NDArray[np.int64]:
     return np.repeat(np.arange(len(starts) - 1), np.diff(starts))
 
 
-def layout(
-    person_sizes: Sequence[int],
-    own_sizes: Sequence[int],
-    *,
-    has_order: bool,
-    role: int | None,
-    unrelated: Sequence[int] = (),
-) -> Layout:
-    """The evidence of rows. Of `unrelated` columns the row before says nothing: what orders rows is sorted anyway."""
-    n_own = len(own_sizes)
-    before = tuple(has_order and column not in unrelated for column in range(n_own))
-    anchor = tuple(role is not None and column not in unrelated for column in range(n_own))
-    return Layout(tuple(person_sizes), tuple(own_sizes), before, anchor)
-
-
 # --------------------------------------------------------------------------------------------------------- first tables
 # Tables of rows that are measured in any case, before any is chosen. PUBLIC.
 #
@@ -664,16 +649,14 @@ class ReleasedRows:
 
 
 def row_layout(shape: RowsShape, own_sizes: Sequence[int], person_sizes: Sequence[int]) -> Layout:
-    """What rows of a table may depend on, by the numbers of states of its columns and of its persons' variables."""
-    names = list(learnt_schema(shape)._modelled)
-    sorted_by = sorted_column(shape)
-    return layout(
-        person_sizes,
-        own_sizes,
-        has_order=shape.order is not None,
-        role=None if shape.role is None else names.index(shape.role),
-        unrelated=() if sorted_by is None else (names.index(sorted_by),),
-    )
+    """What rows of a table may depend on, by the numbers of states of its columns and of its persons' variables.
+
+    Of the column that rows are sorted by, neither the row before nor the first says anything: it is sorted anyway.
+    """
+    related = [name != sorted_column(shape) for name in learnt_schema(shape)._modelled]
+    before = tuple(shape.order is not None and is_related for is_related in related)
+    anchor = tuple(shape.role is not None and is_related for is_related in related)
+    return Layout(tuple(person_sizes), tuple(own_sizes), before, anchor)
 
 
 def sorted_column(shape: RowsShape) -> str | None:
