@@ -16,7 +16,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +25,7 @@ from spinney.counting.joint import Clique
 from spinney.counting.states import StateTables
 from spinney.errors import ParameterError
 from spinney.forest.prepaid import PrepaidMechanisms
+from spinney.forest.release.columns import numbered
 from spinney.forest.release.fit import signs
 from spinney.forest.release.measured import MeasuredTable
 from spinney.graph.estimate import Measurement
@@ -100,14 +100,6 @@ def box_labels(expected: Floats, least: float, *, by: int | None = None) -> NDAr
     boxes = labels.reshape(turned.shape).transpose(np.argsort(places))
     # In the order of the table's cells, so that a table in which all differ reads 0, 1, 2, ...
     return numbered(boxes.ravel()).astype(np.int32).reshape(boxes.shape)
-
-
-def numbered(keys: NDArray[Any]) -> NDArray[np.int64]:
-    """Equal keys, or rows of keys, get equal numbers 0, 1, ..., in the order in which they first appear."""
-    _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
-    order = np.empty(len(first), dtype=np.int64)
-    order[np.argsort(first)] = np.arange(len(first))
-    return order[inverse.reshape(-1)]
 
 
 def outer(shares: Sequence[Floats]) -> Floats:

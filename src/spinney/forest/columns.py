@@ -34,7 +34,6 @@ from spinney.counting.counter import ValueCounts
 from spinney.counting.counts import CellCounts, ColumnCounts
 from spinney.counting.states import Cut, RegionCut
 from spinney.errors import BudgetError
-from spinney.forest.cliques import numbered
 from spinney.forest.plan import class_sizes_plan
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.forest.release.columns import (
@@ -45,6 +44,7 @@ from spinney.forest.release.columns import (
     even_leaves,
     leaf_places,
     null_levels,
+    numbered,
 )
 from spinney.forest.release.fit import number_weights, possible_weights, region_weights
 from spinney.forest.release.measured import NoiseLaw

@@ -389,6 +389,14 @@ def leaf_places(
     return np.where(is_null, 0.0, low), np.where(is_null, 0.0, length)
 
 
+def numbered(keys: NDArray[Any]) -> NDArray[np.int64]:
+    """Equal keys, or rows of keys, get equal numbers 0, 1, ..., in the order in which they first appear."""
+    _, first, inverse = np.unique(keys, axis=0, return_index=True, return_inverse=True)
+    order = np.empty(len(first), dtype=np.int64)
+    order[np.argsort(first)] = np.arange(len(first))
+    return order[inverse.reshape(-1)]
+
+
 def null_levels(axis: PlaceAxis) -> int:
     """The depth of a place's regions if only nulls are told from other rows."""
     steps = enumerate(axis.lattice.order)
