@@ -14,7 +14,6 @@ import click
 
 from spinney.cli.app import app
 from spinney.cli.command import COULD_NOT_TELL, FAILED, INTERRUPTED, TRACEBACK_VARIABLE, WRONG_CALL, Verb
-from spinney.cli.ledger import Ledgers
 
 DOCS = Path(__file__).parents[1] / "docs"
 REFERENCE = DOCS / "reference" / "cli.md"
@@ -26,7 +25,8 @@ _INTRODUCTION = f"""\
 <!-- Written by tools/cli_page.py from the commands themselves. Change their help, then run `make docs`. -->
 
 `spinney` and `python -m spinney` are the same.
-`spinney VERB --help` shows the text of this page.
+`spinney VERB --help` shows what everybody needs on one screen.
+Where there is more, `spinney VERB --help-all` shows the text of this page.
 
 Tables are CSV (`.csv`, and `.csv.gz` to read) or Parquet (`.parquet`, `.pq`); `-` is CSV on standard input or output.
 A folder of such files or a quoted pattern (`'trips/*.parquet'`) can be read as one table: [files](../how-to/files.md).
@@ -56,11 +56,11 @@ def reference_page() -> str:
 def _section(verb: click.Command, within: str = "") -> str:
     """A verb, and below a group of verbs those that are not hidden."""
     arguments = [str(p.name).upper() for p in verb.params if isinstance(p, click.Argument)]
-    options = [p for p in verb.params if isinstance(p, click.Option)]
+    options = [p for p in verb.params if isinstance(p, click.Option) and p.expose_value]
     name = f"spinney {within}{verb.name}"
     verbs = [each for each in verb.commands.values() if not each.hidden] if isinstance(verb, click.Group) else []
     usage = " ".join([name, "VERB" if verbs else "", *arguments, "[OPTIONS]"]).replace("  ", " ")
-    examples = verb.examples if isinstance(verb, (Verb, Ledgers)) else ()
+    examples = verb.examples if isinstance(verb, Verb) else ()
     lines = [f"##{'#' if within else ''} `{name}`\n", f"    {usage}\n", f"{cleandoc(verb.help or '')}\n"]
     if options:
         lines += ["| option | meaning |", "|---|---|", *(_row(option) for option in options), ""]

@@ -9,7 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from spinney import plot
+    from spinney import errors, plot
     from spinney.columns import Boolean, Category, Date, Datetime, Identifier, Ignore, Integer, Real, Time
     from spinney.errors import SpinneyError
     from spinney.planning.plan import plan
@@ -70,6 +70,7 @@ _HOME = {
     "buy_answer": "spinney.synthesizers.buy",
     "check": "spinney.synthesizers.check",
     "combine": "spinney.release.answers.combine",
+    "errors": "spinney.errors",
     "load": "spinney.release.file",
     "plan": "spinney.planning.plan",
     "plot": "spinney.plot",
@@ -113,6 +114,7 @@ __all__ = [
     "buy_answer",
     "check",
     "combine",
+    "errors",
     "load",
     "plan",
     "plot",

@@ -9,7 +9,7 @@ from typing import Any, NoReturn
 import click
 
 from spinney.cli.ask import ask
-from spinney.cli.command import WRONG_CALL, exit_status, report, told_warnings
+from spinney.cli.command import WRONG_CALL, exit_status, option, report, told_warnings
 from spinney.cli.fit import fit
 from spinney.cli.ledger import ledger
 from spinney.cli.other import audit, demo, paper, studio, warm_up
@@ -18,6 +18,7 @@ from spinney.cli.sample import sample
 from spinney.cli.show import card, compare, explain, picture
 from spinney.cli.show import report as report_verb
 from spinney.cli.verify import keygen, sign, verify
+from spinney.text import WIDTH
 
 
 class App(click.Group):
@@ -48,15 +49,12 @@ def _show_version(ctx: click.Context, param: click.Parameter, wanted: bool) -> N
         ctx.exit()
 
 
-@click.group(cls=App, invoke_without_command=True, context_settings={"help_option_names": ["-h", "--help"]})
-@click.option(
-    "--version",
-    is_flag=True,
-    is_eager=True,
-    expose_value=False,
-    callback=_show_version,
-    help="Show the version and exit.",
+@click.group(
+    cls=App,
+    invoke_without_command=True,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": WIDTH},
 )
+@option("--version", "Show the version and exit.", is_eager=True, expose_value=False, callback=_show_version)
 @click.pass_context
 def app(ctx: click.Context) -> None:
     """Turn a private table into a differentially private synthetic one.

@@ -4,7 +4,7 @@ Verbs are thin. Whatever two of them need is here, so that one option has one sp
 check, and so that every output is checked before any work. Costly imports stay inside functions, so that
 `--help` is quick.
 
-    verbs            help that ends with examples, types of parameters, checks of outputs
+    verbs            options spelt as help shows them, help of one screen, checks of outputs, what is printed
     csv options      `sp.CSV` on the command line
     exit             exit statuses, and the one message of an error
     inputs           one table and its schema, or linked tables that a file names
@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shlex
 import traceback
 import warnings
@@ -23,22 +24,22 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from decimal import Decimal
 from functools import reduce
+from inspect import cleandoc
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
 from spinney.errors import FileError, ParameterError, SchemaError, SpinneyError, SpinneyWarning
-from spinney.text import clipped, printable
+from spinney.text import clipped, json_text, printable
 
 if TYPE_CHECKING:
+    from spinney.privacy.accounts.shared import SharedLedger
+    from spinney.release.card import Card
+    from spinney.release.release import Release
     from spinney.schema.linked import Tables
     from spinney.schema.schema import Schema
     from spinney.tables.csv import CSV
-
-
-if TYPE_CHECKING:
-    from spinney.release.card import Card
 
     Command = Callable[..., Any]
     _Text = click.ParamType[str]
@@ -100,30 +101,108 @@ ROWS = RowCount()
 FILE = click.Path(exists=True, dir_okay=False)
 
 
-class WithExamples(click.Command):
-    """What `--help` ends with, and the reference page shows, too."""
+class Option(click.Option):
+    """An option with its place in the help: the first screen, or a head of `--help-all`."""
 
-    def __init__(self, *args: Any, examples: Sequence[str], **attributes: Any) -> None:
-        super().__init__(*args, **attributes)
-        self.examples = tuple(examples)
+    group: str | None = None
 
-    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
+
+def option(spelling: str, text: str, *, name: str | None = None, **attributes: Any) -> Callable[[Command], Command]:
+    """A decorator that gives a verb an option, spelt as its help shows it.
+
+    Args:
+        spelling: "--rows N" has a value, "--rule privtree|paper" one of some, "--force" and "--one/--no-one" have none.
+        text: what it means.
+        name: of the parameter of the verb, where it is not that of the option.
+        **attributes: what else click takes; a default is shown, unless `show_default` says otherwise.
+    """
+    flags, _, value = spelling.partition(" ")
+    if "|" in value and "type" not in attributes:
+        attributes["type"] = click.Choice(value.split("|"))
+    elif value:
+        attributes["metavar"] = value
+    elif "/" not in flags and "type" not in attributes:
+        attributes["is_flag"] = True
+    attributes.setdefault("show_default", attributes.get("default") is not None)
+    names = [flags] if name is None else [flags, name]
+    return click.option(*names, cls=Option, help=text, **attributes)
+
+
+def options(*several: Callable[[Command], Command], group: str | None = None) -> Callable[[Command], Command]:
+    """A decorator that gives a verb several options, in this order; those of a group stand under its head."""
+
+    def decorate(command: Command) -> Command:
+        n_before = len(getattr(command, "__click_params__", ()))
+        reduce(lambda decorated, each: each(decorated), reversed(several), command)
+        for added in getattr(command, "__click_params__", ())[n_before:]:
+            added.group = added.group or group
+        return command
+
+    return decorate
+
+
+# Marks a run that asks for all of the help.
+_WHOLE_HELP = "spinney.help-all"
+
+
+def _show_all(ctx: click.Context, param: click.Parameter, wanted: bool) -> None:  # noqa: ARG001  # click's signature
+    if wanted and not ctx.resilient_parsing:
+        ctx.meta[_WHOLE_HELP] = True
+        click.echo(ctx.get_help())
+        ctx.exit()
+
+
+class Verb(click.Command):
+    """A command whose docstring ends with examples, and whose help is one screen: `--help-all` shows the rest.
+
+    The first screen has the first two paragraphs, options of no group, and some examples.
+    """
+
+    def __init__(self, name: str | None = None, **attributes: Any) -> None:
+        text, _, examples = cleandoc(attributes.get("help") or "").partition("\nExamples:\n")
+        super().__init__(name, **attributes | {"help": text.rstrip()})
+        self.examples = tuple(re.sub(r"\n\s{8,}", " ", examples).replace("    ", "").splitlines())
+        n_options = sum(isinstance(each, click.Option) for each in self.params)
+        self.has_more = any(getattr(each, "group", None) for each in self.params)
+        if self.has_more:
+            what = f"Show all {n_options} options, more on what it does, and {len(self.examples)} examples."
+            self.params += [
+                Option(["--help-all"], is_flag=True, is_eager=True, expose_value=False, callback=_show_all, help=what)
+            ]
+
+    def _is_whole(self, ctx: click.Context) -> bool:
+        return not self.has_more or _WHOLE_HELP in ctx.meta
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        paragraphs = (self.help or "").split("\n\n")
+        formatter.write_paragraph()
+        with formatter.indentation():
+            formatter.write_text("\n\n".join(paragraphs if self._is_whole(ctx) else paragraphs[:2]))
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        groups: dict[str, list[tuple[str, str]]] = {}
+        for each in self.get_params(ctx):
+            group = getattr(each, "group", None)
+            record = each.get_help_record(ctx) if isinstance(each, click.Option) else None
+            if record is not None and (group is None or self._is_whole(ctx)):
+                groups.setdefault(group or "Options", []).append(record)
+        for head, records in groups.items():
+            with formatter.section(head):
+                formatter.write_dl(records)
+
+    def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        shown = self.examples if self._is_whole(ctx) else self.examples[:_N_EXAMPLES]
         with formatter.section("Examples"):
-            for line in self.examples:
+            for line in shown:
                 formatter.write(f"{'':>{formatter.current_indent}}{line}\n")
 
 
-class Verb(WithExamples):
-    """A command with examples."""
+# Examples on the first screen of the help.
+_N_EXAMPLES = 4
 
 
-def options(*several: Callable[[Command], Command]) -> Callable[[Command], Command]:
-    """A decorator that gives a verb several options, in this order."""
-    return lambda command: reduce(lambda decorated, option: option(decorated), reversed(several), command)
-
-
-force_option = click.option("--force", is_flag=True, help="Overwrite the output if it exists.")
-json_option = click.option("--json", "as_json", is_flag=True, help="Print JSON, errors included.")
+force_option = option("--force", "Overwrite the output if it exists.")
+json_option = option("--json", "Print JSON, errors included.", name="as_json")
 
 
 def check_output(path: str, *, force: bool, inputs: Sequence[str] = (), can_force: bool = True) -> None:
@@ -143,18 +222,57 @@ def check_output(path: str, *, force: bool, inputs: Sequence[str] = (), can_forc
         raise click.UsageError(str(err)) from err
 
 
+def show(result: Any, *, as_json: bool, **more: Any) -> None:
+    """Print a result of the library, as its text or as JSON with what else there is to tell."""
+    click.echo(json_text(result.to_dict() | more) if as_json else printable(str(result), keep="\n"))
+
+
+def tell(described: dict[str, Any], text: str, *, as_json: bool) -> None:
+    """Print what was done, as text or as JSON."""
+    click.echo(json_text(described) if as_json else printable(text, keep="\n"))
+
+
+def caution(text: str, word: str = "caution") -> None:
+    """Say on standard error what somebody should look at."""
+    click.secho(f"{word}: {printable(text)}", err=True, fg="yellow")
+
+
+def alarm(text: str) -> None:
+    """Say loudly, on standard error, what must not be overlooked."""
+    click.secho(printable(text), err=True, fg="red", bold=True)
+
+
 def warn_of_none(option: str, number: int | None) -> None:
     """Say on standard error, where no rows are asked for, that there will be none."""
     if number == 0:
-        click.secho(
-            f"caution: {option} 0 asks for no rows; what is written has columns and no rows", err=True, fg="yellow"
-        )
+        caution(f"{option} 0 asks for no rows; what is written has columns and no rows")
 
 
 def warn_of_brands(card: Card) -> None:
-    """Say loudly, on standard error, what voids the guarantee of a release."""
+    """Say what voids the guarantee of a release."""
     for warning in card.to_dict()["warnings"]:
-        click.secho(f"*** NOT PRIVATE *** {printable(warning)}", err=True, fg="red", bold=True)
+        alarm(f"*** NOT PRIVATE *** {warning}")
+
+
+def load_release(path: str) -> Release:
+    """The release in a file, and on standard error what voids its guarantee."""
+    from spinney.release.file import load
+
+    loaded = load(path)
+    warn_of_brands(loaded.card)
+    return loaded
+
+
+def check_picture(path: str | None, *, force: bool, inputs: Sequence[str]) -> None:
+    """Raise, before anything is read, where a picture is wanted and cannot be drawn or written."""
+    if path is None:
+        return
+    from spinney.machine import load_optional
+    from spinney.report.pictures import check_picture_name
+
+    check_picture_name(path)
+    load_optional("matplotlib.figure", "a picture")
+    check_output(path, force=force, inputs=inputs)
 
 
 # ---------------------------------------------------------------------------------------------------------- csv options
@@ -163,39 +281,33 @@ def warn_of_brands(card: Card) -> None:
 
 CSV_NAMES = ("delimiter", "decimal", "encoding", "date_format", "no_header", "names")
 
-_CSV_OPTIONS: tuple[Callable[[Any], Any], ...] = (
-    click.option(
-        "--delimiter",
-        metavar="CHARACTER",
-        help="CSV: the character between fields; write tab for a tab. Default: a comma.",
+csv_options = options(
+    option("--delimiter CHARACTER", "CSV: the character between fields; write tab for a tab. Default: a comma."),
+    option("--decimal MARK", "CSV: the decimal mark of numbers, a point or a comma. Default: a point."),
+    option(
+        "--encoding NAME",
+        "CSV: the encoding, such as latin-1, cp1252 or utf-16. Default: UTF-8, or the encoding of the byte order mark.",
     ),
-    click.option(
-        "--decimal", metavar="MARK", help="CSV: the decimal mark of numbers, a point or a comma. Default: a point."
-    ),
-    click.option(
-        "--encoding",
-        metavar="NAME",
-        help="CSV: the encoding, such as latin-1, cp1252 or utf-16. Default: UTF-8, or the encoding of the byte order "
-        "mark.",
-    ),
-    click.option(
-        "--date-format",
+    option(
+        "--date-format [NAME=]FORMAT",
+        "CSV: the format of dates and times, such as %d/%m/%Y; with NAME=, the format of one column. Default: ISO "
+        "8601, such as 2024-01-31.",
         multiple=True,
-        metavar="[NAME=]FORMAT",
-        help="CSV: the format of dates and times, such as %d/%m/%Y; with NAME=, the format of one column. "
-        "Default: ISO 8601, such as 2024-01-31.",
     ),
-    click.option("--no-header", is_flag=True, help="CSV: the first line is a row, not a header; needs --names."),
-    click.option(
-        "--names",
-        metavar="NAME,NAME,...",
-        help="CSV: the names of all columns, in place of the header. Put a name that contains a comma in double "
-        "quotes.",
+    option("--no-header", "CSV: the first line is a row, not a header; needs --names."),
+    option(
+        "--names NAME,NAME,...",
+        "CSV: the names of all columns, in place of the header. Put a name that contains a comma in double quotes.",
     ),
+    group="CSV files",
 )
 
 
-csv_options = options(*_CSV_OPTIONS)
+engine_option = option(
+    "--engine polars|duckdb|spark|memory",
+    "The library that reads Parquet files, instead of Spinney itself; memory reads the table once and keeps it in "
+    "memory.",
+)
 
 
 def take_csv(table: str, parameters: dict[str, Any]) -> CSV | None:
@@ -309,6 +421,12 @@ def message(err: BaseException, *, may_charge: bool = False) -> str:
     )
 
 
+def say_error(text: str) -> None:
+    """An error on standard error."""
+    click.secho("error: ", err=True, nl=False, fg="red")
+    click.echo(printable(text, keep="\n"), err=True)
+
+
 def report(err: BaseException, arguments: Sequence[str]) -> None:
     """Print the message on standard error, as text or, where the command line asks for it, as one line of JSON."""
     told = message(err, may_charge=bool(set(CHARGING) & set(arguments[:1])))
@@ -317,8 +435,7 @@ def report(err: BaseException, arguments: Sequence[str]) -> None:
     if "--json" in arguments:
         click.echo(json.dumps({"error": told}), err=True)
         return
-    click.secho("error: ", err=True, nl=False, fg="red")
-    click.echo(printable(told, keep="\n"), err=True)
+    say_error(told)
     if isinstance(err, click.UsageError) and err.ctx is not None:
         click.echo(f"for usage, run: {err.ctx.command_path} --help", err=True)
 
@@ -331,7 +448,7 @@ def told_warnings() -> Iterator[None]:
 
         def show(message: Warning | str, category: type[Warning], *place: Any, **more: Any) -> None:
             if issubclass(category, SpinneyWarning):
-                click.secho(f"caution: {message}", err=True, fg="yellow")
+                caution(str(message))
             else:
                 show_others(message, category, *place, **more)
 
@@ -344,13 +461,11 @@ def told_warnings() -> Iterator[None]:
 # What a verb is given to look at: one table and its schema, or linked tables that a file names.
 
 
-tables_option = click.option(
-    "--tables",
-    "tables_path",
+tables_option = option(
+    "--tables FILE",
+    "The TOML file that names linked tables, their schemas and the links between them; in place of TABLE and --schema.",
+    name="tables_path",
     type=FILE,
-    metavar="FILE",
-    help="The TOML file that names linked tables, their schemas and the links between them; in place of TABLE and "
-    "--schema.",
 )
 
 
@@ -476,15 +591,7 @@ def _csv_of(files: Mapping[str, str], parameters: dict[str, Any]) -> dict[str, C
 # Options that name a ledger, and what is recorded beside a charge.
 
 
-if TYPE_CHECKING:
-    from spinney.privacy.accounts.shared import SharedLedger
-
-    _LedgerText = click.ParamType[str]
-else:
-    _LedgerText = click.ParamType  # which takes no parameter in older versions of click
-
-
-class LedgerPlace(_LedgerText):
+class LedgerPlace(_Text):
     """The path of a ledger, or the address of one on a PostgreSQL server."""
 
     name = "ledger"
@@ -508,41 +615,37 @@ class LedgerPlace(_LedgerText):
 LEDGER = LedgerPlace()
 NEW_LEDGER = LedgerPlace(exists=False)
 
-population_option = click.option(
-    "--population",
-    metavar="NAME",
-    help="Whose budget it is, where the ledger holds several. Default: SPINNEY_POPULATION, or the only one.",
+population_option = option(
+    "--population NAME",
+    "Whose budget it is, where the ledger holds several. Default: SPINNEY_POPULATION, or the only one.",
 )
 
-_LEDGER_OPTIONS: tuple[Callable[[Any], Any], ...] = (
-    click.option(
-        "--ledger",
-        "ledger_path",
-        type=LEDGER,
-        metavar="LEDGER",
-        help="Charge this ledger, a file or postgresql://host/name; stop if too little of its budget is left. Default: "
+ledger_options = options(  # which `take_ledger` reads
+    option(
+        "--ledger LEDGER",
+        "Charge this ledger, a file or postgresql://host/name; stop if too little of its budget is left. Default: "
         "the one that SPINNEY_LEDGER names, if any.",
+        name="ledger_path",
+        type=LEDGER,
     ),
-    click.option("--no-ledger", is_flag=True, help="Charge no ledger, whatever SPINNEY_LEDGER says."),
-    population_option,
-    click.option(
-        "--table",
-        "table_name",
-        metavar="NAME",
-        help="What the ledger calls the table; from its first charge on it belongs to one population.",
-    ),
-    click.option("--purpose", metavar="TEXT", help="What the release is for; it stays on record in the ledger."),
-    click.option(
-        "--request",
-        type=int,
-        metavar="NUMBER",
-        help="The approved request that pays for the release; see `spinney ledger request`.",
+    options(
+        option("--no-ledger", "Charge no ledger, whatever SPINNEY_LEDGER says."),
+        population_option,
+        option(
+            "--table NAME",
+            "What the ledger calls the table; from its first charge on it belongs to one population.",
+            name="table_name",
+        ),
+        option("--purpose TEXT", "What the release is for; it stays on record in the ledger."),
+        option(
+            "--request NUMBER",
+            "The approved request that pays for the release; see `spinney ledger request`.",
+            type=int,
+        ),
+        group="Ledger",
     ),
 )
 _DETAILS = {"population": "--population", "table_name": "--table", "purpose": "--purpose", "request": "--request"}
-
-
-ledger_options = options(*_LEDGER_OPTIONS)  # which `take_ledger` reads
 
 
 def take_ledger(parameters: dict[str, Any]) -> SharedLedger | Literal[False]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from csv import reader as csv_reader
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any, Literal
@@ -13,20 +13,24 @@ from spinney.cli.command import (
     FILE,
     TABLE,
     Verb,
+    caution,
     check_output,
     csv_options,
+    engine_option,
     force_option,
     given_tables,
     json_option,
     ledger_options,
+    option,
     options,
+    show,
     tables_option,
     take_ledger,
     warn_of_brands,
 )
 from spinney.cli.sample import PLACEMENTS
 from spinney.errors import BudgetError, FileError, ParameterError
-from spinney.text import json_text, printable
+from spinney.text import printable
 
 if TYPE_CHECKING:
     from spinney.privacy.accounts.shared import SharedLedger
@@ -40,222 +44,165 @@ if TYPE_CHECKING:
 _PER_COLUMN = ("bins", "bin_width")  # one number, or one for each column
 
 # Options that are parameters of a synthesizer. Numbers stay text up to the library, which reads them exactly.
-_PARAMETERS: tuple[Callable[[Any], Any], ...] = (
-    click.option(
-        "--method",
-        type=click.Choice(["auto", "tree", "forest", "grid", "linked"]),
+with_parameters = options(
+    option(
+        "--method auto|tree|forest|grid|linked",
+        "tree: one tree over a few columns of numbers, dates, times or booleans. forest: a model of many and mixed "
+        "columns. grid: bins of equal size. linked: persons with all their rows, for a schema that says whose rows "
+        "they are. auto: Spinney chooses the method from the schema and the options.",
         default="auto",
-        show_default=True,
-        help="tree: one tree over a few columns of numbers, dates, times or booleans. forest: a model of many and "
-        "mixed columns. grid: bins of equal size. linked: persons with all their rows, for a schema that says whose "
-        "rows they are. auto: Spinney chooses the method from the schema and the options.",
     ),
-    click.option(
-        "--target",
-        metavar="NAME",
-        help="Forest and persons: the column that is to be predicted from the others, such as a label. With --tables, "
-        "a column of persons, such as customers.churn.",
+    option(
+        "--target NAME",
+        "Forest and persons: the column that is to be predicted from the others, such as a label. With --tables, a "
+        "column of persons, such as customers.churn.",
     ),
-    click.option(
-        "--delta",
-        metavar="NUMBER",
-        help="Forest and persons: the failure probability of (epsilon, delta)-differential privacy; 0 is pure epsilon, "
+    option(
+        "--delta NUMBER",
+        "Forest and persons: the failure probability of (epsilon, delta)-differential privacy; 0 is pure epsilon, "
         "with more noise, and not for persons. Default: a tenth of one over the number of rows, at most 1e-6; with "
         "--unit add-remove, of --assumed-rows, or 1e-6.",
     ),
-    click.option(
-        "--quality",
-        type=click.Choice(["fast", "high", "best"]),
-        metavar="[fast|high]",
-        help="Forest and persons: high measures more pairs of columns, and triples; it takes seconds for ten columns "
-        "and a minute for a hundred. Default: fast.",
+    options(
+        option(
+            "--unit replace-one|add-remove",
+            "The unit of privacy: one row replaced, or one row added or removed; where the schema says whose rows they "
+            "are, one person with all their rows. With add-remove the number of rows, or of persons, is private. "
+            "Default: replace-one.",
+        ),
+        option(
+            "--assumed-rows N",
+            "A public guess of the number of rows, for --unit add-remove. Default: rows are counted with noise, for a "
+            "hundredth of epsilon.",
+            type=int,
+        ),
+        option(
+            "--assumed-persons N",
+            "Linked: a public guess of the number of persons, for --unit add-remove. Default: persons are counted with "
+            "noise, for a hundredth of epsilon.",
+            type=int,
+        ),
+        option("--bounds-share SHARE", 'The part of epsilon used to estimate bounds = "private". Default: 0.1.'),
+        option(
+            "--values-share SHARE",
+            'Forest: the part of epsilon and of delta used to find values = "private". Default: 0.1.',
+        ),
+        option(
+            "--utility-share SHARE",
+            "The part of the budget that pays for figures of utility, such as 0.02: how far the release is from the "
+            "table, with exact noise, so that they may be published. Default: none are measured.",
+        ),
+        group="Privacy",
     ),
-    click.option(
-        "--workload",
-        multiple=True,
-        metavar="NAME,NAME,...",
-        help="Forest: 1 to 5 columns whose table is measured as stated, without a private choice. May be repeated.",
+    options(
+        option(
+            "--quality [fast|high]",
+            "Forest and persons: high measures more pairs of columns, and triples; it takes seconds for ten columns "
+            "and a minute for a hundred. Default: fast.",
+            type=click.Choice(["fast", "high", "best"]),
+        ),
+        option(
+            "--workload NAME,NAME,...",
+            "Forest: 1 to 5 columns whose table is measured as stated, without a private choice. May be repeated.",
+            multiple=True,
+        ),
+        option(
+            "--analysis FORMULA",
+            'Forest: a linear regression such as "hours ~ age + sex", whose sums are measured so that its coefficients '
+            "have intervals that hold. May be repeated. `spinney ask` prints them.",
+            name="analyses",
+            multiple=True,
+        ),
+        option(
+            "--analyses-share SHARE",
+            "Forest: the part of the budget that the sums of --analysis get, if there are any. Default: 0.25.",
+        ),
+        option(
+            "--prior FILE",
+            "Forest: a public table of the same columns, or an earlier release, which is used where private choices "
+            "say that it helps. It must be public: the guarantee does not cover it.",
+            type=FILE,
+        ),
+        group="Forests and persons",
     ),
-    click.option(
-        "--analysis",
-        "analyses",
-        multiple=True,
-        metavar="FORMULA",
-        help='Forest: a linear regression such as "hours ~ age + sex", whose sums are measured so that its '
-        "coefficients have intervals that hold. May be repeated. `spinney ask` prints them.",
-    ),
-    click.option(
-        "--analyses-share",
-        metavar="SHARE",
-        help="Forest: the part of the budget that the sums of --analysis get, if there are any. Default: 0.25.",
-    ),
-    click.option(
-        "--prior",
-        type=FILE,
-        metavar="FILE",
-        help="Forest: a public table of the same columns, or an earlier release, which is used where private choices "
-        "say that it helps. It must be public: the guarantee does not cover it.",
-    ),
-    click.option(
-        "--unit",
-        type=click.Choice(["replace-one", "add-remove"]),
-        help="The unit of privacy: one row replaced, or one row added or removed; where the schema says whose rows "
-        "they are, one person with all their rows. With add-remove the number of rows, or of persons, is private. "
-        "Default: replace-one.",
-    ),
-    click.option(
-        "--rule",
-        type=click.Choice(["privtree", "paper"]),
-        help="Tree: how splits are decided; paper is the tree of the paper's Algorithms 2 and 3. Default: privtree.",
-    ),
-    click.option(
-        "--fixed-depth",
-        type=int,
-        metavar="N",
-        help="Tree, --rule paper: h, the number of levels that always split, whatever the data.",
-    ),
-    click.option(
-        "--max-depth", type=int, metavar="N", help="Tree: the depth at which splitting stops; h' in the paper."
-    ),
-    click.option(
-        "--largest-edge",
-        metavar="NUMBER",
-        help="Tree, --rule paper: s1, the longest edge that a bin may have; instead of --fixed-depth.",
-    ),
-    click.option(
-        "--smallest-edge",
-        metavar="NUMBER",
-        help="Tree, --rule paper: s2, the edge length at which splitting stops; instead of --max-depth.",
-    ),
-    click.option(
-        "--cutoff", metavar="NUMBER", help="Tree, --rule paper: tau; a node splits if its noisy count is above this."
-    ),
-    click.option(
-        "--moments/--no-moments",
-        default=None,
-        help="Tree: leaves release the means of their rows as well as counts, or counts alone. Default: means too, "
-        "for up "
-        "to eight columns.",
-    ),
-    click.option(
-        "--focus",
-        type=click.Choice(["density", "small-areas"]),
-        help="Tree with moments: what should be most accurate, the table as a whole or counts in small boxes. "
-        "Default: density.",
-    ),
-    click.option(
-        "--tree-share", metavar="SHARE", help="Tree: the part of epsilon for split decisions, between 0 and 1."
-    ),
-    click.option(
-        "--axes",
-        type=click.Choice(["boxes", "cube"]),
-        help="Tree, --rule paper: boxes scales each column to its own bounds; cube makes all edges as long as the "
-        "longest. Default: boxes.",
-    ),
-    click.option(
-        "--bins",
-        multiple=True,
-        metavar="[NAME=]NUMBER",
-        help="Grid: the number of bins of every column, or, with NAME=, of one column. May be repeated.",
-    ),
-    click.option(
-        "--bin-width",
-        multiple=True,
-        metavar="[NAME=]NUMBER",
-        help="Grid: the width of a bin, or, with NAME=, of one column. May be repeated.",
-    ),
-    click.option(
-        "--threshold",
-        metavar="NUMBER",
-        help="Tree, grid: bins whose noisy count is below this are not released; t in the paper.",
-    ),
-    click.option(
-        "--placement",
-        type=click.Choice(PLACEMENTS),
-        help="Tree, grid: where sampled rows lie in their leaf. Default: fitted with moments, tilted without.",
-    ),
-    click.option(
-        "--bounds-share", metavar="SHARE", help='The part of epsilon used to estimate bounds = "private". Default: 0.1.'
-    ),
-    click.option(
-        "--values-share",
-        metavar="SHARE",
-        help='Forest: the part of epsilon and of delta used to find values = "private". Default: 0.1.',
-    ),
-    click.option(
-        "--utility-share",
-        metavar="SHARE",
-        help="The part of the budget that pays for figures of utility, such as 0.02: how far the release is from the "
-        "table, with exact noise, so that they may be published. Default: none are measured.",
-    ),
-    click.option(
-        "--assumed-rows",
-        type=int,
-        metavar="N",
-        help="A public guess of the number of rows, for --unit add-remove. Default: rows are counted with noise, for a "
-        "hundredth of epsilon.",
-    ),
-    click.option(
-        "--assumed-persons",
-        type=int,
-        metavar="N",
-        help="Linked: a public guess of the number of persons, for --unit add-remove. Default: persons are counted "
-        "with noise, for a hundredth of epsilon.",
+    options(
+        option(
+            "--rule privtree|paper",
+            "Tree: how splits are decided; paper is the tree of the paper's Algorithms 2 and 3. Default: privtree.",
+        ),
+        option("--max-depth N", "Tree: the depth at which splitting stops; h' in the paper.", type=int),
+        option(
+            "--fixed-depth N",
+            "Tree, --rule paper: h, the number of levels that always split, whatever the data.",
+            type=int,
+        ),
+        option(
+            "--smallest-edge NUMBER",
+            "Tree, --rule paper: s2, the edge length at which splitting stops; instead of --max-depth.",
+        ),
+        option(
+            "--largest-edge NUMBER",
+            "Tree, --rule paper: s1, the longest edge that a bin may have; instead of --fixed-depth.",
+        ),
+        option("--cutoff NUMBER", "Tree, --rule paper: tau; a node splits if its noisy count is above this."),
+        option(
+            "--axes boxes|cube",
+            "Tree, --rule paper: boxes scales each column to its own bounds; cube makes all edges as long as the "
+            "longest. Default: boxes.",
+        ),
+        option("--tree-share SHARE", "Tree: the part of epsilon for split decisions, between 0 and 1."),
+        option(
+            "--moments/--no-moments",
+            "Tree: leaves release the means of their rows as well as counts, or counts alone. Default: means too, for "
+            "up to eight columns.",
+            default=None,
+        ),
+        option(
+            "--focus density|small-areas",
+            "Tree with moments: what should be most accurate, the table as a whole or counts in small boxes. Default: "
+            "density.",
+        ),
+        option(
+            "--bins [NAME=]NUMBER",
+            "Grid: the number of bins of every column, or, with NAME=, of one column. May be repeated.",
+            multiple=True,
+        ),
+        option(
+            "--bin-width [NAME=]NUMBER",
+            "Grid: the width of a bin, or, with NAME=, of one column. May be repeated.",
+            multiple=True,
+        ),
+        option(
+            "--threshold NUMBER", "Tree, grid: bins whose noisy count is below this are not released; t in the paper."
+        ),
+        option(
+            f"--placement {PLACEMENTS}",
+            "Tree, grid: where sampled rows lie in their leaf. Default: fitted with moments, tilted without.",
+        ),
+        group="Trees and grids",
     ),
 )
 
 
-with_parameters = options(*_PARAMETERS)
-
-
-@click.command(
-    cls=Verb,
-    examples=(
-        "spinney fit people.csv --schema schema.toml --epsilon 1 --out people.spinney",
-        "spinney fit adult.csv --schema adult.toml --target income --epsilon 1 --out adult.spinney",
-        "spinney fit people.csv --schema schema.toml --epsilon 1 --method forest --delta 0 --out people.spinney",
-        "spinney fit people.csv --schema schema.toml --epsilon 1 --workload age,sex,region --out people.spinney",
-        "spinney fit people.csv --schema schema.toml --epsilon 1 --utility-share 0.02 --out people.spinney",
-        "spinney fit people.csv --schema schema.toml --epsilon 0.1 --prior last-year.csv --out people.spinney",
-        "spinney fit people.csv --schema schema.toml --epsilon 1 --no-moments --threshold 5 --out people.spinney",
-        "spinney fit people.parquet --schema schema.toml --epsilon 1/3 --rule paper --out people.spinney",
-        "spinney fit 'trips/*.parquet' --schema trips.toml --epsilon 1 --out trips.spinney",
-        "spinney fit people.csv --schema schema.toml --epsilon 1 --method grid --bins 20 --out people.spinney",
-        "spinney fit people.csv --schema schema.toml --epsilon 1 --out people.spinney --ledger people.ledger",
-        "spinney fit people.csv --schema schema.toml --epsilon 0.5 --out people.spinney --ledger "
-        "postgresql://db/ledger --population patients --table visits --purpose 'annual report' --request 12",
-        "spinney fit people.csv --schema schema.toml --delimiter ';' --decimal , --date-format %d/%m/%Y --epsilon 1 "
-        "--out people.spinney",
-        "zcat people.csv.gz | spinney fit - --schema schema.toml --epsilon 0.5 --out people.spinney --json",
-        "spinney fit --tables shop.toml --epsilon 1 --target customers.churn --out shop.spinney",
-    ),
-)
+@click.command(cls=Verb)
 @click.argument("table", type=TABLE, required=False)
-@click.option("--schema", "schema_path", type=FILE, metavar="FILE", help="The TOML file that states what is public.")
+@option("--schema FILE", "The TOML file that states what is public.", name="schema_path", type=FILE)
 @tables_option
-@click.option(
-    "--epsilon",
-    required=True,
-    metavar="NUMBER",
-    help="The total privacy budget, as an exact number such as 1, 0.1 or 1/3.",
-)
-@click.option("--out", required=True, metavar="FILE", help="The release file to write.")
+@option("--epsilon NUMBER", "The total privacy budget, as an exact number such as 1, 0.1 or 1/3.", required=True)
+@option("--out FILE", "The release file to write.", required=True)
 @ledger_options
-@click.option(
-    "--engine",
-    type=click.Choice(["polars", "duckdb", "spark", "memory"]),
-    help="The library that reads Parquet files, instead of Spinney itself; memory reads the table once and keeps it "
-    "in memory.",
-)
-@csv_options
-@with_parameters
-@click.option(
-    "--bounds-from-data-not-private",
-    is_flag=True,
-    help="Take bounds that the schema leaves out from the data. VOIDS THE GUARANTEE: for research on public data.",
-)
 @force_option
 @json_option
+@with_parameters
+@options(
+    engine_option,
+    option(
+        "--bounds-from-data-not-private",
+        "Take bounds that the schema leaves out from the data. VOIDS THE GUARANTEE: for research on public data.",
+    ),
+    group="Reading the table",
+)
+@csv_options
 def fit(
     table: str | None,
     schema_path: str | None,
@@ -284,6 +231,26 @@ def fit(
     person with all their rows, however many. Several tables about the same persons are fitted together: --tables names
     a file that says where they are, what is public about them, and which rows belong to whom. Their rows are held in
     memory.
+
+    Examples:
+        spinney fit people.csv --schema schema.toml --epsilon 1 --out people.spinney
+        spinney fit adult.csv --schema adult.toml --target income --epsilon 1 --out adult.spinney
+        spinney fit people.csv --schema schema.toml --epsilon 1 --method forest --delta 0 --out people.spinney
+        spinney fit people.csv --schema schema.toml --epsilon 1 --workload age,sex,region --out people.spinney
+        spinney fit people.csv --schema schema.toml --epsilon 1 --utility-share 0.02 --out people.spinney
+        spinney fit people.csv --schema schema.toml --epsilon 0.1 --prior last-year.csv --out people.spinney
+        spinney fit people.csv --schema schema.toml --epsilon 1 --no-moments --threshold 5 --out
+            people.spinney
+        spinney fit people.parquet --schema schema.toml --epsilon 1/3 --rule paper --out people.spinney
+        spinney fit 'trips/*.parquet' --schema trips.toml --epsilon 1 --out trips.spinney
+        spinney fit people.csv --schema schema.toml --epsilon 1 --method grid --bins 20 --out people.spinney
+        spinney fit people.csv --schema schema.toml --epsilon 1 --out people.spinney --ledger people.ledger
+        spinney fit people.csv --schema schema.toml --epsilon 0.5 --out people.spinney --ledger
+            postgresql://db/ledger --population patients --table visits --purpose 'annual report' --request 12
+        spinney fit people.csv --schema schema.toml --delimiter ';' --decimal , --date-format %d/%m/%Y
+            --epsilon 1 --out people.spinney
+        zcat people.csv.gz | spinney fit - --schema schema.toml --epsilon 0.5 --out people.spinney --json
+        spinney fit --tables shop.toml --epsilon 1 --target customers.churn --out shop.spinney
     """
     from spinney.privacy.budget import parse_delta, parse_epsilon
     from spinney.schema.linked import Tables
@@ -316,11 +283,9 @@ def fit(
     card = fit_file(private.frames, schema, synthesizer, out, force=force, ledger=ledger, engine=engine)
     warn_of_brands(card)
     if card.is_empty:
-        click.secho(
-            "warning: every noisy count fell below the threshold, so the release is empty", err=True, fg="yellow"
-        )
+        caution("every noisy count fell below the threshold, so the release is empty", "warning")
     if as_json:
-        click.echo(json_text(card.to_dict() | ({"ledger": _on_record(ledger)} if ledger else {})))
+        show(card, as_json=True, **({"ledger": _on_record(ledger)} if ledger else {}))
         return
     click.echo(f"wrote {out}\n{card.essentials}")
     if ledger:

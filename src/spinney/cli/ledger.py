@@ -22,9 +22,10 @@ from spinney.cli.command import (
     LEDGER,
     NEW_LEDGER,
     Verb,
-    WithExamples,
+    caution,
     check_output,
     json_option,
+    option,
     population_option,
 )
 from spinney.text import aligned, json_text, printable
@@ -265,22 +266,16 @@ def _together(account: SharedLedger) -> Together | None:
 # What is written into a ledger besides charges: requests, approvals, limits, populations, tables.
 
 
-_why = click.option("--why", required=True, metavar="TEXT", help="The reason, which stays on record.")
+_why = option("--why TEXT", "The reason, which stays on record.", required=True)
 
 
-@click.command(
-    cls=Verb,
-    examples=(
-        "spinney ledger request people.ledger --epsilon 0.5 --delta 1e-6 --purpose 'annual report'",
-        "spinney ledger request postgresql://db/ledger --epsilon 0.5 --purpose trends --population patients",
-    ),
-)
+@click.command(cls=Verb)
 @click.argument("ledger", type=LEDGER)
-@click.option("--epsilon", required=True, metavar="NUMBER", help="The epsilon that the release is going to cost.")
-@click.option("--delta", metavar="NUMBER", help="The delta that it is going to cost. Default: 0.")
-@click.option("--purpose", required=True, metavar="TEXT", help="What the release is for.")
+@option("--epsilon NUMBER", "The epsilon that the release is going to cost.", required=True)
+@option("--delta NUMBER", "The delta that it is going to cost. Default: 0.")
+@option("--purpose TEXT", "What the release is for.", required=True)
 @population_option
-@click.option("--table", metavar="NAME", help="What the ledger calls the table.")
+@option("--table NAME", "What the ledger calls the table.")
 @json_option
 def request(
     ledger: str,
@@ -294,6 +289,10 @@ def request(
     """Ask for budget, and print the number of the request.
 
     Somebody else approves or denies it. `spinney fit --request NUMBER` then pays with it, once.
+
+    Examples:
+        spinney ledger request people.ledger --epsilon 0.5 --delta 1e-6 --purpose 'annual report'
+        spinney ledger request postgresql://db/ledger --epsilon 0.5 --purpose trends --population patients
     """
     from spinney.privacy.ledger import Ledger
 
@@ -313,20 +312,22 @@ def _warn_of_too_much(account: SharedLedger, number: int) -> None:
         ("delta", asked.delta, account.remaining_delta),
     ):
         if left is not None and wanted > left:
-            click.secho(
-                f"caution: request {number} asks for {name} {decimal(wanted)}, and {decimal(left)} is left; it cannot "
-                "be spent unless the limit is raised",
-                err=True,
-                fg="yellow",
+            caution(
+                f"request {number} asks for {name} {decimal(wanted)}, and {decimal(left)} is left; it cannot be spent "
+                "unless the limit is raised"
             )
 
 
-@click.command(cls=Verb, examples=("spinney ledger requests people.ledger",))
+@click.command(cls=Verb)
 @click.argument("ledger", type=LEDGER)
 @population_option
 @json_option
 def requests(ledger: str, population: str | None, as_json: bool) -> None:
-    """List requests: who asked for how much, for what, whether it was approved, denied or used, and who decided."""
+    """List requests: who asked for how much, for what, whether it was approved, denied or used, and who decided.
+
+    Examples:
+        spinney ledger requests people.ledger
+    """
     from spinney.privacy.ledger import Ledger
     from spinney.privacy.mechanisms import decimal
 
@@ -367,83 +368,88 @@ def requests(ledger: str, population: str | None, as_json: bool) -> None:
     click.echo("\n".join(printable(line) for line in aligned(rows)))
 
 
-@click.command(cls=Verb, examples=("spinney ledger approve people.ledger 12",))
+@click.command(cls=Verb)
 @click.argument("ledger", type=LEDGER)
 @click.argument("request", type=int)
 @json_option
 def approve(ledger: str, request: int, as_json: bool) -> None:
-    """Approve a REQUEST that somebody else made."""
+    """Approve a REQUEST that somebody else made.
+
+    Examples:
+        spinney ledger approve people.ledger 12
+    """
     _written(ledger, as_json, f"request {request} is approved", "approve", request)
 
 
-@click.command(cls=Verb, examples=("spinney ledger deny people.ledger 12 --why 'too much for a draft'",))
+@click.command(cls=Verb)
 @click.argument("ledger", type=LEDGER)
 @click.argument("request", type=int)
 @_why
 @json_option
 def deny(ledger: str, request: int, why: str, as_json: bool) -> None:
-    """Deny a REQUEST."""
+    """Deny a REQUEST.
+
+    Examples:
+        spinney ledger deny people.ledger 12 --why 'too much for a draft'
+    """
     _written(ledger, as_json, f"request {request} is denied", "deny", request, why=why)
 
 
-@click.command(
-    "raise",
-    cls=Verb,
-    examples=("spinney ledger raise people.ledger --limit 3 --why 'the board agreed on 1 March'",),
-)
+@click.command("raise", cls=Verb)
 @click.argument("ledger", type=LEDGER)
-@click.option("--limit", metavar="NUMBER", help="The epsilon that all releases may spend in total from now on.")
-@click.option("--delta", metavar="NUMBER", help="The delta that they may spend in total from now on.")
+@option("--limit NUMBER", "The epsilon that all releases may spend in total from now on.")
+@option("--delta NUMBER", "The delta that they may spend in total from now on.")
 @_why
 @population_option
 @json_option
 def raise_(ledger: str, limit: str | None, delta: str | None, why: str, population: str | None, as_json: bool) -> None:
-    """Raise or lower the limits of a population. Who did it, when and why stays on record."""
+    """Raise or lower the limits of a population. Who did it, when and why stays on record.
+
+    Examples:
+        spinney ledger raise people.ledger --limit 3 --why 'the board agreed on 1 March'
+    """
     if limit is None and delta is None:
         raise click.UsageError("give --limit, --delta or both")
     _written(ledger, as_json, "the limits are changed", "set_limits", limit, delta, population=population, why=why)
 
 
-@click.command(
-    cls=Verb,
-    examples=("spinney ledger policy people.ledger --approval --why 'two people look at every release'",),
-)
+@click.command(cls=Verb)
 @click.argument("ledger", type=LEDGER)
-@click.option(
-    "--approval/--no-approval", required=True, help="Whether a charge needs a request that somebody else has approved."
-)
+@option("--approval/--no-approval", "Whether a charge needs a request that somebody else has approved.", required=True)
 @_why
 @population_option
 @json_option
 def policy(ledger: str, approval: bool, why: str, population: str | None, as_json: bool) -> None:
-    """Say whether charges to a population need an approved request from now on."""
+    """Say whether charges to a population need an approved request from now on.
+
+    Examples:
+        spinney ledger policy people.ledger --approval --why 'two people look at every release'
+    """
     word = "need" if approval else "do not need"
     _written(
         ledger, as_json, f"charges {word} approval", "set_policy", population=population, approval=approval, why=why
     )
 
 
-@click.command(
-    cls=Verb,
-    examples=("spinney ledger population people.ledger staff --limit 1 --unit replace-one-person",),
-)
+@click.command(cls=Verb)
 @click.argument("ledger", type=LEDGER)
 @click.argument("name")
-@click.option("--limit", required=True, metavar="NUMBER", help="The epsilon that its releases may spend in total.")
-@click.option("--delta", metavar="NUMBER", help="The delta that they may spend in total. Default: 0.")
-@click.option(
-    "--unit",
-    type=click.Choice(["replace-one", "add-remove", "replace-one-person", "add-remove-person"]),
+@option("--limit NUMBER", "The epsilon that its releases may spend in total.", required=True)
+@option("--delta NUMBER", "The delta that they may spend in total. Default: 0.")
+@option(
+    "--unit replace-one|add-remove|replace-one-person|add-remove-person",
+    "The unit of privacy: one row, or one person with all their rows.",
     default="replace-one",
-    show_default=True,
-    help="The unit of privacy: one row, or one person with all their rows.",
 )
-@click.option("--approval", is_flag=True, help="Charges need a request that somebody else has approved.")
+@option("--approval", "Charges need a request that somebody else has approved.")
 @json_option
 def population(ledger: str, name: str, limit: str, delta: str | None, unit: str, approval: bool, as_json: bool) -> None:
     """Add the population NAME to LEDGER: other people, with limits of their own.
 
     The same people must not be in two populations: each would have the whole of its limit.
+
+    Examples:
+        spinney ledger population people.ledger staff --limit 1 --unit replace-one-person
     """
     from spinney.privacy.accounts.shared import SharedLedger, store_at
 
@@ -453,17 +459,18 @@ def population(ledger: str, name: str, limit: str, delta: str | None, unit: str,
     _told(account.head, as_json, f"added the population {name}")
 
 
-@click.command(
-    cls=Verb,
-    examples=("spinney ledger bind people.ledger visits --schema visits.toml --population patients",),
-)
+@click.command(cls=Verb)
 @click.argument("ledger", type=LEDGER)
 @click.argument("table")
-@click.option("--schema", "schema_path", type=FILE, metavar="FILE", help="The schema that its releases have to state.")
+@option("--schema FILE", "The schema that its releases have to state.", name="schema_path", type=FILE)
 @population_option
 @json_option
 def bind(ledger: str, table: str, schema_path: str | None, population: str | None, as_json: bool) -> None:
-    """Bind TABLE, by the name that fits give, to a population and, with --schema, to one schema."""
+    """Bind TABLE, by the name that fits give, to a population and, with --schema, to one schema.
+
+    Examples:
+        spinney ledger bind people.ledger visits --schema visits.toml --population patients
+    """
     from spinney.schema.linked import schema_digest
     from spinney.schema.schema import as_schema
 
@@ -471,18 +478,11 @@ def bind(ledger: str, table: str, schema_path: str | None, population: str | Non
     _written(ledger, as_json, f"bound the table {table}", "bind", table, population=population, schema=digest)
 
 
-@click.command(
-    "import",
-    cls=Verb,
-    examples=(
-        "spinney ledger import people.ledger postgresql://db.example/ledger --population patients",
-        "spinney ledger import clinic.ledger postgresql://db.example/ledger --from staff",
-    ),
-)
+@click.command("import", cls=Verb)
 @click.argument("old", type=LEDGER)
 @click.argument("ledger", type=LEDGER)
-@click.option("--population", metavar="NAME", help="What it is called in LEDGER. Default: as in OLD.")
-@click.option("--from", "source", metavar="NAME", help="Which population of OLD it is. Default: the only one.")
+@option("--population NAME", "What it is called in LEDGER. Default: as in OLD.")
+@option("--from NAME", "Which population of OLD it is. Default: the only one.", name="source")
 @json_option
 def import_(old: str, ledger: str, population: str | None, source: str | None, as_json: bool) -> None:
     """Close a population of OLD, and take it over into LEDGER, once, with its limits and all that it spent.
@@ -490,19 +490,17 @@ def import_(old: str, ledger: str, population: str | None, source: str | None, a
     OLD may be of version 1, a JSON file. It stays where it is, and nothing can be charged to that population there. If
     the import is interrupted, the budget is in neither ledger; the same command again finishes it. What is imported is
     not held to limits and approvals: it was spent. Requests stay in OLD.
+
+    Examples:
+        spinney ledger import people.ledger postgresql://db.example/ledger --population patients
+        spinney ledger import clinic.ledger postgresql://db.example/ledger --from staff
     """
     from spinney.privacy.accounts.shared import SharedLedger, store_at
 
     closed = store_at(old).address
     account = SharedLedger(store_at(ledger)).take_over(old, population=population, source=source)
     for table in account.tables_elsewhere:
-        click.secho(
-            printable(
-                f"caution: the table {table} belongs to another population of {account.address}, and stays there"
-            ),
-            err=True,
-            fg="yellow",
-        )
+        caution(f"the table {table} belongs to another population of {account.address}, and stays there")
     _told(account.head, as_json, f"closed {closed}, and imported it as the population {account.population}")
 
 
@@ -539,7 +537,7 @@ class _Account(Verb):
     context_class = _Unnamed
 
 
-class Ledgers(WithExamples, click.Group):
+class Ledgers(click.Group, Verb):
     """The verbs of ledgers; `spinney ledger FILE`, without a verb, shows a ledger or creates one."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002  # click's signature
@@ -551,15 +549,7 @@ class Ledgers(WithExamples, click.Group):
         return super().parse_args(ctx, args)
 
 
-@click.group(
-    cls=Ledgers,
-    examples=(
-        "spinney ledger people.ledger --limit 2",
-        "spinney ledger people.ledger",
-        "spinney ledger verify people.ledger --head 12:9f2c...",
-        "spinney ledger people.ledger --json | jq .remaining",
-    ),
-)
+@click.group(cls=Ledgers)
 def ledger() -> None:
     """Keep account of several releases of the same people.
 
@@ -568,33 +558,25 @@ def ledger() -> None:
     postgresql://host/name where several people share it.
 
     `spinney ledger FILE` shows a ledger, and `spinney ledger FILE --limit NUMBER` creates one.
+
+    Examples:
+        spinney ledger people.ledger --limit 2
+        spinney ledger people.ledger
+        spinney ledger verify people.ledger --head 12:9f2c...
+        spinney ledger people.ledger --json | jq .remaining
     """
 
 
-_limit = click.option("--limit", metavar="NUMBER", help="The epsilon that all releases may spend in total.")
-_delta = click.option(
-    "--delta",
-    metavar="NUMBER",
-    help="The delta that releases of a new ledger may spend in total. Default: 0, which is pure epsilon.",
+_limit = option("--limit NUMBER", "The epsilon that all releases may spend in total.")
+_delta = option(
+    "--delta NUMBER", "The delta that releases of a new ledger may spend in total. Default: 0, which is pure epsilon."
 )
-_unit = click.option(
-    "--unit",
-    type=_UNITS,
-    help="The unit of a new ledger: one row, or one person with all their rows. Default: replace-one.",
+_unit = option(
+    "--unit", "The unit of a new ledger: one row, or one person with all their rows. Default: replace-one.", type=_UNITS
 )
 
 
-@ledger.command(
-    _OLD,
-    cls=_Account,
-    hidden=True,
-    examples=(
-        "spinney ledger people.ledger --limit 2",
-        "spinney ledger people.ledger --limit 2 --delta 1e-6",
-        "spinney ledger people.ledger",
-        "spinney ledger people.ledger --json | jq .remaining",
-    ),
-)
+@ledger.command(_OLD, cls=_Account, hidden=True)
 @click.argument("file", type=NEW_LEDGER)
 @_limit
 @_delta
@@ -604,34 +586,32 @@ _unit = click.option(
 def account(
     file: str, limit: str | None, delta: str | None, unit: str | None, population: str | None, as_json: bool
 ) -> None:
-    """Create the ledger FILE with a limit, or show what was spent."""
+    """Create the ledger FILE with a limit, or show what was spent.
+
+    Examples:
+        spinney ledger people.ledger --limit 2
+        spinney ledger people.ledger --limit 2 --delta 1e-6
+        spinney ledger people.ledger
+        spinney ledger people.ledger --json | jq .remaining
+    """
     if limit is not None:
         _show(_created(file, limit, delta, unit, population, approval=False), as_json=as_json)
         return
-    for option, value in (("--unit", unit), ("--delta", delta)):
+    for name, value in (("unit", unit), ("delta", delta)):
         if value is not None:
-            name = option[2:]
             raise click.UsageError(
-                f"{option} is for a new ledger, together with --limit; an existing ledger keeps its {name}"
+                f"--{name} is for a new ledger, together with --limit; an existing ledger keeps its {name}"
             )
     _show_at(file, population, as_json=as_json)
 
 
-@ledger.command(
-    cls=Verb,
-    examples=(
-        "spinney ledger create people.ledger --limit 2 --delta 1e-6",
-        "spinney ledger create postgresql://db.example/ledger --limit 3 --population patients --approval",
-    ),
-)
+@ledger.command(cls=Verb)
 @click.argument("ledger", type=NEW_LEDGER)
-@click.option(
-    "--limit", required=True, metavar="NUMBER", help="The epsilon that all releases of the population may spend."
-)
+@option("--limit NUMBER", "The epsilon that all releases of the population may spend.", required=True)
 @_delta
 @_unit
-@click.option("--population", metavar="NAME", help="Whose budget it is. Default: default.")
-@click.option("--approval", is_flag=True, help="Charges need a request that somebody else has approved.")
+@option("--population NAME", "Whose budget it is. Default: default.")
+@option("--approval", "Charges need a request that somebody else has approved.")
 @json_option
 def create(
     ledger: str,
@@ -642,17 +622,16 @@ def create(
     approval: bool,
     as_json: bool,
 ) -> None:
-    """Create LEDGER, a file or a database on a server, with the limits of one population."""
+    """Create LEDGER, a file or a database on a server, with the limits of one population.
+
+    Examples:
+        spinney ledger create people.ledger --limit 2 --delta 1e-6
+        spinney ledger create postgresql://db.example/ledger --limit 3 --population patients --approval
+    """
     _show(_created(ledger, limit, delta, unit, population, approval=approval), as_json=as_json)
 
 
-@ledger.command(
-    cls=Verb,
-    examples=(
-        "spinney ledger show people.ledger",
-        "spinney ledger show postgresql://db.example/ledger --population patients --json",
-    ),
-)
+@ledger.command(cls=Verb)
 @click.argument("ledger", type=LEDGER)
 @population_option
 @json_option
@@ -664,30 +643,32 @@ def show(ledger: str, population: str | None, as_json: bool) -> None:
 
     Limits are held to the sum of all charges. Where several releases were composed of many parts, what they cost
     together is shown as well: it is less than the sum, and holds if all of them were planned before the first.
+
+    Examples:
+        spinney ledger show people.ledger
+        spinney ledger show postgresql://db.example/ledger --population patients --json
     """
     _show_at(ledger, population, as_json=as_json)
 
 
-@ledger.command(cls=Verb, examples=("spinney ledger head people.ledger",))
+@ledger.command(cls=Verb)
 @click.argument("ledger", type=LEDGER)
 @json_option
 def head(ledger: str, as_json: bool) -> None:
-    """Print the head of LEDGER: the number and the hash of its last entry. Keep it where the ledger is not."""
+    """Print the head of LEDGER: the number and the hash of its last entry. Keep it where the ledger is not.
+
+    Examples:
+        spinney ledger head people.ledger
+    """
     from spinney.privacy.accounts.verifying import head_of
 
     found = head_of(ledger)
     click.echo(json_text({"head": found}) if as_json else found)
 
 
-@ledger.command(
-    cls=Verb,
-    examples=(
-        "spinney ledger verify people.ledger",
-        "spinney ledger verify people.ledger --head 12:9f2c...",
-    ),
-)
+@ledger.command(cls=Verb)
 @click.argument("ledger", type=LEDGER)
-@click.option("--head", metavar="HEAD", help="The last head that was written down, as `spinney ledger head` prints it.")
+@option("--head HEAD", "The last head that was written down, as `spinney ledger head` prints it.")
 @json_option
 def verify(ledger: str, head: str | None, as_json: bool) -> None:
     """Read LEDGER from its first entry to its last, and tell whether it is what it was.
@@ -695,6 +676,10 @@ def verify(ledger: str, head: str | None, as_json: bool) -> None:
     Every entry holds the hash of the one before. With a head that was written down elsewhere, verify tells an edited
     entry, a raised limit, a charge that was removed or moved, a tail that was cut off and a file that was replaced,
     also by an older copy of itself. Exits with status 1 and a reason if something is wrong.
+
+    Examples:
+        spinney ledger verify people.ledger
+        spinney ledger verify people.ledger --head 12:9f2c...
     """
     from spinney.privacy.accounts.verifying import verify_ledger
 

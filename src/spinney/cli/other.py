@@ -12,7 +12,6 @@ the product, which are imported on use.
 
 from __future__ import annotations
 
-import json
 import os
 import shlex
 import tempfile
@@ -28,13 +27,16 @@ from spinney.cli.command import (
     LEDGER,
     TABLE,
     Verb,
+    alarm,
     check_output,
     csv_options,
     force_option,
     json_option,
+    option,
+    say_error,
+    show,
     take_csv,
 )
-from spinney.text import json_text, printable
 
 if TYPE_CHECKING:
     from spinney.demo_data import Points
@@ -45,61 +47,30 @@ if TYPE_CHECKING:
 # `spinney audit`: distinguishing games against our own mechanisms, bounds beside claims, and attacks on rows.
 
 
-@click.command(
-    cls=Verb,
-    examples=(
-        "spinney audit",
-        "spinney audit people.spinney --seconds 60",
-        "spinney audit --family tables --family decisions --out audit.html",
-        "spinney audit --black-box --json",
-        "spinney audit --attacks people.csv --schema schema.toml --anonymeter attacks/bin/python",
-    ),
-)
+@click.command(cls=Verb)
 @click.argument("release", type=FILE, required=False)
-@click.option(
-    "--seconds",
-    type=click.FloatRange(1, 86_400),
-    metavar="N",
-    default=120,
-    show_default=True,
-    help="About how long to play.",
-)
-@click.option(
-    "--family",
-    "families",
-    multiple=True,
-    metavar="NAME",
-    help="Play games of this family only, such as counts, decisions, tables, selections, vectors or 'whole forest'; "
+@option("--seconds N", "About how long to play.", type=click.FloatRange(1, 86400), default=120)
+@option(
+    "--family NAME",
+    "Play games of this family only, such as counts, decisions, tables, selections, vectors or 'whole forest'; "
     "may be given several times. A wrong name lists all.",
+    name="families",
+    multiple=True,
 )
-@click.option("--black-box", is_flag=True, help="Look at rows drawn from whole releases, not at their noisy numbers.")
-@click.option(
-    "--workers",
-    type=click.IntRange(1, 64),
-    metavar="N",
-    help="Processes beside each other; by default 2.",
-    default=None,
-)
-@click.option("--out", metavar="FILE", help="Write the result as one HTML page too.")
-@click.option(
-    "--attacks",
-    "attacked",
+@option("--black-box", "Look at rows drawn from whole releases, not at their noisy numbers.")
+@option("--workers N", "Processes beside each other; by default 2.", type=click.IntRange(1, 64))
+@option("--out FILE", "Write the result as one HTML page too.")
+@option(
+    "--attacks TABLE",
+    "Attack rows that are made from half of this private table instead. For its holder only.",
+    name="attacked",
     type=TABLE,
-    metavar="TABLE",
-    help="Attack rows that are made from half of this private table instead. For its holder only.",
 )
-@click.option("--schema", "schema_path", type=FILE, metavar="FILE", help="With --attacks: what the columns are.")
-@click.option(
-    "--control",
-    type=TABLE,
-    metavar="TABLE",
-    help="With --attacks: rows of other people; by default half of the table.",
-)
-@click.option("--epsilon", metavar="EPSILON", help="With --attacks: the budget of the fit.  [default: 1]")
-@click.option(
-    "--anonymeter", metavar="PYTHON", help="With --attacks: a Python that has anonymeter, in an environment of its own."
-)
-@click.option("--ledger", type=FILE, metavar="FILE", help="With --attacks: an account of the table to charge.")
+@option("--schema FILE", "With --attacks: what the columns are.", name="schema_path", type=FILE)
+@option("--control TABLE", "With --attacks: rows of other people; by default half of the table.", type=TABLE)
+@option("--epsilon EPSILON", "With --attacks: the budget of the fit.  [default: 1]")
+@option("--anonymeter PYTHON", "With --attacks: a Python that has anonymeter, in an environment of its own.")
+@option("--ledger FILE", "With --attacks: an account of the table to charge.", type=FILE)
 @force_option
 @csv_options
 @json_option
@@ -140,6 +111,13 @@ def audit(
     With --attacks, something else is done, for the holder of a private table only: half of the table is fitted, and
     rows drawn from that release are attacked by anonymeter, as if to find out who is in the table. Do not publish the
     result. It is computed from private rows without noise.
+
+    Examples:
+        spinney audit
+        spinney audit people.spinney --seconds 60
+        spinney audit --family tables --family decisions --out audit.html
+        spinney audit --black-box --json
+        spinney audit --attacks people.csv --schema schema.toml --anonymeter attacks/bin/python
     """
     if attacked is not None:
         attack_options = {"epsilon": 1 if epsilon is None else epsilon, "ledger": ledger, "anonymeter": anonymeter}
@@ -147,8 +125,8 @@ def audit(
         return
     given = {"--schema": schema_path, "--control": control, "--epsilon": epsilon, "--ledger": ledger}
     given["--anonymeter"] = anonymeter
-    for option in (name for name, value in given.items() if value is not None):
-        raise click.UsageError(f"{option} goes with --attacks TABLE; an audit of mechanisms reads no table")
+    for name in (name for name, value in given.items() if value is not None):
+        raise click.UsageError(f"{name} goes with --attacks TABLE; an audit of mechanisms reads no table")
     if out is not None:
         check_output(out, force=force, inputs=[] if release is None else [release])
     from spinney_audit.audit import audit as play
@@ -159,15 +137,13 @@ def audit(
 
         page = result.to_html().encode()
         write_whole(out, lambda file: file.write(page), overwrite=force)
-    click.echo(json_text(result.to_dict()) if as_json else printable(str(result), keep="\n"))
+    show(result, as_json=as_json)
     if result.failures:
-        click.secho("error: ", err=True, nl=False, fg="red")
-        click.echo("a lower bound exceeds its claim: more leaks than is charged; do not publish releases", err=True)
+        say_error("a lower bound exceeds its claim: more leaks than is charged; do not publish releases")
         ctx.exit(FAILED)
     if not result.passed:
-        click.secho("error: ", err=True, nl=False, fg="red")
         remedy = "give more --seconds" if result.verdicts else "the release was charged nothing, so there is none"
-        click.echo(f"no game could tell anything, so nothing has passed; {remedy}", err=True)
+        say_error(f"no game could tell anything, so nothing has passed; {remedy}")
         ctx.exit(COULD_NOT_TELL)
 
 
@@ -191,10 +167,8 @@ def _attack(
     private = read_table(table, schema, csv)
     others = None if control is None else read_table(control, schema, csv)
     result = attack(private, schema, control=others, **attack_options)
-    click.secho(
-        "For the holder of the private table only: do not publish these figures.", err=True, fg="red", bold=True
-    )
-    click.echo(json_text(result.to_dict()) if as_json else printable(str(result), keep="\n"))
+    alarm("For the holder of the private table only: do not publish these figures.")
+    show(result, as_json=as_json)
 
 
 # ----------------------------------------------------------------------------------------------------------------- demo
@@ -207,20 +181,17 @@ def _attack(
 FILES = ("town.csv", "schema.toml", "town.spinney", "synthetic.parquet", "town.png")
 
 
-@click.command(cls=Verb, examples=("spinney demo", "spinney demo --out /tmp/town --force"))
-@click.option(
-    "--out",
-    default="spinney-demo",
-    show_default=True,
-    type=click.Path(file_okay=False),
-    metavar="FOLDER",
-    help="The folder for the demo's files.",
-)
-@click.option("--force", is_flag=True, help="Overwrite the demo's files where they exist.")
+@click.command(cls=Verb)
+@option("--out FOLDER", "The folder for the demo's files.", default="spinney-demo", type=click.Path(file_okay=False))
+@option("--force", "Overwrite the demo's files where they exist.")
 def demo(out: str, force: bool) -> None:
     """Publish a synthetic map of a made-up town, with a picture.
 
     Writes the private table, its schema, the release, the synthetic rows and a picture of all three.
+
+    Examples:
+        spinney demo
+        spinney demo --out /tmp/town --force
     """
     folder = Path(out)
     _check_folder(folder, force=force)
@@ -263,15 +234,15 @@ def _make(scratch: Path, folder: Path) -> None:
     click.echo(f"{there['town.csv']}: where {len(town):,} people of a made-up town live. Pretend that it is private.")
     click.echo(f"{there['schema.toml']}: what is public about it. The map is ten kilometres square.\n")
 
-    _show("fit", there["town.csv"], "--schema", there["schema.toml"], "--epsilon 1 --out", there["town.spinney"])
+    _show_call("fit", there["town.csv"], "--schema", there["schema.toml"], "--epsilon 1 --out", there["town.spinney"])
     card = fit_file(here["town.csv"], schema, KDTreeSynthesizer(epsilon="1"), here["town.spinney"], force=True)
     click.echo(f"wrote {there['town.spinney']}\n{card.essentials}\n")
 
-    _show("sample", there["town.spinney"], f"--rows {len(town)} --out", there["synthetic.parquet"])
+    _show_call("sample", there["town.spinney"], f"--rows {len(town)} --out", there["synthetic.parquet"])
     n_rows = sample_file(here["town.spinney"], here["synthetic.parquet"], Drawing(len(town)), force=True)
     click.echo(f"wrote {n_rows:,} synthetic rows to {there['synthetic.parquet']}\n")
 
-    _show("card", there["town.spinney"])
+    _show_call("card", there["town.spinney"])
     release = load(here["town.spinney"])
     click.echo(f"{release.card}\n")
 
@@ -280,7 +251,7 @@ def _make(scratch: Path, folder: Path) -> None:
     _draw(release, town, synthetic, here["town.png"], there["town.png"])
 
 
-def _show(*words: str) -> None:
+def _show_call(*words: str) -> None:
     click.secho(f"$ spinney {' '.join(words)}", bold=True)
 
 
@@ -317,34 +288,23 @@ def _draw(release: Any, town: Points, synthetic: Points, path: str, shown: str) 
 # `spinney paper`: compute and draw the figures and tables of the paper.
 
 
-@click.command(
-    cls=Verb,
-    examples=(
-        "spinney paper --list",
-        "spinney paper fig-size --quick",
-        "spinney paper fig-size",
-        "spinney paper all --data data/ --out results/",
-    ),
-)
+@click.command(cls=Verb)
 @click.argument("experiment", required=False)
-@click.option("--list", "wants_list", is_flag=True, help="List the experiments and stop.")
-@click.option("--quick", is_flag=True, help="Seconds instead of minutes: smaller data, fewer repetitions.")
-@click.option(
-    "--out",
+@option("--list", "List the experiments and stop.", name="wants_list")
+@option("--quick", "Seconds instead of minutes: smaller data, fewer repetitions.")
+@option(
+    "--out FOLDER",
+    "The folder for results (.json) and pictures (.svg).",
     default="spinney-paper",
-    show_default=True,
     type=click.Path(file_okay=False),
-    metavar="FOLDER",
-    help="The folder for results (.json) and pictures (.svg).",
 )
-@click.option(
-    "--data",
+@option(
+    "--data FOLDER",
+    "The folder with creditcard.parquet or creditcard.csv, for the experiments on fraud; without it, the table "
+    "is fetched from OpenML.",
     type=click.Path(exists=True, file_okay=False),
-    metavar="FOLDER",
-    help="The folder with creditcard.parquet or creditcard.csv, for the experiments on fraud; without it, the table is "
-    "fetched from OpenML.",
 )
-@click.option("--force", is_flag=True, help="Start again, and replace results that were made with other parameters.")
+@option("--force", "Start again, and replace results that were made with other parameters.")
 def paper(experiment: str | None, wants_list: bool, quick: bool, out: str, data: str | None, force: bool) -> None:
     """Compute and draw a figure or table of the paper.
 
@@ -352,6 +312,12 @@ def paper(experiment: str | None, wants_list: bool, quick: bool, out: str, data:
     where it stopped, and finished results are only drawn again. The noise is seeded, so that figures can be repeated;
     the data are made up or public. Needs matplotlib and, for some experiments, more: pip install '.[paper]' in a
     checkout.
+
+    Examples:
+        spinney paper --list
+        spinney paper fig-size --quick
+        spinney paper fig-size
+        spinney paper all --data data/ --out results/
     """
     from spinney_paper.experiments.catalogue import IDS
     from spinney_paper.experiments.catalogue import experiment as named
@@ -427,42 +393,32 @@ def _run_one(one: Experiment, folder: Path, inputs: Any, *, quick: bool, force: 
 # `spinney studio`: the whole way from a table to a release in a browser, on this machine alone.
 
 
-@click.command(
-    cls=Verb,
-    examples=(
-        "spinney studio",
-        "spinney studio --root ~/tables --ledger people.ledger",
-        "spinney studio --port 8765 --no-browser",
-        "spinney studio --root /data/register --workspace ~/register-studio",
-    ),
-)
-@click.option(
-    "--root",
+@click.command(cls=Verb)
+@option(
+    "--root FOLDER",
+    "The folder whose tables can be opened; nothing outside of it can be. Default: the current folder.",
     type=click.Path(exists=True, file_okay=False),
     default=".",
-    metavar="FOLDER",
-    help="The folder whose tables can be opened; nothing outside of it can be. Default: the current folder.",
+    show_default=False,
 )
-@click.option(
-    "--workspace",
+@option(
+    "--workspace FOLDER",
+    "Where drafts, jobs and releases are kept. Default: spinney-studio in the folder of --root.",
     type=click.Path(file_okay=False),
-    metavar="FOLDER",
-    help="Where drafts, jobs and releases are kept. Default: spinney-studio in the folder of --root.",
 )
-@click.option(
-    "--port",
+@option(
+    "--port NUMBER",
+    "The port on this machine. Default: a free one.",
     type=click.IntRange(0, 65535),
     default=0,
-    metavar="NUMBER",
-    help="The port on this machine. Default: a free one.",
+    show_default=False,
 )
-@click.option("--no-browser", is_flag=True, help="Open no browser; print the link only.")
-@click.option(
-    "--ledger",
-    type=LEDGER,
-    metavar="LEDGER",
-    help="The ledger that is offered first, a file or postgresql://host/name. Default: the one that SPINNEY_LEDGER "
+@option("--no-browser", "Open no browser; print the link only.")
+@option(
+    "--ledger LEDGER",
+    "The ledger that is offered first, a file or postgresql://host/name. Default: the one that SPINNEY_LEDGER "
     "names, if any.",
+    type=LEDGER,
 )
 def studio(root: str, workspace: str | None, port: int, no_browser: bool, ledger: str | None) -> None:
     """Publish a table in a browser, on this machine.
@@ -473,6 +429,12 @@ def studio(root: str, workspace: str | None, port: int, no_browser: bool, ledger
 
     The studio can be reached from this machine only. It opens with a link that works once, and talks to no other
     machine. Everything is kept in the workspace: after an interruption, start it again and go on.
+
+    Examples:
+        spinney studio
+        spinney studio --root ~/tables --ledger people.ledger
+        spinney studio --port 8765 --no-browser
+        spinney studio --root /data/register --workspace ~/register-studio
     """
     from spinney.machine import load_optional
 
@@ -498,15 +460,7 @@ def studio(root: str, workspace: str | None, port: int, no_browser: bool, ledger
 # `spinney warm-up`: compile everything ahead of the first run, and print where the compiled code is cached.
 
 
-@click.command(
-    "warm-up",
-    cls=Verb,
-    examples=(
-        "spinney warm-up",
-        "NUMBA_CACHE_DIR=/opt/spinney-cache spinney warm-up",
-        "spinney warm-up --json",
-    ),
-)
+@click.command("warm-up", cls=Verb)
 @json_option
 def warm_up(as_json: bool) -> None:
     """Compile Spinney's loops ahead of the first fit.
@@ -515,8 +469,13 @@ def warm_up(as_json: bool) -> None:
     all. This command compiles all of them on made-up tables, and prints where the compiled code is cached: beside the
     sources of Spinney, in the folder NUMBA_CACHE_DIR, or in the user's cache. A second run has nothing to do. The
     command fails if no such folder can be written to. Run it when you build a container.
+
+    Examples:
+        spinney warm-up
+        NUMBA_CACHE_DIR=/opt/spinney-cache spinney warm-up
+        spinney warm-up --json
     """
     from spinney.warm_up import warm_up as compile_all
 
     warmth = compile_all()
-    click.echo(json.dumps(warmth.to_dict()) if as_json else str(warmth))
+    show(warmth, as_json=as_json)

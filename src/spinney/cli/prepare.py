@@ -10,7 +10,6 @@ and what `schema` reports of keys, read the rows and are FOR THE HOLDER ONLY.
 
 from __future__ import annotations
 
-import json
 import shlex
 from typing import IO, TYPE_CHECKING, Any
 
@@ -22,17 +21,20 @@ from spinney.cli.command import (
     TABLE,
     Verb,
     as_options,
+    caution,
     check_output,
     csv_options,
     files_of,
     force_option,
     given_tables,
     json_option,
+    option,
+    show,
     tables_option,
     take_csv,
 )
 from spinney.cli.fit import as_option, given_parameters, with_parameters
-from spinney.text import json_text, printable
+from spinney.text import printable
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -42,39 +44,15 @@ if TYPE_CHECKING:
 # `spinney check`: all faults of a schema and a table at once, for the holder, without charging anything.
 
 
-@click.command(
-    cls=Verb,
-    examples=(
-        "spinney check people.csv --schema schema.toml",
-        "spinney check adult.csv --schema adult.toml --target income",
-        "spinney check people.csv --schema schema.toml --delimiter ';' --decimal , --date-format %d/%m/%Y",
-        "spinney check 'trips/*.parquet' --schema trips.toml --json",
-        "zcat people.csv.gz | spinney check - --schema schema.toml",
-        "spinney check --tables shop.toml --target customers.churn",
-    ),
-)
+@click.command(cls=Verb)
 @click.argument("table", type=TABLE, required=False)
-@click.option("--schema", "schema_path", type=FILE, metavar="FILE", help="The TOML file that states what is public.")
+@option("--schema FILE", "The TOML file that states what is public.", name="schema_path", type=FILE)
 @tables_option
-@click.option("--target", metavar="NAME", help="The column that is to be predicted from the others, as for fit.")
-@click.option(
-    "--workload", multiple=True, metavar="NAME,NAME,...", help="Columns whose table is measured as stated, as for fit."
-)
-@click.option(
-    "--analysis", multiple=True, metavar="FORMULA", help="A linear regression whose sums are measured, as for fit."
-)
-@click.option(
-    "--method",
-    type=click.Choice(["auto", "tree", "forest", "grid", "linked"]),
-    default="auto",
-    show_default=True,
-    help="The method, as for fit.",
-)
-@click.option(
-    "--engine",
-    type=click.Choice(["polars", "duckdb", "spark", "memory"]),
-    help="The library that reads Parquet files, instead of Spinney itself.",
-)
+@option("--target NAME", "The column that is to be predicted from the others, as for fit.")
+@option("--workload NAME,NAME,...", "Columns whose table is measured as stated, as for fit.", multiple=True)
+@option("--analysis FORMULA", "A linear regression whose sums are measured, as for fit.", multiple=True)
+@option("--method auto|tree|forest|grid|linked", "The method, as for fit.", default="auto")
+@option("--engine polars|duckdb|spark|memory", "The library that reads Parquet files, instead of Spinney itself.")
 @csv_options
 @json_option
 def check(
@@ -102,6 +80,14 @@ def check(
     Where rows belong to persons, by a table [person] in the schema or by the links of --tables, keys are looked at too:
     missing keys, persons with two rows in their own table, rows of nobody, and rows that are left out because a person
     has more than the stated number. Where no persons are stated, you are told if the values of an identifier repeat.
+
+    Examples:
+        spinney check people.csv --schema schema.toml
+        spinney check adult.csv --schema adult.toml --target income
+        spinney check people.csv --schema schema.toml --delimiter ';' --decimal , --date-format %d/%m/%Y
+        spinney check 'trips/*.parquet' --schema trips.toml --json
+        zcat people.csv.gz | spinney check - --schema schema.toml
+        spinney check --tables shop.toml --target customers.churn
     """
     from spinney.cli.fit import start_spark, tables_of
     from spinney.errors import InputError
@@ -121,7 +107,7 @@ def check(
         method=method,
         engine=engine,
     )
-    click.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False) if as_json else str(found))
+    show(found, as_json=as_json)
     if not found.is_clean:
         n_faults = len(found.faults)
         raise InputError(f"the check found {'1 fault' if n_faults == 1 else f'{n_faults} faults'}, listed above")
@@ -131,45 +117,31 @@ def check(
 # `spinney plan`: what epsilon buys for a table of a given schema and size, before anything is read or spent.
 
 
-@click.command(
-    cls=Verb,
-    examples=(
-        "spinney plan adult.toml --rows 48842 --epsilon 1 --target income",
-        "spinney plan adult.toml --rows 48842 --epsilon 0.1 --epsilon 1 --epsilon 10",
-        "spinney plan adult.toml --rows 48842 --epsilon 1 --quality high --utility-share 0.02",
-        "spinney plan town.toml --rows 1e5 --epsilon 1 --method grid --bins 20",
-        "spinney plan visits.toml --persons 2000 --epsilon 1 --json | jq .errors",
-        "spinney plan --tables shop.toml --persons 2000 --epsilon 1",
-    ),
-)
+@click.command(cls=Verb)
 @click.argument("schema_path", type=FILE, metavar="SCHEMA", required=False)
-@click.option(
-    "--tables",
-    "tables_path",
+@option(
+    "--tables FILE",
+    "The TOML file that describes linked tables, in place of SCHEMA. The tables themselves are not opened.",
+    name="tables_path",
     type=FILE,
-    metavar="FILE",
-    help="The TOML file that describes linked tables, in place of SCHEMA. The tables themselves are not opened.",
 )
-@click.option("--rows", "n_rows", type=ROWS, metavar="N", help="How many rows the table has, as you state it.")
-@click.option(
-    "--persons",
-    "n_persons",
+@option("--rows N", "How many rows the table has, as you state it.", name="n_rows", type=ROWS)
+@option(
+    "--persons N",
+    "How many persons there are, in place of --rows, where the schema says whose rows they are.",
+    name="n_persons",
     type=ROWS,
-    metavar="N",
-    help="How many persons there are, in place of --rows, where the schema says whose rows they are.",
 )
-@click.option(
-    "--epsilon",
+@option(
+    "--epsilon NUMBER",
+    "The total privacy budget, as an exact number such as 1, 0.1 or 1/3. Repeat it to compare several.",
     required=True,
     multiple=True,
-    metavar="NUMBER",
-    help="The total privacy budget, as an exact number such as 1, 0.1 or 1/3. Repeat it to compare several.",
 )
-@click.option(
-    "--class-size",
+@option(
+    "--class-size N",
+    "Forest with --target: a guess of how many rows its second largest class has. Default: no class is rare.",
     type=ROWS,
-    metavar="N",
-    help="Forest with --target: a guess of how many rows its second largest class has. Default: no class is rare.",
 )
 @with_parameters
 @json_option
@@ -193,6 +165,14 @@ def plan(
 
     With --unit add-remove the number of rows is private; then --rows stands for --assumed-rows. All other options are
     those of fit.
+
+    Examples:
+        spinney plan adult.toml --rows 48842 --epsilon 1 --target income
+        spinney plan adult.toml --rows 48842 --epsilon 0.1 --epsilon 1 --epsilon 10
+        spinney plan adult.toml --rows 48842 --epsilon 1 --quality high --utility-share 0.02
+        spinney plan town.toml --rows 1e5 --epsilon 1 --method grid --bins 20
+        spinney plan visits.toml --persons 2000 --epsilon 1 --json | jq .errors
+        spinney plan --tables shop.toml --persons 2000 --epsilon 1
     """
     from spinney.planning.plan import Plans, plan_of
     from spinney.schema.linked import Tables
@@ -208,8 +188,7 @@ def plan(
         plan_of(stated, number, each, method=method, class_size=class_size, options=given, spelt=as_option)
         for each in epsilon
     ]
-    shown = found[0] if len(found) == 1 else Plans(found)
-    click.echo(json_text(shown.to_dict()) if as_json else str(shown))
+    show(found[0] if len(found) == 1 else Plans(found), as_json=as_json)
 
 
 def _one_number(n_rows: int | None, n_persons: int | None, *, of_persons: bool) -> int:
@@ -233,20 +212,10 @@ def _one_number(n_rows: int | None, n_persons: int | None, *, of_persons: bool) 
 _MOST_TEXTS = 8
 
 
-@click.command(
-    cls=Verb,
-    examples=(
-        "spinney schema people.csv --out schema.toml",
-        "spinney schema places.csv --private-bounds --out schema.toml",
-        "spinney schema people.parquet",
-        "spinney schema people.csv --delimiter ';' --decimal , --date-format %d/%m/%Y --out schema.toml",
-        "spinney schema people.csv --no-header --names age,town,income --out schema.toml",
-        "zcat people.csv.gz | spinney schema - --out schema.toml",
-    ),
-)
+@click.command(cls=Verb)
 @click.argument("table", type=TABLE)
-@click.option("--out", metavar="FILE", help="The template file. Default, and for -: print it.")
-@click.option("--private-bounds", is_flag=True, help="Let fit estimate the bounds privately, using part of epsilon.")
+@option("--out FILE", "The template file. Default, and for -: print it.")
+@option("--private-bounds", "Let fit estimate the bounds privately, using part of epsilon.")
 @csv_options
 @force_option
 def schema(table: str, out: str | None, private_bounds: bool, force: bool, **parameters: Any) -> None:
@@ -259,6 +228,14 @@ def schema(table: str, out: str | None, private_bounds: bool, force: bool, **par
 
     Beside the template, the terminal says which columns name rows, and which repeat as keys of persons do. That comes
     from the rows: it is for the holder alone, and is not written into the template.
+
+    Examples:
+        spinney schema people.csv --out schema.toml
+        spinney schema places.csv --private-bounds --out schema.toml
+        spinney schema people.parquet
+        spinney schema people.csv --delimiter ';' --decimal , --date-format %d/%m/%Y --out schema.toml
+        spinney schema people.csv --no-header --names age,town,income --out schema.toml
+        zcat people.csv.gz | spinney schema - --out schema.toml
     """
     from spinney.cli.tables import given_table
     from spinney.files import write_whole
@@ -273,11 +250,7 @@ def schema(table: str, out: str | None, private_bounds: bool, force: bool, **par
     given = given_table(table, csv)  # what comes through a pipe is read once, and held
     types = file_types(given)
     if csv is not None and csv.date_format is not None and not any(map(_is_day_or_time, types.types)):
-        click.secho(
-            "caution: no column matches the format of --date-format; look at a line of the file",
-            err=True,
-            fg="yellow",
-        )
+        caution("no column matches the format of --date-format; look at a line of the file")
     text = schema_template(types, private_bounds=private_bounds)
     for line in _for_the_holder(given, types):
         click.secho(line, err=True, fg="yellow")

@@ -7,7 +7,6 @@ verb, which writes one file, a folder of parts, or several draws.
 
 from __future__ import annotations
 
-import json
 import os
 import shutil
 import tempfile
@@ -26,6 +25,9 @@ from spinney.cli.command import (
     check_output,
     force_option,
     json_option,
+    option,
+    options,
+    tell,
     warn_of_brands,
     warn_of_none,
 )
@@ -213,93 +215,66 @@ _INSTEAD = {
     "--persons": "say --rows, the number of rows",
     "--format": "the ending of --out says how a file is written",
 }
-PLACEMENTS = ("tilted", "fitted", "uniform", "centre")
+PLACEMENTS = "tilted|fitted|uniform|centre"
 
 
-@click.command(
-    cls=Verb,
-    examples=(
-        "spinney sample people.spinney --rows 10000 --out synthetic.parquet",
-        "spinney sample people.spinney --rows 10000 --seed 7 --out synthetic.csv",
-        "spinney sample people.spinney --rows 5 --out -",
-        'spinney sample adult.spinney --rows 1000 --where "sex=Female" --where "age=30..40" --out women.csv',
-        'spinney sample people.spinney --where "state=CA,NV" --where "end=null" --out open.parquet',
-        'spinney sample cards.spinney --balance "Class=0.5" --out balanced.parquet',
-        'spinney sample people.spinney --balance "kind=a:0.2,b:0.8" --out -',
-        'spinney sample adult.spinney --draws 20 --out "rows-{draw}.parquet"',
-        "spinney sample people.spinney --rows 1e9 --seed 7 --out people/",
-        "spinney sample shop.spinney --persons 500 --where customers.region=west --seed 1 --out shop/",
-        'spinney sample visits.spinney --persons 500 --where "#=5..50" --out visits.csv',
-    ),
-)
+@click.command(cls=Verb)
 @click.argument("release", type=FILE)
-@click.option(
-    "--rows",
-    type=ROWS,
-    metavar="N",
-    help="The number of rows, such as 10000, 1_000_000 or 1e9. Default: that of the private table if it is public, "
+@option(
+    "--rows N",
+    "The number of rows, such as 10000, 1_000_000 or 1e9. Default: that of the private table if it is public, "
     "otherwise the noisy total.",
-)
-@click.option(
-    "--persons",
     type=ROWS,
-    metavar="N",
-    help="Persons: the number of persons, who come with all their rows. Default: that of the private tables if it is "
+)
+@option(
+    "--persons N",
+    "Persons: the number of persons, who come with all their rows. Default: that of the private tables if it is "
     "public, otherwise a noisy number.",
+    type=ROWS,
 )
-@click.option(
-    "--out",
+@option(
+    "--out FILE",
+    "A .csv or .parquet file, - for CSV on standard output, or a folder (its name ends in /) for Parquet files "
+    "that are written one after the other. With --draws, {draw} in the name is the number of the table. Linked "
+    "tables go to a folder, a file each.",
     required=True,
-    metavar="FILE",
-    help="A .csv or .parquet file, - for CSV on standard output, or a folder (its name ends in /) for Parquet files "
-    "that are written one after the other. With --draws, {draw} in the name is the number of the table. Linked tables "
-    "go to a folder, a file each.",
 )
-@click.option(
-    "--seed",
-    type=int,
-    metavar="N",
-    help="A seed, to draw the same rows again. It does not affect the noise of the release.",
-)
-@click.option(
-    "--placement",
-    type=click.Choice(PLACEMENTS),
-    help="Tree, grid: where rows lie in their leaf. Default: as the release was fitted.",
-)
-@click.option(
-    "--where",
-    multiple=True,
-    metavar="NAME=WANTED",
-    help="Forest, persons: draw only rows, or persons, that meet this condition. WANTED is a value, LOW..HIGH, A,B,C "
+@option("--seed N", "A seed, to draw the same rows again. It does not affect the noise of the release.", type=int)
+@option(
+    "--where NAME=WANTED",
+    "Forest, persons: draw only rows, or persons, that meet this condition. WANTED is a value, LOW..HIGH, A,B,C "
     "or null. May be repeated.",
-)
-@click.option(
-    "--balance",
     multiple=True,
-    metavar="NAME=SHARES",
-    help="Forest: draw rows in which the values of a category or boolean have these shares. SHARES is the share of the "
-    "second of two values, or A:SHARE,B:SHARE. May be repeated.",
-)
-@click.option(
-    "--draws",
-    type=int,
-    metavar="N",
-    help="Forest, tree with moments: draw this many tables, one file each, whose spread carries the noise.",
-)
-@click.option(
-    "--parts",
-    type=int,
-    metavar="N",
-    help="How many files a folder gets. Default: as many as keep memory below 1 GiB. The rows depend on it.",
-)
-@click.option(
-    "--format",
-    "kind",
-    type=click.Choice(FORMATS),
-    help="Persons of linked tables: how the file of each table is written. Default: parquet.",
 )
 @force_option
 @json_option
+@options(
+    option(
+        "--balance NAME=SHARES",
+        "Forest: draw rows in which the values of a category or boolean have these shares. SHARES is the share of "
+        "the second of two values, or A:SHARE,B:SHARE. May be repeated.",
+        multiple=True,
+    ),
+    option(
+        "--draws N",
+        "Forest, tree with moments: draw this many tables, one file each, whose spread carries the noise.",
+        type=int,
+    ),
+    option(
+        "--parts N",
+        "How many files a folder gets. Default: as many as keep memory below 1 GiB. The rows depend on it.",
+        type=int,
+    ),
+    option(
+        f"--placement {PLACEMENTS}", "Tree, grid: where rows lie in their leaf. Default: as the release was fitted."
+    ),
+    option(
+        f"--format {'|'.join(FORMATS)}",
+        "Persons of linked tables: how the file of each table is written. Default: parquet.",
+        name="kind",
+    ),
+    group="Balanced rows, several draws, parts",
+)
 def sample(
     release: str,
     rows: int | None,
@@ -337,6 +312,19 @@ def sample(
     A release of persons draws persons with all their rows: --persons says how many. Conditions are on persons: --where
     "customers.region=west" on a column of theirs, --where "transactions.#=5..50" on how many rows they have ("#" where
     there is one table). Linked tables are written to a folder, one file for each, all of them or none; keys fit.
+
+    Examples:
+        spinney sample people.spinney --rows 10000 --out synthetic.parquet
+        spinney sample people.spinney --rows 10000 --seed 7 --out synthetic.csv
+        spinney sample people.spinney --rows 5 --out -
+        spinney sample adult.spinney --rows 1000 --where "sex=Female" --where "age=30..40" --out women.csv
+        spinney sample people.spinney --where "state=CA,NV" --where "end=null" --out open.parquet
+        spinney sample cards.spinney --balance "Class=0.5" --out balanced.parquet
+        spinney sample people.spinney --balance "kind=a:0.2,b:0.8" --out -
+        spinney sample adult.spinney --draws 20 --out "rows-{draw}.parquet"
+        spinney sample people.spinney --rows 1e9 --seed 7 --out people/
+        spinney sample shop.spinney --persons 500 --where customers.region=west --seed 1 --out shop/
+        spinney sample visits.spinney --persons 500 --where "#=5..50" --out visits.csv
     """
     from spinney.cli.tables import check_table_name
     from spinney.release.file import kind_of
@@ -349,38 +337,37 @@ def sample(
             raise click.UsageError("--parts is for releases of rows, and persons are drawn in memory; leave it out")
         described = sample_people(release, out, persons=persons, seed=seed, where=where, kind=kind, force=force)
         if out != "-":
-            click.echo(json.dumps(described) if as_json else wrote(described, out))
+            tell(described, wrote(described, out), as_json=as_json)
         return
-    for option, value in (("--persons", persons), ("--format", kind)):
+    for name, value in (("--persons", persons), ("--format", kind)):
         if value is not None:
-            raise click.UsageError(f"{option} is for releases of persons, and this one is of rows; {_INSTEAD[option]}")
+            raise click.UsageError(f"{name} is for releases of persons, and this one is of rows; {_INSTEAD[name]}")
     drawing = Drawing(rows, seed, placement, where, balance)
     if is_folder(out, parts):
         if draws is not None:
             raise click.UsageError("--draws writes one file for each table, and --out is a folder; leave out one")
         n_rows, n_files, n_new = sample_folder(release, out, drawing, parts=parts, force=force)
         described = {"out": out, "rows": n_rows, "parts": n_files, "written": n_new}
-        click.echo(json.dumps(described) if as_json else wrote_parts(described))
+        tell(described, wrote_parts(described), as_json=as_json)
         return
     if draws is not None:
         files, n_rows = sample_files(release, out, draws, drawing, force=force)
         described = {"out": files, "rows": n_rows, "draws": draws}
         told = f"wrote {draws} tables of {n_rows:,} synthetic rows each to {files[0]} ... {files[-1]}"
-        click.echo(json.dumps(described) if as_json else told)
+        tell(described, told, as_json=as_json)
         return
     n_rows = sample_file(release, out, drawing, force=force)
     if out != "-":
-        told = f"wrote {n_rows:,} synthetic rows to {out}"
-        click.echo(json.dumps({"out": out, "rows": n_rows}) if as_json else told)
+        tell({"out": out, "rows": n_rows}, f"wrote {n_rows:,} synthetic rows to {out}", as_json=as_json)
 
 
 def _refuse_of_rows(given: dict[str, Any]) -> None:
     """Refuse what can be asked of rows alone, where persons are drawn."""
-    for option, value in given.items():
+    for name, value in given.items():
         if value is not None and value != ():
-            remedy = "say --persons, the number of persons" if option == "--rows" else "leave it out"
+            remedy = "say --persons, the number of persons" if name == "--rows" else "leave it out"
             raise click.UsageError(
-                f"{option} is for releases of rows, and this one draws persons with all their rows; {remedy}"
+                f"{name} is for releases of rows, and this one draws persons with all their rows; {remedy}"
             )
 
 
@@ -403,10 +390,10 @@ class Drawing:
         loaded: Any = load(release)
         is_forest = isinstance(loaded, ForestRelease)
         holds = f"this release holds {loaded.card.contents}"
-        for option, given in (("--where", self.where), ("--balance", self.balance)):
+        for name, given in (("--where", self.where), ("--balance", self.balance)):
             if given and not is_forest:
                 raise click.UsageError(
-                    f"{option} is for forests, and {holds}; fit the table with --method forest to use it"
+                    f"{name} is for forests, and {holds}; fit the table with --method forest to use it"
                 )
         if self.placement is not None and is_forest:
             raise click.UsageError(f"--placement is for trees and grids, and {holds} of a forest; leave it out")

@@ -12,7 +12,6 @@ ONLY: their figures are computed without noise, and they say so first.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -24,12 +23,16 @@ from spinney.cli.command import (
     FILE,
     TABLE,
     Verb,
+    alarm,
     check_output,
+    check_picture,
     csv_options,
     force_option,
     json_option,
+    load_release,
+    option,
+    show,
     take_csv,
-    warn_of_brands,
 )
 from spinney.text import json_text, printable, wrapped
 
@@ -47,25 +50,16 @@ if TYPE_CHECKING:
 # `spinney card`: the guarantee of a release, and what it cost; with a ledger, what all releases promise together.
 
 
-@click.command(
-    cls=Verb,
-    examples=(
-        "spinney card people.spinney",
-        "spinney card people.spinney --ledger people.ledger",
-        "spinney card people.spinney --json | jq .epsilon",
-        "spinney card people.spinney --error-bars",
-    ),
-)
+@click.command(cls=Verb)
 @click.argument("release", type=FILE)
-@click.option(
-    "--ledger",
-    "ledger_path",
+@option(
+    "--ledger FILE",
+    "The ledger that the release was charged to: say first what all releases on it promise together.",
+    name="ledger_path",
     type=FILE,
-    metavar="FILE",
-    help="The ledger that the release was charged to: say first what all releases on it promise together.",
 )
 @json_option
-@click.option("--error-bars", is_flag=True, help="Also show how far columns and pairs may be off.")
+@option("--error-bars", "Also show how far columns and pairs may be off.")
 def card(release: str, ledger_path: str | None, as_json: bool, error_bars: bool) -> None:
     """Show the card of RELEASE: its guarantee and what it cost.
 
@@ -75,6 +69,12 @@ def card(release: str, ledger_path: str | None, as_json: bool, error_bars: bool)
     ledger promise together to the people of this one. With --error-bars it goes on with every column's distribution
     and with pairs of columns, each with what kind of statement its interval is. These use only what was released and
     cost nothing; a forest of many columns takes some seconds.
+
+    Examples:
+        spinney card people.spinney
+        spinney card people.spinney --ledger people.ledger
+        spinney card people.spinney --json | jq .epsilon
+        spinney card people.spinney --error-bars
     """
     from spinney.release.file import load
     from spinney.release.provenance import find_charge, open_for
@@ -111,48 +111,22 @@ def _together_lines(together: dict[str, Any]) -> list[str]:
 # `spinney compare`: how near a synthetic table is to the real one, for the holder, without charging anything.
 
 
-@click.command(
-    cls=Verb,
-    examples=(
-        "spinney compare people.csv synthetic.csv --schema schema.toml",
-        "spinney compare people.parquet synthetic.parquet --release people.spinney --ways 3",
-        "spinney compare people.csv synthetic.csv --schema schema.toml --delimiter ';' --decimal ,",
-        "spinney compare people.csv synthetic.csv --schema schema.toml --scale range --bins 32 --json",
-        "spinney compare customers.parquet shop/customers.parquet --release shop.spinney --table customers",
-    ),
-)
+@click.command(cls=Verb)
 @click.argument("real", type=TABLE)
 @click.argument("synthetic", type=TABLE)
-@click.option("--schema", "schema_path", type=FILE, metavar="FILE", help="The TOML file that describes both tables.")
-@click.option(
-    "--release",
+@option("--schema FILE", "The TOML file that describes both tables.", name="schema_path", type=FILE)
+@option(
+    "--release FILE",
+    "The release, whose schema is taken instead: needed where bounds were estimated privately.",
     type=FILE,
-    metavar="FILE",
-    help="The release, whose schema is taken instead: needed where bounds were estimated privately.",
 )
-@click.option("--table", metavar="NAME", help="Which table of a release of linked tables the files are of.")
-@click.option(
-    "--ways",
-    type=click.IntRange(1, 3),
-    metavar="N",
-    default=2,
-    show_default=True,
-    help="Up to how many columns are looked at together.",
-)
-@click.option(
-    "--bins",
-    type=click.IntRange(1),
-    metavar="N",
-    default=16,
-    show_default=True,
-    help="Bins per column, for total variations.",
-)
-@click.option(
-    "--scale",
-    type=click.Choice(["quantiles", "range"]),
+@option("--table NAME", "Which table of a release of linked tables the files are of.")
+@option("--ways N", "Up to how many columns are looked at together.", type=click.IntRange(1, 3), default=2)
+@option("--bins N", "Bins per column, for total variations.", type=click.IntRange(1), default=16)
+@option(
+    "--scale quantiles|range",
+    "Bins that hold equal shares of the real rows, or equal parts of the bounds.",
     default="quantiles",
-    show_default=True,
-    help="Bins that hold equal shares of the real rows, or equal parts of the bounds.",
 )
 @csv_options
 @json_option
@@ -176,6 +150,13 @@ def compare(
     variation of pairs of columns. Nothing is charged, and nothing is released.
 
     Both tables are held in memory. CSV options describe REAL; SYNTHETIC is read as `spinney sample` writes it.
+
+    Examples:
+        spinney compare people.csv synthetic.csv --schema schema.toml
+        spinney compare people.parquet synthetic.parquet --release people.spinney --ways 3
+        spinney compare people.csv synthetic.csv --schema schema.toml --delimiter ';' --decimal ,
+        spinney compare people.csv synthetic.csv --schema schema.toml --scale range --bins 32 --json
+        spinney compare customers.parquet shop/customers.parquet --release shop.spinney --table customers
     """
     from spinney.cli.tables import read_all
     from spinney.metrics.compare import compare as compare_tables
@@ -195,7 +176,7 @@ def compare(
         bins=bins,
         scale=scale,  # type: ignore[arg-type]  # click has checked it
     )
-    click.echo(json.dumps(found.to_dict(), indent=2, ensure_ascii=False) if as_json else str(found))
+    show(found, as_json=as_json)
 
 
 def _schema(schema_path: str | None, release: str | None, table: str | None) -> Schema:
@@ -222,23 +203,13 @@ def _schema(schema_path: str | None, release: str | None, table: str | None) -> 
 # `spinney explain`: what a forest, or a model of persons, measured, and how its budget was spent.
 
 
-@click.command(
-    cls=Verb,
-    examples=(
-        "spinney explain people.spinney",
-        "spinney explain people.spinney --picture graph.svg",
-        "spinney explain people.spinney --json | jq '.cliques[0]'",
-        "spinney explain people.spinney --error-bars",
-        "spinney explain shop.spinney --json | jq '.rows[0].columns'",
-    ),
-)
+@click.command(cls=Verb)
 @click.argument("release", type=FILE)
 @json_option
-@click.option("--picture", metavar="FILE", help="Draw the columns and their dependences into an .svg or .png file.")
-@click.option(
+@option("--picture FILE", "Draw the columns and their dependences into an .svg or .png file.")
+@option(
     "--error-bars",
-    is_flag=True,
-    help="Also show how far columns and pairs may be off; `spinney card` does so for every kind of release, and "
+    "Also show how far columns and pairs may be off; `spinney card` does so for every kind of release, and "
     "`spinney picture` draws it.",
 )
 @force_option
@@ -251,16 +222,19 @@ def explain(release: str, as_json: bool, picture: str | None, error_bars: bool, 
 
     Of persons the page shows how many there are, how alike two rows of a person are, column by column, which columns
     have a hidden level, and what rows depend on. The picture shows the columns of persons.
+
+    Examples:
+        spinney explain people.spinney
+        spinney explain people.spinney --picture graph.svg
+        spinney explain people.spinney --json | jq '.cliques[0]'
+        spinney explain people.spinney --error-bars
+        spinney explain shop.spinney --json | jq '.rows[0].columns'
     """
     from spinney.forest.release.explain import explain as explain_forest
     from spinney.people.release.model import PeopleRelease
     from spinney.release.file import load
 
-    if picture is not None:
-        from spinney.report.pictures import check_picture_name
-
-        check_picture_name(picture)
-        check_output(picture, force=force, inputs=[release])
+    check_picture(picture, force=force, inputs=[release])
     loaded = load(release)
     explanation: Explanation | PeopleExplanation
     if isinstance(loaded, PeopleRelease):
@@ -274,10 +248,9 @@ def explain(release: str, as_json: bool, picture: str | None, error_bars: bool, 
             graph_figure(loaded.persons if isinstance(loaded, PeopleRelease) else loaded), picture, overwrite=force
         )
     if as_json:
-        described = explanation.to_dict() | ({} if picture is None else {"picture": picture})
-        click.echo(json_text(described))
+        show(explanation, as_json=True, **({} if picture is None else {"picture": picture}))
         return
-    click.echo(str(explanation))
+    show(explanation, as_json=False)
     if picture is not None:
         click.echo(f"wrote {picture}")
 
@@ -286,25 +259,15 @@ def explain(release: str, as_json: bool, picture: str | None, error_bars: bool, 
 # `spinney picture`: the noisy partition of two columns, the map of a place, or columns and pairs with error bars.
 
 
-@click.command(
-    cls=Verb,
-    examples=(
-        "spinney picture town.spinney --out partition.svg",
-        "spinney picture people.spinney --columns age,income --out partition.png",
-        "spinney picture trips.spinney --columns pickup_lon,pickup_lat --out map.png",
-        "spinney picture people.spinney --columns '\"income, yearly\",age' --out partition.png",
-        "spinney picture people.spinney --error-bars --out bars.png",
-    ),
-)
+@click.command(cls=Verb)
 @click.argument("release", type=FILE)
-@click.option("--out", required=True, metavar="FILE", help="An .svg or .png file.")
-@click.option(
-    "--columns",
-    metavar="X,Y",
-    help="Two columns; required if the release has more than two, unless it has one place. With --error-bars, any "
+@option("--out FILE", "An .svg or .png file.", required=True)
+@option(
+    "--columns X,Y",
+    "Two columns; required if the release has more than two, unless it has one place. With --error-bars, any "
     "number of columns. Put a name that contains a comma in double quotes.",
 )
-@click.option("--error-bars", is_flag=True, help="Draw columns and pairs with error bars instead.")
+@option("--error-bars", "Draw columns and pairs with error bars instead.")
 @force_option
 def picture(release: str, out: str, columns: str | None, error_bars: bool, force: bool) -> None:
     """Draw the noisy partition of RELEASE.
@@ -317,15 +280,19 @@ def picture(release: str, out: str, columns: str | None, error_bars: bool, force
     their cells may be off; pairs that the release does not support are crossed out.
 
     The picture uses only what was released. It needs matplotlib: pip install matplotlib.
+
+    Examples:
+        spinney picture town.spinney --out partition.svg
+        spinney picture people.spinney --columns age,income --out partition.png
+        spinney picture trips.spinney --columns pickup_lon,pickup_lat --out map.png
+        spinney picture people.spinney --columns '"income, yearly",age' --out partition.png
+        spinney picture people.spinney --error-bars --out bars.png
     """
     from spinney.release.answers.grammar import csv_fields
-    from spinney.release.file import load
-    from spinney.report.pictures import check_picture_name, partition_figure, save_figure
+    from spinney.report.pictures import partition_figure, save_figure
 
-    check_picture_name(out)
-    check_output(out, force=force, inputs=[release])
-    loaded = load(release)
-    warn_of_brands(loaded.card)
+    check_picture(out, force=force, inputs=[release])
+    loaded = load_release(release)
     chosen = None if columns is None else csv_fields(columns)
     if error_bars:
         from spinney.report.pictures import bars_figure
@@ -351,35 +318,22 @@ _LEDGER = (
 )
 
 
-@click.command(
-    cls=Verb,
-    examples=(
-        "spinney report people.spinney --out report.html",
-        "spinney report people.spinney --out report.html --out report.json",
-        'spinney report people.spinney --out report.html --title "Admissions 2024" --ledger people.ledger',
-        "spinney report people.spinney --json | jq .promise.guess",
-        "spinney report people.spinney --out holder-only.html --against people.csv",
-        "spinney report shop.spinney --out holder-only.html --against customers=customers.csv --against sales=s.csv",
-    ),
-)
+@click.command(cls=Verb)
 @click.argument("release", type=FILE)
-@click.option("--out", multiple=True, metavar="FILE", help="An .html or .json file. May be repeated, for both.")
-@click.option("--ledger", "ledger_path", type=FILE, metavar="FILE", help=_LEDGER)
-@click.option("--title", metavar="TEXT", help="What the table is called; shown as the holder states it.")
-@click.option("--purpose", metavar="TEXT", help="What the table was collected and is released for.")
-@click.option("--contact", metavar="TEXT", help="Whom readers may ask.")
-@click.option("--licence", metavar="TEXT", help="Under which terms the synthetic rows may be used.")
-@click.option(
-    "--against",
-    multiple=True,
-    metavar="[NAME=]TABLE",
-    help="The real table, shown beside the synthetic one: FOR THE HOLDER ONLY, do not publish. Of linked tables, one "
+@option("--out FILE", "An .html or .json file. May be repeated, for both.", multiple=True)
+@option("--ledger FILE", _LEDGER, name="ledger_path", type=FILE)
+@option("--title TEXT", "What the table is called; shown as the holder states it.")
+@option("--purpose TEXT", "What the table was collected and is released for.")
+@option("--contact TEXT", "Whom readers may ask.")
+@option("--licence TEXT", "Under which terms the synthetic rows may be used.")
+@option(
+    "--against [NAME=]TABLE",
+    "The real table, shown beside the synthetic one: FOR THE HOLDER ONLY, do not publish. Of linked tables, one "
     "option each, with its name.",
+    multiple=True,
 )
-@click.option(
-    "--unseen",
-    metavar="TABLE",
-    help="With --against: real rows that the release has not seen, to test classifiers of the target on.",
+@option(
+    "--unseen TABLE", "With --against: real rows that the release has not seen, to test classifiers of the target on."
 )
 @csv_options
 @json_option
@@ -406,11 +360,18 @@ def report(
 
     With --against it shows the real table beside the synthetic one. Such a page is computed from the real table without
     noise: it is for the holder only, says so everywhere, and must not be published. CSV options describe these tables.
+
+    Examples:
+        spinney report people.spinney --out report.html
+        spinney report people.spinney --out report.html --out report.json
+        spinney report people.spinney --out report.html --title "Admissions 2024" --ledger people.ledger
+        spinney report people.spinney --json | jq .promise.guess
+        spinney report people.spinney --out holder-only.html --against people.csv
+        spinney report shop.spinney --out holder-only.html --against customers=customers.csv --against
+            sales=s.csv
     """
-    from spinney.release.file import load
     from spinney.release.provenance import open_for
     from spinney.report.page import HOLDER_ONLY, check_report_path, report_contents
-    from spinney.text import json_text
 
     if not out and not as_json:
         raise click.UsageError("say where the report goes: --out report.html, --out report.json, or --json to print it")
@@ -420,8 +381,7 @@ def report(
         check_report_path(path)
         check_output(path, force=force, inputs=[release])
     csv_said = {name: parameters.pop(name) for name in CSV_NAMES}
-    loaded = load(release)
-    warn_of_brands(loaded.card)
+    loaded = load_release(release)
     ledger = None if ledger_path is None else open_for(ledger_path, loaded)
     found = report_contents(loaded, ledger=ledger, **parameters)
     contents: Report = found
@@ -429,11 +389,11 @@ def report(
         click.echo(f"note: {_NAMES_USERS}", err=True)
     if against:
         contents = _beside(loaded, found, against, unseen, csv_said)
-        click.secho(f"*** {HOLDER_ONLY} ***", err=True, fg="red", bold=True)
+        alarm(f"*** {HOLDER_ONLY} ***")
     for path in out:
         contents.save(path, overwrite=force)
     if as_json:
-        click.echo(json_text(contents.to_dict()))
+        show(contents, as_json=True)
         return
     for path in out:
         click.echo(f"wrote {path}" + ("" if contents.publishable else " (do not publish)"))

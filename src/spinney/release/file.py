@@ -402,7 +402,9 @@ def load(path: str | Path) -> Release:
     """
     path = Path(path)
     kind, described, members = _read(path, with_members=True)
-    return _release(path, kind, described, members)
+    release = _release(path, kind, described, members)
+    release.file = path
+    return release
 
 
 def kind_of(path: str | Path) -> str:

@@ -3,6 +3,7 @@
 A file can be checked against what exists apart from it: the ledger that paid, the schema that was stated
 beforehand, the public key of whoever vouches for it. No error quotes a private key.
 
+    verification           what a verification found
     charges in a ledger    the charges of a release among those of a ledger
     keys                   Ed25519 keys in PEM files
     schema comparison      a schema stated beforehand against that of a release
@@ -23,6 +24,7 @@ from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from spinney.documents import Lines, fragment
 from spinney.errors import FileError, ParameterError
 from spinney.files import write_whole
 from spinney.machine import load_optional
@@ -36,10 +38,64 @@ from spinney.release.release import Release
 from spinney.schema.linked import PeopleShape, Tables, schema_digest
 from spinney.schema.plain import jsonable
 from spinney.schema.schema import Schema
-from spinney.text import brief, printable
+from spinney.text import brief, printable, wrapped
 
 if TYPE_CHECKING:
     from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+
+# -------------------------------------------------------------------------------------------------------- verification
+# What a verification found (`synthesizers/verification.py` makes it): `print` shows it as `spinney verify` does.
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationReport:
+    """What a verification found: the guarantee, every check in words, and what was not checked and why."""
+
+    name: str  # the file, or "the release"
+    facts: Mapping[str, Any]  # of the card: epsilon, delta, unit, digests, version
+    guarantee: str
+    evidence: Mapping[str, Any]  # what was compared with the schema, the ledger and signatures
+    checks: tuple[str, ...]
+    not_checked: tuple[Mapping[str, str], ...]  # `what` and `why`
+
+    @property
+    def digest(self) -> str:
+        """SHA-256 of what the file of the release holds, a signature inside it left out."""
+        return str(self.facts["digest"])
+
+    def __str__(self) -> str:
+        commit = "" if self.facts["commit"] is None else f", commit {self.facts['commit']}"
+        lines = [
+            f"{self.name}: the card and the released numbers agree. No file can prove that the noise was really drawn.",
+            f"  guarantee   {self.guarantee}",
+            f"  digest      sha256 {self.digest}",
+            f"  schema      sha256 {self.facts['schema_digest']}",
+            f"  made by     spinney {self.facts['spinney_version']}{commit}",
+            "  checked",
+            *_indented(self.checks),
+            "  not checked",
+            *_indented(_in_words(self.not_checked)),
+        ]
+        return "\n".join(map(printable, lines))
+
+    def _repr_html_(self) -> str | None:
+        tables = [Lines("checked", ("what",), [(check,) for check in self.checks], is_open=True)]
+        tables.append(Lines("not checked", ("what and why",), [(line,) for line in _in_words(self.not_checked)]))
+        return fragment("Verification", {"guarantee": self.guarantee, "digest": self.digest}, tables=tables)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The same as plain data for JSON, as `spinney verify --json` prints it."""
+        told = {"guarantee": self.guarantee, **self.evidence}
+        return {**self.facts, **told, "checks": list(self.checks), "not_checked": list(map(dict, self.not_checked))}
+
+
+def _indented(entries: tuple[str, ...] | list[str]) -> list[str]:
+    return [line for entry in entries for line in wrapped(entry, " " * 4, " " * 6)]
+
+
+def _in_words(others: tuple[Mapping[str, str], ...]) -> list[str]:
+    return [f"{other['what']}: {other['why']}" for other in others]
 
 
 # -------------------------------------------------------------------------------------------------- charges in a ledger

@@ -39,7 +39,9 @@ from spinney.schema.schema import Schema
 from spinney.text import as_given, did_you_mean
 
 if TYPE_CHECKING:
+    from spinney.release.answers.asked import Replies
     from spinney.release.frames import Like
+    from spinney.release.provenance import VerificationReport
 
 
 # -------------------------------------------------------------------------------------------------------------- options
@@ -247,6 +249,7 @@ class Release(Asking):
     kind: ClassVar[str]  # what a file is marked with
     member_names: ClassVar[tuple[str, ...]]  # what it holds besides the card
     protects_persons: ClassVar[bool] = False  # whether persons with all their rows are its unit, rather than rows
+    file: Path | None = None  # that it was read from
     stream: Stream = "own"  # how seeds become rows; "given" of releases from before there was another
 
     def __init__(self, card: Card) -> None:
@@ -373,6 +376,68 @@ class Release(Asking):
         """
         stated = {"title": title, "purpose": purpose, "contact": contact, "licence": licence}
         return report_of(self, path, overwrite=overwrite, ledger=ledger, level=level, **stated)
+
+    def ask(
+        self,
+        *questions: str,
+        level: float = 0.95,
+        of: str = "table",
+        certified: bool = False,
+        force: bool = False,
+        simultaneous: bool = False,
+    ) -> Replies:
+        """Answers to questions in words, such as "mean(income) by region where age in 30..40". Costs no epsilon.
+
+        The language is that of `spinney ask`, and `print` shows the answers as the command does. Where some of several
+        questions are refused, the others are answered, and `refused` says why.
+
+        Args:
+            questions: count, proportion, mean(COLUMN), median(COLUMN), quantile(COLUMN, SHARE), table or a regression,
+                then `by` and columns, then `where` and conditions, one string each.
+            level: the probability that an interval holds with.
+            of: "table", or "population" where the rows are a sample of one.
+            certified: whether to give certified intervals only, or an error where there is none.
+            force: whether an interval is given where the release does not support one.
+            simultaneous: whether all intervals of a table hold at once with this probability.
+
+        Returns:
+            A sequence of replies, each with its `question` and `answer`; `answer` of the whole where one was asked,
+            `to_dict()`, `to_arrow()`.
+
+        Raises:
+            ParameterError: an option is wrong, or the only question is not understood or cannot be answered.
+        """
+        from spinney.release.answers.asked import ask
+
+        options = {"certified": certified, "force": force, "simultaneous": simultaneous}
+        return ask(self, questions, level=level, of=of, **options)
+
+    def verify(
+        self, *, schema: Any = None, ledger: Any = None, key: Any = None, signature: Any = None
+    ) -> VerificationReport:
+        """The guarantee worked out again from the charges, what was compared, and what could not be. Costs no epsilon.
+
+        Of a release that was read by `sp.load` the file is looked at too. Read it again where you do not trust what
+        happened since. No file can prove that the noise was really drawn. A large forest takes minutes.
+
+        Args:
+            schema: the schema that was stated beforehand, or linked tables, or a file of either: whether it is that of
+                the release.
+            ledger: a ledger or its place: whether it holds the charges of the release.
+            key: the file of a public key, to check the signatures with.
+            signature: the file of the signature; by default the one beside the file of the release, and the one inside.
+
+        Returns:
+            `guarantee`, `checks`, `not_checked`, `digest`; `print` it, `to_dict()`.
+
+        Raises:
+            FileError: something does not hold, or a file cannot be read.
+            ParameterError: a signature is given without a key.
+        """
+        made: VerificationReport = import_module("spinney.synthesizers.verification").verify(
+            self, schema=schema, ledger=ledger, key=key, signature=signature
+        )
+        return made
 
     # ------------------------------------------------------------------------------------------------- drawing
 

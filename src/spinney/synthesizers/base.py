@@ -188,18 +188,23 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 
+def release_verb(verb: Callable[Concatenate[Any, P], T]) -> Callable[Concatenate[Any, P], T]:
+    """A verb of a fitted model that its release answers, with the signature and docstring it has there."""
+
+    @wraps(verb)
+    def answered(self: Any, /, *given: P.args, **options: P.kwargs) -> T:
+        wanted = {name: value for name, value in options.items() if value is not None}  # of another kind of release
+        found: T = getattr(self._fitted(), verb.__name__)(*given, **wanted)
+        return found
+
+    return answered
+
+
 def of_release(
     verb: Callable[Concatenate[Any, P], T],
 ) -> Callable[[Callable[..., Any]], Callable[Concatenate[Any, P], T]]:
-    """A decorator: the release answers this verb of a fitted model, with the signature and docstring it has there."""
-
-    @wraps(verb)
-    def asked(self: Any, /, *given: P.args, **options: P.kwargs) -> T:
-        wanted = {name: value for name, value in options.items() if value is not None}  # of another kind of release
-        answered: T = getattr(self._fitted(), verb.__name__)(*given, **wanted)
-        return answered
-
-    return lambda _: asked
+    """`release_verb` as a decorator, for verbs that a kind of model has with options of its own."""
+    return lambda _: release_verb(verb)
 
 
 class FrontDoor(Parameters):
@@ -229,11 +234,17 @@ class FrontDoor(Parameters):
     @of_release(Release.weighted_points)
     def weighted_points(self) -> Any: ...
 
-    @of_release(Release.save)
-    def save(self) -> Any: ...
-
-    @of_release(Release.report)
-    def report(self) -> Any: ...
+    ask = release_verb(Release.ask)
+    count = release_verb(Release.count)
+    proportion = release_verb(Release.proportion)
+    mean = release_verb(Release.mean)
+    quantile = release_verb(Release.quantile)
+    table = release_verb(Release.table)
+    trust = release_verb(Release.trust)
+    error_bars = release_verb(Release.error_bars)
+    verify = release_verb(Release.verify)
+    save = release_verb(Release.save)
+    report = release_verb(Release.report)
 
     def _repr_html_(self) -> str | None:
         from spinney.synthesizers.check import synthesizer_fragment

@@ -44,7 +44,7 @@ from spinney.release.file import load
 from spinney.release.release import Release
 from spinney.release.utility import figures_reach_squared, weights_of
 from spinney.schema.schema import Schema
-from spinney.synthesizers.base import FrontDoor, PublicFacts, Synthesizer, of_release
+from spinney.synthesizers.base import FrontDoor, PublicFacts, Synthesizer, of_release, release_verb
 from spinney.synthesizers.paying import with_few_values, with_widest_bounds
 from spinney.synthesizers.utility import with_utility
 from spinney.synthesizers.validation import warn_caller
@@ -351,8 +351,8 @@ class ForestSynthesizer(Synthesizer[Design]):
     @of_release(ForestRelease.sample)
     def sample(self) -> Any: ...
 
-    @of_release(ForestRelease.explain)
-    def explain(self) -> Any: ...
+    explain = release_verb(ForestRelease.explain)
+    regression = release_verb(ForestRelease.regression)
 
     def _on_card(self, name: str, value: Any) -> Any:
         if name == "workload" and value is not None:

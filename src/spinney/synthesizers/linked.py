@@ -30,7 +30,7 @@ from spinney.progress import waiting
 from spinney.release.card import ROW_TABLES, Card, RowCount, noisy_rows_entry
 from spinney.schema.linked import PeopleShape, Tables
 from spinney.schema.schema import SchemaLike, as_schema
-from spinney.synthesizers.base import FrontDoor, PublicFacts, of_release
+from spinney.synthesizers.base import FrontDoor, PublicFacts, of_release, release_verb
 from spinney.synthesizers.forest import checked_quality
 from spinney.synthesizers.paying import (
     ROWS_SHARE,
@@ -175,8 +175,7 @@ class LinkedSynthesizer(FrontDoor):
     @of_release(PeopleRelease.sample)
     def sample(self) -> Any: ...  # type: ignore[override]  # persons are asked for, not rows
 
-    @of_release(PeopleRelease.explain)
-    def explain(self) -> Any: ...
+    explain = release_verb(PeopleRelease.explain)
 
     def check_shape(self, shape: PeopleShape) -> None:
         """Raise, as `fit` would, where persons and their rows cannot be modelled as stated. Nothing is read.
