@@ -10,9 +10,10 @@ from pathlib import Path
 
 import click
 import pytest
+from click.shell_completion import ShellComplete
 
 from spinney.cli.app import app
-from spinney.cli.command import Verb
+from spinney.cli.command import Option, Verb
 from spinney.files import full_version
 from support.command_line import spinney
 
@@ -48,6 +49,17 @@ CALLS = [
     *((verb,) for verb in VERBS),
     *(("ledger", verb) for verb in app.commands["ledger"].commands),  # type: ignore[attr-defined]
 ]
+
+
+def command_of(call: tuple[str, ...]) -> click.Command:
+    """The command that words name."""
+    command: click.Command = app
+    for word in call:
+        assert isinstance(command, click.Group)
+        command = command.commands[word]
+    return command
+
+
 each_call = pytest.mark.parametrize("call", CALLS, ids=" ".join)
 
 
@@ -72,10 +84,7 @@ def test_help_ends_with_examples(call: tuple[str, ...]) -> None:
 @each_call
 def test_examples_can_be_parsed(call: tuple[str, ...]) -> None:
     """Every example is a call that the verb's own parser accepts, file names aside."""
-    command: click.Command = app
-    for word in call:
-        assert isinstance(command, click.Group)
-        command = command.commands[word]
+    command = command_of(call)
     if isinstance(command, click.Group):
         return  # its examples are those of its verbs
     assert isinstance(command, Verb)
@@ -90,6 +99,45 @@ def test_examples_can_be_parsed(call: tuple[str, ...]) -> None:
         assert rest == []
         for parameter in command.params:
             assert not parameter.required or parameter.name in values
+
+
+@each_call
+def test_help_is_one_screen(call: tuple[str, ...]) -> None:
+    """Of 45 lines at 100 columns."""
+    ctx = click.Context(command_of(call), info_name=" ".join(call), terminal_width=100)
+    lines = ctx.get_help().splitlines()
+    assert len(lines) <= 45
+    assert all(len(line) <= 100 for line in lines[: lines.index("Examples:")])
+
+
+@pytest.mark.parametrize("verb", ["schema", "plan", "fit", "sample", "ask", "report"])
+def test_all_of_the_help_is_one_option_further(verb: str) -> None:
+    """In groups, with all options, paragraphs and examples; errors and completion know all options anyway."""
+    command = app.commands[verb]
+    assert isinstance(command, Verb)
+    first, whole = spinney(verb, "--help").out, spinney(verb, "--help-all").out
+    told = " ".join(whole.split())
+    names = [each.opts[0] for each in command.params if isinstance(each, click.Option)]
+    groups = {each.group for each in command.params if isinstance(each, Option) and each.group}
+    assert groups
+    assert all(f"\n{group}:\n" in whole and f"\n{group}:\n" not in first for group in groups)
+    assert all(name in told for name in names)
+    assert not all(f"\n  {name}" in first for name in names)
+    assert all(example in whole for example in command.examples)
+    assert all(" ".join(paragraph.split()) in told for paragraph in (command.help or "").split("\n\n"))
+
+
+def test_completion_offers_options_that_the_first_screen_leaves_out() -> None:
+    """And their values."""
+
+    def offered(*words: str, start: str) -> list[str]:
+        found = ShellComplete(app, {}, "spinney", "_SPINNEY_COMPLETE").get_completions(list(words), start)
+        return [each.value for each in found]
+
+    assert {"--delimiter", "--date-format", "--decimal", "--delta"} <= set(offered("fit", start="--d"))
+    assert offered("fit", "--rule", start="") == ["privtree", "paper"]
+    assert "--no-moments" in offered("fit", start="--no")
+    assert "did you mean" in spinney("fit", "--delimeter", ";").err.lower()
 
 
 def test_every_option_has_help() -> None:
