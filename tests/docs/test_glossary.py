@@ -1,4 +1,4 @@
-"""The glossary: fifteen words, each explained in a few lines and used elsewhere."""
+"""The glossary: fifteen words, each explained in a few lines and used elsewhere, and a table of our names after them."""
 
 import re
 from pathlib import Path
@@ -31,7 +31,9 @@ ALSO = {"Differential privacy": "differentially private", "Unit of privacy": "re
 
 def entries() -> dict[str, str]:
     """The text of every entry, by its word."""
-    _, *parts = re.split(r"^## ", GLOSSARY.read_text(), flags=re.MULTILINE)
+    words, names, _ = GLOSSARY.read_text().partition("\n## Names in files, code and output\n")
+    assert names
+    _, *parts = re.split(r"^## ", words, flags=re.MULTILINE)
     return {word: text.strip() for word, _, text in (part.partition("\n") for part in parts)}
 
 
