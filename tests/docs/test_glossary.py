@@ -1,4 +1,4 @@
-"""The glossary: fifteen words, each explained in a few lines and used elsewhere, and a table of our names after them."""
+"""The glossary: fifteen words, each explained in a few lines and used elsewhere, and a table of our names."""
 
 import re
 from pathlib import Path
