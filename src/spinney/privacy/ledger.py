@@ -12,7 +12,6 @@ and delta compose by addition, in exact fractions (composition.proof.md, filters
 from __future__ import annotations
 
 import os
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -90,13 +89,28 @@ class Room:
     spent: Fraction = Fraction(0)
     spent_delta: Fraction = Fraction(0)
     is_kept: bool = False  # in a file or on a server, where limits can be raised on record
+    is_closed: bool = False  # moved to another ledger, so that nothing is left here
 
     @property
     def is_overdrawn(self) -> bool:
         """Whether more is on record than the limits allow."""
-        return (self.limit is not None and self.spent > self.limit) or (
-            self.delta_limit is not None and self.spent_delta > self.delta_limit
-        )
+        pairs = (self.limit, self.spent), (self.delta_limit, self.spent_delta)
+        return not self.is_closed and any(limit is not None and spent > limit for limit, spent in pairs)
+
+    @property
+    def remaining(self) -> Fraction | None:
+        """The epsilon that is left, or None without a limit."""
+        return self._left(self.limit, self.spent)
+
+    @property
+    def remaining_delta(self) -> Fraction | None:
+        """The delta that is left, or None without a limit."""
+        return self._left(self.delta_limit, self.spent_delta)
+
+    def _left(self, limit: Fraction | None, spent: Fraction) -> Fraction | None:
+        if self.is_closed:
+            return Fraction(0)
+        return None if limit is None else max(limit - spent, Fraction(0))
 
     def check(self, epsilon: Fraction, delta: Fraction, unit: Unit) -> None:
         """Raise unless this much more may be spent."""
@@ -312,17 +326,17 @@ class Ledger:
     @property
     def unit(self) -> Unit:
         """The unit of privacy in which all charges are meant."""
-        return self._unit
+        return self._room().unit
 
     @property
     def limit(self) -> Fraction | None:
         """The epsilon that all charges together may cost, or None where there is no limit."""
-        return self._limit
+        return self._room().limit
 
     @property
     def delta_limit(self) -> Fraction | None:
         """The delta that all charges together may cost, or None where there is no limit."""
-        return self._delta_limit
+        return self._room().delta_limit
 
     @property
     def address(self) -> str | None:
@@ -341,22 +355,22 @@ class Ledger:
     @property
     def spent(self) -> Fraction:
         """Total epsilon so far, by basic composition."""
-        return total_epsilon(self.events)
+        return self._room().spent
 
     @property
     def spent_delta(self) -> Fraction:
         """Total delta so far, by basic composition; 0 where everything was pure."""
-        return total_delta(self.events)
+        return self._room().spent_delta
 
     @property
     def remaining(self) -> Fraction | None:
         """What may still be spent, or None where no limit was set."""
-        return None if self.limit is None else max(self.limit - self.spent, Fraction(0))
+        return self._room().remaining
 
     @property
     def remaining_delta(self) -> Fraction | None:
         """The delta that may still be spent, or None where no limit was set."""
-        return None if self.delta_limit is None else max(self.delta_limit - self.spent_delta, Fraction(0))
+        return self._room().remaining_delta
 
     @property
     def is_overdrawn(self) -> bool:
@@ -375,10 +389,8 @@ class Ledger:
             BudgetError: the limit leaves too little, or the ledger is a copy.
             ParameterError: the ledger has another unit.
         """
-        epsilon, delta = mechanisms.fraction(epsilon, "epsilon"), mechanisms.fraction(delta, "delta")
-        if epsilon < 0 or delta < 0:
-            raise ParameterError(f"epsilon={brief(epsilon)} and delta={brief(delta)} must not be negative")
-        with self._turn():
+        epsilon, delta = exact_amounts(epsilon, delta)
+        with turn():
             self._check_open()
             self._room().check(epsilon, delta, Unit.parse(unit))
             if self._parent is not None:
@@ -394,7 +406,7 @@ class Ledger:
             BudgetError: the charges do not fit, or the ledger is a copy.
         """
         self._check_charges(charges)
-        with self._turn():
+        with turn():
             self.require(total_epsilon(charges), unit=self.unit, delta=total_delta(charges))
             if self._parent is not None:
                 self._parent.charge(*charges)
@@ -415,7 +427,7 @@ class Ledger:
         """
         if not isinstance(event, Brand):
             raise ParameterError(f"{brief(event)} is not a brand such as NotPrivate")
-        with self._turn():
+        with turn():
             self._check_open()
             if self._parent is not None:
                 self._parent.brand(event)
@@ -447,10 +459,6 @@ class Ledger:
             error: the kind of error, without anything that it says.
         """
 
-    def _turn(self) -> AbstractContextManager[Any]:
-        """What is held while the account is looked at and changed."""
-        return turn()
-
     def _check_open(self) -> None:
         if not self.is_open:
             what = "is a copy of another one" if self._process is None else "was made by another process"
@@ -461,10 +469,19 @@ class Ledger:
             )
 
     def _room(self) -> Room:
-        return Room(self.unit, self.limit, self.delta_limit, self.spent, self.spent_delta)
+        spent = total_epsilon(self._events), total_delta(self._events)
+        return Room(self._unit, self._limit, self._delta_limit, *spent)
 
     def _record(self, *events: Event) -> None:
         self._events += events
+
+
+def exact_amounts(epsilon: Any, delta: Any) -> tuple[Fraction, Fraction]:
+    """Epsilon and delta that a question is about: exact, and none of them below 0."""
+    epsilon, delta = mechanisms.fraction(epsilon, "epsilon"), mechanisms.fraction(delta, "delta")
+    if epsilon < 0 or delta < 0:
+        raise ParameterError(f"epsilon={brief(epsilon)} and delta={brief(delta)} must not be negative")
+    return epsilon, delta
 
 
 def parse_limits(limit: Any, delta: Any) -> tuple[Fraction | None, Fraction | None]:

@@ -166,6 +166,13 @@ class State:
         """The number and the hash of the last entry."""
         return f"{self.number}:{self.hash}"
 
+    def chosen(self, name: str | None, where: str, remedy: str) -> Population:
+        """A population by name, or the only one."""
+        if name is None and len(self.populations) != 1:
+            known = ", ".join(map(repr, self.populations)) or "none"
+            raise ParameterError(f"the ledger {where} has several populations ({known}); {remedy}")
+        return self.population(next(iter(self.populations)) if name is None else name)
+
     def population(self, name: str) -> Population:
         """A population by name."""
         if name not in self.populations:
@@ -622,16 +629,17 @@ def _opened(state: State, _entry: Entry, said: Any) -> None:
 
 
 def _population(state: State, entry: Entry, said: Any) -> None:
-    if said.population in state.populations:
-        raise ParameterError(f"population={brief(said.population)} exists already; choose another name")
     source, of = said.imported, said.imported_population
     if source is not None:
         _check_source(state, source, of)
-        state.imports.add((source, of))
+    if said.population in state.populations:
+        raise ParameterError(f"population={brief(said.population)} exists already; choose another name")
     room = Room(Unit(said.unit), *_limits_of(said), is_kept=True)
     state.populations[said.population] = Population(said.population, room, said.approval)
     is_version_1 = entry.number == 2 and state.entries[0].fields.get("imported") is not None  # the file became this one
     state.importing = said.population if source is not None or is_version_1 else None
+    if source is not None:
+        state.imports.add((source, of))
 
 
 def _limits_of(said: Any) -> tuple[Fraction | None, Fraction | None]:
@@ -645,21 +653,17 @@ def _check_source(state: State, source: str, population: str | None) -> None:
         raise ParameterError(
             "a ledger, or a copy of it, cannot be imported into itself; the population would have the rest once more"
         )
-    if is_imported(state, source, population):
+    # One of unknown name may have been any of them.
+    known = {of for ledger, of in state.imports if ledger == source}
+    if known and (population is None or not known.isdisjoint({None, population})):
         raise ParameterError("this population was imported already; a copy of it would have the rest once more")
-
-
-def is_imported(state: State, ledger: str, population: str | None) -> bool:
-    """Whether a population of another ledger was taken over; one of unknown name may have been any of them."""
-    known = {of for source, of in state.imports if source == ledger}
-    return bool(known) and (population is None or None in known or population in known)
 
 
 def _limit(state: State, _entry: Entry, said: Any) -> None:
     population = state.population(said.population)
     limit, delta = _limits_of(said)
     moved_to = said.why.removeprefix(_MOVED) if limit == _CLOSED and said.why.startswith(_MOVED) else None
-    room = replace(population.room, limit=limit, delta_limit=delta)
+    room = replace(population.room, limit=limit, delta_limit=delta, is_closed=moved_to is not None)
     state.populations[population.name] = replace(population, room=room, moved_to=moved_to, moved_ledger=None)
 
 
@@ -667,7 +671,10 @@ def _closed(state: State, _entry: Entry, said: Any) -> None:
     population = state.population(said.population)
     if population.moved_to is not None:
         raise ParameterError(f"the population {brief(population.name)} is closed already")
-    state.populations[population.name] = replace(population, moved_to=said.moved_to, moved_ledger=said.ledger)
+    room = replace(population.room, is_closed=True)
+    state.populations[population.name] = replace(
+        population, room=room, moved_to=said.moved_to, moved_ledger=said.ledger
+    )
 
 
 def _policy(state: State, _entry: Entry, said: Any) -> None:

@@ -358,10 +358,6 @@ DECLARE
     source text := said ->> 'imported';
 BEGIN
     PERFORM require(
-        NOT EXISTS (SELECT FROM populations p WHERE p.name = said ->> 'population'),
-        'the population exists already; choose another name'
-    );
-    PERFORM require(
         num_nulls(source, said ->> 'imported_population', said ->> 'imported_head') IN (0, 3),
         'imported, imported_population and imported_head are not given together'
     );
@@ -375,6 +371,10 @@ BEGIN
             WHERE p.imported_ledger = source AND p.imported_population = said ->> 'imported_population'
         ),
         'this population was imported already; a copy of it would have the rest once more'
+    );
+    PERFORM require(
+        NOT EXISTS (SELECT FROM populations p WHERE p.name = said ->> 'population'),
+        'the population exists already; choose another name'
     );
     INSERT INTO populations (
         name, unit, epsilon_limit, delta_limit, approval, imported_ledger, imported_population

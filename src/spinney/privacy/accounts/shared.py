@@ -2,8 +2,7 @@
 
 places            where a ledger is kept, and the one that a machine charges by default
 importing         a population that moves from one ledger to another
-reading           what is on record of one population, and of all
-writing           charges, what came of them, limits, requests
+ledger            what is on record; charges, what came of them, limits, requests
 """
 
 from __future__ import annotations
@@ -11,7 +10,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
 from copy import copy
 from dataclasses import dataclass
 from fractions import Fraction
@@ -36,12 +34,11 @@ from spinney.privacy.accounts.rules import (
     check_charge,
     decisions_of,
     events_of,
-    is_imported,
     rehearsed,
 )
 from spinney.privacy.accounts.sqlite import SqliteStore
 from spinney.privacy.budget import Unit, parse_delta, parse_epsilon
-from spinney.privacy.ledger import Ledger, Room, parse_limits, turn
+from spinney.privacy.ledger import Ledger, Room, exact_amounts, parse_limits, turn
 from spinney.privacy.mechanisms import Charge, Event, event_to_dict, total_delta, total_epsilon
 from spinney.text import brief
 
@@ -129,7 +126,7 @@ def move(old: Store, new: Store, state: State, *, source: str | None, name: str 
     known = State()
     old.read(known)
     new.read(state)
-    population = _chosen(known, old, source)
+    population = known.chosen(source, old.shown, "name the one to take over: source=... or --from")
     name = clean_text(name or population.name, "population", LONGEST_NAME)
     _check_movable(known, population, state, new)
     rehearsed(state, _entries(known, population.name, state, name, old.shown), new.user())
@@ -140,25 +137,10 @@ def move(old: Store, new: Store, state: State, *, source: str | None, name: str 
     return Moved(name, tuple(sorted(set(_tables(known, population.name)) - set(_tables(state, name)))))
 
 
-def _chosen(known: State, old: Store, source: str | None) -> Population:
-    if source is not None:
-        return known.population(source)
-    if len(known.populations) != 1:
-        names = ", ".join(map(repr, known.populations))
-        raise ParameterError(
-            f"the ledger {old.shown} has several populations ({names}); name the one to take over: source=... or --from"
-        )
-    return next(iter(known.populations.values()))
-
-
 def _check_movable(known: State, population: Population, state: State, new: Store) -> None:
     """Raise, before anything is closed, where the new ledger would not take the population."""
     if known.ledger == state.ledger:
         raise ParameterError(f"{new.shown} is this very ledger, or a copy of it, and cannot take itself over")
-    if is_imported(state, str(known.ledger), population.name):
-        raise ParameterError(
-            f"the population {brief(population.name)} was imported already; a copy of it would have the rest once more"
-        )
     if population.moved_to is not None and population.moved_ledger != state.ledger:
         raise ParameterError(
             f"the population {brief(population.name)} is closed: it was moved to {population.moved_to}"
@@ -229,171 +211,17 @@ def _renewed(key: str, salt: str) -> str:
     return sha256(f"{salt} {key}".encode()).hexdigest()[:32]
 
 
-# -------------------------------------------------------------------------------------------------------------- reading
-# A ledger in a database, as it is read: what is on record of one population, and of all.
+# --------------------------------------------------------------------------------------------------------------- ledger
+# A ledger in a database, with one population of it that is read and charged.
 #
 # What is on record decides: every question first reads what others wrote meanwhile. A copy of the object, a pickled
 # one and that of a forked process too, is another hand on the same account and not another account.
-
-
-class KeptLedger(Ledger):
-    """What a `Ledger` in a database knows, of one population of it."""
-
-    def __init__(self, store: Store, *, population: str | None = None) -> None:
-        self._store, self._state, self._parent = store, State(), None
-        self._named = population
-
-    @property
-    def path(self) -> Path | None:
-        """The file, where the ledger is one."""
-        return self._store.path if isinstance(self._store, SqliteStore) else None
-
-    @property
-    def address(self) -> str:
-        """The path, or the address of the server without a password."""
-        return self._store.address
-
-    @property
-    def is_open(self) -> bool:
-        return True
-
-    def __getstate__(self) -> dict[str, Any]:
-        return dict(self.__dict__)
-
-    def _turn(self) -> AbstractContextManager[Any]:
-        return turn()
-
-    def _read(self) -> State:
-        """What is on record now; where the file is gone, what was known of it."""
-        with turn():
-            if not self._state.number or self._store.exists():
-                self._store.read(self._state)
-        return self._state
-
-    def _population(self) -> Population:
-        populations = self._state.populations
-        name = self._named or default_population()
-        if name is not None:
-            return self._state.population(name)
-        if len(populations) != 1:
-            known = ", ".join(map(repr, populations)) or "none"
-            raise ParameterError(
-                f"the ledger {self._store.shown} has several populations ({known}); name the one that is charged: "
-                "population=..., --population or SPINNEY_POPULATION"
-            )
-        return next(iter(populations.values()))
-
-    @property
-    def population(self) -> str:
-        """Whose budget this hand charges."""
-        self._read()
-        return self._population().name
-
-    @property
-    def needs_approval(self) -> bool:
-        """Whether a charge needs a request that somebody else has approved."""
-        self._read()
-        return self._population().approval
-
-    def _room(self) -> Room:
-        self._read()
-        return self._population().room
-
-    @property
-    def unit(self) -> Unit:
-        return self._room().unit
-
-    @property
-    def limit(self) -> Fraction | None:
-        return self._room().limit
-
-    @property
-    def delta_limit(self) -> Fraction | None:
-        return self._room().delta_limit
-
-    @property
-    def spent(self) -> Fraction:
-        return self._room().spent
-
-    @property
-    def spent_delta(self) -> Fraction:
-        return self._room().spent_delta
-
-    @property
-    def remaining(self) -> Fraction | None:
-        return Fraction(0) if self.moved_to is not None else super().remaining
-
-    @property
-    def remaining_delta(self) -> Fraction | None:
-        return Fraction(0) if self.moved_to is not None else super().remaining_delta
-
-    @property
-    def head(self) -> str:
-        """The number and the hash of the last entry: write it down elsewhere, and `verify` can tell what happened."""
-        return self._read().head
-
-    @property
-    def entries(self) -> tuple[Entry, ...]:
-        """All entries of the ledger, of every population: who did what, when."""
-        return tuple(self._read().entries)
-
-    @property
-    def populations(self) -> tuple[Population, ...]:
-        """All populations of the ledger."""
-        return tuple(self._read().populations.values())
-
-    @property
-    def requests(self) -> tuple[Request, ...]:
-        """The requests of this population."""
-        state, name = self._read(), self.population
-        return tuple(request for request in state.requests.values() if request.population == name)
-
-    @property
-    def tables(self) -> tuple[Table, ...]:
-        """The tables of this population."""
-        state, name = self._read(), self.population
-        return tuple(table for table in state.tables.values() if table.population == name)
-
-    @property
-    def events(self) -> tuple[Event, ...]:
-        """All charges and brands of this population that this Spinney can read; others may have charged since."""
-        self._read()
-        name = self._population().name
-        listed = (
-            events_of(entry)
-            for entry in self._state.entries
-            if entry.kind in ("charge", "brand") and entry.fields.get("population") == name
-        )
-        return tuple(event for events in listed for event in events or ())
-
-    @property
-    def charges(self) -> tuple[ChargeOnRecord, ...]:
-        """The charges of this population, with what came of them."""
-        self._read()
-        name = self._population().name
-        return charges_of(self._state, name)
-
-    @property
-    def decisions(self) -> tuple[Decision, ...]:
-        """Who opened this population, changed its limits or policy, approved or denied a request: when and why."""
-        self._read()
-        return decisions_of(self._state, self._population().name)
-
-    @property
-    def moved_to(self) -> str | None:
-        """The ledger that took this population over, where it is closed here."""
-        self._read()
-        return self._population().moved_to
-
-
-# -------------------------------------------------------------------------------------------------------------- writing
-# The same ledger as it is written.
 #
 # `start` gives a hand for one release. Its charges carry one key, a request pays for one such release, and what
 # came of the charges is recorded under the same key: the digest of the release, or that the fit failed.
 
 
-class SharedLedger(KeptLedger):
+class SharedLedger(Ledger):
     """A `Ledger` in a database, with one population of it to charge; see `Ledger.create` and `Ledger.open`."""
 
     # After `take_over`: tables of the population that belong to another one here, and were left there.
@@ -408,7 +236,8 @@ class SharedLedger(KeptLedger):
         purpose: str | None = None,
         request: int | None = None,
     ) -> None:
-        super().__init__(store, population=population)
+        self._store, self._state, self._parent = store, State(), None
+        self._named = population
         self._table = None if table is None else clean_text(table, "table", LONGEST_NAME)
         self._purpose = None if purpose is None else clean_text(purpose, "purpose")
         self._request = None if request is None else int(mechanisms.whole(1, BOUNDS["entries"])(request, "request"))
@@ -433,6 +262,107 @@ class SharedLedger(KeptLedger):
         ledger._named = ledger._population().name  # which has to be there, and stays the one that is charged
         return ledger
 
+    # -------------------------------------------------------------------------------------------------------- reading
+
+    @property
+    def path(self) -> Path | None:
+        """The file, where the ledger is one."""
+        return self._store.path if isinstance(self._store, SqliteStore) else None
+
+    @property
+    def address(self) -> str:
+        """The path, or the address of the server without a password."""
+        return self._store.address
+
+    @property
+    def is_open(self) -> bool:
+        return True
+
+    def __getstate__(self) -> dict[str, Any]:
+        return dict(self.__dict__)
+
+    def _read(self) -> State:
+        """What is on record now; where the file is gone, what was known of it."""
+        with turn():
+            if not self._state.number or self._store.exists():
+                self._store.read(self._state)
+        return self._state
+
+    def _population(self) -> Population:
+        """The population of this hand, as it is known."""
+        remedy = "name the one that is charged: population=..., --population or SPINNEY_POPULATION"
+        return self._state.chosen(self._named or default_population(), self._store.shown, remedy)
+
+    def _population_now(self) -> Population:
+        self._read()
+        return self._population()
+
+    def _room(self) -> Room:
+        return self._population_now().room
+
+    @property
+    def population(self) -> str:
+        """Whose budget this hand charges."""
+        return self._population_now().name
+
+    @property
+    def needs_approval(self) -> bool:
+        """Whether a charge needs a request that somebody else has approved."""
+        return self._population_now().approval
+
+    @property
+    def moved_to(self) -> str | None:
+        """The ledger that took this population over, where it is closed here."""
+        return self._population_now().moved_to
+
+    @property
+    def head(self) -> str:
+        """The number and the hash of the last entry: write it down elsewhere, and `verify` can tell what happened."""
+        return self._read().head
+
+    @property
+    def entries(self) -> tuple[Entry, ...]:
+        """All entries of the ledger, of every population: who did what, when."""
+        return tuple(self._read().entries)
+
+    @property
+    def populations(self) -> tuple[Population, ...]:
+        """All populations of the ledger."""
+        return tuple(self._read().populations.values())
+
+    @property
+    def requests(self) -> tuple[Request, ...]:
+        """The requests of this population."""
+        name = self.population
+        return tuple(request for request in self._state.requests.values() if request.population == name)
+
+    @property
+    def tables(self) -> tuple[Table, ...]:
+        """The tables of this population."""
+        name = self.population
+        return tuple(table for table in self._state.tables.values() if table.population == name)
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """All charges and brands of this population that this Spinney can read; others may have charged since."""
+        name = self.population
+        listed = (
+            events_of(entry)
+            for entry in self._state.entries
+            if entry.kind in ("charge", "brand") and entry.fields.get("population") == name
+        )
+        return tuple(event for events in listed for event in events or ())
+
+    @property
+    def charges(self) -> tuple[ChargeOnRecord, ...]:
+        """The charges of this population, with what came of them."""
+        return charges_of(self._state, self.population)
+
+    @property
+    def decisions(self) -> tuple[Decision, ...]:
+        """Who opened this population, changed its limits or policy, approved or denied a request: when and why."""
+        return decisions_of(self._state, self.population)
+
     # ------------------------------------------------------------------------------------------------------- charging
 
     def start(self, *, schema: str | None = None) -> SharedLedger:
@@ -456,9 +386,7 @@ class SharedLedger(KeptLedger):
         return () if self._fit is None else self.paid_under(self._fit)
 
     def require(self, epsilon: Fraction, *, unit: Unit, delta: Fraction = Fraction(0)) -> None:
-        epsilon, delta = mechanisms.fraction(epsilon, "epsilon"), mechanisms.fraction(delta, "delta")
-        if epsilon < 0 or delta < 0:
-            raise ParameterError(f"epsilon={brief(epsilon)} and delta={brief(delta)} must not be negative")
+        epsilon, delta = exact_amounts(epsilon, delta)
         with turn():
             state = self._present()
             fit = self._fit or ""

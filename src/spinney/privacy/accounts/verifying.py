@@ -209,7 +209,7 @@ def _remarks(state: State) -> list[str]:
     remarks += [
         f"the population {population.name!r} has spent more than its limits allow"
         for population in state.populations.values()
-        if population.room.is_overdrawn and population.moved_to is None
+        if population.room.is_overdrawn
     ]
     remarks += [
         f"the population {population.name!r} is closed: it was moved to {population.moved_to}"
