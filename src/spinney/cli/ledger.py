@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,8 +34,7 @@ from spinney.text import aligned, json_text, printable
 if TYPE_CHECKING:
     from spinney.privacy.accounts.rules import ChargeOnRecord, Decision
     from spinney.privacy.accounts.shared import SharedLedger
-    from spinney.privacy.accounts.verifying import Together
-    from spinney.privacy.mechanisms import Brand
+    from spinney.privacy.ledger import Room
 
 
 # ------------------------------------------------------------------------------------------------------------ rendering
@@ -42,78 +42,109 @@ if TYPE_CHECKING:
 
 
 _SHORT = 12  # characters of a digest that tell one release from another
+# What JSON says of records, after their numbers.
+_CHARGE = ("time", "user", "epsilon", "delta", "table", "purpose", "request", "release", "error", "imported_by")
+_REQUEST = ("time", "user", "state", "epsilon", "delta", "table", "purpose", "decided_by", "why")
+_DECISION = ("time", "user", "population", "what", "why")
 
 
 def described(account: SharedLedger) -> dict[str, Any]:
     """The ledger as JSON-ready data; numbers are exact texts."""
+    from spinney.privacy.accounts.verifying import composed_together
     from spinney.privacy.mechanisms import event_to_dict
 
-    together = _together(account)
+    room, together = account._room(), composed_together(account.events, account.unit)
     return {
         "address": account.address,
         "population": account.population,
         "approval": account.needs_approval,
-        "unit": account.unit.value,
-        "limit": None if account.limit is None else str(account.limit),
-        "spent": str(account.spent),
-        "remaining": None if account.remaining is None else str(account.remaining),
-        "delta": None if account.delta_limit is None else str(account.delta_limit),
-        "spent_delta": str(account.spent_delta),
-        "remaining_delta": None if account.remaining_delta is None else str(account.remaining_delta),
-        "together": None
-        if together is None
-        else {
-            "epsilon": None if together.epsilon is None else str(together.epsilon),
-            "delta": str(together.delta),
+        "unit": room.unit.value,
+        "limit": _exact(room.limit),
+        "spent": _exact(room.spent),
+        "remaining": _exact(room.remaining),
+        "delta": _exact(room.delta_limit),
+        "spent_delta": _exact(room.spent_delta),
+        "remaining_delta": _exact(room.remaining_delta),
+        "together": together
+        and {
+            "epsilon": _exact(together.epsilon),
+            "delta": _exact(together.delta),
             "too_much_work": together.epsilon is None,
         },
         "populations": [population.name for population in account.populations],
         "moved_to": account.moved_to,
-        "brands": [{"entry": number, **event_to_dict(event)} for number, event in _brands(account)],
-        "decisions": [_decision(decision) for decision in account.decisions],
-        "charges": [
-            {
-                "entry": charge.number,
-                "time": charge.time,
-                "user": charge.user,
-                "epsilon": str(charge.epsilon),
-                "delta": str(charge.delta),
-                "table": charge.table,
-                "purpose": charge.purpose,
-                "request": charge.request,
-                "release": charge.release,
-                "error": charge.error,
-                "imported_by": charge.imported_by,
-            }
-            for charge in account.charges
-        ],
+        "brands": _brands(account, account.population),
+        "decisions": [_plain(decision, _DECISION) for decision in account.decisions],
+        "charges": [_plain(charge, _CHARGE) for charge in account.charges],
         "events": [event_to_dict(event) for event in account.events],
         "head": account.head,
     }
 
 
+def overview(account: SharedLedger) -> dict[str, Any]:
+    """All populations of a ledger as JSON-ready data; numbers are exact texts."""
+    from spinney.privacy.accounts.rules import decisions_of
+
+    return {
+        "address": account.address,
+        "populations": [population.name for population in account.populations],
+        "overview": [
+            {
+                "population": each.name,
+                "approval": each.approval,
+                "unit": each.room.unit.value,
+                "limit": _exact(each.room.limit),
+                "spent": _exact(each.room.spent),
+                "delta": _exact(each.room.delta_limit),
+                "spent_delta": _exact(each.room.spent_delta),
+                "moved_to": each.moved_to,
+            }
+            for each in account.populations
+        ],
+        "brands": _brands(account, None),
+        "decisions": [_plain(decision, _DECISION) for decision in decisions_of(account._read())],
+        "head": account.head,
+    }
+
+
+def _exact(value: Any) -> Any:
+    return str(value) if isinstance(value, Fraction) else value
+
+
+def _plain(record: Any, names: Sequence[str], number: str = "entry") -> dict[str, Any]:
+    return {number: record.number} | {name: _exact(getattr(record, name)) for name in names}
+
+
+def _brands(account: SharedLedger, population: str | None) -> list[dict[str, Any]]:
+    from spinney.privacy.accounts.rules import brands_of
+    from spinney.privacy.mechanisms import event_to_dict
+
+    return [{"entry": number, **event_to_dict(event)} for number, event in brands_of(account._read(), population)]
+
+
 def text_of(account: SharedLedger) -> str:
     """The ledger as lines: what is spent and left, then every charge with what it was for."""
+    from spinney.privacy.accounts.rules import brand_warning, brands_of
+    from spinney.privacy.accounts.verifying import composed_together
     from spinney.privacy.mechanisms import decimal, event_lines
 
-    lines, brands = _warnings(account), _brands(account)
-    names = [population.name for population in account.populations]
-    if len(names) > 1:
-        lines.append(f"population {account.population}, one of {len(names)}")
-    if account.moved_to is not None:
-        lines.append(f"closed, moved to {account.moved_to}")
-    limits = ", no limit"
-    if account.moved_to is not None:
-        limits = ", closed"
-    elif account.limit is not None and account.remaining is not None:
-        limits = f" of {decimal(account.limit)}, {decimal(account.remaining)} left"
-    lines.append(f"spent {decimal(account.spent)}{limits}, unit {account.unit.value}")
-    if account.delta_limit or account.spent_delta:
-        limits = ", no limit" if account.moved_to is None else ", closed"
-        if account.moved_to is None and account.delta_limit is not None and account.remaining_delta is not None:
-            limits = f" of {decimal(account.delta_limit)}, {decimal(account.remaining_delta)} left"
-        lines.append(f"delta {decimal(account.spent_delta)}{limits}")
-    together = _together(account)
+    room, names = account._room(), [population.name for population in account.populations]
+    brands = brands_of(account._read(), account.population)
+
+    def amount(spent: Fraction, limit: Fraction | None, left: Fraction | None) -> str:
+        if room.is_closed or limit is None or left is None:
+            return f"{decimal(spent)}{', closed' if room.is_closed else ', no limit'}"
+        return f"{decimal(spent)} of {decimal(limit)}, {decimal(left)} left"
+
+    lines = [
+        brand_warning(brands),
+        f"population {account.population}, one of {len(names)}" if len(names) > 1 else None,
+        f"closed, moved to {account.moved_to}" if room.is_closed else None,
+        f"spent {amount(room.spent, room.limit, room.remaining)}, unit {room.unit.value}",
+    ]
+    if room.delta_limit or room.spent_delta:
+        lines.append(f"delta {amount(room.spent_delta, room.delta_limit, room.remaining_delta)}")
+    together = composed_together(account.events, room.unit)
     if together is not None and together.epsilon is None:
         lines.append(
             f"together: not worked out, as the parts of the {together.n_composed} composed releases are too many, or "
@@ -126,65 +157,50 @@ def text_of(account: SharedLedger) -> str:
         )
     if account.needs_approval:
         lines.append("a charge needs a request that somebody else has approved")
-    if account.is_overdrawn and account.moved_to is None:
+    if room.is_overdrawn:
         lines.append("OVERDRAWN: more is on record than the limit allows, so nothing more is granted")
     if imported := sum(charge.imported_by is not None for charge in account.charges):
         lines.append(f"{imported} charges were imported, and not held to limits and approvals here")
     lines += charge_lines(account.charges)
     lines += [f"  {line}" for _number, event in brands for line in event_lines(event)]
     lines += decision_lines(account.decisions)
-    return "\n".join(printable(line) for line in [*lines, f"head {account.head}"])
-
-
-def overview(account: SharedLedger) -> dict[str, Any]:
-    """All populations of a ledger as JSON-ready data; numbers are exact texts."""
-    from spinney.privacy.accounts.rules import decisions_of
-    from spinney.privacy.mechanisms import event_to_dict
-
-    return {
-        "address": account.address,
-        "populations": [population.name for population in account.populations],
-        "overview": [
-            {
-                "population": each.name,
-                "approval": each.approval,
-                "unit": each.room.unit.value,
-                "limit": None if each.room.limit is None else str(each.room.limit),
-                "spent": str(each.room.spent),
-                "delta": None if each.room.delta_limit is None else str(each.room.delta_limit),
-                "spent_delta": str(each.room.spent_delta),
-                "moved_to": each.moved_to,
-            }
-            for each in account.populations
-        ],
-        "brands": [{"entry": number, **event_to_dict(event)} for number, event in _brands(account, of_all=True)],
-        "decisions": [_decision(decision) for decision in decisions_of(account._read())],
-        "head": account.head,
-    }
+    return _joined([*lines, f"head {account.head}"])
 
 
 def overview_text(account: SharedLedger) -> str:
     """All populations of a ledger as lines: what each has spent, and who decided what."""
-    from spinney.privacy.accounts.rules import decisions_of
+    from spinney.privacy.accounts.rules import brand_warning, brands_of, decisions_of
     from spinney.privacy.mechanisms import decimal
+
+    def limited(room: Room, limit: Fraction | None) -> str:
+        return "-" if limit is None or room.is_closed else decimal(limit)
 
     rows = [("population", "spent", "limit", "delta spent", "delta limit", "unit", "state")]
     for each in account.populations:
         room, state = each.room, "charges need approval" if each.approval else "-"
-        if each.moved_to is not None:
+        if room.is_closed:
             state = f"closed, moved to {each.moved_to}"
         elif room.is_overdrawn:
             state = "OVERDRAWN"
-        limits = [
-            "-" if limit is None or each.moved_to is not None else decimal(limit)
-            for limit in (room.limit, room.delta_limit)
-        ]
-        spent = decimal(room.spent), decimal(room.spent_delta)
-        rows.append((each.name, spent[0], limits[0], spent[1], limits[1], room.unit.value, state))
-    lines = [*_warnings(account, of_all=True), f"{len(rows) - 1} populations; show one with --population NAME"]
-    lines += [f"  {line}" for line in aligned(rows)]
+        epsilons = decimal(room.spent), limited(room, room.limit)
+        deltas = decimal(room.spent_delta), limited(room, room.delta_limit)
+        rows.append((each.name, *epsilons, *deltas, room.unit.value, state))
+    lines = [brand_warning(brands_of(account._read()))]
+    lines += [f"{len(rows) - 1} populations; show one with --population NAME", *_table(rows)]
     lines += decision_lines(decisions_of(account._read()), of_all=True)
-    return "\n".join(printable(line) for line in [*lines, f"head {account.head}"])
+    return _joined([*lines, f"head {account.head}"])
+
+
+def _joined(lines: Sequence[str | None]) -> str:
+    return "\n".join(printable(line) for line in lines if line is not None)
+
+
+def _table(rows: Sequence[Sequence[str]]) -> list[str]:
+    return [f"  {line}" for line in aligned(rows)]
+
+
+def _time(record: Any) -> str:
+    return str(record.time)[:19].replace("T", " ")
 
 
 def decision_lines(decisions: Sequence[Decision], *, of_all: bool = False) -> list[str]:
@@ -192,37 +208,8 @@ def decision_lines(decisions: Sequence[Decision], *, of_all: bool = False) -> li
     rows = [("entry", "time (UTC)", "user", "decided", "why")]
     for each in decisions:
         what = f"{each.population}: {each.what}" if of_all else each.what
-        rows.append((str(each.number), each.time[:19].replace("T", " "), each.user, what, each.why or "-"))
-    return [] if len(rows) == 1 else ["decisions", *(f"  {line}" for line in aligned(rows))]
-
-
-def _decision(decision: Decision) -> dict[str, Any]:
-    return {
-        "entry": decision.number,
-        "time": decision.time,
-        "user": decision.user,
-        "population": decision.population,
-        "what": decision.what,
-        "why": decision.why,
-    }
-
-
-def _imported(charge: ChargeOnRecord) -> str:
-    by = "" if charge.imported_by == charge.user else f" by {charge.imported_by}"
-    return f"{charge.user}, imported{by}"
-
-
-def _brands(account: SharedLedger, *, of_all: bool = False) -> tuple[tuple[int, Brand], ...]:
-    from spinney.privacy.accounts.rules import brands_of
-
-    return brands_of(account._read(), None if of_all else account.population)
-
-
-def _warnings(account: SharedLedger, *, of_all: bool = False) -> list[str]:
-    from spinney.privacy.accounts.rules import brand_warning
-
-    warning = brand_warning(_brands(account, of_all=of_all))
-    return [] if warning is None else [warning]
+        rows.append((str(each.number), _time(each), each.user, what, each.why or "-"))
+    return ["decisions", *_table(rows)] if decisions else []
 
 
 def charge_lines(charges: Sequence[ChargeOnRecord]) -> list[str]:
@@ -233,33 +220,21 @@ def charge_lines(charges: Sequence[ChargeOnRecord]) -> list[str]:
         return []
     rows = [("entry", "time (UTC)", "user", "epsilon", "delta", "table", "release", "purpose")]
     for charge in charges:
+        user = charge.user
+        if charge.imported_by is not None:
+            user += ", imported" if charge.imported_by == charge.user else f", imported by {charge.imported_by}"
         came_of_it = f"failed: {charge.error}" if charge.error else (charge.release or "-")[:_SHORT]
-        rows.append(
-            (
-                str(charge.number),
-                charge.time[:19].replace("T", " "),
-                charge.user if charge.imported_by is None else _imported(charge),
-                decimal(charge.epsilon),
-                decimal(charge.delta),
-                charge.table or "-",
-                came_of_it,
-                charge.purpose or "-",
-            )
-        )
-    table = aligned(rows)
-    lines = [f"  {table[0]}"]
-    for line, charge in zip(table[1:], charges, strict=True):
-        lines.append(f"  {line}")
+        amounts = decimal(charge.epsilon), decimal(charge.delta)
+        place = charge.table or "-", came_of_it, charge.purpose or "-"
+        rows.append((str(charge.number), _time(charge), user, *amounts, *place))
+    header, *table = _table(rows)
+    lines = [header]
+    for line, charge in zip(table, charges, strict=True):
+        lines.append(line)
         if charge.events is None:
             lines.append("      what it lists cannot be read by this Spinney; upgrade it")
         lines += [f"      {part}" for event in charge.events or () for part in event_lines(event)]
     return lines
-
-
-def _together(account: SharedLedger) -> Together | None:
-    from spinney.privacy.accounts.verifying import composed_together
-
-    return composed_together(account.events, account.unit)
 
 
 # -------------------------------------------------------------------------------------------------------------- entries
@@ -333,39 +308,15 @@ def requests(ledger: str, population: str | None, as_json: bool) -> None:
 
     found = Ledger.open(ledger, population=population).requests
     if as_json:
-        listed = [
-            {
-                "request": each.number,
-                "time": each.time,
-                "user": each.user,
-                "state": each.state,
-                "epsilon": str(each.epsilon),
-                "delta": str(each.delta),
-                "table": each.table,
-                "purpose": each.purpose,
-                "decided_by": each.decided_by,
-                "why": each.why,
-            }
-            for each in found
-        ]
-        click.echo(json_text({"requests": listed}))
+        click.echo(json_text({"requests": [_plain(each, _REQUEST, "request") for each in found]}))
         return
     rows = [("request", "time (UTC)", "user", "state", "epsilon", "delta", "table", "decided by", "purpose")]
-    rows += [
-        (
-            str(each.number),
-            each.time[:19].replace("T", " "),
-            each.user,
-            each.state,
-            decimal(each.epsilon),
-            decimal(each.delta),
-            each.table or "-",
-            (each.decided_by or "-") + (f" ({each.why})" if each.why else ""),
-            each.purpose,
-        )
-        for each in found
-    ]
-    click.echo("\n".join(printable(line) for line in aligned(rows)))
+    for each in found:
+        decided = (each.decided_by or "-") + (f" ({each.why})" if each.why else "")
+        amounts = decimal(each.epsilon), decimal(each.delta)
+        place = each.table or "-", decided, each.purpose
+        rows.append((str(each.number), _time(each), each.user, each.state, *amounts, *place))
+    click.echo(_joined(aligned(rows)))
 
 
 @click.command(cls=Verb)
@@ -689,7 +640,7 @@ def verify(ledger: str, head: str | None, as_json: bool) -> None:
         return
     lines = ["the ledger is whole", *(f"  {check}" for check in found.checks)]
     lines += [f"note: {remark}" for remark in found.remarks]
-    click.echo("\n".join(printable(line) for line in [*lines, f"head {found.head}"]))
+    click.echo(_joined([*lines, f"head {found.head}"]))
 
 
 def _created(
