@@ -195,7 +195,7 @@ BOUNDS = {
     # Of a server alone.
     "bytes of an entry": 2_000_000,
     "digits of a charge": 780,
-    "digits of a fit": 3_100,
+    "digits of a sum": 3_100,  # of the charges of a fit, and of what a population spent
     "entries of a user": 100_000,
     "free entries of a user": 5_000,
 }

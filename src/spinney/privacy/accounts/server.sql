@@ -23,9 +23,9 @@
 -- `kinds`, `fields` and `bounds` in from those that Python checks by. Rules that look at the ledger are written in both
 -- languages, each next to the tables that it asks; tests hold the two against each other and against a third model.
 --
--- Every rule is `require(condition, what to say otherwise)`, and a condition that is null is not met. Names are those of
--- this schema and of `pg_catalog`, because the three functions through which everything is called set `search_path`;
--- nobody but the owner can make anything in this schema, or call any other function of it.
+-- Every rule is `require(condition, what to say otherwise)`, and a condition that is null is not met. Names are those
+-- of this schema and of `pg_catalog`, as the functions through which everything is called set `search_path`; nobody
+-- but the owner can make anything in this schema, or call any other function of it.
 
 CREATE SCHEMA spinney_ledger;
 SET LOCAL search_path = spinney_ledger, pg_temp;
@@ -167,13 +167,21 @@ CREATE FUNCTION reduced(n numeric, d numeric) RETURNS fraction LANGUAGE sql IMMU
     SELECT ROW(div(n, gcd(n, d)), div(d, gcd(n, d)))::fraction
 $$;
 
-CREATE FUNCTION plus(a fraction, b fraction) RETURNS fraction LANGUAGE sql IMMUTABLE STRICT AS $$
-    SELECT reduced((a).n * (b).d + (b).n * (a).d, (a).d * (b).d)
+-- A sum, of so many digits at most that everybody can add to it.
+CREATE FUNCTION plus(a fraction, b fraction) RETURNS fraction LANGUAGE plpgsql STABLE STRICT AS $$
+DECLARE
+    added fraction := reduced((a).n * (b).d + (b).n * (a).d, (a).d * (b).d);
+BEGIN
+    PERFORM require(greatest(length((added).n::text), length((added).d::text)) <= bound('digits of a sum'),
+        'the sum of these charges has too many digits', 'SP001');
+    RETURN added;
+END $$;
+
+CREATE FUNCTION negated(a fraction) RETURNS fraction LANGUAGE sql IMMUTABLE STRICT AS $$
+    SELECT ROW(-(a).n, (a).d)::fraction
 $$;
 
-CREATE FUNCTION minus(a fraction, b fraction) RETURNS fraction LANGUAGE sql IMMUTABLE STRICT AS $$
-    SELECT reduced((a).n * (b).d - (b).n * (a).d, (a).d * (b).d)
-$$;
+CREATE AGGREGATE total(fraction) (sfunc = plus, stype = fraction, initcond = '(0,1)');
 
 CREATE FUNCTION is_at_most(a fraction, b fraction) RETURNS boolean LANGUAGE sql IMMUTABLE STRICT AS $$
     SELECT (a).n * (b).d <= (b).n * (a).d
@@ -183,20 +191,15 @@ CREATE FUNCTION written(a fraction) RETURNS text LANGUAGE sql IMMUTABLE AS $$
     SELECT (a).n::text || CASE WHEN (a).d = 1 THEN '' ELSE '/' || (a).d::text END
 $$;
 
-CREATE FUNCTION digits(a fraction) RETURNS integer LANGUAGE sql IMMUTABLE AS $$
-    SELECT greatest(length((a).n::text), length((a).d::text))
-$$;
-
 -- The number that a text stands for, or null where it is null.
 CREATE FUNCTION exact(given text, what text) RETURNS fraction LANGUAGE plpgsql STABLE STRICT AS $$
 DECLARE
     n text := split_part(given, '/', 1);
     d text := coalesce(nullif(split_part(given, '/', 2), ''), '1');
 BEGIN
-    PERFORM require(
-        given ~ '^[0-9]+(/0*[1-9][0-9]*)?$' AND greatest(length(n), length(d)) <= bound('digits of a charge'),
-        what || ' is not an exact number such as 1/2, 0 or more'
-    );
+    PERFORM require(given ~ '^[0-9]+(/0*[1-9][0-9]*)?$'
+        AND greatest(length(n), length(d)) <= bound('digits of a charge'),
+        what || ' is not an exact number such as 1/2, 0 or more');
     RETURN reduced(n::numeric, d::numeric);
 END $$;
 
@@ -226,13 +229,11 @@ BEGIN
         PERFORM require(NOT field.is_needed, field.name || ' is missing');
         RETURN;
     END IF;
-    PERFORM require(
-        json_typeof(value) = CASE field.kind
+    PERFORM require(json_typeof(value) = CASE field.kind
             WHEN 'whole' THEN 'number' WHEN 'flag' THEN 'boolean' WHEN 'list' THEN 'array' ELSE 'string' END
         AND (field.kind <> 'whole' OR plain ~ '^(0|[1-9][0-9]{0,18})$')
         AND (field.pattern IS NULL OR plain ~ ('^(' || field.pattern || ')$')),
-        field.name || ' ' || field.otherwise
-    );
+        field.name || ' ' || field.otherwise);
     size := CASE field.kind
         WHEN 'exact' THEN exact(plain, field.name)
         WHEN 'whole' THEN ROW(plain::numeric, 1)::fraction
@@ -265,21 +266,15 @@ DECLARE
     each json;
     field fields;
 BEGIN
-    PERFORM require(
-        json_typeof(listed) = 'array' AND json_array_length(listed) BETWEEN 1 AND bound('listed'),
-        'a list of events or parts does not have 1 to ' || bound('listed') || ' of them'
-    );
+    PERFORM require(json_typeof(listed) = 'array' AND json_array_length(listed) BETWEEN 1 AND bound('listed'),
+        'a list of events or parts does not have 1 to ' || bound('listed') || ' of them');
     FOR each IN SELECT * FROM json_array_elements(listed) LOOP
         PERFORM require(json_typeof(each) = 'object', 'an event is not a table of fields');
-        PERFORM require(
-            EXISTS (SELECT FROM kinds k WHERE k.name = each ->> tag AND k.sort = wanted),
-            'an event is not of a kind that belongs here'
-        );
-        PERFORM require(
-            ARRAY(SELECT k COLLATE "C" FROM json_object_keys(each) k ORDER BY 1) =
-                ARRAY(SELECT f.name COLLATE "C" FROM fields f WHERE f.thing = each ->> tag UNION ALL SELECT tag ORDER BY 1),
-            'an event has other fields than those of its kind'
-        );
+        PERFORM require(EXISTS (SELECT FROM kinds k WHERE k.name = each ->> tag AND k.sort = wanted),
+            'an event is not of a kind that belongs here');
+        PERFORM require(ARRAY(SELECT k COLLATE "C" FROM json_object_keys(each) k ORDER BY 1) =
+            ARRAY(SELECT f.name COLLATE "C" FROM fields f WHERE f.thing = each ->> tag UNION ALL SELECT tag ORDER BY 1),
+            'an event has other fields than those of its kind');
         FOR field IN SELECT * FROM fields f WHERE f.thing = each ->> tag LOOP
             PERFORM check_value(each -> field.name, field);
             IF field.kind = 'list' THEN
@@ -297,41 +292,29 @@ BEGIN
     PERFORM require(jsonb_typeof(given -> 'events') = 'string', 'events is missing, or not the text of a list');
     listed := (given ->> 'events')::json;
     PERFORM check_list(listed, entry_kind);
-    PERFORM require(
-        octet_length(listed::jsonb::text) <= bound('bytes of events'),
-        'events is longer than ' || bound('bytes of events') || ' bytes'
-    );
+    PERFORM require(octet_length(listed::jsonb::text) <= bound('bytes of events'),
+        'events is longer than ' || bound('bytes of events') || ' bytes');
     RETURN listed::jsonb::text;
 END $$;
 
 -- What the events of a charge cost together.
-CREATE FUNCTION cost_of(events jsonb, OUT epsilon fraction, OUT delta fraction) LANGUAGE plpgsql STABLE AS $$
-DECLARE
-    event jsonb;
-BEGIN
-    epsilon := ROW(0, 1);
-    delta := ROW(0, 1);
-    FOR event IN SELECT * FROM jsonb_array_elements(events) LOOP
-        epsilon := plus(epsilon, exact(event ->> 'epsilon', 'epsilon'));
-        delta := plus(delta, exact(coalesce(event ->> 'delta', '0'), 'delta'));
-        PERFORM require(
-            greatest(digits(epsilon), digits(delta)) <= bound('digits of a charge'),
-            'the sum of these charges has too many digits', 'SP001'
-        );
-    END LOOP;
-END $$;
+CREATE FUNCTION cost_of(events jsonb) RETURNS jsonb LANGUAGE sql STABLE AS $$
+    SELECT jsonb_build_object(
+        'epsilon', written(total(exact(event ->> 'epsilon', 'epsilon'))),
+        'delta', written(total(exact(coalesce(event ->> 'delta', '0'), 'delta')))
+    ) FROM jsonb_array_elements(events) event
+$$;
 
 -- What composed charges may hold, so that everybody can work out what their parts cost.
 CREATE FUNCTION check_composed(events jsonb) RETURNS void LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    least fraction := ROW(1, bound('one over the least composed delta'));
 BEGIN
-    PERFORM require(
-        is_at_most(ROW(1, bound('one over the least composed delta'))::fraction, exact(event ->> 'delta', 'delta')),
-        'delta of a composed charge is below 1e-10'
-    ) FROM jsonb_array_elements(events) event WHERE event ->> 'event' = 'ComposedRelease';
-    PERFORM require(
-        count(*) <= bound('parts') AND coalesce(sum((part ->> 'levels')::bigint), 0) <= bound('levels'),
-        'a charge is composed of more than 64 parts, or its trees have more than 1,024 levels together'
-    ) FROM jsonb_array_elements(events) event, jsonb_array_elements(event -> 'parts') part;
+    PERFORM require(is_at_most(least, exact(event ->> 'delta', 'delta')), 'delta of a composed charge is below 1e-10')
+        FROM jsonb_array_elements(events) event WHERE event ->> 'event' = 'ComposedRelease';
+    PERFORM require(count(*) <= bound('parts') AND coalesce(sum((part ->> 'levels')::bigint), 0) <= bound('levels'),
+        'a charge is composed of more than 64 parts, or its trees have more than 1,024 levels together')
+        FROM jsonb_array_elements(events) event, jsonb_array_elements(event -> 'parts') part;
 END $$;
 
 -- ------------------------------------------------------------------------------------------------------------ keepers
@@ -347,35 +330,25 @@ END $$;
 
 CREATE FUNCTION check_table(table_name text, population_name text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM require(
-        NOT EXISTS (SELECT FROM tables t WHERE t.name = table_name AND t.population <> population_name),
-        'the table belongs to another population; the same people would have two budgets'
-    );
+    PERFORM require(NOT EXISTS (SELECT FROM tables t WHERE t.name = table_name AND t.population <> population_name),
+        'the table belongs to another population; the same people would have two budgets');
 END $$;
 
 CREATE FUNCTION take_population(said jsonb) RETURNS void LANGUAGE plpgsql AS $$
 DECLARE
     source text := said ->> 'imported';
 BEGIN
-    PERFORM require(
-        num_nulls(source, said ->> 'imported_population', said ->> 'imported_head') IN (0, 3),
-        'imported, imported_population and imported_head are not given together'
-    );
-    PERFORM require(
-        source IS DISTINCT FROM (SELECT h.ledger FROM head h),
-        'a ledger, or a copy of it, cannot be imported into itself; it would have the rest once more'
-    );
-    PERFORM require(
-        NOT EXISTS (
+    PERFORM require(num_nulls(source, said ->> 'imported_population', said ->> 'imported_head') IN (0, 3),
+        'imported, imported_population and imported_head are not given together');
+    PERFORM require(source IS DISTINCT FROM (SELECT h.ledger FROM head h),
+        'a ledger, or a copy of it, cannot be imported into itself; it would have the rest once more');
+    PERFORM require(NOT EXISTS (
             SELECT FROM populations p
             WHERE p.imported_ledger = source AND p.imported_population = said ->> 'imported_population'
         ),
-        'this population was imported already; a copy of it would have the rest once more'
-    );
-    PERFORM require(
-        NOT EXISTS (SELECT FROM populations p WHERE p.name = said ->> 'population'),
-        'the population exists already; choose another name'
-    );
+        'this population was imported already; a copy of it would have the rest once more');
+    PERFORM require(NOT EXISTS (SELECT FROM populations p WHERE p.name = said ->> 'population'),
+        'the population exists already; choose another name');
     INSERT INTO populations (
         name, unit, epsilon_limit, delta_limit, approval, imported_ledger, imported_population
     ) VALUES (
@@ -405,7 +378,8 @@ BEGIN
             PERFORM check_table(said ->> 'table', population.name);
         END IF;
         INSERT INTO tables AS t VALUES (said ->> 'table', population.name, said ->> 'schema', true)
-            ON CONFLICT (name) DO UPDATE SET population = excluded.population, schema = excluded.schema, is_bound = true;
+            ON CONFLICT (name)
+            DO UPDATE SET population = excluded.population, schema = excluded.schema, is_bound = true;
         INSERT INTO schemas AS s SELECT said ->> 'schema', population.name, true WHERE said ->> 'schema' IS NOT NULL
             ON CONFLICT (digest) DO UPDATE SET population = excluded.population, is_bound = true WHERE NOT s.is_bound;
     END CASE;
@@ -416,12 +390,10 @@ DECLARE
     population populations := population_of(said);
 BEGIN
     PERFORM check_table(said ->> 'table', population.name);
-    PERFORM require(
-        (SELECT count(*) FROM requests r WHERE r.made_by = session_user AND r.state = 'pending')
+    PERFORM require((SELECT count(*) FROM requests r WHERE r.made_by = session_user AND r.state = 'pending')
             < bound('pending requests'),
         'this user has ' || bound('pending requests') || ' requests that nobody has decided on; wait for an answer to '
-            'one of them'
-    );
+            'one of them');
     INSERT INTO requests VALUES (
         entry_number, population.name, said ->> 'table', exact(said ->> 'epsilon', 'epsilon'),
         exact(said ->> 'delta', 'delta'), session_user, 'pending', NULL, said ->> 'purpose'
@@ -434,10 +406,8 @@ DECLARE
 BEGIN
     SELECT * INTO request FROM requests r WHERE r.number = (said ->> 'request')::bigint;
     PERFORM require(request.state = 'pending', 'there is no such request, or it is decided already');
-    PERFORM require(
-        entry_kind = 'denial' OR request.made_by <> session_user,
-        'the request is by ' || session_user || ', and somebody else has to approve it'
-    );
+    PERFORM require(entry_kind = 'denial' OR request.made_by <> session_user,
+        'the request is by ' || session_user || ', and somebody else has to approve it');
     UPDATE requests r SET state = CASE entry_kind WHEN 'approval' THEN 'approved' ELSE 'denied' END
         WHERE r.number = request.number;
 END $$;
@@ -448,10 +418,8 @@ END $$;
 -- to any other.
 CREATE FUNCTION check_importing(population_name text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM require(
-        (SELECT h.importing FROM head h) = population_name,
-        'what is imported follows the entry of its population, with nothing in between'
-    );
+    PERFORM require((SELECT h.importing FROM head h) = population_name,
+        'what is imported follows the entry of its population, with nothing in between');
 END $$;
 
 -- The fit that a charge or a brand belongs to: one of this user and population that has not ended, or a new one.
@@ -462,10 +430,8 @@ BEGIN
     INSERT INTO fits (key, population, made_by) VALUES (said ->> 'fit', said ->> 'population', session_user)
         ON CONFLICT DO NOTHING;
     SELECT * INTO STRICT fit FROM fits f WHERE f.key = said ->> 'fit';
-    PERFORM require(
-        fit.population = said ->> 'population' AND fit.made_by = session_user AND NOT fit.is_ended,
-        'the entries of one fit have one population, one user and one request, and end with it'
-    );
+    PERFORM require(fit.population = said ->> 'population' AND fit.made_by = session_user AND NOT fit.is_ended,
+        'the entries of one fit have one population, one user and one request, and end with it');
     RETURN fit;
 END $$;
 
@@ -476,25 +442,19 @@ DECLARE
 BEGIN
     PERFORM check_table(said ->> 'table', said ->> 'population');
     SELECT * INTO bound_table FROM tables t WHERE t.name = said ->> 'table';
-    PERFORM require(
-        coalesce(bound_table.schema = said ->> 'schema', true), 'the table is bound to another schema'
-    );
-    PERFORM require(
-        coalesce(bound_table.is_bound, false) OR NOT EXISTS (
+    PERFORM require(coalesce(bound_table.schema = said ->> 'schema', true), 'the table is bound to another schema');
+    PERFORM require(coalesce(bound_table.is_bound, false) OR NOT EXISTS (
             SELECT FROM schemas s WHERE s.digest = said ->> 'schema' AND s.population <> said ->> 'population'
         ),
-        'a table of the same schema was charged to another population; name it and have it bound first'
-    );
+        'a table of the same schema was charged to another population; name it and have it bound first');
 END $$;
 
 -- What is spent after a charge is within a limit, where there is one.
 CREATE FUNCTION check_limit(what text, cost fraction, before fraction, spent fraction, most fraction) RETURNS void
 LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM require(
-        most IS NULL OR is_at_most(spent, most),
-        format('%s=%s does not fit: %s of %s is spent', what, written(cost), written(before), written(most)), 'SP001'
-    );
+    PERFORM require(most IS NULL OR is_at_most(spent, most),
+        format('%s=%s does not fit: %s of %s is spent', what, written(cost), written(before), written(most)), 'SP001');
 END $$;
 
 -- The purpose of a charge: what was said, or else what was asked for; an error where its request may not pay for it.
@@ -504,22 +464,19 @@ DECLARE
     request requests;
 BEGIN
     IF said ->> 'request' IS NULL THEN
-        PERFORM require(
-            NOT population.approval, 'charges to this population need an approved request, and none was named', 'SP001'
-        );
+        PERFORM require(NOT population.approval,
+            'charges to this population need an approved request, and none was named', 'SP001');
         RETURN said ->> 'purpose';
     END IF;
     SELECT * INTO request FROM requests r WHERE r.number = (said ->> 'request')::bigint;
-    PERFORM require(
-        request.population = population.name AND request.made_by = session_user
+    PERFORM require(request.population = population.name AND request.made_by = session_user
         AND request.state IN ('approved', 'used') AND coalesce(request.fit = said ->> 'fit', true)
         AND (request.for_table IS NULL OR request.for_table = said ->> 'table')
         AND coalesce(request.purpose = said ->> 'purpose', true)
         AND is_at_most(in_all, request.epsilon) AND is_at_most(in_all_delta, request.delta),
         'request ' || (said ->> 'request')
             || ' is not one of this user that is approved, unused, for this table and purpose, and sufficient',
-        'SP001'
-    );
+        'SP001');
     UPDATE requests r SET state = 'used', fit = said ->> 'fit' WHERE r.number = request.number;
     RETURN request.purpose;
 END $$;
@@ -534,31 +491,21 @@ DECLARE
     in_all fraction := plus(fit.epsilon, cost);
     in_all_delta fraction := plus(fit.delta, cost_delta);
     -- A population is charged what its fits count as, each rounded up once.
-    spent fraction := plus(population.epsilon_spent, minus(counted(in_all), counted(fit.epsilon)));
-    spent_delta fraction := plus(population.delta_spent, minus(counted(in_all_delta), counted(fit.delta)));
+    spent fraction := plus(population.epsilon_spent, plus(counted(in_all), negated(counted(fit.epsilon))));
+    spent_delta fraction := plus(population.delta_spent, plus(counted(in_all_delta), negated(counted(fit.delta))));
 BEGIN
-    PERFORM require(
-        said ->> 'unit' = population.unit,
-        'the unit of the charge does not match the ledger''s; budgets in different units do not add up'
-    );
-    PERFORM require(
-        (fit.epsilon).n = 0 OR fit.request IS NOT DISTINCT FROM request_number,
-        'the entries of one fit have one population, one user and one request, and end with it'
-    );
-    PERFORM require(
-        greatest(digits(in_all), digits(in_all_delta)) <= bound('digits of a fit'),
-        'the sum of these charges has too many digits', 'SP001'
-    );
+    PERFORM require(said ->> 'unit' = population.unit,
+        'the unit of the charge does not match the ledger''s; budgets in different units do not add up');
+    PERFORM require((fit.epsilon).n = 0 OR fit.request IS NOT DISTINCT FROM request_number,
+        'the entries of one fit have one population, one user and one request, and end with it');
     IF (said ->> 'imported')::boolean THEN
         PERFORM check_importing(population.name);
     ELSE
         PERFORM check_composed((said ->> 'events')::jsonb);
         PERFORM check_place(said);
-        PERFORM require(
-            population.moved_to IS NULL,
-            'the population is closed here: it was moved to ' || coalesce(population.moved_to, '') || '; charge it there',
-            'SP001'
-        );
+        PERFORM require(population.moved_to IS NULL,
+            'the population is closed here: it was moved to ' || population.moved_to || '; charge it there',
+            'SP001');
         PERFORM check_limit('epsilon', cost, population.epsilon_spent, spent, population.epsilon_limit);
         PERFORM check_limit('delta', cost_delta, population.delta_spent, spent_delta, population.delta_limit);
         said := said || jsonb_build_object('purpose', paid_purpose(population, said, in_all, in_all_delta));
@@ -582,19 +529,14 @@ BEGIN
     IF (said ->> 'imported')::boolean THEN
         PERFORM check_importing(population.name);
     ELSE
-        PERFORM require(
-            octet_length(said ->> 'events') <= bound('bytes of a brand'),
-            'a brand is longer than 4,000 bytes; shorten its note'
-        );
-        PERFORM require(
-            fit.n_brands < bound('brands of a fit'), 'this fit has ' || bound('brands of a fit') || ' brands already'
-        );
-        PERFORM require(
-            fit.n_brands > 0 OR (fit.epsilon).n > 0 OR (
+        PERFORM require(octet_length(said ->> 'events') <= bound('bytes of a brand'),
+            'a brand is longer than 4,000 bytes; shorten its note');
+        PERFORM require(fit.n_brands < bound('brands of a fit'),
+            'this fit has ' || bound('brands of a fit') || ' brands already');
+        PERFORM require(fit.n_brands > 0 OR (fit.epsilon).n > 0 OR (
                 SELECT count(*) FROM fits f WHERE f.made_by = session_user AND (f.epsilon).n = 0
             ) <= bound('unpaid fits'),
-            'this user has ' || bound('unpaid fits') || ' brands of fits that charged nothing; charge first'
-        );
+            'this user has ' || bound('unpaid fits') || ' brands of fits that charged nothing; charge first');
     END IF;
     UPDATE fits f SET n_brands = n_brands + 1 WHERE f.key = fit.key;
 END $$;
@@ -605,17 +547,15 @@ DECLARE
     fit fits;
 BEGIN
     SELECT * INTO fit FROM fits f WHERE f.key = said ->> 'fit';
-    PERFORM require(
-        fit.made_by = session_user AND NOT fit.is_ended AND (fit.epsilon).n > 0,
-        'this user has no such fit, or what came of it is on record already'
-    );
+    PERFORM require(fit.made_by = session_user AND NOT fit.is_ended AND (fit.epsilon).n > 0,
+        'this user has no such fit, or what came of it is on record already');
     IF (said ->> 'imported')::boolean THEN
         PERFORM check_importing(fit.population);
     ELSE
-        PERFORM require(
-            NOT EXISTS (SELECT FROM releases r WHERE r.digest = said ->> 'release' AND r.made_by <> session_user),
-            'this release is on record as somebody else''s'
-        );
+        PERFORM require(NOT EXISTS (
+                SELECT FROM releases r WHERE r.digest = said ->> 'release' AND r.made_by <> session_user
+            ),
+            'this release is on record as somebody else''s');
     END IF;
     INSERT INTO releases SELECT said ->> 'release', session_user WHERE said ->> 'release' IS NOT NULL
         ON CONFLICT DO NOTHING;
@@ -635,30 +575,27 @@ DECLARE
     call_digest text := encode(sha256(convert_to(entry_kind || ' ' || given::text, 'UTF8')), 'hex');
 BEGIN
     -- What can be refused without a look at the ledger is refused before others have to wait.
-    PERFORM require(
-        octet_length(given::text) <= bound('bytes of an entry') AND json_typeof(given) = 'object'
+    PERFORM require(octet_length(given::text) <= bound('bytes of an entry') AND json_typeof(given) = 'object'
         AND entry_key ~ '^[0-9a-f]{32}$' AND spinney_version ~ '^[0-9A-Za-z.+_-]{1,50}$'
         AND (NOT is_paid OR given ->> 'key' = entry_key),
-        'an entry is not what this ledger takes'
-    );
+        'an entry is not what this ledger takes');
     said := given::jsonb;
     IF is_paid THEN
         said := said || jsonb_build_object('events', events_of(entry_kind, said));
     END IF;
     IF entry_kind = 'charge' THEN
-        said := said || (
-            SELECT jsonb_build_object('epsilon', written(c.epsilon), 'delta', written(c.delta))
-            FROM cost_of((said ->> 'events')::jsonb) c
-        ) || CASE WHEN is_imported THEN '{"request": null}' ELSE '{}'::jsonb END;
+        said := said || cost_of((said ->> 'events')::jsonb);
+        IF is_imported THEN
+            said := said - 'request';
+        END IF;
     END IF;
     IF is_paid OR entry_kind IN ('released', 'failed') THEN
         said := said || jsonb_build_object('imported', is_imported);
     END IF;
     said := fields_of(entry_kind, said);
-    PERFORM require(
-        entry_kind NOT IN ('population', 'limit') OR num_nulls(said ->> 'epsilon', said ->> 'delta') IN (0, 2),
-        'limits are of epsilon and of delta, or of neither'
-    );
+    PERFORM require(entry_kind NOT IN ('population', 'limit')
+        OR num_nulls(said ->> 'epsilon', said ->> 'delta') IN (0, 2),
+        'limits are of epsilon and of delta, or of neither');
 
     -- A charge is durable when its transaction ends, and nobody keeps others waiting by forgetting to end one.
     PERFORM set_config('synchronous_commit', 'on', true);
@@ -666,16 +603,13 @@ BEGIN
     SELECT * INTO STRICT last FROM head FOR UPDATE;
     SELECT * INTO known FROM keys k WHERE k.key = entry_key;
     IF FOUND THEN
-        PERFORM require(
-            known.made_by = session_user AND known.digest = call_digest,
-            'this key is on record already, for something else'
-        );
+        PERFORM require(known.made_by = session_user AND known.digest = call_digest,
+            'this key is on record already, for something else');
         SELECT * INTO STRICT result FROM entries e WHERE e.number = known.number;
         RETURN result;
     END IF;
-    PERFORM require(
-        last.number < bound('entries'), 'a ledger has at most ' || bound('entries') || ' entries; begin another', 'SP001'
-    );
+    PERFORM require(last.number < bound('entries'),
+        'a ledger has at most ' || bound('entries') || ' entries; begin another', 'SP001');
 
     result.number := last.number + 1;
     PERFORM require((entry_kind = 'opened') = (result.number = 1), 'a ledger begins with one entry that opens it');
@@ -711,10 +645,10 @@ END $$;
 -- Those who have a role may write entries of a kind.
 CREATE FUNCTION check_writer(entry_kind text, role text, otherwise text) RETURNS void LANGUAGE plpgsql AS $$
 BEGIN
-    PERFORM require(
-        EXISTS (SELECT FROM kinds k WHERE k.name = entry_kind AND k.sort = 'entry' AND role = ANY (k.writers)),
-        otherwise, '42501'
-    );
+    PERFORM require(EXISTS (
+            SELECT FROM kinds k WHERE k.name = entry_kind AND k.sort = 'entry' AND role = ANY (k.writers)
+        ),
+        otherwise, '42501');
 END $$;
 
 CREATE FUNCTION analyst_append(entry_kind text, given json, spinney_version text, entry_key text) RETURNS entries
@@ -733,15 +667,11 @@ BEGIN
     INSERT INTO writers AS w VALUES (wrote.*)
         ON CONFLICT (made_by) DO UPDATE SET n = w.n + excluded.n, n_free = w.n_free + excluded.n_free
         RETURNING w.* INTO wrote;
-    PERFORM require(
-        wrote.n_free <= bound('free entries of a user') OR entry_kind NOT IN ('request', 'brand'),
-        'one user writes at most 5,000 requests and brands into a ledger; begin another', 'SP001'
-    );
+    PERFORM require(wrote.n_free <= bound('free entries of a user') OR entry_kind NOT IN ('request', 'brand'),
+        'one user writes at most 5,000 requests and brands into a ledger; begin another', 'SP001');
     -- What was begun can end.
-    PERFORM require(
-        wrote.n <= bound('entries of a user') OR entry_kind NOT IN ('request', 'charge', 'brand'),
-        'one user writes at most 100,000 of the 1,000,000 entries of a ledger; begin another', 'SP001'
-    );
+    PERFORM require(wrote.n <= bound('entries of a user') OR entry_kind NOT IN ('request', 'charge', 'brand'),
+        'one user writes at most 100,000 of the 1,000,000 entries of a ledger; begin another', 'SP001');
     RETURN result;
 END $$;
 
@@ -761,10 +691,8 @@ DECLARE
     keeper text := 'spinney_keeper_' || current_database();
     role text;
 BEGIN
-    PERFORM require(
-        octet_length(analyst) <= 63,
-        'the name of the database is longer than 47 bytes, and roles are named after it'
-    );
+    PERFORM require(octet_length(analyst) <= 63,
+        'the name of the database is longer than 47 bytes, and roles are named after it');
     PERFORM require(current_setting('server_encoding') = 'UTF8', 'the encoding of the database is not UTF8');
     REVOKE ALL ON SCHEMA spinney_ledger FROM PUBLIC;
     REVOKE ALL ON ALL TABLES IN SCHEMA spinney_ledger FROM PUBLIC;
@@ -774,7 +702,9 @@ BEGIN
             EXECUTE format('CREATE ROLE %I NOLOGIN', role);
         END IF;
         EXECUTE format('GRANT USAGE ON SCHEMA spinney_ledger TO %I', role);
-        EXECUTE format('GRANT SELECT ON entries, head, populations, tables, requests, fits, kinds, fields, bounds TO %I', role);
+        EXECUTE format(
+            'GRANT SELECT ON entries, head, populations, tables, requests, fits, kinds, fields, bounds TO %I', role
+        );
     END LOOP;
     EXECUTE format('GRANT EXECUTE ON FUNCTION analyst_append TO %I', analyst);
     EXECUTE format('GRANT EXECUTE ON FUNCTION keeper_append TO %I', keeper);
