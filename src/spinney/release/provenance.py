@@ -28,7 +28,7 @@ from spinney.documents import Lines, fragment
 from spinney.errors import FileError, ParameterError
 from spinney.files import write_whole
 from spinney.machine import load_optional
-from spinney.privacy.accounts.rules import events_of
+from spinney.privacy.accounts.chain import events_of
 from spinney.privacy.accounts.shared import SharedLedger, default_population, store_at
 from spinney.privacy.accounts.verifying import all_charges, find_release
 from spinney.privacy.ledger import Ledger

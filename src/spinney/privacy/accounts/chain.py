@@ -31,11 +31,19 @@ from importlib import import_module
 from types import SimpleNamespace
 from typing import Any
 
-from spinney.errors import FileError, ParameterError
+from spinney.errors import BudgetError, FileError, ParameterError
 from spinney.files import read_json
 from spinney.privacy import mechanisms
 from spinney.privacy.budget import SMALLEST_EPSILON, Unit, parse_fraction
-from spinney.privacy.mechanisms import MOST_LISTED, SMALLEST_COMPOSED_DELTA, Field, optional
+from spinney.privacy.mechanisms import (
+    MOST_LISTED,
+    SMALLEST_COMPOSED_DELTA,
+    Event,
+    Field,
+    event_from_dict,
+    event_to_dict,
+    optional,
+)
 from spinney.text import brief
 
 FORMAT_VERSION = 2
@@ -273,6 +281,20 @@ def read_fields(entry: Entry) -> Any:
             value = parse_fraction(value, name)
         said[name] = field(value, name)
     return SimpleNamespace(**said)
+
+
+def events_of(entry: Entry) -> tuple[Event, ...] | None:
+    """What a charge or a brand lists, or None where this Spinney cannot read it; its amounts count all the same."""
+    try:
+        described = read_json(entry.fields["events"].encode())
+        return tuple(event_from_dict(event) for event in described) if isinstance(described, list) else None
+    except (KeyError, TypeError, ValueError, AttributeError, BudgetError):
+        return None
+
+
+def text_of_events(events: Iterable[Event]) -> str:
+    """What a charge or a brand lists, as its entry holds it."""
+    return json.dumps([event_to_dict(event) for event in events], ensure_ascii=False)
 
 
 def counted(cost: Fraction) -> Fraction:

@@ -23,7 +23,6 @@ from fractions import Fraction
 from typing import Any
 
 from spinney.errors import BudgetError, FileError, ParameterError, SpinneyError
-from spinney.files import read_json
 from spinney.privacy.accounts.chain import (
     BEGINNING,
     BOUNDS,
@@ -33,6 +32,7 @@ from spinney.privacy.accounts.chain import (
     Row,
     chained,
     counted,
+    events_of,
     now,
     read_fields,
     this_version,
@@ -48,7 +48,6 @@ from spinney.privacy.mechanisms import (
     NotPrivate,
     TreeShapes,
     decimal,
-    event_from_dict,
 )
 from spinney.text import brief
 
@@ -197,24 +196,8 @@ class State:
 # A server keeps to the same rules by itself (`server.sql`, charges): tests compare the two.
 
 
-@dataclass(frozen=True, slots=True)
-class Charged:
-    """What a charge is for and who makes it, in the few values that rules look at."""
-
-    population: str
-    unit: Unit
-    epsilon: Fraction
-    delta: Fraction
-    table: str | None
-    schema: str | None
-    purpose: str | None
-    request: int | None
-    fit: str
-    user: str
-
-
-def check_charge(state: State, charge: Charged) -> Request | None:
-    """Raise unless a charge may be made now; the request that pays for it, where one does."""
+def check_charge(state: State, charge: Any, user: str) -> Request | None:
+    """Raise unless a user may make a charge of these fields now; the request that pays for it, where one does."""
     population = state.population(charge.population)
     _check_place(state, charge)
     if population.moved_to is not None:
@@ -222,17 +205,17 @@ def check_charge(state: State, charge: Charged) -> Request | None:
             f"the population {brief(population.name)} is closed here: it was moved to {population.moved_to}; "
             "charge it there"
         )
-    begun = state.fits.get(charge.fit, Fit(charge.fit, population.name, charge.user))
-    population.room.check(*begun.counted_more(charge.epsilon, charge.delta), charge.unit)
-    _check_fit(begun, charge)
-    return check_request(state, begun, charge)
+    begun = state.fits.get(charge.fit, Fit(charge.fit, population.name, user))
+    population.room.check(*begun.counted_more(charge.epsilon, charge.delta), Unit(charge.unit))
+    _check_fit(begun, charge, user)
+    return check_request(state, begun, charge, user)
 
 
-def _check_fit(begun: Fit, charge: Charged) -> None:
+def _check_fit(begun: Fit, charge: Any, user: str) -> None:
     """What was begun goes on with one population, one user and one request, and with numbers of a sane length."""
     if begun.charges and begun.request != charge.request:
         raise ParameterError("the charges of one fit have one population, one user and one request")
-    _check_own(begun, charge.population, charge.user)
+    _check_own(begun, charge.population, user)
     for total in (begun.epsilon + charge.epsilon, begun.delta + charge.delta):
         if total.denominator.bit_length() > 4 * LARGEST_BITS:
             raise BudgetError("the sum of these charges has too many digits; charge amounts of a few digits")
@@ -245,7 +228,7 @@ def _check_own(begun: Fit, population: str, user: str) -> None:
         raise ParameterError("the fit of this entry has ended already")
 
 
-def check_request(state: State, begun: Fit, charge: Charged) -> Request | None:
+def check_request(state: State, begun: Fit, charge: Any, user: str) -> Request | None:
     """The request that pays for a charge, or None where none is needed; raise where it may not."""
     population, number = state.population(charge.population), charge.request
     if number is None:
@@ -262,9 +245,8 @@ def check_request(state: State, begun: Fit, charge: Charged) -> Request | None:
         raise BudgetError(f"request={number} is {request.state}, and not approved")
     if request.fit not in (None, charge.fit):
         raise BudgetError(f"request={number} has paid for a release already; ask for another")
-    if request.user != charge.user:
-        by, user = brief(request.user), brief(charge.user)
-        raise BudgetError(f"request={number} was made by {by}, and is not {user}'s to use")
+    if request.user != user:
+        raise BudgetError(f"request={number} was made by {brief(request.user)}, and is not {brief(user)}'s to use")
     if request.table not in (None, charge.table):
         raise BudgetError(f"request={number} is for the table {brief(request.table)}")
     if charge.purpose not in (None, request.purpose):
@@ -281,7 +263,7 @@ def check_request(state: State, begun: Fit, charge: Charged) -> Request | None:
     return request
 
 
-def _check_place(state: State, charge: Charged) -> None:
+def _check_place(state: State, charge: Any) -> None:
     """The table and the schema of a charge belong to its population."""
     bound = None
     if charge.table is not None:
@@ -304,33 +286,28 @@ def _check_place(state: State, charge: Charged) -> None:
 
 
 def _charge(state: State, entry: Entry, said: Any) -> None:
-    charge = Charged(
-        *(said.population, Unit(said.unit), said.epsilon, said.delta),
-        *(said.table, said.schema, said.purpose, said.request, said.fit, entry.user),
-    )
     _check_new_key(state, said)
-    population = state.population(charge.population)
-    begun = state.fits.get(charge.fit, Fit(charge.fit, population.name, charge.user))
-    paid_by = None
+    population = state.population(said.population)
+    begun = state.fits.get(said.fit, Fit(said.fit, population.name, entry.user))
+    paid_by, room = None, population.room
     if said.imported:
         _check_importing(state, population.name)
-        if charge.unit is not population.room.unit:
+        if said.unit != room.unit:
             raise ParameterError("the unit of the charge does not match the ledger's; they do not add up")
-        _check_fit(begun, charge)
+        _check_fit(begun, said, entry.user)
     else:
-        paid_by = check_charge(state, charge)
-    epsilon, delta = begun.counted_more(charge.epsilon, charge.delta)
-    room = population.room
+        paid_by = check_charge(state, said, entry.user)
+    epsilon, delta = begun.counted_more(said.epsilon, said.delta)
     room = replace(room, spent=room.spent + epsilon, spent_delta=room.spent_delta + delta)
     state.populations[population.name] = replace(population, room=room)
-    if charge.table is not None:
-        state.tables.setdefault(charge.table, Table(charge.table, population.name, None, is_bound=False))
-    if charge.schema is not None:
-        state.schemas.setdefault(charge.schema, population.name)
+    if said.table is not None:
+        state.tables.setdefault(said.table, Table(said.table, population.name, None, is_bound=False))
+    if said.schema is not None:
+        state.schemas.setdefault(said.schema, population.name)
     if paid_by is not None:
-        state.requests[paid_by.number] = replace(paid_by, state="used", fit=charge.fit)
-    begun = replace(begun, epsilon=begun.epsilon + charge.epsilon, delta=begun.delta + charge.delta)
-    state.fits[charge.fit] = replace(begun, request=charge.request, charges=(*begun.charges, entry))
+        state.requests[paid_by.number] = replace(paid_by, state="used", fit=said.fit)
+    begun = replace(begun, epsilon=begun.epsilon + said.epsilon, delta=begun.delta + said.delta)
+    state.fits[said.fit] = replace(begun, request=said.request, charges=(*begun.charges, entry))
     state.keys[said.key] = entry.number
 
 
@@ -503,21 +480,6 @@ def brand_warning(brands: Sequence[tuple[int, Brand]]) -> str | None:
             f"NOT PRIVATE: something was released without noise (entries {numbers}), so no limit here bounds the loss"
         )
     return f"UNSAFE NOISE: noise came from a seeded generator (entries {numbers}), and can be taken off by who knows it"
-
-
-def events_of(entry: Entry) -> tuple[Event, ...] | None:
-    """What a charge or a brand lists, or None where this Spinney cannot read it; its amounts count all the same."""
-    try:
-        listed = read_json(entry.fields["events"].encode())
-        return tuple(event_from_dict(event) for event in _listed(listed))
-    except (KeyError, TypeError, ValueError, AttributeError, BudgetError):
-        return None
-
-
-def _listed(value: Any) -> Iterable[Any]:
-    if not isinstance(value, list):
-        raise TypeError
-    return value
 
 
 # --------------------------------------------------------------------------------------------------------------- bounds

@@ -7,7 +7,6 @@ ledger            what is on record; charges, what came of them, limits, request
 
 from __future__ import annotations
 
-import json
 import os
 from collections.abc import Iterator
 from copy import copy
@@ -16,14 +15,23 @@ from fractions import Fraction
 from hashlib import sha256
 from pathlib import Path
 from secrets import token_hex
+from types import SimpleNamespace
 from typing import Any, Protocol
 
 from spinney.errors import BudgetError, FileError, ParameterError
 from spinney.privacy import mechanisms
-from spinney.privacy.accounts.chain import BOUNDS, FORMAT_VERSION, LONGEST_NAME, Entry, clean_text
+from spinney.privacy.accounts.chain import (
+    BOUNDS,
+    FORMAT_VERSION,
+    KINDS,
+    LONGEST_NAME,
+    Entry,
+    clean_text,
+    events_of,
+    text_of_events,
+)
 from spinney.privacy.accounts.postgres import SCHEMES, PostgresStore
 from spinney.privacy.accounts.rules import (
-    Charged,
     ChargeOnRecord,
     Decision,
     Population,
@@ -33,13 +41,12 @@ from spinney.privacy.accounts.rules import (
     charges_of,
     check_charge,
     decisions_of,
-    events_of,
     rehearsed,
 )
 from spinney.privacy.accounts.sqlite import SqliteStore
 from spinney.privacy.budget import Unit, parse_delta, parse_epsilon
 from spinney.privacy.ledger import Ledger, Room, exact_amounts, parse_limits, turn
-from spinney.privacy.mechanisms import Charge, Event, event_to_dict, total_delta, total_epsilon
+from spinney.privacy.mechanisms import Charge, Event, total_delta, total_epsilon
 from spinney.text import brief
 
 # --------------------------------------------------------------------------------------------------------------- places
@@ -156,17 +163,8 @@ def _tables(state: State, population: str) -> Iterator[str]:
 def _entries(known: State, source: str, state: State, name: str, where: str) -> Proposals:
     """The entries that make the population in the new ledger what it is in the old one."""
     population = known.populations[source]
-    room = population.room
-    opening = {
-        "population": name,
-        "unit": room.unit.value,
-        "epsilon": None if room.limit is None else str(room.limit),
-        "delta": None if room.limit is None else str(room.delta_limit),
-        "approval": population.approval,
-        "imported": known.ledger,
-        "imported_population": source,
-        "imported_head": known.head,
-    }
+    imported = {"imported": known.ledger, "imported_population": source, "imported_head": known.head}
+    opening = _opening(name, population.room, approval=population.approval) | imported
     entries: Proposals = [("population", opening)]
     salt = token_hex(16)
     for entry in known.entries:
@@ -185,25 +183,21 @@ def _entries(known: State, source: str, state: State, name: str, where: str) -> 
 
 def _carried(known: State, entry: Entry, source: str, name: str, where: str, salt: str) -> dict[str, Any] | None:
     """The fields of a charge, a brand or what came of one in the new ledger; None of all other entries."""
-    if entry.kind in ("released", "failed"):
-        if known.fits[entry.fields["fit"]].population != source:
-            return None
-        what = "release" if entry.kind == "released" else "error"
-        return {"fit": _renewed(entry.fields["fit"], salt), what: entry.fields[what], "imported": True}
-    if entry.kind not in ("charge", "brand") or entry.fields.get("population") != source:
+    if entry.kind not in ("charge", "brand", "released", "failed"):
         return None
-    events = events_of(entry)
-    if events is None:
-        raise FileError(
-            f"{where} has charges or brands that this Spinney cannot read (entry {entry.number}); upgrade it"
-        )
-    listed = json.dumps([event_to_dict(event) for event in events], ensure_ascii=False)
-    keys = {field: _renewed(entry.fields[field], salt) for field in ("key", "fit")}
-    fields = {**keys, "population": name, "imported": True}
-    if entry.kind == "brand":
-        return {**fields, "events": listed}
-    kept = {field: entry.fields.get(field) for field in ("unit", "table", "schema", "purpose", "epsilon", "delta")}
-    return {**fields, **kept, "request": None, "events": listed}
+    if known.fits[entry.fields["fit"]].population != source:
+        return None
+    fields: dict[str, Any] = {field: entry.fields.get(field) for field in KINDS[entry.kind].fields}
+    fields["imported"] = True
+    fields |= {field: _renewed(fields[field], salt) for field in ("key", "fit") if field in fields}
+    if "events" in fields:
+        events = events_of(entry)
+        if events is None:
+            raise FileError(
+                f"{where} has charges or brands that this Spinney cannot read (entry {entry.number}); upgrade it"
+            )
+        fields |= {"population": name, "events": text_of_events(events)}
+    return fields | {"request": None} if "request" in fields else fields
 
 
 def _renewed(key: str, salt: str) -> str:
@@ -251,7 +245,7 @@ class SharedLedger(Ledger):
     ) -> SharedLedger:
         store = store_at(place)
         opened = {"ledger": token_hex(16), "format_version": FORMAT_VERSION, "imported": None}
-        described = _population(population, limit, delta, unit, approval=approval)
+        described = _opening(population, Room(Unit.parse(unit), *parse_limits(limit, delta)), approval=approval)
         store.create([("opened", opened), ("population", described)])
         return cls.open_at(place, population=population)
 
@@ -389,21 +383,21 @@ class SharedLedger(Ledger):
         epsilon, delta = exact_amounts(epsilon, delta)
         with turn():
             state = self._present()
-            fit = self._fit or ""
-            user = self._store.user() if self._request is not None or fit in state.fits else ""
-            charge = Charged(
-                population=self._population().name,
-                unit=Unit.parse(unit),
-                epsilon=epsilon,
-                delta=delta,
-                table=self._table,
-                schema=self._schema,
-                purpose=self._purpose,
-                request=self._request,
-                fit=fit,
-                user=user,
-            )
-            check_charge(state, charge)
+            charge = self._fields_of_charge(Unit.parse(unit), self._fit or "") | {"epsilon": epsilon, "delta": delta}
+            is_users = self._request is not None or charge["fit"] in state.fits
+            check_charge(state, SimpleNamespace(**charge), self._store.user() if is_users else "")
+
+    def _fields_of_charge(self, unit: Unit, fit: str) -> dict[str, Any]:
+        """What this hand says of its charges, besides what they cost."""
+        return {
+            "fit": fit,
+            "population": self._population().name,
+            "unit": unit.value,
+            "table": self._table,
+            "schema": self._schema,
+            "purpose": self._purpose,
+            "request": self._request,
+        }
 
     def charge(self, *charges: Charge) -> None:
         self._check_charges(charges)
@@ -426,32 +420,17 @@ class SharedLedger(Ledger):
             return
         if not self._state.number:
             self._present()
-        fit, key = self._fit or token_hex(16), token_hex(16)
-        listed = json.dumps([event_to_dict(event) for event in events], ensure_ascii=False)
-        fields: dict[str, Any] = {"key": key, "fit": fit, "population": self._population().name}
+        population, fit = self._population(), self._fit or token_hex(16)
+        fields = {"key": token_hex(16), "fit": fit, "population": population.name, "events": text_of_events(events)}
         if not all(isinstance(event, Charge) for event in events):
-            self._append("brand", {**fields, "events": listed})
+            self._append("brand", fields)
             return
-        self._append(
-            "charge",
-            {
-                **fields,
-                "unit": self._population().room.unit.value,
-                "table": self._table,
-                "schema": self._schema,
-                "purpose": self._stated_purpose(),
-                "request": self._request,
-                "imported": False,
-                "epsilon": str(total_epsilon(events)),
-                "delta": str(total_delta(events)),
-                "events": listed,
-            },
-        )
-
-    def _stated_purpose(self) -> str | None:
-        """What the charges are for: what was said, or else what was asked for."""
+        fields |= self._fields_of_charge(population.room.unit, fit)
         request = self._state.requests.get(self._request or 0)
-        return request.purpose if self._purpose is None and request is not None else self._purpose
+        if self._purpose is None and request is not None:
+            fields["purpose"] = request.purpose
+        amounts = {"epsilon": str(total_epsilon(events)), "delta": str(total_delta(events))}
+        self._append("charge", fields | amounts | {"imported": False})
 
     def _append(self, kind: str, fields: dict[str, Any]) -> Entry:
         with turn():
@@ -475,7 +454,8 @@ class SharedLedger(Ledger):
         self, name: str, *, limit: Any, delta: Any = 0, unit: Unit | str = Unit.REPLACE_ONE, approval: bool = False
     ) -> SharedLedger:
         """Another population, with limits of its own; a hand that charges it."""
-        self._append("population", _population(name, limit, delta, unit, approval=approval))
+        room = Room(Unit.parse(unit), *parse_limits(limit, delta))
+        self._append("population", _opening(name, room, approval=approval))
         hand = copy(self)
         hand._named = name
         return hand
@@ -536,13 +516,13 @@ class SharedLedger(Ledger):
         return hand
 
 
-def _population(name: str, limit: Any, delta: Any, unit: Unit | str, *, approval: bool) -> dict[str, Any]:
-    epsilon, allowed = parse_limits(limit, delta)
+def _opening(name: str, room: Room, *, approval: bool) -> dict[str, Any]:
+    """The fields of the entry that opens a population."""
     return {
         "population": clean_text(name, "population", LONGEST_NAME),
-        "unit": Unit.parse(unit).value,
-        "epsilon": None if epsilon is None else str(epsilon),
-        "delta": None if allowed is None else str(allowed),
+        "unit": room.unit.value,
+        "epsilon": None if room.limit is None else str(room.limit),
+        "delta": None if room.limit is None else str(room.delta_limit),
         "approval": bool(approval),
         "imported": None,
     }

@@ -15,7 +15,6 @@ import getpass
 import os
 import random
 import sqlite3
-import stat
 import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
@@ -233,25 +232,7 @@ def _begin(connection: sqlite3.Connection) -> None:
 
 def first_bytes(path: Path) -> bytes:
     """The first bytes of a ledger's file; FileError where it cannot be one."""
-    try:
-        status = path.stat()
-        if not stat.S_ISREG(status.st_mode):
-            raise FileError(f"{str(path)!r} is not a file, so it cannot be a ledger")
-        if status.st_nlink > 1:
-            raise FileError(
-                f"{str(path)!r} has another name (a hard link), and a charge would be seen under one of them only; "
-                "remove the other name"
-            )
-        if status.st_size > LARGEST_FILE:
-            raise FileError(f"{str(path)!r} is larger than {LARGEST_FILE >> 20} MiB, which is too large for a ledger")
-        with path.open("rb") as file:
-            return file.read(len(_MARK))
-    except FileNotFoundError:
-        raise FileError(f"there is no ledger {str(path)!r}; open one first, with a limit") from None
-    except SpinneyError:
-        raise
-    except OSError as err:
-        raise FileError(f"cannot read {str(path)!r}: {err.strerror or err}") from err
+    return version1.read_ledger_file(path, LARGEST_FILE, len(_MARK))
 
 
 def write_database(path: Path, rows: list[Row], *, overwrite: bool) -> None:

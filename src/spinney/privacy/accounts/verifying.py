@@ -20,9 +20,9 @@ from typing import Any
 import numpy as np
 
 from spinney.errors import FileError, SpinneyError
-from spinney.privacy.accounts.chain import Entry, parse_head
+from spinney.privacy.accounts.chain import Entry, events_of, parse_head
 from spinney.privacy.accounts.postgres import PostgresStore
-from spinney.privacy.accounts.rules import ChargeOnRecord, Fit, State, brand_warning, brands_of, charges_of, events_of
+from spinney.privacy.accounts.rules import ChargeOnRecord, Fit, State, brand_warning, brands_of, charges_of
 from spinney.privacy.accounts.shared import SharedLedger, store_at
 from spinney.privacy.accounts.sqlite import SqliteStore, first_bytes
 from spinney.privacy.budget import Unit

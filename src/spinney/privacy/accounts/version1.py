@@ -8,7 +8,6 @@ What the file did not say is not made up: the user of its entries is "unknown", 
 
 from __future__ import annotations
 
-import json
 import os
 import stat
 from collections.abc import Callable, Iterable
@@ -23,14 +22,13 @@ from filelock import FileLock, Timeout
 
 from spinney.errors import FileError, SpinneyError
 from spinney.files import read_json
-from spinney.privacy.accounts.chain import BEGINNING, FORMAT_VERSION, NOBODY, Row, this_version, written
+from spinney.privacy.accounts.chain import BEGINNING, FORMAT_VERSION, NOBODY, Row, text_of_events, this_version, written
 from spinney.privacy.budget import LARGEST_BITS, Unit, parse_delta, parse_epsilon
 from spinney.privacy.mechanisms import (
     Charge,
     Event,
     delta_of,
     event_from_dict,
-    event_to_dict,
     total_delta,
     total_epsilon,
 )
@@ -67,15 +65,9 @@ class Version1:
 
 def read_version_1(path: Path) -> Version1:
     """The account in a JSON file; FileError where it is none."""
+    content = read_ledger_file(path, LARGEST_FILE)
     try:
-        content = _bytes_of(path)
         described = read_json(content)
-    except FileNotFoundError:
-        raise FileError(f"there is no ledger {str(path)!r}; open one first, with a limit") from None
-    except SpinneyError:
-        raise
-    except OSError as err:
-        raise FileError(f"cannot read {str(path)!r}: {err.strerror or err}") from err
     except ValueError as err:
         raise FileError(f"{str(path)!r} is not a Spinney ledger, or is damaged: {err}") from None
     if not isinstance(described, dict) or described.get("format") != FORMAT:
@@ -99,20 +91,27 @@ def read_version_1(path: Path) -> Version1:
         raise FileError(f"{str(path)!r} is a Spinney ledger with inconsistent contents: {_why(err)}") from err
 
 
-def _bytes_of(path: Path) -> bytes:
-    """The whole file, unless it is larger than any account."""
-    status = path.stat()
-    if not stat.S_ISREG(status.st_mode):
-        raise FileError(f"{str(path)!r} is not a file, so it cannot be a ledger")
-    if status.st_nlink > 1:
-        raise FileError(
-            f"{str(path)!r} has another name (a hard link), and a charge would be seen under one of them only; "
-            "remove the other name"
-        )
-    with path.open("rb") as file:
-        content = file.read(LARGEST_FILE + 1)
-    if len(content) > LARGEST_FILE:
-        raise FileError(f"{str(path)!r} is larger than {LARGEST_FILE >> 20} MiB, which is too large for a ledger")
+def read_ledger_file(path: Path, largest: int, first: int | None = None) -> bytes:
+    """A file, or its first bytes, unless it cannot be a ledger of any version: then a FileError."""
+    try:
+        status = path.stat()
+        if not stat.S_ISREG(status.st_mode):
+            raise FileError(f"{str(path)!r} is not a file, so it cannot be a ledger")
+        if status.st_nlink > 1:
+            raise FileError(
+                f"{str(path)!r} has another name (a hard link), and a charge would be seen under one of them only; "
+                "remove the other name"
+            )
+        with path.open("rb") as file:
+            content = file.read(largest + 1 if first is None else first)
+    except FileNotFoundError:
+        raise FileError(f"there is no ledger {str(path)!r}; open one first, with a limit") from None
+    except SpinneyError:
+        raise
+    except OSError as err:
+        raise FileError(f"cannot read {str(path)!r}: {err.strerror or err}") from err
+    if max(status.st_size, len(content)) > largest:
+        raise FileError(f"{str(path)!r} is larger than {largest >> 20} MiB, which is too large for a ledger")
     return content
 
 
@@ -185,7 +184,7 @@ def _charges(events: Iterable[Event], unit: str, name: str) -> Iterable[tuple[st
     for number, event in enumerate(events):
         key = sha256(f"{name} {number}".encode()).hexdigest()[:32]
         fields: dict[str, Any] = {"key": key, "fit": key, "population": POPULATION, "imported": True}
-        listed = json.dumps([event_to_dict(event)], ensure_ascii=False)
+        listed = text_of_events([event])
         if isinstance(event, Charge):
             amounts = {"epsilon": str(total_epsilon([event])), "delta": str(total_delta([event]))}
             yield "charge", {**fields, "unit": unit, **amounts, "events": listed}
