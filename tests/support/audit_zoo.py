@@ -19,7 +19,6 @@ import spinney as sp
 from spinney.counting.counts import CellCounts
 from spinney.counting.states import WeightedRows
 from spinney.errors import BudgetError
-from spinney.forest import sums as products
 from spinney.forest.plan import TreeNoise, WeightedNoise
 from spinney.grid.axes import column_axis
 from spinney.privacy.budget import Unit
@@ -240,7 +239,7 @@ def without_tilt(sabotage: Context) -> Any:
         return Tilt(evidence.groups, tuple(np.zeros(len(group)) for group in evidence.groups), (), (), 0.0)
 
     with ExitStack() as stack:
-        stack.enter_context(mock.patch.object(products, "fit_tilt", no_tilt))
+        stack.enter_context(mock.patch("spinney.forest.release.fit.fit_tilt", no_tilt))
         stack.enter_context(sabotage())
         yield
 

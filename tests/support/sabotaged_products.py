@@ -22,6 +22,7 @@ from spinney.forest import sums as under_test
 from spinney.forest.design import EFFORTS
 from spinney.forest.plan import Shape, forest_plan
 from spinney.forest.prepaid import PrepaidMechanisms
+from spinney.forest.release import fit
 from spinney.forest.release.columns import ColumnModel
 from spinney.forest.release.fit import ReleasedProducts
 from spinney.graph.junction import JunctionTree
@@ -97,7 +98,7 @@ def _watched() -> Iterator[list[tuple[Sums, int]]]:
         singles = tuple(np.zeros(len(group)) for group in evidence.groups)
         return Tilt(evidence.groups, singles, (), (), 0.0)
 
-    with mock.patch.object(PrepaidMechanisms, "noisy_sums", note), mock.patch.object(under_test, "fit_tilt", no_tilt):
+    with mock.patch.object(PrepaidMechanisms, "noisy_sums", note), mock.patch.object(fit, "fit_tilt", no_tilt):
         yield seen
 
 

@@ -25,7 +25,6 @@ def joint_of_row(
     field: Field,
     row: Floats,
     clamp: Mapping[int, int] | None = None,
-    allowed: Mapping[int, NDArray[np.bool_]] | None = None,
 ) -> tuple[Floats, float]:
     """Probabilities of all states of a row with this evidence (one axis an own column), and log Z."""
     sizes, role = field.sizes, field.role
@@ -39,7 +38,7 @@ def joint_of_row(
         log_weights = log_weights + cells.reshape([size if c in axes else 1 for c, size in enumerate(sizes)])
     weights = np.exp(log_weights)
     for column, size in enumerate(sizes):
-        possible = possible_states(field.masks, row, column, size, clamp or {}, allowed or {})
+        possible = possible_states(field.masks, row, column, size, clamp or {})
         weights = weights * possible.reshape([size if c == column else 1 for c in range(len(sizes))])
     return weights / weights.sum(), float(np.log(weights.sum()))
 
@@ -50,17 +49,15 @@ def possible_states(
     column: int,
     size: int,
     clamp: Mapping[int, int],
-    allowed: Mapping[int, NDArray[np.bool_]],
 ) -> NDArray[np.bool_]:
-    """States that a column of a row may have: a clamp beats what is allowed, which beats masks."""
+    """States that a column of a row may have: a clamp beats masks."""
     if clamp.get(column, -1) >= 0:
         return np.arange(size) == clamp[column]
-    kept = np.asarray(allowed.get(column, np.ones(size, dtype=bool)))
-    masked = kept.copy()
+    masked = np.ones(size, dtype=bool)
     for evidence, own, table in masks:
         if own == column:
             masked &= table[int(row[evidence])]
-    return masked if masked.any() else kept
+    return masked if masked.any() else ~masked
 
 
 def slow_table(field: Field, clique: FieldClique, evidence: NDArray[np.int64], weights: Floats) -> Floats:

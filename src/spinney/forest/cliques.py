@@ -297,13 +297,18 @@ class Possible:
         mask = self.table(clique)
         if mask is None or mask.all():
             return expected
-        table = np.where(mask, expected, 0.0)
-        for _ in range(_FITTINGS):
-            for axis in range(table.ndim):
-                others = tuple(other for other in range(table.ndim) if other != axis)
-                wanted, held = expected.sum(axis=others, keepdims=True), table.sum(axis=others, keepdims=True)
-                table = table * np.divide(wanted, held, out=np.zeros_like(held), where=held > 0)
-        return table
+        axes = range(expected.ndim)
+        margins = [expected.sum(axis=tuple(other for other in axes if other != axis)) for axis in axes]
+        return with_margins(np.where(mask, expected, 0.0), margins, _FITTINGS)
+
+
+def with_margins(table: Floats, margins: Sequence[Floats], n_turns: int) -> Floats:
+    """A table fitted in turns to the sums that it is to have along each axis, nearly; what is 0 stays 0."""
+    for _ in range(n_turns):
+        for axis, wanted in enumerate(margins):
+            held = table.sum(axis=tuple(other for other in range(table.ndim) if other != axis), keepdims=True)
+            table = table * np.divide(wanted.reshape(held.shape), held, out=np.zeros_like(held), where=held > 0)
+    return table
 
 
 # -------------------------------------------------------------------------------------------------------- stated tables

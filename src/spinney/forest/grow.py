@@ -48,10 +48,10 @@ from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.forest.prior import PriorRows, reading_prior, use_prior, with_prior
 from spinney.forest.release.columns import ColumnModel
 from spinney.forest.release.fit import ReleasedProducts, noisy_total, one_way
-from spinney.forest.release.measured import Kind, Measured, MeasuredColumn, MeasuredPiles, MeasuredTable, TiltFit
+from spinney.forest.release.measured import Kind, Measured, MeasuredColumn, MeasuredPiles, MeasuredTable
 from spinney.forest.release.places import PlaceModel
 from spinney.forest.rounds import measure_rounds
-from spinney.forest.sums import release_products
+from spinney.forest.sums import release_products, tilt_fit
 from spinney.graph.estimate import Measurement, estimate
 from spinney.graph.model import GraphModel
 from spinney.grid.axes import ColumnAxis, Parting, PlaceAxis
@@ -241,7 +241,7 @@ def grow(
         row_count,
         _CAUTION[design.structure],
         _STEPS,
-        None if products is None else _tilt_fit(design, products),
+        None if products is None else tilt_fit(design.effort, len(products.tilt.pairs), design.plan),
         is_near_counts=True,
     )
     told = tuple(m.columns for m in from_prior)
@@ -288,12 +288,6 @@ def _column_states(
         models.append(column_states)
         cuts.append(cut)
     return columns, models, cuts
-
-
-def _tilt_fit(design: Design, products: ReleasedProducts) -> TiltFit:
-    """How the tilt was fitted: what to repeat of it."""
-    n_drawn = design.effort.n_drawn_for(len(products.tilt.pairs))
-    return TiltFit(n_drawn, design.effort.steps, design.plan.noise_std("cliques"))
 
 
 def _release_columns(
@@ -378,63 +372,45 @@ def _measure_cliques(
     possible: Possible,
 ) -> list[Measurement]:
     """Noisy tables of the columns that are counted together."""
-    target, free = design.target, design.free
+    target = design.target
+    if target is None and design.structure == "rounds":
+        return []
+
+    def counted(clique: Clique, expected: Floats, stage: str, by: int | None = None) -> Measurement:
+        least = {"pairs": PAIR_DEVIATIONS, "cliques": BOX_DEVIATIONS}[stage] * design.plan.noise_std(stage)
+        mask = possible.table(clique)
+        return measure(rows, clique, expected, prepaid, stage=stage, least=least, by=by, possible=mask)
+
+    def independent(pair: Clique) -> Floats:
+        return possible.shared_out(pair, total * outer([shares[place] for place in pair]))
+
+    alone = [*(share[None, :] for share in shares), np.array([total])]
+    required, joined = pairs_of(design.required, target), pairs_of(design.stated, target)
     if target is None:
-        if design.structure == "rounds":
-            return []
-        rows_of = [share[None, :] for share in shares]
-        required, joined = pairs_of(design.required), pairs_of(design.stated)
-        predicted = [*rows_of, np.array([total])]
-        chosen = choose_tree(rows, design.measured, predicted, prepaid, required=required, joined=joined)
-        least = BOX_DEVIATIONS * design.plan.noise_std("cliques")
-        return [
-            measure(
-                rows,
-                pair,
-                possible.shared_out(pair, total * outer([shares[place] for place in pair])),
-                prepaid,
-                stage="cliques",
-                least=least,
-                possible=possible.table(pair),
-            )
-            for pair in chosen
-        ]
-    least = PAIR_DEVIATIONS * design.plan.noise_std("pairs")
+        chosen = choose_tree(rows, design.measured, alone, prepaid, required=required, joined=joined)
+        return [counted(pair, independent(pair), "cliques") for pair in chosen]
     measured: list[Measurement] = []
     given: list[Floats] = [np.ones((1, 1))] * len(shares)
-    for column in free:
-        pair = (min(column, target), max(column, target))
-        expected = possible.shared_out(pair, total * outer([shares[place] for place in pair]))
-        # A small class may lie where the others do not, in the tails: half of it is expected there.
-        even = {column: (shares[column] + 1 / len(shares[column])) / 2, target: shares[target]}
-        cut_by = total * outer([even[place] for place in pair])
-        mask = possible.table(pair)
-        measurement = measure(rows, pair, cut_by, prepaid, stage="pairs", least=least, by=target, possible=mask)
-        measured.append(measurement)
-        joint = _spread(measurement, expected)
-        given[column] = _rows_of_one(joint if target < column else joint.T, shares[column])
-    for star, column in star_pairs(design.stars, free):
+    for star, column in star_pairs((target, *design.stars), design.free):
         pair = (min(star, column), max(star, column))
+        # A small class may lie where the others do not, in the tails: half of it is expected there.
         even = {column: (shares[column] + 1 / len(shares[column])) / 2, star: shares[star]}
-        cut_by = total * outer([even[place] for place in pair])
-        mask = possible.table(pair)
-        measured.append(measure(rows, pair, cut_by, prepaid, stage="pairs", least=least, by=star, possible=mask))
+        measured.append(counted(pair, total * outer([even[place] for place in pair]), "pairs", star))
+        if star == target:
+            joint = _spread(measured[-1], independent(pair))
+            given[column] = _rows_of_one(joint if target < column else joint.T, shares[column])
     if design.structure == "tree":
         classes = total * shares[target]
-        required, joined = pairs_of(design.required, target), pairs_of(design.stated, target)
         by = None if design.has_plain_pairs else target
-        predicted = [*given, classes] if by is not None else [*(share[None, :] for share in shares), np.array([total])]
-        chosen = choose_tree(rows, free, predicted, prepaid, required=required, joined=joined, by=by)
-        least = BOX_DEVIATIONS * design.plan.noise_std("cliques")
-        for i, j in chosen:
+        predicted = alone if by is None else [*given, classes]
+        for i, j in choose_tree(rows, design.free, predicted, prepaid, required=required, joined=joined, by=by):
             expected = np.einsum("t,ti,tj->tij", classes, given[i], given[j])
             clique = tuple(sorted((i, j) if by is None else (i, j, target)))
             if by is None:
                 turned = expected.sum(axis=0).transpose(np.argsort([i, j]))
             else:
                 turned = expected.transpose(np.argsort([target, i, j]))
-            turned, mask = possible.shared_out(clique, turned), possible.table(clique)
-            measured.append(measure(rows, clique, turned, prepaid, stage="cliques", least=least, by=by, possible=mask))
+            measured.append(counted(clique, possible.shared_out(clique, turned), "cliques", by))
     return measured
 
 

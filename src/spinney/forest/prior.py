@@ -23,7 +23,7 @@ from spinney.counting.counts import CellCounts
 from spinney.counting.joint import Clique
 from spinney.counting.states import GAP_STEPS, StateTables, true_distances
 from spinney.errors import SpinneyError, raise_alone
-from spinney.forest.cliques import Possible, outer
+from spinney.forest.cliques import Possible, outer, with_margins
 from spinney.forest.columns import SPIKE_STANDS_OUT, NoisyColumn, part_spikes
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.forest.release.columns import is_far_out
@@ -291,12 +291,7 @@ class PriorRows:
         table = self.rows.true_table(clique) + _INDEPENDENT_ROWS * outer([self.shares[c] for c in clique])
         mask = self.possible.table(clique)
         table = table if mask is None else np.where(mask, table, 0.0)
-        for _ in range(_FITTINGS):
-            for axis, column in enumerate(clique):
-                others = tuple(other for other in range(table.ndim) if other != axis)
-                held = table.sum(axis=others, keepdims=True)
-                wanted = self.shares[column].reshape(held.shape)
-                table = table * np.divide(wanted, held, out=np.zeros_like(held), where=held > 0)
+        table = with_margins(table, [self.shares[column] for column in clique], _FITTINGS)
         return np.asarray(table * (self.total / max(float(table.sum()), 1e-300)))
 
     def dependence(self, pair: Clique) -> float:

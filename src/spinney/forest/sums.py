@@ -21,15 +21,16 @@ from spinney.counting.joint import Clique
 from spinney.counting.states import Cut, StateRows, StateTables
 from spinney.forest.cliques import even_groups
 from spinney.forest.design import Effort
-from spinney.forest.plan import VectorNoise
+from spinney.forest.plan import ForestPlan, VectorNoise
 from spinney.forest.prepaid import PrepaidMechanisms
 from spinney.forest.release.columns import ColumnModel, Floats
-from spinney.forest.release.fit import ReleasedProducts, n_sums, sensitivity_squared, signs
+from spinney.forest.release.fit import ReleasedProducts, fitted_products, n_sums, sensitivity_squared, signs
 from spinney.forest.release.formula import Block, Formula, Regressor
+from spinney.forest.release.measured import TiltFit
 from spinney.forest.release.places import PlaceModel
 from spinney.forest.release.regression import ReleasedAnalyses, balanced, spreads_of
 from spinney.graph.model import GraphModel
-from spinney.graph.tilt import Evidence, Groups, Pair, Products, fit_tilt
+from spinney.graph.tilt import Groups, Pair
 from spinney.privacy.budget import Unit
 from spinney.tables.source import Source
 
@@ -173,19 +174,16 @@ def release_products(
     true_sums = _true_sums(rows, groups, pairs)
     noisy = prepaid.noisy_sums(np.concatenate([table.ravel() for table in true_sums]), sensitivity)
     ends = np.cumsum([table.size for table in true_sums])[:-1]
-    sums = tuple(part.reshape(table.shape) for part, table in zip(np.split(noisy, ends), true_sums, strict=True))
-    variance = noise.variance(sensitivity)
-    evidence = Evidence(
-        groups=groups,
-        functions=tuple(signs(number).astype(np.float64) for number in n_groups),
-        products=Products(pairs, tuple(table.astype(np.float64) for table in sums), math.sqrt(variance)),
-        held=tuple(sorted(held)),
-        held_std=prepaid.plan.noise_std("cliques"),
-        total=total,
+    sums = [part.reshape(table.shape) for part, table in zip(np.split(noisy, ends), true_sums, strict=True)]
+    fit = tilt_fit(effort, len(pairs) + len(held), prepaid.plan)
+    return fitted_products(
+        model, groups, pairs, sums, noise.variance(sensitivity), tuple(sorted(held)), fit, total=total, rng=rng
     )
-    n_drawn = effort.n_drawn_for(len(pairs) + len(held))
-    tilt = fit_tilt(model, evidence, n_drawn=n_drawn, steps=effort.steps, rng=rng)
-    return ReleasedProducts(pairs, sums, variance, tilt)
+
+
+def tilt_fit(effort: Effort, n_pairs: int, plan: ForestPlan) -> TiltFit:
+    """How the tilt by products is fitted, where so many pairs were summed or counted."""
+    return TiltFit(effort.n_drawn_for(n_pairs), effort.steps, plan.noise_std("cliques"))
 
 
 def _true_sums(rows: StateTables, groups: Sequence[Groups], pairs: Sequence[Pair]) -> list[NDArray[np.int64]]:

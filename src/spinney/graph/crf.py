@@ -32,7 +32,6 @@ from spinney.graph.crf_inference import (
     FieldLayout,
     Floats,
     Indices,
-    Limits,
     Masks,
     Pair,
     Plan,
@@ -56,15 +55,12 @@ from spinney.machine import by_slices, each
 _AT_ONCE = 1 << 18
 
 
-def limits_of(
-    sizes: Sequence[int], n_rows: int, clamp: Mapping[int, ArrayLike], allowed: Mapping[int, ArrayLike]
-) -> Limits:
-    """Clamps and allowed states as loops take them; raises where they fit neither columns nor rows."""
-    for column in (*clamp, *allowed):
-        if not 0 <= column < len(sizes):
-            raise ParameterError(f"clamp and allowed must name own columns, of 0..{len(sizes) - 1}, not {column}")
+def clamps_of(sizes: Sequence[int], n_rows: int, clamp: Mapping[int, ArrayLike]) -> States:
+    """Clamps as loops take them, -1 where free; raises where they fit neither columns nor rows."""
     clamps = np.full((len(sizes) if clamp else 0, n_rows if clamp else 0), -1, dtype=np.int32)
     for column, values in clamp.items():
+        if not 0 <= column < len(sizes):
+            raise ParameterError(f"clamp must name own columns, of 0..{len(sizes) - 1}, not {column}")
         states = np.asarray(values)
         is_fine = states.shape == (n_rows,) and states.dtype.kind in "iu"
         if not is_fine or (n_rows and not -1 <= states.min() <= states.max() < sizes[column]):
@@ -72,43 +68,14 @@ def limits_of(
                 f"clamp of own column {column} must be {n_rows} states, in 0..{sizes[column] - 1} or -1 where free"
             )
         clamps[column] = states
-    lines: list[NDArray[np.bool_]] = []
-    at, step, n_flags = np.full(len(sizes), -1, dtype=np.int64), np.zeros(len(sizes), dtype=np.int64), 0
-    for column, values in allowed.items():
-        flags, size = np.asarray(values), sizes[column]
-        if flags.dtype != np.bool_ or flags.shape not in {(size,), (n_rows, size)}:
-            raise ParameterError(f"allowed of own column {column} must be booleans of ({size},) or ({n_rows}, {size})")
-        if not flags.any(axis=-1).all():
-            raise ParameterError(f"allowed of own column {column} leaves a row no state at all")
-        at[column], step[column] = n_flags, size * (flags.ndim - 1)
-        lines.append(flags.ravel())
-        n_flags += flags.size
-    return Limits(clamps, np.concatenate([np.empty(0, dtype=np.bool_), *lines]), at, step)
-
-
-def draw_rows(
-    plan: Plan, masks: Masks, limits: Limits, factors: Floats, evidence: States, rng: np.random.Generator
-) -> States:
-    """States of own columns (n_own, n_rows)."""
-    n_own, n_rows = len(plan.sizes), evidence.shape[1]
-    states = np.empty((n_own, n_rows), dtype=np.int32)
-    for first in range(0, n_rows, _AT_ONCE):
-        last = min(first + _AT_ONCE, n_rows)
-        uniform = rng.random((n_own, last - first))
-
-        def draw(part: slice, first: int = first, uniform: Floats = uniform) -> None:
-            low, high = first + part.start, first + part.stop
-            _draw(plan, masks, limits, factors, evidence, uniform, first, low, high, states)
-
-        by_slices(draw, last - first)
-    return states
+    return clamps
 
 
 @compiled_loosely
 def _draw(
     plan: Plan,
     masks: Masks,
-    limits: Limits,
+    clamps: States,
     factors: Floats,
     evidence: States,
     uniform: Floats,  # (n_own, n_rows from `first` on)
@@ -122,7 +89,7 @@ def _draw(
     weights = np.empty(plan.largest)
     for start in range(low, high, BLOCK):
         n = min(BLOCK, high - start)
-        upward(plan, masks, limits, factors, evidence, start, n, node, message, role_law, log_z, spare)
+        upward(plan, masks, clamps, factors, evidence, start, n, node, message, role_law, log_z, spare)
         for k in range(n):
             row, role = start + k, 0
             if plan.role >= 0:
@@ -165,7 +132,7 @@ def _pick(weights: Floats, size: int, uniform: float) -> int:
 #
 # Own pairs form a forest, and any number of columns of the evidence hang on each own column. Given the
 # evidence, inference in a forest is exact and takes one pass of messages for every row by itself. So rows are
-# drawn without throwing any away, also where some of their columns are clamped or limited to a few states.
+# drawn without throwing any away, also where some of their columns are clamped.
 #
 # With a role, an own column that says what a row is, all other potentials depend on it too (`FieldLayout`).
 
@@ -308,23 +275,31 @@ class Field:
         rng: np.random.Generator,
         *,
         clamp: Mapping[int, ArrayLike] | None = None,
-        allowed: Mapping[int, ArrayLike] | None = None,
     ) -> States:
         """States of own columns for each row, given its evidence (n_own, n_rows).
 
-        A clamp beats what is allowed, and both beat masks, which are dropped where they leave a row nothing.
+        A clamp beats masks, which are dropped where they leave a row nothing.
 
         Args:
             evidence: states of each row (n_evidence, n_rows).
             rng: draws the rows.
             clamp: own columns with states that are given (n_rows,), -1 where free; the others are drawn given them.
-            allowed: own columns with the states that each row may have, as a table of booleans (n_rows, states), or
-                (states,) for all rows alike.
         """
-        states = self.checked_evidence(evidence)
-        limits = limits_of(self.sizes, states.shape[1], clamp or {}, allowed or {})
+        given = self.checked_evidence(evidence)
+        n_own, n_rows = len(self.sizes), given.shape[1]
+        clamps = clamps_of(self.sizes, n_rows, clamp or {})
         factors, _, _ = factors_of(self.plan, self.potentials, np.array(self.evidence_sizes, dtype=np.int64))
-        return draw_rows(self.plan, self.packed, limits, factors, states, rng)
+        states = np.empty((n_own, n_rows), dtype=np.int32)
+        for first in range(0, n_rows, _AT_ONCE):
+            last = min(first + _AT_ONCE, n_rows)
+            uniform = rng.random((n_own, last - first))
+
+            def draw(part: slice, first: int = first, uniform: Floats = uniform) -> None:
+                low, high = first + part.start, first + part.stop
+                _draw(self.plan, self.packed, clamps, factors, given, uniform, first, low, high, states)
+
+            by_slices(draw, last - first)
+        return states
 
     def add_up(
         self, potentials: Floats, evidence: States, weights: Floats, counted: Counted | None = None, n_cells: int = 0
@@ -345,11 +320,11 @@ class Field:
         n_rows = evidence.shape[1]
         n_parts = max(1, min(_MOST_PARTS, n_rows // _PART))
         cuts = [n_rows * part // n_parts for part in range(n_parts + 1)]
-        no_limits = limits_of(self.sizes, n_rows, {}, {})
+        no_clamps = clamps_of(self.sizes, n_rows, {})
 
         def part(low: int, high: int) -> tuple[Floats, float]:
             sums = np.zeros(n_cells)
-            value = add_up(plan, self.packed, no_limits, factors, evidence, weights, low, high, counted, sums)
+            value = add_up(plan, self.packed, no_clamps, factors, evidence, weights, low, high, counted, sums)
             return sums, value
 
         found = each(part, *zip(*pairwise(cuts), strict=True))
@@ -540,6 +515,9 @@ _ROUNDS = 5
 _FEWEST_STEPS = 3
 # The most that a step may move a potential, as in `estimate`.
 _FARTHEST = 3.0
+# A potential moves by one only for a gap of about so many (median) standard deviations. On real tables 0.25 to 0.5 was
+# best in any noise, since many of their cells are empty; on smooth simulated ones 1.5 to 2.5.
+_CAUTION = 0.5
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -575,7 +553,6 @@ def fit_field(
     masks: Sequence[Mask] = (),
     start: Field | None = None,
     steps: int = 50,
-    caution: float = 0.5,
 ) -> Field:
     """The field whose expected tables for the rows of the evidence, in all `total`, fit the noisy numbers.
 
@@ -591,15 +568,11 @@ def fit_field(
         start: a field of the same columns that was fitted to some of the same tables. It makes the way shorter by a
             few steps and leaves the goal where it is.
         steps: at most so many downhill; 25 are enough but for the least noise.
-        caution: a potential moves by one only for a gap of about so many (median) standard deviations. On real tables
-            0.25 to 0.5 was best in any noise, since many of their cells are empty; on smooth simulated ones 1.5 to 2.5.
     """
     if not (math.isfinite(total) and total > 0):
         raise ParameterError(f"total={total} must be a positive number: what the tables add up to")
     if steps < 0:
         raise ParameterError(f"steps={steps} must not be negative")
-    if not (math.isfinite(caution) and caution > 0):
-        raise ParameterError(f"caution={caution} must be a positive number")
     layout = FieldLayout.of(sizes, evidence_sizes, [m.clique for m in measurements], role=role)
     empty = Field(layout, np.zeros(layout.n_cells), tuple(masks))
     states = empty.checked_evidence(evidence)
@@ -611,7 +584,7 @@ def fit_field(
     potentials = _centre(layout, measurements)
     if measurements and steps:
         known = None if start is None else _potentials_of(start, layout)
-        potentials = _fit(empty, targets, states, shares, potentials, known, steps, caution)
+        potentials = _fit(empty, targets, states, shares, potentials, known, steps)
     return Field(layout, potentials, tuple(masks))
 
 
@@ -734,12 +707,11 @@ def _fit(
     centre: Floats,
     start: Floats | None,
     steps: int,
-    caution: float,
 ) -> Floats:
     """Potentials after some proximal steps from the centre, the first of which may begin on the way to the start."""
     noise_std, noisy, total = targets.noise_std, targets.noisy, targets.total
     rounds = max(1, min(_ROUNDS, steps // _FEWEST_STEPS))
-    ridge = caution * rounds / float(np.median(noise_std)) * noise_std**2
+    ridge = _CAUTION * rounds / float(np.median(noise_std)) * noise_std**2
     # What is learnt of the curvature hardly changes from one proximal step to the next.
     curvature = Curvature(1 / (np.maximum(noisy, noise_std) + ridge))
 

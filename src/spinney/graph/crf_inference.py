@@ -320,15 +320,6 @@ class Masks(NamedTuple):
     is_possible: Floats
 
 
-class Limits(NamedTuple):
-    """What single rows are held to. Without clamps and limits the arrays are empty and `allowed_at` is -1."""
-
-    clamps: States  # (n_own, n_rows), -1 where free, or (0, 0)
-    allowed: NDArray[np.bool_]
-    allowed_at: Indices  # (n_own,)
-    allowed_step: Indices  # (n_own,): from one row to the next
-
-
 @compiled_loosely
 def factors_of(plan: Plan, potentials: Floats, evidence_sizes: Indices) -> tuple[Floats, Floats, float]:
     """Factors of all cells, the logarithms taken out of each line of each link, and those out of all other tables."""
@@ -360,7 +351,7 @@ def _exponentials(potentials: Floats, factors: Floats, start: int, n_cells: int,
 def upward(
     plan: Plan,
     masks: Masks,
-    limits: Limits,
+    clamps: States,
     factors: Floats,
     evidence: States,  # (n_evidence, n_rows)
     low: int,
@@ -386,7 +377,7 @@ def upward(
             for k in range(n):
                 line[k] *= factors[start + states[low + k] * width]
     for column in range(len(plan.sizes)):
-        if _possible(plan, masks, limits, evidence, column, low, n, spare):
+        if _possible(plan, masks, clamps, evidence, column, low, n, spare):
             at, size = plan.node_at[column], plan.sizes[column]
             for cell in range(plan.widths[column]):
                 line, possible = node[at + cell], spare[cell % size]
@@ -457,14 +448,14 @@ def _weigh_roles(plan: Plan, n: int, node: Floats, logs: Floats, role_law: Float
 
 @compiled_loosely
 def _possible(
-    plan: Plan, masks: Masks, limits: Limits, evidence: States, column: int, low: int, n: int, spare: Floats
+    plan: Plan, masks: Masks, clamps: States, evidence: States, column: int, low: int, n: int, spare: Floats
 ) -> bool:
     """Write which states of a column are possible (size, BLOCK); False where all are, and nothing is written.
 
-    A clamp beats what is allowed, which beats masks: where masks leave a row nothing of it, they are dropped.
+    A clamp (n_own, n_rows), -1 where free, beats masks; where these leave a row nothing, they are dropped.
     """
-    size, has_clamps, allowed_at = plan.sizes[column], len(limits.clamps) > 0, limits.allowed_at[column]
-    is_limited = has_clamps or allowed_at >= 0
+    size, has_clamps = plan.sizes[column], len(clamps) > 0
+    is_limited = has_clamps
     for mask in range(len(masks.own)):
         is_limited |= masks.own[mask] == column
     if not is_limited:
@@ -479,22 +470,17 @@ def _possible(
                 for k in range(n):
                     spare[state, k] *= masks.is_possible[masks.at[mask] + states[low + k] * size + state]
     for k in range(n):
-        if has_clamps and limits.clamps[column, low + k] >= 0:
+        if has_clamps and clamps[column, low + k] >= 0:
             for state in range(size):
                 spare[state, k] = 0.0
-            spare[limits.clamps[column, low + k], k] = 1.0
+            spare[clamps[column, low + k], k] = 1.0
             continue
-        at = allowed_at + (low + k) * limits.allowed_step[column]
         n_left = 0.0
         for state in range(size):
-            if allowed_at < 0 or limits.allowed[at + state]:
-                n_left += spare[state, k]
-        for state in range(size):
-            is_allowed = allowed_at < 0 or limits.allowed[at + state]
-            if n_left == 0:
+            n_left += spare[state, k]
+        if n_left == 0:
+            for state in range(size):
                 spare[state, k] = 1.0
-            if not is_allowed:
-                spare[state, k] = 0.0
     return True
 
 
@@ -546,7 +532,7 @@ class Counted(NamedTuple):
 def add_up(
     plan: Plan,
     masks: Masks,
-    limits: Limits,
+    clamps: States,
     factors: Floats,
     evidence: States,
     weights: Floats,
@@ -561,7 +547,7 @@ def add_up(
     role_law, log_z, value = np.empty((plan.n_roles, BLOCK)), np.empty(BLOCK), 0.0
     for start in range(low, high, BLOCK):
         n = min(BLOCK, high - start)
-        upward(plan, masks, limits, factors, evidence, start, n, node, message, role_law, log_z, spare)
+        upward(plan, masks, clamps, factors, evidence, start, n, node, message, role_law, log_z, spare)
         for k in range(n):
             value += weights[start + k] * log_z[k]
             for role in range(plan.n_roles):

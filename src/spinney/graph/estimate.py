@@ -435,13 +435,12 @@ def estimate(
     cliques: Iterable[Sequence[int]] = (),
     zeros: Sequence[Zeros] = (),
     steps: int = 100,
-    start: GraphModel | None = None,
     regularization: float = 1.5,
 ) -> GraphModel:
-    """The model whose tables, times `total`, fit the noisy numbers; never a worse fit than the start (uniform if None).
+    """The model whose tables, times `total`, fit the noisy numbers; never a worse fit than a uniform one.
 
-    Without a start the first step is taken from independent columns. A start is best left out where it was fitted to
-    some of the same numbers: its noise would be believed twice, and the tree must cover its cliques too.
+    The first step is taken from independent columns. To start from a model that was fitted to some of the same numbers
+    would be to believe their noise twice.
 
     `cliques` are columns that shall share a clique although nothing was measured of them together; `zeros` are columns
     with a table that is False where no row can be.
@@ -457,21 +456,18 @@ def estimate(
     if not (math.isfinite(regularization) and regularization > 0):
         raise ParameterError(f"regularization={regularization} must be a positive number")
     wanted = [tuple(m.columns) for m in measurements] + [tuple(c) for c in cliques] + [tuple(c) for c, _ in zeros]
-    if start is not None:
-        if start.tree.sizes != tuple(sizes):
-            raise ParameterError("start must be a model of columns with the same sizes")
-        wanted += start.tree.cliques
     tree = JunctionTree.covering(sizes, wanted)
     turned = Turned(tree)
     targets = Targets.of(turned.turned, [turned.measurement(m) for m in measurements], total)
-    potentials = first = turned.vector(_first_potentials(tree, zeros, start))
+    potentials = first = turned.vector(_first_potentials(tree, zeros))
     if not targets.lines.laws(first)[1] > -np.inf:
         raise ParameterError("zeros leave no possible row: together they exclude every state of some columns")
     if len(targets.noisy) and steps:
-        centre = first if start is not None else first + turned.vector(_one_way_potentials(tree, measurements))
+        centre = first + turned.vector(_one_way_potentials(tree, measurements))
         found = _fit(targets, centre, steps, regularization)
         potentials = min(first, found, key=targets.loss)
-    return GraphModel(tree, tuple(_lowered(table) for table in turned.tables(potentials)))
+    # The same laws with their largest potential 0.
+    return GraphModel(tree, tuple(np.asarray(table - table.max()) for table in turned.tables(potentials)))
 
 
 def _fit(targets: Targets, potentials: Floats, steps: int, regularization: float) -> Floats:
@@ -521,17 +517,14 @@ def _one_way_potentials(tree: JunctionTree, measurements: Iterable[Measurement])
     return np.concatenate([table.ravel() for table in tables])
 
 
-def _first_potentials(tree: JunctionTree, zeros: Sequence[Zeros], start: GraphModel | None) -> Floats:
-    """The start's potentials, each in a clique of the tree that holds its columns, and minus infinity at zeros."""
+def _first_potentials(tree: JunctionTree, zeros: Sequence[Zeros]) -> Floats:
+    """Minus infinity where no row can be, and 0 elsewhere."""
     tables = [np.zeros(tree.shape(clique)) for clique in tree.cliques]
     for columns, is_possible in zeros:
         shape = tree.shape(columns)
         if list(columns) != sorted(set(columns)) or np.shape(is_possible) != shape:
             raise ParameterError(f"zeros of columns {columns}, ascending, must be a table of shape {shape}")
         _add(tables, tree, columns, np.where(is_possible, 0.0, -np.inf))
-    if start is not None:
-        for clique, table in zip(start.tree.cliques, start.potentials, strict=True):
-            _add(tables, tree, clique, table)
     return np.concatenate([table.ravel() for table in tables])
 
 
@@ -540,9 +533,3 @@ def _add(tables: list[Floats], tree: JunctionTree, columns: tuple[int, ...], tab
     home = tree.home(columns)
     assert home is not None
     tables[home] += table.reshape([tree.sizes[c] if c in columns else 1 for c in tree.cliques[home]])
-
-
-def _lowered(table: Floats) -> Floats:
-    """The same law with its largest potential 0."""
-    lowered: Floats = table - table.max()
-    return lowered

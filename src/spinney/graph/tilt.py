@@ -74,10 +74,14 @@ class Tilt:
 
     def log_weights(self, states: NDArray[np.int32]) -> Floats:
         """Log-weights of rows (n_rows,): 0 where a row is as common as the tree has it, capped."""
+        return np.minimum(self.scores(states), np.log(MOST_WEIGHT))
+
+    def scores(self, states: NDArray[np.int32]) -> Floats:
+        """Log-weights of rows (n_rows,), not capped."""
         found = pair_scores(self.grouped(states), self.pairs, padded(self.tables)) - self.log_mean
         for factors, line in zip(self.singles, states, strict=True):
             found += factors[line]
-        return np.minimum(found, np.log(MOST_WEIGHT))
+        return found
 
     def weights(self, states: NDArray[np.int32]) -> Floats:
         """Weights of rows, adding up to 1."""
@@ -554,10 +558,7 @@ def _with_exact_singles(tilt: Tilt, model: GraphModel, states: NDArray[np.int32]
     as much of the tilt as leaves enough of them.
     """
     laws = [model.marginal((column,)) for column in range(len(tilt.singles))]
-    scores = pair_scores(tilt.grouped(states), tilt.pairs, padded(tilt.tables))
-    for factors, line in zip(tilt.singles, states, strict=True):
-        scores += factors[line]
-    part = 1.0
+    scores, part = tilt.scores(states), 1.0
     while True:
         fitted = part * scores
         steps = _fit_singles(fitted, laws, states)

@@ -55,7 +55,6 @@ def test_the_fit_is_never_worse_than_its_start(seed: int, noise_std: float, step
     """Noisy tables with labels of any kind, negative numbers, a wrong total: the loss falls or stays."""
     rng = np.random.default_rng(seed)
     tree = random_tree(rng)
-    start = GraphModel.from_vector(tree, rng.normal(size=tree.n_cells))
     measurements = []
     for clique in tree.cliques:
         n_labels = int(rng.integers(1, 6))
@@ -63,8 +62,8 @@ def test_the_fit_is_never_worse_than_its_start(seed: int, noise_std: float, step
         deviations = rng.uniform(0.5, 1.5, n_labels) * noise_std
         noisy = rng.normal(TOTAL / n_labels, deviations)
         measurements.append(Measurement(clique, noisy, deviations, labels))
-    found = estimate(tree.sizes, measurements, TOTAL, steps=steps, start=start)
-    assert loss(found, measurements) <= loss(start, measurements) * (1 + 1e-9)
+    found = estimate(tree.sizes, measurements, TOTAL, steps=steps)
+    assert loss(found, measurements) <= loss(GraphModel.uniform(tree), measurements) * (1 + 1e-9)
 
 
 def test_the_objective_is_the_one_defined() -> None:
@@ -128,16 +127,6 @@ def test_zeros_hold_whatever_was_read() -> None:
     assert (law[~is_possible] == 0).all()
     assert (law[is_possible] > 0).all()
     assert law.sum() == pytest.approx(1)
-
-
-def test_a_start_on_another_tree_is_carried_over() -> None:
-    """Without steps the start's law comes back, on a tree that also covers the new columns."""
-    tree = JunctionTree.covering([3, 2, 4, 3, 2], [(0, 1), (1, 2), (2, 3), (3, 4)])
-    start = GraphModel.from_vector(tree, np.random.default_rng(11).normal(size=tree.n_cells))
-    pair = Measurement((0, 4), np.full(6, 5.0), 1.0)
-    same = estimate(tree.sizes, [pair], TOTAL, steps=0, start=start)
-    assert same.tree.home((0, 4)) is not None
-    np.testing.assert_allclose(joint_table(same)[0], joint_table(start)[0], atol=1e-12)
 
 
 def test_cliques_share_tables_without_being_measured() -> None:
@@ -216,8 +205,6 @@ def test_bad_requests_say_why() -> None:
         estimate([2], [GOOD], TOTAL, steps=-1)
     with pytest.raises(ParameterError, match="regularization=0"):
         estimate([2], [GOOD], TOTAL, regularization=0)
-    with pytest.raises(ParameterError, match="same sizes"):
-        estimate([2], [GOOD], TOTAL, start=GraphModel.uniform(JunctionTree.covering([3], [])))
     with pytest.raises(ParameterError, match="shape"):
         estimate([2], [GOOD], TOTAL, zeros=[((0,), np.ones(3, dtype=bool))])
     with pytest.raises(ParameterError, match="no possible row"):

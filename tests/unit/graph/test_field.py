@@ -66,7 +66,7 @@ def chi_square(field: Field, row: np.ndarray, joint: np.ndarray, n_rows: int, **
 @pytest.mark.parametrize("role", [False, True])
 @pytest.mark.parametrize("masks", [False, True])
 def test_rows_are_drawn_by_their_law(role: bool, masks: bool) -> None:
-    """Also with clamps and allowed states."""
+    """Also with clamps."""
     for seed in range(12):
         rng = np.random.default_rng(100 + seed)
         field = random_field(rng, role=role, masks=masks)
@@ -75,11 +75,9 @@ def test_rows_are_drawn_by_their_law(role: bool, masks: bool) -> None:
         assert chi_square(field, row, joint, 20_000) > 1e-5
         n_own = len(field.sizes)
         clamp = {int(rng.integers(n_own)): 0}
-        kept = {c: rng.random(field.sizes[c]) < 0.7 for c in range(n_own)}
-        kept = {c: flags for c, flags in kept.items() if flags.any()}
-        held, _ = joint_of_row(field, row, clamp, kept)
-        limits = {"clamp": {c: np.full(20_000, state) for c, state in clamp.items()}, "allowed": kept}
-        assert chi_square(field, row, held, 20_000, **limits) > 1e-5
+        held, _ = joint_of_row(field, row, clamp)
+        clamps = {c: np.full(20_000, state) for c, state in clamp.items()}
+        assert chi_square(field, row, held, 20_000, clamp=clamps) > 1e-5
 
 
 def test_a_wrong_law_is_rejected() -> None:
@@ -94,8 +92,8 @@ def test_a_wrong_law_is_rejected() -> None:
     assert chi_square(field, np.empty(0, dtype=int), apart, 20_000) < 1e-5
 
 
-def test_limits_differ_from_row_to_row() -> None:
-    """A clamp of -1 leaves a row free, a row's allowed states are its own, and the rest follows from both."""
+def test_clamps_differ_from_row_to_row() -> None:
+    """A clamp of -1 leaves a row free, and the rest follows from the others."""
     pair = np.array([[4.0, -4.0], [-4.0, 4.0]])
     field = Field.of([2, 2], [], {FieldClique((), (0, 1)): pair})
     n_rows = 4000
@@ -104,11 +102,6 @@ def test_limits_differ_from_row_to_row() -> None:
     assert (states[0, ::2] == 1).all()
     assert (states[1, ::2] == 1).mean() > 0.99
     assert 0.4 < states[0, 1::2].mean() < 0.6
-    allowed = np.ones((n_rows, 2), dtype=bool)
-    allowed[::2, 1] = False
-    states = field.draw(np.empty((0, n_rows), dtype=int), np.random.default_rng(0), allowed={1: allowed})
-    assert (states[:, ::2] == 0).mean() > 0.99
-    assert 0.4 < states[1, 1::2].mean() < 0.6
 
 
 def test_masks_that_leave_nothing_are_dropped_for_that_row() -> None:
@@ -192,7 +185,7 @@ def test_cliques_of_no_table_are_refused(clique: FieldClique) -> None:
 
 
 def test_bad_evidence_and_limits_are_refused() -> None:
-    """States out of range, wrong shapes, negative weights, rows that nothing is allowed."""
+    """States out of range, wrong shapes, negative weights."""
     field = Field.of([2], [2], {FieldClique((0,), (0,)): np.zeros((2, 2))})
     fine, rng, clique = np.zeros((1, 3), dtype=int), np.random.default_rng(0), FieldClique((), (0,))
     for evidence in (fine + 2, fine - 1, fine[0], fine.astype(float)):
@@ -204,6 +197,3 @@ def test_bad_evidence_and_limits_are_refused() -> None:
     for clamp in ({0: [0, 0]}, {0: [0, 0, 2]}, {0: [0, 0, -2]}, {1: [0, 0, 0]}):
         with pytest.raises(ParameterError, match="clamp"):
             field.draw(fine, rng, clamp=clamp)
-    for allowed in ({0: [False, False]}, {0: [True]}, {0: [1, 1]}, {0: np.ones((2, 2), dtype=bool)}):
-        with pytest.raises(ParameterError, match="allowed"):
-            field.draw(fine, rng, allowed=allowed)

@@ -225,7 +225,6 @@ def test_starts_of_other_columns_or_tables_are_refused() -> None:
         ({"total": 0.0}, "total"),
         ({"total": float("nan")}, "total"),
         ({"steps": -1}, "steps"),
-        ({"caution": 0.0}, "caution"),
         ({"weights": np.zeros(3)}, "weights"),
         ({"noisy": np.array([1.0, np.nan])}, "noisy"),
         ({"noisy": np.ones(3)}, "noisy"),

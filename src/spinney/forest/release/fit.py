@@ -414,13 +414,14 @@ class Refitter:
         """The number of rows, by the numbers where it is not public."""
         if self.is_total_public:
             return self.measured.total
-        places = [isinstance(model, PlaceModel) for model in self.models]
-        pairs = list(zip(self.measured.columns, numbers.columns, places, strict=True))
-        every = [(column, of_column) for column, of_column, _ in pairs if column is not None and of_column is not None]
-        alone = [(column, of_column) for column, of_column, is_place in pairs if column and of_column and not is_place]
-        sums = [(_total(of_column), column.sum[1]) for column, of_column in alone or every]
+        sums: dict[bool, list[tuple[float, float]]] = {True: [], False: []}  # of places, and of columns
+        for column, of_column, model in zip(self.measured.columns, numbers.columns, self.models, strict=True):
+            if column is not None and of_column is not None:
+                counts = of_column.groups[0] if of_column.groups else of_column.counts
+                sums[isinstance(model, PlaceModel)].append((float(counts.sum()), column.sum[1]))
         count = self.measured.row_count
-        return noisy_total(sums, None if count is None else replace(count, noisy=round(numbers.rows or 0.0)))
+        rows = None if count is None else replace(count, noisy=round(numbers.rows or 0.0))
+        return noisy_total(sums[False] or sums[True], rows)
 
     def columns(self, numbers: Numbers) -> tuple[Model, ...]:
         """Columns and places with the weights that numbers give."""
@@ -548,10 +549,6 @@ def _weights(
             places = (model.low, model.length, model.is_null)
             weights = number_weights(counts, std, *places, total, is_whole=is_whole, is_near_counts=is_near_counts)
     return weights if column.possible.all() else possible_weights(weights, column.possible, model.length)
-
-
-def _total(numbers: ColumnNumbers) -> float:
-    return float((numbers.groups[0] if numbers.groups else numbers.counts).sum())
 
 
 # ---------------------------------------------------------------------------------------------------------------- signs
@@ -702,6 +699,43 @@ class ReleasedProducts:
         return dict(zip(MEMBERS, (to_arrow(states), to_arrow(pairs)), strict=True))
 
 
+def fitted_products(
+    model: GraphModel,
+    groups: tuple[Groups, ...],
+    pairs: tuple[Pair, ...],
+    sums: Sequence[NDArray[np.int64]],
+    variance: Fraction,
+    held: tuple[Pair, ...],
+    fit: TiltFit,
+    *,
+    total: float,
+    rng: np.random.Generator,
+) -> ReleasedProducts:
+    """The noisy sums of pairs, and the tilt of a model by them: in a fit, and of redrawn sums.
+
+    Args:
+        model: the law that is tilted.
+        groups: of the states of every column.
+        pairs: those that were summed.
+        sums: of each pair, with noise.
+        variance: of the noise.
+        held: pairs that were counted.
+        fit: how the tilt is fitted.
+        total: the number of rows, or a noisy one.
+        rng: draws rows of the model, which is no noise.
+    """
+    evidence = Evidence(
+        groups=groups,
+        functions=tuple(signs(int(group.max()) + 1).astype(np.float64) for group in groups),
+        products=Products(pairs, tuple(table.astype(np.float64) for table in sums), math.sqrt(variance)),
+        held=held,
+        held_std=fit.held_std,
+        total=total,
+    )
+    tilt = fit_tilt(model, evidence, n_drawn=fit.n_drawn, steps=fit.steps, rng=rng)
+    return ReleasedProducts(pairs, tuple(sums), variance, tilt)
+
+
 def products_from_members(
     described: Mapping[str, Any], members: Mapping[str, bytes], sizes: Sequence[int]
 ) -> ReleasedProducts | None:
@@ -794,23 +828,11 @@ class Retilt:
 
     def of(self, model: GraphModel, total: float, rng: np.random.Generator) -> ReleasedProducts:
         """Fresh sums, and the tilt of a model by them."""
-        law = NoiseLaw("discrete gaussian", self.products.variance)
-        sums = tuple(np.rint(table + law.draw(rng, table.shape)).astype(np.int64) for table in self.sums)
-        tilt = self.products.tilt
-        evidence = Evidence(
-            groups=tilt.groups,
-            functions=tuple(signs(number).astype(np.float64) for number in tilt.n_groups),
-            products=Products(
-                self.products.pairs,
-                tuple(table.astype(np.float64) for table in sums),
-                math.sqrt(self.products.variance),
-            ),
-            held=self.held,
-            held_std=self.fit.held_std,
-            total=total,
-        )
-        fitted = fit_tilt(model, evidence, n_drawn=self.fit.n_drawn, steps=self.fit.steps, rng=rng)
-        return replace(self.products, sums=sums, tilt=fitted)
+        pairs, variance = self.products.pairs, self.products.variance
+        law = NoiseLaw("discrete gaussian", variance)
+        sums = [np.rint(table + law.draw(rng, table.shape)).astype(np.int64) for table in self.sums]
+        groups = self.products.tilt.groups
+        return fitted_products(model, groups, pairs, sums, variance, self.held, self.fit, total=total, rng=rng)
 
 
 @dataclass(frozen=True, eq=False)

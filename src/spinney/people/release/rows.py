@@ -488,15 +488,23 @@ def draw_rows(
     """
     used = {evidence for evidence, _ in field.links}
     follows = any(layout.every[number].kind in ("before", "anchor") for number in used)
-    draw = _draw_in_turn if follows else _draw_at_once
-    own = draw(field, layout, persons, starts, rng, {}, zeros or [])
+    person = person_of_rows(starts)
+
+    def draw(clamp: Mapping[int, States]) -> States:
+        if follows:
+            return _draw_in_turn(field, layout, persons, starts, rng, clamp, zeros or [])
+        evidence = np.zeros((len(layout.every), len(person)), dtype=np.int32)
+        evidence[: len(persons)] = persons[:, person]
+        evidence[layout.place] = places(starts)
+        return draw_obeying(field, evidence, rng, clamp, zeros or [])
+
+    own = draw({})
     if sorted_by is None:
         return own
-    person = person_of_rows(starts)
     order = np.lexsort([own[sorted_by], person])
     if not follows and layout.place not in used and not field.masks:
         return np.asarray(own[:, order])
-    return draw(field, layout, persons, starts, rng, {sorted_by: own[sorted_by][order]}, zeros or [])
+    return draw({sorted_by: own[sorted_by][order]})
 
 
 def all_evidence(layout: Layout, persons: NDArray[Any], own: NDArray[Any], starts: NDArray[np.int64]) -> States:
@@ -506,23 +514,6 @@ def all_evidence(layout: Layout, persons: NDArray[Any], own: NDArray[Any], start
     for number, evidence in enumerate(layout.every):
         found[number] = row_evidence(evidence, persons, own, person, starts)
     return found
-
-
-def _draw_at_once(
-    field: Field,
-    layout: Layout,
-    persons: NDArray[Any],
-    starts: NDArray[np.int64],
-    rng: np.random.Generator,
-    clamp: Mapping[int, States],
-    zeros: Zeros,
-) -> States:
-    """Where no row depends on another."""
-    person = person_of_rows(starts)
-    evidence = np.zeros((len(layout.every), len(person)), dtype=np.int32)
-    evidence[: len(persons)] = persons[:, person]
-    evidence[layout.place] = places(starts)
-    return draw_obeying(field, evidence, rng, clamp, zeros)
 
 
 def _draw_in_turn(
