@@ -18,12 +18,13 @@ from spinney.forest.cliques import check_cells, n_stated_states
 from spinney.forest.design import AnyAxis, Clique
 from spinney.forest.grow import MOST_COLUMN_STATES, MOST_PLACE_STATES, Model
 from spinney.forest.release.columns import ColumnModel
-from spinney.forest.release.conditions import Zeros, possible_states
+from spinney.forest.release.conditions import Zeros, any_of, merged, possible_states
 from spinney.graph.estimate import estimate
 from spinney.graph.junction import JunctionTree
 from spinney.graph.model import GraphModel
 from spinney.grid.axes import ColumnAxis, Parting, column_axes, partings, place_axis
 from spinney.schema.rules import AtMost, Clause, clauses_of, most_values
+from spinney.schema.rules.base import ValueSet
 from spinney.schema.schema import Schema
 
 # ---------------------------------------------------------------------------------------------------------- rule tables
@@ -156,14 +157,10 @@ class RuleTables:
         """A model of parts alone, null last; a SchemaError where no row is possible."""
         names = list(self.schema._modelled)
         sizes = [self._n_labels(place) for place in range(len(names))]
-        zeros: dict[Clique, NDArray[np.bool_]] = {}
-        for columns, possible in [*self._clause_masks(names), *self._order_masks(names)]:
-            order = np.argsort(columns)
-            key = tuple(sorted(columns))
-            zeros[key] = zeros.get(key, np.True_) & possible.transpose(order)
-        self._check_size(sizes, list(zeros))
+        zeros = merged([*self._clause_masks(names), *self._order_masks(names)])
+        self._check_size(sizes, [columns for columns, _ in zeros])
         try:
-            return estimate(sizes, [], 1.0, zeros=list(zeros.items()), steps=0)
+            return estimate(sizes, [], 1.0, zeros=zeros, steps=0)
         except ParameterError:
             raise_alone(
                 SchemaError("the rules contradict each other: no row can obey all of them; take one out or correct it")
@@ -174,17 +171,15 @@ class RuleTables:
         return 1 if parting is None else parting.n_labels + self.axes[place].axis.nullable
 
     def _clause_masks(self, names: Sequence[str]) -> list[tuple[Clique, NDArray[np.bool_]]]:
+        def inside(place: int, allowed: ValueSet) -> NDArray[np.bool_]:
+            parting = self.partings[place]
+            labels = parting.is_in[parting.sets.index(allowed)]
+            return np.append(labels, allowed.has_null) if self.axes[place].axis.nullable else labels
+
         found = []
         for clause in self.clauses:
-            possible: NDArray[np.bool_] = np.zeros((), dtype=np.bool_)
             columns = tuple(names.index(name) for name in clause)
-            for place, allowed in zip(columns, clause.values(), strict=True):
-                parting = self.partings[place]
-                inside = parting.is_in[parting.sets.index(allowed)]
-                if self.axes[place].axis.nullable:
-                    inside = np.append(inside, allowed.has_null)
-                possible = np.logical_or.outer(possible, inside)
-            found.append((columns, possible))
+            found.append((columns, any_of(map(inside, columns, clause.values()))))
         return found
 
     def _order_masks(self, names: Sequence[str]) -> list[tuple[Clique, NDArray[np.bool_]]]:

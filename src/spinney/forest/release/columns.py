@@ -450,6 +450,11 @@ def variance_added(low: Floats, length: Floats, sure: Floats, noise_std: float) 
     return np.where(spread > 0, noise_std * spread / variance, 0.0)
 
 
+def origin_of(column: Column) -> int:
+    """The physical number that places count from."""
+    return whole_range(column)[0] if column.is_whole else 0
+
+
 def unit_of(largest: float) -> float:
     """A power of two to tell numbers of this size in, so that floats hold their squares; 1 where they do anyway."""
     return 1.0 if largest == 0 or 1 / _SQUARED <= largest <= _SQUARED else 2.0 ** math.frexp(largest)[1]
@@ -481,7 +486,7 @@ def graded_leaves(model: ColumnModel, column: Column) -> tuple[ColumnModel, NDAr
     same = np.arange(len(model.weights))
     if not isinstance(column, Bounded) or not column._spans_decades:
         return model, same
-    origin = whole_range(column)[0] if column.is_whole else 0
+    origin = origin_of(column)
     begin, end = model.low + origin, model.low + model.length + origin
     near, far = _sizes(begin, end)
     is_long = (model.weights > 0) & ~model.is_null & (near > 0) & (far > _EVEN_WITHIN * near)
@@ -512,7 +517,7 @@ def stands_alone(model: ColumnModel, column: Column) -> NDArray[np.bool_]:
     """The leaves beyond the median that are no tail, and reach far: a code may be all that they hold, anywhere."""
     if not isinstance(column, Bounded) or not column._spans_decades:
         return np.zeros(len(model.weights), dtype=np.bool_)
-    origin = whole_range(column)[0] if column.is_whole else 0
+    origin = origin_of(column)
     begin, end = model.low + origin, model.low + model.length + origin
     near, far = _sizes(begin, end)
     is_long = (model.weights > 0) & ~model.is_null & (near > 0) & (far > _SHORT_WITHIN * near)

@@ -14,7 +14,7 @@ model over states does the rest. Whole numbers and timestamps are exact, however
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from fractions import Fraction
@@ -402,22 +402,28 @@ def possible_states(
 ) -> Zeros:
     """Which combinations of states can obey all rules, by sets of columns: their places in `models`, ascending."""
     places = {name: place for place, name in enumerate(models)}
+    masks = [(rule.columns, _not_above(rule, schema, models)) for rule in rules if isinstance(rule, AtMost)]
+    masks += [
+        (tuple(clause), any_of(states_in(clause[name], models[name], partings[name]) for name in clause))
+        for clause in clauses_of(rules, schema)
+    ]
+    return merged((tuple(places[name] for name in names), possible) for names, possible in masks)
+
+
+def any_of(insides: Iterable[NDArray[np.bool_]]) -> NDArray[np.bool_]:
+    """A table with an axis for each column that is True where the state of some column is inside."""
+    possible: NDArray[np.bool_] = np.zeros((), dtype=np.bool_)
+    for inside in insides:
+        possible = np.logical_or.outer(possible, inside)
+    return possible
+
+
+def merged(masks: Iterable[tuple[tuple[int, ...], NDArray[np.bool_]]]) -> Zeros:
+    """Masks with their columns ascending, one for each set of columns."""
     zeros: dict[tuple[int, ...], NDArray[np.bool_]] = {}
-
-    def exclude(names: Sequence[str], possible: NDArray[np.bool_]) -> None:
-        clique = tuple(places[name] for name in names)
-        order = np.argsort(clique)
-        columns = tuple(sorted(clique))
-        zeros[columns] = zeros.get(columns, np.True_) & possible.transpose(order)
-
-    for rule in rules:
-        if isinstance(rule, AtMost):
-            exclude(rule.columns, _not_above(rule, schema, models))
-    for clause in clauses_of(rules, schema):
-        possible: NDArray[np.bool_] = np.zeros((), dtype=np.bool_)
-        for name, values in clause.items():
-            possible = np.logical_or.outer(possible, states_in(values, models[name], partings[name]))
-        exclude(list(clause), possible)
+    for columns, possible in masks:
+        key = tuple(sorted(columns))
+        zeros[key] = zeros.get(key, np.True_) & possible.transpose(np.argsort(columns))
     return list(zeros.items())
 
 

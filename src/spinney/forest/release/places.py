@@ -14,10 +14,10 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import NDArray
 
-from spinney.columns import Bounded, Column, whole_range
+from spinney.columns import Bounded, Column
 from spinney.columns.reading import nearest_multiples
 from spinney.errors import ParameterError
-from spinney.forest.release.columns import ColumnModel, Floats, LeafModel, pick_leaves
+from spinney.forest.release.columns import ColumnModel, Floats, LeafModel, origin_of, pick_leaves
 from spinney.forest.release.conditions import condition, whole_numbers
 from spinney.graph.model import Offsets
 from spinney.grid.axes import PlaceAxis
@@ -83,7 +83,7 @@ class PlaceModel(LeafModel):
         if raster is None or not self.is_bordered.any():
             return np.ones(len(self.states))
         # What is one number long is taken to be as wide as the parts of the raster there.
-        origin = np.array([_origin(column) for column in columns])
+        origin = np.array([float(origin_of(column)) for column in columns])
         thin = np.array([float(np.diff(edges).min()) for edges in raster.edges])
         low = self.low + origin
         high = low + np.where(self.length > 0, self.length, thin)
@@ -178,7 +178,7 @@ def _drawn_inside(
     raster: Raster, low: Floats, length: Floats, columns: Sequence[Column], n: int, rng: np.random.Generator
 ) -> Floats:
     """Points of a box that lie inside the shape: a part of the raster that does, then a point of it (n, n_columns)."""
-    origin = np.array([_origin(column) for column in columns])
+    origin = np.array([float(origin_of(column)) for column in columns])
     begin, end = low + origin, low + length + origin
     parts = _parts_near(raster, begin, end)
     points = np.empty((n, len(columns)))
@@ -213,7 +213,7 @@ def _has_points(raster: Raster, low: Floats, length: Floats, columns: Sequence[C
 
 def _known_inside(raster: Raster, low: Floats, length: Floats, columns: Sequence[Column]) -> Floats:
     """Points of a box that were tested to be inside as they will be shown (n, n_columns): the same at every call."""
-    origin = np.array([_origin(column) for column in columns])
+    origin = np.array([float(origin_of(column)) for column in columns])
     begin, end = low + origin, low + length + origin
     parts = _parts_near(raster, begin, end)
     middle = np.stack([centres[parts[:, k]] for k, centres in enumerate(raster.centres)], axis=1)
@@ -271,8 +271,3 @@ def _values(points: Floats, columns: Sequence[Column]) -> Floats:
                 else nearest_multiples(places, column)
             )
     return np.stack(shown, axis=1)
-
-
-def _origin(column: Column) -> float:
-    """The physical number that places count from."""
-    return float(whole_range(column)[0]) if column.is_whole else 0.0

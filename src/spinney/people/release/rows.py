@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from spinney.columns import Bounded, Column, Integer, Real, whole_range
 from spinney.errors import SchemaError
-from spinney.forest.release.columns import ColumnModel, Floats, graded_leaves
+from spinney.forest.release.columns import ColumnModel, Floats, graded_leaves, origin_of
 from spinney.forest.release.conditions import Zeros, feasible, possible_states, resample_above
 from spinney.graph.crf import Field, Mask
 from spinney.graph.crf_inference import FieldClique
@@ -662,14 +662,9 @@ def _make_room(places: dict[str, Floats], rules: Sequence[Rule], schema: Mapping
         for at in moved:
             ends = [rule.columns if is_below else rule.columns[::-1] for rule in rules if isinstance(rule, AtMost)]
             for other in (one for one, end in ends if end == at and one not in moved):
-                limit = places[at] + _origin(schema[at]) - _origin(schema[other])
+                limit = places[at] + origin_of(schema[at]) - origin_of(schema[other])
                 places[other] = np.where(np.isnan(limit), places[other], bound(places[other], limit))
                 moved.append(other)
-
-
-def _origin(column: Column) -> int:
-    """The number that positions count from."""
-    return whole_range(column)[0] if column.is_whole else 0
 
 
 def _absolute(
